@@ -1,0 +1,14 @@
+"""Statistical mechanics of attention networks.
+
+Subpackages: `dmft` (1-bit self-attention at N -> infinity), `dynamics`
+(Lyapunov spectra and phases of any map), `montecarlo` (finite-N checks), `scan`
+(many parameter points), `storage` (HDF5), `plotting`, `cli`.  Importing the
+package changes no global setting; what needs double precision says so.
+"""
+
+from statmech_attn import dmft
+
+
+__version__ = "0.1.0"
+
+__all__ = ["dmft", "dynamics", "montecarlo"]

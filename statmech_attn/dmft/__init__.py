@@ -1,0 +1,82 @@
+"""Dynamical mean-field theory of 1-bit self-attention (arXiv:2406.07247)."""
+
+from statmech_attn.dmft.correlations import (
+    correlations,
+    Correlations,
+    even_correlations,
+    from_correlations,
+)
+from statmech_attn.dmft.mean_field import (
+    advance,
+    jacobian,
+    Observation,
+    observe,
+    step,
+    trajectory,
+)
+from statmech_attn.dmft.network import (
+    clock_period,
+    from_checkpoint,
+    from_random,
+    from_row,
+    from_token,
+    from_window,
+    Network,
+    network,
+    Parameters,
+    parameters,
+    State,
+    token,
+    window,
+)
+from statmech_attn.dmft.patterns import (
+    cycle,
+    from_matrices,
+    KINDS,
+    load,
+    PatternFile,
+    Patterns,
+    presets,
+    random_independent,
+    random_segments,
+    site_classes,
+)
+from statmech_attn.dmft.tangent import TangentMap
+
+
+__all__ = [
+    "advance",
+    "clock_period",
+    "correlations",
+    "Correlations",
+    "cycle",
+    "even_correlations",
+    "from_checkpoint",
+    "from_correlations",
+    "from_matrices",
+    "from_random",
+    "from_row",
+    "from_token",
+    "from_window",
+    "jacobian",
+    "KINDS",
+    "load",
+    "Network",
+    "network",
+    "Observation",
+    "observe",
+    "Parameters",
+    "parameters",
+    "PatternFile",
+    "Patterns",
+    "presets",
+    "random_independent",
+    "random_segments",
+    "site_classes",
+    "State",
+    "step",
+    "TangentMap",
+    "token",
+    "trajectory",
+    "window",
+]

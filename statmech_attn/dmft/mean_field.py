@@ -1,0 +1,127 @@
+r"""The mean-field map (docs/theory/dmft.md, sections 1-2), exact for N -> infinity.
+
+One step draws the token from the newest attention vector, puts it into the window and
+attends:
+
+    $A_{a,t} = \sum_{\tau} \mathrm{softmax}_\tau(\gamma \sum_b m^q_{b,t} m^k_{b,\tau})
+               \, m^v_{a,\tau}$
+
+The map is deterministic, driven by the positional clock, and batched over trailing
+axes of the state and the parameters.
+"""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from statmech_attn.dmft.network import (
+    from_window,
+    Network,
+    Parameters,
+    State,
+    token,
+    window,
+)
+
+
+class Observation(eqx.Module):
+    """Overlaps of one generated token and the attention after it, (M, *batch)."""
+
+    m_o_se: Float[Array, "M *batch"]
+    m_v: Float[Array, "M *batch"]
+    m_q: Float[Array, "M *batch"]
+    m_k: Float[Array, "M *batch"]
+    A: Float[Array, "M *batch"]
+
+
+def step(net: Network, params: Parameters, state: State) -> State:
+    """z_t -> z_{t+1}; a pure function, batched over trailing axes.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> state = dmft.from_checkpoint(net, params, file)
+        >>> step(net, params, state).newest.shape
+        (3,)
+    """
+    overlaps = token(net, params, state.newest, state.clock)
+    return receive(net, params, state, overlaps)
+
+
+def observe(net: Network, params: Parameters, state: State) -> tuple[State, Observation]:
+    """One step together with what the figures plot."""
+    overlaps = token(net, params, state.newest, state.clock)
+    after = receive(net, params, state, overlaps)
+    return after, observation(net, params, state, overlaps, after)
+
+
+def receive(net: Network, params: Parameters, state: State, overlaps) -> State:
+    """Put a token with overlaps (4, M, *batch) into the window and attend.
+
+    The theory passes the mean overlaps, a simulation the sampled ones.
+    """
+    _, m_v, m_q, m_k = overlaps
+    v = _set(state.v, m_v, state.clock)
+    k = _set(state.k, m_k, state.clock)
+    tokens = jnp.minimum(state.tokens + 1, net.context)
+    weights = attention_weights(params.gamma, m_q, k, tokens)
+    attention = sum(weights[d] * v[d] for d in range(net.context))
+    clock = (state.clock + 1) % net.context
+    return State(v, k, _set(state.attention, attention, clock), clock, tokens)
+
+
+def attention_weights(gamma, m_q, k, tokens) -> Float[Array, "C *batch"]:
+    """Softmax over the slots of the window that hold a token."""
+    logits = gamma * sum(m_q[b] * k[:, b] for b in range(k.shape[1]))
+    filled = jnp.arange(k.shape[0]) < tokens
+    logits = jnp.where(filled.reshape((-1,) + (1,) * (logits.ndim - 1)), logits, -jnp.inf)
+    odds = jnp.exp(logits - jnp.max(logits, axis=0))
+    return odds / sum(odds[d] for d in range(k.shape[0]))
+
+
+def observation(net, params, state: State, overlaps, after: State) -> Observation:
+    """What one step showed, given the state before and after it."""
+    positional = jax.lax.dynamic_index_in_dim(net.positional, state.clock, 0, False)[0]
+    positional = positional.reshape(positional.shape + (1,) * (overlaps.ndim - 2))
+    m_o_se = (overlaps[0] - params.epsilon * positional) / (1 - params.epsilon)
+    return Observation(m_o_se, overlaps[1], overlaps[2], overlaps[3], after.newest)
+
+
+@partial(jax.jit, static_argnames="steps")
+def trajectory(net: Network, params: Parameters, state: State, *, steps: int):
+    """Iterate and keep everything.
+
+    Returns:
+        The final state, and an `Observation` whose arrays have a leading time axis of
+        `steps` tokens; row 0 is the first generated token and the attention after it.
+    """
+    body = lambda state, _: observe(net, params, state)
+    return jax.lax.scan(body, state, None, length=steps)
+
+
+@jax.jit
+def advance(net: Network, params: Parameters, state: State, steps) -> State:
+    """Iterate `steps` times (traced: a new number of steps does not recompile)."""
+    return jax.lax.fori_loop(0, steps, lambda _, s: step(net, params, s), state)
+
+
+def jacobian(net: Network, params: Parameters, state: State) -> Float[Array, "MC MC"]:
+    """Jacobian of z_t -> z_{t+1} for one (unbatched) state with a full window.
+
+    Rows and columns are ordered as `window`, newest first; meant for checks and
+    Newton iterations, scans use `dmft.tangent`.
+    """
+    def of_window(z):
+        z = z.reshape(net.context, net.n_patterns)
+        return window(step(net, params, from_window(net, params, z, state.clock))).ravel()
+
+    return jax.jacfwd(of_window)(window(state).ravel())
+
+
+def _set(ring, value, slot):
+    return jax.lax.dynamic_update_index_in_dim(ring, value, slot, 0)

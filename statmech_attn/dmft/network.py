@@ -1,0 +1,241 @@
+r"""Network, parameters and state of the mean-field map (docs/theory/dmft.md, sections 1-2).
+
+A network is fixed by its patterns, the context length C and the positional code;
+$\beta$, $\gamma$ and $\epsilon$ are parameters, traced by JAX, so that a new value
+never recompiles.  Any trailing axes of the parameters and of the state are batch
+axes: the map is written with the batch last, which is what makes scans fast.
+
+    W^alpha w_c            (4, M, S)   weighted patterns               `weighted`
+    W^o                    (M, S)      output patterns                 `output`
+    m^{alpha,PE}           (C, 4, M)   positional overlaps             `positional`
+    m^v, m^k in the window (C, M, ..)  by slot = token time mod C      `v`, `k`
+    A window               (C, M, ..)  A that produces the token of the slot  `attention`
+    position of next token ()          token time mod C                `clock`
+    tokens in the window   ()          grows from 1 to C               `tokens`
+
+Storing the window by slot instead of by age means that a step overwrites one slot and
+shifts nothing; attention does not depend on the order.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+
+from statmech_attn.dmft.patterns import KINDS, PatternFile, Patterns
+from statmech_attn.precision import require_double
+
+
+class Network(eqx.Module):
+    """What does not change along a scan; build with `network`."""
+
+    weighted: Float[Array, "4 M S"]
+    output: Float[Array, "M S"]
+    positional: Float[Array, "C 4 M"]
+    context: int = eqx.field(static=True)
+
+    @property
+    def n_patterns(self) -> int:
+        return self.output.shape[0]
+
+    @property
+    def n_classes(self) -> int:
+        return self.output.shape[1]
+
+    @property
+    def dimension(self) -> int:
+        """Number of Lyapunov exponents, M C."""
+        return self.n_patterns * self.context
+
+
+class Parameters(eqx.Module):
+    """Control parameters, dimensionless; scalars or arrays of the batch shape."""
+
+    beta: Float[Array, "*batch"]
+    gamma: Float[Array, "*batch"]
+    epsilon: Float[Array, "*batch"]
+
+
+class State(eqx.Module):
+    """Attention window and clock; see the module docstring."""
+
+    v: Float[Array, "C M *batch"]
+    k: Float[Array, "C M *batch"]
+    attention: Float[Array, "C M *batch"]
+    clock: Int[Array, ""]
+    tokens: Int[Array, ""]
+
+    @property
+    def newest(self) -> Float[Array, "M *batch"]:
+        """The newest attention vector A_t, which draws the next token."""
+        return jax.lax.dynamic_index_in_dim(self.attention, self.clock, 0, False)
+
+
+def network(patterns: Patterns, *, context: int) -> Network:
+    """A network from its patterns and context length (tokens).
+
+    Raises:
+        ValueError: context < 1.
+        RuntimeError: double precision is off.
+
+    Example:
+        >>> from statmech_attn.dmft import load
+        >>> network(load("poclopez-pe2").patterns, context=4).dimension
+        12
+    """
+    require_double()
+    if context < 1:
+        raise ValueError(f"context must be at least 1 token; got {context}.")
+    bits = positional_code(context, patterns.n_bits)
+    n_bits = max(patterns.n_bits, 1)
+    positional = np.einsum("cj,kaj->cka", bits, patterns.positional) / n_bits
+    return Network(
+        weighted=jnp.asarray(patterns.semantic * patterns.fractions),
+        output=jnp.asarray(patterns.semantic[0]),
+        positional=jnp.asarray(positional),
+        context=context,
+    )
+
+
+def positional_code(context: int, n_bits: int) -> Float[np.ndarray, "C N_p"]:
+    """N_p-bit binary code of t mod C, most significant bit first, 0 -> -1, 1 -> +1.
+
+    A context longer than 2^N_p repeats the code.
+    """
+    shifts = np.arange(n_bits)[::-1]
+    return 2.0 * ((np.arange(context)[:, None] >> shifts) & 1) - 1.0
+
+
+def clock_period(network: Network, epsilon: float) -> int:
+    """Period of the external drive in tokens: C, or 1 when the code has no effect."""
+    changes = np.any(np.asarray(network.positional) != np.asarray(network.positional[:1]))
+    return network.context if epsilon != 0 and changes else 1
+
+
+def parameters(beta, gamma, epsilon) -> Parameters:
+    """Broadcast and check beta >= 0, gamma and 0 <= epsilon < 1, all finite.
+
+    Example:
+        >>> parameters([0.5, 1.5], 127.0, 0.02).gamma
+        Array([127., 127.], dtype=float64)
+    """
+    require_double()
+    values = [np.asarray(x, float) for x in (beta, gamma, epsilon)]
+    for name, value in zip(("beta", "gamma", "epsilon"), values, strict=True):
+        if not np.isfinite(value).all():
+            raise ValueError(f"{name} must be finite; got {value[~np.isfinite(value)].flat[0]}.")
+    if (values[0] < 0).any():
+        raise ValueError(f"beta must be >= 0; got {values[0].min():g}.")
+    if ((values[2] < 0) | (values[2] >= 1)).any():
+        raise ValueError(f"epsilon must lie in [0, 1); got {values[2].flat[0]:g}.")
+    return Parameters(*(jnp.asarray(x) for x in np.broadcast_arrays(*values)))
+
+
+def from_token(net: Network, params: Parameters, means: Float[Array, "S *batch"]) -> State:
+    """Start from one token x_0 at position 0, given by its class means <x>_c.
+
+    The token sits in the window until it is pushed out, as in a simulation, so that
+    theory and simulation agree from the first step.
+    """
+    overlaps = token_overlaps(net, params, jnp.asarray(means, float), jnp.array(0))
+    empty = jnp.zeros((net.context, net.n_patterns) + overlaps.shape[2:])
+    one = 1 % net.context
+    return State(
+        v=empty.at[0].set(overlaps[KINDS.index("v")]),
+        k=empty.at[0].set(overlaps[KINDS.index("k")]),
+        attention=empty.at[one].set(overlaps[KINDS.index("v")]),
+        clock=jnp.array(one),
+        tokens=jnp.array(1),
+    )
+
+
+def from_row(net: Network, params: Parameters, row: int) -> State:
+    """Start from the token x_0 = W^o_row (rows count from 0)."""
+    if not 0 <= row < net.n_patterns:
+        raise ValueError(f"row must lie in 0..{net.n_patterns - 1}; got {row}.")
+    batch = (1,) * params.beta.ndim
+    return from_token(net, params, net.output[row].reshape((-1,) + batch))
+
+
+def from_window(net: Network, params: Parameters, window, next_position) -> State:
+    """Start from a checkpoint: A vectors newest first, and the next token's position.
+
+    Args:
+        window: (C, M, *batch) attention vectors A_t, A_{t-1}, ...
+        next_position: position code of the token drawn from A_t.
+    """
+    window = jnp.asarray(window, float)
+    if window.shape[:2] != (net.context, net.n_patterns):
+        raise ValueError(
+            f"checkpoint window must be (C, M) = {(net.context, net.n_patterns)}; "
+            f"got {window.shape[:2]}."
+        )
+    slots = (next_position - jnp.arange(net.context)) % net.context
+    batch = jnp.broadcast_shapes(params.beta.shape, window.shape[2:])
+    window = jnp.broadcast_to(window, window.shape[:2] + batch)
+    attention = jnp.zeros_like(window).at[slots].set(window)
+    tokens = [token(net, params, attention[c], jnp.array(c)) for c in range(net.context)]
+    overlaps = jnp.stack(tokens)
+    return State(
+        v=overlaps[:, KINDS.index("v")],
+        k=overlaps[:, KINDS.index("k")],
+        attention=attention,
+        clock=jnp.asarray(next_position % net.context),
+        tokens=jnp.array(net.context),
+    )
+
+
+def from_random(net: Network, params: Parameters, key: Key[Array, ""]) -> State:
+    """A full window of attention vectors uniform in [-1, 1]^M, the same for a batch."""
+    shape = (net.context, net.n_patterns) + (1,) * params.beta.ndim
+    return from_window(net, params, jax.random.uniform(key, shape, minval=-1, maxval=1), 0)
+
+
+def from_checkpoint(net: Network, params: Parameters, file: PatternFile) -> State:
+    """Start from the checkpoint stored in a pattern file."""
+    if file.checkpoint is None:
+        raise ValueError("this pattern file holds no checkpoint (key start).")
+    window, next_position = file.checkpoint
+    return from_window(
+        net, params, window.reshape(window.shape + (1,) * params.beta.ndim), next_position
+    )
+
+
+def window(state: State) -> Float[Array, "C M *batch"]:
+    """Attention window z = (A_t, A_{t-1}, ..., A_{t-C+1}), newest first."""
+    age = (state.clock - jnp.arange(state.attention.shape[0])) % state.attention.shape[0]
+    return state.attention[age]
+
+
+def token(net: Network, params: Parameters, attention, clock) -> Float[Array, "4 M *batch"]:
+    r"""Overlaps m^alpha_a of the token drawn from A at a position.
+
+    $m^{\alpha,SE}_a = \sum_c w_c W^\alpha_{a,c} \tanh(\beta \sum_b W^o_{b,c} A_b)$,
+    mixed with the positional overlap by epsilon.
+    """
+    means = jnp.tanh(params.beta * contract(net.output.T, attention))
+    return token_overlaps(net, params, means, clock)
+
+
+def token_overlaps(net: Network, params: Parameters, means, clock):
+    """Overlaps (4, M, *batch) of a token with given class means (S, *batch)."""
+    semantic = contract(net.weighted, means)
+    positional = jax.lax.dynamic_index_in_dim(net.positional, clock, 0, False)
+    positional = positional.reshape(positional.shape + (1,) * (semantic.ndim - 2))
+    return (1 - params.epsilon) * semantic + params.epsilon * positional
+
+
+UNROLL_LIMIT = 32  # longer sums go to a matrix product
+
+
+def contract(matrix: Float[Array, "*rows n"], x: Float[Array, "n *rest"]):
+    """Sum over the last axis of `matrix` and the first of `x`.
+
+    Short sums are written out, so that XLA fuses them with their surroundings and
+    vectorises over the trailing batch; a matrix product call would do neither.
+    """
+    if x.shape[0] > UNROLL_LIMIT:
+        return jnp.tensordot(matrix, x, axes=1)
+    column = lambda i: matrix[..., i].reshape(matrix.shape[:-1] + (1,) * (x.ndim - 1))
+    return sum(column(i) * x[i] for i in range(x.shape[0]))

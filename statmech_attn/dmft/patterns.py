@@ -1,0 +1,249 @@
+r"""Feature patterns as site classes (docs/theory/dmft.md, section 2).
+
+Sites whose joint column $(W^o, W^v, W^q, W^k)_i$ is the same behave alike, so a
+network of any size is a short list of distinct columns and the fraction of sites
+that has each:
+
+    W^alpha_{a,c}  (4, M, S)    semantic patterns, +-1        `semantic`
+    w_c            (S,)         site fractions, sum to one    `fractions`
+    W^{alpha,p}    (4, M, N_p)  positional patterns, +-1      `positional`
+
+The four kinds are ordered as `KINDS` = o, v, q, k; M patterns, S site classes, N_p
+positional bits.  All numbers are dimensionless.
+"""
+
+import difflib
+import itertools
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+
+KINDS = ("o", "v", "q", "k")
+MAX_EXACT_PATTERNS = 12  # 2^12 classes: beyond it, draw columns instead
+
+
+class Patterns(NamedTuple):
+    """Site classes of a network; build with the functions of this module."""
+
+    semantic: Float[np.ndarray, "4 M S"]
+    fractions: Float[np.ndarray, " S"]
+    positional: Float[np.ndarray, "4 M N_p"]
+
+    @property
+    def n_patterns(self) -> int:
+        return self.semantic.shape[1]
+
+    @property
+    def n_classes(self) -> int:
+        return self.fractions.size
+
+    @property
+    def n_bits(self) -> int:
+        return self.positional.shape[2]
+
+
+class PatternFile(NamedTuple):
+    """A pattern file: the patterns and the settings stored beside them."""
+
+    patterns: Patterns
+    context: int
+    epsilon: float
+    gamma: float
+    checkpoint: tuple[Float[np.ndarray, "C M"], int] | None
+
+
+def site_classes(semantic, fractions=None, positional=None) -> Patterns:
+    """Validate explicit site classes.
+
+    Args:
+        semantic: (4, M, S) array of +-1, kinds ordered o, v, q, k.
+        fractions: (S,) site fractions; equal when omitted.
+        positional: (4, M, N_p) array of +-1; no positional bits when omitted.
+
+    Raises:
+        ValueError: an entry is not +-1, shapes disagree, or the fractions are
+            negative or do not sum to one.
+
+    Example:
+        >>> p = site_classes([[[1, 1]], [[1, -1]], [[1, 1]], [[1, 1]]])
+        >>> p.n_patterns, p.n_classes
+        (1, 2)
+    """
+    semantic = _signs("semantic", semantic)
+    n_patterns, n_classes = semantic.shape[1:]
+    if fractions is None:
+        fractions = np.full(n_classes, 1 / n_classes)
+    fractions = np.asarray(fractions, float)
+    if fractions.shape != (n_classes,):
+        raise ValueError(
+            f"fractions: need one per site class ({n_classes}); "
+            f"got shape {fractions.shape}."
+        )
+    if not (fractions >= 0).all() or abs(fractions.sum() - 1) > 1e-12 * n_classes:
+        raise ValueError(
+            "fractions: site fractions must be >= 0 and sum to one; "
+            f"got {np.array2string(fractions, threshold=6)} "
+            f"with sum {fractions.sum():.15g}."
+        )
+    if positional is None:
+        positional = np.ones((4, n_patterns, 0))
+    positional = _signs("positional", positional)
+    if positional.shape[1] != n_patterns:
+        raise ValueError(
+            f"positional: need {n_patterns} patterns as in semantic; "
+            f"got {positional.shape[1]}."
+        )
+    return Patterns(semantic, fractions, positional)
+
+
+def from_matrices(o, v, q, k, positional=None) -> Patterns:
+    """Compress four (M, N) matrices of +-1 to their distinct columns.
+
+    Example:
+        >>> w = [[1, 1, -1]]
+        >>> from_matrices(w, w, w, w).fractions
+        array([0.33333333, 0.66666667])
+    """
+    shapes = {np.shape(x) for x in (o, v, q, k)}
+    if len(shapes) != 1:
+        raise ValueError(f"o, v, q, k must have one shape (M, N); got {sorted(shapes)}.")
+    stacked = _signs("o, v, q, k", np.stack([np.asarray(x, float) for x in (o, v, q, k)]))
+    n_patterns, n_sites = stacked.shape[1:]
+    columns, counts = np.unique(
+        stacked.reshape(4 * n_patterns, n_sites), axis=1, return_counts=True
+    )
+    semantic = columns.reshape(4, n_patterns, -1)
+    return site_classes(semantic, counts / n_sites, positional)
+
+
+def random_segments(
+    key: Key[Array, ""], *, n_patterns: int, n_segments: int, n_bits: int
+) -> Patterns:
+    """Equal segments of sites, each with one random column (as in the paper)."""
+    _positive(n_patterns=n_patterns, n_segments=n_segments)
+    semantic_key, positional_key = jax.random.split(key)
+    return site_classes(
+        _draw(semantic_key, (4, n_patterns, n_segments)),
+        positional=_draw(positional_key, (4, n_patterns, n_bits)),
+    )
+
+
+def random_independent(
+    key: Key[Array, ""], *, n_patterns: int, n_sites: int, n_bits: int
+) -> Patterns:
+    """Independent random patterns of a network of `n_sites` spins.
+
+    The sampled fractions are those of this one finite network, so its map is the
+    "finite" mean field of the paper.
+    """
+    _positive(n_patterns=n_patterns, n_sites=n_sites)
+    semantic_key, positional_key = jax.random.split(key)
+    matrices = _draw(semantic_key, (4, n_patterns, n_sites))
+    return from_matrices(
+        *matrices, positional=_draw(positional_key, (4, n_patterns, n_bits))
+    )
+
+
+def cycle(key: Key[Array, ""], *, n_patterns: int, n_bits: int) -> Patterns:
+    """Patterns that recall a cycle: o = q = k independent, v_a = o_{a+1 mod M}.
+
+    All 2^M columns with equal fractions, the exact limit of infinitely many sites;
+    only the positional patterns are drawn from the key.
+    """
+    _positive(n_patterns=n_patterns)
+    if n_patterns > MAX_EXACT_PATTERNS:
+        raise ValueError(
+            f"cycle: 2^M site classes need M <= {MAX_EXACT_PATTERNS}; got {n_patterns}."
+        )
+    o = np.array(list(itertools.product((1.0, -1.0), repeat=n_patterns))).T
+    v = np.roll(o, -1, axis=0)
+    drawn = _draw(key, (1, n_patterns, n_bits))[0]
+    positional = np.stack([drawn, np.roll(drawn, -1, axis=0), drawn, drawn])
+    return site_classes(np.stack([o, v, o, o]), positional=positional)
+
+
+def presets() -> list[str]:
+    """Names of the patterns shipped with the package."""
+    folder = resources.files("statmech_attn.dmft") / "presets"
+    return sorted(f.name[: -len(".json")] for f in folder.iterdir() if f.name.endswith(".json"))
+
+
+def load(name_or_path: str | Path) -> PatternFile:
+    """Read a preset by name, or a JSON file of the same format by path.
+
+    Raises:
+        ValueError: no such preset (the nearest name is suggested), or a file whose
+            content is not a valid pattern file.
+        FileNotFoundError: a path that does not exist.
+
+    Example:
+        >>> load("poclopez-pe2").patterns.n_patterns
+        3
+    """
+    name = str(name_or_path)
+    if name in presets():
+        source = resources.files("statmech_attn.dmft") / "presets" / f"{name}.json"
+        return _parse(source.read_text(), name)
+    path = Path(name)
+    if path.suffix != ".json" and "/" not in name and not path.exists():
+        near = difflib.get_close_matches(name, presets(), n=1, cutoff=0.0)[0]
+        raise ValueError(
+            f"no preset {name!r}; did you mean {near!r}? "
+            f"Presets: {', '.join(presets())}; or give the path of a .json file."
+        )
+    if not path.is_file():
+        raise FileNotFoundError(f"pattern file {name!r} does not exist.")
+    return _parse(path.read_text(errors="replace"), name)
+
+
+def _parse(text: str, name: str) -> PatternFile:
+    try:
+        d = json.loads(text)
+        semantic = [d["semantic"][kind] for kind in KINDS]
+        positional = [d["positional"][kind] for kind in KINDS]
+        context, epsilon, gamma = int(d["context"]), float(d["epsilon"]), float(d["gamma"])
+        fractions, start = d["fractions"], d.get("start")
+        patterns = site_classes(semantic, fractions, positional)
+        checkpoint = start and (np.asarray(start["window"], float), int(start["next_position"]))
+    except KeyError as missing:
+        raise ValueError(f"pattern file {name}: key {missing} is missing.") from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"pattern file {name}: {error}") from None
+    shape = (context, patterns.n_patterns)
+    if checkpoint is not None and checkpoint[0].shape != shape:
+        raise ValueError(
+            f"pattern file {name}: start.window must be (context, M) = {shape}; "
+            f"got {checkpoint[0].shape}."
+        )
+    return PatternFile(patterns, context, epsilon, gamma, checkpoint)
+
+
+def _signs(name: str, values: Any) -> Float[np.ndarray, "4 M n"]:
+    try:
+        array = np.asarray(values, float)
+    except (ValueError, TypeError):
+        raise ValueError(f"{name}: rows must be numbers of one length.") from None
+    if array.ndim != 3 or array.shape[0] != 4 or array.shape[1] < 1:
+        raise ValueError(
+            f"{name}: need shape (4, M, columns), kinds o, v, q, k; got {array.shape}."
+        )
+    if not np.isin(array, (-1.0, 1.0)).all():
+        bad = array[~np.isin(array, (-1.0, 1.0))].flat[0]
+        raise ValueError(f"{name}: patterns are +1 or -1; got {bad:g}.")
+    return array
+
+
+def _draw(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+    return 2.0 * np.asarray(jax.random.bernoulli(key, 0.5, shape)) - 1.0
+
+
+def _positive(**sizes: int) -> None:
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1; got {size}.")

@@ -1,0 +1,108 @@
+r"""Tangent dynamics of the mean-field map, O(M) dense rows per step.
+
+Tangent columns live in the attention window (docs/theory/dmft.md, section 3), stored
+by slot as in `network.State`: the new column of the newest A overwrites the oldest
+slot.  With $p_d$ the softmax weights and
+$D_{d,a} = \gamma p_d (m^v_{a,d} - A_a)$, the attention responds to the tokens as
+
+    $\delta A_a = \sum_d p_d \, \delta m^v_{a,d}
+        + \sum_d D_{d,a} \sum_e (m^q_e \delta m^k_{e,d} + \delta m^q_e m^k_{e,d})$
+
+and every token responds to the A that drew it through its own M x M Jacobian, taken by
+JAX when the token is drawn and kept beside it (`response`).  Forward differentiation
+of the whole step costs 4 to 10 times as much (benchmarks/lyapunov.py); a test holds
+the two together.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from statmech_attn.dmft.mean_field import attention_weights, receive, step
+from statmech_attn.dmft.network import Network, Parameters, State, token, window
+from statmech_attn.dynamics.systems import TangentSystem
+
+
+class Lifted(eqx.Module):
+    """State with the response of each token in the window to the A that drew it."""
+
+    state: State
+    response: Float[Array, "C 2 M M *batch"]  # of m^v and m^k: [slot, kind, a, b]
+
+
+class TangentMap(TangentSystem):
+    """The mean-field map of one network with its structured tangent dynamics.
+
+    Example:
+        >>> from statmech_attn import dmft, dynamics
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> start = dmft.from_checkpoint(net, params, file)
+        >>> spectrum = dynamics.lyapunov_spectrum(
+        ...     dmft.TangentMap(net, params), start, steps=2000, exponents=2,
+        ...     reorthonormalize_every=4)
+        >>> spectrum.exponents.shape
+        (2,)
+    """
+
+    net: Network
+    params: Parameters
+
+    def step(self, state: State) -> State:
+        return step(self.net, self.params, state)
+
+    def vector(self, state: State) -> Float[Array, "MC *batch"]:
+        return state.attention.reshape((self.net.dimension,) + state.attention.shape[2:])
+
+    def lift(self, state: State) -> Lifted:
+        responses = [
+            self._response(state.attention[slot], jnp.array(slot))[1][jnp.array([1, 3])]
+            for slot in range(self.net.context)
+        ]
+        return Lifted(state, jnp.stack(responses))
+
+    def lower(self, lifted: Lifted) -> State:
+        return lifted.state
+
+    def push(self, lifted: Lifted, frame):
+        net, state = self.net, lifted.state
+        slot = state.clock
+        overlaps, fresh = self._response(state.newest, slot)
+        after = receive(net, self.params, state, overlaps)
+        kept = fresh[jnp.array([1, 3])]
+        response = jax.lax.dynamic_update_index_in_dim(lifted.response, kept, slot, 0)
+        rows, query = self._rows(after, overlaps[2], response, fresh[2])
+        columns = frame.reshape((net.context, net.n_patterns) + frame.shape[1:])
+        newest = jax.lax.dynamic_index_in_dim(columns, slot, 0, False)
+        new = _apply(query, newest)
+        for d in range(net.context):
+            new = new + _apply(rows[d], columns[d])
+        columns = jax.lax.dynamic_update_index_in_dim(columns, new, after.clock, 0)
+        return Lifted(after, response), columns.reshape(frame.shape)
+
+    def _response(self, attention, clock):
+        """Overlaps (4, M) of a token and their Jacobian (4, M, M) in A."""
+        draw = lambda A: token(self.net, self.params, A, clock)
+        columns = []
+        for b in range(self.net.n_patterns):
+            unit = jnp.zeros_like(attention).at[b].set(1.0)
+            overlaps, column = jax.jvp(draw, (attention,), (unit,))
+            columns.append(column)
+        return overlaps, jnp.stack(columns, axis=2)
+
+    def _rows(self, after: State, m_q, response, query_response):
+        """Dense rows: dA/dA_slot (C, M, M), and the extra term of the newest slot."""
+        gamma, n = self.params.gamma, self.net.n_patterns
+        p = attention_weights(gamma, m_q, after.k, after.tokens)
+        D = gamma * p[:, None] * (after.v - after.newest)
+        key_pull = sum(m_q[e] * response[:, 1, e] for e in range(n))
+        rows = p[:, None, None] * response[:, 0] + D[:, :, None] * key_pull[:, None]
+        pull = sum(after.k[d][:, None] * D[d][None] for d in range(self.net.context))
+        query = sum(pull[e][:, None] * query_response[e][None] for e in range(n))
+        return rows, query
+
+
+def _apply(matrix: Float[Array, "M M *batch"], columns: Float[Array, "M k *batch"]):
+    return sum(matrix[:, b][:, None] * columns[b][None] for b in range(columns.shape[0]))

@@ -1,0 +1,94 @@
+r"""A map together with its tangent dynamics: what exponents are computed from.
+
+Tangent dynamics is itself a dynamical system (docs/theory/dynamics.md, section 2): a
+state and a frame of k tangent columns, pushed forward together,
+
+    z -> F(z),    V -> DF(z) V        V (dim, k, *batch)   `frame`
+
+`Linearised` makes one from any JAX map by forward differentiation.  A map whose
+Jacobian has structure may supply its own `push`; a test then holds the two together.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+
+class TangentSystem(eqx.Module):
+    """A map with tangent dynamics.
+
+    `lift` turns a state of the map into what `push` carries, `lower` turns it back;
+    they differ where derivatives are cached along the way.
+    """
+
+    @abstractmethod
+    def lift(self, state: PyTree) -> PyTree: ...
+
+    @abstractmethod
+    def lower(self, lifted: PyTree) -> PyTree: ...
+
+    @abstractmethod
+    def step(self, state: PyTree) -> PyTree: ...
+
+    @abstractmethod
+    def push(
+        self, lifted: PyTree, frame: Float[Array, "dim k *batch"]
+    ) -> tuple[PyTree, Float[Array, "dim k *batch"]]: ...
+
+    @abstractmethod
+    def vector(self, state: PyTree) -> Float[Array, "dim *batch"]:
+        """The coordinates of the state that the tangent columns belong to."""
+
+
+class Linearised(TangentSystem):
+    """Any map `state -> state` on a pytree, differentiated by JAX.
+
+    Floating-point leaves are the coordinates; integer leaves (a clock, say) are
+    carried along and contribute no exponent.  Unbatched; use `jax.vmap` around the
+    function that consumes it.
+    """
+
+    map: Callable[[PyTree], PyTree]
+
+    def lift(self, state):
+        return state
+
+    def lower(self, lifted):
+        return lifted
+
+    def step(self, state):
+        return self.map(state)
+
+    def vector(self, state):
+        return ravel_pytree(eqx.filter(state, eqx.is_inexact_array))[0]
+
+    def push(self, lifted, frame):
+        floats, rest = eqx.partition(lifted, eqx.is_inexact_array)
+        flat, unravel = ravel_pytree(floats)
+
+        def of_vector(x):
+            after = self.map(eqx.combine(unravel(x), rest))
+            moved, others = eqx.partition(after, eqx.is_inexact_array)
+            return ravel_pytree(moved)[0], others
+
+        column = lambda t: jax.jvp(of_vector, (flat,), (t,), has_aux=True)
+        moved, frame, others = jax.vmap(column, in_axes=1, out_axes=(None, 1, None))(frame)
+        return eqx.combine(unravel(moved), others), frame
+
+
+def as_system(step: "Callable | TangentSystem") -> TangentSystem:
+    """Accept a plain map or a map that knows its tangent dynamics."""
+    return step if isinstance(step, TangentSystem) else Linearised(step)
+
+
+def random_frame(dimension: int, k: int, batch: tuple[int, ...]) -> Array:
+    """A fixed generic frame: no column lies in an invariant subspace by construction."""
+    frame = jax.random.normal(jax.random.key(0), (dimension, k), jnp.float64)
+    return jnp.broadcast_to(
+        frame.reshape((dimension, k) + (1,) * len(batch)), (dimension, k, *batch)
+    )
