@@ -1,0 +1,27 @@
+"""HDF5 files that describe themselves and survive a kill (docs/hdf5.md)."""
+
+from statmech_attn.storage.provenance import now
+from statmech_attn.storage.reading import check, Info, info, read, VariableInfo
+from statmech_attn.storage.schema import (
+    SCHEMA_VERSION,
+    same_study,
+    StorageError,
+    study_digest,
+)
+from statmech_attn.storage.writing import check_output, write
+
+
+__all__ = [
+    "check",
+    "check_output",
+    "Info",
+    "info",
+    "now",
+    "read",
+    "same_study",
+    "SCHEMA_VERSION",
+    "StorageError",
+    "study_digest",
+    "VariableInfo",
+    "write",
+]

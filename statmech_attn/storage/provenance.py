@@ -1,0 +1,104 @@
+"""The birth certificate of a file: what made it, where, when, and from which study."""
+
+import functools
+import json
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import datetime, UTC
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import statmech_attn
+from statmech_attn.storage.schema import (
+    plain_text,
+    SCHEMA,
+    SCHEMA_VERSION,
+    study_digest,
+    study_kind,
+)
+
+
+PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "equinox", "xarray", "h5py", "h5netcdf")
+
+
+def now() -> datetime:
+    """The time in UTC, for `started`."""
+    return datetime.now(UTC)
+
+
+def provenance(
+    study: str,
+    *,
+    kind: str | None,
+    keys: Mapping[str, Any] | None,
+    started: datetime | None,
+) -> dict[str, Any]:
+    """The file attributes that say how a result came about; unknown ones are absent."""
+    kind = kind or study_kind(study)
+    if not kind:
+        raise ValueError("kind: give it, or a study with the key kind.")
+    plain_text("kind", kind)
+    if started is not None and started.tzinfo is None:
+        raise ValueError("started: needs a time zone; use storage.now().")
+    known = {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "kind": kind,
+        "study": study,
+        "study_sha256": study_digest(study),
+        "keys": json.dumps({k: _plain_key(v) for k, v in (keys or {}).items()}),
+        "package_version": statmech_attn.__version__,
+        "git_describe": git_describe(),
+        "versions": json.dumps(versions()),
+        "platform": platform.platform(),
+        "backend": jax.default_backend(),
+        "device_kind": jax.devices()[0].device_kind,
+        "dtype": "float64" if jax.config.jax_enable_x64 else "float32",
+        "started": started and started.astimezone(UTC).isoformat(),
+        "finished": now().isoformat(),
+        "command": command_line(),
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that the numbers depend on."""
+    found = {name: metadata.version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), **found}
+
+
+@functools.cache
+def git_describe() -> str | None:
+    """`git describe --always --dirty` when run from a checkout, else None."""
+    root = Path(statmech_attn.__file__).resolve().parents[1]
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--tags", "--dirty"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
+
+
+def command_line() -> str:
+    """The command as typed, without the folder of the program."""
+    program, *arguments = sys.argv or [""]
+    return shlex.join([Path(program).name or "python", *arguments])
+
+
+def _plain_key(key: Any) -> Any:
+    """A random key or seed as numbers that JSON can hold."""
+    if isinstance(key, jax.Array) and jax.dtypes.issubdtype(
+        key.dtype, jax.dtypes.prng_key
+    ):
+        data = np.asarray(jax.random.key_data(key)).tolist()
+        return {"impl": str(jax.random.key_impl(key)), "data": data}
+    return np.asarray(key).tolist()

@@ -1,0 +1,175 @@
+"""Reading files back, with one clear line for each way in which a file can be wrong."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+import xarray as xr
+
+from statmech_attn.storage.schema import (
+    attributes_checksum,
+    PROVENANCE,
+    SCHEMA,
+    SCHEMA_VERSION,
+    StorageError,
+    variable_checksum,
+)
+
+
+class VariableInfo(NamedTuple):
+    """What is known of a variable without reading its data."""
+
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    long_name: str
+    units: str
+    symbol: str
+
+
+class Info(NamedTuple):
+    """What a file is and how it was made; None where it was not recorded."""
+
+    path: str
+    size_bytes: int
+    schema_version: int
+    kind: str
+    study: str
+    study_sha256: str
+    keys: dict[str, Any]
+    package_version: str
+    git_describe: str | None
+    versions: dict[str, str]
+    platform: str
+    backend: str
+    device_kind: str
+    dtype: str
+    started: str | None
+    finished: str
+    command: str
+    attributes: dict[str, Any]
+    variables: dict[str, VariableInfo]
+
+
+def read(path: str | Path) -> xr.Dataset:
+    """Load a whole file and verify it; nothing stays open.
+
+    Raises:
+        StorageError: missing, not HDF5, damaged, foreign, or from a newer schema.
+    """
+    with _opened(path) as dataset:
+        loaded = dataset.load()
+        _verify(path, loaded)
+    for variable in loaded.variables.values():
+        variable.encoding = {}
+    return loaded
+
+
+def check(path: str | Path) -> None:
+    """Verify every checksum of a file.
+
+    Raises:
+        StorageError: as `read`.
+    """
+    read(path)
+
+
+def info(path: str | Path) -> Info:
+    """What a file is and how it was made, without reading its data.
+
+    Raises:
+        StorageError: as `read`, except that the data is not verified.
+    """
+    with _opened(path) as dataset:
+        _verify_attributes(path, dataset)
+        attributes = dict(dataset.attrs)
+        variables = {
+            str(name): VariableInfo(
+                tuple(str(d) for d in v.dims),
+                v.shape,
+                "text" if v.dtype.kind in "UOT" else v.dtype.name,
+                *(str(v.attrs[key]) for key in ("long_name", "units", "symbol")),
+            )
+            for name, v in dataset.variables.items()
+        }
+        known = {
+            name: attributes.get(name) for name in Info._fields if name in PROVENANCE
+        }
+    return Info(
+        path=str(path),
+        size_bytes=Path(path).stat().st_size,
+        **known
+        | {
+            "schema_version": int(attributes["schema_version"]),
+            "keys": json.loads(attributes["keys"]),
+            "versions": json.loads(attributes["versions"]),
+        },
+        attributes={k: v for k, v in attributes.items() if k not in PROVENANCE},
+        variables=variables,
+    )
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[xr.Dataset]:
+    _require_schema(path)
+    try:
+        with xr.open_dataset(path, engine="h5netcdf", cache=False) as dataset:
+            yield dataset
+    except StorageError:
+        raise
+    except MemoryError:
+        raise StorageError(f"{path}: does not fit into memory.") from None
+    except Exception as error:  # HDF5 reports damage by many types of exception
+        raise _damaged(path, error) from error
+
+
+def _require_schema(path: str | Path) -> None:
+    """Refuse what is not a file of this package before xarray interprets it."""
+    try:
+        with open(path, "rb"):
+            is_hdf5 = h5py.is_hdf5(path)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {error.strerror}.") from None
+    if not is_hdf5:
+        raise StorageError(f"{path}: is not an HDF5 file.")
+    try:
+        with h5py.File(path, "r") as file:
+            # netCDF-4 attributes of one number are arrays of one element.
+            schema = np.ravel(file.attrs.get("schema", "")).tolist()
+            version = np.ravel(file.attrs.get("schema_version", "")).tolist()
+    except Exception as error:  # HDF5 reports damage by many types of exception
+        raise _damaged(path, error) from error
+    if schema != [SCHEMA] or not isinstance(version[0], int):
+        raise StorageError(f"{path}: is an HDF5 file that statmech-attn did not write.")
+    if version[0] > SCHEMA_VERSION:
+        raise StorageError(
+            f"{path}: has schema version {version[0]}, this statmech-attn reads up to "
+            f"{SCHEMA_VERSION}; upgrade statmech-attn."
+        )
+
+
+def _verify(path: str | Path, dataset: xr.Dataset) -> None:
+    _verify_attributes(path, dataset)
+    expected = json.loads(dataset.attrs["checksums"])
+    found = {str(n): variable_checksum(str(n), v) for n, v in dataset.variables.items()}
+    wrong = sorted(n for n in expected | found if expected.get(n) != found.get(n))
+    if wrong:
+        raise StorageError(
+            f"{path}: is damaged: the checksum of {', '.join(wrong)} does not match."
+        )
+
+
+def _verify_attributes(path: str | Path, dataset: xr.Dataset) -> None:
+    if attributes_checksum(dataset.attrs) != dataset.attrs["attributes_sha256"]:
+        raise StorageError(
+            f"{path}: is damaged: the checksum of its attributes does not match."
+        )
+
+
+def _damaged(path: str | Path, error: Exception) -> StorageError:
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return StorageError(f"{path}: is truncated or damaged ({reason[:200]}).")

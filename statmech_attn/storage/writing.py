@@ -1,0 +1,195 @@
+"""Atomic writing: a kill at any moment leaves the old file or the new one.
+
+The file's image is built in memory, written to a temporary file in the destination's
+folder, flushed to disk, read back and verified, and only then renamed over the
+destination.  Building it first means that the size is known when a disk is full.
+"""
+
+import errno
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from statmech_attn.storage.provenance import provenance
+from statmech_attn.storage.reading import info, read
+from statmech_attn.storage.schema import (
+    attributes_checksum,
+    is_text,
+    PROVENANCE,
+    same_study,
+    StorageError,
+    validate,
+    variable_checksum,
+)
+
+
+COMPRESSED_FROM = 4096  # elements; below, the chunk index costs more than it saves
+
+
+def write(
+    path: str | Path,
+    dataset: xr.Dataset,
+    *,
+    study: str,
+    kind: str | None = None,
+    keys: Mapping[str, Any] | None = None,
+    started: datetime | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a data set with its provenance; folders on the way are made.
+
+    Args:
+        path: destination, conventionally `.h5`.
+        dataset: every variable has `long_name`, `units` and `symbol`; provenance that
+            it carries from another file is written anew.
+        study: the full TOML text of the study.
+        kind: what the file is; the study's own `kind` when omitted.
+        keys: random keys or seeds by name.
+        started: when the computation began, see `now`.
+        overwrite: replace whatever is there.  A file of the same study is always
+            replaced.
+
+    Raises:
+        ValueError: the data set or the study cannot be stored.
+        StorageError: the destination is taken, cannot be written, or the disk is full.
+    """
+    path = Path(path)
+    check_output(path, study=study, overwrite=overwrite)
+    validate(dataset)
+    attributes = {k: v for k, v in dataset.attrs.items() if k not in PROVENANCE}
+    attributes |= provenance(study, kind=kind, keys=keys, started=started)
+    dataset = _stored_form(dataset, attributes)
+    # The destination may be a symbolic link: its target is replaced, not the link.
+    target = Path(os.path.realpath(path))
+    _replace(target, _image(dataset), dataset.attrs["checksums"])
+
+
+def check_output(path: str | Path, *, study: str, overwrite: bool = False) -> None:
+    """Refuse a destination before a long computation, as `write` would after it.
+
+    Raises:
+        StorageError: the destination exists and holds something else than this study,
+            is no regular file, or its folder cannot be written.
+    """
+    path = Path(path)
+    _make_folder(path)
+    try:
+        exists = path.exists()
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    if not exists:
+        return
+    if not path.is_file():
+        raise StorageError(f"{path}: exists and is not a file; choose another output.")
+    if overwrite:
+        return
+    try:
+        stored = info(path).study
+    except StorageError as error:
+        raise StorageError(f"{error} It is kept: {_WAYS_OUT}") from None
+    if not same_study(stored, study):
+        raise StorageError(f"{path}: exists and holds another study: {_WAYS_OUT}")
+
+
+_WAYS_OUT = "choose another output, or pass --overwrite (overwrite=True)."
+
+
+def _make_folder(path: Path) -> None:
+    folder = Path(os.path.realpath(path)).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=_EFFECTIVE):
+        raise StorageError(f"{path}: cannot be written: no permission in {folder}.")
+
+
+_EFFECTIVE = os.access in os.supports_effective_ids
+
+
+def _stored_form(dataset: xr.Dataset, attributes: dict[str, Any]) -> xr.Dataset:
+    """The data set as it will be read back, with checksums."""
+    dataset = dataset.copy()
+    for name, variable in dataset.variables.items():
+        dataset[name].encoding.clear()
+        if not is_text(variable) and not variable.dtype.isnative:
+            native = variable.dtype.newbyteorder("=")
+            dataset[name] = variable.astype(native)
+    sums = {str(n): variable_checksum(str(n), v) for n, v in dataset.variables.items()}
+    attributes |= {"checksums": json.dumps(sums)}
+    attributes |= {"attributes_sha256": attributes_checksum(attributes)}
+    dataset.attrs = attributes
+    return dataset
+
+
+def _image(dataset: xr.Dataset) -> memoryview:
+    encoding = {name: _encoding(v) for name, v in dataset.variables.items()}
+    return memoryview(dataset.to_netcdf(engine="h5netcdf", encoding=encoding))
+
+
+def _encoding(variable: xr.Variable) -> dict[str, Any]:
+    if variable.dtype.kind != "f":
+        return {}
+    if variable.size < COMPRESSED_FROM:
+        return {"_FillValue": None}
+    return {"_FillValue": None, "zlib": True, "complevel": 4, "shuffle": True}
+
+
+def _replace(target: Path, image: memoryview, checksums: str) -> None:
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(".part", f".{target.name}.", target.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(image)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode(target))
+        if read(temporary).attrs["checksums"] != checksums:
+            raise StorageError(
+                f"{target}: read back differently from what was written."
+            )
+        os.replace(temporary, target)
+        temporary = None
+        _sync_folder(target.parent)
+    except StorageError:
+        raise
+    except OSError as error:
+        raise _unwritable(target, error, needed=image.nbytes) from None
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _mode(target: Path) -> int:
+    """Permissions of the file that is replaced, or those of any new file."""
+    if target.exists():
+        return target.stat().st_mode & 0o7777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _unwritable(path: Path, error: OSError, needed: int = 0) -> StorageError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        free = shutil.disk_usage(path.parent).free
+        return StorageError(
+            f"{path}: cannot be written: {os.strerror(error.errno)}: "
+            f"{needed / 2**20:.3g} MiB needed, {free / 2**20:.3g} MiB free."
+        )
+    return StorageError(f"{path}: cannot be written: {error.strerror or error}.")
