@@ -1,0 +1,147 @@
+r"""Evidence on the kind of an orbit from a stored stretch of it, one orbit at a time.
+
+Each function takes a series `x` (T, d), d coordinates or observables along T
+consecutive steps, and returns one number or two (docs/theory/dynamics.md, section 2):
+
+    recurrence      smallest p with |x_{t+p} - x_t| below tolerance on the whole series
+    zero_one        K of the 0-1 test for chaos: 0 regular, 1 chaotic
+    broadband       median over mean spectral power: 0 lines only, near 1 noise
+    main_frequency  strongest frequency, cycles per sample, refined between bins
+
+All are dimensionless.  `jax.vmap` batches them.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from statmech_attn.dynamics.lyapunov import window_weights
+
+
+CANDIDATES = 4  # near returns of the last point that are checked in full
+ZERO_ONE_LENGTH = 1000
+ZERO_ONE_FREQUENCIES = 16
+GOLDEN = (np.sqrt(5) - 1) / 2
+
+
+def recurrence(x: Float[Array, "T d"], *, multiple: int, tolerance: float):
+    """Smallest recurrence time that is a multiple of `multiple`, and its error.
+
+    Only periods up to T/3 are looked for, so that every one is seen for three turns.
+
+    Returns:
+        period (0 when there is none) and the largest |x_{t+p} - x_t| relative to the
+        size of the orbit, at the period or at the best candidate.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> x = jnp.sin(2 * jnp.pi * jnp.arange(300.0) / 5)[:, None]
+        >>> int(recurrence(x, multiple=1, tolerance=1e-9)[0])
+        5
+    """
+    length = x.shape[0]
+    longest = length // 3
+    size = 1 + jnp.max(jnp.abs(x))
+    lags = np.arange(multiple, longest + 1, multiple)
+    if lags.size == 0:
+        return jnp.array(0), jnp.array(jnp.inf)
+    distance = jnp.max(jnp.abs(x[length - 1 - lags] - x[-1]), axis=1) / size
+    near = jnp.where(distance <= tolerance, jnp.asarray(lags), length)
+    count = min(CANDIDATES - 1, lags.size)
+    best = jnp.asarray(lags)[jnp.argmin(distance)]
+    candidates = jnp.concatenate([jnp.sort(near)[:count], best[None]])
+
+    def error(lag):
+        lag = jnp.minimum(lag, longest)
+        later = jax.lax.dynamic_slice_in_dim(x, length - longest, longest)
+        earlier = [
+            jax.lax.dynamic_slice_in_dim(x, length - longest - turn * lag, longest)
+            for turn in (1, 2)
+        ]
+        return jnp.max(jnp.abs(later - jnp.stack(earlier))) / size
+
+    errors = jnp.where(candidates < length, jax.vmap(error)(candidates), jnp.inf)
+    good = errors <= tolerance
+    first = jnp.argmax(good)
+    period = jnp.where(jnp.any(good), candidates[first], 0)
+    return period, jnp.where(jnp.any(good), errors[first], jnp.min(errors))
+
+
+def main_component(x: Float[Array, "T d"]) -> Float[Array, " T"]:
+    """The component that varies most, without its mean."""
+    x = x - jnp.mean(x, axis=0)
+    return x[:, jnp.argmax(jnp.mean(x**2, axis=0))]
+
+
+def zero_one(x: Float[Array, "T d"]) -> Float[Array, ""]:
+    """K of the 0-1 test, median over fixed frequencies (Gottwald & Melbourne 2009).
+
+    Sample the orbit at the drive period and not more finely than it decorrelates:
+    oversampled chaos looks regular to this test.
+    """
+    series = main_component(x)[-ZERO_ONE_LENGTH:]
+    length = series.shape[0]
+    series = series / jnp.maximum(jnp.std(series), 1e-300)
+    n_shift = max(length // 10, 3)
+    shifts = jnp.arange(1, n_shift + 1)
+    spread = (jnp.arange(ZERO_ONE_FREQUENCIES) * GOLDEN) % 1
+    frequencies = jnp.pi / 5 + spread * 3 * jnp.pi / 5
+    n = length - n_shift
+
+    def correlation(c):
+        angle = c * jnp.arange(1, length + 1)
+        p = jnp.cumsum(series * jnp.cos(angle))
+        q = jnp.cumsum(series * jnp.sin(angle))
+
+        def displacement(shift):
+            move = lambda s: jax.lax.dynamic_slice_in_dim(s, shift, n) - s[:n]
+            return jnp.mean(move(p) ** 2 + move(q) ** 2)
+
+        oscillation = (1 - jnp.cos(shifts * c)) / (1 - jnp.cos(c))
+        curve = jax.lax.map(displacement, shifts) - jnp.mean(series) ** 2 * oscillation
+        centred = curve - jnp.mean(curve)
+        time = shifts - jnp.mean(shifts)
+        norm = jnp.sqrt(jnp.sum(centred**2) * jnp.sum(time**2))
+        return jnp.sum(centred * time) / jnp.maximum(norm, 1e-300)
+
+    return jnp.median(jax.vmap(correlation)(frequencies))
+
+
+def broadband(x: Float[Array, "T d"]) -> Float[Array, ""]:
+    """Median over mean power, window with fast-decaying sidelobes, mean removed."""
+    series = main_component(x)
+    power = jnp.abs(jnp.fft.rfft(series * _bump(series.shape[0]))) ** 2
+    power = power[4:]
+    mean = jnp.mean(power)
+    return jnp.where(mean > 0, jnp.median(power) / jnp.where(mean > 0, mean, 1.0), 0.0)
+
+
+def main_frequency(x: Float[Array, "T d"]) -> Float[Array, ""]:
+    """Strongest frequency in (0, 1/2] cycles per sample (golden-section refined)."""
+    series = main_component(x)
+    length = series.shape[0]
+    weighted = series * _bump(length)
+    power = jnp.abs(jnp.fft.rfft(weighted)) ** 2
+    peak = (4 + jnp.argmax(power[4:])) / length
+    time = jnp.arange(length)
+
+    def amplitude(f):
+        phase = 2 * jnp.pi * f * time
+        return jnp.sum(weighted * jnp.cos(phase)) ** 2 + jnp.sum(
+            weighted * jnp.sin(phase)
+        ) ** 2
+
+    def shrink(_, bracket):
+        low, high = bracket
+        left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        keep_left = amplitude(left) > amplitude(right)
+        return jnp.where(keep_left, low, left), jnp.where(keep_left, right, high)
+
+    bracket = (peak - 1 / length, peak + 1 / length)
+    low, high = jax.lax.fori_loop(0, 40, shrink, bracket)
+    return jnp.minimum((low + high) / 2, 0.5)
+
+
+def _bump(length: int) -> Float[Array, " T"]:
+    return jax.vmap(window_weights)((jnp.arange(length) + 0.5) / length)[:, 0]

@@ -1,0 +1,352 @@
+r"""Phase of an orbit from several kinds of evidence (docs/theory/dynamics.md, section 2).
+
+Evidence comes from one window of the orbit, pushed with its tangent frame, and from a
+recorded stretch (`tail`) right after it.  A phase is given only when the signs of the
+exponents, recurrence, the 0-1 test, the spectrum and the convergence of weighted
+averages go together and the window looks settled; otherwise the window is doubled, up
+to a stated cap, and then the orbit is called `transient` or `unsettled` with reasons.
+
+Exponents are in nats per step, periods in steps.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from statmech_attn.dynamics import evidence, lyapunov
+from statmech_attn.dynamics.lyapunov import Spectrum, Sums
+from statmech_attn.dynamics.systems import as_system, TangentSystem
+from statmech_attn.precision import require_double
+
+
+PHASES = (
+    "fixed",
+    "periodic",
+    "quasiperiodic",
+    "chaotic",
+    "hyperchaotic",
+    "transient",
+    "unsettled",
+    "diverged",
+)
+(
+    FIXED,
+    PERIODIC,
+    QUASIPERIODIC,
+    CHAOTIC,
+    HYPERCHAOTIC,
+    TRANSIENT,
+    UNSETTLED,
+    DIVERGED,
+) = range(len(PHASES))
+
+REASONS = (
+    "exponents of the quarters of the window disagree",
+    "the end of the window does not look like its beginning",
+    "leading exponent is neither clearly zero nor clearly of one sign",
+    "the orbit recurs although an exponent is positive",
+    "no exponent is positive or zero, but no recurrence was found",
+    "zero exponent, but averages converge slowly (strange nonchaotic or marginal)",
+    "zero exponent, but the 0-1 test or the spectrum says irregular",
+    "positive exponent, but 0-1 test, spectrum and averages say regular",
+    "leading exponents are not resolved",
+    "extended to the cap",
+    "the state became infinite or not a number",
+    "recurs within tolerance, but is marginal and still converging",
+)
+(
+    R_QUARTERS,
+    R_DRIFT,
+    R_SIGN,
+    R_RECURS,
+    R_NO_RECURRENCE,
+    R_SLOW,
+    R_IRREGULAR,
+    R_REGULAR,
+    R_UNRESOLVED,
+    R_CAP,
+    R_DIVERGED,
+    R_MARGINAL,
+) = (1 << i for i in range(len(REASONS)))
+
+QUARTER_SIGMAS = 6.0  # quarters and drift: disagreement in standard errors
+EXACT = 1e-12  # recurrence of a neutral orbit up to rounding
+HORIZON = 1e12  # a coordinate beyond this has diverged
+
+
+class Criteria(NamedTuple):
+    """Thresholds of the verdict, all dimensionless."""
+
+    zero: float = 1e-4  # |weighted exponent| below this is zero, nats per step
+    recurrence: float = 1e-9  # relative to the size of the orbit
+    digits: float = 5.0  # agreement of weighted averages on a torus, decimal digits
+    zero_one: float = 0.5
+    broadband: float = 1e-5
+    positive_sigmas: float = 3.0  # a positive exponent exceeds this many errors
+
+
+class Evidence(eqx.Module):
+    """What the verdict rests on; every entry has the batch shape."""
+
+    recurrence_period: Int[Array, "*batch"]  # steps; 0: none found
+    recurrence_error: Float[Array, "*batch"]
+    positive: Int[Array, "*batch"]  # number of positive exponents
+    zeros: Int[Array, "*batch"]  # number of zero exponents
+    zero_one: Float[Array, "*batch"]
+    broadband: Float[Array, "*batch"]
+    digits: Float[Array, "*batch"]
+    frequency: Float[Array, "*batch"]  # cycles per drive period
+    quarters: Float[Array, "*batch"]  # disagreement of exponents, standard errors
+    drift: Float[Array, "*batch"]  # disagreement of observables, standard errors
+    finite: Bool[Array, "*batch"]
+
+
+class Classification(eqx.Module):
+    """Verdict, the evidence for it, and the spectrum of the last window."""
+
+    phase: Int[Array, "*batch"]  # index into PHASES
+    period: Int[Array, "*batch"]  # steps; 0 where the orbit is not periodic
+    rotation_number: Float[Array, "*batch"]  # cycles per drive period; NaN if no torus
+    reasons: Int[Array, "*batch"]  # bits of REASONS
+    evidence: Evidence
+    spectrum: Spectrum
+    state: PyTree
+
+    @property
+    def settled(self) -> Bool[Array, "*batch"]:
+        return self.phase < TRANSIENT
+
+    def explain(self) -> list[str]:
+        """Reasons of one unbatched verdict, in words."""
+        return [text for i, text in enumerate(REASONS) if int(self.reasons) >> i & 1]
+
+
+def classify(
+    step: Callable[[PyTree], PyTree] | TangentSystem,
+    state: PyTree,
+    *,
+    drive_period: int = 1,
+    steps: int = 20_000,
+    transient: int = 1_000,
+    exponents: int | None = None,
+    observe: Callable[[PyTree], Float[Array, " d"]] | None = None,
+    reorthonormalize_every: int | None = None,
+    tail: int = 3_072,
+    max_doublings: int = 4,
+    criteria: Criteria = Criteria(),
+) -> Classification:
+    """Phase of the orbit that starts at `state`, for any JAX map; works under `vmap`.
+
+    Args:
+        step: the map, or a `TangentSystem`.
+        state: start of the orbit.
+        drive_period: period of an external clock in steps; `fixed` means this period.
+        steps: first window; it doubles while the orbit is unsettled.
+        transient: steps before the first window.
+        exponents: how many leading exponents decide; all when omitted.
+        observe: what recurrence, 0-1 test and spectrum look at, state -> (d,); the
+            whole state when omitted.
+        reorthonormalize_every: steps between Gram-Schmidt; the drive period if omitted.
+        tail: recorded steps after the window; periods up to tail/3 can be found.
+        max_doublings: cap of the extension.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> c = classify(lambda x: 3.2 * x * (1 - x), jnp.array(0.3), steps=2000)
+        >>> PHASES[int(c.phase)], int(c.period)
+        ('periodic', 2)
+    """
+    require_double()
+    every = reorthonormalize_every or drive_period
+    lyapunov.check_counts(steps, transient, every, lyapunov.BLOCKS)
+    if tail < 30 * drive_period:
+        raise ValueError(f"tail must be at least 30 drive periods; got {tail}.")
+    system = as_system(step)
+    return _classify(
+        system,
+        state,
+        observe=observe or system.vector,
+        k=lyapunov.frame_size(system, state, exponents),
+        per_block=jnp.asarray(-(-steps // (lyapunov.BLOCKS * every))),
+        transient=jnp.asarray(transient),
+        every=jnp.asarray(every),
+        tail=tail - tail % drive_period,
+        drive_period=drive_period,
+        max_doublings=jnp.asarray(max_doublings),
+        criteria=criteria,
+    )
+
+
+@eqx.filter_jit
+def _classify(system, state, *, per_block, transient, max_doublings, criteria, **window):
+    state = jax.lax.fori_loop(0, transient, lambda _, s: system.step(s), state)
+
+    def attempt(state, doubling):
+        state, spectrum, found = examine(
+            system, state, per_block=per_block * 2**doubling, criteria=criteria, **window
+        )
+        verdict = decide(
+            spectrum, found, criteria, window["drive_period"], doubling >= max_doublings
+        )
+        return Classification(*verdict, found, spectrum, state)
+
+    def unfinished(carry):
+        result, doubling = carry
+        return ~result.settled & (result.phase != DIVERGED) & (doubling < max_doublings)
+
+    def extend(carry):
+        result, doubling = carry
+        return attempt(result.state, doubling + 1), doubling + 1
+
+    zero = jnp.array(0)
+    return jax.lax.while_loop(unfinished, extend, (attempt(state, zero), zero))[0]
+
+
+def examine(
+    system, state, *, observe, k, per_block, every, tail, drive_period, criteria
+) -> tuple[PyTree, Spectrum, Evidence]:
+    """One window and its tail; batched over trailing axes, constant memory.
+
+    Returns the state at the end, the spectrum and the evidence.
+    """
+    lifted, frame = lyapunov.start_frame(system, state, k)
+    lifted, frame = lyapunov.align(
+        system, lifted, frame, per_block=per_block, every=every
+    )
+    lifted, frame, sums = lyapunov.measure(
+        system, lifted, frame, observe,
+        per_block=per_block, every=every, blocks=lyapunov.BLOCKS,
+    )  # fmt: skip
+    spectrum = lyapunov.summarise(sums, per_block=per_block, every=every)
+    record = lambda s, _: (lambda after: (after, observe(after)))(system.step(s))
+    state, series = jax.lax.scan(record, system.lower(lifted), None, length=tail)
+    return state, spectrum, weigh(
+        spectrum, sums, series, per_block, drive_period, criteria
+    )
+
+
+def weigh(
+    spectrum: Spectrum, sums: Sums, series, per_block, drive_period, criteria
+) -> Evidence:
+    """Evidence from the sums of a window and the recorded series (tail, d, *batch)."""
+    of_tail = lambda x: _tail_evidence(x, drive_period, criteria)
+    for _ in range(series.ndim - 2):
+        of_tail = jax.vmap(of_tail, in_axes=-1, out_axes=-1)
+    period, error, k01, flatness, frequency = of_tail(series)
+    seen = slice(spectrum.exponents.shape[0], None)
+    low, high = jnp.min(sums.low, axis=0), jnp.max(sums.high, axis=0)
+    weights = sums.weights.reshape((3,) + (1,) * (sums.weighted.ndim - 1))
+    averages = (sums.weighted / weights)[:, seen]
+    spread = jnp.maximum(high - low, 1e-14 * jnp.maximum(jnp.abs(high), 1.0))
+    gap = jnp.max(jnp.abs(averages[1] - averages[2]) / spread, axis=0)
+    finite = jnp.all(jnp.isfinite(series), axis=(0, 1)) & jnp.all(
+        (jnp.abs(series) < HORIZON), axis=(0, 1)
+    )
+    return Evidence(
+        recurrence_period=period,
+        recurrence_error=error,
+        positive=jnp.sum(_sign(spectrum, criteria) > 0, axis=0),
+        zeros=jnp.sum(_sign(spectrum, criteria) == 0, axis=0),
+        zero_one=k01,
+        broadband=flatness,
+        digits=jnp.minimum(-jnp.log10(jnp.maximum(gap, 1e-16)), 16.0),
+        frequency=frequency,
+        quarters=_disagreement(spectrum.blocks[:, :3], floor=20.0 / spectrum.steps),
+        drift=_disagreement(sums.blocks[:, seen] / per_block, floor=0.01 * spread),
+        finite=finite,
+    )
+
+
+def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
+    """The verdict: phase, period, rotation number and reasons, elementwise."""
+    sign = _sign(spectrum, criteria)[0]
+    recurs = found.recurrence_period > 0
+    regular = (found.zero_one < criteria.zero_one) & (found.broadband < criteria.broadband)
+    smooth = found.digits >= criteria.digits
+    resolved = ~jnp.isnan(spectrum.exponents[0])
+    reasons = sum(
+        jnp.where(condition, bit, 0)
+        for condition, bit in (
+            (found.quarters > QUARTER_SIGMAS, R_QUARTERS),
+            ((found.drift > QUARTER_SIGMAS) & ~recurs, R_DRIFT),
+            (~recurs & (sign == UNCLEAR), R_SIGN),
+            (recurs & (sign > 0) & (sign != UNCLEAR), R_RECURS),
+            (recurs & (sign == 0) & (found.recurrence_error > EXACT), R_MARGINAL),
+            (~recurs & (sign < 0), R_NO_RECURRENCE),
+            (~recurs & (sign == 0) & ~smooth, R_SLOW),
+            (~recurs & (sign == 0) & smooth & ~regular, R_IRREGULAR),
+            (~recurs & (sign == 1) & smooth & regular, R_REGULAR),
+            (~resolved, R_UNRESOLVED),
+        )
+    )
+    reasons = jnp.where(found.finite, reasons, R_DIVERGED)
+    phase = jnp.where(found.positive >= 2, HYPERCHAOTIC, CHAOTIC)
+    phase = jnp.where(sign == 0, QUASIPERIODIC, phase)
+    periodic = jnp.where(found.recurrence_period == drive_period, FIXED, PERIODIC)
+    phase = jnp.where(recurs, periodic, phase)
+    quarter = _quarters(spectrum.blocks[:, 0])
+    left_chaos = (quarter[0] > criteria.zero) & (quarter[3] < -criteria.zero)
+    phase = jnp.where(
+        reasons > 0, jnp.where(left_chaos, TRANSIENT, UNSETTLED), phase
+    )
+    phase = jnp.where(found.finite, phase, DIVERGED)
+    reasons = reasons | jnp.where((reasons > 0) & found.finite & at_cap, R_CAP, 0)
+    period = jnp.where(phase <= PERIODIC, found.recurrence_period, 0)
+    rotation = jnp.where(phase == QUASIPERIODIC, found.frequency, jnp.nan)
+    return phase, period, rotation, reasons
+
+
+def as_in_paper(spectrum: Spectrum, zero: float = 1e-4) -> Int[Array, "*batch"]:
+    """The paper's classifier: sign of the plain leading average, nothing else."""
+    leading = spectrum.exponents[0]
+    phase = jnp.where(leading > zero, CHAOTIC, QUASIPERIODIC)
+    return jnp.where(leading < -zero, PERIODIC, phase)
+
+
+UNCLEAR = 2
+
+
+def _sign(spectrum: Spectrum, criteria: Criteria):
+    """-1, 0, 1 or UNCLEAR for each exponent; -inf is negative, NaN unclear."""
+    values = jnp.concatenate([spectrum.weighted[None], spectrum.halves])
+    error = criteria.positive_sigmas * jnp.where(
+        jnp.isnan(spectrum.stderr), 0.0, spectrum.stderr
+    )
+    zero = jnp.all(jnp.abs(values) <= criteria.zero, axis=0)
+    positive = jnp.all(values > criteria.zero, axis=0) & (spectrum.exponents > error)
+    negative = jnp.all(values < -criteria.zero, axis=0)
+    sign = jnp.where(positive, 1, jnp.where(negative, -1, UNCLEAR))
+    return jnp.where(zero, 0, sign)
+
+
+def _tail_evidence(x, drive_period, criteria):
+    period, error = evidence.recurrence(
+        x, multiple=drive_period, tolerance=criteria.recurrence
+    )
+    strobe = x[drive_period - 1 :: drive_period]
+    return (
+        period,
+        error,
+        evidence.zero_one(strobe),
+        evidence.broadband(x),
+        evidence.main_frequency(strobe),
+    )
+
+
+def _quarters(blocks):
+    return jnp.mean(blocks.reshape((4, -1) + blocks.shape[1:]), axis=1)
+
+
+def _disagreement(blocks, *, floor):
+    """Largest difference between quarters over its error, over axis 1 of the blocks."""
+    blocks = jnp.where(jnp.isfinite(blocks), blocks, 0.0)
+    split = blocks.reshape((4, -1) + blocks.shape[1:])
+    variance = jnp.median(jnp.var(split, axis=1, ddof=1), axis=0)
+    error = jnp.sqrt(2 * variance / split.shape[1] + floor**2)
+    mean = jnp.mean(split, axis=1)
+    return jnp.max((jnp.max(mean, axis=0) - jnp.min(mean, axis=0)) / error, axis=0)
+
