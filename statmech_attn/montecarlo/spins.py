@@ -1,0 +1,148 @@
+r"""Simulation of N spins, each with its own random number (docs/theory/dmft.md, 5).
+
+Spin i of class c points against its field when its uniform number U_i is below the
+probability p_c = (1 - tanh |h_c|)/2.  The numbers of 32 spins are drawn bit by bit, most
+significant first, as bit planes: word r_b holds bit b of all 32.  With t_b bit b of p_c
+
+    below  |=  equal & t_b & ~r_b        U < p decided at bit b
+    equal  &=  ~(r_b ^ t_b)              still undecided
+
+until every spin is decided or 64 bits are used: p_c is met to 2^-64, and a spin uses
+about 17 random bits instead of 64.  Words are counted (population count) block by
+block as they are drawn, so memory does not grow with N.
+
+    block      (B, *batch) words of 32 spins of one class      B = `block_words`
+    plan       (n_blocks,) class, first word and spins left of every block
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from statmech_attn.montecarlo.collapsed import by_class, class_means
+from statmech_attn.montecarlo.randomness import threefry, Words
+
+
+WORD = 32  # spins per word
+BLOCK_WORDS = 8192  # words of all lanes of a block together: they stay in the cache
+FIRST_PLANES = 16  # bits drawn before asking whether all spins are decided
+MAX_SPINS = WORD * 2**32  # per class: one counter word numbers the words
+
+
+class Plan(NamedTuple):
+    """How the spins of all classes are cut into blocks of words."""
+
+    site_class: Int[np.ndarray, " blocks"]
+    first_word: Int[np.ndarray, " blocks"]
+    spins_left: Int[np.ndarray, " blocks"]
+    block_words: int
+
+
+def plan_blocks(counts: Int[np.ndarray, " S"], lanes: int) -> Plan:
+    """Cut classes of N_c spins into blocks for a batch of `lanes` simulations.
+
+    Raises:
+        ValueError: a class of more than 2^37 spins.
+    """
+    if counts.max() > MAX_SPINS:
+        raise ValueError(
+            f"n_spins: at most 2^37 spins per class at the level of spins; got "
+            f"{counts.max()}. Use the collapsed simulation."
+        )
+    words = -(-counts // WORD)
+    size = int(min(max(BLOCK_WORDS // max(lanes, 1), 1), words.max()))
+    blocks = -(-words // size)
+    site_class = np.repeat(np.arange(len(counts)), blocks)
+    first = np.concatenate([np.arange(b) * size for b in blocks])
+    return Plan(site_class, first, counts[site_class] - WORD * first, size)
+
+
+def draw_spins(lanes: Words, fields, counts) -> Float[Array, "S *batch"]:
+    """Class means of a sampled token, one random number per spin.
+
+    Args:
+        lanes: cipher keys of the batch, each word (*batch).
+        fields: h_c, (S, *batch).
+        counts: N_c, (S,), known when the function is compiled.
+    """
+    counts = np.asarray(counts)
+    plan = plan_blocks(counts, int(np.prod(lanes[0].shape)))
+    keys, n = by_class(lanes, fields, counts)
+    threshold = threshold_words(jax.nn.sigmoid(-2 * jnp.abs(fields)))
+    pick = lambda pair, c: tuple(jax.lax.dynamic_index_in_dim(x, c, 0, False) for x in pair)
+    site_class, first, left = (jnp.asarray(x) for x in plan[:3])
+
+    def add_block(i, rare):
+        c = site_class[i]
+        below = bernoulli_words(
+            pick(keys, c), pick(threshold, c), first[i], plan.block_words
+        )
+        found = _count(below & _valid(left[i], below))
+        return rare.at[c].add(found)
+
+    rare = jnp.zeros(fields.shape, jnp.int64)
+    rare = jax.lax.fori_loop(0, len(plan.site_class), add_block, rare)
+    return class_means(fields, rare.astype(float), n)
+
+
+def threshold_words(p: Float[Array, "..."]) -> Words:
+    """The first 64 binary digits of p <= 1/2, as two words."""
+    whole = jnp.floor(p * 2.0**64).astype(jnp.uint64)
+    return (whole >> np.uint64(32)).astype(jnp.uint32), whole.astype(jnp.uint32)
+
+
+def bernoulli_words(keys: Words, threshold: Words, first, size: int):
+    """`size` words (size, *batch) of independent bits that are one with probability p.
+
+    Args:
+        keys: cipher keys of the class, each word (*batch).
+        threshold: digits of p from `threshold_words`, each (*batch).
+        first: number of the first word within the class.
+        size: number of words.
+    """
+    column = (-1,) + (1,) * keys[0].ndim
+    index = (first + jnp.arange(size)).astype(jnp.uint32).reshape(column)
+    below = jnp.zeros((size, *keys[0].shape), jnp.uint32)
+    equal = ~below
+    draw = partial(_two_planes, keys, threshold, index)
+    for pair in range(FIRST_PLANES // 2):
+        below, equal = draw(np.uint32(pair), below, equal)
+
+    def undecided(carry):
+        pair, _, equal = carry
+        return (equal != 0).any() & (pair < 32)
+
+    def refine(carry):
+        pair, below, equal = carry
+        for _ in range(2):
+            below, equal = draw(pair, below, equal)
+            pair = pair + np.uint32(1)
+        return pair, below, equal
+
+    start = (jnp.uint32(FIRST_PLANES // 2), below, equal)
+    return jax.lax.while_loop(undecided, refine, start)[1]
+
+
+def _two_planes(keys, threshold, index, pair, below, equal):
+    """Compare the next two bits of every spin with those of its threshold."""
+    digits = jnp.where(pair < 16, threshold[0], threshold[1])
+    shift = np.uint32(31) - (np.uint32(2) * pair & np.uint32(31))
+    for r, back in zip(threefry(keys, (index, pair)), (0, 1), strict=True):
+        t = np.uint32(0) - ((digits >> (shift - np.uint32(back))) & np.uint32(1))
+        below, equal = below | (equal & t & ~r), equal & ~(r ^ t)
+    return below, equal
+
+
+def _valid(left, words):
+    """Ones where a word holds spins of the class: the last word may be part full."""
+    start = (WORD * jnp.arange(words.shape[0])).reshape((-1,) + (1,) * (words.ndim - 1))
+    inside = jnp.clip(left - start, 0, WORD).astype(jnp.uint64)
+    return ((np.uint64(1) << inside) - np.uint64(1)).astype(jnp.uint32)
+
+
+def _count(words):
+    return jax.lax.population_count(words).sum(0, dtype=jnp.int64)
