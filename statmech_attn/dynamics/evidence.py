@@ -22,6 +22,7 @@ from statmech_attn.dynamics.lyapunov import window_weights
 CANDIDATES = 4  # near returns of the last point that are checked in full
 ZERO_ONE_LENGTH = 1000
 ZERO_ONE_FREQUENCIES = 16
+ROUNDING = 1e-13
 GOLDEN = (np.sqrt(5) - 1) / 2
 
 
@@ -69,9 +70,11 @@ def recurrence(x: Float[Array, "T d"], *, multiple: int, tolerance: float):
 
 
 def main_component(x: Float[Array, "T d"]) -> Float[Array, " T"]:
-    """The component that varies most, without its mean."""
-    x = x - jnp.mean(x, axis=0)
-    return x[:, jnp.argmax(jnp.mean(x**2, axis=0))]
+    """The component that varies most, without its mean; zero if it is rounding only."""
+    centred = x - jnp.mean(x, axis=0)
+    power = jnp.mean(centred**2, axis=0)
+    varies = jnp.sqrt(jnp.max(power)) > ROUNDING * jnp.max(jnp.abs(x))
+    return jnp.where(varies, centred[:, jnp.argmax(power)], 0.0)
 
 
 def zero_one(x: Float[Array, "T d"]) -> Float[Array, ""]:
@@ -82,7 +85,8 @@ def zero_one(x: Float[Array, "T d"]) -> Float[Array, ""]:
     """
     series = main_component(x)[-ZERO_ONE_LENGTH:]
     length = series.shape[0]
-    series = series / jnp.maximum(jnp.std(series), 1e-300)
+    scale = jnp.std(series)
+    series = series / jnp.where(scale > 0, scale, 1.0)
     n_shift = max(length // 10, 3)
     shifts = jnp.arange(1, n_shift + 1)
     spread = (jnp.arange(ZERO_ONE_FREQUENCIES) * GOLDEN) % 1
@@ -103,7 +107,7 @@ def zero_one(x: Float[Array, "T d"]) -> Float[Array, ""]:
         centred = curve - jnp.mean(curve)
         time = shifts - jnp.mean(shifts)
         norm = jnp.sqrt(jnp.sum(centred**2) * jnp.sum(time**2))
-        return jnp.sum(centred * time) / jnp.maximum(norm, 1e-300)
+        return jnp.sum(centred * time) / jnp.where(norm > 0, norm, 1.0)
 
     return jnp.median(jax.vmap(correlation)(frequencies))
 

@@ -249,7 +249,7 @@ def weigh(
     return Evidence(
         recurrence_period=period,
         recurrence_error=error,
-        positive=jnp.sum(_sign(spectrum, criteria) > 0, axis=0),
+        positive=jnp.sum(_sign(spectrum, criteria) == 1, axis=0),
         zeros=jnp.sum(_sign(spectrum, criteria) == 0, axis=0),
         zero_one=k01,
         broadband=flatness,
@@ -274,7 +274,7 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
             (found.quarters > QUARTER_SIGMAS, R_QUARTERS),
             ((found.drift > QUARTER_SIGMAS) & ~recurs, R_DRIFT),
             (~recurs & (sign == UNCLEAR), R_SIGN),
-            (recurs & (sign > 0) & (sign != UNCLEAR), R_RECURS),
+            (recurs & (sign == 1), R_RECURS),
             (recurs & (sign == 0) & (found.recurrence_error > EXACT), R_MARGINAL),
             (~recurs & (sign < 0), R_NO_RECURRENCE),
             (~recurs & (sign == 0) & ~smooth, R_SLOW),

@@ -1,0 +1,298 @@
+r"""Bifurcation scans of the mean-field map: phases, exponents and sections by point.
+
+Every point goes through the same stages: a transient, a window with tangent frame and
+its tail (`dynamics.phases.examine`), doubled while unsettled, and a recorded stretch
+for the bifurcation diagram: the values of m^{o,SE}_1 where |m^{o,SE}_2| is below the
+section tolerance, and those at the clock's phase 0.  No trajectory is stored.
+"""
+
+import math
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech_attn.dmft.mean_field import advance, observe
+from statmech_attn.dmft.network import Network, Parameters, State
+from statmech_attn.dmft.tangent import TangentMap
+from statmech_attn.dynamics import lyapunov, phases
+from statmech_attn.scan.lanes import batches, Compiled, lanes_for, run_all
+
+
+SEGMENT = 1024  # tokens recorded at a time in the section stage
+PIECE = 8192  # tokens of a transient between two looks at the stop signal
+Tick = Callable[[float], None]
+
+
+class Plan(NamedTuple):
+    """Numerical choices of a scan; counts are token steps."""
+
+    transient: int = 20_000
+    steps: int = 20_000
+    exponents: int = 4  # 0: no exponents, no phases
+    max_doublings: int = 4  # of the window of an unsettled point; 0: never
+    section_tolerance: float = 1e-3
+    section_samples: int = 128
+    strobe_samples: int = 64
+    tail: int = 3072
+    criteria: phases.Criteria = phases.Criteria()
+
+    def check(self, net: Network) -> None:
+        """Raise `ValueError` for counts that make no sense for this network."""
+        for name, least in (
+            ("transient", 0), ("steps", 1), ("exponents", 0), ("max_doublings", 0),
+            ("section_samples", 1), ("strobe_samples", 1), ("tail", 30 * net.context),
+        ):  # fmt: skip
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}.")
+        if self.exponents > net.dimension:
+            raise ValueError(
+                f"exponents must lie in 0..{net.dimension} (M C); got {self.exponents}."
+            )
+
+
+class Points(NamedTuple):
+    """Flat list of points: parameters and start of each, (points,) trailing."""
+
+    params: Parameters
+    starts: State
+
+    @property
+    def count(self) -> int:
+        return self.params.beta.size
+
+    def take(self, indices: np.ndarray) -> "Points":
+        pick = lambda x: x[..., indices] if x.ndim else x
+        return Points(*jax.tree.map(pick, (self.params, self.starts)))
+
+
+class Verdicts(NamedTuple):
+    """What one window says of each point; points on the last axis."""
+
+    phase: np.ndarray
+    period: np.ndarray
+    rotation_number: np.ndarray
+    reasons: np.ndarray
+    evidence: phases.Evidence
+    exponents: np.ndarray
+    weighted: np.ndarray
+    stderr: np.ndarray
+    resolved: np.ndarray
+    window: np.ndarray  # token steps of the window that decided
+    phase_paper: np.ndarray  # the paper's classifier, on the first window
+
+
+class Scan:
+    """Compiled stages of a scan; build once, run on any number of points."""
+
+    def __init__(self, net: Network, plan: Plan, points: Points, drive_period: int):
+        plan.check(net)
+        self.net, self.plan = net, plan
+        self.drive_period = drive_period
+        self.lanes = lanes_for(points.count)
+        example = points.take(np.zeros(self.lanes, int))
+        number = jnp.asarray(1)
+        self._advance = Compiled(advance, net, *example, number)
+        self._record = Compiled(self._recorded, net, *example)
+        if plan.exponents:
+            cap = jnp.asarray(False)
+            self._window = Compiled(self._windowed, net, *example, number, cap)
+
+    def _windowed(self, net, params, state, per_block, at_cap):
+        system, plan = TangentMap(net, params), self.plan
+        state, spectrum, found = phases.examine(
+            system, state, observe=lambda s: s.newest, k=plan.exponents,
+            per_block=per_block, every=self._every, tail=self._tail,
+            drive_period=self.drive_period, criteria=plan.criteria,
+        )  # fmt: skip
+        verdict = phases.decide(spectrum, found, plan.criteria, self.drive_period, at_cap)
+        steps = jnp.full(params.beta.shape, spectrum.steps)
+        return state, Verdicts(
+            *verdict, found, spectrum.exponents, spectrum.weighted, spectrum.stderr,
+            spectrum.resolved, steps, phases.as_in_paper(spectrum),
+        )  # fmt: skip
+
+    def _recorded(self, net, params, state):
+        def body(state, _):
+            clock = state.clock
+            state, seen = observe(net, params, state)
+            return state, (seen.m_o_se[0], seen.m_o_se[min(1, net.n_patterns - 1)], clock)
+
+        return jax.lax.scan(body, state, None, length=SEGMENT)
+
+    @property
+    def _every(self) -> int:
+        """Steps between Gram-Schmidt: near 4, commensurate with a short clock."""
+        context = self.net.context
+        return context * (4 // context) if context <= 4 else 4
+
+    @property
+    def _tail(self) -> int:
+        return self.plan.tail - self.plan.tail % self.net.context
+
+    def first_window(self) -> int:
+        """Turns per block of the first window; a block is whole clock periods."""
+        turns = -(-self.plan.steps // (lyapunov.BLOCKS * self._every))
+        whole = self.net.context // math.gcd(self._every, self.net.context)
+        return -(-turns // whole) * whole
+
+    def window_work(self) -> float:
+        """Cost of the first window of a point, in plain steps."""
+        window = self.first_window() * lyapunov.BLOCKS * self._every
+        return (4 + 2 * self.plan.exponents) * window if self.plan.exponents else 0.0
+
+    def work_per_point(self) -> float:
+        """Cost of a point without extension, in plain steps (for progress)."""
+        return self.plan.transient + self.window_work() + self.plan.steps
+
+    def transient(self, points: Points, stop: threading.Event, tick: Tick) -> State:
+        """Advance one batch by the transient, in pieces."""
+        state, left = points.starts, self.plan.transient
+        while left > 0 and not stop.is_set():
+            piece = min(PIECE, left)
+            state = self._advance(self.net, points.params, state, jnp.asarray(piece))
+            left -= piece
+            tick(piece * self.lanes)
+        return state
+
+    def window(self, points: Points, doubling: int):
+        """One window of one batch; returns end states and verdicts."""
+        per_block = jnp.asarray(self.first_window() * 2**doubling)
+        at_cap = jnp.asarray(doubling >= self.plan.max_doublings)
+        return self._window(self.net, *points, per_block, at_cap)
+
+    def section(self, points: Points, stop: threading.Event, tick: Tick):
+        """Record `steps` tokens of one batch and keep what lies on the sections."""
+        plan, state = self.plan, points.starts
+        hits = SectionBuffer(plan.section_samples, self.lanes)
+        strobe = np.full((plan.strobe_samples, self.lanes), np.nan)
+        for first_step in range(0, plan.steps, SEGMENT):
+            if stop.is_set():
+                break
+            state, (first, second, clock) = self._record(self.net, points.params, state)
+            length = min(SEGMENT, plan.steps - first_step)
+            first, second = np.asarray(first)[:length], np.asarray(second)[:length]
+            hits.add(first, np.abs(second) < plan.section_tolerance)
+            at_zero = np.asarray(clock)[:length] % self.drive_period == 0
+            recent = np.concatenate([strobe, first[at_zero]])
+            strobe = recent[len(recent) - plan.strobe_samples :]
+            tick(length * self.lanes)
+        return state, hits.values, hits.count, strobe
+
+
+class Outcome(NamedTuple):
+    """Result of a scan; points on the last axis of the verdicts, first elsewhere."""
+
+    section: np.ndarray  # (points, samples), NaN-padded
+    section_count: np.ndarray
+    strobe: np.ndarray  # (points, samples)
+    verdicts: Verdicts | None
+    final: State
+
+
+def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
+    """All points through all stages; extension rounds take only the unsettled ones."""
+    everyone = np.arange(points.count)
+    transient = lambda batch, real, stop: scan.transient(batch, stop, tick)
+    points = Points(points.params, _gather(scan, points, everyone, transient))
+    verdicts = None
+    if scan.plan.exponents:
+        points, verdicts = _classify(scan, points, tick)
+    section = lambda batch, real, stop: scan.section(batch, stop, tick)
+    final, hits, count, strobe = _gather(scan, points, everyone, section)
+    return Outcome(hits.T, count, strobe.T, verdicts, final)
+
+
+def run_continued(scan: Scan, points: Points, order, tick: Tick) -> Outcome:
+    """Follow an attractor: each group of points starts where the group before ended.
+
+    Args:
+        points: only the starts of the first group are used.
+        order: index arrays of the groups, all of one size, in the order to follow.
+    """
+    outcomes, starts = [], points.take(order[0]).starts
+    for group in order:
+        outcome = run(scan, Points(points.take(group).params, starts), tick)
+        starts = outcome.final
+        outcomes.append(outcome)
+    back = np.argsort(np.concatenate(order))
+    rows = lambda name: np.concatenate([getattr(o, name) for o in outcomes])[back]
+    last = lambda *xs: np.concatenate(xs, axis=-1)[..., back] if np.ndim(xs[0]) else xs[0]
+    verdicts = None
+    if scan.plan.exponents:
+        verdicts = jax.tree.map(last, *[o.verdicts for o in outcomes])
+    final = jax.tree.map(last, *[o.final for o in outcomes])
+    return Outcome(rows("section"), rows("section_count"), rows("strobe"), verdicts, final)
+
+
+def _classify(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]:
+    """First window for all, doubled windows for the unsettled, until the cap."""
+    pending, verdicts = np.arange(points.count), None
+    for doubling in range(scan.plan.max_doublings + 1):
+
+        def job(batch, real, stop, doubling=doubling):
+            outcome = scan.window(batch, doubling)
+            tick(0.0 if doubling else scan.window_work() * real)
+            return outcome
+
+        state, latest = _gather(scan, points, pending, job)
+        points = Points(points.params, _put(points.starts, state, pending))
+        if verdicts is None:
+            verdicts = latest
+        else:
+            paper = verdicts.phase_paper
+            verdicts = _put(verdicts, latest, pending)._replace(phase_paper=paper)
+        undecided = (phases.UNSETTLED, phases.TRANSIENT)
+        pending = pending[np.isin(verdicts.phase[pending], undecided)]
+        if pending.size == 0:
+            break
+    return points, verdicts
+
+
+def _gather(scan: Scan, points: Points, indices, job):
+    """Run a stage on batches of some points; trees with points on the last axis."""
+    items = list(batches(indices, scan.lanes))
+    work = lambda i, stop: job(points.take(items[i][0]), items[i][1], stop)
+    pieces = [None] * len(items)
+    for i, result in run_all(work, range(len(items))):
+        real = items[i][1]
+        pieces[i] = jax.tree.map(lambda x, real=real: _trim(x, real), result)
+    join = lambda *xs: np.concatenate(xs, axis=-1) if xs[0].ndim else xs[0]
+    return jax.tree.map(join, *pieces)
+
+
+def _trim(x, real: int) -> np.ndarray:
+    x = np.asarray(x)
+    return x[..., :real] if x.ndim else x
+
+
+def _put(old, new, indices):
+    """Replace the points `indices` (last axis) of a tree of arrays."""
+
+    def put(x, y):
+        if np.ndim(x) == 0:
+            return y
+        x = np.array(x)
+        x[..., indices] = y
+        return x
+
+    return jax.tree.map(put, old, new)
+
+
+class SectionBuffer:
+    """The first `samples` values of each lane, NaN-padded, and how many there were."""
+
+    def __init__(self, samples: int, lanes: int):
+        self.values = np.full((samples, lanes), np.nan)
+        self.count = np.zeros(lanes, int)
+
+    def add(self, values: np.ndarray, hit: np.ndarray) -> None:
+        """Append the values (time, lane) where `hit`."""
+        times, lanes = np.nonzero(hit)
+        rank = np.cumsum(hit, axis=0)[times, lanes] - 1 + self.count[lanes]
+        fits = rank < len(self.values)
+        self.values[rank[fits], lanes[fits]] = values[times[fits], lanes[fits]]
+        self.count += hit.sum(axis=0)
