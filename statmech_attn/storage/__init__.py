@@ -3,8 +3,8 @@
 from statmech_attn.storage.provenance import now
 from statmech_attn.storage.reading import check, Info, info, read, VariableInfo
 from statmech_attn.storage.schema import (
-    SCHEMA_VERSION,
     same_study,
+    SCHEMA_VERSION,
     StorageError,
     study_digest,
 )

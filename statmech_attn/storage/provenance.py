@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import statmech_attn
@@ -41,6 +42,7 @@ def provenance(
     started: datetime | None,
 ) -> dict[str, Any]:
     """The file attributes that say how a result came about; unknown ones are absent."""
+    digest = study_digest(study)
     kind = kind or study_kind(study)
     if not kind:
         raise ValueError("kind: give it, or a study with the key kind.")
@@ -52,7 +54,7 @@ def provenance(
         "schema_version": SCHEMA_VERSION,
         "kind": kind,
         "study": study,
-        "study_sha256": study_digest(study),
+        "study_sha256": digest,
         "keys": json.dumps({k: _plain_key(v) for k, v in (keys or {}).items()}),
         "package_version": statmech_attn.__version__,
         "git_describe": git_describe(),
@@ -60,7 +62,7 @@ def provenance(
         "platform": platform.platform(),
         "backend": jax.default_backend(),
         "device_kind": jax.devices()[0].device_kind,
-        "dtype": "float64" if jax.config.jax_enable_x64 else "float32",
+        "dtype": jnp.result_type(float).name,
         "started": started and started.astimezone(UTC).isoformat(),
         "finished": now().isoformat(),
         "command": command_line(),
@@ -96,9 +98,7 @@ def command_line() -> str:
 
 def _plain_key(key: Any) -> Any:
     """A random key or seed as numbers that JSON can hold."""
-    if isinstance(key, jax.Array) and jax.dtypes.issubdtype(
-        key.dtype, jax.dtypes.prng_key
-    ):
+    if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         data = np.asarray(jax.random.key_data(key)).tolist()
         return {"impl": str(jax.random.key_impl(key)), "data": data}
     return np.asarray(key).tolist()

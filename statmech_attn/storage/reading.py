@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, cast, NamedTuple
 
 import h5py
 import numpy as np
@@ -13,6 +13,7 @@ import xarray as xr
 from statmech_attn.storage.schema import (
     attributes_checksum,
     PROVENANCE,
+    REQUIRED,
     SCHEMA,
     SCHEMA_VERSION,
     StorageError,
@@ -87,29 +88,31 @@ def info(path: str | Path) -> Info:
     with _opened(path) as dataset:
         _verify_attributes(path, dataset)
         attributes = dict(dataset.attrs)
-        variables = {
-            str(name): VariableInfo(
-                tuple(str(d) for d in v.dims),
-                v.shape,
-                "text" if v.dtype.kind in "UOT" else v.dtype.name,
-                *(str(v.attrs[key]) for key in ("long_name", "units", "symbol")),
-            )
-            for name, v in dataset.variables.items()
-        }
-        known = {
-            name: attributes.get(name) for name in Info._fields if name in PROVENANCE
-        }
+        variables = {str(n): _variable_info(v) for n, v in dataset.variables.items()}
+    texts = {
+        name: attributes.get(name)
+        for name in PROVENANCE
+        if name in Info._fields and name not in ("schema_version", "keys", "versions")
+    }
     return Info(
         path=str(path),
         size_bytes=Path(path).stat().st_size,
-        **known
-        | {
-            "schema_version": int(attributes["schema_version"]),
-            "keys": json.loads(attributes["keys"]),
-            "versions": json.loads(attributes["versions"]),
-        },
+        schema_version=int(attributes["schema_version"]),
+        keys=json.loads(attributes["keys"]),
+        versions=json.loads(attributes["versions"]),
         attributes={k: v for k, v in attributes.items() if k not in PROVENANCE},
         variables=variables,
+        **cast(dict[str, Any], texts),
+    )
+
+
+def _variable_info(variable: xr.Variable) -> VariableInfo:
+    text = variable.dtype.kind in "UOT"
+    return VariableInfo(
+        tuple(str(d) for d in variable.dims),
+        variable.shape,
+        "text" if text else variable.dtype.name,
+        *(variable.attrs[key] for key in REQUIRED),
     )
 
 

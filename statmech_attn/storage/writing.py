@@ -15,7 +15,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from statmech_attn.storage.provenance import provenance
@@ -144,28 +143,29 @@ def _encoding(variable: xr.Variable) -> dict[str, Any]:
 
 
 def _replace(target: Path, image: memoryview, checksums: str) -> None:
-    temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(".part", f".{target.name}.", target.parent)
+        _replace_verified(target, image, checksums)
+    except StorageError as error:
+        raise StorageError(f"{target}: cannot be written: {error}") from None
+    except OSError as error:
+        raise _unwritable(target, error, needed=image.nbytes) from None
+
+
+def _replace_verified(target: Path, image: memoryview, checksums: str) -> None:
+    handle, temporary = tempfile.mkstemp(".part", f".{target.name}.", target.parent)
+    try:
         with os.fdopen(handle, "wb") as file:
             file.write(image)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, _mode(target))
         if read(temporary).attrs["checksums"] != checksums:
-            raise StorageError(
-                f"{target}: read back differently from what was written."
-            )
+            raise StorageError("it reads back differently from what was written.")
         os.replace(temporary, target)
-        temporary = None
-        _sync_folder(target.parent)
-    except StorageError:
+    except BaseException:  # an interrupt too leaves nothing behind
+        Path(temporary).unlink(missing_ok=True)
         raise
-    except OSError as error:
-        raise _unwritable(target, error, needed=image.nbytes) from None
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+    _sync_folder(target.parent)
 
 
 def _mode(target: Path) -> int:

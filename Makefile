@@ -1,0 +1,46 @@
+# make demo       from a fresh machine to a finished figure in results/demo
+# make test       the tests (make test-slow: those that take minutes)
+# make lint       ruff and pyright
+# make bench      the benchmark tables
+
+VENV ?= .venv
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PIP_INSTALL = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	--constraint constraints.txt --editable
+WORKERS ?= 2
+
+.DELETE_ON_ERROR:
+.PHONY: demo test test-slow lint bench environment test-environment clean
+
+demo: environment
+	$(VENV)/bin/python analysis/demo.py --out results/demo
+
+test: test-environment
+	$(VENV)/bin/python -m pytest -n $(WORKERS)
+
+test-slow: test-environment
+	$(VENV)/bin/python -m pytest -n $(WORKERS) -m slow
+
+lint: test-environment
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/pyright --pythonpath $(VENV)/bin/python
+
+bench: environment
+	for file in benchmarks/*.py; do $(VENV)/bin/python $$file || exit 1; done
+
+environment: $(VENV)/.installed
+test-environment: $(VENV)/.installed-test
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) .
+	touch $@
+
+$(VENV)/.installed-test: pyproject.toml constraints.txt
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) '.[test,dev]'
+	touch $@
+
+clean:
+	rm -rf results build dist .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,18 @@
+import os
+import pathlib
+
+import jax
+import pytest
+
+
+jax.config.update("jax_enable_x64", True)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> pathlib.Path:
+    """Data for tests: $STATMECH_ATTN_DATA, or shared/data beside the checkout."""
+    beside = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = pathlib.Path(os.environ.get("STATMECH_ATTN_DATA", beside))
+    if not folder.is_dir():
+        pytest.fail(f"no data in {folder}: set STATMECH_ATTN_DATA to their folder.")
+    return folder

@@ -1,0 +1,251 @@
+"""Whatever cannot be stored or trusted is refused in one clear line."""
+
+import os
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+from statmech_attn import storage
+
+
+LABELS = {"long_name": "x", "units": "1", "symbol": "x"}
+
+
+def message(call, *args, error=storage.StorageError, **kwargs) -> str:
+    with pytest.raises(error) as raised:
+        call(*args, **kwargs)
+    text = str(raised.value)
+    assert "\n" not in text and len(text) > 10
+    return text
+
+
+def one(values, **attrs) -> xr.Dataset:
+    values = np.asarray(values)
+    return xr.Dataset(
+        {"x": ([f"d{i}" for i in range(values.ndim)], values, LABELS | attrs)}
+    )
+
+
+@pytest.mark.parametrize("missing", ["long_name", "units", "symbol"])
+def test_a_variable_without_its_labels(tmp_path, study, missing):
+    ds = one([1.0])
+    del ds.x.attrs[missing]
+    text = message(storage.write, tmp_path / "a.h5", ds, study=study, error=ValueError)
+    assert "'x'" in text and missing in text
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_coordinate_without_its_labels(tmp_path, study):
+    ds = one([1.0]).assign_coords(d0=[3.0])
+    text = message(storage.write, tmp_path / "a.h5", ds, study=study, error=ValueError)
+    assert "'d0'" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ([1j], "complex128"),
+        (np.array([1], np.float16), "float16"),
+        (np.array(["2026-01-01"], "datetime64[ns]"), "datetime64"),
+        (np.array([b"a"]), "|S1"),
+        (np.array([{}], object), "object"),
+    ],
+)
+def test_types_that_netcdf_does_not_have(tmp_path, study, values, named):
+    text = message(
+        storage.write, tmp_path / "a.h5", one(values), study=study, error=ValueError
+    )
+    assert named in text and "float64" in text
+
+
+@pytest.mark.parametrize(
+    ("ds", "named"),
+    [
+        (one([1.0], units="seconds"), "seconds"),
+        (one([1.0], units="days since 2000-01-01"), "days since"),
+        (one([1.0], scale_factor=2.0), "scale_factor"),
+        (one([1.0], extra=None), "None"),
+        (one([1.0], extra=[]), "[]"),
+        (one([1.0], extra=True), "True"),
+        (one(["a\0b"]), "NUL"),
+        (one(["\ud800"]), "Unicode"),
+        (one([1.0]).rename(x="a/b"), "a/b"),
+        (one([1.0]).rename(d0="1d"), "1d"),
+        (one([1.0]).assign_attrs(note="a\0b"), "note"),
+    ],
+)
+def test_what_would_not_read_back_as_written(tmp_path, study, ds, named):
+    text = message(storage.write, tmp_path / "a.h5", ds, study=study, error=ValueError)
+    assert named in text
+
+
+@pytest.mark.parametrize("text", ["kind = ", "no toml at all"])
+def test_a_study_that_is_not_toml(tmp_path, text):
+    write = (storage.write, tmp_path / "a.h5", one([1.0]))
+    assert "TOML" in message(*write, study=text, error=ValueError)
+
+
+def test_a_file_without_a_kind(tmp_path):
+    write = (storage.write, tmp_path / "a.h5", one([1.0]))
+    assert "kind" in message(*write, study="a = 1", error=ValueError)
+    storage.write(tmp_path / "a.h5", one([1.0]), study="a = 1", kind="comparison")
+    assert storage.info(tmp_path / "a.h5").kind == "comparison"
+
+
+def test_an_output_of_another_study_is_kept(tmp_path, study):
+    path = tmp_path / "a.h5"
+    storage.write(path, one([1.0]), study=study)
+    before = path.read_bytes()
+    other = study.replace("1.255", "1.256")
+    for call in (
+        storage.check_output,
+        lambda p, **k: storage.write(p, one([2.0]), **k),
+    ):
+        text = message(call, path, study=other)
+        assert "another study" in text and "--overwrite" in text
+    assert path.read_bytes() == before
+    storage.write(path, one([2.0]), study=other, overwrite=True)
+    assert storage.read(path).x.item() == 2.0
+
+
+def test_an_output_of_the_same_study_is_replaced(tmp_path, study):
+    path = tmp_path / "a.h5"
+    storage.write(path, one([1.0]), study=study)
+    storage.write(path, one([2.0]), study="# same\n" + study)
+    assert storage.read(path).x.item() == 2.0
+
+
+@pytest.mark.parametrize("content", [b"", b"someone's notes"])
+def test_an_output_that_is_something_else_is_kept(tmp_path, study, content):
+    path = tmp_path / "a.h5"
+    path.write_bytes(content)
+    text = message(storage.write, path, one([1.0]), study=study)
+    assert "not an HDF5 file" in text and "--overwrite" in text
+    assert path.read_bytes() == content
+    storage.write(path, one([1.0]), study=study, overwrite=True)
+    assert storage.read(path).x.item() == 1.0
+
+
+def test_an_output_that_is_a_folder(tmp_path, study):
+    (tmp_path / "a.h5").mkdir()
+    write = (storage.write, tmp_path / "a.h5", one([1.0]))
+    assert "not a file" in message(*write, study=study, overwrite=True)
+
+
+def test_missing_folders_are_made_and_a_link_stays_a_link(tmp_path, study):
+    target = tmp_path / "new" / "deep" / "a.h5"
+    link = tmp_path / "link.h5"
+    storage.write(target, one([1.0]), study=study)
+    link.symlink_to(target)
+    storage.write(link, one([2.0]), study=study)
+    assert link.is_symlink()
+    assert storage.read(target).x.item() == 2.0
+
+
+def test_a_folder_that_is_a_file(tmp_path, study):
+    (tmp_path / "file").touch()
+    write = (storage.write, tmp_path / "file" / "a.h5", one([1.0]))
+    assert "cannot be written" in message(*write, study=study)
+
+
+def test_a_folder_without_permission(tmp_path, study):
+    storage.write(tmp_path / "warm.h5", one([1.0]), study=study)
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0o555)
+    write = (storage.write, folder / "a.h5", one([1.0]))
+    user = os.geteuid()
+    if user == 0:  # permissions do not bind root
+        os.seteuid(65534)
+    try:
+        text = message(*write, study=study)
+    finally:
+        os.seteuid(user)
+    assert "cannot be written" in text
+    assert os.listdir(folder) == []
+
+
+@pytest.fixture
+def written(tmp_path, dataset, study):
+    path = tmp_path / "a.h5"
+    storage.write(path, dataset, study=study)
+    return path
+
+
+READERS = (storage.read, storage.info, storage.check)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_files_that_cannot_be_opened(tmp_path, reader):
+    assert "No such file" in message(reader, tmp_path / "none.h5")
+    assert "directory" in message(reader, tmp_path)
+    (tmp_path / "text.h5").write_text("beta,m\n")
+    assert "not an HDF5 file" in message(reader, tmp_path / "text.h5")
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_foreign_hdf5_file(tmp_path, reader):
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file["x"] = np.arange(3.0)
+    assert "did not write" in message(reader, tmp_path / "f.h5")
+    with h5py.File(tmp_path / "f.h5", "a") as file:
+        file.attrs["schema"] = "another package"
+        file.attrs["schema_version"] = 1
+    assert "did not write" in message(reader, tmp_path / "f.h5")
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_file_from_the_future(written, reader):
+    with h5py.File(written, "a") as file:
+        file.attrs["schema_version"] = storage.SCHEMA_VERSION + 1
+    text = message(reader, written)
+    assert f"schema version {storage.SCHEMA_VERSION + 1}" in text and "upgrade" in text
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("reader", READERS)
+def test_a_truncated_file(written, reader, share):
+    os.truncate(written, int(share * written.stat().st_size))
+    assert "truncated or damaged" in message(reader, written)
+
+
+def test_changed_data_and_changed_attributes_are_noticed(written):
+    copy = written.with_name("b.h5")
+    shutil.copy(written, copy)
+    with h5py.File(copy, "a") as file:
+        file["lyapunov"][0, 0] += 1e-15
+    assert "checksum of lyapunov" in message(storage.check, copy)
+    shutil.copy(written, copy)
+    with h5py.File(copy, "a") as file:
+        file["lyapunov"].attrs["units"] = "per second"
+    assert "checksum of lyapunov" in message(storage.read, copy)
+    shutil.copy(written, copy)
+    with h5py.File(copy, "a") as file:
+        file.attrs["study"] = 'kind = "invented"'
+    for reader in READERS:
+        assert "checksum of its attributes" in message(reader, copy)
+    shutil.copy(written, copy)
+    with h5py.File(copy, "a") as file:
+        del file["settled"]
+    assert "checksum of settled" in message(storage.read, copy)
+
+
+def test_no_single_damaged_byte_changes_what_is_read(written):
+    """Damage in any byte is refused, or leaves every number and word as it was."""
+    sound, good = written.read_bytes(), storage.read(written)
+    rng = np.random.default_rng(5)
+    refused = 0
+    for position in rng.choice(len(sound), 300, replace=False):
+        damaged = bytearray(sound)
+        damaged[position] ^= int(rng.integers(1, 256))
+        written.write_bytes(damaged)
+        try:
+            back = storage.read(written)
+        except storage.StorageError as error:
+            assert "\n" not in str(error)
+            refused += 1
+        else:
+            assert back.identical(good), position
+    assert refused > 150  # most bytes matter

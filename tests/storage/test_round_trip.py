@@ -1,0 +1,175 @@
+"""What is written is what is read, by this package and by general readers."""
+
+import datetime
+import json
+
+import h5py
+import hypothesis.strategies as st
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis.extra import numpy as hnp
+
+from statmech_attn import storage
+
+
+def test_everything_comes_back_bit_for_bit(tmp_path, dataset, study):
+    storage.write(tmp_path / "a.h5", dataset, study=study)
+    back = storage.read(tmp_path / "a.h5")
+    assert set(back.variables) == set(dataset.variables)
+    for name, variable in dataset.variables.items():
+        assert back[name].dims == variable.dims
+        assert back[name].dtype.kind == variable.dtype.kind
+        assert np.array_equal(back[name].values, variable.values) or (
+            back[name].values.tobytes() == variable.values.tobytes()
+        )
+        for key, value in variable.attrs.items():
+            assert np.array_equal(back[name].attrs[key], value)
+    assert back.attrs["note"] == "kept"
+    assert back.attrs["n_spins"].tolist() == [1000, 2000]
+
+
+def test_xarray_opens_it_with_flags_and_units(tmp_path, dataset, study):
+    storage.write(tmp_path / "a.h5", dataset, study=study)
+    with xr.open_dataset(tmp_path / "a.h5", engine="h5netcdf") as opened:
+        assert opened.lyapunov.dims == ("beta", "exponent")
+        assert opened.phase.attrs["flag_meanings"].split() == ["fixed", "chaotic"]
+        assert opened.phase.attrs["flag_values"].dtype == opened.phase.dtype
+        assert opened.lyapunov.sel(beta=1.25).values[3] == -np.inf
+
+
+def test_dimension_scales_are_attached_as_netcdf4_asks(tmp_path, dataset, study):
+    storage.write(tmp_path / "a.h5", dataset, study=study)
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["beta"].is_scale
+        assert file["lyapunov"].dims[0][0] == file["beta"]
+        assert [d.keys() != [] for d in file["m_o_se"].dims] == [True, True]
+
+
+def test_large_float_arrays_are_compressed_and_small_ones_are_not(
+    tmp_path, dataset, study
+):
+    storage.write(tmp_path / "a.h5", dataset, study=study)
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert (file["m_o_se"].compression, file["m_o_se"].shuffle) == ("gzip", True)
+        assert file["lyapunov"].compression is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    values=hnp.arrays(
+        st.sampled_from(["f8", ">f8", "f4", "i1", "i8", "u4", "u8", "?"]),
+        hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5),
+    ),
+    text=st.text(
+        st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"),
+        max_size=50,
+    ),
+)
+def test_any_allowed_array_and_text_come_back(tmp_path_factory, values, text):
+    path = tmp_path_factory.mktemp("any") / "a.h5"
+    described = {"long_name": f"x{text}", "units": "1", "symbol": "x"}
+    dims = [f"d{i}" for i in range(values.ndim)]
+    labels = np.array([text, "", "end"])
+    ds = xr.Dataset(
+        {"x": (dims, values, described), "label": ("n", labels, described)},
+        attrs={"note": text},
+    )
+    storage.write(path, ds, study='kind = "test"')
+    back = storage.read(path)
+    native = values.astype(values.dtype.newbyteorder("="))
+    assert back.x.dtype == native.dtype
+    assert back.x.shape == native.shape
+    assert back.x.values.tobytes() == native.tobytes()
+    assert back.label.values.tolist() == labels.tolist()
+    assert back.attrs["note"] == text
+    assert back.x.attrs["long_name"] == f"x{text}"
+
+
+def test_provenance_says_what_made_the_file(tmp_path, dataset, study, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["/usr/bin/statmech-attn", "run", "a b.toml"])
+    before = storage.now()
+    keys = {"seed": 7, "key": jax.random.key(3)}
+    path = tmp_path / "a.h5"
+    storage.write(path, dataset, study=study, keys=keys, started=before)
+    info = storage.info(path)
+    assert (info.kind, info.study) == ("trajectory", study)
+    assert info.study_sha256 == storage.study_digest(study)
+    assert info.keys["seed"] == 7
+    assert info.keys["key"]["data"] == jax.random.key_data(keys["key"]).tolist()
+    assert info.versions["jax"] == jax.__version__
+    assert info.versions["h5py"] == h5py.__version__
+    assert info.dtype == "float64"
+    assert info.device_kind == jax.devices()[0].device_kind
+    assert info.command == "statmech-attn run 'a b.toml'"
+    assert datetime.datetime.fromisoformat(info.started) == before
+    finished = datetime.datetime.fromisoformat(info.finished)
+    assert before <= finished <= storage.now()
+    assert info.variables["lyapunov"].units == "nats per token"
+    assert info.variables["reason"].dtype == "text"
+    assert list(info.attributes) == ["note", "n_spins"]
+    assert info.size_bytes == path.stat().st_size
+
+
+def test_unknown_provenance_is_absent_not_invented(tmp_path, dataset, study):
+    storage.write(tmp_path / "a.h5", dataset, study=study)
+    assert storage.info(tmp_path / "a.h5").started is None
+    assert "started" not in storage.read(tmp_path / "a.h5").attrs
+
+
+def test_git_state_is_recorded_only_in_a_checkout(tmp_path, monkeypatch):
+    from statmech_attn.storage import provenance
+
+    package = tmp_path / "statmech_attn" / "__init__.py"
+    package.parent.mkdir()
+    package.touch()
+    monkeypatch.setattr(provenance.statmech_attn, "__file__", str(package))
+    describe = provenance.git_describe.__wrapped__
+    assert describe() is None
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
+        provenance.subprocess.run([*git, *command], check=True)
+    clean = describe()
+    assert len(clean) >= 7 and not clean.endswith("-dirty")
+    package.write_text("changed = 1")
+    assert describe() == f"{clean}-dirty"
+
+
+def test_a_study_of_a_megabyte_fits(tmp_path, dataset):
+    study = 'kind = "test"\n# ' + "x" * 1_000_000
+    storage.write(tmp_path / "a.h5", dataset, study=study)
+    assert storage.info(tmp_path / "a.h5").study == study
+
+
+def test_provenance_of_an_input_file_is_not_passed_on(tmp_path, dataset, study):
+    storage.write(tmp_path / "a.h5", dataset, study=study, keys={"seed": 7})
+    other = 'kind = "comparison"'
+    storage.write(tmp_path / "b.h5", storage.read(tmp_path / "a.h5"), study=other)
+    info = storage.info(tmp_path / "b.h5")
+    assert (info.kind, info.study, info.keys) == ("comparison", other, {})
+
+
+def test_checksums_are_of_the_content_alone(tmp_path, dataset, study):
+    storage.write(tmp_path / "a.h5", dataset, study=study)
+    storage.write(tmp_path / "b.h5", dataset, study=study)
+    sums = [
+        json.loads(storage.read(tmp_path / n).attrs["checksums"])
+        for n in ("a.h5", "b.h5")
+    ]
+    assert sums[0] == sums[1]
+    changed = dataset.assign(gamma=((), 127.0000001, dataset.gamma.attrs))
+    storage.write(tmp_path / "b.h5", changed, study=study)
+    third = json.loads(storage.read(tmp_path / "b.h5").attrs["checksums"])
+    assert {n for n in third if third[n] != sums[0][n]} == {"gamma"}
+
+
+@pytest.mark.parametrize("same", ["a=1.0", "a = 1 # one", "\n\na=1\n"])
+def test_the_same_study_in_other_words(same):
+    assert storage.same_study("a = 1", same)
+
+
+@pytest.mark.parametrize("other", ["a = 2", 'a = "1"', "a = 1\nb = 2", "a = true"])
+def test_another_study(other):
+    assert not storage.same_study("a = 1", other)

@@ -1,0 +1,60 @@
+"""The wheel holds the library and its presets, and nothing that can collide."""
+
+import pathlib
+import subprocess
+import sys
+import sysconfig
+import zipfile
+
+import pytest
+
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+STUDIES = ("simulations", "analysis", "paper_figs", "benchmarks")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_the_wheel_holds_the_library_only(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.split("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"statmech_attn"}
+    sources = {
+        str(path.relative_to(ROOT)) for path in (ROOT / "statmech_attn").rglob("*.py")
+    }
+    assert sources <= set(names)
+    assert "statmech_attn/dmft/presets/poclopez-pe2.json" in names
+
+
+def test_the_wheel_names_the_command_and_the_licence(wheel):
+    archive = zipfile.ZipFile(wheel)
+    (info,) = {n.split("/")[0] for n in archive.namelist() if ".dist-info" in n}
+    entry_points = archive.read(f"{info}/entry_points.txt").decode()
+    assert "statmech-attn = statmech_attn.cli:app" in entry_points
+    assert f"{info}/licenses/LICENSE" in archive.namelist()
+
+
+def test_from_the_wheel_presets_load_and_studies_do_not_import(wheel, tmp_path):
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    # -S: an editable installation redirects imports from a .pth file.
+    code = f"""
+import importlib.util, sys
+sys.path += [{str(tmp_path)!r}, {sysconfig.get_path("purelib")!r}]
+import statmech_attn
+from statmech_attn import dmft
+assert statmech_attn.__file__.startswith({str(tmp_path)!r}), statmech_attn.__file__
+assert dmft.load("poclopez-pe2").context == 4
+print([name for name in {STUDIES} if importlib.util.find_spec(name)])
+"""
+    command = [sys.executable, "-I", "-S", "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
