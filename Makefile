@@ -4,7 +4,9 @@
 # make bench      the benchmark tables
 
 VENV ?= .venv
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# constraints.txt is resolved for 3.11; the first Python of these that runs is taken.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3; do \
+	$$p -c '' 2>/dev/null && echo $$p && break; done)
 PIP_INSTALL = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
 	--constraint constraints.txt --editable
 WORKERS ?= 2
