@@ -1,7 +1,9 @@
 """What is written is what is read, by this package and by general readers."""
 
 import datetime
+import hashlib
 import json
+import struct
 
 import h5py
 import hypothesis.strategies as st
@@ -163,6 +165,18 @@ def test_checksums_are_of_the_content_alone(tmp_path, dataset, study):
     storage.write(tmp_path / "b.h5", changed, study=study)
     third = json.loads(storage.read(tmp_path / "b.h5").attrs["checksums"])
     assert {n for n in third if third[n] != sums[0][n]} == {"gamma"}
+
+
+def test_the_checksum_is_the_documented_one(tmp_path):
+    described = {"long_name": "é", "units": "1", "symbol": "x"}
+    ds = xr.Dataset({"x": ("i", np.array([1.0, -np.inf], ">f8"), described)})
+    storage.write(tmp_path / "a.h5", ds, study='kind = "test"')
+    attributes = '{"long_name": ["text", ["\\u00e9"]], "symbol": ["text", ["x"]], '
+    attributes += '"units": ["text", ["1"]]}'
+    header = '["x", ["i"], [2], "float64"]'
+    content = (header + attributes).encode() + struct.pack("<2d", 1.0, -np.inf)
+    sums = json.loads(storage.read(tmp_path / "a.h5").attrs["checksums"])
+    assert sums == {"x": hashlib.sha256(content).hexdigest()}
 
 
 @pytest.mark.parametrize("same", ["a=1.0", "a = 1 # one", "\n\na=1\n"])
