@@ -20,6 +20,7 @@ from statmech_attn.dynamics.lyapunov import window_weights
 
 
 CANDIDATES = 4  # near returns of the last point that are checked in full
+CLOSED = 1e-6  # recurrence error over motion of an orbit that has closed
 ZERO_ONE_LENGTH = 1000
 ZERO_ONE_FREQUENCIES = 16
 ROUNDING = 1e-13
@@ -30,6 +31,8 @@ def recurrence(x: Float[Array, "T d"], *, multiple: int, tolerance: float):
     """Smallest recurrence time that is a multiple of `multiple`, and its error.
 
     Only periods up to T/3 are looked for, so that every one is seen for three turns.
+    The error must also be far below what the orbit moves in one `multiple`: a spiral
+    that still closes in returns near itself long before it is at rest.
 
     Returns:
         period (0 when there is none) and the largest |x_{t+p} - x_t| relative to the
@@ -63,7 +66,9 @@ def recurrence(x: Float[Array, "T d"], *, multiple: int, tolerance: float):
         return jnp.max(jnp.abs(later - jnp.stack(earlier))) / size
 
     errors = jnp.where(candidates < length, jax.vmap(error)(candidates), jnp.inf)
-    good = errors <= tolerance
+    moves = jnp.max(jnp.abs(x[multiple:] - x[:-multiple])) / size
+    closed = (candidates == multiple) | (errors <= CLOSED * moves)
+    good = (errors <= tolerance) & closed
     first = jnp.argmax(good)
     period = jnp.where(jnp.any(good), candidates[first], 0)
     return period, jnp.where(jnp.any(good), errors[first], jnp.min(errors))

@@ -136,17 +136,45 @@ class Scan:
     def first_window(self) -> int:
         """Turns per block of the first window; a block is whole clock periods."""
         turns = -(-self.plan.steps // (lyapunov.BLOCKS * self._every))
-        whole = self.net.context // math.gcd(self._every, self.net.context)
-        return -(-turns // whole) * whole
+        return -(-turns // self._shortest()) * self._shortest()
 
     def window_work(self) -> float:
         """Cost of the first window of a point, in plain steps."""
-        window = self.first_window() * lyapunov.BLOCKS * self._every
-        return (4 + 2 * self.plan.exponents) * window if self.plan.exponents else 0.0
+        return self._tangent_cost() * self.first_window() * lyapunov.BLOCKS * self._every
+
+    def _tangent_cost(self) -> float:
+        """A step with frame in plain steps, as measured (benchmarks/lyapunov.py)."""
+        return 4 + 0.7 * self.plan.exponents if self.plan.exponents else 0.0
+
+    def _shortest(self) -> int:
+        """Fewest turns per block that keep blocks whole clock periods."""
+        return self.net.context // math.gcd(self._every, self.net.context)
 
     def work_per_point(self) -> float:
         """Cost of a point without extension, in plain steps (for progress)."""
         return self.plan.transient + self.window_work() + self.plan.steps
+
+    def pilot(self, points: Points) -> None:
+        """A short run of every stage on one batch, for a forecast."""
+        self._advance(self.net, *points, jnp.asarray(PIECE))
+        self._record(self.net, *points)
+        if self.plan.exponents:
+            self._window(self.net, *points, jnp.asarray(self._shortest()), jnp.asarray(True))
+
+    def pilot_work(self) -> float:
+        """Work of the pilot per point, in the units of `work_per_point`."""
+        turns = self._shortest() * lyapunov.BLOCKS * self._every
+        return PIECE + SEGMENT + self._tangent_cost() * turns
+
+    def working_memory(self) -> int:
+        """Bytes that one batch needs while it is computed."""
+        stages = [self._advance, self._record]
+        return max(stage.bytes for stage in stages + [self._window] * bool(self.plan.exponents))
+
+    def bytes_per_point(self) -> int:
+        """Bytes stored for each point."""
+        numbers = self.plan.section_samples + self.plan.strobe_samples
+        return 8 * (numbers + 3 * self.plan.exponents + 20)
 
     def transient(self, points: Points, stop: threading.Event, tick: Tick) -> State:
         """Advance one batch by the transient, in pieces."""

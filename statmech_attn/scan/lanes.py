@@ -56,6 +56,13 @@ class Compiled:
         self._call = jitted.lower(*examples).compile()
         Compiled.count += 1
 
+    @property
+    def bytes(self) -> int:
+        """Memory of one call: arguments, results and what lies between."""
+        use = self._call.memory_analysis()
+        parts = ("argument", "output", "temp")
+        return sum(getattr(use, f"{part}_size_in_bytes", 0) for part in parts)
+
     def __call__(self, *args: Any) -> Any:
         return jax.block_until_ready(self._call(*args))
 

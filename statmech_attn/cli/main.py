@@ -1,0 +1,190 @@
+"""`statmech-attn`: run studies, compare, draw and describe their files.
+
+Errors are one line on stderr and exit code 1; `--traceback` shows where they arose.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+
+app = typer.Typer(
+    help="Statistical mechanics of attention networks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+out = Console()
+err = Console(stderr=True)
+_show_traceback = False
+
+Output = Annotated[Path, typer.Option("--output", "-o", help="HDF5 file to write.")]
+Overwrite = Annotated[bool, typer.Option(help="Replace an output of another study.")]
+
+
+@app.callback()
+def _main(
+    traceback: Annotated[bool, typer.Option(help="Show where an error arose.")] = False,
+) -> None:
+    global _show_traceback
+    _show_traceback = traceback
+
+
+@app.command()
+def run(
+    study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
+    output: Output,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Override a key, e.g. run.steps=500; repeatable."),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Compute a study and write one HDF5 file.
+
+    Example: statmech-attn run analysis/zoom.toml --output zoom.h5 --set run.steps=500
+    """
+    with _one_line_errors():
+        from statmech_attn import storage, studies
+        from statmech_attn.cli.progress import Bar
+        from statmech_attn.cli.summary import print_summary
+
+        checked, text = studies.load(study, set_ or [])
+        storage.check_output(output, study=text, overwrite=overwrite)
+        _prepare_jax()
+        started, bar = storage.now(), Bar(err)
+        try:
+            dataset = studies.run(checked, bar)
+        finally:
+            bar.close()
+        storage.write(
+            output, dataset, study=text, keys={"seed": checked.run.seed},
+            started=started, overwrite=overwrite,
+        )  # fmt: skip
+        out.print(f"wrote {output}", highlight=False, soft_wrap=True)
+        print_summary(dataset, out)
+
+
+@app.command()
+def compare(
+    theory: Annotated[Path, typer.Argument(help="Trajectory file.")],
+    simulation: Annotated[Path, typer.Argument(help="Monte Carlo file.")],
+    output: Output,
+    overwrite: Overwrite = False,
+) -> None:
+    """Compare theory with simulation in standard errors; print and store the table.
+
+    Example: statmech-attn compare theory.h5 simulation.h5 --output agreement.h5
+    """
+    with _one_line_errors():
+        from statmech_attn import comparison, storage
+        from statmech_attn.cli.summary import print_summary
+
+        found = comparison.compare(storage.read(theory), storage.read(simulation))
+        text = _comparison_study(theory, simulation)
+        storage.write(output, found, study=text, kind="comparison", overwrite=overwrite)
+        print_summary(found, out)
+        out.print(f"wrote {output}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def figure(
+    file: Annotated[Path, typer.Argument(help="HDF5 file of any kind.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the figures.")],
+) -> None:
+    """Draw what a file holds, as PNG and PDF.
+
+    Example: statmech-attn figure scan.h5 --output figures
+    """
+    with _one_line_errors():
+        from statmech_attn import plotting, storage
+
+        for path in plotting.draw(storage.read(file), output):
+            out.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def info(
+    file: Annotated[Path, typer.Argument(help="HDF5 file of any kind.")],
+    check: Annotated[bool, typer.Option(help="Verify the checksums as well.")] = False,
+) -> None:
+    """Say what a file is, how it was made and what it found.
+
+    Example: statmech-attn info scan.h5
+    """
+    with _one_line_errors():
+        from statmech_attn import storage
+        from statmech_attn.cli.summary import print_info, print_summary
+
+        if check:
+            storage.check(file)
+        print_info(storage.info(file), out)
+        print_summary(storage.read(file), out)
+        if check:
+            out.print("checksums: all match")
+
+
+@app.command()
+def presets() -> None:
+    """List the pattern presets that come with the package."""
+    with _one_line_errors():
+        from statmech_attn import dmft
+
+        for name in dmft.presets():
+            file = dmft.load(name)
+            out.print(
+                f"{name}: M = {file.patterns.n_patterns} patterns, "
+                f"{file.patterns.n_classes} site classes, context C = {file.context}, "
+                f"N_p = {file.patterns.n_bits}, gamma = {file.gamma:.6g}, "
+                f"epsilon = {file.epsilon:g}",
+                highlight=False,
+                soft_wrap=True,
+            )
+
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    """Turn expected errors into one line on stderr and an exit code."""
+    try:
+        yield
+    except (ValueError, OSError, RuntimeError) as error:
+        if _show_traceback:
+            raise
+        lines = str(error).splitlines() or [type(error).__name__]
+        if isinstance(error, FileNotFoundError) and error.filename:
+            lines = [f"{error.filename}: no such file."]
+        elif isinstance(error, OSError) and error.filename and error.strerror:
+            lines = [f"{error.filename}: {error.strerror}."]
+        print(f"statmech-attn: {lines[0]}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        print("statmech-attn: interrupted; nothing was written.", file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+def _prepare_jax() -> None:
+    """Double precision, and compilations kept between runs in the user's cache."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        jax.config.update("jax_compilation_cache_dir", str(root / "statmech_attn" / "jax"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def _comparison_study(theory: Path, simulation: Path) -> str:
+    from statmech_attn import storage
+
+    lines = ['kind = "comparison"']
+    for name, path in (("theory", theory), ("simulation", simulation)):
+        digest = storage.study_digest(storage.info(path).study)
+        lines.append(f'\n[{name}]\nfile = "{path.name}"\nstudy_digest = "{digest}"')
+    return "\n".join(lines) + "\n"

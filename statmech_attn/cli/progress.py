@@ -1,0 +1,66 @@
+"""Progress bar of the command line: points per second and time left, on stderr."""
+
+import threading
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+
+class _Rate(ProgressColumn):
+    """Finished work as points, and points per second."""
+
+    def render(self, task: Task) -> Text:
+        points = task.fields["points"]
+        done = points * task.completed / max(task.total or 1.0, 1e-300)
+        rate = points * (task.finished_speed or task.speed or 0.0) / max(task.total or 1.0, 1e-300)
+        return Text(f"{done:,.0f}/{points:,} points, {rate:,.3g}/s")
+
+
+class Bar:
+    """A `Reporter` that draws on a terminal; safe to call from worker threads."""
+
+    def __init__(self, console: Console):
+        self.console = console
+        self._progress: Progress | None = None
+        self._lock = threading.Lock()
+
+    def note(self, text: str) -> None:
+        self.console.print(text, highlight=False, style="dim")
+
+    def begin(self, description: str, points: int, work: float) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            _Rate(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=self.console,
+            speed_estimate_period=60.0,
+        )
+        self._progress.start()
+        self._task = self._progress.add_task(description, total=work, points=points)
+
+    def advance(self, work: float) -> None:
+        with self._lock:
+            if self._progress is not None:
+                self._progress.update(self._task, advance=work)
+
+    def finish(self) -> None:
+        if self._progress is not None:
+            self._progress.update(self._task, completed=self._progress.tasks[0].total)
+            self.close()
+
+    def close(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None

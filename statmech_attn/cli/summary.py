@@ -1,0 +1,78 @@
+"""What a file found, as short tables."""
+
+import numpy as np
+import xarray as xr
+from rich.console import Console
+from rich.table import Table
+
+from statmech_attn.dynamics import PHASES
+from statmech_attn.storage import Info
+
+
+def print_info(found: Info, console: Console) -> None:
+    """Provenance of a file."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    version = found.package_version
+    rows = {
+        "kind": found.kind,
+        "computed": f"{found.started or '?'} to {found.finished}",
+        "package": version + (f" ({found.git_describe})" if found.git_describe else ""),
+        "device": f"{found.backend} ({found.device_kind}), {found.dtype}",
+        "platform": found.platform,
+        "versions": ", ".join(f"{k} {v}" for k, v in found.versions.items()),
+        "keys": ", ".join(f"{k} = {v}" for k, v in found.keys.items()),
+        "command": found.command,
+    }
+    for name, value in rows.items():
+        table.add_row(name, value)
+    console.print(table)
+    console.print("study:")
+    for line in found.study.strip().splitlines():
+        console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+
+
+def print_summary(dataset: xr.Dataset, console: Console) -> None:
+    """The main result of any kind of file."""
+    kind = dataset.attrs.get("kind")
+    if "phase" in dataset:
+        _phases(dataset, console)
+    elif kind == "comparison":
+        _comparison(dataset, console)
+    else:
+        shape = ", ".join(f"{name} {size}" for name, size in dataset.sizes.items())
+        console.print(f"{kind}: {shape}", highlight=False)
+
+
+def _phases(dataset: xr.Dataset, console: Console) -> None:
+    axis = str(dataset.phase.dims[0])
+    table = Table(title="phases", box=None, pad_edge=False)
+    for column in ("phase", "points", f"{axis} from", "to", "largest λ_1 (nat/token)"):
+        table.add_column(column, justify="left" if column == "phase" else "right")
+    phase = dataset.phase.values
+    where = np.broadcast_to(
+        dataset[axis].values.reshape((-1,) + (1,) * (phase.ndim - 1)), phase.shape
+    )
+    leading = dataset.lyapunov.isel(exponent=0).values
+    for code, name in enumerate(PHASES):
+        chosen = phase == code
+        if chosen.any():
+            table.add_row(
+                name, str(chosen.sum()), f"{where[chosen].min():.6g}",
+                f"{where[chosen].max():.6g}", f"{np.nanmax(leading[chosen]):.4g}",
+            )  # fmt: skip
+    console.print(table)
+    agree = np.mean(_coarse(phase) == _coarse(dataset.phase_paper.values))
+    console.print(
+        f"the paper's classifier agrees at {100 * agree:.1f} % of the points",
+        highlight=False,
+    )
+
+
+def _coarse(phase: np.ndarray) -> np.ndarray:
+    """Fixed with periodic, chaotic with hyperchaotic: what the paper tells apart."""
+    groups = np.array([0, 0, 1, 2, 2, 3, 3, 3])
+    return groups[phase]
+
+
+def _comparison(dataset: xr.Dataset, console: Console) -> None:
+    console.print(dataset)

@@ -1,0 +1,142 @@
+"""From a checked study to networks, parameters, starts and labelled axes."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from statmech_attn import dmft
+from statmech_attn.dmft import PatternFile, Patterns
+from statmech_attn.studies.labels import attributes
+from statmech_attn.studies.spec import NetworkSpec, ParametersSpec, Range, RunSpec
+
+
+class Model(NamedTuple):
+    """A network with the patterns it came from and the defaults stored beside them."""
+
+    net: dmft.Network
+    patterns: Patterns
+    file: PatternFile | None
+
+
+class Axes(NamedTuple):
+    """Scanned parameters and fixed ones; points are the product, last axis fastest."""
+
+    names: tuple[str, ...]
+    values: tuple[np.ndarray, ...]
+    fixed: dict[str, float]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(v) for v in self.values)
+
+    def points(self, repeat: int = 1) -> dmft.Parameters:
+        """Parameters of every point, each repeated (for several starts)."""
+        grid = np.meshgrid(*self.values, indexing="ij")
+        table = {n: np.repeat(g.ravel(), repeat) for n, g in zip(self.names, grid, strict=True)}
+        size = repeat * int(np.prod(self.shape))
+        column = lambda n: table.get(n, np.full(size, self.fixed.get(n, np.nan)))
+        return dmft.parameters(column("beta"), column("gamma"), column("epsilon"))
+
+
+def model(spec: NetworkSpec) -> Model:
+    """The network of a study."""
+    if spec.patterns in ("random-segments", "random-independent", "cycle"):
+        key = jax.random.key(spec.seed)
+        sizes = {"n_patterns": spec.n_patterns, "n_bits": spec.n_bits}
+        build = {
+            "random-segments": lambda: dmft.random_segments(
+                key, n_segments=spec.n_segments, **sizes
+            ),
+            "random-independent": lambda: dmft.random_independent(
+                key, n_sites=spec.n_sites, **sizes
+            ),
+            "cycle": lambda: dmft.cycle(key, **sizes),
+        }[spec.patterns]
+        file, patterns, context = None, build(), spec.context
+    else:
+        file = dmft.load(spec.patterns)
+        patterns, context = file.patterns, spec.context or file.context
+    if spec.fractions is not None:
+        patterns = dmft.site_classes(
+            patterns.semantic, spec.fractions, patterns.positional
+        )
+    return Model(dmft.network(patterns, context=context), patterns, file)
+
+
+def axes(spec: ParametersSpec, file: PatternFile | None) -> Axes:
+    """Scanned and fixed parameters; a file's gamma and epsilon fill what is missing."""
+    given = {"beta": spec.beta, "gamma": spec.gamma, "epsilon": spec.epsilon}
+    scanned, fixed = {}, {}
+    for name, value in given.items():
+        if value is None:
+            if file is None:
+                raise ValueError(f"parameters.{name}: is missing (no file to take it from).")
+            value = getattr(file, name)
+        if isinstance(value, Range):
+            scanned[name] = value.values()
+        elif isinstance(value, list):
+            scanned[name] = np.asarray(value, float)
+        else:
+            fixed[name] = float(value)
+    if not scanned:
+        scanned["beta"] = np.array([fixed.pop("beta")])
+    for name, values in scanned.items():
+        if len(np.unique(values)) < len(values):
+            raise ValueError(f"parameters.{name}: values must be distinct.")
+    if len(scanned) > 2:
+        raise ValueError("parameters: scan at most two of beta, gamma and epsilon.")
+    return Axes(tuple(scanned), tuple(scanned.values()), fixed)
+
+
+def only_beta(found: Axes, kind: str) -> Axes:
+    """Refuse axes that a kind of study does not have; beta becomes an axis."""
+    extra = [name for name in found.names if name != "beta"]
+    if extra:
+        raise ValueError(
+            f"parameters.{extra[0]}: a {kind} study takes several beta only; "
+            "give one number."
+        )
+    return found
+
+
+def start(run: RunSpec, made: Model, params: dmft.Parameters, starts: int = 1) -> dmft.State:
+    """Start states of flat points; the start index runs fastest."""
+    how = _how(run, made)
+    if how == "checkpoint":
+        if made.file is None:
+            raise ValueError('run.start: "checkpoint" needs a pattern file that holds one.')
+        return dmft.from_checkpoint(made.net, params, made.file)
+    if how == "token":
+        return dmft.from_row(made.net, params, run.row)
+    key = jax.random.key(run.seed)
+    shape = (made.net.context, made.net.n_patterns)
+    draw = lambda i: jax.random.uniform(jax.random.fold_in(key, i), shape, minval=-1, maxval=1)
+    windows = jnp.moveaxis(jax.vmap(draw)(jnp.arange(starts)), 0, -1)
+    index = np.tile(np.arange(starts), params.beta.size // starts)
+    return dmft.from_window(made.net, params, windows[..., index], 0)
+
+
+def describe_start(run: RunSpec, made: Model) -> str:
+    """The start in words; files with the same words start alike."""
+    how = _how(run, made)
+    words = {"token": f"token {run.row}", "random": f"random {run.seed}"}.get(how, how)
+    moved = getattr(run, "mean_field_transient", run.transient)
+    return words + (f", {moved} mean-field steps later" if moved else "")
+
+
+def with_fixed(dataset: xr.Dataset, axes: Axes) -> xr.Dataset:
+    """Add the parameters that are not scanned as scalar coordinates."""
+    scalars = {name: ((), value, attributes(name)) for name, value in axes.fixed.items()}
+    return dataset.assign_coords(scalars)
+
+
+def _how(run: RunSpec, made: Model) -> str:
+    """The kind of start; a file's checkpoint where it fits, else the token W^o_row."""
+    if run.start is not None and not run.start.startswith("continue"):
+        return run.start
+    checkpoint = made.file.checkpoint if made.file is not None else None
+    fits = checkpoint is not None and len(checkpoint[0]) == made.net.context
+    return "checkpoint" if fits else "token"

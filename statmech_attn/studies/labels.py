@@ -1,0 +1,77 @@
+"""Long names, units and the papers' symbols of stored variables (docs/hdf5.md)."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from statmech_attn.dynamics import PHASES, REASONS
+
+
+NATS = "nat / token"
+LABELS = {
+    "beta": ("inverse temperature of the output softmax", "1", "β"),
+    "gamma": ("inverse temperature of attention", "1", "γ"),
+    "epsilon": ("weight of the positional part", "1", "ε"),
+    "time": ("token step, 0 is the first generated token", "token", "t"),
+    "pattern": ("feature pattern", "1", "a"),
+    "exponent": ("rank of the Lyapunov exponent", "1", "i"),
+    "sample": ("sample on the section |m_o_se_2| < tolerance", "1", "n"),
+    "strobe_sample": ("sample at the clock's phase 0, latest last", "1", "n"),
+    "start": ("random start", "1", "s"),
+    "A": ("attention", "1", "A"),
+    "m_o_se": ("semantic output overlap", "1", "m^{o,SE}"),
+    "m_v": ("value overlap", "1", "m^v"),
+    "m_q": ("query overlap", "1", "m^q"),
+    "m_k": ("key overlap", "1", "m^k"),
+    "A_noise_std": ("sqrt(N) times the linear-noise spread of A", "1", "√N σ_A"),
+    "m_o_se_noise_std": (
+        "sqrt(N) times the linear-noise spread of m_o_se", "1", "√N σ_m",
+    ),
+    "lyapunov": ("Lyapunov exponents, plain average, largest first", NATS, "λ_i"),
+    "lyapunov_weighted": ("Lyapunov exponents, weighted average", NATS, "λ_i"),
+    "lyapunov_stderr": ("standard error of the plain average", NATS, "δλ_i"),
+    "n_resolved": ("leading exponents above round-off", "1", "n"),
+    "phase": ("phase of the orbit", "1", "phase"),
+    "phase_paper": ("phase by the sign of the plain average", "1", "phase"),
+    "period": ("period of the orbit, 0 if none", "token", "p"),
+    "rotation_number": ("strongest frequency, cycles per clock period", "1", "ρ"),
+    "reasons": ("why no phase was given", "1", "reasons"),
+    "n_positive": ("positive exponents", "1", "n_+"),
+    "n_zero": ("zero exponents", "1", "n_0"),
+    "recurrence_error": ("largest |x(t+p) - x(t)|, relative", "1", "δ"),
+    "zero_one": ("K of the 0-1 test", "1", "K"),
+    "broadband": ("median over mean spectral power", "1", "S"),
+    "convergence_digits": ("digits to which weighted half averages agree", "1", "d"),
+    "quarter_disagreement": ("exponents by quarter, standard errors", "1", "z_λ"),
+    "drift": ("observables by quarter, standard errors", "1", "z_m"),
+    "window": ("steps of the window that decided", "token", "n"),
+    "section": ("m_o_se_1 on the section |m_o_se_2| < tolerance", "1", "m^{o,SE}_1"),
+    "section_count": ("visits to the section in the recorded steps", "1", "n"),
+    "strobe": ("m_o_se_1 at the clock's phase 0", "1", "m^{o,SE}_1"),
+}  # fmt: skip
+
+
+def attributes(name: str) -> dict[str, Any]:
+    """Attributes of one variable."""
+    long_name, units, symbol = LABELS[name]
+    found: dict[str, Any] = {"long_name": long_name, "units": units, "symbol": symbol}
+    if name.startswith("phase"):
+        found["flag_values"] = np.arange(len(PHASES), dtype=np.int8)
+        found["flag_meanings"] = " ".join(PHASES)
+    if name == "reasons":
+        found["flag_masks"] = 1 << np.arange(len(REASONS), dtype=np.int32)
+        found["flag_meanings"] = " ".join(text.replace(" ", "_") for text in REASONS)
+    return found
+
+
+def labelled(
+    variables: dict[str, tuple[tuple[str, ...], Any]], coordinates: dict[str, Any]
+) -> xr.Dataset:
+    """A data set with attributes on every variable and coordinate."""
+    data = {
+        name: (dims, np.asarray(values), attributes(name))
+        for name, (dims, values) in variables.items()
+    }
+    coords = {n: ((n,), np.asarray(v), attributes(n)) for n, v in coordinates.items()}
+    return xr.Dataset(data, coords)

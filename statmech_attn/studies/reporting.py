@@ -1,0 +1,52 @@
+"""What a long computation tells its user while it runs."""
+
+from typing import Protocol
+
+
+class Reporter(Protocol):
+    """Receives notes and progress; the command line draws them."""
+
+    def note(self, text: str) -> None: ...
+
+    def begin(self, description: str, points: int, work: float) -> None: ...
+
+    def advance(self, work: float) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+class Silent:
+    """Says nothing; the default in Python."""
+
+    def note(self, text: str) -> None:
+        pass
+
+    def begin(self, description: str, points: int, work: float) -> None:
+        pass
+
+    def advance(self, work: float) -> None:
+        pass
+
+    def finish(self) -> None:
+        pass
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    Example:
+        >>> duration(75), duration(7300)
+        ('1 min 15 s', '2 h 2 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def size(n_bytes: float) -> str:
+    """Bytes as MiB or GiB."""
+    mib = n_bytes / 2**20
+    return f"{mib / 1024:.2f} GiB" if mib >= 1024 else f"{mib:.3g} MiB"
