@@ -70,9 +70,10 @@ def check_counts(name: str, n) -> None:
     if isinstance(n, jax.core.Tracer):
         return
     counts = np.asarray(n)
-    if counts.dtype == object or not (
-        (counts >= 0) & (counts <= LIMIT) & (counts == np.floor(counts))
-    ).all():
+    if (
+        counts.dtype == object
+        or not ((counts >= 0) & (counts <= LIMIT) & (counts == np.floor(counts))).all()
+    ):
         raise ValueError(
             f"{name}: exact binomial numbers need whole counts in 0..2^53; got {n}."
         )
@@ -153,7 +154,7 @@ class _Hat:
         self.tilt = jnp.log1p((1 - 2 * p - self.below) / (self.y * p))
 
     def propose(self, u):
-        """Offset from the mode for u in (-1/2, 1/2), and the height of the hat there."""
+        """Offset from the mode for u in (-1/2, 1/2), and the hat's height there."""
         edge = 0.5 - jnp.abs(u)
         offset = jnp.floor((2 * self.a / edge + self.b) * u + (self.below + 0.5))
         return offset, self.alpha / (self.a / edge**2 + self.b)
@@ -163,8 +164,11 @@ class _Hat:
         x, y = self.x, self.y
         bulk = x * _phi(j / x) + y * _phi(-j / y) + j * self.tilt
         width = 0.5 * (jnp.log1p(j / x) + jnp.log1p(-j / y))
-        return width - bulk - (_stirling(x + j) - _stirling(x)) - (
-            _stirling(y - j) - _stirling(y)
+        return (
+            width
+            - bulk
+            - (_stirling(x + j) - _stirling(x))
+            - (_stirling(y - j) - _stirling(y))
         )
 
 

@@ -42,12 +42,18 @@ def class_counts(patterns: Patterns, n_spins: int) -> Int[np.ndarray, " S"]:
         >>> class_counts(dmft.load("poclopez-pe2").patterns, 300)
         array([100, 100, 100])
     """
-    if isinstance(n_spins, bool) or n_spins != int(n_spins) or not 1 <= n_spins <= LIMIT:
+    if (
+        isinstance(n_spins, bool)
+        or n_spins != int(n_spins)
+        or not 1 <= n_spins <= LIMIT
+    ):
         raise ValueError(f"n_spins must be a whole number in 1..2^53; got {n_spins}.")
     n_spins = int(n_spins)
     shares = [_as_fraction(w) for w in patterns.fractions]
     if sum(shares) != 1:
-        raise ValueError("fractions: their nearest ratios of whole numbers do not sum to 1.")
+        raise ValueError(
+            "fractions: their nearest ratios of whole numbers do not sum to 1."
+        )
     unit = math.lcm(*(share.denominator for share in shares))
     if n_spins % unit:
         nearest = max(1, (n_spins + unit // 2) // unit) * unit
@@ -89,7 +95,7 @@ def _as_fraction(w: float) -> Fraction:
     share = Fraction(float(w)).limit_denominator(MAX_DENOMINATOR)
     if abs(float(share) - w) > ROUNDING:
         raise ValueError(
-            f"fractions: {w!r} is no ratio of whole numbers up to {MAX_DENOMINATOR}, so "
-            "no N gives every site class a whole number of spins."
+            f"fractions: {w!r} is no ratio of whole numbers up to {MAX_DENOMINATOR}, "
+            "so no N gives every site class a whole number of spins."
         )
     return share

@@ -149,7 +149,9 @@ def _check(net, patterns, method, runs, steps, transient, stored) -> None:
     if not 0 <= stored <= runs:
         raise ValueError(f"stored must lie in 0..runs; got {stored}.")
     weighted = patterns.semantic * patterns.fractions
-    if weighted.shape != net.weighted.shape or not np.array_equal(weighted, net.weighted):
+    if weighted.shape != net.weighted.shape or not np.array_equal(
+        weighted, net.weighted
+    ):
         raise ValueError("patterns are not those that the network was built from.")
 
 
@@ -159,7 +161,9 @@ def _point_keys(key, points, batch) -> Words:
         points = np.arange(int(np.prod(batch))).reshape(batch)
     points = np.asarray(points)
     if points.shape != batch:
-        raise ValueError(f"points must have the batch shape {batch}; got {points.shape}.")
+        raise ValueError(
+            f"points must have the batch shape {batch}; got {points.shape}."
+        )
     return address(seed_words(key), points)
 
 
@@ -167,7 +171,11 @@ def _widen(state: State, batch, size) -> State:
     """The start, the same for `size` runs of every point."""
     repeat = lambda x: jnp.broadcast_to(x[..., None], (*x.shape[:2], *batch, size))
     return State(
-        repeat(state.v), repeat(state.k), repeat(state.attention), state.clock, state.tokens
+        repeat(state.v),
+        repeat(state.k),
+        repeat(state.attention),
+        state.clock,
+        state.tokens,
     )
 
 
@@ -182,7 +190,19 @@ def sampled_step(net, params, state: State, lanes: Words, counts, draw):
 
 @partial(jax.jit, static_argnames=("counts", "steps", "method", "size", "keep"))
 def _run_batch(
-    net, params, state, points, first, n, *, counts, steps, transient, method, size, keep
+    net,
+    params,
+    state,
+    points,
+    first,
+    n,
+    *,
+    counts,
+    steps,
+    transient,
+    method,
+    size,
+    keep,
 ):
     """Runs first, ..., first + n - 1 in `size` lanes; moments, and paths of `keep`."""
     draw, counts = METHODS[method], np.array(counts)

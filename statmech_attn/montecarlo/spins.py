@@ -1,8 +1,9 @@
 r"""Simulation of N spins, each with its own random number (docs/theory/dmft.md, 5).
 
 Spin i of class c points against its field when its uniform number U_i is below the
-probability p_c = (1 - tanh |h_c|)/2.  The numbers of 32 spins are drawn bit by bit, most
-significant first, as bit planes: word r_b holds bit b of all 32.  With t_b bit b of p_c
+probability p_c = (1 - tanh |h_c|)/2.  The numbers of 32 spins are drawn bit by bit,
+most significant first, as bit planes: word r_b holds bit b of all 32.  With t_b bit b
+of p_c
 
     below  |=  equal & t_b & ~r_b        U < p decided at bit b
     equal  &=  ~(r_b ^ t_b)              still undecided
@@ -73,7 +74,9 @@ def draw_spins(lanes: Words, fields, counts) -> Float[Array, "S *batch"]:
     plan = plan_blocks(counts, int(np.prod(lanes[0].shape)))
     keys, n = by_class(lanes, fields, counts)
     threshold = threshold_words(jax.nn.sigmoid(-2 * jnp.abs(fields)))
-    pick = lambda pair, c: tuple(jax.lax.dynamic_index_in_dim(x, c, 0, False) for x in pair)
+    pick = lambda pair, c: tuple(
+        jax.lax.dynamic_index_in_dim(x, c, 0, False) for x in pair
+    )
     site_class, first, left = (jnp.asarray(x) for x in plan[:3])
 
     def add_block(i, rare):

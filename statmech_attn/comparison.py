@@ -1,0 +1,339 @@
+r"""Theory against simulation: step by step, in spread, in stationary averages, in N.
+
+Each step's difference is given in standard errors of the mean over runs, with the
+threshold set from the number of comparisons.  Because of the O(1/N) bias
+(`montecarlo.agreement`) the verdict rests on the difference extrapolated to
+N -> infinity where several N are at hand.  Steps are compared before the predictability
+horizon, ln N / (2 lambda_1) or where the predicted spread of A or m^o reaches
+`SPREAD_LIMIT`; past it two trajectories of one law differ, and only stationary
+averages are compared.  Verdict and exponents use the steps where the series in 1/N has
+begun: `linear`, where the spread of the attention's logits, at most
+$\gamma \sqrt{2M} \sigma$ with sigma the largest spread of m^o, is below `LOGIT_LIMIT`.
+
+    theory       A, m_o_se, ... and A_noise_std, ... (beta, time, pattern)
+    simulation   as `montecarlo.dataset.monte_carlo_dataset` makes it
+"""
+
+import hashlib
+
+import numpy as np
+import xarray as xr
+
+from statmech_attn.dmft.fluctuations import OBSERVABLES, predictability_horizon
+from statmech_attn.montecarlo.agreement import (
+    bias_slope,
+    in_standard_errors,
+    limit_difference,
+    linear_until,
+    spread_ratio,
+    spread_slope,
+    threshold,
+)
+from statmech_attn.montecarlo.dataset import NAMES
+from statmech_attn.montecarlo.estimates import block_stderr
+
+
+SPREAD_LIMIT = 0.1  # of overlaps, which lie in [-1, 1]
+LOGIT_LIMIT = 0.3  # the third correction to a mean is then below 1e-3 of the spread
+BLOCKS = 20  # of the theory's time average
+VERDICTS = ("agrees", "bias_only", "differs", "one_n_cannot_tell", "nothing_compared")
+SAME = ("network", "start")  # attributes that both files must have, and alike
+SAME_NUMBERS = ("gamma", "epsilon")
+
+
+def network_digest(net) -> str:
+    """SHA-256 of a network's patterns and context, for the attribute `network`."""
+    digest = hashlib.sha256(str(net.context).encode())
+    for array in (net.weighted, net.output, net.positional):
+        array = np.ascontiguousarray(np.asarray(array, "<f8")) + 0.0
+        digest.update(str(array.shape).encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
+    """Compare a trajectory file with a Monte Carlo file.
+
+    Returns:
+        Per observable X the differences in standard errors `X_z`, extrapolated
+        differences `X_limit_z`, spread ratios `X_spread_ratio`, exponents in N; the
+        `compared` steps, the `threshold`, stationary differences, and a `verdict` for
+        every beta.
+
+    Raises:
+        ValueError: files of different networks, parameters or starts, or without what
+            the comparison needs.
+    """
+    theory, simulation = _match(theory, simulation)
+    compared, linear = _compared(theory, simulation)
+    runs = int(simulation.attrs["runs"])
+    result = {"compared": compared, "linear": linear}
+    for name in _observables(theory):
+        result |= _stepwise(theory, simulation, name, compared, linear, runs)
+    for name in ("A", "m_o_se"):
+        result |= _stationary(theory, simulation, name)
+    dataset = xr.Dataset(result).assign_coords(n_spins=simulation.n_spins)
+    dataset = _judge(dataset, _observables(theory), runs)
+    dataset.attrs = {"kind": "comparison", "runs": runs} | {
+        key: simulation.attrs[key] for key in (*SAME, "method")
+    }
+    return _described(dataset)
+
+
+def _observables(theory) -> list[str]:
+    """Observables with a predicted spread."""
+    return [x for x in OBSERVABLES if f"{x}_noise_std" in theory]
+
+
+def _match(theory, simulation):
+    """The common beta and steps of two files that belong together."""
+    for name, dataset, needed in (
+        ("theory", theory, ("A", "m_o_se", "A_noise_std", "m_o_se_noise_std")),
+        ("simulation", simulation, ("A_mean", "A_stderr", "A_spread", "m_o_se_mean")),
+    ):
+        missing = [x for x in needed if x not in dataset]
+        if missing:
+            raise ValueError(
+                f"{name}: no variable {missing[0]!r}; is it the right file?"
+            )
+        for key in SAME_NUMBERS:
+            if key not in dataset.coords:
+                raise ValueError(f"{name}: the coordinate {key!r} is missing.")
+            if set(dataset[key].dims) - {"beta"}:
+                raise ValueError(f"{name}: select one {key} before comparing.")
+        for key in SAME:
+            if key not in dataset.attrs:
+                raise ValueError(f"{name}: the attribute {key!r} is missing.")
+    for key in SAME:
+        if theory.attrs[key] != simulation.attrs[key]:
+            raise ValueError(
+                f"{key} differs: theory has {theory.attrs[key]!r}, simulation "
+                f"{simulation.attrs[key]!r}."
+            )
+    if int(simulation.attrs["runs"]) < 2:
+        raise ValueError("simulation: a standard error needs at least 2 runs; got 1.")
+    if simulation.sizes["pattern"] != theory.sizes["pattern"]:
+        raise ValueError("theory and simulation have different numbers of patterns.")
+    theory = theory.sel(beta=_common_beta(theory, simulation))
+    for name in SAME_NUMBERS:
+        _same_number(name, theory, simulation)
+    return theory, simulation
+
+
+def _common_beta(theory, simulation):
+    """The simulated beta, all of which the theory must hold."""
+    absent = np.setdiff1d(simulation.beta, theory.beta)
+    if absent.size:
+        raise ValueError(
+            f"beta = {absent[0]:g} is in the simulation but not in the theory, which "
+            f"has {theory.sizes['beta']} values in [{theory.beta.values.min():g}, "
+            f"{theory.beta.values.max():g}]."
+        )
+    return simulation.beta.values
+
+
+def _same_number(name, theory, simulation) -> None:
+    pair = np.broadcast_arrays(theory[name].values, simulation[name].values)
+    if not np.array_equal(*pair):
+        raise ValueError(
+            f"{name} differs: theory has {theory[name].values}, simulation "
+            f"{simulation[name].values}."
+        )
+
+
+def _compared(theory, simulation) -> tuple[xr.DataArray, xr.DataArray]:
+    """Steps before the horizon, and in the linear regime: (n_spins, beta, time)."""
+    steps = min(theory.sizes["time"], simulation.sizes["time"])
+    largest = lambda v: theory[v].transpose("beta", "time", "pattern").values.max(-1)
+    A, m = largest("A_noise_std")[:, :steps], largest("m_o_se_noise_std")[:, :steps]
+    n_spins = simulation.n_spins.values
+    keep = linear_until(np.maximum(A, m), n_spins, SPREAD_LIMIT)
+    gamma = np.broadcast_to(np.abs(theory.gamma.values), theory.sizes["beta"])
+    logit = gamma[:, None] * np.sqrt(2 * theory.sizes["pattern"]) * m
+    if "lyapunov" in theory:
+        largest = theory.lyapunov
+        largest = largest.isel(exponent=0) if "exponent" in largest.dims else largest
+        horizon = predictability_horizon(n_spins[:, None], largest.values)
+        keep &= np.arange(steps) < horizon[:, :, None]
+    coords = {
+        "n_spins": n_spins,
+        "beta": simulation.beta.values,
+        "time": np.arange(steps),
+    }
+    linear = keep & linear_until(logit, n_spins, LOGIT_LIMIT)
+    dims = ("n_spins", "beta", "time")
+    return xr.DataArray(keep, coords, dims), xr.DataArray(linear, coords, dims)
+
+
+def _stepwise(theory, simulation, name, compared, linear, runs):
+    """Differences, their limits, spreads and exponents of one observable."""
+    steps = compared.sizes["time"]
+    order = ("n_spins", "beta", "time", "pattern")
+    read = lambda d, v: (
+        d[v].isel(time=slice(steps)).transpose(*order, missing_dims="ignore").values
+    )
+    n_spins = simulation.n_spins.values
+    root = np.sqrt(n_spins.astype(float))[:, None, None, None]
+    predicted = read(theory, f"{name}_noise_std") / root
+    fill = lambda x: np.broadcast_to(x.values[..., None], predicted.shape)
+    shown, mask = fill(compared), fill(linear)
+    difference = read(simulation, f"{name}_mean") - read(theory, name)
+    stderr, spread = (
+        read(simulation, f"{name}_stderr"),
+        read(simulation, f"{name}_spread"),
+    )
+    floor = np.where(np.isfinite(predicted), predicted, 0.0) / np.sqrt(runs)
+    z = in_standard_errors(difference, stderr, floor)
+    error = np.where(stderr > 0, stderr, floor)
+    limit, limit_error, used = limit_difference(n_spins, difference, error, mask)
+    ratio, ratio_z = spread_ratio(spread, predicted, runs)
+    only = lambda x: np.where(shown, x, np.nan)
+    point = ("beta", "time", "pattern")
+    result = {
+        f"{name}_z": (order, only(z)),
+        f"{name}_limit": (point, limit),
+        f"{name}_limit_stderr": (point, limit_error),
+        f"{name}_limit_sizes": (point, used),
+        f"{name}_spread_ratio": (order, only(ratio)),
+        f"{name}_spread_z": (order, only(ratio_z)),
+    }
+    if len(n_spins) > 1:
+        slopes = {
+            "spread_slope": spread_slope(n_spins, spread, mask, runs, (2, 3)),
+            "bias_slope": bias_slope(n_spins, difference, error, mask, (2, 3)),
+        }
+        for key, slope in slopes.items():
+            result[f"{name}_{key}"] = (("beta",), slope.value)
+            result[f"{name}_{key}_stderr"] = (("beta",), slope.stderr)
+    return result
+
+
+def _stationary(theory, simulation, name):
+    """Time averages after the transient, mean and second moment."""
+    start = int(simulation.attrs["transient"])
+    series = theory[name].transpose("beta", "pattern", "time").values[..., start:]
+    if series.shape[-1] < BLOCKS:
+        return {}
+    runs, result = simulation.sizes["all_runs"], {}
+    for part, values in (("mean", series), ("square", series**2)):
+        per_run = simulation[f"{name}_stationary_{part}"]
+        per_run = per_run.transpose("n_spins", "beta", "pattern", "all_runs").values
+        error = per_run.std(-1, ddof=1) / np.sqrt(runs)
+        both = np.hypot(error, block_stderr(values, BLOCKS))
+        difference = per_run.mean(-1) - values.mean(-1)
+        dims = ("n_spins", "beta", "pattern")
+        result[f"{name}_stationary_{part}_difference"] = (dims, difference)
+        result[f"{name}_stationary_{part}_z"] = (
+            dims,
+            in_standard_errors(difference, both),
+        )
+    return result
+
+
+def _judge(dataset, names, runs) -> xr.Dataset:
+    """Thresholds from the number of comparisons, and a verdict for every beta."""
+    over = ["pattern", "time"]
+    join = lambda kind: xr.concat([dataset[f"{x}_{kind}"] for x in names], "observable")
+    z, sizes = join("z").where(dataset.linear), join("limit_sizes")
+    allowed = threshold(max(int(z.notnull().sum()), 1), runs)
+    limit_z = xr.apply_ufunc(in_standard_errors, join("limit"), join("limit_stderr"))
+    limit_z = limit_z.where(sizes > 1)
+    limit_allowed = threshold(max(int(limit_z.notnull().sum()), 1), runs)
+    exceeds = (abs(z) > allowed).any("n_spins")
+    any_of = lambda x: x.any(["observable", *over]).values
+    verdict = np.select(
+        [
+            ~dataset.linear.any(["n_spins", "time"]).values,
+            any_of(abs(limit_z) > limit_allowed),
+            ~any_of(exceeds),
+            any_of(exceeds & (sizes < 2)),
+        ],
+        [
+            VERDICTS.index(x)
+            for x in ("nothing_compared", "differs", "agrees", "one_n_cannot_tell")
+        ],
+        VERDICTS.index("bias_only"),
+    )
+    return dataset.assign(
+        threshold=allowed,
+        limit_threshold=limit_allowed,
+        largest_z=abs(z).max(["observable", *over]),
+        largest_limit_z=abs(limit_z).max(["observable", *over]),
+        comparisons=z.notnull().sum(["observable", *over]),
+        verdict=("beta", verdict.astype(np.int8)),
+    )
+
+
+LONG_NAMES = {
+    "n_spins": ("number of spins", "N"),
+    "beta": ("inverse temperature", r"\beta"),
+    "time": ("generated tokens before this one", "t"),
+    "pattern": ("pattern", "a"),
+    "compared": ("step before the predictability horizon", "t < t_N"),
+    "linear": ("step in the linear regime, used for the verdict", "t < t_lin"),
+    "threshold": ("difference in standard errors that chance allows, any N", "z^*"),
+    "limit_threshold": ("the same for extrapolated differences", "z^*_\\infty"),
+    "largest_z": ("largest difference in standard errors, linear regime", r"\max|z|"),
+    "largest_limit_z": (
+        "largest extrapolated difference in standard errors",
+        r"\max|z_\infty|",
+    ),
+    "comparisons": ("number of comparisons", "n"),
+    "verdict": ("verdict on theory and simulation", "verdict"),
+}
+ENDINGS = {
+    "_stationary_mean_difference": (
+        "time average, simulation minus theory",
+        r"\Delta\langle {} \rangle_t",
+    ),
+    "_stationary_mean_z": (
+        "time average, difference in standard errors",
+        r"z(\langle {} \rangle_t)",
+    ),
+    "_stationary_square_difference": (
+        "time average of the square, simulation minus theory",
+        r"\Delta\langle {}^2 \rangle_t",
+    ),
+    "_stationary_square_z": (
+        "time average of the square, difference in standard errors",
+        r"z(\langle {}^2 \rangle_t)",
+    ),
+    "_spread_slope_stderr": (
+        "error of the exponent of the spread",
+        r"s(d\ln\sigma_{{{}}}/d\ln N)",
+    ),
+    "_spread_slope": ("exponent of the spread in N", r"d\ln\sigma_{{{}}}/d\ln N"),
+    "_bias_slope_stderr": (
+        "error of the exponent of the bias",
+        r"s(d\ln\Delta {}/d\ln N)",
+    ),
+    "_bias_slope": ("exponent of the bias in N", r"d\ln\Delta {}/d\ln N"),
+    "_spread_ratio": (
+        "spread over runs divided by linear noise",
+        r"s_{{{0}}}/\sigma_{{{0}}}",
+    ),
+    "_spread_z": ("spread against linear noise in standard errors", r"z(s_{{{}}})"),
+    "_limit_stderr": ("error of the extrapolated difference", r"s(b_0[{}])"),
+    "_limit_sizes": ("number of N in the extrapolation", "K"),
+    "_limit": ("difference extrapolated to infinite N", r"b_0[{}]"),
+    "_z": ("simulation minus theory in standard errors", r"z({})"),
+}
+
+
+def _described(dataset: xr.Dataset) -> xr.Dataset:
+    """The attributes that every stored variable carries."""
+    for name in dataset.variables:
+        long_name, symbol = LONG_NAMES.get(name) or _words(str(name))
+        dataset[name].attrs = {"long_name": long_name, "units": "1", "symbol": symbol}
+    dataset.verdict.attrs |= {
+        "flag_values": np.arange(len(VERDICTS), dtype=np.int8),
+        "flag_meanings": " ".join(VERDICTS),
+    }
+    return dataset
+
+
+def _words(name: str) -> tuple[str, str]:
+    for ending, (words, symbol) in ENDINGS.items():
+        if name.endswith(ending):
+            observable = name.removesuffix(ending)
+            return f"{observable}: {words}", symbol.format(NAMES[observable][1])
+    return name, name

@@ -1,0 +1,221 @@
+r"""Linear noise around a trajectory, and how long it can be predicted (docs/theory, 5).
+
+The class means of a sampled token of N spins differ from $\tanh h_c$ by noise of
+variance $(1 - \tanh^2 h_c)/(w_c N)$.  To first order the deviation of the state obeys
+$\delta z_{t+1} = J_t\,\delta z_t + G_t\,\xi_t$, hence
+
+    $\Sigma_{t+1} = J_t \Sigma_t J_t^T + G_t Q_t G_t^T$
+
+with J and G the derivatives of the map in the state and in the class means, from JAX.
+The state is (m^v, m^k of every slot, newest A), which also describes a window that
+still grows; the observed overlaps are linear in it and in the noise.
+
+    D       (d, d)     factor of the covariance, Sigma = D D^T / N     d = (2 C + 1) M
+    std     (steps, M, *batch) of every observable, times sqrt(N)      `NoiseBand.std`
+
+A factor instead of Sigma keeps variances non-negative; it is carried with its own
+scale, so that in a chaotic phase, where it grows as $e^{\lambda_1 t}$, the prediction
+ends in inf and not in NaN.  Both orders hold while deviations stay small.
+"""
+
+import math
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from statmech_attn.dmft.mean_field import Observation, observation, receive
+from statmech_attn.dmft.network import (
+    contract,
+    Network,
+    Parameters,
+    State,
+    token_overlaps,
+)
+from statmech_attn.dmft.patterns import Patterns
+
+
+OBSERVABLES = ("A", "m_o_se", "m_v", "m_q", "m_k")
+
+
+class NoiseBand(NamedTuple):
+    """Linear noise along a trajectory, for N = 1: divide by sqrt(N), or by N."""
+
+    std: Observation  # (steps, M, *batch)
+    covariance: Float[Array, "steps 5M 5M *batch"] | None  # in the order OBSERVABLES
+
+
+def linear_noise(
+    net: Network,
+    patterns: Patterns,
+    params: Parameters,
+    state: State,
+    *,
+    steps: int,
+    covariance: bool = False,
+) -> NoiseBand:
+    """Spread over runs of N spins that all start from `state`, times sqrt(N).
+
+    Row 0 belongs to the first generated token and the attention after it, as in
+    `mean_field.trajectory`.
+
+    Args:
+        covariance: return the joint covariance of all observables as well; inf or NaN
+            where it exceeds the range of doubles.
+
+    Raises:
+        ValueError: steps < 1, or patterns of another network.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(0.5, file.gamma, file.epsilon)
+        >>> start = dmft.from_row(net, params, 0)
+        >>> linear_noise(net, file.patterns, params, start, steps=5).std.A.shape
+        (5, 3)
+    """
+    if steps < 1:
+        raise ValueError(f"steps must be at least 1; got {steps}.")
+    if not np.array_equal(patterns.semantic * patterns.fractions, net.weighted):
+        raise ValueError("patterns are not those that the network was built from.")
+    batch = jnp.broadcast_shapes(params.beta.shape, state.attention.shape[2:])
+    lanes = _Lane(
+        jax.tree.map(lambda x: _flat(x, batch, 0), params),
+        *(_flat(x, batch, 2) for x in (state.v, state.k, state.attention)),
+    )
+    fractions = jnp.asarray(patterns.fractions)
+    std, cov = _along(
+        net, fractions, lanes, state.clock, state.tokens, steps, covariance
+    )
+    parts = dict(
+        zip(OBSERVABLES, jnp.split(std, len(OBSERVABLES), axis=1), strict=True)
+    )
+    unflat = lambda x: x.reshape(x.shape[:-1] + batch)
+    band = Observation(**{name: unflat(x) for name, x in parts.items()})
+    return NoiseBand(band, unflat(cov) if covariance else None)
+
+
+class _Lane(NamedTuple):
+    """Parameters and window of the points, batch flattened to one trailing axis."""
+
+    params: Parameters
+    v: Float[Array, "C M n"]
+    k: Float[Array, "C M n"]
+    attention: Float[Array, "C M n"]
+
+
+def _flat(x, batch, leading):
+    return jnp.broadcast_to(x, x.shape[:leading] + batch).reshape(
+        x.shape[:leading] + (-1,)
+    )
+
+
+@partial(jax.jit, static_argnums=(5, 6))
+def _along(net, fractions, lanes, clock, tokens, steps, covariance):
+    """Standard deviations (steps, 5M, n) and covariances at N = 1."""
+    one = partial(_one_lane, net, fractions, clock, tokens, steps, covariance)
+    return jax.vmap(one, in_axes=-1, out_axes=-1)(lanes)
+
+
+def _one_lane(net, fractions, clock, tokens, steps, covariance, lane):
+    state = State(lane.v, lane.k, lane.attention, clock, tokens)
+    dimension = (2 * net.context + 1) * net.n_patterns
+
+    def body(carry, _):
+        state, factor, log_scale = carry
+        after, columns, seen = _push(
+            net, fractions, lane.params, state, factor, log_scale
+        )
+        std = _scaled(jnp.linalg.norm(seen, axis=1), log_scale)
+        cov = _scaled(seen @ seen.T, 2 * log_scale) if covariance else None
+        factor, log_scale = _compress(columns, log_scale)
+        return (after, factor, log_scale), (std, cov)
+
+    start = (state, jnp.zeros((dimension, dimension)), jnp.array(0.0))
+    return jax.lax.scan(body, start, None, length=steps)[1]
+
+
+def _push(net, fractions, params, state: State, factor, log_scale):
+    """Move the factor one step and add the noise of the new token.
+
+    Returns:
+        The next state, the columns (d, d + S) of its deviations, and those (5M, d + S)
+        of the observables.
+    """
+    means = jnp.tanh(params.beta * contract(net.output.T, state.newest))
+    spins = jnp.where(fractions > 0, fractions, jnp.inf)  # an empty class has no noise
+    width = jnp.sqrt((1 - means**2) / spins)
+
+    def move(coordinates, noise):
+        v, k, newest = coordinates
+        mean = jnp.tanh(params.beta * contract(net.output.T, newest)) + width * noise
+        overlaps = token_overlaps(net, params, mean, state.clock)
+        before = State(v, k, state.attention, state.clock, state.tokens)
+        after = receive(net, params, before, overlaps)
+        seen = observation(net, params, before, overlaps, after)
+        vector = jnp.concatenate([getattr(seen, name) for name in OBSERVABLES])
+        coordinates = jnp.concatenate(
+            [x.ravel() for x in (after.v, after.k, after.newest)]
+        )
+        return (coordinates, vector), after
+
+    here = ((state.v, state.k, state.newest), jnp.zeros_like(width))
+
+    def column(deviation, noise):
+        tangent = (_split(deviation, net), noise)
+        return jax.jvp(move, here, tangent, has_aux=True)[1]
+
+    n, noises = factor.shape[1], width.size
+    deviations = jnp.concatenate([factor.T, jnp.zeros((noises, factor.shape[0]))])
+    fresh = jnp.concatenate(
+        [jnp.zeros((n, noises)), jnp.exp(-log_scale) * jnp.eye(noises)]
+    )
+    columns, seen = jax.vmap(column, out_axes=1)(deviations, fresh)
+    return move(*here)[1], columns, seen
+
+
+def _split(deviation, net):
+    """Coordinates (m^v, m^k, newest A) from one vector."""
+    window = (net.context, net.n_patterns)
+    v, k, newest = jnp.split(deviation, [math.prod(window), 2 * math.prod(window)])
+    return v.reshape(window), k.reshape(window), newest
+
+
+def _compress(columns, log_scale):
+    """A square factor of the same covariance, with its scale taken out."""
+    factor = jnp.linalg.qr(columns.T, mode="r").T
+    size = jnp.maximum(jnp.abs(factor).max(), 1.0)
+    return factor / size, log_scale + jnp.log(size)
+
+
+def _scaled(x, log_scale):
+    return jnp.where(x == 0, 0.0, x * jnp.exp(log_scale))
+
+
+def predictability_horizon(n_spins, lyapunov) -> Float[np.ndarray, "*batch"]:
+    r"""Steps for which runs of N spins stay together, $\ln N / (2 \lambda_1)$.
+
+    Args:
+        n_spins: number of spins, at least 1.
+        lyapunov: largest exponent, nats per step; inf where it is not positive.
+
+    Raises:
+        ValueError: N < 1 or not finite, or an exponent that is NaN.
+
+    Example:
+        >>> round(float(predictability_horizon(10**6, 0.1)), 2)
+        69.08
+    """
+    n_spins, lyapunov = np.asarray(n_spins, float), np.asarray(lyapunov, float)
+    if not ((n_spins >= 1) & np.isfinite(n_spins)).all():
+        raise ValueError(f"n_spins must be finite and at least 1; got {n_spins}.")
+    if np.isnan(lyapunov).any():
+        raise ValueError("lyapunov: the largest exponent is NaN.")
+    n_spins, lyapunov = np.broadcast_arrays(n_spins, lyapunov)
+    grows = lyapunov > 0
+    rate = np.where(grows, lyapunov, 1.0)
+    return np.where(grows, np.log(n_spins) / (2 * rate), math.inf)

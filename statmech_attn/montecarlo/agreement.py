@@ -1,0 +1,204 @@
+r"""Agreement of a theory with simulations, in standard errors (docs/theory/dmft.md, 5).
+
+A simulated mean differs from the infinite-N theory by sampling error and by a bias
+that is a series in 1/N, because fluctuations of size N^-1/2 pass a nonlinear map:
+
+    $\bar X_N - X_\infty = b_0 + b_1/N + b_2/N^2 + \dots + s_N \zeta / \sqrt{R}$
+
+so at many runs R a plain difference in standard errors grows however right the theory
+is.  The theory is wrong when b_0, the difference extrapolated to N -> infinity, is not
+zero; at one N only b_0 + b_1/N can be seen.  The first axis is N throughout.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy import optimize, stats
+
+
+LEVEL = 1e-3  # family-wise: the chance that any of all comparisons fails by chance
+
+
+class Slope(NamedTuple):
+    """A power law in N: value and standard error of the exponent."""
+
+    value: Float[np.ndarray, "*batch"]
+    stderr: Float[np.ndarray, "*batch"]
+
+
+def threshold(comparisons: int, runs: int | None = None, level: float = LEVEL) -> float:
+    """Largest difference in standard errors that chance allows (Sidak, two-sided).
+
+    With `runs` the errors are sampled over that many runs, so Student's law is used.
+
+    Raises:
+        ValueError: no comparison, fewer than two runs, or a level outside (0, 1).
+
+    Example:
+        >>> round(threshold(1, level=0.05), 2)
+        1.96
+    """
+    if comparisons < 1:
+        raise ValueError(f"comparisons must be at least 1; got {comparisons}.")
+    if runs is not None and runs < 2:
+        raise ValueError(f"a sampled standard error needs at least 2 runs; got {runs}.")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie in (0, 1); got {level}.")
+    single = -np.expm1(np.log1p(-level) / comparisons)
+    return float(
+        stats.norm.isf(single / 2)
+        if runs is None
+        else stats.t.isf(single / 2, runs - 1)
+    )
+
+
+def in_standard_errors(difference, stderr, floor=0.0):
+    """difference / stderr; `floor` is the error where the sampled one is exactly zero.
+
+    A class that is saturated in all runs has no sampled spread, though it has some.
+    Without any error, zero stands for agreement to rounding and inf for none.
+    """
+    difference, stderr, floor = np.broadcast_arrays(difference, stderr, floor)
+    error = np.where(stderr > 0, stderr, floor)
+    exact = np.where(np.abs(difference) < 1e-12, 0.0, np.copysign(np.inf, difference))
+    return np.where(error > 0, difference / np.where(error > 0, error, 1.0), exact)
+
+
+def limit_difference(n_spins, difference, stderr, used):
+    """The difference b_0 extrapolated to N -> infinity, its error, and its number of N.
+
+    Weighted least squares in (1, 1/N) for two values of N and (1, 1/N, 1/N^2) for more.
+
+    Args:
+        n_spins: (K,), increasing.
+        difference, stderr: (K, *batch).
+        used: (K, *batch), which N count at each point: the largest ones.
+    """
+    shape = difference.shape[1:]
+    value, error = np.full(shape, np.nan), np.full(shape, np.nan)
+    count = used.sum(axis=0)
+    for k in range(1, len(n_spins) + 1):
+        points = (count == k) & (stderr[-k:] > 0).all(axis=0)
+        if points.any():
+            fit = _intercept(
+                n_spins[-k:], difference[-k:][:, points], stderr[-k:][:, points]
+            )
+            value[points], error[points] = fit
+    return value, error, count
+
+
+def _intercept(n_spins, difference, stderr):
+    """Intercept and its error of weighted fits; columns are points."""
+    terms = min(len(n_spins), 3)
+    design = (n_spins[0] / np.asarray(n_spins, float))[:, None] ** np.arange(terms)
+    weighted = design[None] / stderr.T[:, :, None]
+    inverse = np.linalg.pinv(weighted)[:, 0]
+    return (inverse * (difference / stderr).T).sum(1), np.linalg.norm(inverse, axis=1)
+
+
+def spread_ratio(spread, predicted, runs):
+    """Sampled over predicted spread, and its distance from one in standard errors.
+
+    A Gaussian spread of R runs has relative error 1/sqrt(2 (R - 1)).  NaN where
+    nothing fluctuates in theory.
+    """
+    ratio = np.divide(
+        spread, predicted, out=np.full(spread.shape, np.nan), where=predicted > 0
+    )
+    return ratio, (ratio - 1) * np.sqrt(2 * (runs - 1))
+
+
+def spread_slope(n_spins, spread, used, runs, axes: tuple[int, ...]) -> Slope:
+    """Exponent of the spread in N, from log spreads averaged over `axes` (expect -1/2).
+
+    The error takes the averaged entries as fully correlated, which bounds it.  An N
+    without any entry in `used` takes no part.
+
+    Args:
+        n_spins: (K,).
+        spread: (K, *batch).
+        used: (K, *batch), which entries count.
+        axes: axes to average over.
+    """
+    part, usable = _common(used, axes)
+    usable &= ((spread > 0) | ~part).all(axis=0)
+    log = np.log(np.where(spread > 0, spread, 1.0))
+    mean = _mean_where(log, np.broadcast_to(usable, log.shape), axes)
+    error = np.where(part.squeeze(axes), 1 / np.sqrt(2 * (runs - 1)), np.inf)
+    return _power(n_spins, mean, error)
+
+
+def bias_slope(n_spins, difference, stderr, used, axes: tuple[int, ...]) -> Slope:
+    """Exponent of the bias in N (expect -1), from its size along one profile.
+
+    The differences at each N are projected on those at the smallest N that takes part,
+    and a power law is fitted to the projections.  Entries are taken as fully
+    correlated, which bounds the error.  NaN where the bias at the smallest N is not
+    five errors from zero: there is none to follow.
+    """
+    part, usable = _common(used, axes)
+    first = part.argmax(axis=0)[None]
+    masked = lambda x: np.where(usable, x, 0.0)
+    profile = masked(np.take_along_axis(difference, first, axis=0))
+    noise = masked(np.take_along_axis(stderr, first, axis=0))
+    norm = (profile**2 - noise**2).sum(axes)
+    norm = np.where(norm > 0, norm, np.nan)
+    size = (masked(difference) * profile).sum(axes) / norm
+    error = (masked(stderr) * np.abs(profile)).sum(axes) / norm
+    size = np.where(part.squeeze(axes), size, np.nan)
+    fits = [_fit_power(n_spins, *pair) for pair in zip(size.T, error.T, strict=True)]
+    return Slope(*np.array(fits).T)
+
+
+def _common(used, axes):
+    """Which N take part (K, *batch, kept), and entries used at all of those."""
+    part = used.any(axis=axes, keepdims=True)
+    return part, (used | ~part).all(axis=0) & part.any(axis=0)
+
+
+def _fit_power(n_spins, size, error) -> tuple[float, float]:
+    """Exponent of size ~ N^s and its error; NaN if the sizes do not determine it."""
+    known = np.isfinite(size) & (error > 0)
+    if known.sum() < 2 or size[known][0] < 5 * error[known][0]:
+        return np.nan, np.nan
+    x = np.asarray(n_spins, float)[known]
+    power = lambda x, amplitude, s: amplitude * (x / x[0]) ** s
+    options = {"sigma": error[known], "absolute_sigma": True}
+    try:
+        best, covariance = optimize.curve_fit(
+            power, x, size[known], (1.0, -1.0), **options
+        )
+    except RuntimeError:  # no convergence: the sizes follow no power law
+        return np.nan, np.nan
+    return best[1], np.sqrt(covariance[1, 1])
+
+
+def _mean_where(x, mask, axes):
+    count = mask.sum(axis=axes)
+    total = np.where(mask, x, 0.0).sum(axis=axes)
+    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+
+
+def _power(n_spins, log_size, log_error) -> Slope:
+    """Weighted line of log size against log N; NaN with fewer than two N."""
+    column = (-1,) + (1,) * (log_size.ndim - 1)
+    x = np.log(np.asarray(n_spins, float)).reshape(column)
+    weight = np.where(np.isfinite(log_size), 1 / log_error**2, 0.0)
+    y = np.where(weight > 0, log_size, 0.0)
+    total = weight.sum(0)
+    centre = (weight * x).sum(0) / np.where(total > 0, total, 1.0)
+    scatter = (weight * (x - centre) ** 2).sum(0)
+    scatter = np.where((weight > 0).sum(0) > 1, scatter, np.nan)
+    return Slope((weight * (x - centre) * y).sum(0) / scatter, 1 / np.sqrt(scatter))
+
+
+def linear_until(noise_std, n_spins, limit: float) -> Bool[np.ndarray, "K *batch time"]:
+    """Steps before the predicted spread first exceeds `limit`.
+
+    Args:
+        noise_std: (*batch, time), times sqrt(N).
+        n_spins: (K,).
+    """
+    root = np.sqrt(np.asarray(n_spins, float)).reshape((-1,) + (1,) * noise_std.ndim)
+    return np.maximum.accumulate(noise_std / root, axis=-1) <= limit
