@@ -224,8 +224,10 @@ def summarise(sums: Sums, *, per_block, every) -> Spectrum:
     collapsed = jnp.flip(jnp.cumprod(jnp.flip(collapsed, 0), axis=0), 0).astype(bool)
     noisy = jnp.cumsum(sums.lost > 0, axis=0) > 0
     mark = lambda x: jnp.where(collapsed, -jnp.inf, jnp.where(noisy, jnp.nan, x))
-    plain = mark(jnp.mean(per_step, axis=0))
-    scatter = jnp.std(per_step, axis=0, ddof=1) / jnp.sqrt(blocks)
+    average = mean_of(per_step)
+    plain = mark(average)
+    variance = mean_of((per_step - average) ** 2) / (blocks - 1)
+    scatter = jnp.sqrt(variance)
     order = jnp.argsort(-jnp.where(noisy, -jnp.inf, plain), axis=0, stable=True)
     sort = lambda x: jnp.take_along_axis(x, order, axis=0)
     sort_each = jax.vmap(sort)
@@ -272,6 +274,15 @@ def window_weights(s: Float[Array, ""]) -> Float[Array, "3"]:
     inside = (position > 0) & (position < 1)
     u = jnp.where(inside, position, 0.5)
     return jnp.where(inside, jnp.exp(-1 / (u * (1 - u))), 0.0)
+
+
+def mean_of(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
+    """Mean over a short first axis, added up in order.
+
+    A reduction may be tiled differently for another batch width; this one is the same
+    to the last bit however many points are computed side by side.
+    """
+    return sum(x[i] for i in range(x.shape[0])) / x.shape[0]
 
 
 def safe_log(x):

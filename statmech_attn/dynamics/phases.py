@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from statmech_attn.dynamics import evidence, lyapunov
-from statmech_attn.dynamics.lyapunov import Spectrum, Sums
+from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
 from statmech_attn.dynamics.systems import as_system, TangentSystem
 from statmech_attn.precision import require_double
 
@@ -73,6 +73,7 @@ REASONS = (
     R_MARGINAL,
 ) = (1 << i for i in range(len(REASONS)))
 
+LANES_AT_ONCE = 8  # a fixed number, so that sums are tiled alike for any batch
 QUARTER_SIGMAS = 6.0  # quarters and drift: disagreement in standard errors
 EXACT = 1e-12  # recurrence of a neutral orbit up to rounding
 HORIZON = 1e12  # a coordinate beyond this has diverged
@@ -87,6 +88,7 @@ class Criteria(NamedTuple):
     zero_one: float = 0.5
     broadband: float = 1e-5
     positive_sigmas: float = 3.0  # a positive exponent exceeds this many errors
+    clear_sigmas: float = 10.0  # and beyond this many needs no other witness
 
 
 class Evidence(eqx.Module):
@@ -233,10 +235,11 @@ def weigh(
     spectrum: Spectrum, sums: Sums, series, per_block, drive_period, criteria
 ) -> Evidence:
     """Evidence from the sums of a window and the recorded series (tail, d, *batch)."""
+    lanes = jnp.moveaxis(series.reshape(series.shape[:2] + (-1,)), -1, 0)
     of_tail = lambda x: _tail_evidence(x, drive_period, criteria)
-    for _ in range(series.ndim - 2):
-        of_tail = jax.vmap(of_tail, in_axes=-1, out_axes=-1)
-    period, error, k01, flatness, frequency = of_tail(series)
+    several = jax.lax.map(of_tail, lanes, batch_size=LANES_AT_ONCE)
+    batch = series.shape[2:]
+    period, error, k01, flatness, frequency = (x.reshape(batch) for x in several)
     seen = slice(spectrum.exponents.shape[0], None)
     low, high = jnp.min(sums.low, axis=0), jnp.max(sums.high, axis=0)
     weights = sums.weights.reshape((3,) + (1,) * (sums.weighted.ndim - 1))
@@ -268,6 +271,8 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
     regular = (found.zero_one < criteria.zero_one) & (found.broadband < criteria.broadband)
     smooth = found.digits >= criteria.digits
     resolved = ~jnp.isnan(spectrum.exponents[0])
+    # Weak banded chaos looks regular to every other witness for very long.
+    clear = spectrum.exponents[0] > criteria.clear_sigmas * spectrum.stderr[0]
     reasons = sum(
         jnp.where(condition, bit, 0)
         for condition, bit in (
@@ -279,7 +284,7 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
             (~recurs & (sign < 0), R_NO_RECURRENCE),
             (~recurs & (sign == 0) & ~smooth, R_SLOW),
             (~recurs & (sign == 0) & smooth & ~regular, R_IRREGULAR),
-            (~recurs & (sign == 1) & smooth & regular, R_REGULAR),
+            (~recurs & (sign == 1) & smooth & regular & ~clear, R_REGULAR),
             (~resolved, R_UNRESOLVED),
         )
     )
@@ -338,15 +343,17 @@ def _tail_evidence(x, drive_period, criteria):
 
 
 def _quarters(blocks):
-    return jnp.mean(blocks.reshape((4, -1) + blocks.shape[1:]), axis=1)
+    split = jnp.moveaxis(blocks.reshape((4, -1) + blocks.shape[1:]), 0, 1)
+    return mean_of(split)
 
 
 def _disagreement(blocks, *, floor):
     """Largest difference between quarters over its error, over axis 1 of the blocks."""
     blocks = jnp.where(jnp.isfinite(blocks), blocks, 0.0)
-    split = blocks.reshape((4, -1) + blocks.shape[1:])
-    variance = jnp.median(jnp.var(split, axis=1, ddof=1), axis=0)
-    error = jnp.sqrt(2 * variance / split.shape[1] + floor**2)
-    mean = jnp.mean(split, axis=1)
+    mean = _quarters(blocks)
+    split = jnp.moveaxis(blocks.reshape((4, -1) + blocks.shape[1:]), 0, 1)
+    n = split.shape[0]
+    variance = jnp.sort(mean_of((split - mean) ** 2) * n / (n - 1), axis=0)
+    typical = (variance[1] + variance[2]) / 2
+    error = jnp.sqrt(2 * typical / n + floor**2)
     return jnp.max((jnp.max(mean, axis=0) - jnp.min(mean, axis=0)) / error, axis=0)
-
