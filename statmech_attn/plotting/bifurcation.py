@@ -1,0 +1,160 @@
+"""Bifurcation diagram over one parameter, Lyapunov spectrum and phase ribbon.
+
+Takes files of kind `bifurcation` with one scanned parameter (docs/hdf5.md).  Overlaps
+are `m_o_se` itself; the published figures show (1 - epsilon) times it.
+"""
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from statmech_attn.plotting import style
+
+
+PARAMETERS = ("beta", "gamma", "epsilon")
+SHOWN = 4  # exponents with a colour and a name of their own
+DEPTH = 3.0  # lower end of the exponents' axis over its upper end
+
+
+def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
+    """The scanned parameters of a bifurcation file, in the order of its dimensions."""
+    return tuple(str(d) for d in dataset.section_count.dims if d in PARAMETERS)
+
+
+@style.styled
+def bifurcation_diagram(dataset: xr.Dataset, *, strobe: bool = True) -> Figure:
+    """Section samples over the parameter, exponents under them, phases above.
+
+    Args:
+        dataset: a scan of one parameter.
+        strobe: draw the samples at the clock's phase 0 behind those of the section.
+    """
+    name = one_parameter(dataset)
+    dataset = dataset.sortby(name)
+    exponents = "lyapunov" in dataset
+    heights = [0.055, 1.0, 0.75] if exponents else [1.0]
+    figure = style.figure(style.DOUBLE, 4.4 if exponents else 2.8)
+    axes = list(figure.subplots(len(heights), sharex=True, height_ratios=heights))
+    if exponents:
+        phase_ribbon(axes.pop(0), dataset, name)
+    draw_samples(axes[0], dataset, name, strobe=strobe)
+    entries = axes[0].get_legend_handles_labels()[0]
+    if exponents:
+        draw_spectrum(axes[1], dataset, name)
+        entries = style.phase_patches(dataset.phase.values) + entries
+    columns = len(entries) if len(entries) <= 8 else -(-len(entries) // 2)
+    place = {"loc": "outside upper center", "ncols": columns}
+    figure.legend(handles=entries, markerscale=6, **place)
+    axes[-1].set_xlabel(style.WORDS[name])
+    span(axes[-1], dataset, name)
+    style.letters(axes)
+    return figure
+
+
+def draw_samples(axis: Axes, dataset: xr.Dataset, name: str, *, strobe: bool) -> None:
+    """Section samples, and strobe samples behind them, over the parameter."""
+    if strobe and "strobe" in dataset:
+        x, y = _cloud(dataset, "strobe", name)
+        axis.plot(
+            x, y, ".", ms=0.9, mew=0, color=style.ORANGE, rasterized=True,
+            label=r"$t \equiv 0$ mod $C$",
+        )  # fmt: skip
+    x, y = _cloud(dataset, "section", name)
+    tolerance = float(dataset.attrs["section_tolerance"])
+    axis.plot(
+        x, y, ".", ms=0.9, mew=0, color=style.BLACK, rasterized=True,
+        label=r"$|m^{o,\mathrm{SE}}_2| <$ " + power_of_ten(tolerance),
+    )  # fmt: skip
+    axis.set_ylabel(style.WORDS["section"])
+
+
+def draw_spectrum(axis: Axes, dataset: xr.Dataset, name: str) -> None:
+    """Leading exponents with bands of one standard error, and the zero line."""
+    x = dataset[name].values
+    values = dataset.lyapunov.transpose(name, "exponent", ...).values
+    errors = dataset.lyapunov_stderr.transpose(name, "exponent", ...).values
+    values, errors = (v.reshape(v.shape[:2] + (-1,)) for v in (values, errors))
+    values = np.where(np.isfinite(values), values, np.nan)
+    axis.axhline(0, color=style.BLACK, lw=0.5, zorder=1)
+    for i in reversed(range(values.shape[1])):
+        colour = style.SERIES[i] if i < SHOWN else style.PALE
+        for start in range(values.shape[2]):
+            y, error = values[:, i, start], errors[:, i, start]
+            axis.fill_between(x, y - error, y + error, color=colour, alpha=0.35, lw=0)
+            label = exponent_label(i, values.shape[1]) if start == 0 else None
+            axis.plot(x, y, color=colour, lw=0.7, label=label)
+    set_depth(axis, values[:, 0], values)
+    axis.set_ylabel(style.WORDS["lyapunov"])
+    handles, labels = axis.get_legend_handles_labels()
+    axis.legend(
+        handles[::-1], labels[::-1], ncols=len(handles), loc="lower right",
+        bbox_to_anchor=(1.0, 0.99), borderaxespad=0.0, borderpad=0.1,
+    )  # fmt: skip
+
+
+def set_depth(axis: Axes, largest, values) -> None:
+    """Vertical range that shows the largest exponents well and the others in part."""
+    top = 1.25 * max(np.nanmax(largest), 0.01)
+    bottom = max(np.nanmin(values), -DEPTH * top)
+    axis.set_ylim(bottom - 0.03 * (top - bottom), top)
+
+
+def span(axis: Axes, dataset: xr.Dataset, name: str) -> None:
+    """Horizontal range from the first to the last value of the parameter."""
+    values = dataset[name].values
+    if len(values) > 1:
+        axis.set_xlim(values.min(), values.max())
+
+
+def exponent_label(i: int, count: int) -> str | None:
+    """Legend entry of exponent i, counted from 0; the faint ones share the first's."""
+    if i < SHOWN:
+        return rf"$\lambda_{{{i + 1}}}$"
+    last = rf",\dots,\lambda_{{{count}}}" if count > SHOWN + 1 else ""
+    return rf"$\lambda_{{{SHOWN + 1}}}{last}$" if i == SHOWN else None
+
+
+def phase_ribbon(axis: Axes, dataset: xr.Dataset, name: str, variable="phase") -> None:
+    """A strip with the phase of every point; one row for each start."""
+    codes = dataset[variable].transpose(name, ...).values
+    codes = codes.reshape(codes.shape[0], -1)
+    cmap, norm = style.phase_colours()
+    rows = np.arange(codes.shape[1] + 1)
+    edges = style.cell_edges(dataset[name].values)
+    axis.pcolormesh(edges, rows, codes.T, cmap=cmap, norm=norm, rasterized=True)
+    axis.set_yticks([])
+    axis.tick_params(axis="x", which="both", length=0, labelbottom=False)
+
+
+def power_of_ten(x: float) -> str:
+    """A number as mathematical text, a power of ten where it is one.
+
+    Example:
+        >>> power_of_ten(1e-3)
+        '$10^{-3}$'
+    """
+    exponent = np.log10(x)
+    if np.isclose(exponent, round(exponent)):
+        return f"$10^{{{round(exponent)}}}$"
+    return f"${x:g}$"
+
+
+def _cloud(dataset: xr.Dataset, variable: str, name: str):
+    """Abscissa and value of every sample that exists."""
+    values = dataset[variable].transpose(name, ...).values
+    values = values.reshape(values.shape[0], -1)
+    x = np.broadcast_to(dataset[name].values[:, None], values.shape)
+    exists = np.isfinite(values)
+    return x[exists], values[exists]
+
+
+def one_parameter(dataset: xr.Dataset) -> str:
+    """The scanned parameter of a scan of one parameter."""
+    names = parameters(dataset)
+    if len(names) != 1:
+        raise ValueError(
+            f"this picture shows one scanned parameter; got {names}: select one value "
+            "of the other, or draw a phase diagram."
+        )
+    return names[0]

@@ -1,0 +1,172 @@
+"""One look for every figure, without touching matplotlib's global state.
+
+Sizes are those of a printed page: a figure is drawn at the size at which it is read, so
+that a font size here is a font size there.  Colours are those of Okabe and Ito, which
+readers with any colour vision tell apart; phases also differ in lightness.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from statmech_attn.dynamics import PHASES
+
+
+SINGLE = 3.4  # inches, one column
+DOUBLE = 7.0  # inches, two columns
+PNG_DPI = 200
+PDF_DPI = 400  # of the rasterised parts
+
+BLACK, GREY, PALE = "#000000", "#8c8c8c", "#d4d4d4"
+ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
+BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
+SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
+PHASE_COLOURS = {
+    "fixed": SKY,
+    "periodic": BLUE,
+    "quasiperiodic": GREEN,
+    "chaotic": VERMILLION,
+    "hyperchaotic": PURPLE,
+    "transient": YELLOW,
+    "unsettled": GREY,
+    "diverged": BLACK,
+}
+SETTINGS = {
+    "font.family": "STIXGeneral",
+    "mathtext.fontset": "stix",
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "legend.handlelength": 1.4,
+    "legend.columnspacing": 1.2,
+    "axes.linewidth": 0.6,
+    "axes.xmargin": 0.0,
+    "axes.unicode_minus": True,
+    "axes.formatter.use_mathtext": True,
+    "axes.formatter.limits": (-3, 4),
+    "lines.linewidth": 0.8,
+    "lines.markersize": 3,
+    "xtick.direction": "in",
+    "ytick.direction": "in",
+    "xtick.top": True,
+    "ytick.right": True,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "image.cmap": "cividis",
+    "figure.constrained_layout.h_pad": 0.03,
+    "figure.constrained_layout.w_pad": 0.03,
+    "pdf.fonttype": 42,
+}
+SYMBOLS = {
+    "beta": r"$\beta$",
+    "gamma": r"$\gamma$",
+    "epsilon": r"$\epsilon$",
+}
+WORDS = {
+    "beta": r"output inverse temperature $\beta$",
+    "gamma": r"attention inverse temperature $\gamma$",
+    "epsilon": r"positional weight $\epsilon$",
+    "time": r"token $t$",
+    "lyapunov": r"$\lambda_i$ (nat/token)",
+    "lyapunov_1": r"$\lambda_1$ (nat/token)",
+    "section": r"$m^{o,\mathrm{SE}}_1$",
+    "frequency": r"frequency $f$ (cycles/token)",
+    "lag": r"lag $\ell$ (tokens)",
+    "n_spins": r"number of spins $N$",
+}
+OVERLAPS = {"A": "A", "m_o_se": r"m^{o,\mathrm{SE}}"}
+
+Drawing = TypeVar("Drawing", bound=Callable[..., Any])
+
+
+def styled(function: Drawing) -> Drawing:
+    """Run a drawing function under the settings of this module."""
+
+    @wraps(function)
+    def inside(*args, **kwargs):
+        with mpl.rc_context(SETTINGS):
+            return function(*args, **kwargs)
+
+    return inside  # type: ignore[return-value]
+
+
+def figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches, that lays itself out."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def overlap(name: str, pattern: int) -> str:
+    """Symbol of an observable of one pattern, counted from 1.
+
+    Example:
+        >>> overlap("A", 3)
+        '$A_{3}$'
+    """
+    symbol = OVERLAPS.get(name, name)
+    base, caret, upper = symbol.partition("^")
+    return f"${base}_{{{pattern}}}{caret}{upper}$"
+
+
+def save(drawn: Figure, folder: str | Path, name: str) -> list[Path]:
+    """Write NAME.png and NAME.pdf into a folder, which is made if it is missing."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.png", folder / f"{name}.pdf"]
+    with mpl.rc_context(SETTINGS):
+        drawn.savefig(paths[0], dpi=PNG_DPI)
+        drawn.savefig(paths[1], dpi=PDF_DPI, metadata={"CreationDate": None})
+    return paths
+
+
+def letters(axes: Sequence[Axes], x: float = 0.02, y: float = 0.95) -> None:
+    """Mark panels (a), (b), ... in their upper left corners."""
+    for axis, letter in zip(axes, "abcdefghijklmnopqrstuvwxyz", strict=False):
+        axis.text(
+            x, y, f"({letter})", transform=axis.transAxes, va="top", ha="left",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8},
+        )  # fmt: skip
+
+
+def cell_edges(centres) -> np.ndarray:
+    """Edges of the cells around sorted values, half way between neighbours.
+
+    Example:
+        >>> cell_edges([0.0, 1.0, 3.0])
+        array([-0.5,  0.5,  2. ,  4. ])
+    """
+    centres = np.asarray(centres, float)
+    if centres.size == 1:
+        return centres[0] + np.array([-0.5, 0.5])
+    middle = (centres[1:] + centres[:-1]) / 2
+    return np.concatenate(
+        [[2 * centres[0] - middle[0]], middle, [2 * centres[-1] - middle[-1]]]
+    )
+
+
+def phase_colours() -> tuple[ListedColormap, BoundaryNorm]:
+    """Colour map of the phases' codes."""
+    cmap = ListedColormap([PHASE_COLOURS[name] for name in PHASES])
+    return cmap, BoundaryNorm(np.arange(len(PHASES) + 1) - 0.5, len(PHASES))
+
+
+def phase_patches(*codes) -> list[Patch]:
+    """Legend entries of the phases that occur in arrays of codes."""
+    found = np.unique(np.concatenate([np.ravel(c) for c in codes]))
+    return [
+        Patch(facecolor=PHASE_COLOURS[PHASES[int(c)]], label=PHASES[int(c)])
+        for c in found
+    ]
