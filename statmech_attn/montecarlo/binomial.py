@@ -181,7 +181,7 @@ def _phi(t):
     for odd in (13, 11, 9, 7, 5, 3):
         series = 1.0 / odd + square * series
     small = 2 * square * (1 + (1 + v) * v * series) / (1 - v)
-    return jnp.where(near, small, (1 + t) * jnp.log1p(t) - t)
+    return jnp.where(near, small, (1 + t) * jnp.log(1 + t) - t)
 
 
 def _remainder(x: int) -> float:

@@ -27,8 +27,8 @@ class Estimate(NamedTuple):
     r_hat: float
 
 
-def estimate(chains: Float[np.ndarray, "chains draws"]) -> Estimate:
-    """Mean of one or several equally long chains.
+def estimate(chains) -> Estimate:
+    """Mean of one or several equally long chains, (chains, draws) or (draws,).
 
     Raises:
         ValueError: fewer than 8 draws, or a value that is not finite.
@@ -72,7 +72,7 @@ def r_hat(chains) -> float:
     return float(np.sqrt((half - 1) / half + between / within))
 
 
-def block_stderr(series: Float[np.ndarray, "*batch draws"], blocks: int = 20):
+def block_stderr(series, blocks: int = 20):
     """Standard error of the mean over the last axis, from block means."""
     length = series.shape[-1] // blocks
     if length < 1:
@@ -93,15 +93,16 @@ class TwoSample(NamedTuple):
 
 
 def two_sample_test(
-    x: Float[np.ndarray, "n d"],
-    y: Float[np.ndarray, "m d"],
+    x,
+    y,
     *,
     seed: int,
     permutations: int = 999,
 ) -> TwoSample:
-    """Energy distance of the joint laws by permutation, and of each coordinate by KS.
+    """Whether samples (n, d) and (m, d) have one law: energy distance, KS.
 
-    Coordinates are divided by their pooled spread first; the energy distance is zero
+    The energy distance of the joint laws is tested by permutation, each coordinate by
+    Kolmogorov-Smirnov.  Coordinates are divided by their pooled spread first; the energy distance is zero
     only for equal joint laws (Szekely and Rizzo, J. Stat. Plan. Inf. 143, 1249 (2013)).
 
     Raises:

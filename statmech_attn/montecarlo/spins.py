@@ -113,7 +113,7 @@ def bernoulli_words(keys: Words, threshold: Words, first, size: int):
     equal = ~below
     draw = partial(_two_planes, keys, threshold, index)
     for pair in range(FIRST_PLANES // 2):
-        below, equal = draw(np.uint32(pair), below, equal)
+        below, equal = draw(jnp.uint32(pair), below, equal)
 
     def undecided(carry):
         pair, _, equal = carry
