@@ -6,6 +6,7 @@ destination.  Building it first means that the size is known when a disk is full
 """
 
 import errno
+import io
 import json
 import os
 import shutil
@@ -129,9 +130,13 @@ def _stored_form(dataset: xr.Dataset, attributes: dict[str, Any]) -> xr.Dataset:
     return dataset
 
 
-def _image(dataset: xr.Dataset) -> memoryview:
+def _image(dataset: xr.Dataset) -> bytes:
     encoding = {name: _encoding(v) for name, v in dataset.variables.items()}
-    return memoryview(dataset.to_netcdf(engine="h5netcdf", encoding=encoding))
+    buffer = io.BytesIO()
+    dataset.to_netcdf(buffer, engine="h5netcdf", encoding=encoding)
+    # Not getbuffer: a view that ends up in a traceback's cycle crashes CPython's
+    # garbage collector.  getvalue shares the buffer's memory.
+    return buffer.getvalue()
 
 
 def _encoding(variable: xr.Variable) -> dict[str, Any]:
@@ -142,16 +147,16 @@ def _encoding(variable: xr.Variable) -> dict[str, Any]:
     return {"_FillValue": None, "zlib": True, "complevel": 4, "shuffle": True}
 
 
-def _replace(target: Path, image: memoryview, checksums: str) -> None:
+def _replace(target: Path, image: bytes, checksums: str) -> None:
     try:
         _replace_verified(target, image, checksums)
     except StorageError as error:
         raise StorageError(f"{target}: cannot be written: {error}") from None
     except OSError as error:
-        raise _unwritable(target, error, needed=image.nbytes) from None
+        raise _unwritable(target, error, needed=len(image)) from None
 
 
-def _replace_verified(target: Path, image: memoryview, checksums: str) -> None:
+def _replace_verified(target: Path, image: bytes, checksums: str) -> None:
     handle, temporary = tempfile.mkstemp(".part", f".{target.name}.", target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
