@@ -12,6 +12,8 @@ Keys are chained along the address of a draw,
 so no number depends on how points and runs are batched, ordered or spread.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,6 +26,7 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = np.uint32(0x1BD11BDA)
 
 
+@partial(jax.jit, inline=True)
 def threefry(key: Words, counter: Words) -> Words:
     """Two random words for a cipher key and a counter; all shapes broadcast."""
     k0, k1 = key

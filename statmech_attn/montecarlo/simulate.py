@@ -30,11 +30,15 @@ from statmech_attn.dmft.network import (
 from statmech_attn.dmft.patterns import Patterns
 from statmech_attn.montecarlo.collapsed import class_counts, draw_counts
 from statmech_attn.montecarlo.randomness import address, seed_words, Words
-from statmech_attn.montecarlo.spins import draw_spins
+from statmech_attn.montecarlo.spins import draw_spins, plan_blocks
 from statmech_attn.precision import require_double
 
 
-METHODS = {"collapsed": draw_counts, "spins": draw_spins}
+# What a draw needs to know of the class counts, and the draw.
+METHODS = {
+    "collapsed": (lambda counts, lanes: jnp.asarray(counts, float), draw_counts),
+    "spins": (plan_blocks, draw_spins),
+}
 LANES = {"cpu": 256}  # points times runs at once: what stays in a core's cache
 LANES_ELSEWHERE = 65536
 
@@ -127,13 +131,13 @@ def simulate(
         jax.tree.map(lambda x: x[..., None], params),
         _widen(state, batch, batch_runs),
         lanes,
-        counts=tuple(int(n) for n in counts),
+        METHODS[method][0](counts, batch_runs * int(np.prod(batch))),
         steps=steps,
         transient=transient,
         method=method,
     )
     batches = _batches(run_batch, runs, batch_runs, stored)
-    collected = _collect(batches, runs, batch_runs)
+    collected = _collect(batches, runs, batch_runs, stored)
     return Simulation(*collected, n_spins, runs, transient, method)
 
 
@@ -179,25 +183,25 @@ def _widen(state: State, batch, size) -> State:
     )
 
 
-def sampled_step(net, params, state: State, lanes: Words, counts, draw):
+def sampled_step(net, params, state: State, lanes: Words, plan, draw):
     """z_t -> z_{t+1} for sampled tokens; as `mean_field.observe` else."""
     fields = params.beta * contract(net.output.T, state.newest)
-    means = draw(lanes, fields, counts)
+    means = draw(lanes, fields, plan)
     overlaps = token_overlaps(net, params, means, state.clock)
     after = receive(net, params, state, overlaps)
     return after, observation(net, params, state, overlaps, after)
 
 
-@partial(jax.jit, static_argnames=("counts", "steps", "method", "size", "keep"))
+@partial(jax.jit, static_argnames=("steps", "method", "size", "keep"))
 def _run_batch(
     net,
     params,
     state,
     points,
+    plan,
     first,
     n,
     *,
-    counts,
     steps,
     transient,
     method,
@@ -205,13 +209,13 @@ def _run_batch(
     keep,
 ):
     """Runs first, ..., first + n - 1 in `size` lanes; moments, and paths of `keep`."""
-    draw, counts = METHODS[method], np.array(counts)
+    draw = METHODS[method][1]
     runs = jnp.arange(size, dtype=jnp.uint32)
     lanes = address(tuple(x[..., None] for x in points), first + runs)
 
     def body(carry, t):
         state, sums = carry
-        state, seen = sampled_step(net, params, state, address(lanes, t), counts, draw)
+        state, seen = sampled_step(net, params, state, address(lanes, t), plan, draw)
         powers = (seen.A, seen.A**2, seen.m_o_se, seen.m_o_se**2)
         kept = jnp.where(t >= transient, 1.0, 0.0)
         sums = tuple(s + kept * x for s, x in zip(sums, powers, strict=True))
@@ -237,8 +241,9 @@ def _batches(run_batch, runs, size, stored):
     firsts = range(0, runs, size)
 
     def one(first):
-        keep = min(max(stored - first, 0), size)
-        out = run_batch(np.uint32(first), min(size, runs - first), size=size, keep=keep)
+        out = run_batch(
+            np.uint32(first), min(size, runs - first), size=size, keep=min(stored, size)
+        )
         return jax.tree.map(np.asarray, out)
 
     workers = min(os.cpu_count() or 1, len(firsts))
@@ -257,7 +262,7 @@ def _merge(n, mean, square, extra, new_mean, new_square):
     return mean, jax.tree.map(add, square, new_square, shift)
 
 
-def _collect(batches, runs, size):
+def _collect(batches, runs, size, stored):
     """Moments over all runs, stored trajectories and time averages."""
     mean = square = None
     samples, averages = [], []
@@ -267,8 +272,8 @@ def _collect(batches, runs, size):
             mean, square = new_mean, new_square
         else:
             mean, square = _merge(first, mean, square, n, new_mean, new_square)
-        if sample.A.shape[-1] or not samples:
-            samples.append(sample)
+        if first < max(stored, 1):
+            samples.append(jax.tree.map(lambda x: x[..., : stored - first], sample))
         averages.append(TimeAverages(*(s[..., :n] for s in sums)))
     join = lambda *parts: np.concatenate(parts, axis=-1)
     spread = jax.tree.map(partial(_unbiased, runs), square)

@@ -13,12 +13,12 @@ about 17 random bits instead of 64.  Words are counted (population count) block 
 block as they are drawn, so memory does not grow with N.
 
     block      (B, *batch) words of 32 spins of one class      B = `block_words`
-    plan       (n_blocks,) class, first word and spins left of every block
+    plan       (blocks,) class, first word and spins left of every block
 """
 
 from functools import partial
-from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,13 +34,14 @@ FIRST_PLANES = 16  # bits drawn before asking whether all spins are decided
 MAX_SPINS = WORD * 2**32  # per class: one counter word numbers the words
 
 
-class Plan(NamedTuple):
+class Plan(eqx.Module):
     """How the spins of all classes are cut into blocks of words."""
 
-    site_class: Int[np.ndarray, " blocks"]
-    first_word: Int[np.ndarray, " blocks"]
-    spins_left: Int[np.ndarray, " blocks"]
-    block_words: int
+    counts: Int[Array, " S"]
+    site_class: Int[Array, " blocks"]
+    first_word: Int[Array, " blocks"]
+    spins_left: Int[Array, " blocks"]
+    block_words: int = eqx.field(static=True)
 
 
 def plan_blocks(counts: Int[np.ndarray, " S"], lanes: int) -> Plan:
@@ -59,36 +60,33 @@ def plan_blocks(counts: Int[np.ndarray, " S"], lanes: int) -> Plan:
     blocks = -(-words // size)
     site_class = np.repeat(np.arange(len(counts)), blocks)
     first = np.concatenate([np.arange(b) * size for b in blocks])
-    return Plan(site_class, first, counts[site_class] - WORD * first, size)
+    left = counts[site_class] - WORD * first
+    return Plan(*(jnp.asarray(x) for x in (counts, site_class, first, left)), size)
 
 
-def draw_spins(lanes: Words, fields, counts) -> Float[Array, "S *batch"]:
+def draw_spins(lanes: Words, fields, plan: Plan) -> Float[Array, "S *batch"]:
     """Class means of a sampled token, one random number per spin.
 
     Args:
         lanes: cipher keys of the batch, each word (*batch).
         fields: h_c, (S, *batch).
-        counts: N_c, (S,), known when the function is compiled.
+        plan: from `plan_blocks`.
     """
-    counts = np.asarray(counts)
-    plan = plan_blocks(counts, int(np.prod(lanes[0].shape)))
-    keys, n = by_class(lanes, fields, counts)
+    keys, n = by_class(lanes, fields, plan.counts)
     threshold = threshold_words(jax.nn.sigmoid(-2 * jnp.abs(fields)))
     pick = lambda pair, c: tuple(
         jax.lax.dynamic_index_in_dim(x, c, 0, False) for x in pair
     )
-    site_class, first, left = (jnp.asarray(x) for x in plan[:3])
 
     def add_block(i, rare):
-        c = site_class[i]
+        c, left = plan.site_class[i], plan.spins_left[i]
         below = bernoulli_words(
-            pick(keys, c), pick(threshold, c), first[i], plan.block_words
+            pick(keys, c), pick(threshold, c), plan.first_word[i], plan.block_words
         )
-        found = _count(below & _valid(left[i], below))
-        return rare.at[c].add(found)
+        return rare.at[c].add(_count(below & _valid(left, below)))
 
     rare = jnp.zeros(fields.shape, jnp.int64)
-    rare = jax.lax.fori_loop(0, len(plan.site_class), add_block, rare)
+    rare = jax.lax.fori_loop(0, plan.site_class.size, add_block, rare)
     return class_means(fields, rare.astype(float), n)
 
 

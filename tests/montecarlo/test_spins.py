@@ -69,7 +69,7 @@ def test_class_sums_are_binomial():
     counts, runs = np.array([50, 333, 2000]), 20_000
     fields = jnp.asarray([[0.2], [-1.5], [3.0]]) * jnp.ones(runs)
     lanes = address(KEY, jnp.arange(runs))
-    means = np.asarray(draw_spins(lanes, fields, counts))
+    means = np.asarray(draw_spins(lanes, fields, plan_blocks(counts, runs)))
     allowed = threshold(2 * len(counts))
     for n, h, mean in zip(counts, fields[:, 0], means, strict=True):
         p = 1 / (1 + np.exp(-2 * float(h)))
@@ -82,8 +82,9 @@ def test_class_sums_are_binomial():
 def test_a_saturated_class_and_a_class_at_zero_field():
     lanes = address(KEY, jnp.arange(4))
     fields = jnp.asarray([[400.0], [-400.0]]) * jnp.ones(4)
-    for draw in (draw_spins, draw_counts):
-        means = draw(lanes, fields, np.array([1000, 999]))
+    counts = np.array([1000, 999])
+    for draw, plan in ((draw_spins, plan_blocks(counts, 4)), (draw_counts, counts)):
+        means = draw(lanes, fields, plan)
         np.testing.assert_array_equal(means, [[1.0] * 4, [-1.0] * 4])
 
 
