@@ -97,7 +97,9 @@ def compare(
 @app.command()
 def figure(
     file: Annotated[Path, typer.Argument(help="HDF5 file of any kind.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the figures.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the figures.")
+    ],
 ) -> None:
     """Draw what a file holds, as PNG and PDF.
 
@@ -176,7 +178,9 @@ def _prepare_jax() -> None:
     jax.config.update("jax_enable_x64", True)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        jax.config.update("jax_compilation_cache_dir", str(root / "statmech_attn" / "jax"))
+        jax.config.update(
+            "jax_compilation_cache_dir", str(root / "statmech_attn" / "jax")
+        )
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 

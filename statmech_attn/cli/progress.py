@@ -21,7 +21,11 @@ class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
         points = task.fields["points"]
         done = points * task.completed / max(task.total or 1.0, 1e-300)
-        rate = points * (task.finished_speed or task.speed or 0.0) / max(task.total or 1.0, 1e-300)
+        rate = (
+            points
+            * (task.finished_speed or task.speed or 0.0)
+            / max(task.total or 1.0, 1e-300)
+        )
         return Text(f"{done:,.0f}/{points:,} points, {rate:,.3g}/s")
 
 

@@ -53,7 +53,9 @@ def step(net: Network, params: Parameters, state: State) -> State:
     return receive(net, params, state, overlaps)
 
 
-def observe(net: Network, params: Parameters, state: State) -> tuple[State, Observation]:
+def observe(
+    net: Network, params: Parameters, state: State
+) -> tuple[State, Observation]:
     """One step together with what the figures plot."""
     overlaps = token(net, params, state.newest, state.clock)
     after = receive(net, params, state, overlaps)
@@ -79,7 +81,9 @@ def attention_weights(gamma, m_q, k, tokens) -> Float[Array, "C *batch"]:
     """Softmax over the slots of the window that hold a token."""
     logits = gamma * sum(m_q[b] * k[:, b] for b in range(k.shape[1]))
     filled = jnp.arange(k.shape[0]) < tokens
-    logits = jnp.where(filled.reshape((-1,) + (1,) * (logits.ndim - 1)), logits, -jnp.inf)
+    logits = jnp.where(
+        filled.reshape((-1,) + (1,) * (logits.ndim - 1)), logits, -jnp.inf
+    )
     odds = jnp.exp(logits - jnp.max(logits, axis=0))
     return odds / sum(odds[d] for d in range(k.shape[0]))
 
@@ -110,15 +114,19 @@ def advance(net: Network, params: Parameters, state: State, steps) -> State:
     return jax.lax.fori_loop(0, steps, lambda _, s: step(net, params, s), state)
 
 
+@jax.jit
 def jacobian(net: Network, params: Parameters, state: State) -> Float[Array, "MC MC"]:
     """Jacobian of z_t -> z_{t+1} for one (unbatched) state with a full window.
 
     Rows and columns are ordered as `window`, newest first; meant for checks and
     Newton iterations, scans use `dmft.tangent`.
     """
+
     def of_window(z):
         z = z.reshape(net.context, net.n_patterns)
-        return window(step(net, params, from_window(net, params, z, state.clock))).ravel()
+        return window(
+            step(net, params, from_window(net, params, z, state.clock))
+        ).ravel()
 
     return jax.jacfwd(of_window)(window(state).ravel())
 

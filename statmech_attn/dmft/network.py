@@ -34,6 +34,7 @@ class Network(eqx.Module):
     output: Float[Array, "M S"]
     positional: Float[Array, "C 4 M"]
     context: int = eqx.field(static=True)
+    output_rank: int = eqx.field(static=True)  # of W^o: how much of A a token sees
 
     @property
     def n_patterns(self) -> int:
@@ -95,7 +96,14 @@ def network(patterns: Patterns, *, context: int) -> Network:
         output=jnp.asarray(patterns.semantic[0]),
         positional=jnp.asarray(positional),
         context=context,
+        output_rank=int(np.linalg.matrix_rank(_gram(patterns))),
     )
+
+
+def _gram(patterns: Patterns) -> Float[np.ndarray, "M M"]:
+    """W^o W^oT over the classes that exist; small integers, so its rank is exact."""
+    present = patterns.semantic[0][:, patterns.fractions > 0]
+    return present @ present.T
 
 
 def positional_code(context: int, n_bits: int) -> Float[np.ndarray, "C N_p"]:
@@ -109,7 +117,9 @@ def positional_code(context: int, n_bits: int) -> Float[np.ndarray, "C N_p"]:
 
 def clock_period(network: Network, epsilon: float) -> int:
     """Period of the external drive in tokens: C, or 1 when the code has no effect."""
-    changes = np.any(np.asarray(network.positional) != np.asarray(network.positional[:1]))
+    changes = np.any(
+        np.asarray(network.positional) != np.asarray(network.positional[:1])
+    )
     return network.context if epsilon != 0 and changes else 1
 
 
@@ -124,7 +134,9 @@ def parameters(beta, gamma, epsilon) -> Parameters:
     values = [np.asarray(x, float) for x in (beta, gamma, epsilon)]
     for name, value in zip(("beta", "gamma", "epsilon"), values, strict=True):
         if not np.isfinite(value).all():
-            raise ValueError(f"{name} must be finite; got {value[~np.isfinite(value)].flat[0]}.")
+            raise ValueError(
+                f"{name} must be finite; got {value[~np.isfinite(value)].flat[0]}."
+            )
     if (values[0] < 0).any():
         raise ValueError(f"beta must be >= 0; got {values[0].min():g}.")
     if ((values[2] < 0) | (values[2] >= 1)).any():
@@ -132,7 +144,9 @@ def parameters(beta, gamma, epsilon) -> Parameters:
     return Parameters(*(jnp.asarray(x) for x in np.broadcast_arrays(*values)))
 
 
-def from_token(net: Network, params: Parameters, means: Float[Array, "S *batch"]) -> State:
+def from_token(
+    net: Network, params: Parameters, means: Float[Array, "S *batch"]
+) -> State:
     """Start from one token x_0 at position 0, given by its class means <x>_c.
 
     The token sits in the window until it is pushed out, as in a simulation, so that
@@ -175,7 +189,9 @@ def from_window(net: Network, params: Parameters, window, next_position) -> Stat
     batch = jnp.broadcast_shapes(params.beta.shape, window.shape[2:])
     window = jnp.broadcast_to(window, window.shape[:2] + batch)
     attention = jnp.zeros_like(window).at[slots].set(window)
-    tokens = [token(net, params, attention[c], jnp.array(c)) for c in range(net.context)]
+    tokens = [
+        token(net, params, attention[c], jnp.array(c)) for c in range(net.context)
+    ]
     overlaps = jnp.stack(tokens)
     return State(
         v=overlaps[:, KINDS.index("v")],
@@ -189,7 +205,9 @@ def from_window(net: Network, params: Parameters, window, next_position) -> Stat
 def from_random(net: Network, params: Parameters, key: Key[Array, ""]) -> State:
     """A full window of attention vectors uniform in [-1, 1]^M, the same for a batch."""
     shape = (net.context, net.n_patterns) + (1,) * params.beta.ndim
-    return from_window(net, params, jax.random.uniform(key, shape, minval=-1, maxval=1), 0)
+    return from_window(
+        net, params, jax.random.uniform(key, shape, minval=-1, maxval=1), 0
+    )
 
 
 def from_checkpoint(net: Network, params: Parameters, file: PatternFile) -> State:
@@ -198,17 +216,24 @@ def from_checkpoint(net: Network, params: Parameters, file: PatternFile) -> Stat
         raise ValueError("this pattern file holds no checkpoint (key start).")
     window, next_position = file.checkpoint
     return from_window(
-        net, params, window.reshape(window.shape + (1,) * params.beta.ndim), next_position
+        net,
+        params,
+        window.reshape(window.shape + (1,) * params.beta.ndim),
+        next_position,
     )
 
 
 def window(state: State) -> Float[Array, "C M *batch"]:
     """Attention window z = (A_t, A_{t-1}, ..., A_{t-C+1}), newest first."""
-    age = (state.clock - jnp.arange(state.attention.shape[0])) % state.attention.shape[0]
+    age = (state.clock - jnp.arange(state.attention.shape[0])) % state.attention.shape[
+        0
+    ]
     return state.attention[age]
 
 
-def token(net: Network, params: Parameters, attention, clock) -> Float[Array, "4 M *batch"]:
+def token(
+    net: Network, params: Parameters, attention, clock
+) -> Float[Array, "4 M *batch"]:
     r"""Overlaps m^alpha_a of the token drawn from A at a position.
 
     $m^{\alpha,SE}_a = \sum_c w_c W^\alpha_{a,c} \tanh(\beta \sum_b W^o_{b,c} A_b)$,

@@ -112,8 +112,12 @@ def from_matrices(o, v, q, k, positional=None) -> Patterns:
     """
     shapes = {np.shape(x) for x in (o, v, q, k)}
     if len(shapes) != 1:
-        raise ValueError(f"o, v, q, k must have one shape (M, N); got {sorted(shapes)}.")
-    stacked = _signs("o, v, q, k", np.stack([np.asarray(x, float) for x in (o, v, q, k)]))
+        raise ValueError(
+            f"o, v, q, k must have one shape (M, N); got {sorted(shapes)}."
+        )
+    stacked = _signs(
+        "o, v, q, k", np.stack([np.asarray(x, float) for x in (o, v, q, k)])
+    )
     n_patterns, n_sites = stacked.shape[1:]
     columns, counts = np.unique(
         stacked.reshape(4 * n_patterns, n_sites), axis=1, return_counts=True
@@ -171,7 +175,9 @@ def cycle(key: Key[Array, ""], *, n_patterns: int, n_bits: int) -> Patterns:
 def presets() -> list[str]:
     """Names of the patterns shipped with the package."""
     folder = resources.files("statmech_attn.dmft") / "presets"
-    return sorted(f.name[: -len(".json")] for f in folder.iterdir() if f.name.endswith(".json"))
+    return sorted(
+        f.name[: -len(".json")] for f in folder.iterdir() if f.name.endswith(".json")
+    )
 
 
 def load(name_or_path: str | Path) -> PatternFile:
@@ -207,10 +213,17 @@ def _parse(text: str, name: str) -> PatternFile:
         d = json.loads(text)
         semantic = [d["semantic"][kind] for kind in KINDS]
         positional = [d["positional"][kind] for kind in KINDS]
-        context, epsilon, gamma = int(d["context"]), float(d["epsilon"]), float(d["gamma"])
+        context, epsilon, gamma = (
+            int(d["context"]),
+            float(d["epsilon"]),
+            float(d["gamma"]),
+        )
         fractions, start = d["fractions"], d.get("start")
         patterns = site_classes(semantic, fractions, positional)
-        checkpoint = start and (np.asarray(start["window"], float), int(start["next_position"]))
+        checkpoint = start and (
+            np.asarray(start["window"], float),
+            int(start["next_position"]),
+        )
     except KeyError as missing:
         raise ValueError(f"pattern file {name}: key {missing} is missing.") from None
     except (ValueError, TypeError, AttributeError) as error:

@@ -50,11 +50,18 @@ class TangentMap(TangentSystem):
     net: Network
     params: Parameters
 
+    @property
+    def rank(self) -> int:
+        """Each slot of the window acts through W^o only."""
+        return self.net.context * self.net.output_rank
+
     def step(self, state: State) -> State:
         return step(self.net, self.params, state)
 
     def vector(self, state: State) -> Float[Array, "MC *batch"]:
-        return state.attention.reshape((self.net.dimension,) + state.attention.shape[2:])
+        return state.attention.reshape(
+            (self.net.dimension,) + state.attention.shape[2:]
+        )
 
     def lift(self, state: State) -> Lifted:
         responses = [
@@ -105,4 +112,6 @@ class TangentMap(TangentSystem):
 
 
 def _apply(matrix: Float[Array, "M M *batch"], columns: Float[Array, "M k *batch"]):
-    return sum(matrix[:, b][:, None] * columns[b][None] for b in range(columns.shape[0]))
+    return sum(
+        matrix[:, b][:, None] * columns[b][None] for b in range(columns.shape[0])
+    )

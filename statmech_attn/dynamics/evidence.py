@@ -137,9 +137,10 @@ def main_frequency(x: Float[Array, "T d"]) -> Float[Array, ""]:
 
     def amplitude(f):
         phase = 2 * jnp.pi * f * time
-        return jnp.sum(weighted * jnp.cos(phase)) ** 2 + jnp.sum(
-            weighted * jnp.sin(phase)
-        ) ** 2
+        return (
+            jnp.sum(weighted * jnp.cos(phase)) ** 2
+            + jnp.sum(weighted * jnp.sin(phase)) ** 2
+        )
 
     def shrink(_, bracket):
         low, high = bracket

@@ -124,7 +124,7 @@ def _spectrum(system, state, *, per_block, transient, every, k, blocks):
         system, lifted, frame, no_observation,
         per_block=per_block, every=every, blocks=blocks,
     )  # fmt: skip
-    return summarise(sums, per_block=per_block, every=every)
+    return summarise(sums, per_block=per_block, every=every, rank=system.rank)
 
 
 def frame_size(system: TangentSystem, state: PyTree, exponents: int | None) -> int:
@@ -209,10 +209,14 @@ def measure(system, lifted, frame, observe, *, per_block, every, blocks):
     first = _empty_sums(frame, jax.eval_shape(observe, system.lower(lifted)).shape[0])
     carry, stacked = jax.lax.scan(block, (lifted, frame, first), jnp.arange(blocks))
     lifted, frame, last = carry
-    return lifted, frame, eqx.tree_at(lambda s: (s.blocks, s.low, s.high), last, stacked)
+    return (
+        lifted,
+        frame,
+        eqx.tree_at(lambda s: (s.blocks, s.low, s.high), last, stacked),
+    )
 
 
-def summarise(sums: Sums, *, per_block, every) -> Spectrum:
+def summarise(sums: Sums, *, per_block, every, rank: int | None) -> Spectrum:
     """Exponents, errors and resolution from the sums of one window."""
     k, blocks = sums.lost.shape[0], sums.blocks.shape[0]
     per_step = sums.blocks[:, :k] / (per_block * every)
@@ -221,6 +225,8 @@ def summarise(sums: Sums, *, per_block, every) -> Spectrum:
     flat = sums.shortest <= FLAT * jnp.maximum(sums.longest, 1.0)
     rank_deficient = sums.lost >= blocks * per_block
     collapsed = flat | rank_deficient | jnp.any(jnp.isneginf(per_step), axis=0)
+    if rank is not None:
+        collapsed = collapsed.at[rank:].set(True)
     collapsed = jnp.flip(jnp.cumprod(jnp.flip(collapsed, 0), axis=0), 0).astype(bool)
     noisy = jnp.cumsum(sums.lost > 0, axis=0) > 0
     mark = lambda x: jnp.where(collapsed, -jnp.inf, jnp.where(noisy, jnp.nan, x))

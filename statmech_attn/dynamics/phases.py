@@ -184,12 +184,18 @@ def classify(
 
 
 @eqx.filter_jit
-def _classify(system, state, *, per_block, transient, max_doublings, criteria, **window):
+def _classify(
+    system, state, *, per_block, transient, max_doublings, criteria, **window
+):
     state = jax.lax.fori_loop(0, transient, lambda _, s: system.step(s), state)
 
     def attempt(state, doubling):
         state, spectrum, found = examine(
-            system, state, per_block=per_block * 2**doubling, criteria=criteria, **window
+            system,
+            state,
+            per_block=per_block * 2**doubling,
+            criteria=criteria,
+            **window,
         )
         verdict = decide(
             spectrum, found, criteria, window["drive_period"], doubling >= max_doublings
@@ -223,11 +229,15 @@ def examine(
         system, lifted, frame, observe,
         per_block=per_block, every=every, blocks=lyapunov.BLOCKS,
     )  # fmt: skip
-    spectrum = lyapunov.summarise(sums, per_block=per_block, every=every)
+    spectrum = lyapunov.summarise(
+        sums, per_block=per_block, every=every, rank=system.rank
+    )
     record = lambda s, _: (lambda after: (after, observe(after)))(system.step(s))
     state, series = jax.lax.scan(record, system.lower(lifted), None, length=tail)
-    return state, spectrum, weigh(
-        spectrum, sums, series, per_block, drive_period, criteria
+    return (
+        state,
+        spectrum,
+        weigh(spectrum, sums, series, per_block, drive_period, criteria),
     )
 
 
@@ -268,7 +278,9 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
     """The verdict: phase, period, rotation number and reasons, elementwise."""
     sign = _sign(spectrum, criteria)[0]
     recurs = found.recurrence_period > 0
-    regular = (found.zero_one < criteria.zero_one) & (found.broadband < criteria.broadband)
+    regular = (found.zero_one < criteria.zero_one) & (
+        found.broadband < criteria.broadband
+    )
     smooth = found.digits >= criteria.digits
     resolved = ~jnp.isnan(spectrum.exponents[0])
     # Weak banded chaos looks regular to every other witness for very long.
@@ -295,9 +307,7 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
     phase = jnp.where(recurs, periodic, phase)
     quarter = _quarters(spectrum.blocks[:, 0])
     left_chaos = (quarter[0] > criteria.zero) & (quarter[3] < -criteria.zero)
-    phase = jnp.where(
-        reasons > 0, jnp.where(left_chaos, TRANSIENT, UNSETTLED), phase
-    )
+    phase = jnp.where(reasons > 0, jnp.where(left_chaos, TRANSIENT, UNSETTLED), phase)
     phase = jnp.where(found.finite, phase, DIVERGED)
     reasons = reasons | jnp.where((reasons > 0) & found.finite & at_cap, R_CAP, 0)
     period = jnp.where(phase <= PERIODIC, found.recurrence_period, 0)

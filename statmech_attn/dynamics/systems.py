@@ -44,6 +44,11 @@ class TangentSystem(eqx.Module):
     def vector(self, state: PyTree) -> Float[Array, "dim *batch"]:
         """The coordinates of the state that the tangent columns belong to."""
 
+    @property
+    def rank(self) -> int | None:
+        """How many exponents can be finite, where the structure of the map tells."""
+        return None
+
 
 class Linearised(TangentSystem):
     """Any map `state -> state` on a pytree, differentiated by JAX.
@@ -77,7 +82,9 @@ class Linearised(TangentSystem):
             return ravel_pytree(moved)[0], others
 
         column = lambda t: jax.jvp(of_vector, (flat,), (t,), has_aux=True)
-        moved, frame, others = jax.vmap(column, in_axes=1, out_axes=(None, 1, None))(frame)
+        moved, frame, others = jax.vmap(column, in_axes=1, out_axes=(None, 1, None))(
+            frame
+        )
         return eqx.combine(unravel(moved), others), frame
 
 

@@ -47,7 +47,9 @@ class Plan(NamedTuple):
             ("section_samples", 1), ("strobe_samples", 1), ("tail", 30 * net.context),
         ):  # fmt: skip
             if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}.")
+                raise ValueError(
+                    f"{name} must be at least {least}; got {getattr(self, name)}."
+                )
         if self.exponents > net.dimension:
             raise ValueError(
                 f"exponents must lie in 0..{net.dimension} (M C); got {self.exponents}."
@@ -108,7 +110,9 @@ class Scan:
             per_block=per_block, every=self._every, tail=self._tail,
             drive_period=self.drive_period, criteria=plan.criteria,
         )  # fmt: skip
-        verdict = phases.decide(spectrum, found, plan.criteria, self.drive_period, at_cap)
+        verdict = phases.decide(
+            spectrum, found, plan.criteria, self.drive_period, at_cap
+        )
         steps = jnp.full(params.beta.shape, spectrum.steps)
         return state, Verdicts(
             *verdict, found, spectrum.exponents, spectrum.weighted, spectrum.stderr,
@@ -119,7 +123,11 @@ class Scan:
         def body(state, _):
             clock = state.clock
             state, seen = observe(net, params, state)
-            return state, (seen.m_o_se[0], seen.m_o_se[min(1, net.n_patterns - 1)], clock)
+            return state, (
+                seen.m_o_se[0],
+                seen.m_o_se[min(1, net.n_patterns - 1)],
+                clock,
+            )
 
         return jax.lax.scan(body, state, None, length=SEGMENT)
 
@@ -140,7 +148,9 @@ class Scan:
 
     def window_work(self) -> float:
         """Cost of the first window of a point, in plain steps."""
-        return self._tangent_cost() * self.first_window() * lyapunov.BLOCKS * self._every
+        return (
+            self._tangent_cost() * self.first_window() * lyapunov.BLOCKS * self._every
+        )
 
     def _tangent_cost(self) -> float:
         """A step with frame in plain steps, as measured (benchmarks/lyapunov.py)."""
@@ -159,7 +169,9 @@ class Scan:
         self._advance(self.net, *points, jnp.asarray(PIECE))
         self._record(self.net, *points)
         if self.plan.exponents:
-            self._window(self.net, *points, jnp.asarray(self._shortest()), jnp.asarray(True))
+            self._window(
+                self.net, *points, jnp.asarray(self._shortest()), jnp.asarray(True)
+            )
 
     def pilot_work(self) -> float:
         """Work of the pilot per point, in the units of `work_per_point`."""
@@ -169,7 +181,9 @@ class Scan:
     def working_memory(self) -> int:
         """Bytes that one batch needs while it is computed."""
         stages = [self._advance, self._record]
-        return max(stage.bytes for stage in stages + [self._window] * bool(self.plan.exponents))
+        return max(
+            stage.bytes for stage in stages + [self._window] * bool(self.plan.exponents)
+        )
 
     def bytes_per_point(self) -> int:
         """Bytes stored for each point."""
@@ -248,12 +262,16 @@ def run_continued(scan: Scan, points: Points, order, tick: Tick) -> Outcome:
         outcomes.append(outcome)
     back = np.argsort(np.concatenate(order))
     rows = lambda name: np.concatenate([getattr(o, name) for o in outcomes])[back]
-    last = lambda *xs: np.concatenate(xs, axis=-1)[..., back] if np.ndim(xs[0]) else xs[0]
+    last = lambda *xs: (
+        np.concatenate(xs, axis=-1)[..., back] if np.ndim(xs[0]) else xs[0]
+    )
     verdicts = None
     if scan.plan.exponents:
         verdicts = jax.tree.map(last, *[o.verdicts for o in outcomes])
     final = jax.tree.map(last, *[o.final for o in outcomes])
-    return Outcome(rows("section"), rows("section_count"), rows("strobe"), verdicts, final)
+    return Outcome(
+        rows("section"), rows("section_count"), rows("strobe"), verdicts, final
+    )
 
 
 def _classify(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]:

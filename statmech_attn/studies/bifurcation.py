@@ -11,7 +11,14 @@ import xarray as xr
 
 from statmech_attn.comparison import network_digest
 from statmech_attn.dmft import clock_period
-from statmech_attn.scan.bifurcation import Outcome, Plan, Points, run, run_continued, Scan
+from statmech_attn.scan.bifurcation import (
+    Outcome,
+    Plan,
+    Points,
+    run,
+    run_continued,
+    Scan,
+)
 from statmech_attn.scan.lanes import Compiled, workers
 from statmech_attn.studies import build
 from statmech_attn.studies.labels import labelled

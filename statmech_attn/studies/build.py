@@ -35,7 +35,10 @@ class Axes(NamedTuple):
     def points(self, repeat: int = 1) -> dmft.Parameters:
         """Parameters of every point, each repeated (for several starts)."""
         grid = np.meshgrid(*self.values, indexing="ij")
-        table = {n: np.repeat(g.ravel(), repeat) for n, g in zip(self.names, grid, strict=True)}
+        table = {
+            n: np.repeat(g.ravel(), repeat)
+            for n, g in zip(self.names, grid, strict=True)
+        }
         size = repeat * int(np.prod(self.shape))
         column = lambda n: table.get(n, np.full(size, self.fixed.get(n, np.nan)))
         return dmft.parameters(column("beta"), column("gamma"), column("epsilon"))
@@ -73,7 +76,9 @@ def axes(spec: ParametersSpec, file: PatternFile | None) -> Axes:
     for name, value in given.items():
         if value is None:
             if file is None:
-                raise ValueError(f"parameters.{name}: is missing (no file to take it from).")
+                raise ValueError(
+                    f"parameters.{name}: is missing (no file to take it from)."
+                )
             value = getattr(file, name)
         if isinstance(value, Range):
             scanned[name] = value.values()
@@ -102,18 +107,24 @@ def only_beta(found: Axes, kind: str) -> Axes:
     return found
 
 
-def start(run: RunSpec, made: Model, params: dmft.Parameters, starts: int = 1) -> dmft.State:
+def start(
+    run: RunSpec, made: Model, params: dmft.Parameters, starts: int = 1
+) -> dmft.State:
     """Start states of flat points; the start index runs fastest."""
     how = _how(run, made)
     if how == "checkpoint":
         if made.file is None:
-            raise ValueError('run.start: "checkpoint" needs a pattern file that holds one.')
+            raise ValueError(
+                'run.start: "checkpoint" needs a pattern file that holds one.'
+            )
         return dmft.from_checkpoint(made.net, params, made.file)
     if how == "token":
         return dmft.from_row(made.net, params, run.row)
     key = jax.random.key(run.seed)
     shape = (made.net.context, made.net.n_patterns)
-    draw = lambda i: jax.random.uniform(jax.random.fold_in(key, i), shape, minval=-1, maxval=1)
+    draw = lambda i: jax.random.uniform(
+        jax.random.fold_in(key, i), shape, minval=-1, maxval=1
+    )
     windows = jnp.moveaxis(jax.vmap(draw)(jnp.arange(starts)), 0, -1)
     index = np.tile(np.arange(starts), params.beta.size // starts)
     return dmft.from_window(made.net, params, windows[..., index], 0)
@@ -129,7 +140,9 @@ def describe_start(run: RunSpec, made: Model) -> str:
 
 def with_fixed(dataset: xr.Dataset, axes: Axes) -> xr.Dataset:
     """Add the parameters that are not scanned as scalar coordinates."""
-    scalars = {name: ((), value, attributes(name)) for name, value in axes.fixed.items()}
+    scalars = {
+        name: ((), value, attributes(name)) for name, value in axes.fixed.items()
+    }
     return dataset.assign_coords(scalars)
 
 

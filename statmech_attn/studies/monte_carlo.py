@@ -30,10 +30,17 @@ def run(study: MonteCarloStudy, report: Reporter) -> xr.Dataset:
     for index, n_spins in enumerate(sizes):
         simulations.append(
             simulate(
-                made.net, made.patterns, params, state,
-                n_spins=n_spins, runs=options.runs, steps=options.steps,
-                key=jax.random.fold_in(key, index), method=options.method,
-                transient=options.transient, stored=options.stored,
+                made.net,
+                made.patterns,
+                params,
+                state,
+                n_spins=n_spins,
+                runs=options.runs,
+                steps=options.steps,
+                key=jax.random.fold_in(key, index),
+                method=options.method,
+                transient=options.transient,
+                stored=options.stored,
             )  # fmt: skip
         )
         report.advance(points * cost[index] / cost.sum())

@@ -85,20 +85,25 @@ class NetworkSpec(_Table):
     @model_validator(mode="after")
     def _generated_need_sizes(self):
         sizes = {"n_patterns", "n_bits", "seed", "context"}
-        sizes |= {"random-segments": {"n_segments"}, "random-independent": {"n_sites"}}.get(
-            self.patterns, set()
-        )
+        sizes |= {
+            "random-segments": {"n_segments"},
+            "random-independent": {"n_sites"},
+        }.get(self.patterns, set())
         given = {k for k in ("n_patterns", "n_segments", "n_sites", "n_bits", "seed")
                  if getattr(self, k) is not None}  # fmt: skip
         if self.patterns in GENERATED:
             missing = sorted(k for k in sizes if getattr(self, k) is None)
             if missing:
-                raise ValueError(f"patterns = {self.patterns!r} needs {', '.join(missing)}")
+                raise ValueError(
+                    f"patterns = {self.patterns!r} needs {', '.join(missing)}"
+                )
             extra = sorted(given - sizes)
         else:
             extra = sorted(given)
         if extra:
-            raise ValueError(f"{', '.join(extra)} has no use with patterns = {self.patterns!r}")
+            raise ValueError(
+                f"{', '.join(extra)} has no use with patterns = {self.patterns!r}"
+            )
         return self
 
 

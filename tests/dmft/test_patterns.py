@@ -1,0 +1,146 @@
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from statmech_attn import dmft
+
+
+def test_preset_is_the_published_network(data_folder):
+    published = json.loads((data_folder / "poclopez_patterns.json").read_text())
+    file = dmft.load("poclopez-pe2")
+    for kind, semantic in zip(dmft.KINDS, file.patterns.semantic, strict=True):
+        assert semantic.tolist() == published["semantic"][kind]
+    assert file.context == 4 and file.epsilon == 0.02
+    assert file.gamma == pytest.approx(2.2 * 100 / np.sqrt(3), rel=1e-15)
+    assert file.checkpoint[1] == 3
+
+
+def test_a_json_file_reads_like_its_preset(data_folder):
+    by_path = dmft.load(data_folder / "poclopez_patterns.json")
+    by_name = dmft.load("poclopez-pe2")
+    assert np.array_equal(by_path.patterns.semantic, by_name.patterns.semantic)
+    assert np.array_equal(by_path.checkpoint[0], by_name.checkpoint[0])
+
+
+def test_matrices_compress_to_distinct_columns_with_their_fractions():
+    columns = np.array([[1, 1, -1, 1, -1, 1], [1, 1, 1, -1, 1, 1]], float)
+    p = dmft.from_matrices(columns, columns, -columns, columns)
+    assert p.n_classes == 3
+    assert sorted(p.fractions.tolist()) == pytest.approx([1 / 6, 2 / 6, 3 / 6])
+    for a in range(2):
+        for b in range(2):
+            by_site = np.mean(columns[a] * -columns[b])
+            by_class = np.sum(p.fractions * p.semantic[0, a] * p.semantic[2, b])
+            assert by_class == pytest.approx(by_site, abs=1e-15)
+
+
+def test_cycle_maps_every_pattern_to_the_next():
+    p = dmft.cycle(jax.random.key(0), n_patterns=3, n_bits=2)
+    o, v, q, k = p.semantic
+    assert np.array_equal(v, o[[1, 2, 0]])
+    assert np.array_equal(q, o) and np.array_equal(k, o)
+    overlaps = (p.fractions * o) @ o.T
+    assert np.allclose(overlaps, np.eye(3), atol=1e-15)
+
+
+def test_random_patterns_depend_on_the_key_only():
+    build = lambda seed: dmft.random_independent(
+        jax.random.key(seed), n_patterns=2, n_sites=50, n_bits=1
+    )
+    assert np.array_equal(build(1).semantic, build(1).semantic)
+    assert build(1).n_classes <= 50
+    assert not np.array_equal(build(1).positional, build(2).positional) or not (
+        np.array_equal(build(1).fractions, build(2).fractions)
+    )
+
+
+@pytest.mark.parametrize("n_patterns", (1, 2, 3))
+def test_correlations_of_a_network_can_be_given_back(n_patterns):
+    p = dmft.random_segments(
+        jax.random.key(5), n_patterns=n_patterns, n_segments=7, n_bits=1
+    )
+    given = dmft.correlations(p)
+    back = dmft.from_correlations(given)
+    again = dmft.correlations(back)
+    assert np.allclose(again.pair, given.pair, atol=1e-12)
+    assert np.allclose(again.triple, given.triple, atol=1e-12)
+
+
+def test_networks_with_the_same_even_correlations_move_alike():
+    p = dmft.random_segments(jax.random.key(0), n_patterns=3, n_segments=9, n_bits=2)
+    other = dmft.from_correlations(dmft.correlations(p), p.positional)
+    assert not np.array_equal(other.semantic, p.semantic)
+    params = dmft.parameters(0.7, 5.0, 0.02)
+    orbits = []
+    for patterns in (p, other):
+        net = dmft.network(patterns, context=4)
+        window = np.linspace(-0.3, 0.4, 12).reshape(4, 3)
+        state = dmft.from_window(net, params, window, 1)
+        orbits.append(dmft.trajectory(net, params, state, steps=200)[1].A)
+    # A contracting orbit, so rounding differences stay small.
+    assert np.allclose(*orbits, atol=1e-10)
+
+
+def test_impossible_correlations_are_refused():
+    p = dmft.load("poclopez-pe2").patterns
+    given = dmft.correlations(p)
+    pair = given.pair.copy()
+    pair[1, :, 0] = 0.9  # W^v_1 close to three patterns that disagree with one another
+    with pytest.raises(ValueError, match=r"kind v, pattern 1, cannot be those of \+-1"):
+        dmft.from_correlations(given._replace(pair=pair))
+    pair = given.pair.copy()
+    pair[0] = [[1, -0.9, -0.9], [-0.9, 1, -0.9], [-0.9, -0.9, 1]]
+    with pytest.raises(ValueError, match="output patterns cannot be those"):
+        dmft.from_correlations(given._replace(pair=pair))
+
+
+def test_even_correlations_cover_every_odd_subset():
+    p = dmft.random_segments(jax.random.key(1), n_patterns=5, n_segments=9, n_bits=0)
+    even = dmft.even_correlations(p)
+    assert len(even) == 2**4
+    expected = np.sum(p.fractions * p.semantic[0, [0, 2, 4]].prod(0) * p.semantic[3, 1])
+    assert even[(0, 2, 4)][3, 1] == pytest.approx(expected, abs=1e-15)
+
+
+SIGNS = np.ones((4, 1, 2))
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: dmft.site_classes(SIGNS, [0.5, 0.6]), "sum to one; got .* sum 1.1"),
+        (lambda: dmft.site_classes(SIGNS, [1.5, -0.5]), "must be >= 0"),
+        (lambda: dmft.site_classes(SIGNS, [1.0]), r"one per site class \(2\)"),
+        (lambda: dmft.site_classes(2 * SIGNS), r"patterns are \+1 or -1; got 2"),
+        (lambda: dmft.site_classes(SIGNS[:3]), "kinds o, v, q, k; got"),
+        (
+            lambda: dmft.from_matrices(*3 * [np.ones((1, 2))], np.ones((1, 3))),
+            "one shape",
+        ),
+        (lambda: dmft.load("poclopez-pe3"), "did you mean 'poclopez-pe2'"),
+        (lambda: dmft.network(dmft.site_classes(SIGNS), context=0), "at least 1 token"),
+        (lambda: dmft.parameters(np.nan, 1, 0), "beta must be finite; got nan"),
+        (lambda: dmft.parameters(-1.0, 1, 0), "beta must be >= 0; got -1"),
+        (lambda: dmft.parameters(1.0, 1, 1.0), r"epsilon must lie in \[0, 1\); got 1"),
+        (lambda: dmft.cycle(jax.random.key(0), n_patterns=20, n_bits=0), "M <= 12"),
+    ],
+)
+def test_bad_input_says_what_is_allowed(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_a_damaged_pattern_file_is_named(tmp_path):
+    path = tmp_path / "mine.json"
+    for text, message in (
+        ("{", "mine.json"),
+        ("{}", "key 'semantic' is missing"),
+        ("[1]", "mine.json"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            dmft.load(path)
+    with pytest.raises(FileNotFoundError, match="absent.json"):
+        dmft.load(tmp_path / "absent.json")

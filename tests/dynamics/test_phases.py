@@ -1,0 +1,235 @@
+"""Verdicts on systems whose kind is known, and on what usually misleads."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn.dynamics import (
+    as_in_paper,
+    classify,
+    evidence,
+    lyapunov_spectrum,
+    PHASES,
+    time_map,
+)
+
+
+GOLDEN = (np.sqrt(5) - 1) / 2
+
+
+def phases_of(found):
+    return [PHASES[int(i)] for i in np.atleast_1d(found.phase)]
+
+
+def logistic_classes(r, x0=0.3, **options):
+    at = lambda r: classify(lambda x: r * x * (1 - x), jnp.array(x0), **options)
+    return jax.vmap(at)(jnp.asarray(r))
+
+
+def test_logistic_map_through_its_phases():
+    r = [2.5, 2.0, 3.2, 1 + np.sqrt(5), 3.5, 3.83, 3.6, 3.9, 4.0, 3.0]
+    found = logistic_classes(r)
+    expected = ["fixed"] * 2 + ["periodic"] * 4 + ["chaotic"] * 3
+    assert phases_of(found)[:-1] == expected
+    assert found.period.tolist()[:-1] == [1, 1, 2, 2, 4, 3, 0, 0, 0]
+    # r = 3 is marginal: algebraic decay must not read as chaos, torus or cycle.
+    assert phases_of(found)[-1] == "unsettled"
+    assert not bool(found.settled[-1])
+
+
+def test_henon_and_cat_are_chaotic_and_coupled_maps_hyperchaotic():
+    henon = classify(
+        lambda z: jnp.stack([1 - 1.4 * z[0] ** 2 + z[1], 0.3 * z[0]]),
+        jnp.array([0.1, 0.2]),
+    )
+    assert phases_of(henon) == ["chaotic"] and int(henon.evidence.positive) == 1
+
+    def coupled(z, e=0.1):
+        f = 4 * z * (1 - z)
+        return (1 - e) * f + e * f[::-1]
+
+    both = classify(coupled, jnp.array([0.3, 0.31]))
+    assert phases_of(both) == ["hyperchaotic"] and int(both.evidence.positive) == 2
+
+
+def delayed(a):
+    return lambda z: jnp.stack([a * z[0] * (1 - z[1]), z[0]])
+
+
+def test_delayed_logistic_map_goes_through_neimark_sacker():
+    """Fixed below a = 2; above it a torus whose rotation number tends to 1/6."""
+    at = lambda a: classify(delayed(a), jnp.array([0.4, 0.5]))
+    found = jax.vmap(at)(jnp.array([1.9, 2.0005, 2.01, 2.27]))
+    assert phases_of(found) == ["fixed", "quasiperiodic", "quasiperiodic", "chaotic"]
+    # x* = 1 - 1/a; multipliers solve m^2 - m + (a - 1) = 0.
+    assert float(found.spectrum.exponents[0, 0]) == pytest.approx(
+        np.log(0.9) / 2, abs=1e-3
+    )
+    assert found.evidence.zeros[1:3].tolist() == [1, 1]
+    near, far = 1 / 6 - np.asarray(found.rotation_number[1:3])
+    assert 0 < near < far < 0.002
+
+
+def forced(sigma):
+    def step(state):
+        x, theta = state
+        moved = 2 * sigma * jnp.tanh(x) * jnp.cos(2 * jnp.pi * theta)
+        return moved, (theta + GOLDEN) % 1.0
+
+    return step
+
+
+def test_strange_nonchaotic_attractor_is_not_called_a_torus():
+    observe = lambda s: jnp.stack([s[0], jnp.cos(2 * jnp.pi * s[1])])
+    at = lambda sigma: classify(
+        forced(sigma), (jnp.array(0.5), jnp.array(0.1)), observe=observe,
+        max_doublings=2,
+    )  # fmt: skip
+    found = jax.vmap(at)(jnp.array([0.5, 1.5]))
+    assert phases_of(found) == ["quasiperiodic", "unsettled"]
+    assert float(found.rotation_number[0]) == pytest.approx(1 - GOLDEN, abs=1e-7)
+    strange = jax.tree.map(lambda x: x[1], found)
+    assert np.abs(strange.spectrum.weighted[0]) < 1e-4
+    assert any("strange nonchaotic" in reason for reason in strange.explain())
+
+
+def test_external_clock_adds_no_exponent_and_sets_the_period():
+    """x' = x/2 + [clock = 0]: fixed under the clock, period 3 in steps."""
+
+    def step(state):
+        x, clock = state
+        return x / 2 + (clock == 0), (clock + 1) % 3
+
+    found = classify(step, (jnp.array(0.1), jnp.array(0)), drive_period=3)
+    assert phases_of(found) == ["fixed"] and int(found.period) == 3
+    assert found.spectrum.exponents.shape == (1,)
+    assert float(found.spectrum.exponents[0]) == pytest.approx(-np.log(2), abs=1e-12)
+
+
+def test_rossler_flow_is_chaotic():
+    field = lambda x: jnp.stack(
+        [-x[1] - x[2], x[0] + 0.2 * x[1], 0.2 + x[2] * (x[0] - 5.7)]
+    )
+    step = time_map(field, time=1.5, substeps=30)
+    found = classify(step, jnp.array([1.0, 1.0, 0.0]), steps=6000, exponents=2)
+    rate, error = found.spectrum.exponents / 1.5, found.spectrum.stderr / 1.5
+    assert phases_of(found) == ["chaotic"]
+    assert abs(rate[0] - 0.0714) < 4 * error[0]
+    assert abs(rate[1]) < 4 * error[1] + 1e-4
+
+
+def test_escape_to_infinity_is_diverged():
+    step = lambda z: jnp.stack([1 - 2.0 * z[0] ** 2 + z[1], 0.3 * z[0]])
+    found = classify(step, jnp.array([0.1, 0.2]))
+    assert phases_of(found) == ["diverged"] and int(found.period) == 0
+
+
+def slow_escape(z):
+    """Chaos on [0, 1) that leaks through a small hole to a fixed point."""
+    x, out = z
+    chaotic = jnp.where(x < 0.5, 2 * x, 2 - 2 * x) * 0.9999999
+    leaves = (x > 0.3) & (x < 0.3 + 2e-4)
+    gone = (out > 0.5) | leaves
+    return jnp.where(gone, 0.5 * x, chaotic), jnp.where(gone, 1.0, 0.0)
+
+
+def test_a_chaotic_transient_is_followed_until_it_ends():
+    """Lifetimes of about 5000 steps: a fixed burn-in would report either phase."""
+    starts = jax.random.uniform(jax.random.key(3), (12,))
+    options = dict(steps=4000, transient=0, exponents=1, tail=300)
+    settle = jax.vmap(
+        lambda x: classify(slow_escape, (x, jnp.array(0.0)), max_doublings=5, **options)
+    )(starts)
+    cut = jax.vmap(
+        lambda x: classify(slow_escape, (x, jnp.array(0.0)), max_doublings=0, **options)
+    )(starts)
+    # What is still chaotic at the end of its window is chaos as far as can be seen;
+    # what left during the window must be neither: it was extended, or says so.
+    for verdict, first in zip(phases_of(settle), phases_of(cut), strict=True):
+        assert verdict in ("fixed", "chaotic")
+        assert first in ("fixed", "chaotic", "transient", "unsettled")
+    mixed = [f for f in phases_of(cut) if f in ("transient", "unsettled")]
+    assert mixed, "no start left the chaotic set inside its first window"
+    for verdict, first in zip(phases_of(settle), phases_of(cut), strict=True):
+        if first in ("transient", "unsettled"):
+            assert verdict == "fixed"
+
+
+def test_coexisting_attractors_are_told_apart_by_their_start():
+    """x' = 1.5 tanh(x): two fixed points; x' = -1.5 tanh(x) turns them into a cycle."""
+    for sign, phase, period in ((1.0, "fixed", 1), (-1.0, "periodic", 2)):
+        at = lambda x, sign=sign: classify(
+            lambda z: sign * 1.5 * jnp.tanh(z), x, steps=3000
+        )
+        found = jax.vmap(at)(jnp.array([0.4, -0.4]))
+        assert phases_of(found) == [phase, phase]
+        assert found.period.tolist() == [period, period]
+    up, down = np.asarray(found.state)
+    assert up == pytest.approx(-down, abs=1e-12) and abs(up) > 0.5
+
+
+def test_vmap_changes_nothing_but_the_last_digits():
+    options = dict(steps=4000, transient=100)
+    together = logistic_classes([3.2, 3.7], **options)
+    for i, r in enumerate((3.2, 3.7)):
+        alone = classify(lambda x, r=r: r * x * (1 - x), jnp.array(0.3), **options)
+        assert int(alone.phase) == int(together.phase[i])
+        assert int(alone.period) == int(together.period[i])
+        gap = abs(alone.spectrum.exponents - together.spectrum.exponents[i])
+        assert gap.max() < 5 * float(alone.spectrum.stderr[0]) + 1e-12
+
+
+def test_the_papers_classifier_looks_at_one_sign_only():
+    spectrum = lambda r: lyapunov_spectrum(
+        lambda x: r * x * (1 - x), jnp.array(0.3), steps=2000, transient=500
+    )
+    names = [PHASES[int(as_in_paper(spectrum(r)))] for r in (3.2, 3.9)]
+    assert names == ["periodic", "chaotic"]
+
+
+@pytest.mark.parametrize("period", (1, 3, 28, 112))
+def test_recurrence_finds_the_smallest_period(period):
+    t = jnp.arange(1200)
+    x = jnp.stack(
+        [jnp.sin(2 * jnp.pi * t / period), jnp.cos(4 * jnp.pi * t / period)], 1
+    )
+    found, error = evidence.recurrence(x, multiple=1, tolerance=1e-9)
+    assert int(found) == period and float(error) < 1e-11
+
+
+def test_a_closing_spiral_is_not_yet_periodic():
+    """Amplitude 1e-5, rotation almost 1/7: it comes back within tolerance by chance."""
+    t = jnp.arange(1200)
+    angle = 2 * jnp.pi * t * (1 / 7 + 1e-7)
+    x = 1e-5 * jnp.stack([jnp.sin(angle), jnp.cos(angle)], 1)
+    found, _ = evidence.recurrence(x, multiple=1, tolerance=1e-9)
+    assert int(found) == 0
+
+
+@pytest.mark.parametrize("frequency", (0.12345678, GOLDEN / 2, 0.31))
+def test_main_frequency_is_found_between_the_bins(frequency):
+    t = jnp.arange(1000.0)
+    x = jnp.cos(2 * jnp.pi * frequency * t) + 0.3 * jnp.cos(
+        4 * jnp.pi * frequency * t + 1
+    )
+    assert float(evidence.main_frequency(x[:, None])) == pytest.approx(
+        frequency, abs=1e-8
+    )
+
+
+def test_zero_one_and_spectrum_separate_noise_from_lines():
+    noise = jax.random.normal(jax.random.key(1), (1000, 1))
+    t = jnp.arange(1000.0)
+    lines = jnp.stack([jnp.cos(2 * jnp.pi * GOLDEN * t), 0 * t], 1)
+    assert float(evidence.zero_one(noise)) > 0.9
+    assert abs(float(evidence.zero_one(lines))) < 0.2
+    assert float(evidence.broadband(noise)) > 0.1
+    assert float(evidence.broadband(lines)) < 1e-8
+
+
+def test_too_short_a_tail_is_refused():
+    with pytest.raises(
+        ValueError, match="tail must be at least 30 drive periods; got 50"
+    ):
+        classify(lambda x: x / 2, jnp.array(0.1), drive_period=4, tail=50)
