@@ -1,20 +1,29 @@
 """Pictures of result files, drawn at the size at which they are printed."""
 
 from statmech_attn.plotting.bifurcation import bifurcation_diagram
+from statmech_attn.plotting.comparison import agreement, finite_size
 from statmech_attn.plotting.drawing import draw
+from statmech_attn.plotting.lyapunov import running_lyapunov
 from statmech_attn.plotting.phases import (
     classifier_disagreement,
     describe_phase,
     phase_diagram,
 )
 from statmech_attn.plotting.style import save
+from statmech_attn.plotting.trajectory import phase_planes, spectra, trajectory_windows
 
 
 __all__ = [
+    "agreement",
     "bifurcation_diagram",
     "classifier_disagreement",
     "describe_phase",
     "draw",
+    "finite_size",
     "phase_diagram",
+    "phase_planes",
+    "running_lyapunov",
     "save",
+    "spectra",
+    "trajectory_windows",
 ]

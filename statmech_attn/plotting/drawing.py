@@ -7,8 +7,14 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from statmech_attn.plotting.bifurcation import bifurcation_diagram, parameters
+from statmech_attn.plotting.comparison import agreement, finite_size
+from statmech_attn.plotting.lyapunov import running_lyapunov
 from statmech_attn.plotting.phases import classifier_disagreement, phase_diagram
 from statmech_attn.plotting.style import save
+from statmech_attn.plotting.trajectory import phase_planes, spectra, trajectory_windows
+
+
+PER_PAGE = 6  # values of beta
 
 
 def draw(dataset: xr.Dataset, folder: str | Path) -> list[Path]:
@@ -42,4 +48,40 @@ def _bifurcation(dataset: xr.Dataset) -> Pictures:
         yield "classifiers", classifier_disagreement(dataset)
 
 
-KINDS: dict[str, Callable[[xr.Dataset], Pictures]] = {"bifurcation": _bifurcation}
+def _trajectory(dataset: xr.Dataset) -> Pictures:
+    for suffix, page in _pages(dataset):
+        yield f"trajectories{suffix}", trajectory_windows(page)
+        yield f"spectra{suffix}", spectra(page)
+        if page.sizes["pattern"] > 1:
+            yield f"planes{suffix}", phase_planes(page)
+
+
+def _running_lyapunov(dataset: xr.Dataset) -> Pictures:
+    for suffix, page in _pages(dataset):
+        yield f"running_lyapunov{suffix}", running_lyapunov(page)
+
+
+def _monte_carlo(dataset: xr.Dataset) -> Pictures:
+    for suffix, page in _pages(dataset):
+        yield f"simulation{suffix}", finite_size(page)
+
+
+def _comparison(dataset: xr.Dataset) -> Pictures:
+    yield "agreement", agreement(dataset)
+
+
+def _pages(dataset: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
+    """Values of beta that fit on a page; a suffix when there are several pages."""
+    count = dataset.sizes["beta"]
+    for page, first in enumerate(range(0, count, PER_PAGE), start=1):
+        suffix = f"_{page}" if count > PER_PAGE else ""
+        yield suffix, dataset.isel(beta=slice(first, first + PER_PAGE))
+
+
+KINDS: dict[str, Callable[[xr.Dataset], Pictures]] = {
+    "bifurcation": _bifurcation,
+    "trajectory": _trajectory,
+    "running-lyapunov": _running_lyapunov,
+    "monte-carlo": _monte_carlo,
+    "comparison": _comparison,
+}

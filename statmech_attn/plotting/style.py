@@ -71,11 +71,7 @@ SETTINGS = {
     "figure.constrained_layout.w_pad": 0.03,
     "pdf.fonttype": 42,
 }
-SYMBOLS = {
-    "beta": r"$\beta$",
-    "gamma": r"$\gamma$",
-    "epsilon": r"$\epsilon$",
-}
+PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8}
 WORDS = {
     "beta": r"output inverse temperature $\beta$",
     "gamma": r"attention inverse temperature $\gamma$",
@@ -132,13 +128,12 @@ def save(drawn: Figure, folder: str | Path, name: str) -> list[Path]:
     return paths
 
 
-def letters(axes: Sequence[Axes], x: float = 0.02, y: float = 0.95) -> None:
+def letters(axes: Sequence[Axes]) -> None:
     """Mark panels (a), (b), ... in their upper left corners."""
     for axis, letter in zip(axes, "abcdefghijklmnopqrstuvwxyz", strict=False):
         axis.text(
-            x, y, f"({letter})", transform=axis.transAxes, va="top", ha="left",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8},
-        )  # fmt: skip
+            0.02, 0.95, f"({letter})", transform=axis.transAxes, va="top", bbox=PLATE
+        )
 
 
 def cell_edges(centres) -> np.ndarray:

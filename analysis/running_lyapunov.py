@@ -1,0 +1,148 @@
+"""Running Lyapunov averages and phases of the orbits of a trajectory file.
+
+How long must exponents be averaged before their signs can be read, and in which phase
+is each orbit?  Every orbit is continued from its last attention window, so that the
+answers hold for the very orbits that the trajectory figures show:
+
+    statmech-attn run analysis/trajectories.toml --output trajectories.h5
+    python analysis/running_lyapunov.py trajectories.h5 --out results
+
+Without a file the trajectories of analysis/trajectories.toml are computed first.
+"""
+
+import argparse
+import tomllib
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from statmech_attn import dmft, dynamics, storage, studies
+from statmech_attn.plotting.scripts import produce
+from statmech_attn.scan.bifurcation import Plan, Points, run, Scan
+from statmech_attn.studies import build
+from statmech_attn.studies.labels import attributes, labelled
+
+
+HERE = Path(__file__).resolve().parent
+SMOKE = ("parameters.beta=[1.27, 1.4]", "run.transient=2000", "run.steps=400")
+EXPONENTS = 4  # leading ones, stored and used to tell the phase
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = _parser().parse_args(arguments)
+    jax.config.update("jax_enable_x64", True)
+    steps = 4000 if options.smoke else options.steps
+    blocks = 16 if options.smoke else options.blocks
+    if options.file is None:
+        file = options.out / "trajectories.h5"
+        settings = SMOKE if options.smoke else ()
+        produce(HERE / "trajectories.toml", file, settings, overwrite=options.overwrite)
+    else:
+        file = options.file
+    study = _study(file, steps, blocks, options.max_doublings)
+    output = options.out / "running_lyapunov.h5"
+    storage.check_output(output, study=study, overwrite=options.overwrite)
+    started = storage.now()
+    found = running(storage.read(file), steps, blocks, options.max_doublings)
+    storage.write(output, found, study=study, started=started,
+                  overwrite=options.overwrite)  # fmt: skip
+    print(f"wrote {output}")
+
+
+def running(
+    trajectories: xr.Dataset, steps: int, blocks: int, max_doublings: int
+) -> xr.Dataset:
+    """Exponents by block and phases of the orbits that a trajectory file ends on."""
+    study = studies.parse(tomllib.loads(trajectories.attrs["study"]))
+    made = build.model(study.network)
+    axes = build.axes(study.parameters, made.file)
+    params = axes.points()
+    state = _end(trajectories, study, made, params)
+    spectrum = dynamics.lyapunov_spectrum(
+        dmft.TangentMap(made.net, params), state, steps=steps, blocks=blocks,
+        exponents=EXPONENTS, reorthonormalize_every=4,
+    )  # fmt: skip
+    period = dmft.clock_period(made.net, float(jnp.max(params.epsilon)))
+    plan = Plan(0, steps, EXPONENTS, max_doublings)
+    points = Points(params, state)
+    verdicts = run(Scan(made.net, plan, points, period), points).verdicts
+    dataset = _dataset(spectrum, verdicts, axes.values[0])
+    kept = {k: trajectories.attrs[k] for k in ("network", "context", "start")}
+    return build.with_fixed(dataset.assign_attrs(kept), axes)
+
+
+def _end(trajectories: xr.Dataset, study, made, params) -> dmft.State:
+    """State at the end of every orbit, from its last attention window."""
+    context, options = made.net.context, study.run
+    if trajectories.sizes["time"] < context:
+        raise ValueError(f"trajectories must hold at least {context} tokens.")
+    attention = trajectories.A.transpose("time", "pattern", "beta").values
+    clock = int(build.start(options, made, params).clock)
+    position = (clock + options.transient + options.steps) % context
+    return dmft.from_window(made.net, params, attention[: -context - 1 : -1], position)
+
+
+def _dataset(spectrum, verdicts, beta) -> xr.Dataset:
+    over = ("beta", "exponent")
+    of_blocks = lambda x: np.moveaxis(np.asarray(x), 2, 0)
+    dataset = labelled(
+        {
+            "lyapunov": (over, spectrum.exponents.T),
+            "lyapunov_weighted": (over, spectrum.weighted.T),
+            "lyapunov_stderr": (over, spectrum.stderr.T),
+            "n_resolved": (("beta",), spectrum.resolved),
+            "phase": (("beta",), verdicts.phase.astype(np.int8)),
+            "period": (("beta",), verdicts.period),
+            "reasons": (("beta",), verdicts.reasons.astype(np.int32)),
+        },
+        {"beta": beta, "exponent": np.arange(1, EXPONENTS + 1)},
+    )
+    length = int(spectrum.steps) // spectrum.blocks.shape[0]
+    ends = length * np.arange(1, spectrum.blocks.shape[0] + 1)
+    exponent = attributes("lyapunov")
+    words = {
+        "lyapunov_running": "Lyapunov exponents, plain average so far",
+        "lyapunov_blocks": "Lyapunov exponents, plain average over a block",
+    }
+    values = {"lyapunov_running": spectrum.running, "lyapunov_blocks": spectrum.blocks}
+    dims = ("beta", "block", "exponent")
+    for name, text in words.items():
+        labels = exponent | {"long_name": text}
+        dataset[name] = (dims, of_blocks(values[name]), labels)
+    end = {
+        "long_name": "steps up to the end of a block",
+        "units": "token",
+        "symbol": "n",
+    }
+    return dataset.assign_coords(block_end=("block", ends, end))
+
+
+def _study(file: Path, steps: int, blocks: int, max_doublings: int) -> str:
+    """What was computed from what, as TOML."""
+    digest = storage.study_digest(storage.info(file).study)
+    return (
+        'kind = "running-lyapunov"\n\n[trajectories]\n'
+        f'file = "{file.name}"\nstudy_digest = "{digest}"\n\n'
+        f"[run]\nexponents = {EXPONENTS}\nsteps = {steps}\nblocks = {blocks}\nmax_doublings = {max_doublings}\n"
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path, nargs="?", help="trajectory file (HDF5)")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder")
+    parser.add_argument("--steps", type=int, default=100_000, help="tokens averaged")
+    parser.add_argument("--blocks", type=int, default=400, help="a multiple of 4")
+    parser.add_argument(
+        "--max-doublings", type=int, default=4, help="of undecided orbits"
+    )
+    parser.add_argument("--smoke", action="store_true", help="a run of seconds")
+    parser.add_argument("--overwrite", action="store_true")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+r"""Finite networks against the theory, and agreement in standard errors.
+
+`finite_size` takes a Monte Carlo file, with the trajectory file of the theory where
+there is one; `agreement` takes a comparison file (docs/hdf5.md).  With
+$\sigma_1 = \sqrt N \sigma_N$ the linear-noise spread at N = 1, a comparison file gives
+
+    s_N / \sigma_1        = ratio / \sqrt N             spread over runs
+    \Delta_N / \sigma_1   = z ratio / \sqrt{N R}        mean of R runs minus theory
+"""
+
+import numpy as np
+import xarray as xr
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator
+
+from statmech_attn.plotting import style
+
+
+NAMED = 12  # so many values of beta are named on the axis, more are a scale
+RANGE = 1.0  # a linear-noise band wider than this says nothing about an overlap
+MARKERS = ("o", "s", "^", "v", "P", "X", "*", "h")
+
+
+@style.styled
+def finite_size(
+    simulation: xr.Dataset,
+    theory: xr.Dataset | None = None,
+    *,
+    observable: str = "m_o_se",
+    pattern: int = 1,
+    tokens: int = 100,
+    sizes: int = 3,
+) -> Figure:
+    """One run and the average over runs, against mean field with its noise band.
+
+    Args:
+        simulation: Monte Carlo file; rows are its beta, columns some of its N.
+        theory: trajectory file with the same start and the linear-noise spread.
+        observable: "m_o_se" or "A".
+        pattern: which component, counted from 1.
+        tokens: length of the window.
+        sizes: how many N are shown, evenly picked with the smallest and the largest.
+    """
+    picked = np.unique(np.linspace(0, simulation.sizes["n_spins"] - 1, sizes).round())
+    n_spins = simulation.n_spins.values[picked.astype(int)]
+    betas = simulation.beta.values
+    figure = style.figure(style.DOUBLE, 1.05 * len(betas) + 0.65)
+    axes = figure.subplots(
+        len(betas), len(n_spins), squeeze=False, sharex=True, sharey="row"
+    )
+    for row, beta in zip(axes, betas, strict=True):
+        for axis, n in zip(row, n_spins, strict=True):
+            point = simulation.sel(beta=beta, n_spins=n, pattern=pattern)
+            band = None if theory is None else theory.sel(beta=beta, pattern=pattern)
+            _run_panel(axis, point, band, observable, n, tokens)
+        row[0].set_ylabel(style.overlap(observable, pattern))
+        row[0].set_title(rf"$\beta = {beta:g}$", loc="left", pad=2.5)
+    for axis, n in zip(axes[0], n_spins, strict=True):
+        axis.set_title(f"$N = {scientific(n)}$", loc="right", pad=2.5)
+    for axis in axes[-1]:
+        axis.set_xlabel(style.WORDS["time"])
+    handles = axes[0, 0].get_legend_handles_labels()[0]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
+    return figure
+
+
+def _run_panel(axis: Axes, point, theory, observable: str, n: int, tokens: int) -> None:
+    """One beta and N: a run, the average over runs, the theory and its band."""
+    mean = point[f"{observable}_mean"].values[:tokens]
+    time = np.arange(len(mean))
+    if theory is None:
+        spread = point[f"{observable}_spread"].values[:tokens]
+        centre, words = mean, "spread over runs"
+    else:
+        centre = theory[observable].values[:tokens]
+        spread = theory[f"{observable}_noise_std"].values[:tokens] / np.sqrt(n)
+        words = "linear noise"
+    known = np.maximum.accumulate(spread) <= RANGE
+    known[len(centre) :] = False
+    low, high = centre - spread, centre + spread
+    axis.fill_between(
+        time[: len(centre)][known], low[known], high[known], color=style.SKY,
+        alpha=0.5, lw=0, label=rf"$\pm$ {words}",
+    )  # fmt: skip
+    if theory is not None:
+        axis.plot(time[: len(centre)], centre, color=style.BLACK, lw=0.7,
+                  label=r"mean field, $N \to \infty$")  # fmt: skip
+    if "run" in point.dims and point.sizes["run"]:
+        one = point[observable].isel(run=0).values[:tokens]
+        axis.plot(
+            time, one, ".-", lw=0.35, ms=2.4, mew=0, color=style.ORANGE, label="one run"
+        )
+    runs = point.sizes["all_runs"]
+    axis.plot(time, mean, color=style.VERMILLION, lw=0.8, ls=(0, (3, 1.5)),
+              label=f"average of {runs} runs")  # fmt: skip
+    axis.set_xlim(0, len(mean))
+    reach = 1.15 * max(np.abs(centre).max(), np.abs(mean).max())
+    axis.set_ylim(-reach, reach)
+
+
+@style.styled
+def agreement(dataset: xr.Dataset, *, observable: str = "A") -> Figure:
+    """Differences in standard errors by beta; spread and bias against N."""
+    figure = style.figure(style.DOUBLE, 2.75)
+    axes = figure.subplots(1, 3, width_ratios=[1.35, 1, 1])
+    _differences(axes[0], dataset)
+    if dataset.sizes["beta"] <= NAMED:
+        colours = [(style.SERIES * 2)[i] for i in range(dataset.sizes["beta"])]
+    else:
+        colours = colormaps["cividis"](np.linspace(0, 0.9, dataset.sizes["beta"]))
+    scales = scaled(dataset, observable)
+    for axis, name in zip(axes[1:], ("spread", "bias"), strict=True):
+        _against_n(axis, dataset, scales[name], colours)
+        _guides(axis, dataset, scales[name])
+        axis.set_xlabel(style.WORDS["n_spins"])
+    axes[1].legend(loc="upper right", handletextpad=0.4, labelspacing=0.3)
+    axes[2].legend(loc="lower left", handletextpad=0.4)
+    symbol = style.OVERLAPS.get(observable, observable)
+    axes[1].set_ylabel(rf"spread over runs, $s_N[{symbol}]/\sigma_1$")
+    axes[2].set_ylabel(rf"difference to theory, $|\Delta_N[{symbol}]|/\sigma_1$")
+    for axis, letter, place in zip(
+        axes, "abc", ((0.9, 0.9), (0.04, 0.05), (0.86, 0.9))
+    ):
+        axis.text(*place, f"({letter})", transform=axis.transAxes)
+    return figure
+
+
+def _guides(axis: Axes, dataset: xr.Dataset, values: xr.DataArray) -> None:
+    """Linear noise for the spread; sampling error and slope -1 for the difference."""
+    n = dataset.n_spins.values.astype(float)
+    line = {"lw": 0.7, "zorder": 0}
+    if values.name == "spread":
+        axis.plot(n, n**-0.5, color=style.BLACK, label="$N^{-1/2}$", **line)
+        return
+    sampling = 1 / np.sqrt(n * dataset.attrs["runs"])
+    axis.plot(n, sampling, color=style.BLACK, ls=":", label="sampling error", **line)
+    present = np.flatnonzero(values.notnull().any("beta").values)
+    if present.size:
+        n = n[present[0] :]
+        guide = np.nanmedian(values.isel(n_spins=present[0])) * n[0] / n
+        axis.plot(n, guide, color=style.GREY, label="$N^{-1}$", **line)
+
+
+def scaled(dataset: xr.Dataset, observable: str) -> xr.Dataset:
+    """Spread and bias in units of the linear-noise spread at N = 1, (n_spins, beta).
+
+    Root mean squares over the steps and patterns that count at every N that has any.
+    """
+    ratio = dataset[f"{observable}_spread_ratio"]
+    size = dataset.n_spins.astype(float)
+    bias = dataset[f"{observable}_z"] * ratio / np.sqrt(size * dataset.attrs["runs"])
+    takes_part = dataset.linear.any("time")
+    common = (dataset.linear | ~takes_part).all("n_spins")
+    mean_square = lambda x: (
+        (x.where(np.isfinite(x)) ** 2)
+        .where(takes_part & common)
+        .mean(["time", "pattern"])
+    )
+    return xr.Dataset(
+        {
+            "spread": np.sqrt(mean_square(ratio / np.sqrt(size))),
+            "bias": np.sqrt(mean_square(bias)),
+        }
+    )
+
+
+def _differences(axis: Axes, dataset: xr.Dataset) -> None:
+    """Largest difference in standard errors at each beta and N, and what is allowed."""
+    betas = dataset.beta.values
+    named = len(betas) <= NAMED
+    x = np.arange(len(betas)) if named else betas
+    width = 0.5 / max(dataset.sizes["n_spins"], 1) if named else 0.0
+    for i, n in enumerate(dataset.n_spins.values):
+        y = dataset.largest_z.sel(n_spins=n).values
+        shift = (i - (dataset.sizes["n_spins"] - 1) / 2) * width
+        shade = colormaps["cividis"](i / max(dataset.sizes["n_spins"], 2))
+        axis.plot(x + shift, y, MARKERS[i % len(MARKERS)], ms=3.2, mew=0, color=shade,
+                  label=f"$N = {scientific(n)}$")  # fmt: skip
+    axis.plot(x, dataset.largest_limit_z.values, "D", ms=3.6, mfc="none", mew=0.7,
+              color=style.VERMILLION, label=r"$N \to \infty$")  # fmt: skip
+    axis.axhline(float(dataset.threshold), color=style.BLACK, lw=0.8, label="allowed")
+    axis.axhline(
+        float(dataset.limit_threshold), color=style.VERMILLION, lw=0.8, ls="--",
+        label=r"allowed, $N \to \infty$",
+    )  # fmt: skip
+    if named:
+        axis.xaxis.set_major_locator(FixedLocator(x))
+        axis.set_xticklabels([f"{b:g}" for b in betas], rotation=35, ha="right",
+                             rotation_mode="anchor")  # fmt: skip
+        axis.set_xlim(-0.6, len(betas) - 0.4)
+    top = np.nanmax(
+        [dataset.threshold, dataset.limit_threshold, dataset.largest_z.max(),
+         dataset.largest_limit_z.max()]
+    )  # fmt: skip
+    axis.set_ylim(0, 1.75 * (top if np.isfinite(top) else 10.0))
+    axis.set_xlabel(style.WORDS["beta"])
+    axis.set_ylabel(r"largest $|z|$ (standard errors)")
+    axis.legend(loc="upper left", ncols=2, handletextpad=0.3, columnspacing=0.8,
+                bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2)  # fmt: skip
+
+
+def _against_n(axis: Axes, dataset: xr.Dataset, values: xr.DataArray, colours) -> None:
+    """One marker per beta at every N, on logarithmic scales."""
+    named = values.name == "spread" and dataset.sizes["beta"] <= len(style.SERIES)
+    for i, (beta, colour) in enumerate(zip(dataset.beta.values, colours, strict=True)):
+        axis.loglog(
+            dataset.n_spins.values, values.sel(beta=beta).values,
+            MARKERS[i % len(MARKERS)], ms=3.2, mew=0.6, mfc="none", color=colour,
+            label=rf"$\beta = {beta:g}$" if named else None,
+        )  # fmt: skip
+    n = dataset.n_spins.values
+    axis.set_xlim(n[0] / 2.5, n[-1] * 2.5)
+
+
+def scientific(n: float) -> str:
+    """A number as mathematical text with a power of ten.
+
+    Example:
+        >>> scientific(3_000_000), scientific(600)
+        ('3 \\\\times 10^{6}', '600')
+    """
+    if n < 10_000:
+        return f"{n:g}"
+    exponent = int(np.floor(np.log10(n)))
+    factor = round(n / 10**exponent, 3)
+    power = f"10^{{{exponent}}}"
+    return power if factor == 1 else rf"{factor:g} \times {power}"

@@ -1,0 +1,98 @@
+"""What the figure scripts share: their options, and results that are made or loaded."""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import jax
+import xarray as xr
+from matplotlib.figure import Figure
+
+from statmech_attn import storage, studies
+from statmech_attn.plotting.style import save
+
+
+SIZES = ("smoke", "laptop", "paper")
+
+
+class Script:
+    """Options of one figure script, and the folders it reads and writes.
+
+    Example:
+        >>> script = Script("A diagram.", ["--smoke", "--out", "figures"])
+        >>> script.size, str(script.file("scan"))
+        ('smoke', 'figures/scan-smoke.h5')
+    """
+
+    def __init__(self, description: str, arguments: Sequence[str] | None = None):
+        options = _parser(description.splitlines()[0]).parse_args(arguments)
+        self.size: str = "smoke" if options.smoke else options.size
+        self.out: Path = options.out
+        self.data: Path = options.data or options.out
+        self.overwrite: bool = options.overwrite
+
+    def file(self, name: str) -> Path:
+        """The result of this name at this size."""
+        return self.data / f"{name}-{self.size}.h5"
+
+    def result(
+        self,
+        study: Path,
+        settings: Mapping[str, Sequence[str]],
+        name: str | None = None,
+    ) -> xr.Dataset:
+        """Load the result of a study at this size, computing it where it is missing.
+
+        Args:
+            study: study file (TOML).
+            settings: for each size, keys that differ from the file.
+            name: of the result; the study file's own when omitted.
+        """
+        file = self.file(name or study.stem)
+        return produce(study, file, settings[self.size], overwrite=self.overwrite)
+
+    def save(self, figure: Figure, name: str) -> None:
+        """Write a figure as PNG and PDF and say so."""
+        for path in save(figure, self.out, name):
+            print(f"wrote {path}", file=sys.stderr)  # noqa: T201
+
+
+def produce(
+    study: Path, file: Path, settings: Sequence[str] = (), *, overwrite: bool = False
+) -> xr.Dataset:
+    """Load a file if it holds this study, else compute the study and write it.
+
+    Raises:
+        StorageError: the file holds another study, unless `overwrite`.
+    """
+    checked, text = studies.load(study, settings)
+    if _holds(file, text):
+        return storage.read(file)
+    storage.check_output(file, study=text, overwrite=overwrite)
+    jax.config.update("jax_enable_x64", True)
+    print(f"computing {file}", file=sys.stderr)  # noqa: T201
+    started = storage.now()
+    dataset = studies.run(checked)
+    keys = {"seed": checked.run.seed}
+    storage.write(file, dataset, study=text, keys=keys, started=started,
+                  overwrite=overwrite)  # fmt: skip
+    return storage.read(file)
+
+
+def _holds(file: Path, text: str) -> bool:
+    if not file.exists():
+        return False
+    return storage.same_study(storage.info(file).study, text)
+
+
+def _parser(description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description)
+    add = parser.add_argument
+    add("--size", choices=SIZES, default="laptop",
+        help="seconds, minutes on 2 cores, or the published resolution")  # fmt: skip
+    add("--smoke", action="store_true", help="the same as --size smoke")
+    add("--data", type=Path, help="folder of HDF5 results (default: that of --out)")
+    add("--out", type=Path, default=Path("results"), help="folder of the figures")
+    add("--overwrite", action="store_true", help="replace results of other studies")
+    return parser

@@ -1,0 +1,155 @@
+"""Overlaps along trajectories: windows in time, phase planes, spectra.
+
+Takes files of kind `trajectory` (docs/hdf5.md); rows are values of beta.  A file of
+measured phases with the same beta (`phase`, `period`) puts them into the titles.
+Overlaps are `m_o_se` itself; the published figures show (1 - epsilon) times it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from statmech_attn.dynamics.spectra import autocorrelation, power_spectrum
+from statmech_attn.plotting import style
+from statmech_attn.plotting.phases import describe_phase
+
+
+WINDOWS = (250, 350, 5000)
+ROW = 0.98  # inches of a row of panels
+PLANE_COLUMNS = 3
+MAX_LAG = 200
+POWER = "$P(f)$ (token)"  # per cycle/token, and cycles count as pure numbers
+EMPTY = 1e-16  # power of rounding, relative to the strongest line
+
+
+@style.styled
+def trajectory_windows(
+    dataset: xr.Dataset,
+    *,
+    phases: xr.Dataset | None = None,
+    windows: Sequence[int] = WINDOWS,
+    pattern: int = 1,
+) -> Figure:
+    """The overlap with one pattern over the first tokens of the file, by beta.
+
+    Args:
+        dataset: trajectories; windows longer than the file show all of it.
+        phases: measured phases with the same beta, for the titles.
+        windows: lengths in tokens, one column each.
+        pattern: which overlap, counted from 1.
+    """
+    lengths = sorted({min(w, dataset.sizes["time"]) for w in windows})
+    count = dataset.sizes["beta"]
+    figure = style.figure(style.DOUBLE, ROW * count + 0.35)
+    axes = figure.subplots(
+        count, len(lengths), squeeze=False, sharex="col", sharey="row"
+    )
+    for row, beta in zip(axes, dataset.beta.values, strict=True):
+        series = dataset.m_o_se.sel(beta=beta, pattern=pattern)
+        for axis, length in zip(row, lengths, strict=True):
+            y = series.values[:length]
+            dense = length > 1000
+            axis.plot(dataset.time.values[:length], y, lw=0.25 if dense else 0.6,
+                      color=style.BLUE, rasterized=dense)  # fmt: skip
+            axis.set_xlim(0, length)
+        _fit_height(row[0], series.values[: lengths[-1]])
+        row[0].set_ylabel(style.overlap("m_o_se", pattern))
+        _title(row[0], beta, phases)
+    for axis in axes[-1]:
+        axis.set_xlabel(style.WORDS["time"])
+    return figure
+
+
+@style.styled
+def phase_planes(dataset: xr.Dataset, *, phases: xr.Dataset | None = None) -> Figure:
+    """Orbits in the planes (m_o_se_1, m_o_se_2) and (A_1, A_3), three beta to a row.
+
+    With two patterns A_2 takes the place of A_3.
+
+    Raises:
+        ValueError: a single pattern spans no plane.
+    """
+    n_patterns = dataset.sizes["pattern"]
+    if n_patterns < 2:
+        raise ValueError("phase planes need at least 2 patterns; got 1.")
+    count = dataset.sizes["beta"]
+    columns = min(count, PLANE_COLUMNS)
+    blocks = -(-count // columns)
+    figure = style.figure(1.8 * columns, 1.74 * 2 * blocks)
+    axes = figure.subplots(2 * blocks, columns, squeeze=False)
+    planes = (("m_o_se", 2), ("A", min(3, n_patterns)))
+    for i, beta in enumerate(dataset.beta.values):
+        block, column = divmod(i, columns)
+        pair = axes[2 * block : 2 * block + 2, column]
+        for axis, (name, second) in zip(pair, planes, strict=True):
+            orbit = dataset[name].sel(beta=beta)
+            x, y = (orbit.sel(pattern=p).values for p in (1, second))
+            axis.plot(x, y, ".", ms=1.6, mew=0, color=style.BLUE, rasterized=True)
+            axis.set_xlabel(style.overlap(name, 1), labelpad=1)
+            axis.set_ylabel(style.overlap(name, second), labelpad=0)
+            _square(axis, x, y)
+        _title(pair[0], beta, phases)
+    for axis in axes.flat:
+        if not axis.lines:
+            axis.remove()
+    return figure
+
+
+@style.styled
+def spectra(
+    dataset: xr.Dataset,
+    *,
+    phases: xr.Dataset | None = None,
+    pattern: int = 1,
+    max_lag: int = MAX_LAG,
+) -> Figure:
+    """Power spectrum, linear and logarithmic, and autocorrelation of one overlap."""
+    count = dataset.sizes["beta"]
+    max_lag = min(max_lag, dataset.sizes["time"] // 2)
+    figure = style.figure(style.DOUBLE, ROW * count + 0.35)
+    axes = figure.subplots(count, 3, squeeze=False, sharex="col")
+    for row, beta in zip(axes, dataset.beta.values, strict=True):
+        series = dataset.m_o_se.sel(beta=beta, pattern=pattern).values
+        frequency, power = power_spectrum(series, window="hann")
+        row[0].plot(frequency, power, color=style.BLUE, lw=0.6)
+        row[0].set_ylim(0, 1.08 * power.max() or 1.0)
+        shown = np.where(power > EMPTY * power.max(), power, np.nan)
+        row[1].semilogy(frequency, shown, color=style.BLUE, lw=0.4, rasterized=True)
+        lags = np.arange(max_lag + 1)
+        r = autocorrelation(series, max_lag=max_lag)
+        row[2].axhline(0, color=style.GREY, lw=0.5)
+        row[2].plot(lags, r, color=style.BLUE, lw=0.6)
+        row[2].set_ylim(-1.1, 1.1)
+        for axis, label in zip(row, (POWER, POWER, r"$r(\ell)$"), strict=True):
+            axis.set_ylabel(label)
+        _title(row[0], beta, phases)
+    for axis, label in zip(axes[-1], ("frequency", "frequency", "lag"), strict=True):
+        axis.set_xlabel(style.WORDS[label])
+    return figure
+
+
+def _title(axis: Axes, beta: float, phases: xr.Dataset | None) -> None:
+    text = rf"$\beta = {beta:g}$"
+    if phases is not None:
+        text += f": {describe_phase(phases, beta=beta)}"
+    axis.set_title(text, loc="left", pad=2.5)
+
+
+def _fit_height(axis: Axes, y) -> None:
+    """Vertical range of the data; of a constant, a range that shows it as such."""
+    low, high = y.min(), y.max()
+    margin = 0.08 * (high - low) or 0.05
+    axis.set_ylim(low - margin, high + margin)
+
+
+def _square(axis: Axes, x, y) -> None:
+    """Equal scales around the data in a square panel."""
+    half = 0.56 * max(np.ptp(x), np.ptp(y)) or 0.05
+    for limits, values in ((axis.set_xlim, x), (axis.set_ylim, y)):
+        centre = (values.min() + values.max()) / 2
+        limits(centre - half, centre + half)
+    axis.set_box_aspect(1)
+    axis.locator_params(nbins=3)
