@@ -20,7 +20,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import dmft, dynamics, storage, studies
-from statmech_attn.plotting.scripts import produce
+from statmech_attn.plotting.scripts import holds, produce
 from statmech_attn.scan.bifurcation import Plan, Points, run, Scan
 from statmech_attn.studies import build
 from statmech_attn.studies.labels import attributes, labelled
@@ -34,16 +34,17 @@ EXPONENTS = 4  # leading ones, stored and used to tell the phase
 def main(arguments: list[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     jax.config.update("jax_enable_x64", True)
-    steps = 4000 if options.smoke else options.steps
-    blocks = 16 if options.smoke else options.blocks
-    if options.file is None:
+    steps, blocks = (4000, 16) if options.smoke else (options.steps, options.blocks)
+    file = options.file
+    if file is None:
         file = options.out / "trajectories.h5"
         settings = SMOKE if options.smoke else ()
         produce(HERE / "trajectories.toml", file, settings, overwrite=options.overwrite)
-    else:
-        file = options.file
     study = _study(file, steps, blocks, options.max_doublings)
-    output = options.out / "running_lyapunov.h5"
+    output = options.output or options.out / "running_lyapunov.h5"
+    if holds(output, study):
+        print(f"{output} holds this already")
+        return
     storage.check_output(output, study=study, overwrite=options.overwrite)
     started = storage.now()
     found = running(storage.read(file), steps, blocks, options.max_doublings)
@@ -126,7 +127,8 @@ def _study(file: Path, steps: int, blocks: int, max_doublings: int) -> str:
     return (
         'kind = "running-lyapunov"\n\n[trajectories]\n'
         f'file = "{file.name}"\nstudy_digest = "{digest}"\n\n'
-        f"[run]\nexponents = {EXPONENTS}\nsteps = {steps}\nblocks = {blocks}\nmax_doublings = {max_doublings}\n"
+        f"[run]\nsteps = {steps}\nblocks = {blocks}\nexponents = {EXPONENTS}\n"
+        f"max_doublings = {max_doublings}\n"
     )
 
 
@@ -134,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path, nargs="?", help="trajectory file (HDF5)")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder")
+    parser.add_argument("--output", type=Path, help="file, if not running_lyapunov.h5")
     parser.add_argument("--steps", type=int, default=100_000, help="tokens averaged")
     parser.add_argument("--blocks", type=int, default=400, help="a multiple of 4")
     parser.add_argument(

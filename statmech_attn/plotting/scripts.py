@@ -1,8 +1,10 @@
 """What the figure scripts share: their options, and results that are made or loaded."""
 
 import argparse
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -19,14 +21,16 @@ SIZES = ("smoke", "laptop", "paper")
 class Script:
     """Options of one figure script, and the folders it reads and writes.
 
-    Example:
-        >>> script = Script("A diagram.", ["--smoke", "--out", "figures"])
-        >>> script.size, str(script.file("scan"))
-        ('smoke', 'figures/scan-smoke.h5')
+    The script lies in a folder beside `analysis` and `simulations`, with a file
+    `sizes.toml` that names, for every study and size, the keys that differ from the
+    study file, or the arguments of an analysis program.
     """
 
-    def __init__(self, description: str, arguments: Sequence[str] | None = None):
-        options = _parser(description.splitlines()[0]).parse_args(arguments)
+    def __init__(self, file: str, words: str, arguments: Sequence[str] | None = None):
+        options = _parser(words.strip().splitlines()[0]).parse_args(arguments)
+        folder = Path(file).resolve().parent
+        self.root = folder.parent
+        self.sizes = tomllib.loads((folder / "sizes.toml").read_text())
         self.size: str = "smoke" if options.smoke else options.size
         self.out: Path = options.out
         self.data: Path = options.data or options.out
@@ -36,21 +40,21 @@ class Script:
         """The result of this name at this size."""
         return self.data / f"{name}-{self.size}.h5"
 
-    def result(
-        self,
-        study: Path,
-        settings: Mapping[str, Sequence[str]],
-        name: str | None = None,
-    ) -> xr.Dataset:
-        """Load the result of a study at this size, computing it where it is missing.
+    def study(self, path: str) -> xr.Dataset:
+        """Load the result of a study file at this size; compute it where missing."""
+        name = Path(path).stem
+        settings = self.sizes[name][self.size]
+        study, file = self.root / path, self.file(name)
+        return produce(study, file, settings, overwrite=self.overwrite)
 
-        Args:
-            study: study file (TOML).
-            settings: for each size, keys that differ from the file.
-            name: of the result; the study file's own when omitted.
-        """
-        file = self.file(name or study.stem)
-        return produce(study, file, settings[self.size], overwrite=self.overwrite)
+    def analysis(self, path: str, of: str) -> xr.Dataset:
+        """Load what an analysis program finds in the result `of`, or run it."""
+        name = Path(path).stem
+        output = self.file(name)
+        command = [sys.executable, self.root / path, self.file(of), "--output", output]
+        command += self.sizes[name][self.size] + ["--overwrite"] * self.overwrite
+        subprocess.run(command, check=True)
+        return storage.read(output)
 
     def save(self, figure: Figure, name: str) -> None:
         """Write a figure as PNG and PDF and say so."""
@@ -67,7 +71,7 @@ def produce(
         StorageError: the file holds another study, unless `overwrite`.
     """
     checked, text = studies.load(study, settings)
-    if _holds(file, text):
+    if holds(file, text):
         return storage.read(file)
     storage.check_output(file, study=text, overwrite=overwrite)
     jax.config.update("jax_enable_x64", True)
@@ -80,7 +84,8 @@ def produce(
     return storage.read(file)
 
 
-def _holds(file: Path, text: str) -> bool:
+def holds(file: Path, text: str) -> bool:
+    """Whether a file exists and holds the result of this study."""
     if not file.exists():
         return False
     return storage.same_study(storage.info(file).study, text)

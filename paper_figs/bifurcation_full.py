@@ -1,0 +1,14 @@
+"""Bifurcation diagram, Lyapunov spectrum and phases for beta in [0, 3]."""
+
+from statmech_attn import plotting
+from statmech_attn.plotting.scripts import Script
+
+
+def main(arguments=None):
+    script = Script(__file__, __doc__, arguments)
+    scan = script.study("analysis/bifurcation_full.toml")
+    script.save(plotting.bifurcation_diagram(scan), "bifurcation_full")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+"""Where the paper's classifier and ours differ along beta, in both published scans."""
+
+from statmech_attn import plotting
+from statmech_attn.plotting.scripts import Script
+
+
+def main(arguments=None):
+    script = Script(__file__, __doc__, arguments)
+    for part in ("full", "zoom"):
+        scan = script.study(f"analysis/bifurcation_{part}.toml")
+        picture = plotting.classifier_disagreement(scan)
+        script.save(picture, f"classifier_disagreement_{part}")
+
+
+if __name__ == "__main__":
+    main()

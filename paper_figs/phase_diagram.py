@@ -1,0 +1,14 @@
+"""Phases and largest Lyapunov exponent in the plane of beta and gamma."""
+
+from statmech_attn import plotting
+from statmech_attn.plotting.scripts import Script
+
+
+def main(arguments=None):
+    script = Script(__file__, __doc__, arguments)
+    scan = script.study("analysis/phase_diagram.toml")
+    script.save(plotting.phase_diagram(scan), "phase_diagram")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+"""Running averages of the leading Lyapunov exponents at six values of beta."""
+
+from statmech_attn import plotting
+from statmech_attn.plotting.scripts import Script
+
+
+def main(arguments=None):
+    script = Script(__file__, __doc__, arguments)
+    script.study("analysis/trajectories.toml")
+    averages = script.analysis("analysis/running_lyapunov.py", of="trajectories")
+    script.save(plotting.running_lyapunov(averages), "running_lyapunov")
+
+
+if __name__ == "__main__":
+    main()
