@@ -4,7 +4,6 @@ Errors are one line on stderr and exit code 1; `--traceback` shows where they ar
 """
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -164,10 +163,10 @@ def _one_line_errors() -> Iterator[None]:
             lines = [f"{error.filename}: no such file."]
         elif isinstance(error, OSError) and error.filename and error.strerror:
             lines = [f"{error.filename}: {error.strerror}."]
-        print(f"statmech-attn: {lines[0]}", file=sys.stderr)
+        typer.echo(f"statmech-attn: {lines[0]}", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        print("statmech-attn: interrupted; nothing was written.", file=sys.stderr)
+        typer.echo("statmech-attn: interrupted; nothing was written.", err=True)
         raise typer.Exit(130) from None
 
 

@@ -26,7 +26,7 @@ class _Rate(ProgressColumn):
             * (task.finished_speed or task.speed or 0.0)
             / max(task.total or 1.0, 1e-300)
         )
-        return Text(f"{done:,.0f}/{points:,} points, {rate:,.3g}/s")
+        return Text(f"{done:,.0f}/{points:,} points {rate:,.3g}/s", no_wrap=True)
 
 
 class Bar:
@@ -43,11 +43,11 @@ class Bar:
     def begin(self, description: str, points: int, work: float) -> None:
         self._progress = Progress(
             TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(bar_width=12),
             _Rate(),
             TimeElapsedColumn(),
             TextColumn("left"),
-            TimeRemainingColumn(),
+            TimeRemainingColumn(elapsed_when_finished=False),
             console=self.console,
             speed_estimate_period=60.0,
         )

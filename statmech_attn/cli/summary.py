@@ -75,4 +75,38 @@ def _coarse(phase: np.ndarray) -> np.ndarray:
 
 
 def _comparison(dataset: xr.Dataset, console: Console) -> None:
-    console.print(dataset)
+    """Per beta: verdict, largest difference in standard errors, exponents in N."""
+    table = Table(title="theory against simulation", box=None, pad_edge=False)
+    for column in (
+        "beta",
+        "verdict",
+        "compared",
+        "largest |z|",
+        "spread ~ N^",
+        "bias ~ N^",
+    ):
+        table.add_column(column, justify="left" if column == "verdict" else "right")
+    names = dataset.verdict.attrs["flag_meanings"].split()
+    for i, beta in enumerate(dataset.beta.values):
+        here = dataset.isel(beta=i)
+        largest = here.largest_z.values
+        table.add_row(
+            f"{beta:.6g}",
+            names[int(here.verdict)].replace("_", " "),
+            str(int(here.comparisons.sum())),
+            "-" if np.isnan(largest).all() else f"{np.nanmax(largest):.2f}",
+            _exponent(here, "spread"),
+            _exponent(here, "bias"),
+        )
+    console.print(table)
+    console.print(
+        f"|z| up to {float(dataset.threshold):.2f} is chance for the number of "
+        "comparisons made; spread should fall like N^-0.5, bias like N^-1",
+        highlight=False,
+    )
+
+
+def _exponent(here: xr.Dataset, what: str) -> str:
+    value = float(here[f"A_{what}_slope"])
+    error = float(here[f"A_{what}_slope_stderr"])
+    return "-" if np.isnan(value) else f"{value:.3f} ± {error:.3f}"

@@ -1,8 +1,8 @@
 """Dynamical mean-field theory of 1-bit self-attention (arXiv:2406.07247)."""
 
 from statmech_attn.dmft.correlations import (
-    correlations,
     Correlations,
+    correlations,
     even_correlations,
     from_correlations,
 )

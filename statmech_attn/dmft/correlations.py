@@ -5,7 +5,7 @@ $\langle \prod_{b \in B} W^o_b \, W^\alpha_a \rangle$ with $|B|$ odd
 (docs/theory/dmft.md, section 2).  For M <= 3 these are
 
     C^{o alpha}_{ba} = <W^o_b W^alpha_a>              (4, M, M)  `pair[alpha, b, a]`
-    D^{o alpha}_a    = <W^o_1 W^o_2 W^o_3 W^alpha_a>  (4, M)     `triple[alpha, a]`, M = 3
+    D^{o alpha}_a    = <W^o_1 W^o_2 W^o_3 W^alpha_a>  (4, M)  `triple[alpha, a]`, M = 3
 
 Up to a common flip of a whole column, which the map does not see, the output column
 $s = W^o_c$ can be taken with $s_1 = +1$: $2^{M-1}$ cells of probability $p(s)$, in
@@ -93,7 +93,7 @@ def from_correlations(given: Correlations, positional=None) -> Patterns:
 
 
 def _cells(pair, triple, cells):
-    """Cell probabilities p(s) (cells,) and p(s) times conditional means (cells, 4, M)."""
+    """Probabilities p(s) (cells,), and p(s) times conditional means (cells, 4, M)."""
     n = cells.shape[1]
     products = cells.prod(1) if n == 3 else np.zeros(len(cells))
     mean = (
@@ -124,7 +124,7 @@ def _cells(pair, triple, cells):
 
 
 def _coupled_columns(s, mean):
-    """Columns (4, M) with given means and W^o = s, and the share of the cell each has."""
+    """Columns (4, M) with given means and W^o = s, and each one's share of the cell."""
     threshold = np.clip((1 + mean[1:]) / 2, 0, 1)
     edges = np.unique(np.concatenate([[0.0, 1.0], threshold.ravel()]))
     for low, high in zip(edges[:-1], edges[1:], strict=True):

@@ -25,6 +25,7 @@ from statmech_attn.dmft.network import (
     token,
     window,
 )
+from statmech_attn.sums import add_up
 
 
 class Observation(eqx.Module):
@@ -72,20 +73,20 @@ def receive(net: Network, params: Parameters, state: State, overlaps) -> State:
     k = _set(state.k, m_k, state.clock)
     tokens = jnp.minimum(state.tokens + 1, net.context)
     weights = attention_weights(params.gamma, m_q, k, tokens)
-    attention = sum(weights[d] * v[d] for d in range(net.context))
+    attention = add_up(weights[d] * v[d] for d in range(net.context))
     clock = (state.clock + 1) % net.context
     return State(v, k, _set(state.attention, attention, clock), clock, tokens)
 
 
 def attention_weights(gamma, m_q, k, tokens) -> Float[Array, "C *batch"]:
     """Softmax over the slots of the window that hold a token."""
-    logits = gamma * sum(m_q[b] * k[:, b] for b in range(k.shape[1]))
+    logits = gamma * add_up(m_q[b] * k[:, b] for b in range(k.shape[1]))
     filled = jnp.arange(k.shape[0]) < tokens
     logits = jnp.where(
         filled.reshape((-1,) + (1,) * (logits.ndim - 1)), logits, -jnp.inf
     )
     odds = jnp.exp(logits - jnp.max(logits, axis=0))
-    return odds / sum(odds[d] for d in range(k.shape[0]))
+    return odds / add_up(odds[d] for d in range(k.shape[0]))
 
 
 def observation(net, params, state: State, overlaps, after: State) -> Observation:

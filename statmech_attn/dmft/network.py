@@ -1,4 +1,4 @@
-r"""Network, parameters and state of the mean-field map (docs/theory/dmft.md, sections 1-2).
+r"""Network, parameters and state of the mean-field map (docs/theory/dmft.md, 1-2).
 
 A network is fixed by its patterns, the context length C and the positional code;
 $\beta$, $\gamma$ and $\epsilon$ are parameters, traced by JAX, so that a new value
@@ -9,7 +9,7 @@ axes: the map is written with the batch last, which is what makes scans fast.
     W^o                    (M, S)      output patterns                 `output`
     m^{alpha,PE}           (C, 4, M)   positional overlaps             `positional`
     m^v, m^k in the window (C, M, ..)  by slot = token time mod C      `v`, `k`
-    A window               (C, M, ..)  A that produces the token of the slot  `attention`
+    A window               (C, M, ..)  A that draws the token of the slot  `attention`
     position of next token ()          token time mod C                `clock`
     tokens in the window   ()          grows from 1 to C               `tokens`
 
@@ -25,6 +25,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn.dmft.patterns import KINDS, PatternFile, Patterns
 from statmech_attn.precision import require_double
+from statmech_attn.sums import add_up
 
 
 class Network(eqx.Module):
@@ -257,10 +258,9 @@ UNROLL_LIMIT = 32  # longer sums go to a matrix product
 def contract(matrix: Float[Array, "*rows n"], x: Float[Array, "n *rest"]):
     """Sum over the last axis of `matrix` and the first of `x`.
 
-    Short sums are written out, so that XLA fuses them with their surroundings and
-    vectorises over the trailing batch; a matrix product call would do neither.
+    Short sums are written out, long ones are a matrix product.
     """
     if x.shape[0] > UNROLL_LIMIT:
         return jnp.tensordot(matrix, x, axes=1)
     column = lambda i: matrix[..., i].reshape(matrix.shape[:-1] + (1,) * (x.ndim - 1))
-    return sum(column(i) * x[i] for i in range(x.shape[0]))
+    return add_up(column(i) * x[i] for i in range(x.shape[0]))

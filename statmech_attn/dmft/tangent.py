@@ -20,8 +20,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from statmech_attn.dmft.mean_field import attention_weights, receive, step
-from statmech_attn.dmft.network import Network, Parameters, State, token, window
+from statmech_attn.dmft.network import Network, Parameters, State, token
 from statmech_attn.dynamics.systems import TangentSystem
+from statmech_attn.sums import add_up
 
 
 class Lifted(eqx.Module):
@@ -104,14 +105,14 @@ class TangentMap(TangentSystem):
         gamma, n = self.params.gamma, self.net.n_patterns
         p = attention_weights(gamma, m_q, after.k, after.tokens)
         D = gamma * p[:, None] * (after.v - after.newest)
-        key_pull = sum(m_q[e] * response[:, 1, e] for e in range(n))
+        key_pull = add_up(m_q[e] * response[:, 1, e] for e in range(n))
         rows = p[:, None, None] * response[:, 0] + D[:, :, None] * key_pull[:, None]
-        pull = sum(after.k[d][:, None] * D[d][None] for d in range(self.net.context))
-        query = sum(pull[e][:, None] * query_response[e][None] for e in range(n))
+        pull = add_up(after.k[d][:, None] * D[d][None] for d in range(self.net.context))
+        query = add_up(pull[e][:, None] * query_response[e][None] for e in range(n))
         return rows, query
 
 
 def _apply(matrix: Float[Array, "M M *batch"], columns: Float[Array, "M k *batch"]):
-    return sum(
+    return add_up(
         matrix[:, b][:, None] * columns[b][None] for b in range(columns.shape[0])
     )

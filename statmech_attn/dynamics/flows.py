@@ -42,6 +42,7 @@ def time_map(
         solution = diffrax.diffeqsolve(
             term, solver, 0.0, time, dt, x, adjoint=adjoint, max_steps=substeps + 1
         )
+        assert solution.ys is not None
         return solution.ys[-1]
 
     return step

@@ -3,8 +3,8 @@ r"""Lyapunov spectrum by frame propagation (docs/theory/dynamics.md, section 2).
 A frame of k tangent columns is pushed along the orbit and orthonormalised every few
 steps; with $R_{jj}$ the lengths left by Gram-Schmidt, over a window of n steps
 
-    $\lambda_j = \frac{1}{n} \sum \ln |R_{jj}|$                    plain      `exponents`
-    $\lambda_j = \sum_i w(s_i) \ln |R_{jj}|_i / \sum_i w(s_i) k$   weighted   `weighted`
+    $\lambda_j = \frac{1}{n} \sum \ln |R_{jj}|$  plain, `exponents`
+    $\lambda_j = \sum_i w(s_i) \ln |R_{jj}|_i / \sum_i w(s_i) k$  weighted, `weighted`
 
 with $w(s) = \exp(-1/(s(1-s)))$, which converges faster than any power of n on periodic
 and quasi-periodic orbits.  Exponents are in nats per step.
@@ -22,6 +22,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from statmech_attn.dynamics.systems import as_system, random_frame, TangentSystem
 from statmech_attn.precision import require_double
+from statmech_attn.sums import add_up
 
 
 EPS = 2.220446049250313e-16
@@ -150,7 +151,8 @@ def align(system, lifted, frame, *, per_block, every):
     """Push the frame for one block without averaging, so that it forgets its start."""
 
     def body(_, carry):
-        lifted, frame = _push(system, *carry, every)
+        lifted, frame = carry
+        lifted, frame = _push(system, lifted, frame, every)
         return lifted, orthonormalise(frame)[0]
 
     return jax.lax.fori_loop(0, per_block, body, (lifted, frame))
@@ -265,8 +267,8 @@ def orthonormalise(frame: Float[Array, "dim k *batch"]):
         pushed.append(_dot(v, v))
         for _ in range(2 if j else 0):
             basis, norms = jnp.stack(done, axis=1), jnp.stack(squares)
-            shares = sum(basis[i] * v[i] for i in range(dimension)) / _nonzero(norms)
-            v = v - sum(basis[:, i] * shares[i] for i in range(j))
+            shares = add_up(basis[i] * v[i] for i in range(dimension)) / _nonzero(norms)
+            v = v - add_up(basis[:, i] * shares[i] for i in range(j))
         done.append(v)
         squares.append(_dot(v, v))
     lengths = jnp.sqrt(jnp.stack(squares))
@@ -285,10 +287,9 @@ def window_weights(s: Float[Array, ""]) -> Float[Array, "3"]:
 def mean_of(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
     """Mean over a short first axis, added up in order.
 
-    A reduction may be tiled differently for another batch width; this one is the same
-    to the last bit however many points are computed side by side.
+    The same to the last bit however many points are computed side by side.
     """
-    return sum(x[i] for i in range(x.shape[0])) / x.shape[0]
+    return add_up(x[i] for i in range(x.shape[0])) / x.shape[0]
 
 
 def safe_log(x):
@@ -301,7 +302,7 @@ def _push(system, lifted, frame, every):
 
 
 def _dot(u, v):
-    return sum(u[i] * v[i] for i in range(u.shape[0]))
+    return add_up(u[i] * v[i] for i in range(u.shape[0]))
 
 
 def _nonzero(x):

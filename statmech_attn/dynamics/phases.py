@@ -1,4 +1,4 @@
-r"""Phase of an orbit from several kinds of evidence (docs/theory/dynamics.md, section 2).
+r"""Phase of an orbit from several witnesses (docs/theory/dynamics.md, section 2).
 
 Evidence comes from one window of the orbit, pushed with its tangent frame, and from a
 recorded stretch (`tail`) right after it.  A phase is given only when the signs of the

@@ -94,7 +94,7 @@ def as_system(step: "Callable | TangentSystem") -> TangentSystem:
 
 
 def random_frame(dimension: int, k: int, batch: tuple[int, ...]) -> Array:
-    """A fixed generic frame: no column lies in an invariant subspace by construction."""
+    """A fixed generic frame: no column lies in an invariant subspace by design."""
     frame = jax.random.normal(jax.random.key(0), (dimension, k), jnp.float64)
     return jnp.broadcast_to(
         frame.reshape((dimension, k) + (1,) * len(batch)), (dimension, k, *batch)

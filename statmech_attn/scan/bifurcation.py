@@ -9,7 +9,7 @@ section tolerance, and those at the clock's phase 0.  No trajectory is stored.
 import math
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -71,20 +71,23 @@ class Points(NamedTuple):
         return Points(*jax.tree.map(pick, (self.params, self.starts)))
 
 
+Numbers = np.ndarray | jax.Array
+
+
 class Verdicts(NamedTuple):
     """What one window says of each point; points on the last axis."""
 
-    phase: np.ndarray
-    period: np.ndarray
-    rotation_number: np.ndarray
-    reasons: np.ndarray
+    phase: Numbers
+    period: Numbers
+    rotation_number: Numbers
+    reasons: Numbers
     evidence: phases.Evidence
-    exponents: np.ndarray
-    weighted: np.ndarray
-    stderr: np.ndarray
-    resolved: np.ndarray
-    window: np.ndarray  # token steps of the window that decided
-    phase_paper: np.ndarray  # the paper's classifier, on the first window
+    exponents: Numbers
+    weighted: Numbers
+    stderr: Numbers
+    resolved: Numbers
+    window: Numbers  # token steps of the window that decided
+    phase_paper: Numbers  # the paper's classifier, on the first window
 
 
 class Scan:
@@ -276,7 +279,8 @@ def run_continued(scan: Scan, points: Points, order, tick: Tick) -> Outcome:
 
 def _classify(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]:
     """First window for all, doubled windows for the unsettled, until the cap."""
-    pending, verdicts = np.arange(points.count), None
+    pending = np.arange(points.count)
+    verdicts: Any = None
     for doubling in range(scan.plan.max_doublings + 1):
 
         def job(batch, real, stop, doubling=doubling):

@@ -92,8 +92,9 @@ def forecast(scan: Scan, points: Points) -> str:
     memory = resident + parallel * scan.working_memory() + 3 * results
     return (
         f"{points.count} points, {scan.lanes} lanes on {parallel} "
-        f"{jax.default_backend()} worker(s): about {duration(total / parallel)} without "
-        f"extensions, {size(memory)} of memory, a file of at most {size(results)}"
+        f"{jax.default_backend()} worker(s): about {duration(total / parallel)} "
+        f"without extensions, {size(memory)} of memory, "
+        f"a file of at most {size(results)}"
     )
 
 

@@ -44,21 +44,19 @@ class Axes(NamedTuple):
         return dmft.parameters(column("beta"), column("gamma"), column("epsilon"))
 
 
+GENERATORS = {
+    "random-segments": dmft.random_segments,
+    "random-independent": dmft.random_independent,
+    "cycle": dmft.cycle,
+}
+
+
 def model(spec: NetworkSpec) -> Model:
     """The network of a study."""
-    if spec.patterns in ("random-segments", "random-independent", "cycle"):
-        key = jax.random.key(spec.seed)
-        sizes = {"n_patterns": spec.n_patterns, "n_bits": spec.n_bits}
-        build = {
-            "random-segments": lambda: dmft.random_segments(
-                key, n_segments=spec.n_segments, **sizes
-            ),
-            "random-independent": lambda: dmft.random_independent(
-                key, n_sites=spec.n_sites, **sizes
-            ),
-            "cycle": lambda: dmft.cycle(key, **sizes),
-        }[spec.patterns]
-        file, patterns, context = None, build(), spec.context
+    if spec.patterns in GENERATORS:
+        key = jax.random.key(spec.seed or 0)
+        file, patterns = None, GENERATORS[spec.patterns](key, **spec.sizes)
+        context = spec.context or 1
     else:
         file = dmft.load(spec.patterns)
         patterns, context = file.patterns, spec.context or file.context

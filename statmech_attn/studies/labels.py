@@ -1,5 +1,6 @@
 """Long names, units and the papers' symbols of stored variables (docs/hdf5.md)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,8 @@ def attributes(name: str) -> dict[str, Any]:
 
 
 def labelled(
-    variables: dict[str, tuple[tuple[str, ...], Any]], coordinates: dict[str, Any]
+    variables: Mapping[str, tuple[tuple[str, ...], Any]],
+    coordinates: Mapping[str, Any],
 ) -> xr.Dataset:
     """A data set with attributes on every variable and coordinate."""
     data = {

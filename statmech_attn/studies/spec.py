@@ -9,7 +9,7 @@ import difflib
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import (
@@ -29,7 +29,11 @@ Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 Count = Annotated[StrictInt, Field(ge=1)]
 WholeNumber = Annotated[StrictInt, Field(ge=0)]
 Seed = Annotated[StrictInt, Field(ge=0, lt=2**32)]
-GENERATED = ("random-segments", "random-independent", "cycle")
+SIZES = {  # what patterns generated from a seed need, besides seed and context
+    "random-segments": ("n_patterns", "n_segments", "n_bits"),
+    "random-independent": ("n_patterns", "n_sites", "n_bits"),
+    "cycle": ("n_patterns", "n_bits"),
+}
 MAX_POINTS = 10_000_000
 
 
@@ -56,16 +60,13 @@ def _axis_form(value: Any) -> str:
     return forms.get(type(value), "number")
 
 
+Number = Annotated[Finite, Tag("number")]
+Values = Annotated[list[Finite], Field(min_length=1), Tag("list")]
 Axis = Annotated[
-    Union[
-        Annotated[Finite, Tag("number")],
-        Annotated[list[Finite], Field(min_length=1), Tag("list")],
-        Annotated[Range, Tag("range")],
-    ],
-    Discriminator(_axis_form),
+    Number | Values | Annotated[Range, Tag("range")], Discriminator(_axis_form)
 ]
 HowMany = Annotated[
-    Union[Annotated[Literal["all"], Tag("word")], Annotated[WholeNumber, Tag("count")]],
+    Annotated[Literal["all"], Tag("word")] | Annotated[WholeNumber, Tag("count")],
     Discriminator(lambda value: "word" if isinstance(value, str) else "count"),
 ]
 
@@ -82,24 +83,22 @@ class NetworkSpec(_Table):
     n_bits: WholeNumber | None = None
     seed: Seed | None = None
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Sizes of generated patterns, by keyword."""
+        return {name: getattr(self, name) for name in SIZES[self.patterns]}
+
     @model_validator(mode="after")
     def _generated_need_sizes(self):
-        sizes = {"n_patterns", "n_bits", "seed", "context"}
-        sizes |= {
-            "random-segments": {"n_segments"},
-            "random-independent": {"n_sites"},
-        }.get(self.patterns, set())
-        given = {k for k in ("n_patterns", "n_segments", "n_sites", "n_bits", "seed")
-                 if getattr(self, k) is not None}  # fmt: skip
-        if self.patterns in GENERATED:
-            missing = sorted(k for k in sizes if getattr(self, k) is None)
+        needed: set[str] = set()
+        if self.patterns in SIZES:
+            needed = {"seed", *SIZES[self.patterns]}
+            missing = [k for k in (*needed, "context") if getattr(self, k) is None]
             if missing:
-                raise ValueError(
-                    f"patterns = {self.patterns!r} needs {', '.join(missing)}"
-                )
-            extra = sorted(given - sizes)
-        else:
-            extra = sorted(given)
+                names = ", ".join(sorted(missing))
+                raise ValueError(f"patterns = {self.patterns!r} needs {names}")
+        every = {"seed"}.union(*SIZES.values())
+        extra = sorted(k for k in every - needed if getattr(self, k) is not None)
         if extra:
             raise ValueError(
                 f"{', '.join(extra)} has no use with patterns = {self.patterns!r}"
@@ -108,7 +107,7 @@ class NetworkSpec(_Table):
 
 
 class ParametersSpec(_Table):
-    """[parameters]: numbers, lists or ranges; gamma and epsilon default to the preset's."""
+    """[parameters]: numbers, lists or ranges; gamma, epsilon default to the file's."""
 
     beta: Axis
     gamma: Axis | None = None
