@@ -102,8 +102,9 @@ def two_sample_test(
     """Whether samples (n, d) and (m, d) have one law: energy distance, KS.
 
     The energy distance of the joint laws is tested by permutation, each coordinate by
-    Kolmogorov-Smirnov.  Coordinates are divided by their pooled spread first; the energy distance is zero
-    only for equal joint laws (Szekely and Rizzo, J. Stat. Plan. Inf. 143, 1249 (2013)).
+    Kolmogorov-Smirnov.  Coordinates are divided by their pooled spread first; the
+    energy distance is zero only for equal joint laws (Szekely and Rizzo, J. Stat. Plan.
+    Inf. 143, 1249 (2013)).
 
     Raises:
         ValueError: samples that do not have one number of coordinates.

@@ -12,7 +12,7 @@ until every spin is decided or 64 bits are used: p_c is met to 2^-64, and a spin
 about 17 random bits instead of 64.  Words are counted (population count) block by
 block as they are drawn, so memory does not grow with N.
 
-    block      (B, *batch) words of 32 spins of one class      B = `block_words`
+    block      (B, lanes) or (lanes, B) words of 32 spins of one class: `block_words`
     plan       (blocks,) class, first word and spins left of every block
 """
 
@@ -73,7 +73,11 @@ def draw_spins(lanes: Words, fields, plan: Plan) -> Float[Array, "S *batch"]:
         plan: from `plan_blocks`.
     """
     keys, n = by_class(lanes, fields, plan.counts)
-    threshold = threshold_words(jax.nn.sigmoid(-2 * jnp.abs(fields)))
+    keys = tuple(x.reshape(x.shape[0], -1) for x in keys)
+    flat = fields.reshape(fields.shape[0], -1)
+    # The longer axis last, which is the one that XLA vectorises.
+    axis = 1 if plan.block_words > flat.shape[1] else 0
+    threshold = threshold_words(jax.nn.sigmoid(-2 * jnp.abs(flat)))
     pick = lambda pair, c: tuple(
         jax.lax.dynamic_index_in_dim(x, c, 0, False) for x in pair
     )
@@ -81,13 +85,19 @@ def draw_spins(lanes: Words, fields, plan: Plan) -> Float[Array, "S *batch"]:
     def add_block(i, rare):
         c, left = plan.site_class[i], plan.spins_left[i]
         below = bernoulli_words(
-            pick(keys, c), pick(threshold, c), plan.first_word[i], plan.block_words
+            pick(keys, c),
+            pick(threshold, c),
+            plan.first_word[i],
+            plan.block_words,
+            axis,
         )
-        return rare.at[c].add(_count(below & _valid(left, below)))
+        return rare.at[c].add(
+            _count(below & _valid(left, plan.block_words, axis), axis)
+        )
 
-    rare = jnp.zeros(fields.shape, jnp.int64)
+    rare = jnp.zeros(flat.shape, jnp.int64)
     rare = jax.lax.fori_loop(0, plan.site_class.size, add_block, rare)
-    return class_means(fields, rare.astype(float), n)
+    return class_means(fields, rare.reshape(fields.shape).astype(float), n)
 
 
 def threshold_words(p: Float[Array, "..."]) -> Words:
@@ -96,18 +106,21 @@ def threshold_words(p: Float[Array, "..."]) -> Words:
     return (whole >> np.uint64(32)).astype(jnp.uint32), whole.astype(jnp.uint32)
 
 
-def bernoulli_words(keys: Words, threshold: Words, first, size: int):
-    """`size` words (size, *batch) of independent bits that are one with probability p.
+def bernoulli_words(keys: Words, threshold: Words, first, size: int, axis: int):
+    """`size` words of independent bits that are one with probability p.
 
     Args:
-        keys: cipher keys of the class, each word (*batch).
-        threshold: digits of p from `threshold_words`, each (*batch).
+        keys: cipher keys of the class, each word (lanes,).
+        threshold: digits of p from `threshold_words`, each (lanes,).
         first: number of the first word within the class.
         size: number of words.
+        axis: where the words go: (words, lanes) for 0 and (lanes, words) for 1.
     """
-    column = (-1,) + (1,) * keys[0].ndim
-    index = (first + jnp.arange(size)).astype(jnp.uint32).reshape(column)
-    below = jnp.zeros((size, *keys[0].shape), jnp.uint32)
+    keys, threshold = jax.tree.map(
+        lambda x: jnp.expand_dims(x, axis), (keys, threshold)
+    )
+    index = jnp.expand_dims((first + jnp.arange(size)).astype(jnp.uint32), 1 - axis)
+    below = jnp.zeros(jnp.broadcast_shapes(index.shape, keys[0].shape), jnp.uint32)
     equal = ~below
     draw = partial(_two_planes, keys, threshold, index)
     for pair in range(FIRST_PLANES // 2):
@@ -138,12 +151,12 @@ def _two_planes(keys, threshold, index, pair, below, equal):
     return below, equal
 
 
-def _valid(left, words):
+def _valid(left, size, axis):
     """Ones where a word holds spins of the class: the last word may be part full."""
-    start = (WORD * jnp.arange(words.shape[0])).reshape((-1,) + (1,) * (words.ndim - 1))
+    start = jnp.expand_dims(WORD * jnp.arange(size), 1 - axis)
     inside = jnp.clip(left - start, 0, WORD).astype(jnp.uint64)
     return ((np.uint64(1) << inside) - np.uint64(1)).astype(jnp.uint32)
 
 
-def _count(words):
-    return jax.lax.population_count(words).sum(0, dtype=jnp.int64)
+def _count(words, axis):
+    return jax.lax.population_count(words).sum(axis, dtype=jnp.int64)

@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+
 from statmech_attn import dmft
 from statmech_attn.dmft.fluctuations import linear_noise, predictability_horizon
 from statmech_attn.montecarlo import simulate
@@ -125,7 +126,7 @@ def test_an_empty_class_makes_no_noise():
 
 
 def test_noise_that_leaves_the_range_of_doubles_is_infinite_never_nan():
-    _, _, band = noise(1.27, 6000, start="checkpoint")
+    _, _, band = noise(1.28, 6000, start="checkpoint")
     std = np.asarray(band.std.A)
     assert not np.isnan(std).any()
     assert np.isinf(std[-1]).all()
@@ -135,7 +136,7 @@ def test_noise_that_leaves_the_range_of_doubles_is_infinite_never_nan():
 def test_noise_grows_at_the_rate_of_the_largest_exponent():
     """On one orbit, ln std / t tends to lambda_1; both are measured over 2000 steps."""
     steps = 2000
-    params, state, band = noise(1.27, steps, start="checkpoint")
+    params, state, band = noise(1.28, steps, start="checkpoint")
     rate = np.log(np.asarray(band.std.A[-400:]).max(1)).mean() / (steps - 200)
     tangent = dmft.TangentMap(NET, params)
     lifted = tangent.lift(state)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy import signal
+
 from statmech_attn.montecarlo import (
     autocorrelation_time,
     block_stderr,

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from statmech_attn import dmft
 from statmech_attn.montecarlo import class_counts, simulate, two_sample_test
 
@@ -21,7 +22,7 @@ def run(method, beta, *, gamma=FILE.gamma, key=0, start=None, **given):
 
 
 def spin_by_spin(rng, runs, n_spins, steps, beta, gamma):
-    """A literal network in NumPy: N columns of W, N spins, overlaps as sums over spins."""
+    """A literal network in NumPy: N columns of W, N spins, sums over spins."""
     columns = np.repeat(
         FILE.patterns.semantic, class_counts(FILE.patterns, n_spins), axis=2
     )
@@ -85,10 +86,8 @@ def test_a_run_does_not_depend_on_the_runs_and_points_beside_it(method):
     beta = np.array([0.5, 1.27, 1.4])
     many = run(method, beta, runs=50, stored=50, **given).sample
     split = run(method, beta, runs=50, stored=50, batch_runs=7, **given).sample
-    few = run(method, beta, runs=3, stored=3, **given).sample
     alone = run(method, beta[1:2], runs=3, stored=3, points=[1], **given).sample
     np.testing.assert_array_equal(many.A, split.A)
-    np.testing.assert_array_equal(many.A[..., :3], few.A)
     np.testing.assert_array_equal(many.A[:, :, 1:2, :3], alone.A)
 
 
@@ -143,7 +142,7 @@ def test_one_run_has_no_spread():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_zero_beta_forgets_everything(method):
-    """Spins are fair coins: m^o_SE has mean 0 and spread 1/sqrt(N) for every pattern."""
+    """Spins are fair coins: m^o_SE has mean 0 and spread 1/sqrt(N)."""
     n_spins, runs = 3000, 4000
     result = run(method, 0.0, n_spins=n_spins, runs=runs, steps=3, stored=0)
     z = result.mean.m_o_se * np.sqrt(n_spins * runs)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+
 from statmech_attn.montecarlo.agreement import threshold
 from statmech_attn.montecarlo.collapsed import draw_counts
 from statmech_attn.montecarlo.randomness import address, seed_words, threefry
@@ -17,6 +18,13 @@ from statmech_attn.montecarlo.spins import (
 
 
 KEY = seed_words(jax.random.key(8))
+LANE = tuple(word[None] for word in KEY)
+
+
+def flips(p, words, axis=0):
+    """Whether each of 32 spins in each of `words` flips with probability p."""
+    threshold = threshold_words(jnp.asarray([p]))
+    return bits_of(bernoulli_words(LANE, threshold, 0, words, axis).ravel())
 
 
 def uniform_integers(words):
@@ -37,9 +45,9 @@ def bits_of(words):
 @pytest.mark.parametrize("p", [0.0, 2.0**-64, 1e-5, 0.1, 0.3333, 0.5 - 2.0**-54, 0.5])
 def test_a_spin_flips_exactly_when_its_number_is_below_p(p):
     words = 500
-    got = bernoulli_words(KEY, threshold_words(jnp.asarray(p)), 0, words)
     expected = uniform_integers(words) < int(p * 2.0**64)
-    np.testing.assert_array_equal(bits_of(got), expected)
+    for axis in (0, 1):
+        np.testing.assert_array_equal(flips(p, words, axis), expected)
 
 
 def test_probabilities_close_to_a_drawn_number_are_decided_by_the_last_bit():
@@ -47,12 +55,8 @@ def test_probabilities_close_to_a_drawn_number_are_decided_by_the_last_bit():
     lane = list(uniform_integers(1)[0]).index(number)
     spare = number.bit_length() - 53  # a double has 53 bits
     p = (number >> spare << spare) / 2.0**64
-    own = bits_of(bernoulli_words(KEY, threshold_words(jnp.asarray(p)), 0, 1))[0, lane]
-    above = np.nextafter(p, 1.0)
-    assert own == 0
-    assert bits_of(bernoulli_words(KEY, threshold_words(jnp.asarray(above)), 0, 1))[
-        0, lane
-    ]
+    assert not flips(p, 1)[0, lane]
+    assert flips(np.nextafter(p, 1.0), 1)[0, lane]
 
 
 @pytest.mark.parametrize("counts", [[1], [31, 32, 33], [100, 7000], [300_001, 5, 0]])
