@@ -1,6 +1,8 @@
 """Reading files back, with one clear line for each way in which a file can be wrong."""
 
+import hashlib
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,9 @@ from statmech_attn.storage.schema import (
     REQUIRED,
     SCHEMA,
     SCHEMA_VERSION,
+    SEAL,
+    seal,
+    SEAL_LENGTH,
     StorageError,
     variable_checksum,
 )
@@ -139,6 +144,7 @@ def _require_schema(path: str | Path) -> None:
         raise StorageError(f"{path}: cannot be read: {error.strerror}.") from None
     if not is_hdf5:
         raise StorageError(f"{path}: is not an HDF5 file.")
+    _verify_seal(path)
     try:
         with h5py.File(path, "r") as file:
             # netCDF-4 attributes of one number are arrays of one element.
@@ -153,6 +159,24 @@ def _require_schema(path: str | Path) -> None:
             f"{path}: has schema version {version[0]}, this statmech-attn reads up to "
             f"{SCHEMA_VERSION}; upgrade statmech-attn."
         )
+
+
+def _verify_seal(path: str | Path) -> None:
+    """Check the whole file, unless another program rewrote it and so lost its seal."""
+    with open(path, "rb") as file:
+        left = os.fstat(file.fileno()).st_size - SEAL_LENGTH
+        file.seek(max(left, 0))
+        found = file.read()
+        if not found.startswith(SEAL):
+            return
+        file.seek(0)
+        digest = hashlib.sha256()
+        while left > 0:
+            part = file.read(min(left, 2**20))
+            digest.update(part)
+            left -= len(part)
+    if found != seal(digest.hexdigest()):
+        raise StorageError(f"{path}: is damaged: its checksum does not match.")
 
 
 def _verify(path: str | Path, dataset: xr.Dataset) -> None:

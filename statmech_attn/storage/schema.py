@@ -47,6 +47,11 @@ TIME_SPANS = ("days", "hours", "minutes", "seconds", "milliseconds", "microsecon
 TIME_SPANS += ("nanoseconds",)
 
 
+# Follows the end that HDF5 sees, with 64 hexadecimal digits and a newline.
+SEAL = b"\nstatmech_attn sha256 "
+SEAL_LENGTH = len(SEAL) + 65
+
+
 class StorageError(OSError):
     """A file that cannot be written, read or trusted; the message is one line."""
 
@@ -184,6 +189,15 @@ def plain_text(where: str, text: str) -> None:
         raise ValueError(f"{where}: {text[:40]!r} is not valid Unicode.") from None
     if b"\0" in encoded:
         raise ValueError(f"{where}: {text[:40]!r} holds a NUL character.")
+
+
+def seal(digest: str) -> bytes:
+    """What follows the HDF5 content of a file with this SHA-256.
+
+    Readers look at it before HDF5 interprets anything, because damaged metadata can
+    make the HDF5 library loop forever or crash.
+    """
+    return SEAL + digest.encode() + b"\n"
 
 
 def variable_checksum(name: str, variable: xr.Variable) -> str:

@@ -6,6 +6,7 @@ destination.  Building it first means that the size is known when a disk is full
 """
 
 import errno
+import hashlib
 import io
 import json
 import os
@@ -25,6 +26,7 @@ from statmech_attn.storage.schema import (
     is_text,
     PROVENANCE,
     same_study,
+    seal,
     StorageError,
     validate,
     variable_checksum,
@@ -161,6 +163,7 @@ def _replace_verified(target: Path, image: bytes, checksums: str) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(image)
+            file.write(seal(hashlib.sha256(image).hexdigest()))
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, _mode(target))
