@@ -132,8 +132,7 @@ def _common_beta(theory, simulation):
 
 
 def _same_number(name, theory, simulation) -> None:
-    pair = np.broadcast_arrays(theory[name].values, simulation[name].values)
-    if not np.array_equal(*pair):
+    if (theory[name].values != simulation[name].values).any():
         raise ValueError(
             f"{name} differs: theory has {theory[name].values}, simulation "
             f"{simulation[name].values}."
@@ -322,7 +321,7 @@ ENDINGS = {
 def _described(dataset: xr.Dataset) -> xr.Dataset:
     """The attributes that every stored variable carries."""
     for name in dataset.variables:
-        long_name, symbol = LONG_NAMES.get(name) or _words(str(name))
+        long_name, symbol = LONG_NAMES.get(str(name)) or _words(str(name))
         dataset[name].attrs = {"long_name": long_name, "units": "1", "symbol": symbol}
     dataset.verdict.attrs |= {
         "flag_values": np.arange(len(VERDICTS), dtype=np.int8),

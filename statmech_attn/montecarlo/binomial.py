@@ -23,6 +23,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Key
 
 from statmech_attn.montecarlo.randomness import address, seed_words, uniform, Words
@@ -55,7 +56,7 @@ def binomial(key: Key[Array, ""], n, p, shape: tuple[int, ...] | None = None):
     require_double()
     check_counts("n", n)
     p = jnp.asarray(p, float)
-    if not isinstance(p, jax.core.Tracer) and not ((p >= 0) & (p <= 1)).all():
+    if not isinstance(p, Tracer) and not ((p >= 0) & (p <= 1)).all():
         raise ValueError("p: probabilities must lie in [0, 1].")
     shape = jnp.broadcast_shapes(np.shape(n), p.shape, shape or ())
     n = jnp.broadcast_to(jnp.asarray(n, float), shape)
@@ -67,7 +68,7 @@ def binomial(key: Key[Array, ""], n, p, shape: tuple[int, ...] | None = None):
 
 def check_counts(name: str, n) -> None:
     """Refuse counts that are not whole numbers in 0..2^53 (traced counts pass)."""
-    if isinstance(n, jax.core.Tracer):
+    if isinstance(n, Tracer):
         return
     counts = np.asarray(n)
     if (

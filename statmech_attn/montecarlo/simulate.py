@@ -264,18 +264,18 @@ def _merge(n, mean, square, extra, new_mean, new_square):
 
 def _collect(batches, runs, size, stored):
     """Moments over all runs, stored trajectories and time averages."""
-    mean = square = None
-    samples, averages = [], []
-    for first, (new_mean, new_square, sample, sums) in batches:
+    samples, averages, moments = [], [], None
+    for first, (mean, square, sample, sums) in batches:
         n = min(size, runs - first)
-        if mean is None:
-            mean, square = new_mean, new_square
-        else:
-            mean, square = _merge(first, mean, square, n, new_mean, new_square)
+        moments = (
+            _merge(first, *moments, n, mean, square) if moments else (mean, square)
+        )
         if first < max(stored, 1):
             samples.append(jax.tree.map(lambda x: x[..., : stored - first], sample))
         averages.append(TimeAverages(*(s[..., :n] for s in sums)))
     join = lambda *parts: np.concatenate(parts, axis=-1)
+    assert moments is not None  # there is at least one batch
+    mean, square = moments
     spread = jax.tree.map(partial(_unbiased, runs), square)
     return mean, spread, jax.tree.map(join, *samples), jax.tree.map(join, *averages)
 

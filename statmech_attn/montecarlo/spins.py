@@ -61,7 +61,8 @@ def plan_blocks(counts: Int[np.ndarray, " S"], lanes: int) -> Plan:
     site_class = np.repeat(np.arange(len(counts)), blocks)
     first = np.concatenate([np.arange(b) * size for b in blocks])
     left = counts[site_class] - WORD * first
-    return Plan(*(jnp.asarray(x) for x in (counts, site_class, first, left)), size)
+    arrays = [jnp.asarray(x) for x in (counts, site_class, first, left)]
+    return Plan(arrays[0], arrays[1], arrays[2], arrays[3], size)
 
 
 def draw_spins(lanes: Words, fields, plan: Plan) -> Float[Array, "S *batch"]:
