@@ -43,7 +43,7 @@ def power_spectrum(
     segments: int = 1,
     axis: int = 0,
 ) -> PowerSpectrum:
-    """One-sided power spectrum, the mean removed.
+    """One-sided power spectrum, the mean of every segment removed.
 
     Args:
         series: time along `axis`, any other axes are a batch.
@@ -77,11 +77,11 @@ def power_spectrum(
             f"for {length} samples."
         )
     frequency, power = signal.welch(
-        series - series.mean(axis=axis, keepdims=True),
+        series,
         fs=1 / spacing,
         window=window,
         nperseg=_segment_length(length, segments),
-        detrend=False,
+        detrend="constant",
         scaling="spectrum" if scaling == "line" else "density",
         axis=axis,
     )
@@ -111,8 +111,8 @@ def autocorrelation(
     centred = series - series.mean(axis=0)
     # Padded by max_lag, so that no pair wraps around.
     n = fft.next_fast_len(length + max_lag, real=True)
-    transform = fft.rfft(centred, n=n, axis=0)
-    sums = fft.irfft(np.abs(transform) ** 2, n=n, axis=0)[: max_lag + 1]
+    transform = np.fft.rfft(centred, n=n, axis=0)
+    sums = np.fft.irfft(np.abs(transform) ** 2, n=n, axis=0)[: max_lag + 1]
     pairs = length - np.arange(max_lag + 1)
     covariance = sums / pairs.reshape((-1,) + (1,) * (series.ndim - 1))
     spread = np.sqrt(np.mean(centred**2, axis=0))
