@@ -35,7 +35,10 @@ def bifurcation_diagram(dataset: xr.Dataset, *, strobe: bool = True) -> Figure:
     exponents = "lyapunov" in dataset
     heights = [0.055, 1.0, 0.75] if exponents else [1.0]
     figure = style.figure(style.DOUBLE, 4.4 if exponents else 2.8)
-    axes = list(figure.subplots(len(heights), sharex=True, height_ratios=heights))
+    column = figure.subplots(
+        len(heights), sharex=True, height_ratios=heights, squeeze=False
+    )
+    axes = list(column[:, 0])
     if exponents:
         phase_ribbon(axes.pop(0), dataset, name)
     draw_samples(axes[0], dataset, name, strobe=strobe)
@@ -87,10 +90,7 @@ def draw_spectrum(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     set_depth(axis, values[:, 0], values)
     axis.set_ylabel(style.WORDS["lyapunov"])
     handles, labels = axis.get_legend_handles_labels()
-    axis.legend(
-        handles[::-1], labels[::-1], ncols=len(handles), loc="lower right",
-        bbox_to_anchor=(1.0, 0.99), borderaxespad=0.0, borderpad=0.1,
-    )  # fmt: skip
+    style.legend_above(axis, handles[::-1], labels[::-1])
 
 
 def set_depth(axis: Axes, largest, values) -> None:

@@ -36,15 +36,14 @@ def finite_size(
     """One run and the average over runs, against mean field with its noise band.
 
     Args:
-        simulation: Monte Carlo file; rows are its beta, columns some of its N.
+        simulation: Monte Carlo file; rows are its beta, columns its smallest N.
         theory: trajectory file with the same start and the linear-noise spread.
         observable: "m_o_se" or "A".
         pattern: which component, counted from 1.
         tokens: length of the window.
-        sizes: how many N are shown, evenly picked with the smallest and the largest.
+        sizes: how many N are shown, the smallest ones.
     """
-    picked = np.unique(np.linspace(0, simulation.sizes["n_spins"] - 1, sizes).round())
-    n_spins = simulation.n_spins.values[picked.astype(int)]
+    n_spins = simulation.n_spins.values[:sizes]
     betas = simulation.beta.values
     figure = style.figure(style.DOUBLE, 1.05 * len(betas) + 0.65)
     axes = figure.subplots(

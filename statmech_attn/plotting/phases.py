@@ -149,7 +149,7 @@ def _exponents_where(axis: Axes, dataset: xr.Dataset, name: str, differ) -> None
     span(axis, dataset, name)
     axis.set_xlabel(style.WORDS[name])
     axis.set_ylabel(style.WORDS["lyapunov_1"])
-    axis.legend(loc="lower right", frameon=True, edgecolor="none", framealpha=0.8)
+    style.legend_above(axis, *axis.get_legend_handles_labels())
 
 
 def _row_label(axis: Axes, text: str) -> None:

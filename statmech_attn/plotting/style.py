@@ -136,6 +136,14 @@ def letters(axes: Sequence[Axes]) -> None:
         )
 
 
+def legend_above(axis: Axes, handles, labels) -> None:
+    """A legend in one row on top of an axis, where it covers no data."""
+    axis.legend(
+        handles, labels, ncols=len(handles), loc="lower right", borderpad=0.1,
+        bbox_to_anchor=(1.0, 0.99), borderaxespad=0.0,
+    )  # fmt: skip
+
+
 def cell_edges(centres) -> np.ndarray:
     """Edges of the cells around sorted values, half way between neighbours.
 

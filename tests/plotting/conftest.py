@@ -1,0 +1,140 @@
+"""Small result files of every kind, with known content."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from statmech_attn.dynamics import PHASES
+from statmech_attn.studies.labels import attributes, labelled
+
+
+FOUND = ("fixed", "periodic", "quasiperiodic", "chaotic", "unsettled")
+
+
+@pytest.fixture
+def scan() -> xr.Dataset:
+    """One point of each of five phases; beta not in order."""
+    rng = np.random.default_rng(2)
+    n, k = len(FOUND), 3
+    section = rng.uniform(-0.5, 0.5, (n, 6))
+    section[0, 2:], section[3, 5] = np.nan, np.nan
+    lyapunov = np.sort(rng.normal(-0.05, 0.1, (n, k)), axis=1)[:, ::-1]
+    lyapunov[3, 0] = 0.3
+    lyapunov[0, 2] = -np.inf
+    phase = np.array([PHASES.index(name) for name in FOUND], np.int8)
+    paper = np.array([1, 3, 2, 3, 3], np.int8)
+    return labelled(
+        {
+            "section": (("beta", "sample"), section),
+            "section_count": (("beta",), np.isfinite(section).sum(1)),
+            "strobe": (("beta", "strobe_sample"), rng.uniform(-1, 1, (n, 4))),
+            "lyapunov": (("beta", "exponent"), lyapunov),
+            "lyapunov_weighted": (("beta", "exponent"), lyapunov),
+            "lyapunov_stderr": (("beta", "exponent"), np.full((n, k), 0.01)),
+            "phase": (("beta",), phase),
+            "phase_paper": (("beta",), paper),
+            "period": (("beta",), [4, 28, 0, 0, 0]),
+        },
+        {"beta": [1.0, 1.3, 1.2, 1.4, 1.1], "exponent": np.arange(1, k + 1)},
+    ).assign_attrs(kind="bifurcation", section_tolerance=1e-3)
+
+
+@pytest.fixture
+def plane() -> xr.Dataset:
+    """A scan of 4 x 3 points in beta and gamma; chaotic above beta = 1.2 only."""
+    beta, gamma = np.array([1.0, 1.1, 1.3, 1.4]), np.array([50.0, 100.0, 150.0])
+    over = ("beta", "gamma")
+    largest = np.broadcast_to((beta - 1.2)[:, None], (4, 3))
+    phase = np.where(largest > 0, PHASES.index("chaotic"), PHASES.index("fixed"))
+    phase[3, 0] = PHASES.index("periodic")
+    return labelled(
+        {
+            "section": (over + ("sample",), np.zeros((4, 3, 1))),
+            "section_count": (over, np.ones((4, 3), int)),
+            "strobe": (over + ("strobe_sample",), np.zeros((4, 3, 1))),
+            "lyapunov": (over + ("exponent",), largest[..., None]),
+            "phase": (over, phase.astype(np.int8)),
+        },
+        {"beta": beta, "gamma": gamma, "exponent": [1]},
+    ).assign_attrs(kind="bifurcation", section_tolerance=1e-3)
+
+
+@pytest.fixture
+def orbits() -> xr.Dataset:
+    """Two periodic orbits, of periods 10 and 25, in three patterns."""
+    t = np.arange(1000)
+    angle = 2 * np.pi * t[None, :, None] / np.array([10, 25])[:, None, None]
+    shift = np.array([0.0, 0.5, 1.0])
+    A = 0.3 * np.cos(angle + shift)
+    coordinates = {"beta": [1.2, 1.3], "time": t, "pattern": [1, 2, 3]}
+    over = ("beta", "time", "pattern")
+    variables = {"A": (over, A), "m_o_se": (over, 0.5 * np.cos(angle - shift))}
+    return labelled(variables, coordinates).assign_attrs(kind="trajectory")
+
+
+@pytest.fixture
+def measured() -> xr.Dataset:
+    """Running averages and phases of the orbits."""
+    ends = 100 * np.arange(1, 9)
+    last = np.array([[0.1, -0.2], [-0.05, -0.05]])
+    running = last[:, None, :] * (1 + 10 / ends[None, :, None])
+    labels = attributes("lyapunov")
+    over = ("beta", "exponent")
+    dataset = labelled(
+        {
+            "lyapunov": (over, last),
+            "lyapunov_weighted": (over, last),
+            "lyapunov_stderr": (over, np.full((2, 2), 0.004)),
+            "phase": (("beta",), np.array([3, 1], np.int8)),
+            "period": (("beta",), [0, 28]),
+        },
+        {"beta": [1.2, 1.3], "exponent": [1, 2]},
+    )
+    dataset["lyapunov_running"] = (("beta", "block", "exponent"), running, labels)
+    return dataset.assign_coords(block_end=("block", ends)).assign_attrs(
+        kind="running-lyapunov"
+    )
+
+
+@pytest.fixture
+def theory(orbits) -> xr.Dataset:
+    """The orbits with a linear-noise spread of 3 at N = 1."""
+    noise = {f"{x}_noise_std": xr.full_like(orbits[x], 3.0) for x in ("A", "m_o_se")}
+    return orbits.assign(noise)
+
+
+@pytest.fixture
+def simulation(orbits) -> xr.Dataset:
+    """Means off by 5/N and spreads of 3/sqrt(N) at N = 900 and 90 000."""
+    n = xr.DataArray(
+        [900.0, 90_000.0], dims="n_spins", coords={"n_spins": [900, 90_000]}
+    )
+    variables = {}
+    for name in ("A", "m_o_se"):
+        mean = (orbits[name] + 5 / n).transpose("n_spins", "beta", "time", "pattern")
+        variables[f"{name}_mean"] = mean
+        variables[f"{name}_spread"] = xr.zeros_like(mean) + 3 / np.sqrt(n)
+        variables[name] = mean.expand_dims(run=[0])
+    dataset = xr.Dataset(variables).assign_coords(all_runs=np.arange(100))
+    return dataset.assign_attrs(kind="monte-carlo", runs=100)
+
+
+@pytest.fixture
+def agreeing(simulation) -> xr.Dataset:
+    """The comparison of those: z = (5/N) / (3 / sqrt(100 N)), spread ratio 1."""
+    n = simulation.n_spins.astype(float)
+    like = xr.zeros_like(simulation.A_mean)
+    everywhere = (like.isel(pattern=0, drop=True) == 0).astype(bool)
+    z = like + 5 / n / (3 / np.sqrt(100 * n))
+    return xr.Dataset(
+        {
+            "A_z": z,
+            "A_spread_ratio": like + 1.0,
+            "linear": everywhere,
+            "threshold": 5.0,
+            "limit_threshold": 4.0,
+            "largest_z": z.max(["time", "pattern"]),
+            "largest_limit_z": ("beta", [0.5, 1.5]),
+        },
+        attrs={"kind": "comparison", "runs": 100},
+    )

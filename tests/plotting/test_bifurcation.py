@@ -1,0 +1,100 @@
+"""A bifurcation diagram shows every sample, every exponent and every phase."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+
+from statmech_attn import plotting
+from statmech_attn.dynamics import PHASES
+from statmech_attn.plotting.style import PHASE_COLOURS
+
+
+def panels(figure):
+    ribbon, diagram, spectrum = figure.axes
+    return ribbon, diagram, spectrum
+
+
+def points(axis):
+    """All markers of an axis, (n, 2), by legend entry."""
+    return {line.get_label(): line.get_xydata() for line in axis.lines}
+
+
+def test_every_section_sample_is_drawn_once_at_its_beta(scan):
+    _, diagram, _ = panels(plotting.bifurcation_diagram(scan))
+    (drawn,) = [xy for name, xy in points(diagram).items() if "m^" in name]
+    beta, _ = np.broadcast_arrays(scan.beta.values[:, None], scan.section.values)
+    there = np.isfinite(scan.section.values)
+    expected = np.stack([beta[there], scan.section.values[there]], axis=1)
+    assert len(drawn) == int(scan.section_count.sum())
+    assert set(map(tuple, drawn)) == set(map(tuple, expected))
+
+
+def test_the_strobe_is_drawn_behind_and_can_be_left_out(scan):
+    _, diagram, _ = panels(plotting.bifurcation_diagram(scan))
+    strobe, section = diagram.lines
+    assert len(strobe.get_xdata()) == scan.strobe.size
+    _, diagram, _ = panels(plotting.bifurcation_diagram(scan, strobe=False))
+    assert len(diagram.lines) == 1
+
+
+def test_exponents_keep_their_values_and_lost_directions_are_not_drawn(scan):
+    _, _, spectrum = panels(plotting.bifurcation_diagram(scan))
+    ordered = scan.sortby("beta").lyapunov.values
+    for i in range(3):
+        (line,) = [
+            x for x in spectrum.lines if x.get_label() == f"$\\lambda_{{{i + 1}}}$"
+        ]
+        expected = np.where(np.isfinite(ordered[:, i]), ordered[:, i], np.nan)
+        np.testing.assert_array_equal(line.get_ydata(), expected)
+    assert spectrum.get_ylim()[0] < 0 < ordered[:, 0].max() < spectrum.get_ylim()[1]
+
+
+def test_the_band_of_an_exponent_is_one_standard_error_on_each_side(scan):
+    _, _, spectrum = panels(plotting.bifurcation_diagram(scan))
+    largest = spectrum.collections[-1].get_paths()[0].vertices
+    at = largest[np.isclose(largest[:, 0], 1.4), 1]
+    assert at.min() == pytest.approx(0.29)
+    assert at.max() == pytest.approx(0.31)
+
+
+def test_a_line_marks_zero(scan):
+    _, _, spectrum = panels(plotting.bifurcation_diagram(scan))
+    assert any(np.all(np.asarray(x.get_ydata()) == 0) for x in spectrum.lines)
+
+
+def test_the_ribbon_has_the_colour_of_each_phase_in_the_order_of_beta(scan):
+    ribbon, _, _ = panels(plotting.bifurcation_diagram(scan))
+    mesh = ribbon.collections[0]
+    mesh.update_scalarmappable()
+    expected = [
+        to_rgba(PHASE_COLOURS[PHASES[int(code)]]) for code in scan.sortby("beta").phase
+    ]
+    np.testing.assert_allclose(mesh.get_facecolor().reshape(-1, 4), expected)
+
+
+def test_the_legend_names_the_phases_found_and_no_others(scan):
+    (legend,) = plotting.bifurcation_diagram(scan).legends
+    named = {text.get_text() for text in legend.get_texts()} & set(PHASES)
+    assert named == {PHASES[int(code)] for code in scan.phase}
+
+
+def test_axes_carry_symbols_and_units(scan):
+    _, diagram, spectrum = panels(plotting.bifurcation_diagram(scan))
+    assert r"\beta" in spectrum.get_xlabel()
+    assert "(nat/token)" in spectrum.get_ylabel()
+    assert "m^{o" in diagram.get_ylabel() and "_1" in diagram.get_ylabel()
+
+
+def test_a_scan_without_exponents_is_a_single_panel(scan):
+    names = [v for v in scan if v.startswith(("lyapunov", "phase"))]
+    figure = plotting.bifurcation_diagram(scan.drop_vars(names))
+    assert len(figure.axes) == 1
+
+
+def test_a_scan_of_two_parameters_is_refused_with_the_way_out(plane):
+    with pytest.raises(ValueError, match="select one value"):
+        plotting.bifurcation_diagram(plane)
+    figure = plotting.bifurcation_diagram(
+        plane.isel(gamma=0).assign(lyapunov_stderr=plane.lyapunov.isel(gamma=0) * 0)
+    )
+    assert len(figure.axes) == 3

@@ -1,0 +1,73 @@
+"""Finite networks against the theory: bands, scales in N, thresholds."""
+
+import numpy as np
+import pytest
+
+from statmech_attn import plotting
+from statmech_attn.plotting.comparison import scaled, scientific
+
+
+def test_the_band_is_the_linear_noise_of_the_columns_number_of_spins(
+    simulation, theory
+):
+    figure = plotting.finite_size(simulation, theory, tokens=60)
+    for axis, n in zip(figure.axes[:2], (900, 90_000), strict=True):
+        band = axis.collections[0].get_paths()[0].vertices
+        at = band[np.isclose(band[:, 0], 7.0), 1]
+        assert np.ptp(at) == pytest.approx(2 * 3 / np.sqrt(n))
+        assert scientific(n) in axis.get_title(loc="right")
+
+
+def test_mean_field_one_run_and_average_are_all_drawn(simulation, theory):
+    axis = plotting.finite_size(simulation, theory, tokens=60).axes[0]
+    lines = {str(x.get_label()): x.get_ydata() for x in axis.lines}
+    mean_field = theory.m_o_se.sel(beta=1.2, pattern=1).values[:60]
+    np.testing.assert_array_equal(lines[r"mean field, $N \to \infty$"], mean_field)
+    np.testing.assert_allclose(lines["average of 100 runs"], mean_field + 5 / 900)
+    assert len(lines["one run"]) == 60
+
+
+def test_a_band_wider_than_an_overlap_is_not_drawn_any_further(simulation, theory):
+    growing = 3.0 * np.exp(0.2 * theory.time)
+    theory = theory.assign(m_o_se_noise_std=theory.m_o_se_noise_std * 0 + growing)
+    axis = plotting.finite_size(simulation, theory, tokens=60).axes[0]
+    last = axis.collections[0].get_paths()[0].vertices[:, 0].max()
+    assert last == np.floor(np.log(np.sqrt(900) / 3.0) / 0.2)
+
+
+def test_without_a_theory_the_band_is_the_sampled_spread(simulation):
+    axis = plotting.finite_size(simulation, tokens=60).axes[0]
+    (legend,) = plotting.finite_size(simulation, tokens=60).legends
+    words = [text.get_text() for text in legend.get_texts()]
+    assert any("spread over runs" in text for text in words)
+    band = axis.collections[0].get_paths()[0].vertices
+    assert np.ptp(band[np.isclose(band[:, 0], 7.0), 1]) == pytest.approx(0.2)
+
+
+def test_spread_falls_as_the_root_of_n_and_bias_as_its_inverse(agreeing):
+    found = scaled(agreeing, "A")
+    n = agreeing.n_spins.values
+    np.testing.assert_allclose(found.spread.sel(beta=1.2), 1 / np.sqrt(n))
+    np.testing.assert_allclose(found.bias.sel(beta=1.2), 5 / 3 / n)
+
+
+def test_an_n_without_linear_steps_does_not_hide_the_others(agreeing):
+    agreeing = agreeing.copy(deep=True)
+    agreeing["linear"][0] = False
+    found = scaled(agreeing, "A")
+    assert np.isnan(found.bias.values[0]).all()
+    np.testing.assert_allclose(found.bias.values[1], 5 / 3 / 90_000)
+
+
+def test_agreement_draws_thresholds_and_guides(agreeing):
+    differences, spread, bias = plotting.agreement(agreeing).axes
+    level = {str(x.get_label()): x.get_ydata() for x in differences.lines}
+    assert level["allowed"][0] == 5.0
+    assert level[r"allowed, $N \to \infty$"][0] == 4.0
+    n = agreeing.n_spins.values
+    guide = {str(x.get_label()): x.get_ydata() for x in (*spread.lines, *bias.lines)}
+    np.testing.assert_allclose(guide["$N^{-1/2}$"], n**-0.5)
+    np.testing.assert_allclose(guide["$N^{-1}$"], 5 / 3 / n)
+    np.testing.assert_allclose(guide["sampling error"], 0.1 * n**-0.5)
+    assert spread.get_xscale() == spread.get_yscale() == "log"
+    assert "N" in spread.get_xlabel() and r"\sigma_1" in bias.get_ylabel()

@@ -1,0 +1,70 @@
+"""`draw` knows every kind of file, leaves matplotlib alone and clips nothing."""
+
+import sys
+
+import matplotlib as mpl
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from statmech_attn import plotting
+from statmech_attn.dynamics import PHASES
+from statmech_attn.plotting import drawing, style
+
+
+EXPECTED = {
+    "scan": {"bifurcation", "classifiers"},
+    "plane": {"phase_diagram"},
+    "orbits": {"trajectories", "spectra", "planes"},
+    "measured": {"running_lyapunov"},
+    "simulation": {"simulation"},
+    "agreeing": {"agreement"},
+}
+
+
+@pytest.fixture(params=EXPECTED)
+def dataset(request):
+    return request.param, request.getfixturevalue(request.param)
+
+
+def test_every_picture_of_a_file_is_written_as_png_and_pdf(dataset, tmp_path):
+    name, content = dataset
+    before = dict(mpl.rcParams)
+    paths = plotting.draw(content, tmp_path / "new" / "folder")
+    assert {path.stem for path in paths} == EXPECTED[name]
+    assert {path.suffix for path in paths} == {".png", ".pdf"}
+    assert all(path.stat().st_size > 1000 for path in paths)
+    assert dict(mpl.rcParams) == before
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    assert pyplot is None or not pyplot.get_fignums()
+
+
+def test_figures_fit_a_page_and_nothing_is_clipped(dataset):
+    name, content = dataset
+    for _, figure in drawing.KINDS[content.attrs["kind"]](content):
+        assert figure.get_figwidth() <= style.DOUBLE
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        drawn = figure.get_tightbbox(canvas.get_renderer())
+        paper = figure.bbox_inches.padded(0.01)
+        assert paper.contains(drawn.x0, drawn.y0), f"{name}: clipped, {drawn}"
+        assert paper.contains(drawn.x1, drawn.y1), f"{name}: clipped, {drawn}"
+
+
+def test_more_beta_than_fit_are_spread_over_pages(orbits, tmp_path):
+    many = orbits.isel(beta=[0] * 8, time=slice(100)).assign_coords(beta=range(8))
+    paths = plotting.draw(many, tmp_path)
+    stems = {path.stem for path in paths}
+    assert {"trajectories_1", "trajectories_2", "planes_1", "planes_2"} <= stems
+
+
+def test_an_unknown_kind_is_refused_with_the_known_ones(scan, tmp_path):
+    with pytest.raises(ValueError, match="'poem'.*bifurcation.*trajectory"):
+        plotting.draw(scan.assign_attrs(kind="poem"), tmp_path)
+    with pytest.raises(ValueError, match="known kinds"):
+        plotting.draw(scan.drop_attrs(), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_phase_has_a_colour_of_its_own():
+    assert set(style.PHASE_COLOURS) == set(PHASES)
+    assert len(set(style.PHASE_COLOURS.values())) == len(PHASES)

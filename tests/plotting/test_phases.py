@@ -1,0 +1,55 @@
+"""Maps of phases over two parameters, and where two classifiers differ."""
+
+import numpy as np
+import pytest
+
+from statmech_attn import plotting
+from statmech_attn.dynamics import PHASES
+from statmech_attn.plotting.phases import disagreement
+
+
+def test_the_first_parameter_runs_across_and_codes_keep_their_places(plane):
+    left = plotting.phase_diagram(plane).axes[0]
+    codes = left.collections[0].get_array()
+    assert codes.shape == (3, 4)
+    np.testing.assert_array_equal(codes, plane.phase.values.T)
+    assert r"\beta" in left.get_xlabel() and r"\gamma" in left.get_ylabel()
+
+
+def test_the_exponent_map_is_centred_on_zero_and_has_a_unit(plane):
+    figure = plotting.phase_diagram(plane)
+    mesh, bar = figure.axes[1].collections[0], figure.axes[-1]
+    assert mesh.norm.vcenter == 0
+    np.testing.assert_array_equal(mesh.get_array(), plane.lyapunov.values[..., 0].T)
+    assert "(nat/token)" in bar.get_ylabel()
+
+
+def test_a_phase_diagram_of_one_parameter_is_refused(scan):
+    with pytest.raises(ValueError, match="two scanned parameters"):
+        plotting.phase_diagram(scan)
+
+
+def test_fixed_counts_as_periodic_and_undecided_as_no_disagreement(scan):
+    # phases: fixed, periodic, quasiperiodic, chaotic, unsettled
+    # paper:  periodic, chaotic, quasiperiodic, chaotic, chaotic
+    np.testing.assert_array_equal(disagreement(scan).ravel(), [0, 1, 0, 0, -1])
+
+
+def test_disagreements_are_marked_at_their_exponents(scan):
+    axis = plotting.classifier_disagreement(scan).axes[-1]
+    (marks,) = [x for x in axis.lines if "differ (1)" in str(x.get_label())]
+    expected = [[1.3, float(scan.lyapunov.sel(beta=1.3, exponent=1))]]
+    np.testing.assert_allclose(marks.get_xydata(), expected)
+
+
+def test_both_classifiers_have_a_ribbon_of_their_own(scan):
+    ours, paper = plotting.classifier_disagreement(scan).axes[:2]
+    ordered = scan.sortby("beta")
+    for axis, name in ((ours, "phase"), (paper, "phase_paper")):
+        shown = np.ravel(axis.collections[0].get_array())
+        np.testing.assert_array_equal(shown, ordered[name])
+
+
+def test_a_phase_is_described_with_its_measured_period(scan):
+    assert plotting.describe_phase(scan, beta=1.3) == "periodic, $p = 28$"
+    assert plotting.describe_phase(scan, beta=1.4) == PHASES[3]

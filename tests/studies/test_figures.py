@@ -1,0 +1,142 @@
+"""Every figure script runs from an empty folder, and its figures show its data."""
+
+import importlib.util
+import pathlib
+import tomllib
+
+import numpy as np
+import pytest
+
+from statmech_attn import storage
+from statmech_attn.dynamics import PHASES
+from statmech_attn.plotting.scripts import Script
+
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPTS = sorted((ROOT / "paper_figs").glob("*.py"))
+STUDIES = sorted([*ROOT.glob("analysis/*.toml"), *ROOT.glob("simulations/*.toml")])
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> pathlib.Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture
+def run(data, tmp_path, monkeypatch):
+    """Run a script at smoke size; returns its figures by name."""
+
+    def go(name: str) -> dict:
+        figures, save = {}, Script.save
+
+        def keep(script, figure, title):
+            figures[title] = figure
+            save(script, figure, title)
+
+        monkeypatch.setattr(Script, "save", keep)
+        load(ROOT / "paper_figs" / f"{name}.py").main(
+            ["--smoke", "--data", str(data), "--out", str(tmp_path)]
+        )
+        written = {path.name for path in tmp_path.iterdir()}
+        assert written == {f"{x}.{end}" for x in figures for end in ("png", "pdf")}
+        return figures
+
+    return go
+
+
+def load(path: pathlib.Path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def read(folder: pathlib.Path, name: str):
+    return storage.read(folder / f"{name}-smoke.h5")
+
+
+@pytest.mark.parametrize("part", ["full", "zoom"])
+def test_bifurcation_figures_show_every_section_sample(run, data, part):
+    (figure,) = run(f"bifurcation_{part}").values()
+    scan = read(data, f"bifurcation_{part}")
+    ribbon, diagram, spectrum = figure.axes
+    strobe, section = diagram.lines
+    assert len(section.get_xdata()) == int(np.isfinite(scan.section).sum()) > 24
+    assert len(strobe.get_xdata()) == int(np.isfinite(scan.strobe).sum())
+    shown = np.ravel(ribbon.collections[0].get_array())
+    np.testing.assert_array_equal(shown, scan.phase)
+    expected = {"full": (0.0, 3.0), "zoom": (1.24, 1.28)}[part]
+    assert spectrum.get_xlim() == expected
+
+
+def test_trajectory_titles_state_the_measured_phases(run, data):
+    figures = run("trajectories")
+    assert set(figures) == {"trajectories", "phase_planes", "spectra"}
+    measured = read(data, "running_lyapunov")
+    titles = [axis.get_title(loc="left") for axis in figures["trajectories"].axes]
+    titles = [text for text in titles if text]
+    for text, beta in zip(titles, measured.beta.values, strict=True):
+        point = measured.sel(beta=beta)
+        assert f"{beta:g}$: {PHASES[int(point.phase)]}" in text
+        assert (f"p = {int(point.period)}" in text) == bool(point.period)
+    the_periods_hold_along_the_drawn_orbits(read(data, "trajectories"), measured)
+
+
+def the_periods_hold_along_the_drawn_orbits(orbits, measured):
+    periodic = measured.beta[measured.period.values > 0].values
+    assert 1.27 in periodic
+    for beta in periodic:
+        p = int(measured.period.sel(beta=beta))
+        A = orbits.A.sel(beta=beta).transpose("time", "pattern").values
+        assert np.abs(A[-p:] - A[-2 * p : -p]).max() < 1e-3 * np.ptp(A)
+
+
+def test_running_averages_end_at_the_plain_exponents(run, data):
+    (figure,) = run("running_lyapunov").values()
+    measured = read(data, "running_lyapunov")
+    np.testing.assert_allclose(
+        measured.lyapunov_running.isel(block=-1), measured.lyapunov, atol=1e-12
+    )
+    line = figure.axes[0].lines[1]
+    np.testing.assert_array_equal(
+        line.get_ydata(), measured.lyapunov_running[0, :, 0].values
+    )
+
+
+def test_finite_size_bands_follow_the_theory(run, data):
+    figures = run("finite_size")
+    theory, simulation = read(data, "finite_size_theory"), read(data, "finite_size")
+    axis = figures["finite_size"].axes[0]
+    n, beta = simulation.n_spins.values[0], simulation.beta.values[0]
+    band = axis.collections[0].get_paths()[0].vertices
+    noise = theory.m_o_se_noise_std.sel(beta=beta, pattern=1).values[5] / np.sqrt(n)
+    at = band[np.isclose(band[:, 0], 5.0), 1]
+    assert np.ptp(at) == pytest.approx(2 * noise)
+    assert len(figures["finite_size_agreement"].axes) == 3
+
+
+def test_classifier_figures_cover_both_scans(run):
+    assert len(run("classifier_disagreement")) == 2
+
+
+def test_the_phase_diagram_has_a_cell_for_every_point(run, data):
+    (figure,) = run("phase_diagram").values()
+    scan = read(data, "phase_diagram")
+    codes = figure.axes[0].collections[0].get_array()
+    np.testing.assert_array_equal(codes, scan.phase.values.T)
+
+
+def test_every_script_is_tested():
+    tested = {
+        "bifurcation_full", "bifurcation_zoom", "classifier_disagreement",
+        "finite_size", "phase_diagram", "running_lyapunov", "trajectories",
+    }  # fmt: skip
+    assert {path.stem for path in SCRIPTS} == tested
+
+
+def test_every_result_has_a_study_and_all_sizes():
+    sizes = tomllib.loads((ROOT / "paper_figs" / "sizes.toml").read_text())
+    programs = {path.stem for path in ROOT.glob("analysis/*.py")}
+    assert set(sizes) <= {path.stem for path in STUDIES} | programs
+    for settings in sizes.values():
+        assert set(settings) == {"smoke", "laptop", "paper"}
