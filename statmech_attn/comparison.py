@@ -37,6 +37,7 @@ SPREAD_LIMIT = 0.1  # of overlaps, which lie in [-1, 1]
 LOGIT_LIMIT = 0.3  # the third correction to a mean is then below 1e-3 of the spread
 BLOCKS = 20  # of the theory's time average
 VERDICTS = ("agrees", "bias_only", "differs", "one_n_cannot_tell", "nothing_compared")
+ROUNDING = 1e-15  # of an overlap, in doubles
 SAME = ("network", "start")  # attributes that both files must have, and alike
 SAME_NUMBERS = ("gamma", "epsilon")
 
@@ -180,7 +181,10 @@ def _stepwise(theory, simulation, name, compared, linear, runs):
         read(simulation, f"{name}_stderr"),
         read(simulation, f"{name}_spread"),
     )
+    # Overlaps are computed in doubles, whatever the number of spins.
+    stderr = np.where(stderr > 0, np.hypot(stderr, ROUNDING), stderr)
     floor = np.where(np.isfinite(predicted), predicted, 0.0) / np.sqrt(runs)
+    floor = np.where(floor > 0, np.hypot(floor, ROUNDING), floor)
     z = in_standard_errors(difference, stderr, floor)
     error = np.where(stderr > 0, stderr, floor)
     limit, limit_error, used = limit_difference(n_spins, difference, error, mask)

@@ -1,6 +1,6 @@
 """Double precision is required, never switched on behind the user's back."""
 
-import jax
+import jax.numpy as jnp
 
 
 def require_double() -> None:
@@ -11,7 +11,7 @@ def require_double() -> None:
         >>> jax.config.update("jax_enable_x64", True)
         >>> require_double()
     """
-    if not jax.config.jax_enable_x64:
+    if jnp.result_type(float) != jnp.float64:
         raise RuntimeError(
             "statmech_attn needs double precision: call "
             'jax.config.update("jax_enable_x64", True) before building arrays, '

@@ -6,6 +6,11 @@ from statmech_attn.dmft.correlations import (
     even_correlations,
     from_correlations,
 )
+from statmech_attn.dmft.fluctuations import (
+    linear_noise,
+    NoiseBand,
+    predictability_horizon,
+)
 from statmech_attn.dmft.mean_field import (
     advance,
     jacobian,
@@ -60,15 +65,18 @@ __all__ = [
     "from_window",
     "jacobian",
     "KINDS",
+    "linear_noise",
     "load",
     "Network",
     "network",
     "Observation",
+    "NoiseBand",
     "observe",
     "Parameters",
     "parameters",
     "PatternFile",
     "Patterns",
+    "predictability_horizon",
     "presets",
     "random_independent",
     "random_segments",

@@ -230,7 +230,7 @@ def parse(tree: dict[str, Any], name: str = "study") -> Study:
     kind = tree.get("kind")
     if kind is None:
         raise ValueError(f"{name}: kind is missing; allowed: {', '.join(KINDS)}.")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         hint = _nearest(str(kind), list(KINDS)) or ";"
         raise ValueError(f"{name}: no kind {kind!r}{hint} allowed: {', '.join(KINDS)}.")
     try:

@@ -1,0 +1,165 @@
+"""Steps per second of the map, with and without exponents, and what each choice gains.
+
+    python benchmarks/lyapunov.py                the table: 1000 beta at once
+    python benchmarks/lyapunov.py --published    the whole published scan as well
+
+The network is the published one (M = 3, C = 4, three site classes).  Rates count token
+steps of all beta together; the median of five repeats is given with its range.
+"""
+
+import argparse
+import platform
+import resource
+import statistics
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech_attn import dmft
+from statmech_attn.dynamics import lyapunov, phases
+from statmech_attn.scan.bifurcation import Plan, Points, run, Scan
+from statmech_attn.scan.lanes import batches, Compiled, lanes_for, run_all, workers
+
+
+REPEATS = 5
+N_BETA = 1000
+EVERY = 4
+
+
+class AutomaticMap(dmft.TangentMap):
+    """The same map with its tangent by forward differentiation of the whole step."""
+
+    def lift(self, state):
+        return state
+
+    def lower(self, lifted):
+        return lifted
+
+    def push(self, lifted, frame):
+        columns = lambda x: jnp.moveaxis(x, -2, 0)
+        shape = lifted.attention.shape
+
+        def moved(attention):
+            rebuilt = self.rebuild(lifted, attention)
+            return self.step(rebuilt).attention
+
+        frame = frame.reshape(shape[:2] + frame.shape[1:])
+        _, push = jax.linearize(moved, lifted.attention)
+        new = jnp.moveaxis(jax.vmap(push)(columns(frame)), 0, -2)
+        return self.step(lifted), new.reshape((-1,) + new.shape[2:])
+
+    def rebuild(self, state, attention):
+        """The state as a function of its attention window alone."""
+        moved = dmft.State(state.v, state.k, attention, state.clock, state.tokens)
+        newest_first = dmft.window(moved)
+        return dmft.from_window(self.net, self.params, newest_first, state.clock)
+
+
+def model(n_beta: int):
+    file = dmft.load("poclopez-pe2")
+    net = dmft.network(file.patterns, context=file.context)
+    params = dmft.parameters(np.linspace(0, 3, n_beta), file.gamma, file.epsilon)
+    state = dmft.from_checkpoint(net, params, file)
+    return net, Points(params, dmft.advance(net, params, state, 2000))
+
+
+def rate(stage, points: Points, lanes: int, steps: int) -> tuple[float, float, float]:
+    """Median, least and largest steps per second over the repeats, on all workers."""
+    items = [points.take(index) for index, _ in batches(np.arange(points.count), lanes)]
+    work = lambda batch, stop: stage(batch)
+    list(run_all(work, items))
+    found = []
+    for _ in range(REPEATS):
+        clock = time.perf_counter()
+        list(run_all(work, items))
+        found.append(points.count * steps / (time.perf_counter() - clock))
+    return statistics.median(found), min(found), max(found)
+
+
+def stages(net, points: Points):
+    """(name, steps, compile seconds, stage) for every row of the table."""
+    lanes = lanes_for(points.count)
+    example = points.take(np.zeros(lanes, int))
+    plain, per_block = 8000, 25
+
+    def advance():
+        call = Compiled(dmft.advance, net, *example, jnp.asarray(plain))
+        return lambda p: call(net, *p, jnp.asarray(plain))
+
+    def spectrum(system_of, k, turns):
+        def measured(net, params, state, turns):
+            system = system_of(net, params)
+            lifted, frame = lyapunov.start_frame(system, state, k)
+            observe = lambda s: s.newest
+            lifted, frame, sums = lyapunov.measure(
+                system, lifted, frame, observe,
+                per_block=turns, every=EVERY, blocks=lyapunov.BLOCKS,
+            )  # fmt: skip
+            return system.lower(lifted), lyapunov.summarise(
+                sums, per_block=turns, every=EVERY, rank=system.rank
+            )
+
+        call = Compiled(measured, net, *example, jnp.asarray(turns))
+        return lambda p: call(net, *p, jnp.asarray(turns))
+
+    tangent_steps = per_block * EVERY * lyapunov.BLOCKS
+    yield "plain", plain, advance
+    for k in (4, 12):
+        make = lambda k=k: spectrum(dmft.TangentMap, k, per_block)
+        yield f"{k} exponents", tangent_steps, make
+    make = lambda: spectrum(AutomaticMap, 4, 4)
+    yield "4 exponents, automatic tangent", 4 * EVERY * lyapunov.BLOCKS, make
+
+
+def table() -> None:
+    net, points = model(N_BETA)
+    lanes = lanes_for(points.count)
+    device = jax.devices()[0].device_kind
+    print(
+        f"{platform.node()} ({platform.machine()}), {device}, {workers()} worker(s), "
+        f"jax {jax.__version__}, Python {platform.python_version()}"
+    )
+    print(
+        f"{N_BETA} beta in batches of {lanes} lanes; steps/s: median (least, largest)"
+    )
+    print(f"{'':32}{'steps/s':>10}{'least':>10}{'largest':>10}{'compile':>10}")
+    for name, steps, make in stages(net, points):
+        clock = time.perf_counter()
+        stage = make()
+        compile_time = time.perf_counter() - clock
+        middle, least, largest = rate(stage, points, lanes, steps)
+        print(
+            f"{name:32}{middle:10.3g}{least:10.3g}{largest:10.3g}{compile_time:9.1f}s"
+        )
+
+
+def published() -> None:
+    """4001 beta, 100 000 + 75 000 steps, all exponents, no extension."""
+    file = dmft.load("poclopez-pe2")
+    net = dmft.network(file.patterns, context=file.context)
+    params = dmft.parameters(np.linspace(0, 3, 4001), file.gamma, file.epsilon)
+    points = Points(params, dmft.from_checkpoint(net, params, file))
+    plan = Plan(transient=100_000, steps=75_000, exponents=12, max_doublings=0)
+    clock = time.perf_counter()
+    outcome = run(Scan(net, plan, points, 4), points)
+    seconds = time.perf_counter() - clock
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    names, counts = np.unique(outcome.verdicts.phase, return_counts=True)
+    found = {phases.PHASES[i]: int(n) for i, n in zip(names, counts, strict=True)}
+    print(f"published scan: {seconds:.0f} s, {memory:.2f} GiB resident, {found}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--published", action="store_true")
+    options = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    table()
+    if options.published:
+        published()
+
+
+if __name__ == "__main__":
+    main()

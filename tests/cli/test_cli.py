@@ -1,0 +1,255 @@
+"""The command line as a user meets it: good runs, and one line for what is wrong."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+from typer.testing import CliRunner
+
+from statmech_attn import dynamics, storage
+from statmech_attn.cli import app
+
+
+TRAJECTORY = """
+kind = "trajectory"
+[parameters]
+beta = [0.5, 1.4]
+[run]
+start = "token"
+steps = 30
+noise = true
+"""
+BIFURCATION = """
+kind = "bifurcation"
+[network]
+patterns = "poclopez-pe2"
+[parameters]
+beta = { start = 0.5, stop = 2.9, num = 5 }
+[run]
+transient = 500
+steps = 1000
+exponents = 2
+max_doublings = 1
+section_samples = 16
+strobe_samples = 8
+"""
+MONTE_CARLO = """
+kind = "monte-carlo"
+[parameters]
+beta = [0.5, 1.4]
+[run]
+start = "token"
+n_spins = [3000, 30000]
+runs = 40
+steps = 30
+seed = 3
+"""
+
+
+def call(*words, code=0):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One file of every kind, made by the command line."""
+    folder = tmp_path_factory.mktemp("cli")
+    texts = {"theory": TRAJECTORY, "scan": BIFURCATION, "simulation": MONTE_CARLO}
+    for name, text in texts.items():
+        (folder / f"{name}.toml").write_text(text)
+        call("run", folder / f"{name}.toml", "-o", folder / f"{name}.h5")
+    return folder
+
+
+def opened(path):
+    with xr.open_dataset(path, engine="h5netcdf") as dataset:
+        return dataset.load()
+
+
+def test_trajectory_file_has_the_fixed_layout(folder):
+    d = opened(folder / "theory.h5")
+    for name in ("A", "m_o_se", "m_v", "m_q", "m_k"):
+        assert d[name].dims == ("beta", "time", "pattern")
+        assert d[name].shape == (2, 30, 3)
+        assert {"long_name", "units", "symbol"} <= set(d[name].attrs)
+    assert d.time[0] == 0 and d.beta.values.tolist() == [0.5, 1.4]
+    assert float(d.epsilon) == 0.02
+
+
+def test_bifurcation_file_has_the_fixed_layout(folder):
+    d = opened(folder / "scan.h5")
+    assert d.lyapunov.dims == d.lyapunov_stderr.dims == ("beta", "exponent")
+    leading = d.lyapunov.values
+    assert (np.diff(leading, axis=1)[np.isfinite(leading).all(1)] <= 0).all()
+    assert d.phase.attrs["flag_meanings"].split() == list(dynamics.PHASES)
+    assert d.phase.attrs["flag_values"].tolist() == list(range(8))
+    assert d.phase[0] == 0 and d.period[0] == 4
+    assert d.section.dims == ("beta", "sample")
+    assert d.strobe.dims == ("beta", "strobe_sample")
+
+
+def test_two_parameters_give_two_dimensions(folder):
+    out = folder / "two.h5"
+    call(
+        "run", folder / "scan.toml", "-o", out, "--set", "parameters.beta=[0.5, 1.0]",
+        "--set", "parameters.gamma={start=5, stop=50, num=3}", "--set",
+        "run.steps=256",
+    )  # fmt: skip
+    d = opened(out)
+    assert d.phase.dims == ("beta", "gamma") and d.phase.shape == (2, 3)
+    assert d.lyapunov.dims == ("beta", "gamma", "exponent")
+
+
+def test_many_starts_give_a_start_dimension(folder):
+    out = folder / "starts.h5"
+    call(
+        "run", folder / "scan.toml", "-o", out, "--set", "run.start=random", "--set",
+        "run.starts=3", "--set", "run.steps=256", "--set", "parameters.beta=0.5",
+    )  # fmt: skip
+    d = opened(out)
+    assert d.phase.dims == ("beta", "start") and d.phase.shape == (1, 3)
+    # One attractor at beta = 0.5: every start ends on it.
+    assert np.ptp(d.strobe.values, axis=1).max() < 1e-9
+
+
+@pytest.mark.parametrize("start", ("continue-up", "continue-down"))
+def test_continuation_is_a_start(folder, start):
+    out = folder / f"{start}.h5"
+    call(
+        "run", folder / "scan.toml", "-o", out, "--set", f"run.start={start}", "--set",
+        "run.steps=256", "--set", "parameters.beta={start=0.2, stop=1.0, num=3}",
+    )  # fmt: skip
+    d = opened(out)
+    assert d.beta.values.tolist() == pytest.approx([0.2, 0.6, 1.0])
+    assert (np.diff(d.lyapunov.values[:, 0]) > 0).all()
+
+
+def test_the_same_study_gives_the_same_bits(folder):
+    again = folder / "again.h5"
+    for name in ("theory", "scan", "simulation"):
+        call("run", folder / f"{name}.toml", "-o", again, "--overwrite")
+        one, two = opened(folder / f"{name}.h5"), opened(again)
+        assert one.equals(two), name
+
+
+def test_compare_prints_and_stores_a_verdict_for_every_beta(folder):
+    out = folder / "agreement.h5"
+    result = call("compare", folder / "theory.h5", folder / "simulation.h5", "-o", out)
+    assert "theory against simulation" in result.output
+    d = opened(out)
+    assert d.verdict.dims == ("beta",)
+    names = d.verdict.attrs["flag_meanings"].split()
+    assert "differs" not in [names[i] for i in d.verdict.values]
+
+
+def test_info_says_what_a_file_is_and_found(folder):
+    result = call("info", folder / "scan.h5", "--check")
+    for words in ("bifurcation", "phases", "fixed", "float64", "checksums: all match"):
+        assert words in result.output
+
+
+def test_figures_are_drawn_from_every_kind_of_file(folder):
+    call("compare", folder / "theory.h5", folder / "simulation.h5", "-o",
+         folder / "agreement.h5", "--overwrite")  # fmt: skip
+    for name in ("theory", "scan", "simulation", "agreement"):
+        out = folder / "figures" / name
+        call("figure", folder / f"{name}.h5", "-o", out)
+        assert list(out.glob("*.png")), name
+
+
+def test_presets_are_listed():
+    assert "poclopez-pe2: M = 3 patterns" in call("presets").output
+
+
+def refused(*words):
+    """Exit code 1 and exactly one line on stderr, which is returned."""
+    result = call(*words, code=1)
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("statmech-attn: "), result.stderr
+    assert "Traceback" not in result.output
+    return lines[0]
+
+
+def test_missing_and_wrong_files_are_named(folder, tmp_path):
+    out = tmp_path / "out.h5"
+    assert "absent.toml: no such file" in refused(
+        "run", tmp_path / "absent.toml", "-o", out
+    )
+    for content in (b"", b"kind = ", b"\xff\xfe\x00"):
+        study = tmp_path / "broken.toml"
+        study.write_bytes(content)
+        assert "broken.toml" in refused("run", study, "-o", out)
+    (tmp_path / "text.h5").write_text("not HDF5")
+    assert "text.h5" in refused("info", tmp_path / "text.h5")
+    assert "absent.h5" in refused("figure", tmp_path / "absent.h5", "-o", tmp_path)
+    assert not out.exists()
+
+
+def test_files_that_do_not_belong_together_are_refused(folder, tmp_path):
+    line = refused("compare", folder / "scan.h5", folder / "simulation.h5", "-o",
+                   tmp_path / "x.h5")  # fmt: skip
+    assert "theory" in line
+
+
+def test_an_existing_output_is_kept_unless_it_is_the_same_study(folder, tmp_path):
+    out = tmp_path / "kept.h5"
+    call("run", folder / "theory.toml", "-o", out)
+    before = out.read_bytes()
+    line = refused("run", folder / "theory.toml", "-o", out, "--set", "run.steps=9")
+    assert "--overwrite" in line and out.read_bytes() == before
+    call("run", folder / "theory.toml", "-o", out)
+    call(
+        "run", folder / "theory.toml", "-o", out, "--set", "run.steps=9", "--overwrite"
+    )
+    assert opened(out).sizes["time"] == 9
+
+
+def test_numbers_of_spins_that_the_classes_do_not_divide_are_refused(folder, tmp_path):
+    line = refused("run", folder / "simulation.toml", "-o", tmp_path / "x.h5", "--set",
+                   "run.n_spins=[1000]")  # fmt: skip
+    assert "1000" in line and "999" in line
+
+
+def test_an_unwritable_place_is_refused_before_the_run(folder, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    line = refused("run", folder / "theory.toml", "-o", tmp_path / "file" / "x.h5")
+    assert "cannot be written" in line
+
+
+def test_ctrl_c_leaves_no_file_and_says_so(folder, tmp_path):
+    """A long scan interrupted with SIGINT: exit code 130, one line, nothing written."""
+    out = tmp_path / "long.h5"
+    words = [
+        "run",
+        folder / "scan.toml",
+        "-o",
+        out,
+        "--set",
+        "run.transient=1000000000",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "statmech_attn.cli", *map(str, words)],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    for line in process.stderr:
+        if "points" in line:
+            break
+    process.send_signal(2)
+    _, rest = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert rest.strip().splitlines()[-1].endswith("interrupted; nothing was written.")
+    assert not out.exists() and not list(tmp_path.glob(".long*"))
+
+
+def test_stored_provenance_repeats_the_study(folder):
+    found = storage.info(folder / "scan.h5")
+    assert found.kind == "bifurcation" and found.study.strip() == BIFURCATION.strip()
+    assert found.dtype == "float64"

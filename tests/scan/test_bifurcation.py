@@ -1,0 +1,206 @@
+import jax
+import numpy as np
+import pytest
+
+from statmech_attn import dmft, dynamics
+from statmech_attn.dynamics import PHASES
+from statmech_attn.scan import lanes
+from statmech_attn.scan.bifurcation import (
+    Plan,
+    Points,
+    run,
+    run_continued,
+    Scan,
+    SectionBuffer,
+)
+
+
+@pytest.fixture(scope="module")
+def published():
+    file = dmft.load("poclopez-pe2")
+    return dmft.network(file.patterns, context=file.context), file
+
+
+def points_at(published, betas):
+    net, file = published
+    params = dmft.parameters(betas, file.gamma, file.epsilon)
+    return Points(params, dmft.from_checkpoint(net, params, file))
+
+
+PLAN = Plan(transient=3000, steps=4000, exponents=3, max_doublings=3)
+
+
+@pytest.fixture(scope="module")
+def short_scan(published):
+    """150 beta across the phases: two batches, the second one padded."""
+    betas = np.concatenate([np.linspace(0, 3, 110), np.linspace(1.24, 1.28, 40)])
+    points = points_at(published, betas)
+    scan = Scan(published[0], PLAN, points, 4)
+    return betas, points, scan, run(scan, points)
+
+
+def test_phases_of_the_published_network(short_scan):
+    betas, _, _, outcome = short_scan
+    names = np.array([PHASES[i] for i in outcome.verdicts.phase])
+    period = np.asarray(outcome.verdicts.period)
+    assert (names[betas < 1.24] == "fixed").all()
+    assert (period[betas < 1.24] == 4).all()
+    # The published figure: chaos around beta = 1.4 and cycles above 2.7.
+    assert "chaotic" in names[(betas > 1.35) & (betas < 1.45)]
+    assert (names[betas > 2.7] == "periodic").all()
+    assert (period[betas > 2.7] == 24).all()
+    assert "quasiperiodic" in names[(betas > 1.2433) & (betas < 1.2495)]
+    assert set(period % 4) == {0}
+
+
+def test_batch_width_and_company_change_no_bit(published, short_scan):
+    betas, points, scan, outcome = short_scan
+    chosen = np.array([3, 60, 111, 128, 149, 20, 80])
+    alone = points.take(chosen)
+    small = Scan(published[0], PLAN, alone, 4)
+    assert small.lanes != scan.lanes
+    again = run(small, alone)
+    pairs = [(outcome.section, again.section), (outcome.strobe, again.strobe)]
+    for one, other in pairs:
+        assert np.array_equal(one[chosen], other, equal_nan=True)
+    for one, other in zip(
+        jax.tree.leaves(outcome.verdicts), jax.tree.leaves(again.verdicts), strict=True
+    ):
+        assert np.array_equal(one[..., chosen], other, equal_nan=True)
+
+
+def test_a_scan_point_is_what_the_general_functions_give(published, short_scan):
+    """The lane pipeline against `classify` on one state, point by point."""
+    betas, _, _, outcome = short_scan
+    net, file = published
+    for i in (10, 100):
+        params = dmft.parameters(betas[i], file.gamma, file.epsilon)
+        start = dmft.from_checkpoint(net, params, file)
+        found = dynamics.classify(
+            dmft.TangentMap(net, params), start, drive_period=4,
+            steps=4000, transient=3000, exponents=3, observe=lambda s: s.newest,
+        )  # fmt: skip
+        assert int(found.phase) == outcome.verdicts.phase[i]
+        assert int(found.period) == outcome.verdicts.period[i]
+        gap = found.spectrum.weighted - outcome.verdicts.weighted[:, i]
+        assert np.abs(gap).max() < 1e-9
+
+
+def test_section_samples_are_the_orbit_on_the_section(published):
+    # A fixed point and a torus reached without a chaotic transient, which would blow
+    # up the rounding differences of two compiled programs.
+    betas = np.array([1.0, 1.262])
+    points = points_at(published, betas)
+    plan = Plan(
+        transient=1000, steps=3000, exponents=0, section_tolerance=0.01,
+        section_samples=16, strobe_samples=5,
+    )  # fmt: skip
+    outcome = run(Scan(published[0], plan, points, 4), points)
+    net, _ = published
+    state = dmft.advance(net, points.params, points.starts, 1000)
+    at_zero = (int(state.clock) + np.arange(3000)) % 4 == 0
+    _, seen = dmft.trajectory(net, points.params, state, steps=3000)
+    m = np.asarray(seen.m_o_se)
+    for i in range(2):
+        on_section = m[np.abs(m[:, 1, i]) < 0.01, 0, i]
+        assert outcome.section_count[i] == len(on_section)
+        kept = min(16, len(on_section))
+        assert np.allclose(outcome.section[i, :kept], on_section[:kept], atol=1e-9)
+        assert np.isnan(outcome.section[i, kept:]).all()
+        assert np.allclose(outcome.strobe[i], m[at_zero, 0, i][-5:], atol=1e-9)
+    assert outcome.section_count.max() > 16
+
+
+def test_section_buffer_keeps_the_first_and_counts_all():
+    buffer = SectionBuffer(3, 2)
+    values = np.arange(10.0).reshape(5, 2)
+    hit = np.array([[1, 0], [1, 0], [0, 1], [1, 0], [1, 0]], bool)
+    buffer.add(values, hit)
+    buffer.add(values, hit)
+    assert buffer.count.tolist() == [8, 2]
+    assert buffer.values[:, 0].tolist() == [0.0, 2.0, 6.0]
+    assert buffer.values[:2, 1].tolist() == [5.0, 5.0] and np.isnan(buffer.values[2, 1])
+
+
+def test_unsettled_points_are_extended_and_say_so(published):
+    """At 1.2434, just past the first instability, the torus closes in slowly."""
+    betas = np.array([1.2428, 1.4])
+    points = points_at(published, betas)
+    options = dict(transient=500, steps=2000, exponents=2)
+    cut = run(Scan(published[0], Plan(max_doublings=0, **options), points, 4), points)
+    long = run(Scan(published[0], Plan(max_doublings=6, **options), points, 4), points)
+    assert PHASES[cut.verdicts.phase[0]] in ("unsettled", "transient")
+    assert cut.verdicts.reasons[0] > 0
+    assert PHASES[long.verdicts.phase[0]] == "fixed"
+    assert long.verdicts.window[0] > cut.verdicts.window[0]
+    assert long.verdicts.window[1] == cut.verdicts.window[1]
+
+
+def test_continuation_follows_one_attractor_and_shows_hysteresis(published):
+    """x from the neighbour's end: up and down agree where one attractor lives."""
+    betas = np.linspace(0.2, 1.2, 6)
+    points = points_at(published, betas)
+    plan = Plan(transient=400, steps=1024, exponents=1, max_doublings=0)
+    groups = [np.array([i]) for i in range(6)]
+    scan = Scan(published[0], plan, points.take(groups[0]), 4)
+    up = run_continued(scan, points, groups, lambda work: None)
+    down = run_continued(scan, points, groups[::-1], lambda work: None)
+    assert np.array_equal(up.verdicts.phase, down.verdicts.phase)
+    assert np.abs(up.strobe[:, -1] - down.strobe[:, -1]).max() < 1e-9
+    assert np.allclose(up.verdicts.weighted, down.verdicts.weighted, atol=1e-9)
+
+
+def test_a_new_value_never_recompiles(published):
+    before = lanes.Compiled.count
+    points = points_at(published, np.linspace(0.1, 0.5, 8))
+    scan = Scan(published[0], Plan(transient=50, steps=128, exponents=1), points, 4)
+    compiled = lanes.Compiled.count - before
+    run(scan, points)
+    run(scan, points_at(published, np.linspace(1.5, 2.5, 40)))
+    assert lanes.Compiled.count - before == compiled == 3
+
+
+def test_progress_adds_up_to_the_work_announced(published):
+    points = points_at(published, np.linspace(0.1, 0.5, 16))
+    plan = Plan(transient=300, steps=1500, exponents=2, max_doublings=0)
+    scan = Scan(published[0], plan, points, 4)
+    done = []
+    run(scan, points, done.append)
+    assert sum(done) == pytest.approx(scan.work_per_point() * 16, rel=1e-12)
+
+
+def test_memory_does_not_grow_with_the_number_of_points(published):
+    few = points_at(published, np.linspace(0, 3, 200))
+    many = points_at(published, np.linspace(0, 3, 5000))
+    scans = [Scan(published[0], PLAN, points, 4) for points in (few, many)]
+    assert scans[0].lanes == scans[1].lanes
+    assert scans[0].working_memory() == scans[1].working_memory() < 2**29
+
+
+def test_jobs_are_told_to_stop_when_the_consumer_fails():
+    told = []
+
+    def job(item, stop):
+        if item:
+            told.append(stop.wait(20))
+        return item
+
+    with pytest.raises(RuntimeError, match="consumer"):
+        for _ in lanes.run_all(job, range(50)):
+            raise RuntimeError("consumer")
+    # Jobs that had begun were told; those that had not were dropped.
+    assert all(told) and len(told) <= 2 * lanes.workers()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"exponents": 13}, r"exponents must lie in 0..12 \(M C\); got 13"),
+        ({"steps": 0}, "steps must be at least 1; got 0"),
+        ({"transient": -1}, "transient must be at least 0; got -1"),
+        ({"tail": 100}, "tail must be at least 120; got 100"),
+    ],
+)
+def test_impossible_plans_are_refused(published, changes, message):
+    with pytest.raises(ValueError, match=message):
+        Scan(published[0], PLAN._replace(**changes), points_at(published, [1.0]), 4)
