@@ -48,7 +48,8 @@ def bifurcation_diagram(dataset: xr.Dataset, *, strobe: bool = True) -> Figure:
         entries = style.phase_patches(dataset.phase.values) + entries
     columns = len(entries) if len(entries) <= 8 else -(-len(entries) // 2)
     place = {"loc": "outside upper center", "ncols": columns}
-    figure.legend(handles=entries, markerscale=6, **place)
+    scale = 6 / axes[0].lines[-1].get_markersize()
+    figure.legend(handles=entries, markerscale=scale, **place)
     axes[-1].set_xlabel(style.WORDS[name])
     span(axes[-1], dataset, name)
     style.letters(axes)
@@ -57,16 +58,17 @@ def bifurcation_diagram(dataset: xr.Dataset, *, strobe: bool = True) -> Figure:
 
 def draw_samples(axis: Axes, dataset: xr.Dataset, name: str, *, strobe: bool) -> None:
     """Section samples, and strobe samples behind them, over the parameter."""
+    size = float(np.clip(300 / dataset.sizes[name], 0.9, 2.5))
     if strobe and "strobe" in dataset:
         x, y = _cloud(dataset, "strobe", name)
         axis.plot(
-            x, y, ".", ms=0.9, mew=0, color=style.ORANGE, rasterized=True,
+            x, y, ".", ms=size, mew=0, color=style.ORANGE, rasterized=True,
             label=r"$t \equiv 0$ mod $C$",
         )  # fmt: skip
     x, y = _cloud(dataset, "section", name)
     tolerance = float(dataset.attrs["section_tolerance"])
     axis.plot(
-        x, y, ".", ms=0.9, mew=0, color=style.BLACK, rasterized=True,
+        x, y, ".", ms=size, mew=0, color=style.BLACK, rasterized=True,
         label=r"$|m^{o,\mathrm{SE}}_2| <$ " + power_of_ten(tolerance),
     )  # fmt: skip
     axis.set_ylabel(style.WORDS["section"])
@@ -95,8 +97,9 @@ def draw_spectrum(axis: Axes, dataset: xr.Dataset, name: str) -> None:
 
 def set_depth(axis: Axes, largest, values) -> None:
     """Vertical range that shows the largest exponents well and the others in part."""
-    top = 1.25 * max(np.nanmax(largest), 0.01)
-    bottom = max(np.nanmin(values), -DEPTH * top)
+    largest, values = (x[np.isfinite(x)] for x in (largest, values))
+    top = 1.25 * np.max(largest, initial=0.01)
+    bottom = max(np.min(values, initial=0.0), -DEPTH * top)
     axis.set_ylim(bottom - 0.03 * (top - bottom), top)
 
 

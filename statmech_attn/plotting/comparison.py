@@ -15,10 +15,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
+from statmech_attn.comparison import LOGIT_LIMIT
 from statmech_attn.plotting import style
 
 
 NAMED = 12  # so many values of beta are named on the axis, more are a scale
+LINEAR = "end of linear regime"
 RANGE = 1.0  # a linear-noise band wider than this says nothing about an overlap
 MARKERS = ("o", "s", "^", "v", "P", "X", "*", "h")
 
@@ -34,6 +36,9 @@ def finite_size(
     sizes: int = 3,
 ) -> Figure:
     """One run and the average over runs, against mean field with its noise band.
+
+    A dotted line marks where fluctuations leave the linear regime of the softmax, as
+    `comparison.compare` has it; beyond it linear noise is not expected to hold.
 
     Args:
         simulation: Monte Carlo file; rows are its beta, columns its smallest N.
@@ -54,6 +59,9 @@ def finite_size(
             point = simulation.sel(beta=beta, n_spins=n, pattern=pattern)
             band = None if theory is None else theory.sel(beta=beta, pattern=pattern)
             _run_panel(axis, point, band, observable, n, tokens)
+            if theory is not None and "gamma" in theory.coords:
+                end = linear_steps(theory.sel(beta=beta), n)
+                axis.axvline(end, color=style.BLACK, lw=0.9, ls=":", label=LINEAR)
         row[0].set_ylabel(style.overlap(observable, pattern))
         row[0].set_title(rf"$\beta = {beta:g}$", loc="left", pad=2.5)
     for axis, n in zip(axes[0], n_spins, strict=True):
@@ -63,6 +71,13 @@ def finite_size(
     handles = axes[0, 0].get_legend_handles_labels()[0]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
     return figure
+
+
+def linear_steps(theory: xr.Dataset, n: int) -> int:
+    """Steps of one beta before the spread at N = n moves the softmax's logits much."""
+    spread = theory.m_o_se_noise_std.max("pattern").values / np.sqrt(n)
+    logits = abs(float(theory.gamma)) * np.sqrt(2 * theory.sizes["pattern"]) * spread
+    return int((np.maximum.accumulate(logits) <= LOGIT_LIMIT).sum())
 
 
 def _run_panel(axis: Axes, point, theory, observable: str, n: int, tokens: int) -> None:
@@ -96,7 +111,7 @@ def _run_panel(axis: Axes, point, theory, observable: str, n: int, tokens: int) 
               label=f"average of {runs} runs")  # fmt: skip
     axis.set_xlim(0, len(mean))
     reach = 1.15 * max(np.abs(centre).max(), np.abs(mean).max())
-    axis.set_ylim(-reach, reach)
+    axis.set_ylim(-reach or -1.0, reach or 1.0)
 
 
 @style.styled
@@ -185,7 +200,7 @@ def _differences(axis: Axes, dataset: xr.Dataset) -> None:
         label=r"allowed, $N \to \infty$",
     )  # fmt: skip
     if named:
-        axis.xaxis.set_major_locator(FixedLocator(x))
+        axis.xaxis.set_major_locator(FixedLocator([float(i) for i in x]))
         axis.set_xticklabels([f"{b:g}" for b in betas], rotation=35, ha="right",
                              rotation_mode="anchor")  # fmt: skip
         axis.set_xlim(-0.6, len(betas) - 0.4)

@@ -3,11 +3,10 @@
 Takes files of kind `bifurcation` (docs/hdf5.md).
 """
 
-import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.colors import CenteredNorm
+from matplotlib.colors import CenteredNorm, ListedColormap
 from matplotlib.figure import Figure
 
 from statmech_attn.dynamics import PHASES
@@ -75,7 +74,7 @@ def classifier_disagreement(dataset: xr.Dataset) -> Figure:
     differ = disagreement(dataset)
     edges = style.cell_edges(dataset[name].values)
     rows = np.arange(differ.shape[1] + 1)
-    cmap = mpl.colors.ListedColormap([style.PALE, "white", style.BLACK])
+    cmap = ListedColormap([style.PALE, "white", style.BLACK])
     axes[2].pcolormesh(
         edges, rows, differ.T, cmap=cmap, vmin=-1.5, vmax=1.5, rasterized=True
     )
@@ -121,7 +120,8 @@ def describe_phase(dataset: xr.Dataset, **selected: float) -> str:
 def _exponent_map(figure: Figure, axis: Axes, cells, values) -> None:
     """The largest exponent in colours around zero, the scale set by its bulk."""
     shown = np.ma.masked_invalid(values)
-    scale = np.abs(np.quantile(shown.compressed(), [0.02, 0.98])).max()
+    bulk = np.quantile(np.append(shown.compressed(), 0.0), [0.02, 0.98])
+    scale = np.abs(bulk).max() or 1.0
     mesh = axis.pcolormesh(
         *cells, shown, cmap="PuOr_r", norm=CenteredNorm(0, scale), rasterized=True
     )
@@ -141,6 +141,8 @@ def _exponents_where(axis: Axes, dataset: xr.Dataset, name: str, differ) -> None
         (1, "D", style.VERMILLION, "classifiers differ"),
     ):
         chosen = differ == value
+        if not chosen.any():
+            continue
         axis.plot(
             x[chosen], y[chosen], marker, ms=3, mew=0.4, mec=style.BLACK, color=colour,
             ls="none", label=f"{label} ({chosen.sum()})",
@@ -149,7 +151,9 @@ def _exponents_where(axis: Axes, dataset: xr.Dataset, name: str, differ) -> None
     span(axis, dataset, name)
     axis.set_xlabel(style.WORDS[name])
     axis.set_ylabel(style.WORDS["lyapunov_1"])
-    style.legend_above(axis, *axis.get_legend_handles_labels())
+    handles, labels = axis.get_legend_handles_labels()
+    if handles:
+        style.legend_above(axis, handles, labels)
 
 
 def _row_label(axis: Axes, text: str) -> None:

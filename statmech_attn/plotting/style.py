@@ -39,7 +39,7 @@ PHASE_COLOURS = {
     "unsettled": GREY,
     "diverged": BLACK,
 }
-SETTINGS = {
+SETTINGS: dict[Any, Any] = {
     "font.family": "STIXGeneral",
     "mathtext.fontset": "stix",
     "font.size": 9,
@@ -55,7 +55,7 @@ SETTINGS = {
     "axes.xmargin": 0.0,
     "axes.unicode_minus": True,
     "axes.formatter.use_mathtext": True,
-    "axes.formatter.limits": (-3, 4),
+    "axes.formatter.limits": (-4, 5),
     "lines.linewidth": 0.8,
     "lines.markersize": 3,
     "xtick.direction": "in",

@@ -20,6 +20,7 @@ from statmech_attn.plotting.phases import describe_phase
 WINDOWS = (250, 350, 5000)
 ROW = 0.98  # inches of a row of panels
 PLANE_COLUMNS = 3
+FEW = 200  # points that are drawn larger
 MAX_LAG = 200
 POWER = "$P(f)$ (token)"  # per cycle/token, and cycles count as pure numbers
 EMPTY = 1e-16  # power of rounding, relative to the strongest line
@@ -78,7 +79,7 @@ def phase_planes(dataset: xr.Dataset, *, phases: xr.Dataset | None = None) -> Fi
     count = dataset.sizes["beta"]
     columns = min(count, PLANE_COLUMNS)
     blocks = -(-count // columns)
-    figure = style.figure(1.8 * columns, 1.74 * 2 * blocks)
+    figure = style.figure(2.0 * columns, 1.93 * 2 * blocks)
     axes = figure.subplots(2 * blocks, columns, squeeze=False)
     planes = (("m_o_se", 2), ("A", min(3, n_patterns)))
     for i, beta in enumerate(dataset.beta.values):
@@ -87,9 +88,10 @@ def phase_planes(dataset: xr.Dataset, *, phases: xr.Dataset | None = None) -> Fi
         for axis, (name, second) in zip(pair, planes, strict=True):
             orbit = dataset[name].sel(beta=beta)
             x, y = (orbit.sel(pattern=p).values for p in (1, second))
-            axis.plot(x, y, ".", ms=1.6, mew=0, color=style.BLUE, rasterized=True)
+            size = 3.5 if _few(x) else 1.6
+            axis.plot(x, y, ".", ms=size, mew=0, color=style.BLUE, rasterized=True)
             axis.set_xlabel(style.overlap(name, 1), labelpad=1)
-            axis.set_ylabel(style.overlap(name, second), labelpad=0)
+            axis.set_ylabel(style.overlap(name, second), labelpad=3)
             _square(axis, x, y)
         _title(pair[0], beta, phases)
     for axis in axes.flat:
@@ -136,6 +138,11 @@ def _title(axis: Axes, beta: float, phases: xr.Dataset | None) -> None:
     if phases is not None:
         text += f": {describe_phase(phases, beta=beta)}"
     axis.set_title(text, loc="left", pad=2.5)
+
+
+def _few(x) -> bool:
+    """Whether a series takes few values, as that of a periodic orbit."""
+    return len(np.unique(np.round(x, 6))) < FEW
 
 
 def _fit_height(axis: Axes, y) -> None:

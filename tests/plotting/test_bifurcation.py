@@ -98,3 +98,10 @@ def test_a_scan_of_two_parameters_is_refused_with_the_way_out(plane):
         plane.isel(gamma=0).assign(lyapunov_stderr=plane.lyapunov.isel(gamma=0) * 0)
     )
     assert len(figure.axes) == 3
+
+
+def test_a_scan_that_collapses_everywhere_is_still_drawn(scan):
+    lost = scan.assign(lyapunov=scan.lyapunov * 0 - np.inf)
+    _, _, spectrum = panels(plotting.bifurcation_diagram(lost))
+    assert np.isfinite(spectrum.get_ylim()).all()
+    assert len(plotting.classifier_disagreement(lost).axes) == 4

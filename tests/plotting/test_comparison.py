@@ -35,6 +35,16 @@ def test_a_band_wider_than_an_overlap_is_not_drawn_any_further(simulation, theor
     assert last == np.floor(np.log(np.sqrt(900) / 3.0) / 0.2)
 
 
+def test_a_line_marks_where_the_softmax_stops_being_linear(simulation, theory):
+    # 10 sqrt(6) 0.01 exp(0.1 t) / 30 = 0.3 at t = 36.03
+    growing = 0.01 * np.exp(0.1 * theory.time)
+    theory = theory.assign(m_o_se_noise_std=theory.m_o_se_noise_std * 0 + growing)
+    theory = theory.assign_coords(gamma=10.0)
+    axis = plotting.finite_size(simulation, theory, tokens=60).axes[0]
+    (line,) = [x for x in axis.lines if x.get_label() == "end of linear regime"]
+    assert line.get_xdata()[0] == 1 + np.floor(10 * np.log(0.3 * 30 / 0.1 / 6**0.5))
+
+
 def test_without_a_theory_the_band_is_the_sampled_spread(simulation):
     axis = plotting.finite_size(simulation, tokens=60).axes[0]
     (legend,) = plotting.finite_size(simulation, tokens=60).legends
