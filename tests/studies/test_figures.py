@@ -7,7 +7,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from statmech_attn import storage
+from statmech_attn import storage, studies
 from statmech_attn.dynamics import PHASES
 from statmech_attn.plotting.scripts import Script
 
@@ -134,9 +134,22 @@ def test_every_script_is_tested():
     assert {path.stem for path in SCRIPTS} == tested
 
 
-def test_every_result_has_a_study_and_all_sizes():
+@pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.stem)
+def test_every_study_is_valid_at_every_size(study):
     sizes = tomllib.loads((ROOT / "paper_figs" / "sizes.toml").read_text())
-    programs = {path.stem for path in ROOT.glob("analysis/*.py")}
-    assert set(sizes) <= {path.stem for path in STUDIES} | programs
-    for settings in sizes.values():
-        assert set(settings) == {"smoke", "laptop", "paper"}
+    settings = sizes.get(study.stem, {})
+    assert set(settings) in ({"smoke", "laptop", "paper"}, set())
+    for changed in [[], *settings.values()]:
+        assert studies.load(study, changed)[0].kind
+    assert study.read_text().startswith("# ")
+
+
+def test_the_published_resolution_is_the_published_one():
+    sizes = tomllib.loads((ROOT / "paper_figs" / "sizes.toml").read_text())
+    for part, steps in (("full", 75_000), ("zoom", 10_000)):
+        name = f"bifurcation_{part}"
+        settings = sizes[name]["paper"]
+        found, _ = studies.load(ROOT / "analysis" / f"{name}.toml", settings)
+        assert found.parameters.beta.num == 4001
+        assert (found.run.transient, found.run.steps) == (100_000, steps)
+        assert found.run.exponents == "all"
