@@ -82,7 +82,7 @@ HORIZON = 1e12  # a coordinate beyond this has diverged
 class Criteria(NamedTuple):
     """Thresholds of the verdict, all dimensionless."""
 
-    zero: float = 1e-4  # |weighted exponent| below this is zero, nats per step
+    zero: float = 2e-5  # |weighted exponent| below this is zero, nats per step
     recurrence: float = 1e-9  # relative to the size of the orbit
     digits: float = 5.0  # agreement of weighted averages on a torus, decimal digits
     zero_one: float = 0.5
