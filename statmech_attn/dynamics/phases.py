@@ -290,7 +290,7 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
         for condition, bit in (
             (found.quarters > QUARTER_SIGMAS, R_QUARTERS),
             ((found.drift > QUARTER_SIGMAS) & ~recurs, R_DRIFT),
-            (~recurs & (sign == UNCLEAR), R_SIGN),
+            (sign == UNCLEAR, R_SIGN),
             (recurs & (sign == 1), R_RECURS),
             (recurs & (sign == 0) & (found.recurrence_error > EXACT), R_MARGINAL),
             (~recurs & (sign < 0), R_NO_RECURRENCE),

@@ -124,7 +124,7 @@ def two_sample_test(
         distance, len(x), permutations, np.random.default_rng(seed)
     )
     marginal = [stats.ks_2samp(x[:, i], y[:, i])[1] for i in np.flatnonzero(varies)]
-    smallest = min(1.0, min(marginal, default=1.0) * max(len(marginal), 1))
+    smallest = min(1.0, min(map(float, marginal), default=1.0) * max(len(marginal), 1))
     return TwoSample(observed, (1 + as_far) / (1 + permutations), float(smallest))
 
 

@@ -184,9 +184,9 @@ class Scan:
     def working_memory(self) -> int:
         """Bytes that one batch needs while it is computed."""
         stages = [self._advance, self._record]
-        return max(
-            stage.bytes for stage in stages + [self._window] * bool(self.plan.exponents)
-        )
+        if self.plan.exponents:
+            stages.append(self._window)
+        return max(stage.bytes for stage in stages)
 
     def bytes_per_point(self) -> int:
         """Bytes stored for each point."""

@@ -32,9 +32,10 @@ def on_cpu() -> bool:
 
 
 def lanes_for(n_points: int) -> int:
-    """Lanes of a batch: a multiple of 8, no wider than there are points."""
+    """Lanes of a batch: a multiple of 8, no wider than what keeps every worker busy."""
     widest = CPU_LANES if on_cpu() else ACCELERATOR_LANES
-    return min(widest, -(-n_points // 8) * 8)
+    share = -(-n_points // workers())
+    return min(widest, -(-share // 8) * 8)
 
 
 def workers() -> int:

@@ -107,6 +107,14 @@ def test_two_parameters_give_two_dimensions(folder):
     assert d.lyapunov.dims == ("beta", "gamma", "exponent")
 
 
+def test_a_scan_without_exponents_holds_the_sections_only(folder):
+    out = folder / "sections.h5"
+    call("run", folder / "scan.toml", "-o", out, "--set", "run.exponents=0")
+    d = opened(out)
+    assert "phase" not in d and np.isfinite(d.strobe.values).all()
+    call("figure", out, "-o", folder / "sections")
+
+
 def test_many_starts_give_a_start_dimension(folder):
     out = folder / "starts.h5"
     call(

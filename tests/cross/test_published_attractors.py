@@ -51,6 +51,10 @@ def test_chaotic_transients_near_1_2738_are_not_the_last_word():
     settled = late == "periodic"
     assert settled.mean() > 0.8
     assert (patient.period.values[settled] % 4 == 0).all()
+    # A cycle is never reported with the exponents of the chaos before it.
+    for found, phase in ((short, early), (patient, late)):
+        cycles = np.isin(phase, ("fixed", "periodic"))
+        assert (found.lyapunov.values[cycles, 0] < 0).all()
     # What left chaos inside its short window is not called chaos.
     leading = short.lyapunov_weighted.values[:, 0]
     assert (leading[early == "chaotic"] > 0.05).all()

@@ -148,6 +148,9 @@ def test_a_chaotic_transient_is_followed_until_it_ends():
     for verdict, first in zip(phases_of(settle), phases_of(cut), strict=True):
         assert verdict in ("fixed", "chaotic")
         assert first in ("fixed", "chaotic", "transient", "unsettled")
+    # A cycle is never reported with the exponents of the chaos before it.
+    resting = np.array(phases_of(settle)) == "fixed"
+    assert (settle.spectrum.exponents[resting, 0] < 0).all()
     mixed = [f for f in phases_of(cut) if f in ("transient", "unsettled")]
     assert mixed, "no start left the chaotic set inside its first window"
     for verdict, first in zip(phases_of(settle), phases_of(cut), strict=True):
