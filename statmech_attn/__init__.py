@@ -6,7 +6,7 @@ Subpackages: `dmft` (1-bit self-attention at N -> infinity), `dynamics`
 package changes no global setting; what needs double precision says so.
 """
 
-from statmech_attn import dmft
+from statmech_attn import dmft, dynamics, montecarlo
 
 
 __version__ = "0.1.0"

@@ -123,8 +123,9 @@ def two_sample_test(
     observed, as_far = _permute(
         distance, len(x), permutations, np.random.default_rng(seed)
     )
-    marginal = [stats.ks_2samp(x[:, i], y[:, i])[1] for i in np.flatnonzero(varies)]
-    smallest = min(1.0, min(map(float, marginal), default=1.0) * max(len(marginal), 1))
+    test = lambda i: float(stats.ks_2samp(x[:, i], y[:, i]).pvalue)  # type: ignore[union-attr]
+    marginal = [test(i) for i in np.flatnonzero(varies)]
+    smallest = min(1.0, min(marginal, default=1.0) * max(len(marginal), 1))
     return TwoSample(observed, (1 + as_far) / (1 + permutations), float(smallest))
 
 
