@@ -170,7 +170,7 @@ def test_progress_adds_up_to_the_work_announced(published):
 
 
 def test_memory_does_not_grow_with_the_number_of_points(published):
-    few = points_at(published, np.linspace(0, 3, 200))
+    few = points_at(published, np.linspace(0, 3, 136 * lanes.workers()))
     many = points_at(published, np.linspace(0, 3, 5000))
     scans = [Scan(published[0], PLAN, points, 4) for points in (few, many)]
     assert scans[0].lanes == scans[1].lanes
