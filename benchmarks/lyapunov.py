@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech_attn import dmft
-from statmech_attn.dynamics import lyapunov, phases
+from statmech_attn import dmft, dynamics
+from statmech_attn.dynamics import Linearised, lyapunov, phases
 from statmech_attn.scan.bifurcation import Plan, Points, run, Scan
 from statmech_attn.scan.lanes import batches, Compiled, lanes_for, run_all, workers
 
@@ -104,13 +104,32 @@ def stages(net, points: Points):
         call = Compiled(measured, net, *example, jnp.asarray(turns))
         return lambda p: call(net, *p, jnp.asarray(turns))
 
+    def general(k, turns):
+        def one(net, params, state):
+            system = Linearised(lambda state: dmft.step(net, params, state))
+            return dynamics.lyapunov_spectrum(
+                system, state, steps=turns * EVERY * lyapunov.BLOCKS, exponents=k,
+                reorthonormalize_every=EVERY,
+            )  # fmt: skip
+
+        def measured(net, params, state):
+            axes = jax.tree.map(lambda x: -1 if x.ndim else None, (params, state))
+            return jax.vmap(one, in_axes=(None, *axes))(net, params, state)
+
+        call = Compiled(measured, net, *example)
+        return lambda p: call(net, *p)
+
     tangent_steps = per_block * EVERY * lyapunov.BLOCKS
     yield "plain", plain, advance
     for k in (4, 12):
         make = lambda k=k: spectrum(dmft.TangentMap, k, per_block)
         yield f"{k} exponents", tangent_steps, make
-    make = lambda: spectrum(AutomaticMap, 4, 4)
-    yield "4 exponents, automatic tangent", 4 * EVERY * lyapunov.BLOCKS, make
+    for k in (4, 12):
+        make = lambda k=k: spectrum(AutomaticMap, k, per_block)
+        yield f"{k}, tangent by jax.linearize", tangent_steps, make
+    for k in (4, 12):
+        make = lambda k=k: general(k, per_block)
+        yield f"{k}, general function under vmap", tangent_steps, make
 
 
 def table() -> None:

@@ -81,12 +81,13 @@ class TangentMap(TangentSystem):
         after = receive(net, self.params, state, overlaps)
         kept = fresh[jnp.array([1, 3])]
         response = jax.lax.dynamic_update_index_in_dim(lifted.response, kept, slot, 0)
-        rows, query = self._rows(after, overlaps[2], response, fresh[2])
+        rows = self._rows(after, slot, overlaps[2], response, fresh[2])
         columns = frame.reshape((net.context, net.n_patterns) + frame.shape[1:])
-        newest = jax.lax.dynamic_index_in_dim(columns, slot, 0, False)
-        new = _apply(query, newest)
-        for d in range(net.context):
-            new = new + _apply(rows[d], columns[d])
+        new = add_up(
+            rows[d, :, b][:, None] * columns[d, b][None]
+            for d in range(net.context)
+            for b in range(net.n_patterns)
+        )
         columns = jax.lax.dynamic_update_index_in_dim(columns, new, after.clock, 0)
         return Lifted(after, response), columns.reshape(frame.shape)
 
@@ -100,8 +101,12 @@ class TangentMap(TangentSystem):
             columns.append(column)
         return overlaps, jnp.stack(columns, axis=2)
 
-    def _rows(self, after: State, m_q, response, query_response):
-        """Dense rows: dA/dA_slot (C, M, M), and the extra term of the newest slot."""
+    def _rows(self, after: State, slot, m_q, response, query_response):
+        """Dense rows dA/dA_slot (C, M, M); the newest slot acts through its query too.
+
+        Putting the query's share into the rows, not into the product, also makes XLA
+        compute the rows once and not again for every column (twice the speed).
+        """
         gamma, n = self.params.gamma, self.net.n_patterns
         p = attention_weights(gamma, m_q, after.k, after.tokens)
         D = gamma * p[:, None] * (after.v - after.newest)
@@ -109,10 +114,5 @@ class TangentMap(TangentSystem):
         rows = p[:, None, None] * response[:, 0] + D[:, :, None] * key_pull[:, None]
         pull = add_up(after.k[d][:, None] * D[d][None] for d in range(self.net.context))
         query = add_up(pull[e][:, None] * query_response[e][None] for e in range(n))
-        return rows, query
-
-
-def _apply(matrix: Float[Array, "M M *batch"], columns: Float[Array, "M k *batch"]):
-    return add_up(
-        matrix[:, b][:, None] * columns[b][None] for b in range(columns.shape[0])
-    )
+        newest = jax.lax.dynamic_index_in_dim(rows, slot, 0, False) + query
+        return jax.lax.dynamic_update_index_in_dim(rows, newest, slot, 0)
