@@ -103,7 +103,7 @@ class Evidence(eqx.Module):
     digits: Float[Array, "*batch"]
     frequency: Float[Array, "*batch"]  # cycles per drive period
     quarters: Float[Array, "*batch"]  # disagreement of exponents, standard errors
-    drift: Float[Array, "*batch"]  # disagreement of observables, standard errors
+    drift: Float[Array, "*batch"]  # of means and ranges by quarter, standard errors
     finite: Bool[Array, "*batch"]
 
 
@@ -269,7 +269,10 @@ def weigh(
         digits=jnp.minimum(-jnp.log10(jnp.maximum(gap, 1e-16)), 16.0),
         frequency=frequency,
         quarters=_disagreement(spectrum.blocks[:, :3], floor=20.0 / spectrum.steps),
-        drift=_disagreement(sums.blocks[:, seen] / per_block, floor=0.01 * spread),
+        drift=jnp.maximum(
+            _disagreement(sums.blocks[:, seen] / per_block, floor=0.01 * spread),
+            _disagreement(sums.high - sums.low, floor=0.01 * spread),
+        ),
         finite=finite,
     )
 

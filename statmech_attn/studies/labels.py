@@ -45,7 +45,7 @@ LABELS = {
     "broadband": ("median over mean spectral power", "1", "S"),
     "convergence_digits": ("digits to which weighted half averages agree", "1", "d"),
     "quarter_disagreement": ("exponents by quarter, standard errors", "1", "z_λ"),
-    "drift": ("observables by quarter, standard errors", "1", "z_m"),
+    "drift": ("observables by quarter (means, ranges), standard errors", "1", "z_m"),
     "window": ("steps of the window that decided", "token", "n"),
     "section": ("m_o_se_1 on the section |m_o_se_2| < tolerance", "1", "m^{o,SE}_1"),
     "section_count": ("visits to the section in the recorded steps", "1", "n"),

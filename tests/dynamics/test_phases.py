@@ -71,6 +71,19 @@ def test_delayed_logistic_map_goes_through_neimark_sacker():
     assert 0 < near < far < 0.002
 
 
+def test_spiralling_out_to_a_torus_is_not_weak_chaos():
+    """Just above the bifurcation the orbit grows, with a positive rate, for very long."""
+    z0 = jnp.array([1 - 1 / 2.0001, 1 - 1 / 2.0001]) + 1e-5
+    at = lambda doublings: classify(
+        delayed(2.0001), z0, steps=20_000, transient=0, max_doublings=doublings
+    )
+    early, late = at(0), at(6)
+    # Multipliers of modulus sqrt(a - 1): a growth of 5e-5 a step.
+    assert float(early.spectrum.exponents[0]) == pytest.approx(5e-5, rel=0.2)
+    assert phases_of(early) == ["unsettled"]
+    assert phases_of(late) == ["quasiperiodic"]
+
+
 def forced(sigma):
     def step(state):
         x, theta = state
