@@ -72,7 +72,7 @@ def test_delayed_logistic_map_goes_through_neimark_sacker():
 
 
 def test_spiralling_out_to_a_torus_is_not_weak_chaos():
-    """Just above the bifurcation the orbit grows, with a positive rate, for very long."""
+    """Just above the bifurcation the orbit grows at a positive rate for very long."""
     z0 = jnp.array([1 - 1 / 2.0001, 1 - 1 / 2.0001]) + 1e-5
     at = lambda doublings: classify(
         delayed(2.0001), z0, steps=20_000, transient=0, max_doublings=doublings
