@@ -52,7 +52,7 @@ REASONS = (
     "no exponent is positive or zero, but no recurrence was found",
     "zero exponent, but averages converge slowly (strange nonchaotic or marginal)",
     "zero exponent, but the 0-1 test or the spectrum says irregular",
-    "positive exponent, but 0-1 test, spectrum and averages say regular",
+    "positive exponent, but the 0-1 test and the spectrum say regular",
     "leading exponents are not resolved",
     "extended to the cap",
     "the state became infinite or not a number",
@@ -87,6 +87,7 @@ class Criteria(NamedTuple):
     digits: float = 5.0  # agreement of weighted averages on a torus, decimal digits
     zero_one: float = 0.5
     broadband: float = 1e-5
+    lines: float = 1e-12  # broadband measure below which there is no floor at all
     positive_sigmas: float = 3.0  # a positive exponent exceeds this many errors
     clear_sigmas: float = 10.0  # and beyond this many needs no other witness
 
@@ -286,8 +287,10 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
     )
     smooth = found.digits >= criteria.digits
     resolved = ~jnp.isnan(spectrum.exponents[0])
-    # Weak banded chaos looks regular to every other witness for very long.
+    # Weak banded chaos looks regular to the 0-1 test for very long, but its spectrum
+    # has a floor; an orbit that still drifts to a torus has lines only.
     clear = spectrum.exponents[0] > criteria.clear_sigmas * spectrum.stderr[0]
+    clear &= found.broadband > criteria.lines
     reasons = sum(
         jnp.where(condition, bit, 0)
         for condition, bit in (
@@ -299,7 +302,7 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
             (~recurs & (sign < 0), R_NO_RECURRENCE),
             (~recurs & (sign == 0) & ~smooth, R_SLOW),
             (~recurs & (sign == 0) & smooth & ~regular, R_IRREGULAR),
-            (~recurs & (sign == 1) & smooth & regular & ~clear, R_REGULAR),
+            (~recurs & (sign == 1) & regular & ~clear, R_REGULAR),
             (~resolved, R_UNRESOLVED),
         )
     )
