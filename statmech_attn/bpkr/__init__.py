@@ -1,0 +1,1 @@
+"""Bayesian learning in deep multi-head attention: kernels of attention paths."""
