@@ -22,15 +22,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from statmech_attn.bpkr.linear_algebra import inverse_cholesky
+
 
 @jax.custom_jvp
 def energy(
     K: Float[Array, "n n"], temperature, y: Float[Array, " n"]
 ) -> Float[Array, ""]:
     r"""$E = \ln\det(K + T) + y^T (K + T)^{-1} y$; NaN outside the cone."""
-    factor = jnp.linalg.cholesky(K + temperature * jnp.eye(K.shape[0]))
-    whitened = jax.scipy.linalg.solve_triangular(factor, y, lower=True)
-    return 2 * jnp.log(jnp.diagonal(factor)).sum() + whitened @ whitened
+    half = inverse_cholesky(K + temperature * jnp.eye(K.shape[0]))
+    whitened = half @ y
+    return whitened @ whitened - 2 * jnp.log(jnp.diagonal(half)).sum()
 
 
 @energy.defjvp
@@ -53,8 +55,7 @@ def resolvent(K, temperature, y) -> tuple[Float[Array, "n n"], Float[Array, " n"
 @jax.custom_jvp
 def inverse(B: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """Inverse of a positive definite matrix; NaN where it is not."""
-    eye = jnp.eye(B.shape[0])
-    half = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(B), eye, lower=True)
+    half = inverse_cholesky(B)
     return half.T @ half
 
 

@@ -97,13 +97,16 @@ def path_names(counts: Sequence[int]) -> list[str]:
     shape = tuple(counts)
     number = math.prod(shape)
     digits = [
-        [str(index // math.prod(shape[l + 1 :]) % shape[l] + 1) for l in range(len(shape))]
+        [
+            str(index // math.prod(shape[l + 1 :]) % shape[l] + 1)
+            for l in range(len(shape))
+        ]
         for index in range(number)
     ]
     return ["-".join(d) for d in digits]
 
 
-def attention(
+def attention_matrix(
     x: Float[Array, "P N_0 T"], head: Float[Array, "N_0 N_0"]
 ) -> Float[Array, "P T T"]:
     """Omega_{st}: every column t is a softmax over the key s."""
@@ -147,7 +150,8 @@ def attentioned_inputs(
     along = readout_vector(readout, x.shape[2])[None, :, None]
     for layer in reversed(heads):
         through = [
-            jnp.einsum("pst,ptr->psr", attention(x, head), along) for head in layer
+            jnp.einsum("pst,ptr->psr", attention_matrix(x, head), along)
+            for head in layer
         ]
         along = jnp.concatenate(through, axis=-1)
     return jnp.einsum("pit,ptr->pir", x, along)
@@ -166,13 +170,17 @@ def forward(
     for V, layer in zip(weights.V, heads):
         scale = math.sqrt(V.shape[2] * V.shape[0])
         hidden = sum(
-            jnp.einsum("mn,pns,pst->pmt", v, hidden, attention(x, head)) / scale
+            jnp.einsum("mn,pns,pst->pmt", v, hidden, attention_matrix(x, head)) / scale
             for v, head in zip(V, layer)
         )
     read = hidden @ readout_vector(readout, x.shape[2])
-    return read @ jnp.swapaxes(jnp.atleast_2d(weights.a), 0, 1).reshape(
-        (-1,) + weights.a.shape[:-1]
-    ) / math.sqrt(read.shape[1])
+    return (
+        read
+        @ jnp.swapaxes(jnp.atleast_2d(weights.a), 0, 1).reshape(
+            (-1,) + weights.a.shape[:-1]
+        )
+        / math.sqrt(read.shape[1])
+    )
 
 
 def forward_paths(

@@ -76,13 +76,7 @@ class PathFactors(eqx.Module):
 
     def kernel(self, U: Float[Array, "d d"]) -> Float[Array, "n n"]:
         """K(U) on the training examples."""
-        by_output = _by_output(U, self.n_paths)
-        n = self.n_examples * by_output.shape[1]
-        left = jnp.einsum("pia,akbl->pklbi", self.xi, by_output)
-        flat = jnp.swapaxes(self.xi, 1, 2).reshape(self.n_examples, -1)
-        left = left.reshape(n * by_output.shape[1], -1)
-        K = (left @ flat.T).reshape(n, by_output.shape[1], self.n_examples)
-        return jnp.swapaxes(K, 1, 2).reshape(n, n)
+        return cross_kernel(self.xi, self.xi, U)
 
     def curvature(self, A, alpha) -> Float[Array, "d d d d"]:
         """Second derivative of the energy, through the Gram matrix X^T A X."""
@@ -92,14 +86,39 @@ class PathFactors(eqx.Module):
         X = self.xi.reshape(self.n_examples, -1)
         G = jnp.einsum("pI,pkql,qJ->IkJl", X, A, X, optimize="optimal")
         G = G.reshape(n_inputs, d, n_inputs, d)
-        # G_{ai,cj} G_{dj,bi}, summed over i and j: one product of (d^2, N_0^2) matrices
+        # G_{bi,cj} G_{ai,dj}, summed over i and j: one product of (d^2, N_0^2) matrices
         G = jnp.transpose(G, (1, 3, 0, 2)).reshape(d * d, -1)
-        pairs = jnp.swapaxes((G @ G.T).reshape(d, d, d, d), 1, 2)
+        pairs = jnp.transpose((G @ G.T).reshape(d, d, d, d), (2, 0, 1, 3))
         r = jnp.einsum("pI,pk->Ik", X, alpha).reshape(n_inputs, d)
         return jnp.multiply.outer(r.T @ r, r.T @ r) - pairs
 
 
 Operator = PathKernels | PathFactors
+
+
+def cross_kernel(
+    left: Float[Array, "P N_0 Pi"], right: Float[Array, "Q N_0 Pi"], U
+) -> Float[Array, "m n"]:
+    """K(x, x') between two sets of scaled attentioned inputs."""
+    n_left, n_inputs, n_paths = left.shape
+    U = _by_output(U, n_paths)
+    outputs = U.shape[1]
+    through = jnp.einsum("pia,akbl->pklbi", left, U)
+    through = through.reshape(n_left * outputs**2, n_paths * n_inputs)
+    flat = jnp.swapaxes(right, 1, 2).reshape(right.shape[0], -1)
+    K = (through @ flat.T).reshape(n_left * outputs, outputs, -1)
+    return jnp.swapaxes(K, 1, 2).reshape(n_left * outputs, -1)
+
+
+def self_kernel(xi: Float[Array, "P N_0 Pi"], U) -> Float[Array, "P K K"]:
+    """K(x, x) of every input, over pairs of outputs."""
+    grams = jnp.einsum("pia,pib->pab", xi, xi)
+    return jnp.einsum("pab,akbl->pkl", grams, _by_output(U, xi.shape[2]))
+
+
+def scaled(xi: Float[Array, "P N_0 Pi"], variance: float) -> Float[Array, "P N_0 Pi"]:
+    """Attentioned inputs with the prefactor of the kernel in them."""
+    return xi * math.sqrt(variance / (xi.shape[1] * xi.shape[2]))
 
 
 def memory(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, int]:
@@ -161,7 +180,7 @@ def path_kernels(
     """
     n_examples, n_inputs, n_paths = xi.shape
     form = choose_form(n_examples, n_inputs, n_paths, outputs, form, memory_limit)
-    xi = xi * math.sqrt(variance / (n_inputs * n_paths))
+    xi = scaled(xi, variance)
     if form == "factors":
         return PathFactors(xi)
     flat = jnp.transpose(xi, (2, 0, 1)).reshape(n_paths * n_examples, n_inputs)

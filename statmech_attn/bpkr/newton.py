@@ -70,20 +70,27 @@ def minimise(
         >>> RESULTS[int(code)]
         'converged'
     """
-    radius = jnp.asarray(solver.first_radius)
-    state = NewtonState(start, *derivatives(start), radius, jnp.asarray(0))
 
     def unfinished(state):
-        return (
+        going_on = (
             ~minimum_reached(state, solver)
             & (state.iterations < solver.max_iterations)
             & (state.radius > SMALLEST_RADIUS)
             & jnp.isfinite(state.value)
         )
+        return going_on | (state.iterations < 0)
 
     step = lambda state: advance(derivatives, state)
-    state = jax.lax.while_loop(unfinished, step, state)
+    state = jax.lax.while_loop(unfinished, step, before(start, solver.first_radius))
     return state, result_code(state, solver)
+
+
+def before(start: Float[Array, " n"], radius: float) -> NewtonState:
+    """The state whose next step, of length zero, evaluates the start."""
+    n = start.size
+    infinite, minus_one = jnp.asarray(jnp.inf), jnp.asarray(-1)
+    zero, eye = jnp.zeros(n), jnp.eye(n)
+    return NewtonState(start, infinite, zero, eye, jnp.asarray(radius), minus_one)
 
 
 def advance(derivatives: Callable, state: NewtonState) -> NewtonState:
@@ -99,10 +106,12 @@ def advance(derivatives: Callable, state: NewtonState) -> NewtonState:
     length = jnp.linalg.norm(step)
     finite = jnp.isfinite(new[0]) & jnp.isfinite(new[1]).all()
     finite &= jnp.isfinite(new[2]).all()
-    taken = finite & (quality > 1e-3)
+    first = state.iterations < 0
+    taken = finite & ((quality > 1e-3) | first)
     grown = jnp.maximum(state.radius, 2.5 * length)
     radius = jnp.where(quality > 0.75, grown, state.radius)
     radius = jnp.where((quality < 0.25) | ~finite, 0.25 * length, radius)
+    radius = jnp.where(first, state.radius, radius)
     keep = lambda a, b: jnp.where(taken, a, b)
     return NewtonState(
         keep(state.point + step, state.point),
@@ -149,7 +158,11 @@ def signature(hessian: Float[Array, "n n"]) -> Int[Array, " 3"]:
     """Numbers of negative, zero (to round-off) and positive eigenvalues."""
     values = jnp.linalg.eigvalsh(hessian)
     zero = 1e-10 * jnp.max(jnp.abs(values))
-    counts = (values < -zero).sum(), (jnp.abs(values) <= zero).sum(), (values > zero).sum()
+    counts = (
+        (values < -zero).sum(),
+        (jnp.abs(values) <= zero).sum(),
+        (values > zero).sum(),
+    )
     return jnp.stack(counts)
 
 

@@ -1,8 +1,8 @@
 r"""Sizes of a problem: widths, heads and variances of the prior, checked once.
 
-    (N_1, ..., N_L, N_a)              `widths`     widths into the layers and at readout
-    (sigma_0^2, ..., sigma_L^2, sigma_a^2)  `variances`  prior variances of the weights
-    d_l = K prod_{j >= l} H_j         `sizes`      size of U_l; the last one is K, of U_a
+(N_1, ..., N_L, N_a)              `widths`     widths into the layers and at readout
+(sigma_0^2, ..., sigma_L^2, sigma_a^2)  `variances`  prior variances of the weights
+d_l = K prod_{j >= l} H_j         `sizes`      size of U_l; the last one is K, of U_a
 """
 
 import math
@@ -72,6 +72,4 @@ def sizes(heads: Sequence[int], outputs: int = 1) -> tuple[int, ...]:
         >>> sizes((2, 3))
         (6, 3, 1)
     """
-    return tuple(
-        outputs * math.prod(heads[l:]) for l in range(len(heads) + 1)
-    )
+    return tuple(outputs * math.prod(heads[l:]) for l in range(len(heads) + 1))

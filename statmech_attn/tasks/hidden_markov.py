@@ -106,7 +106,9 @@ def draw(key: Key[Array, ""], setting: Task, *, examples: int) -> Examples:
     seen = states_shown(setting)[(hidden < 0).astype(int)]
     seen = seen + noise(noise_key, setting, hidden.shape)
     features = jnp.pad(jnp.swapaxes(seen, 1, 2), ((0, 0), (0, 0), (1, 0)))
-    code = jnp.broadcast_to(jnp.eye(setting.tokens), (examples,) + (setting.tokens,) * 2)
+    code = jnp.broadcast_to(
+        jnp.eye(setting.tokens), (examples,) + (setting.tokens,) * 2
+    )
     return Examples(jnp.concatenate([features, code], axis=1), y)
 
 
