@@ -3,6 +3,7 @@
 Theory of Tiberi, Mignacco, Irie and Sompolinsky (NeurIPS 2024); docs/theory/bpkr.md.
 """
 
+from statmech_attn.bpkr import wishart
 from statmech_attn.bpkr.action import action, energy, entropies, gaussian_process_limit
 from statmech_attn.bpkr.attention import (
     attention_matrix,
@@ -68,4 +69,5 @@ __all__ = [
     "Theory",
     "theory",
     "Weights",
+    "wishart",
 ]

@@ -27,7 +27,6 @@ from jaxtyping import Array, Float
 
 
 MEMORY_LIMIT = 2**32  # bytes that a form and its Newton step may take
-DENSE_LIMIT = 32  # largest d for which second derivatives are kept as a matrix
 
 
 class PathKernels(eqx.Module):
@@ -129,21 +128,19 @@ def memory(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, int]:
         True
     """
     d, n = n_paths * outputs, n_examples * outputs
-    dense = d <= DENSE_LIMIT
-    common = 8 * n * n + 3 * d**4 * dense
+    common = 8 * n * n + 4 * d**4
     blocks = (n_paths * n_examples) ** 2
     inputs = n_examples * n_inputs * n_paths
     return {
-        "kernels": 8 * (blocks * (1 + 2 * outputs**2 * dense) + common),
-        "factors": 8 * (inputs * (2 + outputs**2) + 2 * (n_inputs * d) ** 2 * dense)
+        "kernels": 8 * (blocks * (1 + 2 * outputs**2) + common),
+        "factors": 8 * (inputs * (2 + outputs**2) + 2 * (n_inputs * d) ** 2)
         + 8 * common,
     }
 
 
 def operations(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, int]:
-    """Multiplications of one kernel and, where it is dense, one curvature."""
+    """Multiplications of one kernel and one curvature."""
     d, n = n_paths * outputs, n_examples * outputs
-    dense = d <= DENSE_LIMIT
     blocks, wide = (d * n_examples) ** 2, n_inputs * d
     inner = n_examples * (n_inputs * n_paths)
     curvature = {
@@ -151,7 +148,7 @@ def operations(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, int]:
         "factors": n * n * wide + n * wide**2 + d**4 * n_inputs**2,
     }
     kernel = {"kernels": blocks, "factors": inner * (d * outputs + n * outputs)}
-    return {form: kernel[form] + dense * curvature[form] for form in kernel}
+    return {form: kernel[form] + curvature[form] for form in kernel}
 
 
 def path_kernels(
