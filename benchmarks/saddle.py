@@ -24,7 +24,9 @@ def main() -> None:
     x, y = hidden_markov.draw(train_key, setting.task, examples=setting.n_train)
     xi = bpkr.attentioned_inputs(x, setting.heads, readout=setting.readout)
     problem = dict(temperature=0.01, heads=bpkr.head_counts(setting.heads))
-    print(f"# jax {jax.__version__}, {jax.default_backend()}, {setting.n_train} examples")
+    print(
+        f"# jax {jax.__version__}, {jax.default_backend()}, {setting.n_train} examples"
+    )
     for form in ("kernels", "factors"):
         print(f"{form:<10} {'N':>5} {'ms':>8} {'steps':>6} {'gradient':>9}")
         for N in WIDTHS:

@@ -67,22 +67,19 @@ class Theory(eqx.Module):
 
         The kernel keeps its prefactor 1 / |Pi| and the entries of U among the paths.
         """
-        paths = np.asarray(paths, int)
+        chosen = np.asarray(paths, int)
         n_paths = self.xi.shape[2]
-        valid = paths.size and ((paths >= 0) & (paths < n_paths)).all()
-        if not valid or np.unique(paths).size != paths.size:
+        valid = chosen.size and ((chosen >= 0) & (chosen < n_paths)).all()
+        if not valid or np.unique(chosen).size != chosen.size:
             raise ValueError(
                 f"paths: need distinct indices from 0 to {n_paths - 1}; "
-                f"got {paths.tolist()}."
+                f"got {chosen.tolist()}."
             )
         outputs = self.U.shape[0] // n_paths
-        rows = (paths[:, None] * outputs + np.arange(outputs)).ravel()
-        part = self.xi[:, :, paths] * math.sqrt(n_paths * self.xi.shape[1])
-        share = self.variance * paths.size / n_paths
-        return theory(
-            part / math.sqrt(self.variance), self.Y, self.U[np.ix_(rows, rows)],
-            temperature=self.temperature, variance=share,
-        )  # fmt: skip
+        rows = (chosen[:, None] * outputs + np.arange(outputs)).ravel()
+        share = self.variance * chosen.size / n_paths
+        X, U = self.xi[:, :, chosen], self.U[np.ix_(rows, rows)]
+        return _trained(X, self.Y, U, self.temperature, share)
 
     def overlap(self) -> Float[Array, " n"]:
         """|v_i . Y| / |Y| for the eigenvectors of K, largest eigenvalue first."""
@@ -112,15 +109,7 @@ def theory(xi, Y, U, *, temperature: float, variance: float = 1.0) -> Theory:
     d = xi.shape[2] * (1 if Y.ndim == 1 else Y.shape[1])
     if U.shape != (d, d):
         raise ValueError(f"U must have shape {(d, d)}, |Pi| K; got {U.shape}.")
-    X = scaled(xi, variance)
-    K = cross_kernel(X, X, U)
-    half = inverse_cholesky(K + temperature * jnp.eye(K.shape[0]))
-    if not bool(jnp.isfinite(half).all()):
-        raise ValueError(
-            "K + T is not positive definite: raise the temperature, or give a "
-            "positive semi-definite U."
-        )
-    return Theory(X, Y, U, float(temperature), float(variance), half)
+    return _trained(scaled(xi, variance), Y, U, float(temperature), float(variance))
 
 
 def gaussian_process(
@@ -201,3 +190,14 @@ def head_scores(U: Float[Array, "d d"], heads: Sequence[int]) -> tuple[Array, ..
             scores.append(weight.sum() - weight[np.ix_(outside, outside)].sum())
     scores = jnp.stack(scores) / jnp.max(jnp.stack(scores))
     return tuple(jnp.split(scores, np.cumsum(heads)[:-1]))
+
+
+def _trained(X, Y, U, temperature: float, variance: float) -> Theory:
+    K = cross_kernel(X, X, U)
+    half = inverse_cholesky(K + temperature * jnp.eye(K.shape[0]))
+    if not bool(jnp.isfinite(half).all()):
+        raise ValueError(
+            "K + T is not positive definite: raise the temperature, or give a "
+            "positive semi-definite U."
+        )
+    return Theory(X, Y, U, temperature, variance, half)

@@ -154,7 +154,8 @@ def solve_many(
         >>> solve_many(xi, Y, **many).U_a.shape
         (2,)
     """
-    widths = list(width) if np.ndim(width) or isinstance(width, list) else [width]
+    listed = isinstance(width, (list, tuple, np.ndarray, jax.Array))
+    widths = list(width) if listed else [width]
     temperatures = list(np.atleast_1d(np.asarray(temperature, float)))
     points = max(len(widths), len(temperatures))
     if {len(widths), len(temperatures)} - {1, points}:
@@ -195,6 +196,10 @@ def _solve(
         variances,
     )
     first = starting_point(start, heads, variances, outputs)
+    if first.ndim == 2 and first.shape[0] != n:
+        raise ValueError(
+            f"start: need one solution or {n}, one per point; got {first.shape[0]}."
+        )
     point = jnp.broadcast_to(first, (n, first.shape[-1]))
     run = _one_after_the_other if warm else _side_by_side
     found = run(problem, point, heads=heads, solver=solver or NewtonSolver())
