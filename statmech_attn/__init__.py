@@ -1,8 +1,9 @@
 """Statistical mechanics of attention networks.
 
-Subpackages: `dmft` (1-bit self-attention at N -> infinity), `dynamics`
-(Lyapunov spectra and phases of any map), `montecarlo` (finite-N checks), `scan`
-(many parameter points), `storage` (HDF5), `plotting`, `cli`.  Importing the
+Subpackages: `dmft` (1-bit self-attention at N -> infinity), `bpkr` (Bayesian learning
+in deep attention), `tasks` (what it learns), `dynamics` (Lyapunov spectra and phases
+of any map), `montecarlo` (finite-N checks), `scan` (many parameter points), `storage`
+(HDF5), `plotting`, `cli`.  Importing the
 package changes no global setting; what needs double precision says so.
 """
 

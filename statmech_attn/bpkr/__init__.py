@@ -1,0 +1,73 @@
+"""Bayesian learning in deep multi-head attention: kernels of attention paths.
+
+Theory of Tiberi, Mignacco, Irie and Sompolinsky (NeurIPS 2024); docs/theory/bpkr.md.
+"""
+
+from statmech_attn.bpkr import wishart
+from statmech_attn.bpkr.action import action, energy, entropies, gaussian_process_limit
+from statmech_attn.bpkr.attention import (
+    attention_matrix,
+    attentioned_inputs,
+    draw_weights,
+    effective_weights,
+    forward,
+    forward_paths,
+    head_counts,
+    Heads,
+    heads_from_products,
+    heads_from_queries,
+    order_parameters,
+    path_names,
+    Weights,
+)
+from statmech_attn.bpkr.kernels import path_kernels, PathFactors, PathKernels
+from statmech_attn.bpkr.newton import NewtonSolver, RESULTS
+from statmech_attn.bpkr.predictor import (
+    accuracy,
+    gaussian_process,
+    head_scores,
+    kernel_overlap,
+    paths_through,
+    Prediction,
+    Theory,
+    theory,
+)
+from statmech_attn.bpkr.saddle import Solution, solve, solve_many
+
+
+__all__ = [
+    "accuracy",
+    "action",
+    "attention_matrix",
+    "attentioned_inputs",
+    "draw_weights",
+    "effective_weights",
+    "energy",
+    "entropies",
+    "forward",
+    "forward_paths",
+    "gaussian_process",
+    "gaussian_process_limit",
+    "head_counts",
+    "head_scores",
+    "Heads",
+    "heads_from_products",
+    "heads_from_queries",
+    "kernel_overlap",
+    "NewtonSolver",
+    "order_parameters",
+    "path_kernels",
+    "path_names",
+    "PathFactors",
+    "PathKernels",
+    "paths_through",
+    "Prediction",
+    "RESULTS",
+    "Solution",
+    "solve",
+    "solve_many",
+    "Theory",
+    "theory",
+    "Weights",
+    "wishart",
+]

@@ -1,0 +1,262 @@
+r"""Deep attention with fixed heads (docs/theory/bpkr.md, section 1).
+
+    $x^0_t = V_0 x_t / \sqrt{N_0}$,
+    $x^l_t = \sum_h V_{l,h} \sum_s x^{l-1}_s \Omega^{l,h}_{st} / \sqrt{N_l H_l}$,
+    $f = a \cdot x^L_{t^*} / \sqrt{N_a}$
+
+    x                 (P, N_0, T)       inputs, tokens last              `x`
+    Omega^{l,h}       (P, T, T)         softmax over the key s           `omega`
+    xi^pi             (P, N_0, Pi)      attentioned inputs of the paths  `xi`
+    V_0, V_{l,h}, a                     the weights that are learned     `Weights`
+    w_pi              (Pi K, N_1)       effective weights                `w`
+
+Paths are ordered h_1 slowest, h_L fastest; an output index, if any, comes after them.
+All numbers are dimensionless.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from statmech_attn.bpkr.prior import layer_widths, prior
+from statmech_attn.precision import require_double
+
+
+Heads = tuple[Float[Array, "H N_0 N_0"], ...]
+
+
+class Weights(NamedTuple):
+    """Weights of one network: V_0, one V per layer, the readout a."""
+
+    V_0: Float[Array, "N_1 N_0"]
+    V: tuple[Float[Array, "H N_out N_in"], ...]
+    a: Float[Array, "*K N_a"]
+
+
+def heads_from_products(layers: Sequence) -> Heads:
+    """Heads given by W, score x_s^T W x_t: one (H_l, N_0, N_0) array per layer.
+
+    Example:
+        >>> import numpy as np
+        >>> [w.shape for w in heads_from_products([np.zeros((2, 3, 3))])]
+        [(2, 3, 3)]
+    """
+    require_double()
+    heads = tuple(jnp.asarray(layer, float) for layer in layers)
+    if not heads:
+        raise ValueError("heads: need at least one layer; got none.")
+    for number, layer in enumerate(heads, 1):
+        square = layer.ndim == 3 and layer.shape[1] == layer.shape[2]
+        if not square or layer.shape[0] < 1 or layer.shape[1:] != heads[0].shape[1:]:
+            raise ValueError(
+                f"heads: layer {number} must have shape (H, N_0, N_0) with one N_0 "
+                f"for all layers; got {layer.shape}."
+            )
+    return heads
+
+
+def heads_from_queries(queries: Sequence, keys: Sequence) -> Heads:
+    r"""Heads given by Q and K, score $x_s^T K^T Q x_t / \sqrt G$.
+
+    Args:
+        queries, keys: one (H_l, G, N_0) array per layer.
+    """
+    if len(queries) != len(keys):
+        raise ValueError(
+            f"queries and keys: need one array per layer each; "
+            f"got {len(queries)} and {len(keys)}."
+        )
+    products = []
+    for number, (q, k) in enumerate(zip(queries, keys), 1):
+        q, k = jnp.asarray(q, float), jnp.asarray(k, float)
+        if q.ndim != 3 or q.shape != k.shape:
+            raise ValueError(
+                f"queries and keys of layer {number} must share one shape "
+                f"(H, G, N_0); got {q.shape} and {k.shape}."
+            )
+        products.append(jnp.einsum("hgi,hgj->hij", k, q) / math.sqrt(q.shape[1]))
+    return heads_from_products(products)
+
+
+def head_counts(heads: Heads) -> tuple[int, ...]:
+    """Heads per layer (H_1, ..., H_L)."""
+    return tuple(layer.shape[0] for layer in heads)
+
+
+def path_names(counts: Sequence[int]) -> list[str]:
+    """Names of the paths in order, heads counted from one.
+
+    Example:
+        >>> path_names((2, 2))
+        ['1-1', '1-2', '2-1', '2-2']
+    """
+    shape = tuple(counts)
+    number = math.prod(shape)
+    digits = [
+        [
+            str(index // math.prod(shape[l + 1 :]) % shape[l] + 1)
+            for l in range(len(shape))
+        ]
+        for index in range(number)
+    ]
+    return ["-".join(d) for d in digits]
+
+
+def attention_matrix(
+    x: Float[Array, "P N_0 T"], head: Float[Array, "N_0 N_0"]
+) -> Float[Array, "P T T"]:
+    """Omega_{st}: every column t is a softmax over the key s."""
+    scores = jnp.einsum("pis,ij,pjt->pst", x, head, x, optimize="optimal")
+    return jax.nn.softmax(scores, axis=1)
+
+
+def readout_vector(readout: str | int, tokens: int) -> Float[Array, " T"]:
+    """e_{t*}: "first", "last", "mean" or the index of a token.
+
+    Example:
+        >>> readout_vector("mean", 2).tolist()
+        [0.5, 0.5]
+    """
+    if readout == "mean":
+        return jnp.full(tokens, 1 / tokens)
+    named = {"first": 0, "last": tokens - 1}
+    index = named.get(readout) if isinstance(readout, str) else readout
+    if index is None or not -tokens <= index < tokens:
+        raise ValueError(
+            f'readout must be "first", "last", "mean" or a token below {tokens}; '
+            f"got {readout!r}."
+        )
+    return jnp.zeros(tokens).at[index].set(1.0)
+
+
+def attentioned_inputs(
+    x: Float[Array, "P N_0 T"], heads: Heads, *, readout: str | int = "last"
+) -> Float[Array, "P N_0 Pi"]:
+    r"""$\xi^\pi = x \Omega^{1,h_1} \cdots \Omega^{L,h_L} e_{t^*}$ of every path.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> heads = heads_from_products([jnp.zeros((2, 3, 3))] * 2)
+        >>> x = jnp.ones((5, 3, 4))
+        >>> attentioned_inputs(x, heads).shape
+        (5, 3, 4)
+    """
+    x = check_inputs(x, heads)
+    along = readout_vector(readout, x.shape[2])[None, :, None]
+    for layer in reversed(heads):
+        through = [
+            jnp.einsum("pst,ptr->psr", attention_matrix(x, head), along)
+            for head in layer
+        ]
+        along = jnp.concatenate(through, axis=-1)
+    return jnp.einsum("pit,ptr->pir", x, along)
+
+
+def forward(
+    weights: Weights,
+    x: Float[Array, "P N_0 T"],
+    heads: Heads,
+    *,
+    readout: str | int = "last",
+) -> Float[Array, "P *K"]:
+    """f(x), layer by layer."""
+    x = check_inputs(x, heads)
+    hidden = jnp.einsum("ni,pit->pnt", weights.V_0, x) / math.sqrt(x.shape[1])
+    for V, layer in zip(weights.V, heads):
+        scale = math.sqrt(V.shape[2] * V.shape[0])
+        hidden = sum(
+            jnp.einsum("mn,pns,pst->pmt", v, hidden, attention_matrix(x, head)) / scale
+            for v, head in zip(V, layer)
+        )
+    read = hidden @ readout_vector(readout, x.shape[2])
+    return (
+        read
+        @ jnp.swapaxes(jnp.atleast_2d(weights.a), 0, 1).reshape(
+            (-1,) + weights.a.shape[:-1]
+        )
+        / math.sqrt(read.shape[1])
+    )
+
+
+def forward_paths(
+    weights: Weights, xi: Float[Array, "P N_0 Pi"]
+) -> Float[Array, "P *K"]:
+    r"""$f = \sum_\pi w_\pi^T V_0 \xi^\pi / \sqrt{N_1 N_0 |\Pi|}$."""
+    n_inputs, n_paths = xi.shape[1:]
+    w = effective_weights(weights)
+    w = w.reshape((n_paths, -1, w.shape[-1]))
+    f = jnp.einsum("akn,ni,pia->pk", w, weights.V_0, xi, optimize="optimal")
+    f = f / math.sqrt(w.shape[-1] * n_inputs * n_paths)
+    return f.reshape((xi.shape[0],) + weights.a.shape[:-1])
+
+
+def effective_weights(weights: Weights) -> Float[Array, "PiK N_1"]:
+    r"""$w_\pi = V_{1,h_1}^T \cdots V_{L,h_L}^T a$, each step over $\sqrt{width}$."""
+    return _all_effective_weights(weights)[0]
+
+
+def order_parameters(weights: Weights):
+    r"""$U_l = w w^T / N_l$ of one network: ((U_1, ..., U_L), U_a)."""
+    grams = [w @ w.T / w.shape[1] for w in _all_effective_weights(weights)]
+    U_a = grams[-1] if weights.a.ndim == 2 else grams[-1][0, 0]
+    return tuple(grams[:-1]), U_a
+
+
+def draw_weights(
+    key: Key[Array, ""],
+    *,
+    n_inputs: int,
+    heads: Sequence[int],
+    width,
+    variances=None,
+    outputs: int | None = None,
+) -> Weights:
+    """Draw a network from the prior.
+
+    Args:
+        heads: heads per layer (H_1, ..., H_L).
+        width: one number, or (N_1, ..., N_L, N_a).
+        variances: (sigma_0^2, ..., sigma_L^2, sigma_a^2); one when omitted.
+        outputs: number of outputs K; a scalar network when omitted.
+    """
+    law = prior(width, heads, variances)
+    sizes = [int(n) for n in layer_widths(width, len(heads))]
+    keys = jax.random.split(key, len(heads) + 2)
+    draw = lambda k, s2, shape: jnp.sqrt(s2) * jax.random.normal(k, shape)
+    V = tuple(
+        draw(k, s2, (H, n_out, n_in))
+        for k, s2, H, n_out, n_in in zip(
+            keys[1:-1], law.variances[1:-1], heads, sizes[1:], sizes[:-1]
+        )
+    )
+    shape_a = (sizes[-1],) if outputs is None else (outputs, sizes[-1])
+    V_0 = draw(keys[0], law.variances[0], (sizes[0], n_inputs))
+    return Weights(V_0, V, draw(keys[-1], law.variances[-1], shape_a))
+
+
+def check_inputs(x, heads: Heads) -> Float[Array, "P N_0 T"]:
+    """Inputs as a finite float64 (P, N_0, T) array that fits the heads."""
+    require_double()
+    x = jnp.asarray(x, float)
+    if x.ndim != 3 or x.shape[1] != heads[0].shape[1]:
+        raise ValueError(
+            f"x must have shape (P, N_0, T) with N_0 = {heads[0].shape[1]} as the "
+            f"heads; got {x.shape}."
+        )
+    return x
+
+
+def _all_effective_weights(weights: Weights) -> list[Array]:
+    w = jnp.atleast_2d(weights.a)
+    chain = [w]
+    for V in reversed(weights.V):
+        # (h_l, rest) in this order: the head of the earlier layer is the slowest.
+        w = jnp.einsum("hmn,rm->hrn", V, w).reshape(-1, V.shape[2])
+        w = w / math.sqrt(V.shape[1])
+        chain.append(w)
+    return chain[::-1]

@@ -1,0 +1,215 @@
+r"""Kernels of attention paths (docs/theory/bpkr.md, section 2).
+
+    $K(x, x') = \frac{\sigma_0^2}{N_0 |\Pi|}
+                \sum_{\pi\pi'} U_{\pi\pi'} \, \xi^\pi(x) \cdot \xi^{\pi'}(x')$
+
+in two forms that give the same numbers: `PathKernels` keeps all path-path kernels,
+`PathFactors` the attentioned inputs.  With K outputs, U has the index (pi, k) and the
+kernel the index (mu, k), k the faster one.
+
+    U                 (d, d)             d = |Pi| K                      `U`
+    K_{pi pi'}        (Pi, Pi, P, P)     path-path kernels, scaled       `blocks`
+    X_pi              (P, N_0, Pi)       attentioned inputs, scaled      `xi`
+    A, alpha          (n, n), (n,)       see `curvature`; n = P K        `A`, `alpha`
+
+The second derivative of the energy in U, with $\alpha = (K+T)^{-1} Y$,
+$A = (K+T)^{-1} - \alpha\alpha^T$ and $K_{ab}$ the derivative of the kernel in $U_{ab}$:
+
+    $\partial^2 E / \partial U_{ab} \partial U_{cd} = -\mathrm{Tr}[A K_{ab} A K_{cd}]
+        + (\alpha^T K_{ab} \alpha)(\alpha^T K_{cd} \alpha)$
+"""
+
+import math
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+MEMORY_LIMIT = 2**32  # bytes that a form and its Newton step may take
+
+
+class PathKernels(eqx.Module):
+    """All path-path kernels: fast where |Pi|^2 P^2 numbers are few."""
+
+    blocks: Float[Array, "Pi Pi P P"]
+
+    @property
+    def n_paths(self) -> int:
+        return self.blocks.shape[0]
+
+    @property
+    def n_examples(self) -> int:
+        return self.blocks.shape[2]
+
+    def kernel(self, U: Float[Array, "d d"]) -> Float[Array, "n n"]:
+        """K(U) on the training examples."""
+        by_output = _by_output(U, self.n_paths)
+        K = jnp.einsum("akbl,abpq->pkql", by_output, self.blocks)
+        return K.reshape(self.n_examples * by_output.shape[1], -1)
+
+    def curvature(self, A, alpha) -> Float[Array, "d d d d"]:
+        """Second derivative of the energy."""
+        A, alpha = _split_outputs(A, alpha, self.n_examples)
+        d = self.n_paths * alpha.shape[1]
+        AK = jnp.einsum("pnrk,abrq->nkabpq", A, self.blocks, optimize="optimal")
+        pairs = jnp.einsum("nkabpq,lmcdqp->akblcmdn", AK, AK, optimize="optimal")
+        R = jnp.einsum(
+            "pk,abpq,ql->akbl", alpha, self.blocks, alpha, optimize="optimal"
+        ).reshape(d, d)
+        return jnp.multiply.outer(R, R) - pairs.reshape(d, d, d, d)
+
+
+class PathFactors(eqx.Module):
+    """The attentioned inputs: K = F F^T, F = X (C x 1), U = C C^T, never |Pi|^2 P^2."""
+
+    xi: Float[Array, "P N_0 Pi"]
+
+    @property
+    def n_paths(self) -> int:
+        return self.xi.shape[2]
+
+    @property
+    def n_examples(self) -> int:
+        return self.xi.shape[0]
+
+    def kernel(self, U: Float[Array, "d d"]) -> Float[Array, "n n"]:
+        """K(U) on the training examples."""
+        return cross_kernel(self.xi, self.xi, U)
+
+    def curvature(self, A, alpha) -> Float[Array, "d d d d"]:
+        """Second derivative of the energy, through the Gram matrix X^T A X."""
+        A, alpha = _split_outputs(A, alpha, self.n_examples)
+        n_inputs, outputs = self.xi.shape[1], alpha.shape[1]
+        d = self.n_paths * outputs
+        X = self.xi.reshape(self.n_examples, -1)
+        G = jnp.einsum("pI,pkql,qJ->IkJl", X, A, X, optimize="optimal")
+        G = G.reshape(n_inputs, d, n_inputs, d)
+        # G_{bi,cj} G_{ai,dj}, summed over i and j: one product of (d^2, N_0^2) matrices
+        G = jnp.transpose(G, (1, 3, 0, 2)).reshape(d * d, -1)
+        pairs = jnp.transpose((G @ G.T).reshape(d, d, d, d), (2, 0, 1, 3))
+        r = jnp.einsum("pI,pk->Ik", X, alpha).reshape(n_inputs, d)
+        return jnp.multiply.outer(r.T @ r, r.T @ r) - pairs
+
+
+Operator = PathKernels | PathFactors
+
+
+def cross_kernel(
+    left: Float[Array, "P N_0 Pi"], right: Float[Array, "Q N_0 Pi"], U
+) -> Float[Array, "m n"]:
+    """K(x, x') between two sets of scaled attentioned inputs."""
+    n_left, n_inputs, n_paths = left.shape
+    U = _by_output(U, n_paths)
+    outputs = U.shape[1]
+    through = jnp.einsum("pia,akbl->pklbi", left, U)
+    through = through.reshape(n_left * outputs**2, n_paths * n_inputs)
+    flat = jnp.swapaxes(right, 1, 2).reshape(right.shape[0], -1)
+    K = (through @ flat.T).reshape(n_left * outputs, outputs, -1)
+    return jnp.swapaxes(K, 1, 2).reshape(n_left * outputs, -1)
+
+
+def self_kernel(xi: Float[Array, "P N_0 Pi"], U) -> Float[Array, "P K K"]:
+    """K(x, x) of every input, over pairs of outputs."""
+    grams = jnp.einsum("pia,pib->pab", xi, xi)
+    return jnp.einsum("pab,akbl->pkl", grams, _by_output(U, xi.shape[2]))
+
+
+def scaled(xi: Float[Array, "P N_0 Pi"], variance: float) -> Float[Array, "P N_0 Pi"]:
+    """Attentioned inputs with the prefactor of the kernel in them."""
+    return xi * math.sqrt(variance / (xi.shape[1] * xi.shape[2]))
+
+
+def memory(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, int]:
+    """Bytes that each form and one Newton step in it take, at most.
+
+    Example:
+        >>> memory(100, 231, 4)["kernels"] < 2**23
+        True
+    """
+    d, n = n_paths * outputs, n_examples * outputs
+    common = 8 * n * n + 4 * d**4
+    blocks = (n_paths * n_examples) ** 2
+    inputs = n_examples * n_inputs * n_paths
+    return {
+        "kernels": 8 * (blocks * (1 + 2 * outputs**2) + common),
+        "factors": 8 * (inputs * (2 + outputs**2) + 2 * (n_inputs * d) ** 2)
+        + 8 * common,
+    }
+
+
+def operations(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, int]:
+    """Multiplications of one kernel and one curvature."""
+    d, n = n_paths * outputs, n_examples * outputs
+    blocks, wide = (d * n_examples) ** 2, n_inputs * d
+    inner = n_examples * (n_inputs * n_paths)
+    curvature = {
+        "kernels": blocks * n_examples + blocks * d * d,
+        "factors": n * n * wide + n * wide**2 + d**4 * n_inputs**2,
+    }
+    kernel = {"kernels": blocks, "factors": inner * (d * outputs + n * outputs)}
+    return {form: kernel[form] + curvature[form] for form in kernel}
+
+
+def path_kernels(
+    xi: Float[Array, "P N_0 Pi"],
+    *,
+    variance: float = 1.0,
+    outputs: int = 1,
+    form: str | None = None,
+    memory_limit: int = MEMORY_LIMIT,
+) -> Operator:
+    """The kernels of attentioned inputs, in the cheaper form that fits in memory.
+
+    Args:
+        variance: sigma_0^2 of the weights into the first layer.
+        outputs: number of outputs K.
+        form: "kernels" or "factors" to choose the form by hand.
+        memory_limit: bytes that the form and a Newton step in it may take.
+
+    Raises:
+        ValueError: no form, or not the one asked for, fits into `memory_limit`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> path_kernels(jnp.ones((3, 2, 4)), form="kernels").blocks.shape
+        (4, 4, 3, 3)
+    """
+    n_examples, n_inputs, n_paths = xi.shape
+    form = choose_form(n_examples, n_inputs, n_paths, outputs, form, memory_limit)
+    xi = scaled(xi, variance)
+    if form == "factors":
+        return PathFactors(xi)
+    flat = jnp.transpose(xi, (2, 0, 1)).reshape(n_paths * n_examples, n_inputs)
+    blocks = (flat @ flat.T).reshape(n_paths, n_examples, n_paths, n_examples)
+    return PathKernels(jnp.swapaxes(blocks, 1, 2))
+
+
+def choose_form(
+    n_examples, n_inputs, n_paths, outputs, form=None, memory_limit=MEMORY_LIMIT
+) -> str:
+    """Name of the cheaper form that fits in memory."""
+    if form not in (None, "kernels", "factors"):
+        raise ValueError(f'form must be "kernels" or "factors"; got {form!r}.')
+    shape = (n_examples, n_inputs, n_paths, outputs)
+    needed = memory(*shape)
+    forms = [form] if form else sorted(needed, key=operations(*shape).__getitem__)
+    for candidate in forms:
+        if needed[candidate] <= memory_limit:
+            return candidate
+    sizes = ", ".join(f"{name} {size / 2**30:.3g} GiB" for name, size in needed.items())
+    raise ValueError(
+        f"kernels need {sizes}, more than memory_limit = {memory_limit / 2**30:.3g} "
+        'GiB: raise it, use fewer examples or paths, or take form="factors".'
+    )
+
+
+def _by_output(U, n_paths):
+    outputs = U.shape[0] // n_paths
+    return U.reshape(n_paths, outputs, n_paths, outputs)
+
+
+def _split_outputs(A, alpha, n_examples):
+    outputs = alpha.shape[0] // n_examples
+    A = A.reshape(n_examples, outputs, n_examples, outputs)
+    return A, alpha.reshape(n_examples, outputs)

@@ -1,0 +1,203 @@
+r"""Predictions at given order parameters (docs/theory/bpkr.md, sections 2 and 4).
+
+$\langle f(x) \rangle = k^T (K + T)^{-1} Y$,
+$\langle \delta f^2 \rangle = K(x, x) - k^T (K + T)^{-1} k$
+
+xi                (P, N_0, Pi)       attentioned inputs, scaled         `xi`
+U_1               (d, d)             order parameter, d = |Pi| K        `U`
+(K + T)^-1        (n, n)             as half^T half, n = P K            `half`
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from statmech_attn.bpkr import prior as sizes_of
+from statmech_attn.bpkr.action import gaussian_process_limit
+from statmech_attn.bpkr.kernels import cross_kernel, scaled, self_kernel
+from statmech_attn.bpkr.linear_algebra import inverse_cholesky
+from statmech_attn.bpkr.saddle import check_data
+
+
+class Prediction(NamedTuple):
+    """Mean and variance of f over the posterior, per input and output."""
+
+    mean: Float[Array, "Q *K"]
+    variance: Float[Array, "Q *K"]
+
+
+class Theory(eqx.Module):
+    """The Gaussian process at one U_1; build with `theory` or `gaussian_process`."""
+
+    xi: Float[Array, "P N_0 Pi"]
+    Y: Float[Array, "P *K"]
+    U: Float[Array, "d d"]
+    temperature: float
+    variance: float
+    half: Float[Array, "n n"]
+
+    @property
+    def kernel(self) -> Float[Array, "n n"]:
+        """K(U_1) of the training examples."""
+        return cross_kernel(self.xi, self.xi, self.U)
+
+    def predict(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Prediction:
+        """Mean and variance on new attentioned inputs."""
+        xi_test = jnp.asarray(xi_test, float)
+        if xi_test.ndim != 3 or xi_test.shape[1:] != self.xi.shape[1:]:
+            raise ValueError(
+                f"xi_test must have shape (Q, {self.xi.shape[1]}, {self.xi.shape[2]}) "
+                f"as the training inputs; got {xi_test.shape}."
+            )
+        test = scaled(xi_test, self.variance)
+        shape = xi_test.shape[:1] + self.Y.shape[1:]
+        k = cross_kernel(test, self.xi, self.U) @ self.half.T
+        own = jnp.diagonal(self_kernel(test, self.U), axis1=1, axis2=2)
+        mean = k @ (self.half @ self.Y.ravel())
+        variance = own.ravel() - (k * k).sum(axis=1)
+        return Prediction(mean.reshape(shape), variance.reshape(shape))
+
+    def restricted(self, paths: Sequence[int]) -> "Theory":
+        """The same network with all other paths silenced, then trained as before.
+
+        The kernel keeps its prefactor 1 / |Pi| and the entries of U among the paths.
+        """
+        chosen = np.asarray(paths, int)
+        n_paths = self.xi.shape[2]
+        valid = chosen.size and ((chosen >= 0) & (chosen < n_paths)).all()
+        if not valid or np.unique(chosen).size != chosen.size:
+            raise ValueError(
+                f"paths: need distinct indices from 0 to {n_paths - 1}; "
+                f"got {chosen.tolist()}."
+            )
+        outputs = self.U.shape[0] // n_paths
+        rows = (chosen[:, None] * outputs + np.arange(outputs)).ravel()
+        share = self.variance * chosen.size / n_paths
+        X, U = self.xi[:, :, chosen], self.U[np.ix_(rows, rows)]
+        return _trained(X, self.Y, U, self.temperature, share)
+
+    def overlap(self) -> Float[Array, " n"]:
+        """|v_i . Y| / |Y| for the eigenvectors of K, largest eigenvalue first."""
+        return kernel_overlap(self.kernel, self.Y)
+
+
+def theory(xi, Y, U, *, temperature: float, variance: float = 1.0) -> Theory:
+    """Predictor at a given U_1, of shape (|Pi| K, |Pi| K).
+
+    Args:
+        xi, Y: the training set, as in `solve`.
+        variance: sigma_0^2.
+
+    Raises:
+        ValueError: sizes that disagree, or K + T is not positive definite.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> xi = jnp.ones((1, 1, 1))
+        >>> t = theory(xi, jnp.ones(1), jnp.eye(1), temperature=1.0)
+        >>> float(t.predict(xi).mean[0])
+        0.5
+    """
+    xi, Y = check_data(xi, Y, (np.shape(xi)[-1],))
+    U = jnp.asarray(U, float)
+    d = xi.shape[2] * (1 if Y.ndim == 1 else Y.shape[1])
+    if U.shape != (d, d):
+        raise ValueError(f"U must have shape {(d, d)}, |Pi| K; got {U.shape}.")
+    return _trained(scaled(xi, variance), Y, U, float(temperature), float(variance))
+
+
+def gaussian_process(
+    xi, Y, *, heads: Sequence[int], temperature: float, variances=None
+) -> Theory:
+    """Predictor in the GP limit, P / N -> 0."""
+    variances = sizes_of.prior(1, heads, variances).variances
+    outputs = 1 if np.ndim(Y) == 1 else np.shape(Y)[1]
+    U, _ = gaussian_process_limit(heads, variances, outputs)
+    return theory(xi, Y, U[0], temperature=temperature, variance=float(variances[0]))
+
+
+def accuracy(mean: Float[Array, "Q *K"], y: Float[Array, "Q *K"]) -> float:
+    """Share of right classes: by sign, or by the largest of K outputs.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> accuracy(jnp.array([0.3, -0.2]), jnp.array([1.0, 1.0]))
+        0.5
+    """
+    if mean.shape != y.shape:
+        raise ValueError(f"mean and y must share one shape: {mean.shape}, {y.shape}.")
+    if mean.ndim == 1:
+        right = np.sign(mean) == np.sign(y)
+    else:
+        right = np.argmax(mean, axis=1) == np.argmax(y, axis=1)
+    return float(np.mean(right))
+
+
+def kernel_overlap(
+    K: Float[Array, "n n"], Y: Float[Array, "P *K"]
+) -> Float[Array, " n"]:
+    """|v_i . Y| / |Y| for the eigenvectors v_i of K, largest eigenvalue first."""
+    y = jnp.ravel(Y)
+    vectors = jnp.linalg.eigh(K)[1][:, ::-1]
+    return jnp.abs(vectors.T @ y) / jnp.linalg.norm(y)
+
+
+def paths_through(heads: Sequence[int], layer: int, head: int) -> np.ndarray:
+    """Indices of the paths through one head; layers and heads count from zero.
+
+    Example:
+        >>> paths_through((2, 2), 1, 0).tolist()
+        [0, 2]
+    """
+    if not 0 <= layer < len(heads) or not 0 <= head < heads[layer]:
+        raise ValueError(f"no head {head} of layer {layer} in heads = {tuple(heads)}.")
+    digits = np.indices(tuple(heads)).reshape(len(heads), -1)
+    return np.flatnonzero(digits[layer] == head)
+
+
+def head_scores(U: Float[Array, "d d"], heads: Sequence[int]) -> tuple[Array, ...]:
+    """Weight of every head in U_1, over the largest; one (H_l,) array per layer.
+
+    The sum of |U| over all pairs of paths of which one or both pass through the head;
+    over all outputs, if there are several.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> [s.tolist() for s in head_scores(jnp.diag(jnp.array([2.0, 1.0])), (2,))]
+        [[1.0, 0.5]]
+    """
+    sizes_of.check_heads(heads)
+    n_paths = math.prod(heads)
+    if U.ndim != 2 or U.shape[0] != U.shape[1] or U.shape[0] % n_paths:
+        raise ValueError(
+            f"U must be square with |Pi| = {n_paths} paths of heads = {tuple(heads)}; "
+            f"got {U.shape}."
+        )
+    weight = jnp.abs(U).reshape(n_paths, -1, n_paths, U.shape[0] // n_paths)
+    weight = weight.sum(axis=(1, 3))
+    scores = []
+    for layer, H in enumerate(heads):
+        for head in range(H):
+            outside = np.setdiff1d(
+                np.arange(n_paths), paths_through(heads, layer, head)
+            )
+            scores.append(weight.sum() - weight[np.ix_(outside, outside)].sum())
+    scores = jnp.stack(scores) / jnp.max(jnp.stack(scores))
+    return tuple(jnp.split(scores, np.cumsum(heads)[:-1]))
+
+
+def _trained(X, Y, U, temperature: float, variance: float) -> Theory:
+    K = cross_kernel(X, X, U)
+    half = inverse_cholesky(K + temperature * jnp.eye(K.shape[0]))
+    if not bool(jnp.isfinite(half).all()):
+        raise ValueError(
+            "K + T is not positive definite: raise the temperature, or give a "
+            "positive semi-definite U."
+        )
+    return Theory(X, Y, U, temperature, variance, half)

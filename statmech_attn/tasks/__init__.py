@@ -1,0 +1,6 @@
+"""Learning tasks for the Bayesian theory of attention."""
+
+from statmech_attn.tasks import hidden_markov
+
+
+__all__ = ["hidden_markov"]

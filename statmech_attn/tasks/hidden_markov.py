@@ -1,0 +1,195 @@
+r"""Classification of hidden Markov chains (docs/theory/bpkr.md, section 5).
+
+A chain of two hidden states flips its state with a probability that depends on the
+class y = +-1.  Token t shows $v_\pm$ plus Gaussian noise whose part in the plane of
+$v_+, v_-$ is scaled by $\sigma_\parallel$ and the rest by $\sigma_\perp$.  A bos token
+with zero features comes first, and a one-hot code of the position is appended:
+N_0 = features + length + 1.
+
+    v_+, v_-          (2, features)      $\sqrt 2$ on one half each     `states_shown`
+    x                 (P, N_0, T)        inputs, T = length + 1         `x`
+    y                 (P,)               labels, class + first          `y`
+    W                 (N_0, N_0)         heads, score x_s^T W x_t       `*_head`
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from statmech_attn.bpkr.attention import Heads, heads_from_products
+from statmech_attn.precision import require_double
+
+
+class Task(NamedTuple):
+    """Sizes and strengths; the defaults are the published ones.
+
+    Scores are `hardness` times x_s^T W x_t.
+    """
+
+    length: int = 30
+    features: int = 200
+    flip_plus: float = 0.3
+    flip_minus: float = 0.7
+    parallel_noise: float = 1.0
+    perpendicular_noise: float = 1.0
+    hardness: float = 10.0
+    bos_score: float = 1.5
+
+    @property
+    def n_inputs(self) -> int:
+        return self.features + self.length + 1
+
+    @property
+    def tokens(self) -> int:
+        return self.length + 1
+
+
+class Preset(NamedTuple):
+    """A published setting: the task, its heads and the sizes of the sets."""
+
+    task: Task
+    heads: Heads
+    n_train: int
+    n_test: int
+    readout: str
+
+
+class Examples(NamedTuple):
+    """Inputs and labels, class + first."""
+
+    x: Float[Array, "P N_0 T"]
+    y: Float[Array, " P"]
+
+
+def task(**settings) -> Task:
+    """Validate sizes and strengths.
+
+    Example:
+        >>> task(perpendicular_noise=5.0).n_inputs
+        231
+    """
+    found = Task(**settings)
+    if found.length < 1 or found.features < 2 or found.features % 2:
+        raise ValueError(
+            "length must be >= 1 and features even and >= 2; "
+            f"got {found.length} and {found.features}."
+        )
+    for name in ("flip_plus", "flip_minus"):
+        if not 0 <= getattr(found, name) <= 1:
+            raise ValueError(
+                f"{name} is a probability, 0 to 1; got {getattr(found, name)}."
+            )
+    for name in ("parallel_noise", "perpendicular_noise"):
+        if not 0 <= getattr(found, name) < math.inf:
+            raise ValueError(f"{name} must be >= 0; got {getattr(found, name)}.")
+    return found
+
+
+def draw(key: Key[Array, ""], setting: Task, *, examples: int) -> Examples:
+    """Draw labelled chains, `examples` / 2 of each class.
+
+    Example:
+        >>> import jax
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> draw(jax.random.key(0), Task(), examples=4).x.shape
+        (4, 231, 31)
+    """
+    require_double()
+    if examples < 2 or examples % 2:
+        raise ValueError(f"examples must be even and >= 2; got {examples}.")
+    hidden_key, noise_key = jax.random.split(key)
+    y = jnp.repeat(jnp.array([1.0, -1.0]), examples // 2)
+    hidden = hidden_states(hidden_key, setting, y)
+    seen = states_shown(setting)[(hidden < 0).astype(int)]
+    seen = seen + noise(noise_key, setting, hidden.shape)
+    features = jnp.pad(jnp.swapaxes(seen, 1, 2), ((0, 0), (0, 0), (1, 0)))
+    code = jnp.broadcast_to(
+        jnp.eye(setting.tokens), (examples,) + (setting.tokens,) * 2
+    )
+    return Examples(jnp.concatenate([features, code], axis=1), y)
+
+
+def hidden_states(
+    key: Key[Array, ""], setting: Task, y: Float[Array, " P"]
+) -> Float[Array, "P length"]:
+    """Chains of +-1: the first state uniform, then flips by class."""
+    first_key, flip_key = jax.random.split(key)
+    first = jax.random.rademacher(first_key, (y.size, 1), float)
+    rate = jnp.where(y > 0, setting.flip_plus, setting.flip_minus)[:, None]
+    flips = jax.random.bernoulli(flip_key, rate, (y.size, setting.length - 1))
+    return jnp.cumprod(jnp.concatenate([first, 1.0 - 2.0 * flips], axis=1), axis=1)
+
+
+def states_shown(setting: Task) -> Float[Array, "2 features"]:
+    """v_+ and v_-."""
+    halves = jnp.repeat(jnp.eye(2), setting.features // 2, axis=1)
+    return math.sqrt(2.0) * halves
+
+
+def noise(key, setting: Task, shape) -> Float[Array, "P length features"]:
+    """Gaussian noise, scaled in the plane of v_+, v_- and outside it."""
+    draws = jax.random.normal(key, (*shape, setting.features))
+    directions = states_shown(setting) / math.sqrt(setting.features)
+    inside = draws @ directions.T @ directions
+    return setting.parallel_noise * inside + setting.perpendicular_noise * (
+        draws - inside
+    )
+
+
+def previous_token_head(setting: Task) -> Float[Array, "N_0 N_0"]:
+    """Attend the previous token if it is in the same state, else bos."""
+    v_plus, v_minus = states_shown(setting)
+    q = v_plus - v_minus
+    q = q / (q @ q / 2)  # q . v_+- = +-1
+    positions = jnp.eye(setting.tokens, k=1)
+    positions = positions.at[0, 1:].set(setting.bos_score)
+    return setting.hardness * _blocks(jnp.outer(q, q), positions)
+
+
+def uniform_head(setting: Task) -> Float[Array, "N_0 N_0"]:
+    """Attend all tokens alike: the positional block is all ones."""
+    features = jnp.zeros((setting.features, setting.features))
+    return setting.hardness * _blocks(features, jnp.ones((setting.tokens,) * 2))
+
+
+def random_head(
+    key: Key[Array, ""], setting: Task, *, strength: float = 1.0
+) -> Float[Array, "N_0 N_0"]:
+    """Gaussian scores, of order one in every block."""
+    F, T = setting.features, setting.tokens
+    draws = jax.random.normal(key, (F + T, F + T))
+    scale = jnp.concatenate([jnp.full(F, 1 / math.sqrt(F)), jnp.ones(T)])
+    return strength * setting.hardness * draws * jnp.outer(scale, scale)
+
+
+def preset(name: str, key: Key[Array, ""]) -> Preset:
+    """The published settings "four-paths" and "two-paths"; the key draws random heads.
+
+    Example:
+        >>> import jax
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> [w.shape[0] for w in preset("four-paths", jax.random.key(0)).heads]
+        [2, 2]
+    """
+    if name == "four-paths":
+        setting = task()
+        first_key, second_key = jax.random.split(key)
+        layers = (
+            (previous_token_head(setting), random_head(first_key, setting)),
+            (uniform_head(setting), random_head(second_key, setting)),
+        )
+    elif name == "two-paths":
+        setting = task(perpendicular_noise=5.0)
+        plain = random_head(key, setting, strength=0.0)
+        layers = ((previous_token_head(setting), plain), (uniform_head(setting),))
+    else:
+        raise ValueError(f'preset must be "four-paths" or "two-paths"; got {name!r}.')
+    heads = heads_from_products([jnp.stack(layer) for layer in layers])
+    return Preset(setting, heads, n_train=100, n_test=1000, readout="last")
+
+
+def _blocks(features, positions) -> Float[Array, "N_0 N_0"]:
+    return jax.scipy.linalg.block_diag(features, positions)

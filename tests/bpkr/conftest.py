@@ -1,0 +1,29 @@
+import jax
+import jax.numpy as jnp
+import pytest
+
+from statmech_attn import bpkr
+from statmech_attn.tasks import hidden_markov
+
+
+@pytest.fixture(scope="session")
+def small():
+    """Three layers of 2, 1 and 2 random heads on ten random inputs."""
+    keys = jax.random.split(jax.random.key(11), 5)
+    heads = bpkr.heads_from_products(
+        [jax.random.normal(k, (H, 6, 6)) for k, H in zip(keys, (2, 1, 2))]
+    )
+    x = jax.random.normal(keys[3], (10, 6, 5))
+    return x, heads, jax.random.normal(keys[4], (10,))
+
+
+@pytest.fixture(scope="session")
+def chains():
+    """The published four-path task, one draw: xi, y, test xi, test y."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    setting = hidden_markov.preset("four-paths", keys[0])
+    found = []
+    for key, examples in zip(keys[1:], (setting.n_train, setting.n_test)):
+        x, y = hidden_markov.draw(key, setting.task, examples=examples)
+        found += [bpkr.attentioned_inputs(x, setting.heads, readout="last"), y]
+    return tuple(jnp.asarray(a) for a in found)

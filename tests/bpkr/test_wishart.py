@@ -1,0 +1,91 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn import bpkr
+from statmech_attn.bpkr import wishart
+
+
+@pytest.fixture(scope="module")
+def data(small):
+    x, heads, y = small
+    xi = bpkr.attentioned_inputs(x, heads)
+    return xi[:3, :, :4], 2 * y[:3]
+
+
+def drawn_order_parameters(width, heads, variances, draws):
+    """U_1 of networks drawn from the prior, weight by weight."""
+
+    def one(key):
+        weights = bpkr.draw_weights(
+            key, n_inputs=1, heads=heads, width=width, variances=variances
+        )
+        return bpkr.order_parameters(weights)[0][0]
+
+    return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), draws))
+
+
+@pytest.mark.parametrize("k", (1, 2, 9))
+def test_the_prior_of_a_diagonal_entry_is_normalised(k):
+    z = np.linspace(-60, 20, 200_001)
+    density = np.exp(wishart.log_diagonal(jnp.asarray(z), np.array(float(k))))
+    # The trapezoidal rule is exact to round-off for smooth decaying functions; the
+    # left tail e^{z sqrt(k/2)} at -60 is below 1e-18.
+    assert np.trapezoid(density, z) == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("width", (5, 3, (2, 1, 3)))
+def test_the_posterior_is_that_of_weights_from_the_prior(data, width):
+    """Also where U is singular: weights drawn from the prior, weighted by labels."""
+    xi, y = data
+    heads, variances, T = (2, 2), (1.0, 0.5, 2.0, 1.5), 0.5
+    U = drawn_order_parameters(width, heads, variances, 100_000)
+    operator = bpkr.path_kernels(xi)
+    energies = jax.lax.map(
+        lambda u: bpkr.energy(operator.kernel(u), T, y), U, batch_size=2000
+    )
+    weight = jax.nn.softmax(-energies / 2)
+    expected = jnp.einsum("s,sab->ab", weight, U)
+    variance = jnp.einsum("s,sab->ab", weight**2, (U - expected) ** 2)
+    posterior = wishart.law(
+        xi, y, width=width, temperature=T, heads=heads, variances=variances
+    )
+    found = wishart.sample(jax.random.key(2), posterior, draws=1500, warmup=400)
+    mean = found.U[0].mean(axis=(0, 1))
+    error = jnp.sqrt(variance + found.U[0].var(axis=(0, 1)) / found.n_eff)
+    # Ten entries in each of three cases: 4.5 errors are exceeded once in 5000 times.
+    assert (np.abs(mean - expected) < 4.5 * error).all()
+    assert float(found.r_hat.max()) < 1.05
+
+
+def test_the_law_agrees_with_the_saddle_point_at_large_width(data):
+    """Shift of the mean from the saddle: of order 1/N, here d + 1 = 5 over N."""
+    xi, y = data
+    N, problem = 4000, dict(temperature=0.1, heads=(2, 2))
+    saddle = bpkr.solve(xi, y, width=N, **problem)
+    posterior = wishart.law(xi, y, width=N, **problem)
+    found = wishart.sample(jax.random.key(3), posterior, draws=1000, warmup=300)
+    mean = found.U[0].mean(axis=(0, 1))
+    error = found.U[0].std(axis=(0, 1)) / jnp.sqrt(found.n_eff)
+    assert (np.abs(mean - saddle.U[0]) < 4.5 * error + 3 * 5 / N).all()
+
+
+def test_ranks_are_limited_by_the_width(data):
+    xi, y = data
+    posterior = wishart.law(xi, y, width=3, temperature=0.1, heads=(2, 2))
+    z = jax.random.normal(jax.random.key(4), (posterior.dimension,))
+    (U_1, U_2), U_a = posterior.order_parameters(z)
+    assert np.linalg.matrix_rank(U_1) == 3 and np.linalg.matrix_rank(U_2) == 2
+    assert U_a.shape == (1, 1)
+
+
+def test_bad_input_is_refused(data):
+    xi, y = data
+    with pytest.raises(ValueError, match="whole"):
+        wishart.law(xi, y, width=2.5, temperature=0.1, heads=(2, 2))
+    with pytest.raises(ValueError, match="temperature"):
+        wishart.law(xi, y, width=2, temperature=0.0, heads=(2, 2))
+    posterior = wishart.law(xi, y, width=3, temperature=0.1, heads=(2, 2))
+    with pytest.raises(ValueError, match="draws"):
+        wishart.sample(jax.random.key(0), posterior, draws=0)
