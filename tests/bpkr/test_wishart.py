@@ -35,12 +35,13 @@ def test_the_prior_of_a_diagonal_entry_is_normalised(k):
     assert np.trapezoid(density, z) == pytest.approx(1, abs=1e-9)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("width", (5, 3, (2, 1, 3)))
 def test_the_posterior_is_that_of_weights_from_the_prior(data, width):
     """Also where U is singular: weights drawn from the prior, weighted by labels."""
     xi, y = data
     heads, variances, T = (2, 2), (1.0, 0.5, 2.0, 1.5), 0.5
-    U = drawn_order_parameters(width, heads, variances, 100_000)
+    U = drawn_order_parameters(width, heads, variances, 40_000)
     operator = bpkr.path_kernels(xi)
     energies = jax.lax.map(
         lambda u: bpkr.energy(operator.kernel(u), T, y), U, batch_size=2000
@@ -51,7 +52,7 @@ def test_the_posterior_is_that_of_weights_from_the_prior(data, width):
     posterior = wishart.law(
         xi, y, width=width, temperature=T, heads=heads, variances=variances
     )
-    found = wishart.sample(jax.random.key(2), posterior, draws=1500, warmup=400)
+    found = wishart.sample(jax.random.key(2), posterior, draws=600, warmup=300)
     mean = found.U[0].mean(axis=(0, 1))
     error = jnp.sqrt(variance + found.U[0].var(axis=(0, 1)) / found.n_eff)
     # Ten entries in each of three cases: 4.5 errors are exceeded once in 5000 times.
@@ -59,6 +60,7 @@ def test_the_posterior_is_that_of_weights_from_the_prior(data, width):
     assert float(found.r_hat.max()) < 1.05
 
 
+@pytest.mark.statistical
 def test_the_law_agrees_with_the_saddle_point_at_large_width(data):
     """Shift of the mean from the saddle: of order 1/N, here d + 1 = 5 over N."""
     xi, y = data
