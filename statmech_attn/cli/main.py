@@ -4,8 +4,10 @@ Errors are one line on stderr and exit code 1; `--traceback` shows where they ar
 """
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -48,7 +50,7 @@ def run(
 ) -> None:
     """Compute a study and write one HDF5 file.
 
-    Example: statmech-attn run analysis/zoom.toml --output zoom.h5 --set run.steps=500
+    Example: statmech-attn run analysis/demo_scan.toml -o scan.h5 --set run.steps=500
     """
     with _one_line_errors():
         from statmech_attn import storage, studies
@@ -63,10 +65,14 @@ def run(
             dataset = studies.run(checked, bar)
         finally:
             bar.close()
-        storage.write(
-            output, dataset, study=text, keys={"seed": checked.run.seed},
-            started=started, overwrite=overwrite,
-        )  # fmt: skip
+        keys = {"seed": checked.run.seed}
+        save = partial(storage.write, study=text, keys=keys, started=started)
+        try:
+            save(output, dataset, overwrite=overwrite)
+        except storage.StorageError as error:
+            kept = Path(tempfile.mkdtemp(prefix="statmech-attn-")) / output.name
+            save(kept, dataset)
+            raise storage.StorageError(f"{error} The result is in {kept}.") from None
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
         print_summary(dataset, out)
 

@@ -110,11 +110,10 @@ def _make_folder(path: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _unwritable(path, error) from None
-    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=_EFFECTIVE):
-        raise StorageError(f"{path}: cannot be written: no permission in {folder}.")
-
-
-_EFFECTIVE = os.access in os.supports_effective_ids
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise _unwritable(path, error) from None
 
 
 def _stored_form(dataset: xr.Dataset, attributes: dict[str, Any]) -> xr.Dataset:

@@ -231,6 +231,24 @@ def test_an_unwritable_place_is_refused_before_the_run(folder, tmp_path):
     assert "cannot be written" in line
 
 
+def test_a_place_that_fails_after_the_run_loses_nothing(folder, tmp_path, monkeypatch):
+    """The disk fills while the run computes: the result is kept elsewhere and named."""
+    write, out = storage.write, tmp_path / "full" / "x.h5"
+
+    def full_disk(path, *args, **options):
+        if path == out:
+            raise storage.StorageError(f"{path}: cannot be written: No space left.")
+        write(path, *args, **options)
+
+    monkeypatch.setattr(storage, "write", full_disk)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    result = call("run", folder / "theory.toml", "-o", out, code=1)
+    line = result.stderr.strip().splitlines()[-1]
+    assert line.startswith("statmech-attn: ") and "No space left" in line
+    kept = line.split("The result is in ")[1].removesuffix(".")
+    assert opened(kept).equals(opened(folder / "theory.h5"))
+
+
 def test_ctrl_c_leaves_no_file_and_says_so(folder, tmp_path):
     """A long scan interrupted with SIGINT: exit code 130, one line, nothing written."""
     out = tmp_path / "long.h5"
