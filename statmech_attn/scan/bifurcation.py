@@ -8,6 +8,7 @@ section tolerance, and those at the clock's phase 0.  No trajectory is stored.
 
 import math
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -157,7 +158,7 @@ class Scan:
 
     def _tangent_cost(self) -> float:
         """A step with frame in plain steps, as measured (benchmarks/lyapunov.py)."""
-        return 4 + 0.7 * self.plan.exponents if self.plan.exponents else 0.0
+        return 2.6 + 0.25 * self.plan.exponents if self.plan.exponents else 0.0
 
     def _shortest(self) -> int:
         """Fewest turns per block that keep blocks whole clock periods."""
@@ -167,19 +168,29 @@ class Scan:
         """Cost of a point without extension, in plain steps (for progress)."""
         return self.plan.transient + self.window_work() + self.plan.steps
 
-    def pilot(self, points: Points) -> None:
-        """A short run of every stage on one batch, for a forecast."""
-        self._advance(self.net, *points, jnp.asarray(PIECE))
-        self._record(self.net, *points)
-        if self.plan.exponents:
-            self._window(
-                self.net, *points, jnp.asarray(self._shortest()), jnp.asarray(True)
-            )
+    def pilot(self, points: Points) -> float:
+        """Seconds that a batch will take without extensions, from short runs of it."""
+        plan, net = self.plan, self.net
+        advance = self._seconds(lambda: self._advance(net, *points, jnp.asarray(PIECE)))
+        record = self._seconds(lambda: self._record(net, *points))
+        seconds = plan.transient / PIECE * advance + plan.steps / SEGMENT * record
+        if plan.exponents:
+            short, long = self._shortest(), 4 * self._shortest()
+            cap = jnp.asarray(True)
+            window = lambda n: self._window(net, *points, jnp.asarray(n), cap)
+            few = self._seconds(lambda: window(short))
+            many = self._seconds(lambda: window(long))
+            turn = max(many - few, 0.0) / (long - short)
+            seconds += few + turn * (self.first_window() - short)
+        return seconds
 
-    def pilot_work(self) -> float:
-        """Work of the pilot per point, in the units of `work_per_point`."""
-        turns = self._shortest() * lyapunov.BLOCKS * self._every
-        return PIECE + SEGMENT + self._tangent_cost() * turns
+    @staticmethod
+    def _seconds(call: Callable[[], Any]) -> float:
+        """Time of a second call; the first one warms up."""
+        call()
+        clock = time.perf_counter()
+        call()
+        return time.perf_counter() - clock
 
     def working_memory(self) -> int:
         """Bytes that one batch needs while it is computed."""

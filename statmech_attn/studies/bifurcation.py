@@ -2,7 +2,6 @@
 
 import resource
 import sys
-import time
 
 import jax
 import jax.numpy as jnp
@@ -79,20 +78,17 @@ def _order(start: str | None, axes: build.Axes):
 
 def forecast(scan: Scan, points: Points) -> str:
     """Time, memory and file size from a short pilot, in one line."""
-    batch = points.take(np.zeros(scan.lanes, int))
-    clock = time.perf_counter()
-    scan.pilot(batch)
-    seconds = time.perf_counter() - clock
-    parallel = min(workers(), -(-points.count // scan.lanes))
-    padded = -(-points.count // scan.lanes) * scan.lanes
-    total = seconds * scan.work_per_point() / scan.pilot_work() * padded / scan.lanes
+    seconds = scan.pilot(points.take(np.zeros(scan.lanes, int)))
+    batches = -(-points.count // scan.lanes)
+    parallel = min(workers(), batches)
+    rounds = -(-batches // parallel)
     results = points.count * scan.bytes_per_point()
     unit = 2**10 if sys.platform != "darwin" else 1
     resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     memory = resident + parallel * scan.working_memory() + 3 * results
     return (
         f"{points.count} points, {scan.lanes} lanes on {parallel} "
-        f"{jax.default_backend()} worker(s): about {duration(total / parallel)} "
+        f"{jax.default_backend()} worker(s): about {duration(rounds * seconds)} "
         f"without extensions, {size(memory)} of memory, "
         f"a file of at most {size(results)}"
     )
