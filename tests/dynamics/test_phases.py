@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from statmech_attn import dynamics
 from statmech_attn.dynamics import (
     as_in_paper,
     classify,
@@ -13,6 +14,7 @@ from statmech_attn.dynamics import (
     PHASES,
     time_map,
 )
+from statmech_attn.dynamics.phases import decide
 
 
 GOLDEN = (np.sqrt(5) - 1) / 2
@@ -169,6 +171,25 @@ def test_a_chaotic_transient_is_followed_until_it_ends():
     for verdict, first in zip(phases_of(settle), phases_of(cut), strict=True):
         if first in ("transient", "unsettled"):
             assert verdict == "fixed"
+
+
+def test_a_cycle_with_the_exponents_of_another_stretch_is_not_reported():
+    """The tail recurs, but the window was chaotic for most of its length."""
+    blocks = jnp.where(jnp.arange(16) < 11, 0.13, -0.02)[:, None]
+    spectrum = dynamics.Spectrum(
+        exponents=jnp.array([0.083]), weighted=jnp.array([0.11]),
+        stderr=jnp.array([0.018]), resolved=jnp.array(1),
+        halves=jnp.array([[0.13], [-0.01]]), blocks=blocks, steps=jnp.array(2048),
+    )  # fmt: skip
+    found = dynamics.Evidence(
+        recurrence_period=jnp.array(56), recurrence_error=jnp.array(0.0),
+        positive=jnp.array(0), zeros=jnp.array(0), zero_one=jnp.array(0.0),
+        broadband=jnp.array(1e-17), digits=jnp.array(1.2), frequency=jnp.array(0.1),
+        quarters=jnp.array(5.5), drift=jnp.array(1.8), finite=jnp.array(True),
+    )  # fmt: skip
+    verdict = decide(spectrum, found, dynamics.Criteria(), 4, jnp.array(False))
+    assert PHASES[int(verdict[0])] in ("transient", "unsettled")
+    assert int(verdict[1]) == 0
 
 
 def test_coexisting_attractors_are_told_apart_by_their_start():
