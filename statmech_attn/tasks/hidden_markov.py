@@ -13,7 +13,8 @@ N_0 = features + length + 1.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +27,8 @@ from statmech_attn.precision import require_double
 class Task(NamedTuple):
     """Sizes and strengths; the defaults are the published ones.
 
-    Scores are `hardness` times x_s^T W x_t.
+    Scores are `hardness` times x_s^T W x_t, those of random heads `random_strength`
+    times that.
     """
 
     length: int = 30
@@ -37,6 +39,7 @@ class Task(NamedTuple):
     perpendicular_noise: float = 1.0
     hardness: float = 10.0
     bos_score: float = 1.5
+    random_strength: float = 1.0
 
     @property
     def n_inputs(self) -> int:
@@ -54,7 +57,18 @@ class Preset(NamedTuple):
     heads: Heads
     n_train: int
     n_test: int
-    readout: str
+    readout: str | int
+
+
+PRESETS: dict[
+    str, tuple[dict[str, Any], tuple[tuple[str, ...], ...]]
+] = {  # settings of the task, and the names of the heads layer by layer
+    "four-paths": ({}, (("previous-token", "random"), ("uniform", "random"))),
+    "two-paths": (
+        {"perpendicular_noise": 5.0, "random_strength": 0.0},
+        (("previous-token", "random"), ("uniform",)),
+    ),
+}
 
 
 class Examples(NamedTuple):
@@ -85,6 +99,9 @@ def task(**settings) -> Task:
     for name in ("parallel_noise", "perpendicular_noise"):
         if not 0 <= getattr(found, name) < math.inf:
             raise ValueError(f"{name} must be >= 0; got {getattr(found, name)}.")
+    for name in ("hardness", "bos_score", "random_strength"):
+        if not math.isfinite(getattr(found, name)):
+            raise ValueError(f"{name} must be finite; got {getattr(found, name)}.")
     return found
 
 
@@ -155,18 +172,61 @@ def uniform_head(setting: Task) -> Float[Array, "N_0 N_0"]:
     return setting.hardness * _blocks(features, jnp.ones((setting.tokens,) * 2))
 
 
-def random_head(
-    key: Key[Array, ""], setting: Task, *, strength: float = 1.0
-) -> Float[Array, "N_0 N_0"]:
+def random_head(key: Key[Array, ""], setting: Task) -> Float[Array, "N_0 N_0"]:
     """Gaussian scores, of order one in every block."""
     F, T = setting.features, setting.tokens
     draws = jax.random.normal(key, (F + T, F + T))
     scale = jnp.concatenate([jnp.full(F, 1 / math.sqrt(F)), jnp.ones(T)])
-    return strength * setting.hardness * draws * jnp.outer(scale, scale)
+    strength = setting.random_strength * setting.hardness
+    return strength * draws * jnp.outer(scale, scale)
 
 
-def preset(name: str, key: Key[Array, ""]) -> Preset:
+GIVEN_HEADS = {"previous-token": previous_token_head, "uniform": uniform_head}
+
+
+def heads(key: Key[Array, ""], setting: Task, layers: Sequence[Sequence[str]]) -> Heads:
+    """Heads by name, layer by layer: "previous-token", "uniform" or "random".
+
+    Example:
+        >>> import jax
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> layers = [["previous-token", "random"], ["uniform"]]
+        >>> [w.shape for w in heads(jax.random.key(0), Task(), layers)]
+        [(2, 231, 231), (1, 231, 231)]
+    """
+    names = [name for layer in layers for name in layer]
+    unknown = [name for name in names if name not in (*GIVEN_HEADS, "random")]
+    if unknown or not all(layers):
+        allowed = ", ".join(f'"{name}"' for name in (*GIVEN_HEADS, "random"))
+        raise ValueError(
+            f"heads: every layer needs one or more of {allowed}; got {list(layers)}."
+        )
+    keys = iter(jax.random.split(key, names.count("random")))
+    made = lambda name: (
+        GIVEN_HEADS[name](setting)
+        if name in GIVEN_HEADS
+        else random_head(next(keys), setting)
+    )
+    return heads_from_products(
+        [jnp.stack([made(name) for name in layer]) for layer in layers]
+    )
+
+
+def preset(
+    name: str,
+    key: Key[Array, ""],
+    *,
+    layers: Sequence[Sequence[str]] | None = None,
+    n_train: int = 100,
+    n_test: int = 1000,
+    readout: str | int = "last",
+    **settings,
+) -> Preset:
     """The published settings "four-paths" and "two-paths"; the key draws random heads.
+
+    Args:
+        layers: names of the heads as in `heads`, instead of the published ones.
+        settings: fields of `Task` that differ from the published ones.
 
     Example:
         >>> import jax
@@ -174,21 +234,13 @@ def preset(name: str, key: Key[Array, ""]) -> Preset:
         >>> [w.shape[0] for w in preset("four-paths", jax.random.key(0)).heads]
         [2, 2]
     """
-    if name == "four-paths":
-        setting = task()
-        first_key, second_key = jax.random.split(key)
-        layers = (
-            (previous_token_head(setting), random_head(first_key, setting)),
-            (uniform_head(setting), random_head(second_key, setting)),
-        )
-    elif name == "two-paths":
-        setting = task(perpendicular_noise=5.0)
-        plain = random_head(key, setting, strength=0.0)
-        layers = ((previous_token_head(setting), plain), (uniform_head(setting),))
-    else:
-        raise ValueError(f'preset must be "four-paths" or "two-paths"; got {name!r}.')
-    heads = heads_from_products([jnp.stack(layer) for layer in layers])
-    return Preset(setting, heads, n_train=100, n_test=1000, readout="last")
+    if name not in PRESETS:
+        allowed = " or ".join(f'"{known}"' for known in PRESETS)
+        raise ValueError(f"preset must be {allowed}; got {name!r}.")
+    published, published_layers = PRESETS[name]
+    setting = task(**(published | settings))
+    drawn = heads(key, setting, layers or published_layers)
+    return Preset(setting, drawn, n_train, n_test, readout)
 
 
 def _blocks(features, positions) -> Float[Array, "N_0 N_0"]:

@@ -59,7 +59,7 @@ def test_the_good_head_attends_the_previous_token_in_the_same_state_else_bos():
 
 def test_uniform_and_silenced_heads_attend_all_tokens_alike():
     x, _ = hidden_markov.draw(jax.random.key(4), Task(), examples=2)
-    silent = hidden_markov.random_head(jax.random.key(5), Task(), strength=0.0)
+    silent = hidden_markov.random_head(jax.random.key(5), Task(random_strength=0.0))
     for head in (hidden_markov.uniform_head(Task()), silent):
         assert np.abs(bpkr.attention_matrix(x, head) - 1 / 31).max() < 1e-12
 
@@ -80,6 +80,17 @@ def test_presets_have_the_published_sizes():
     assert bpkr.head_counts(four.heads) == (2, 2) and four.n_train == 100
     assert bpkr.head_counts(two.heads) == (2, 1) and two.n_test == 1000
     assert two.task.perpendicular_noise == 5.0 and four.task.n_inputs == 231
+
+
+def test_heads_of_a_preset_can_be_exchanged():
+    key, layers = jax.random.key(8), [["random"], ["uniform", "random"]]
+    found = hidden_markov.preset("four-paths", key, layers=layers, length=5, n_train=6)
+    assert bpkr.head_counts(found.heads) == (1, 2) and found.n_train == 6
+    assert found.task.n_inputs == 206
+    uniform = hidden_markov.uniform_head(found.task)
+    assert (found.heads[1][0] == uniform).all()
+    # Every random head is a draw of its own.
+    assert (found.heads[0][0] != found.heads[1][1]).any()
 
 
 def test_published_accuracies():
@@ -120,7 +131,10 @@ def accuracies(seed):
         (lambda: hidden_markov.task(features=3), "even"),
         (lambda: hidden_markov.task(flip_plus=1.5), "flip_plus"),
         (lambda: hidden_markov.task(parallel_noise=-1.0), "parallel_noise"),
+        (lambda: hidden_markov.task(hardness=float("nan")), "hardness"),
         (lambda: hidden_markov.preset("three", jax.random.key(0)), "four-paths"),
+        (lambda: hidden_markov.heads(jax.random.key(0), Task(), [["good"]]), "uniform"),
+        (lambda: hidden_markov.heads(jax.random.key(0), Task(), [[]]), "every layer"),
         (lambda: hidden_markov.draw(jax.random.key(0), Task(), examples=3), "even"),
     ),
 )
