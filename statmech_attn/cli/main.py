@@ -65,7 +65,7 @@ def run(
             dataset = studies.run(checked, bar)
         finally:
             bar.close()
-        keys = {"seed": checked.run.seed}
+        keys = checked.seeds
         save = partial(storage.write, study=text, keys=keys, started=started)
         try:
             save(output, dataset, overwrite=overwrite)

@@ -78,7 +78,7 @@ def produce(
     print(f"computing {file}", file=sys.stderr)  # noqa: T201
     started = storage.now()
     dataset = studies.run(checked)
-    keys = {"seed": checked.run.seed}
+    keys = checked.seeds
     storage.write(file, dataset, study=text, keys=keys, started=started,
                   overwrite=overwrite)  # fmt: skip
     return storage.read(file)

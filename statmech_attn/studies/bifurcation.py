@@ -20,9 +20,9 @@ from statmech_attn.scan.bifurcation import (
 )
 from statmech_attn.scan.lanes import Compiled, workers
 from statmech_attn.studies import build
+from statmech_attn.studies.dmft_tables import BifurcationRun, BifurcationStudy
 from statmech_attn.studies.labels import labelled
 from statmech_attn.studies.reporting import duration, Reporter, size
-from statmech_attn.studies.spec import BifurcationRun, BifurcationStudy
 
 
 def run_study(study: BifurcationStudy, report: Reporter) -> xr.Dataset:

@@ -9,189 +9,20 @@ import difflib
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import numpy as np
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    model_validator,
-    StrictBool,
-    StrictInt,
-    Tag,
-    ValidationError,
+from pydantic import BaseModel, ValidationError
+
+from statmech_attn.studies.dmft_tables import (
+    BifurcationStudy,
+    MonteCarloStudy,
+    TrajectoryStudy,
 )
-
-
-Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
-Count = Annotated[StrictInt, Field(ge=1)]
-WholeNumber = Annotated[StrictInt, Field(ge=0)]
-Seed = Annotated[StrictInt, Field(ge=0, lt=2**32)]
-SIZES = {  # what patterns generated from a seed need, besides seed and context
-    "random-segments": ("n_patterns", "n_segments", "n_bits"),
-    "random-independent": ("n_patterns", "n_sites", "n_bits"),
-    "cycle": ("n_patterns", "n_bits"),
-}
-MAX_POINTS = 10_000_000
-
-
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Range(_Table):
-    """Evenly spaced values, both ends included."""
-
-    start: Finite
-    stop: Finite
-    num: Annotated[StrictInt, Field(ge=1, le=MAX_POINTS)]
-
-    def values(self) -> np.ndarray:
-        return np.linspace(self.start, self.stop, self.num)
-
-
-TAGS = ("number", "list", "range", "word", "count")
-
-
-def _axis_form(value: Any) -> str:
-    forms = {dict: "range", Range: "range", list: "list"}
-    return forms.get(type(value), "number")
-
-
-Number = Annotated[Finite, Tag("number")]
-Values = Annotated[list[Finite], Field(min_length=1), Tag("list")]
-Axis = Annotated[
-    Number | Values | Annotated[Range, Tag("range")], Discriminator(_axis_form)
-]
-HowMany = Annotated[
-    Annotated[Literal["all"], Tag("word")] | Annotated[WholeNumber, Tag("count")],
-    Discriminator(lambda value: "word" if isinstance(value, str) else "count"),
-]
-
-
-class NetworkSpec(_Table):
-    """[network]: a preset, a pattern file, or patterns generated from a seed."""
-
-    patterns: str = "poclopez-pe2"
-    context: Count | None = None
-    fractions: list[Finite] | None = None
-    n_patterns: Count | None = None
-    n_segments: Count | None = None
-    n_sites: Count | None = None
-    n_bits: WholeNumber | None = None
-    seed: Seed | None = None
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Sizes of generated patterns, by keyword."""
-        return {name: getattr(self, name) for name in SIZES[self.patterns]}
-
-    @model_validator(mode="after")
-    def _generated_need_sizes(self):
-        needed: set[str] = set()
-        if self.patterns in SIZES:
-            needed = {"seed", *SIZES[self.patterns]}
-            missing = [k for k in (*needed, "context") if getattr(self, k) is None]
-            if missing:
-                names = ", ".join(sorted(missing))
-                raise ValueError(f"patterns = {self.patterns!r} needs {names}")
-        every = {"seed"}.union(*SIZES.values())
-        extra = sorted(k for k in every - needed if getattr(self, k) is not None)
-        if extra:
-            raise ValueError(
-                f"{', '.join(extra)} has no use with patterns = {self.patterns!r}"
-            )
-        return self
-
-
-class ParametersSpec(_Table):
-    """[parameters]: numbers, lists or ranges; gamma, epsilon default to the file's."""
-
-    beta: Axis
-    gamma: Axis | None = None
-    epsilon: Axis | None = None
-
-
-class RunSpec(_Table):
-    """Keys of [run] that every kind has; counts are token steps."""
-
-    start: Literal["checkpoint", "token", "random"] | None = None
-    row: WholeNumber = 0
-    seed: Seed = 0
-    transient: WholeNumber = 0
-    steps: Count = 1000
-
-
-class TrajectoryRun(RunSpec):
-    """Kept steps after a transient, and sqrt(N) times the linear-noise spread."""
-
-    noise: StrictBool = False
-
-
-class BifurcationRun(RunSpec):
-    start: (
-        Literal["checkpoint", "token", "random", "continue-up", "continue-down"] | None
-    ) = None
-    starts: Count = 1
-    transient: WholeNumber = 20_000
-    steps: Count = 20_000
-    extend: StrictBool = True
-    max_doublings: Annotated[StrictInt, Field(ge=0, le=16)] = 4
-    exponents: HowMany = 4
-    section_tolerance: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-3
-    section_samples: Count = 128
-    strobe_samples: Count = 64
-
-    @model_validator(mode="after")
-    def _starts_are_random(self):
-        if self.starts > 1 and self.start != "random":
-            raise ValueError('starts > 1 needs start = "random"')
-        return self
-
-
-class MonteCarloRun(RunSpec):
-    """`transient` is left out of averages; `mean_field_transient` moves the start."""
-
-    method: Literal["collapsed", "spins"] = "collapsed"
-    n_spins: Annotated[list[Count], Field(min_length=1)]
-    runs: Annotated[StrictInt, Field(ge=2)] = 100
-    stored: WholeNumber = 1
-    steps: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = 200
-    mean_field_transient: WholeNumber = 0
-
-    @model_validator(mode="after")
-    def _something_is_averaged(self):
-        if self.transient >= self.steps:
-            raise ValueError("transient must be below steps, or nothing is averaged")
-        if self.stored > self.runs:
-            raise ValueError("stored must not exceed runs")
-        return self
-
-
-class _Study(_Table):
-    network: NetworkSpec = NetworkSpec()
-    parameters: ParametersSpec
-
-
-class TrajectoryStudy(_Study):
-    kind: Literal["trajectory"]
-    run: TrajectoryRun = TrajectoryRun()
-
-
-class BifurcationStudy(_Study):
-    kind: Literal["bifurcation"]
-    run: BifurcationRun = BifurcationRun()
-
-
-class MonteCarloStudy(_Study):
-    kind: Literal["monte-carlo"]
-    run: MonteCarloRun
+from statmech_attn.studies.tables import Range, StudyTable, TAGS
 
 
 Study = TrajectoryStudy | BifurcationStudy | MonteCarloStudy
-KINDS: dict[str, type[_Study]] = {
+KINDS: dict[str, type[StudyTable]] = {
     "trajectory": TrajectoryStudy,
     "bifurcation": BifurcationStudy,
     "monte-carlo": MonteCarloStudy,
@@ -201,7 +32,7 @@ KINDS: dict[str, type[_Study]] = {
 def load(path: str | Path, settings: Sequence[str] = ()) -> tuple[Study, str]:
     """Read a study file; `settings` such as "run.steps=500" override its keys.
 
-    Pattern files named in it are relative to its folder.
+    Files named in it are relative to its folder.
 
     Returns:
         The checked study, and its full text as stored with the results (the overrides
@@ -222,7 +53,7 @@ def load(path: str | Path, settings: Sequence[str] = ()) -> tuple[Study, str]:
     if settings:
         text = dump(tree)
     study = parse(tree, str(path))
-    return _beside(study, path.parent), text
+    return study.beside(path.parent), text
 
 
 def parse(tree: dict[str, Any], name: str = "study") -> Study:
@@ -286,16 +117,7 @@ def _override(tree: dict[str, Any], setting: str) -> None:
     tree[keys[-1]] = value
 
 
-def _beside(study: Study, folder: Path) -> Study:
-    """Resolve a relative pattern file against the folder of the study file."""
-    name = study.network.patterns
-    if name.endswith(".json") and not Path(name).is_absolute():
-        network = study.network.model_copy(update={"patterns": str(folder / name)})
-        return study.model_copy(update={"network": network})
-    return study
-
-
-def _one_line(error: ValidationError, model: type[_Study]) -> str:
+def _one_line(error: ValidationError, model: type[StudyTable]) -> str:
     """The first error as `key.path: what is wrong; what is allowed`."""
     errors = error.errors()
     unknown = [e for e in errors if e["type"] == "extra_forbidden"]

@@ -1,0 +1,61 @@
+"""What the tables of all study files share: types of values, and no unknown keys."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, Tag
+
+
+Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
+Count = Annotated[StrictInt, Field(ge=1)]
+WholeNumber = Annotated[StrictInt, Field(ge=0)]
+Seed = Annotated[StrictInt, Field(ge=0, lt=2**32)]
+MAX_POINTS = 10_000_000
+
+
+class Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Range(Table):
+    """Evenly spaced values, both ends included."""
+
+    start: Finite
+    stop: Finite
+    num: Annotated[StrictInt, Field(ge=1, le=MAX_POINTS)]
+
+    def values(self) -> np.ndarray:
+        return np.linspace(self.start, self.stop, self.num)
+
+
+TAGS = ("number", "list", "range", "word", "count")
+
+
+def _axis_form(value: Any) -> str:
+    forms = {dict: "range", Range: "range", list: "list"}
+    return forms.get(type(value), "number")
+
+
+Number = Annotated[Finite, Tag("number")]
+Values = Annotated[list[Finite], Field(min_length=1), Tag("list")]
+Axis = Annotated[
+    Number | Values | Annotated[Range, Tag("range")], Discriminator(_axis_form)
+]
+HowMany = Annotated[
+    Annotated[Literal["all"], Tag("word")] | Annotated[WholeNumber, Tag("count")],
+    Discriminator(lambda value: "word" if isinstance(value, str) else "count"),
+]
+
+
+class StudyTable(Table):
+    """The whole of a study file."""
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        """Seeds of all random numbers, by what they are for."""
+        raise NotImplementedError
+
+    def beside(self, folder: Path) -> Self:
+        """The study with the files that it names looked up in its own folder."""
+        return self
