@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from statmech_attn.studies import bifurcation, monte_carlo, trajectory
+from statmech_attn.studies import bifurcation, monte_carlo, order_parameter, trajectory
 from statmech_attn.studies.reporting import Reporter, Silent
 from statmech_attn.studies.spec import (
     BifurcationStudy,
@@ -26,7 +26,9 @@ def run(study: Study, report: Reporter = Silent()) -> xr.Dataset:
         return trajectory.run(study, report)
     if isinstance(study, BifurcationStudy):
         return bifurcation.run_study(study, report)
-    return monte_carlo.run(study, report)
+    if isinstance(study, MonteCarloStudy):
+        return monte_carlo.run(study, report)
+    return order_parameter.run(study, report)
 
 
 __all__ = [

@@ -1,11 +1,13 @@
 """Long names, units and the papers' symbols of stored variables (docs/hdf5.md)."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from statmech_attn.bpkr import RESULTS
 from statmech_attn.dynamics import PHASES, REASONS
 
 
@@ -50,12 +52,53 @@ LABELS = {
     "section": ("m_o_se_1 on the section |m_o_se_2| < tolerance", "1", "m^{o,SE}_1"),
     "section_count": ("visits to the section in the recorded steps", "1", "n"),
     "strobe": ("m_o_se_1 at the clock's phase 0", "1", "m^{o,SE}_1"),
+    "width": ("hidden width", "1", "N"),
+    "temperature": ("temperature of the posterior", "1", "T"),
+    "head": ("layer.head", "1", "(l, h)"),
+    "y": ("labels of the training examples", "1", "Y"),
+    "y_test": ("labels of the test examples", "1", "Y"),
+    "U_a": ("order parameter of the readout", "1", "U_a"),
+    "action": ("action", "1", "S"),
+    "energy": ("energy over the width", "1", "E/N"),
+    "entropy": ("sum of the entropies", "1", "Σ s_l"),
+    "gradient_norm": ("norm of the gradient of the action", "1", "|∇S|"),
+    "iterations": ("Newton steps", "1", "n"),
+    "result": ("how the iteration ended", "1", "result"),
+    "signature": ("negative, zero, positive eigenvalues of the Hessian", "1", "n"),
+    "predictor_mean": ("mean of f over the posterior", "1", "⟨f⟩"),
+    "predictor_variance": ("variance of f over the posterior", "1", "⟨δf²⟩"),
+    "accuracy": ("share of test examples with the right sign", "1", "accuracy"),
+    "accuracy_gp": ("accuracy in the GP limit", "1", "accuracy"),
+    "accuracy_gp_pair": (
+        "accuracy in the GP limit with two paths, or one, alone", "1", "accuracy",
+    ),
+    "kernel_overlap": (
+        "overlap of kernel eigenvectors with the labels", "1", "|v_i·Y|/|Y|",
+    ),
+    "kernel_overlap_gp": (
+        "overlap of GP kernel eigenvectors with the labels", "1", "|v_i·Y|/|Y|",
+    ),
+    "head_score": ("weight of the head in U_1 over the largest", "1", "score"),
+    "path_kernel": ("kernel of one path alone, U = 1", "1", "K_π"),
+    "kernel_gp": ("kernel in the GP limit", "1", "K"),
+    "kernel": ("renormalised kernel", "1", "K"),
 }  # fmt: skip
+NUMBERED = {
+    r"path_(\d+)(_pair)?": ("attention path from layer {} on", "1", "π"),
+    r"U_(\d+)": ("order parameter, overlap of effective weights", "1", "U_{}"),
+}
+
+
+def _words(name: str) -> tuple[str, str, str]:
+    for pattern, words in NUMBERED.items():
+        if match := re.fullmatch(pattern, name):
+            return tuple(text.format(match[1]) for text in words)
+    return LABELS[name]
 
 
 def attributes(name: str) -> dict[str, Any]:
     """Attributes of one variable."""
-    long_name, units, symbol = LABELS[name]
+    long_name, units, symbol = _words(name)
     found: dict[str, Any] = {"long_name": long_name, "units": units, "symbol": symbol}
     if name.startswith("phase"):
         found["flag_values"] = np.arange(len(PHASES), dtype=np.int8)
@@ -63,6 +106,11 @@ def attributes(name: str) -> dict[str, Any]:
     if name == "reasons":
         found["flag_masks"] = 1 << np.arange(len(REASONS), dtype=np.int32)
         found["flag_meanings"] = " ".join(text.replace(" ", "_") for text in REASONS)
+    if name == "result":
+        found["flag_values"] = np.arange(len(RESULTS), dtype=np.int8)
+        found["flag_meanings"] = " ".join(
+            re.sub(r"\W+", "_", text.split(":")[0]) for text in RESULTS
+        )
     return found
 
 

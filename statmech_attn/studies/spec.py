@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from statmech_attn.studies.bpkr_tables import OrderParameterStudy, PosteriorStudy
 from statmech_attn.studies.dmft_tables import (
     BifurcationStudy,
     MonteCarloStudy,
@@ -21,11 +22,19 @@ from statmech_attn.studies.dmft_tables import (
 from statmech_attn.studies.tables import Range, StudyTable, TAGS
 
 
-Study = TrajectoryStudy | BifurcationStudy | MonteCarloStudy
+Study = (
+    TrajectoryStudy
+    | BifurcationStudy
+    | MonteCarloStudy
+    | OrderParameterStudy
+    | PosteriorStudy
+)
 KINDS: dict[str, type[StudyTable]] = {
     "trajectory": TrajectoryStudy,
     "bifurcation": BifurcationStudy,
     "monte-carlo": MonteCarloStudy,
+    "order-parameter": OrderParameterStudy,
+    "posterior": PosteriorStudy,
 }
 
 

@@ -1,0 +1,139 @@
+"""Tables of the studies of Bayesian learning: order parameters and posteriors."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, model_validator, StrictBool, StrictInt, Tag
+
+from statmech_attn.studies.tables import (
+    Count,
+    Finite,
+    Number,
+    Seed,
+    StudyTable,
+    Table,
+    Values,
+    WholeNumber,
+)
+
+
+Positive = Annotated[Finite, Field(gt=0)]
+HeadName = Literal["previous-token", "uniform", "random"]
+Readout = Annotated[
+    Annotated[Literal["first", "last", "mean"], Tag("word")]
+    | Annotated[StrictInt, Tag("count")],
+    Discriminator(lambda value: "word" if isinstance(value, str) else "count"),
+]
+Grid = Annotated[
+    Number | Values,
+    Discriminator(lambda value: "list" if isinstance(value, list) else "number"),
+]
+
+
+class TaskTable(Table):
+    """[task]: a published setting; every other key replaces one of its values."""
+
+    name: Literal["hidden-markov"] = "hidden-markov"
+    preset: Literal["four-paths", "two-paths"] = "four-paths"
+    seed: Seed = 0
+    heads: Annotated[
+        list[Annotated[list[HeadName], Field(min_length=1)]] | None, Field(min_length=1)
+    ] = None
+    readout: Readout | None = None
+    n_train: Count | None = None
+    n_test: Count | None = None
+    length: Count | None = None
+    features: Count | None = None
+    flip_plus: Finite | None = None
+    flip_minus: Finite | None = None
+    parallel_noise: Finite | None = None
+    perpendicular_noise: Finite | None = None
+    hardness: Finite | None = None
+    bos_score: Finite | None = None
+    random_strength: Finite | None = None
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What differs from the preset, as keywords of `hidden_markov.preset`."""
+        given = self.model_dump(exclude_none=True, exclude={"name", "preset", "seed"})
+        renamed = {"heads": "layers"}
+        return {renamed.get(name, name): value for name, value in given.items()}
+
+
+class WidthsTable(Table):
+    """[network]: widths and temperatures, every combination of them."""
+
+    width: Grid
+    temperature: Grid
+    width_ratios: Annotated[list[Positive], Field(min_length=2)] | None = None
+    variances: Annotated[list[Positive], Field(min_length=3)] | None = None
+
+    @model_validator(mode="after")
+    def _distinct(self):
+        for name in ("width", "temperature"):
+            values = listed(getattr(self, name))
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name}: values must be distinct")
+        return self
+
+
+class OrderParameterRun(Table):
+    """[run] of saddle points."""
+
+    corrections: StrictBool = True
+    kernels: StrictBool = False
+
+
+class PosteriorRun(Table):
+    """[run] of sampling; draws and warm-up are counted for each chain."""
+
+    method: Literal["order-parameter", "weights", "langevin"] = "order-parameter"
+    seed: Seed = 0
+    draws: Annotated[StrictInt, Field(ge=4)] = 1000
+    warmup: Count = 500
+    chains: Annotated[StrictInt, Field(ge=2)] = 4
+    stored: WholeNumber = 200
+    block: Count = 100
+    step_size: Positive | None = None
+    evidence: StrictBool = False
+
+    @model_validator(mode="after")
+    def _keys_of_the_method(self):
+        if self.step_size is not None and self.method != "langevin":
+            raise ValueError('step_size has a use with method = "langevin" only')
+        if self.evidence and self.method != "order-parameter":
+            raise ValueError('evidence needs method = "order-parameter"')
+        if self.stored > self.draws:
+            raise ValueError("stored must not exceed draws")
+        return self
+
+
+class BpkrStudy(StudyTable):
+    """What the studies of Bayesian learning share."""
+
+    kind: str
+    task: TaskTable = TaskTable()
+    network: WidthsTable
+
+
+class OrderParameterStudy(BpkrStudy):
+    kind: Literal["order-parameter"]  # pyright: ignore
+    run: OrderParameterRun = OrderParameterRun()
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        return {"task": self.task.seed}
+
+
+class PosteriorStudy(BpkrStudy):
+    kind: Literal["posterior"]  # pyright: ignore
+    run: PosteriorRun = PosteriorRun()
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        return {"task": self.task.seed, "run": self.run.seed}
+
+
+def listed(values: float | Sequence[float]) -> list[float]:
+    """A number or several as a list."""
+    return [values] if isinstance(values, (int, float)) else list(values)

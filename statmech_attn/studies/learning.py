@@ -1,0 +1,134 @@
+"""From the tables of a learning study to its task, its grid and its labelled axes."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float
+
+from statmech_attn import bpkr
+from statmech_attn.bpkr.prior import prior
+from statmech_attn.studies.bpkr_tables import BpkrStudy, listed, TaskTable, WidthsTable
+from statmech_attn.studies.labels import labelled
+from statmech_attn.tasks import hidden_markov
+
+
+class Learning(NamedTuple):
+    """Attentioned inputs and labels of the training and the test set."""
+
+    xi: Float[Array, "P N_0 Pi"]
+    Y: Float[Array, " P"]
+    xi_test: Float[Array, "Q N_0 Pi"]
+    Y_test: Float[Array, " Q"]
+    heads: tuple[int, ...]
+
+    @property
+    def data(self) -> tuple[Array, Array]:
+        return self.xi, self.Y
+
+    def path_dims(self, layer: int) -> tuple[str, str]:
+        """Names of the two dimensions of U_l, layers counted from one."""
+        return f"path_{layer}", f"path_{layer}_pair"
+
+
+class Grid(NamedTuple):
+    """Widths and temperatures; points are the product, temperatures fastest."""
+
+    widths: list[float]
+    temperatures: list[float]
+    ratios: list[float] | None
+    variances: list[float] | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.widths), len(self.temperatures)
+
+    @property
+    def variance_0(self) -> float:
+        """sigma_0^2."""
+        return 1.0 if self.variances is None else self.variances[0]
+
+    def width(self, width: float):
+        """(N_1, ..., N_L, N_a) of one width, whole numbers."""
+        if self.ratios is None:
+            return width
+        return [max(1, round(width * ratio)) for ratio in self.ratios]
+
+    def points(self) -> Iterator[tuple[tuple[int, int], dict]]:
+        """Index of every point, and its width, temperature, ... as keywords."""
+        for i, width in enumerate(self.widths):
+            for j, temperature in enumerate(self.temperatures):
+                yield (
+                    (i, j),
+                    {
+                        "width": self.width(width),
+                        "temperature": temperature,
+                        "variances": self.variances,
+                    },
+                )
+
+
+def learning(table: TaskTable) -> Learning:
+    """Draw the task of a study; heads, training and test set have keys of their own.
+
+    Raises:
+        ValueError: impossible settings, in one line.
+    """
+    head_key, train_key, test_key = jax.random.split(jax.random.key(table.seed), 3)
+    setting = hidden_markov.preset(table.preset, head_key, **table.changes)
+
+    def drawn(key, examples):
+        x, y = hidden_markov.draw(key, setting.task, examples=examples)
+        return bpkr.attentioned_inputs(x, setting.heads, readout=setting.readout), y
+
+    train = drawn(train_key, setting.n_train)
+    test = drawn(test_key, setting.n_test)
+    return Learning(*train, *test, bpkr.head_counts(setting.heads))
+
+
+def grid(table: WidthsTable, made: Learning) -> Grid:
+    """Widths and temperatures of a study, sorted."""
+    found = Grid(
+        sorted(listed(table.width)), sorted(listed(table.temperature)),
+        table.width_ratios, table.variances,
+    )  # fmt: skip
+    for _, point in found.points():
+        prior(point["width"], made.heads, point["variances"])
+    return found
+
+
+def dataset(study: BpkrStudy, made: Learning, points: Grid, variables) -> xr.Dataset:
+    """Label what a study found; temperature is a dimension if several were asked for.
+
+    Args:
+        variables: dimensions and values by name, as for `labelled`.
+    """
+    coordinates: dict[str, Any] = {
+        "width": np.asarray(points.widths, float),
+        "temperature": np.asarray(points.temperatures, float),
+    }
+    for l in range(len(made.heads)):
+        for dimension in made.path_dims(l + 1):
+            coordinates[dimension] = bpkr.path_names(made.heads[l:])
+    coordinates["head"] = [
+        f"{layer}.{head}"
+        for layer, count in enumerate(made.heads, 1)
+        for head in range(1, count + 1)
+    ]
+    variables |= {"y": (("example",), made.Y), "y_test": (("test",), made.Y_test)}
+    used = {name for dims, _ in variables.values() for name in dims}
+    coordinates = {name: x for name, x in coordinates.items() if name in used}
+    found = labelled(variables, coordinates).assign_attrs(
+        kind=study.kind, task=study.task.model_dump_json(exclude_none=True),
+        prior=json.dumps([points.ratios, points.variances]),
+    )  # fmt: skip
+    several = isinstance(study.network.temperature, list)
+    return found if several else found.isel(temperature=0)
+
+
+def empty(grid: Grid, *shape: int) -> np.ndarray:
+    """NaN for every point, to be filled."""
+    return np.full((*grid.shape, *shape), np.nan)

@@ -1,0 +1,157 @@
+"""Saddle points of Bayesian learning over widths and temperatures."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from statmech_attn import bpkr
+from statmech_attn.studies import learning
+from statmech_attn.studies.bpkr_tables import OrderParameterStudy
+from statmech_attn.studies.learning import Grid, Learning
+from statmech_attn.studies.reporting import Reporter, size
+
+
+POINT = ("width", "temperature")
+LARGEST = 4 * 2**30  # bytes of kernels kept in the file
+
+Variables = dict[str, tuple[tuple[str, ...], Any]]
+
+
+def run(study: OrderParameterStudy, report: Reporter) -> xr.Dataset:
+    """Order parameters, predictor and scores at every width and temperature."""
+    made = learning.learning(study.task)
+    grid = learning.grid(study.network, made)
+    points = int(np.prod(grid.shape))
+    if study.run.kernels:
+        check_kernels(made, grid)
+    report.begin("order parameters", points + len(grid.temperatures), points)
+    found = solutions(made, grid)
+    report.advance(points / 2)
+    variables = saddles(made, found) | gaussian_processes(made, grid)
+    variables |= predictors(made, grid, found.U[0])
+    if study.run.kernels:
+        variables |= kernels(made, grid, found.U[0])
+    report.finish()
+    return learning.dataset(study, made, grid, variables)
+
+
+def solutions(made: Learning, grid: Grid) -> bpkr.Solution:
+    """Saddle points of the whole grid; NaN where the iteration did not converge."""
+    points = [point for _, point in grid.points()]
+    found = bpkr.solve_many(
+        made.xi, made.Y,
+        width=[point["width"] for point in points],
+        temperature=[point["temperature"] for point in points],
+        heads=made.heads, variances=grid.variances,
+    )  # fmt: skip
+    lost = np.asarray(found.result) != 0
+
+    def shaped(values):
+        values = np.array(values)
+        if values.dtype.kind == "f":
+            values[lost] = np.nan
+        return values.reshape(grid.shape + values.shape[1:])
+
+    return jax.tree.map(shaped, found)
+
+
+def saddles(made: Learning, found: bpkr.Solution) -> Variables:
+    """What the saddle point itself has to say."""
+    names = ("U_a", "action", "energy", "entropy", "gradient_norm", "iterations")
+    variables: Variables = {name: (POINT, getattr(found, name)) for name in names}
+    for layer, U in enumerate(found.U, 1):
+        variables[f"U_{layer}"] = ((*POINT, *made.path_dims(layer)), U)
+    variables["result"] = (POINT, found.result.astype(np.int8))
+    variables["signature"] = ((*POINT, "sign"), found.signature)
+    return variables
+
+
+def predictors(made: Learning, grid: Grid, U_1, suffix: str = "") -> Variables:
+    """Predictor, accuracy, alignment and head scores at given U_1 of every point."""
+    mean, variance = (learning.empty(grid, made.Y_test.size) for _ in range(2))
+    overlap = learning.empty(grid, made.Y.size)
+    scores, accuracy = learning.empty(grid, sum(made.heads)), learning.empty(grid)
+    for index, point in grid.points():
+        U = U_1[index]
+        if not np.isfinite(U).all():
+            continue
+        theory = bpkr.theory(
+            *made.data, U, temperature=point["temperature"], variance=grid.variance_0
+        )
+        mean[index], variance[index] = theory.predict(made.xi_test)
+        accuracy[index] = bpkr.accuracy(jnp.asarray(mean[index]), made.Y_test)
+        overlap[index] = theory.overlap()
+        scores[index] = np.concatenate(bpkr.head_scores(U, made.heads))
+    found: Variables = {
+        "predictor_mean": ((*POINT, "test"), mean),
+        "predictor_variance": ((*POINT, "test"), variance),
+        "accuracy": (POINT, accuracy),
+        "kernel_overlap": ((*POINT, "rank"), overlap),
+        "head_score": ((*POINT, "head"), scores),
+    }
+    return {name + suffix: value for name, value in found.items()}
+
+
+def gaussian_processes(made: Learning, grid: Grid) -> Variables:
+    """The limit of large widths: all paths, and every path and pair of paths alone."""
+    count, paths = len(grid.temperatures), made.xi.shape[2]
+    accuracy, pairs = np.empty(count), np.empty((count, paths, paths))
+    overlap = np.empty((count, made.Y.size))
+    for i, temperature in enumerate(grid.temperatures):
+        limit = bpkr.gaussian_process(
+            *made.data, heads=made.heads, temperature=temperature,
+            variances=grid.variances,
+        )  # fmt: skip
+
+        def right(theory, chosen):
+            mean = theory.predict(made.xi_test[:, :, np.array(chosen)]).mean
+            return bpkr.accuracy(mean, made.Y_test)
+
+        accuracy[i], overlap[i] = right(limit, range(paths)), limit.overlap()
+        for a in range(paths):
+            for b in range(a + 1):
+                chosen = sorted({a, b})
+                alone = right(limit.restricted(chosen), chosen)
+                pairs[i, a, b] = pairs[i, b, a] = alone
+    dims = ("temperature",)
+    return {
+        "accuracy_gp": (dims, accuracy),
+        "accuracy_gp_pair": ((*dims, *made.path_dims(1)), pairs),
+        "kernel_overlap_gp": ((*dims, "rank"), overlap),
+    }
+
+
+def check_kernels(made: Learning, grid: Grid) -> None:
+    """Refuse kernels that do not fit into memory."""
+    P, paths = made.Y.size, made.xi.shape[2]
+    needed = 8 * P**2 * (paths + int(np.prod(grid.shape)) + 1)
+    if needed > LARGEST:
+        raise ValueError(
+            f"run.kernels: the kernels need {size(needed)}, more than "
+            f"{size(LARGEST)}; use fewer examples, widths or temperatures."
+        )
+
+
+def kernels(made: Learning, grid: Grid, U_1) -> Variables:
+    """Kernels of the single paths, of the GP limit and of every point."""
+    P, paths = made.Y.size, made.xi.shape[2]
+    renormalised = learning.empty(grid, P, P)
+    for index, point in grid.points():
+        if np.isfinite(U_1[index]).all():
+            renormalised[index] = bpkr.theory(
+                *made.data, U_1[index], temperature=point["temperature"],
+                variance=grid.variance_0,
+            ).kernel  # fmt: skip
+    limit = bpkr.gaussian_process(
+        *made.data, heads=made.heads, temperature=1.0, variances=grid.variances
+    )
+    pair = ("example", "example_pair")
+    single = np.stack([limit.restricted([a]).kernel for a in range(paths)])
+    return {
+        "path_kernel": (("path_1", *pair), single),
+        "kernel_gp": (pair, limit.kernel),
+        "kernel": ((*POINT, *pair), renormalised),
+    }
