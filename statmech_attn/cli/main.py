@@ -79,8 +79,12 @@ def run(
 
 @app.command()
 def compare(
-    theory: Annotated[Path, typer.Argument(help="Trajectory file.")],
-    simulation: Annotated[Path, typer.Argument(help="Monte Carlo file.")],
+    theory: Annotated[
+        Path, typer.Argument(help="File of trajectories or order parameters.")
+    ],
+    simulations: Annotated[
+        list[Path], typer.Argument(help="Monte Carlo file, or posterior files.")
+    ],
     output: Output,
     overwrite: Overwrite = False,
 ) -> None:
@@ -92,8 +96,9 @@ def compare(
         from statmech_attn import comparison, storage
         from statmech_attn.cli.summary import print_summary
 
-        found = comparison.compare(storage.read(theory), storage.read(simulation))
-        text = _comparison_study(theory, simulation)
+        files = [storage.read(path) for path in (theory, *simulations)]
+        found = comparison.compare(*files)
+        text = _comparison_study(theory, simulations)
         storage.write(output, found, study=text, kind="comparison", overwrite=overwrite)
         print_summary(found, out)
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
@@ -189,11 +194,13 @@ def _prepare_jax() -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
-def _comparison_study(theory: Path, simulation: Path) -> str:
+def _comparison_study(theory: Path, simulations: list[Path]) -> str:
     from statmech_attn import storage
 
+    names = ["theory", "simulation"]
+    names += [f"simulation_{number}" for number in range(2, len(simulations) + 1)]
     lines = ['kind = "comparison"']
-    for name, path in (("theory", theory), ("simulation", simulation)):
+    for name, path in zip(names, (theory, *simulations), strict=True):
         digest = storage.study_digest(storage.info(path).study)
         lines.append(f'\n[{name}]\nfile = "{path.name}"\nstudy_digest = "{digest}"')
     return "\n".join(lines) + "\n"

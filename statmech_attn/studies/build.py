@@ -9,8 +9,8 @@ import xarray as xr
 
 from statmech_attn import dmft
 from statmech_attn.dmft import PatternFile, Patterns
+from statmech_attn.labels import attributes
 from statmech_attn.studies.dmft_tables import NetworkSpec, ParametersSpec, RunSpec
-from statmech_attn.studies.labels import attributes
 from statmech_attn.studies.tables import Range
 
 

@@ -11,8 +11,8 @@ from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr.prior import prior
+from statmech_attn.labels import labelled
 from statmech_attn.studies.bpkr_tables import BpkrStudy, listed, TaskTable, WidthsTable
-from statmech_attn.studies.labels import labelled
 from statmech_attn.tasks import hidden_markov
 
 

@@ -6,9 +6,9 @@ import xarray as xr
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
 from statmech_attn.dmft.fluctuations import linear_noise
+from statmech_attn.labels import labelled
 from statmech_attn.studies import build
 from statmech_attn.studies.dmft_tables import TrajectoryStudy
-from statmech_attn.studies.labels import labelled
 from statmech_attn.studies.reporting import Reporter, size
 
 

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn.dynamics import PHASES
-from statmech_attn.studies.labels import attributes, labelled
+from statmech_attn.labels import attributes, labelled
 
 
 FOUND = ("fixed", "periodic", "quasiperiodic", "chaotic", "unsettled")

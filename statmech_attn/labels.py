@@ -82,18 +82,54 @@ LABELS = {
     "path_kernel": ("kernel of one path alone, U = 1", "1", "K_π"),
     "kernel_gp": ("kernel in the GP limit", "1", "K"),
     "kernel": ("renormalised kernel", "1", "K"),
+    "divergences": ("divergent draws of all chains", "1", "n"),
+    "bfmi": ("Bayesian fraction of missing information, least of all chains", "1",
+             "BFMI"),
+    "leapfrog_steps": ("gradients for a draw, mean", "1", "n"),
+    "step_size": ("step of the integrator", "1", "h"),
+    "log_evidence": ("log of the probability of the labels", "nat", "ln p(Y)"),
+    "chain": ("Markov chain", "1", "c"),
+    "estimate": ("what the numbers were estimated by", "1", "estimate"),
+    "largest_z": ("largest difference from the reference, standard errors", "1",
+                  "max|z|"),
+    "comparisons": ("number of comparisons", "1", "n"),
+    "threshold": ("difference in standard errors that chance allows", "1", "z*"),
+    "verdict": ("verdict on the estimate", "1", "verdict"),
 }  # fmt: skip
 NUMBERED = {
     r"path_(\d+)(_pair)?": ("attention path from layer {} on", "1", "π"),
     r"U_(\d+)": ("order parameter, overlap of effective weights", "1", "U_{}"),
 }
 
+ENDINGS = {  # words, units (None: those of the quantity itself), symbol
+    "_rms_slope": ("exponent of the difference in the width", "1", "d ln Δ{}/d ln N"),
+    "_rms": ("root mean square difference from the reference", None, "Δ{}"),
+    "_stderr": ("Monte Carlo standard error", None, "s({})"),
+    "_std": ("standard deviation over the posterior", None, "σ({})"),
+    "_n_eff": ("effective number of draws", "1", "n_eff({})"),
+    "_r_hat": ("split R-hat over chains", "1", "R̂({})"),
+    "_draws": ("draws", None, "{}"),
+    "_corrected": ("corrected to order 1/N", None, "{}"),
+    "_z": ("difference from the reference in standard errors", "1", "z({})"),
+}
+
 
 def _words(name: str) -> tuple[str, str, str]:
+    if name in LABELS:
+        return LABELS[name]
     for pattern, words in NUMBERED.items():
         if match := re.fullmatch(pattern, name):
-            return tuple(text.format(match[1]) for text in words)
-    return LABELS[name]
+            long_name, units, symbol = (text.format(match[1]) for text in words)
+            return long_name, units, symbol
+    for ending, (words, units, symbol) in ENDINGS.items():
+        if name.endswith(ending):
+            long_name, own_units, own_symbol = _words(name.removesuffix(ending))
+            return (
+                f"{long_name}: {words}",
+                units or own_units,
+                symbol.format(own_symbol),
+            )
+    raise KeyError(name)
 
 
 def attributes(name: str) -> dict[str, Any]:
