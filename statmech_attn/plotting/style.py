@@ -83,6 +83,7 @@ WORDS = {
     "frequency": r"frequency $f$ (cycles/token)",
     "lag": r"lag $\ell$ (tokens)",
     "n_spins": r"number of spins $N$",
+    "width": r"width $N$",
 }
 OVERLAPS = {"A": "A", "m_o_se": r"m^{o,\mathrm{SE}}"}
 
@@ -142,6 +143,14 @@ def legend_above(axis: Axes, handles, labels) -> None:
         handles, labels, ncols=len(handles), loc="lower right", borderpad=0.1,
         bbox_to_anchor=(1.0, 0.99), borderaxespad=0.0,
     )  # fmt: skip
+
+
+def matrix_ticks(axis: Axes, names) -> None:
+    """Name the rows and columns of a matrix, if they are few."""
+    positions = range(len(names)) if len(names) <= 16 else []
+    axis.set_xticks(positions, names[: len(positions)], rotation=90, fontsize=7)
+    axis.set_yticks(positions, names[: len(positions)], fontsize=7)
+    axis.tick_params(length=0)
 
 
 def cell_edges(centres) -> np.ndarray:

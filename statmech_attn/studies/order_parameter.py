@@ -8,6 +8,8 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import bpkr
+from statmech_attn.bpkr.corrections import corrections as laplace
+from statmech_attn.bpkr.prior import prior
 from statmech_attn.studies import learning
 from statmech_attn.studies.bpkr_tables import OrderParameterStudy
 from statmech_attn.studies.learning import Grid, Learning
@@ -32,6 +34,8 @@ def run(study: OrderParameterStudy, report: Reporter) -> xr.Dataset:
     report.advance(points / 2)
     variables = saddles(made, found) | gaussian_processes(made, grid)
     variables |= predictors(made, grid, found.U[0])
+    if study.run.corrections:
+        variables |= corrected(made, grid, found, report)
     if study.run.kernels:
         variables |= kernels(made, grid, found.U[0])
     report.finish()
@@ -93,6 +97,47 @@ def predictors(made: Learning, grid: Grid, U_1, suffix: str = "") -> Variables:
         "head_score": ((*POINT, "head"), scores),
     }
     return {name + suffix: value for name, value in found.items()}
+
+
+def corrected(
+    made: Learning, grid: Grid, found: bpkr.Solution, report: Reporter
+) -> Variables:
+    """Order parameters and predictor to order 1/N; NaN where N is too small for it."""
+    U = [learning.empty(grid, d, d) for d in (x.shape[-1] for x in found.U)]
+    U_a, accuracy, log_evidence = (learning.empty(grid) for _ in range(3))
+    mean, variance = (learning.empty(grid, made.Y_test.size) for _ in range(2))
+    too_narrow = set()
+    for index, point in grid.points():
+        widths = prior(point["width"], made.heads).widths
+        if (widths[:-1] < [x.shape[-1] for x in found.U]).any():
+            too_narrow.add(grid.widths[index[0]])
+            continue
+        if found.result[index] != 0:
+            continue
+        solution = jax.tree.map(lambda values: values[index], found)
+        better = laplace(solution, *made.data, heads=made.heads, **point)
+        for kept, values in zip(U, better.U, strict=True):
+            kept[index] = values
+        U_a[index], log_evidence[index] = better.U_a, better.log_evidence
+        mean[index], variance[index] = better.predict(made.xi_test)
+        accuracy[index] = bpkr.accuracy(jnp.asarray(mean[index]), made.Y_test)
+    if too_narrow:
+        report.note(
+            "no 1/N correction where a width is below the number of paths: N = "
+            + ", ".join(f"{width:g}" for width in sorted(too_narrow))
+        )
+    test = (*POINT, "test")
+    variables: Variables = {
+        "U_a_corrected": (POINT, U_a),
+        "predictor_mean_corrected": (test, mean),
+        "predictor_variance_corrected": (test, variance),
+        "accuracy_corrected": (POINT, accuracy),
+        "log_evidence": (POINT, log_evidence),
+    }
+    for layer, values in enumerate(U, 1):
+        dims = (*POINT, *made.path_dims(layer))
+        variables[f"U_{layer}_corrected"] = (dims, values)
+    return variables
 
 
 def gaussian_processes(made: Learning, grid: Grid) -> Variables:

@@ -1,0 +1,297 @@
+"""Bayesian learning: accuracy, order parameters, alignment and kernels.
+
+Takes files of kind `order-parameter`, with files of kind `posterior` beside them, and
+comparison files of both (docs/hdf5.md), at one temperature.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from statmech_attn.comparison.posteriors import METHODS
+from statmech_attn.plotting import style
+
+
+LOOKS = {  # colour and marker of every estimate
+    "saddle": (style.BLACK, ""),
+    "corrected": (style.BLUE, ""),
+    "exact": (style.VERMILLION, "o"),
+    "weights": (style.GREEN, "s"),
+    "langevin": (style.PURPLE, "^"),
+}
+NAMES = {
+    "saddle": "saddle point",
+    "corrected": "saddle point + $1/N$",
+    "exact": "exact law",
+    "weights": "weights (NUTS)",
+    "langevin": "weights (Langevin)",
+}
+GOOD = 0  # index of the path whose heads are all good ones in the presets
+RANKS = 30
+EXAMPLES = 25  # shown of either end of the training set
+ANNOTATED = 8  # matrices up to this size have their numbers written in
+
+
+@style.styled
+def accuracy_against_width(
+    dataset: xr.Dataset, posteriors: Sequence[xr.Dataset] = ()
+) -> Figure:
+    """Accuracy against N: theory, samples with error bars, limits of large width."""
+    dataset = _one_temperature(dataset)
+    figure = style.figure(style.SINGLE, 2.7)
+    axis = figure.subplots()
+    limits(axis, dataset)
+    axis.plot(
+        dataset.width, dataset.accuracy, color=style.BLACK, label=NAMES["saddle"]
+    )
+    if "accuracy_corrected" in dataset:
+        _line(axis, dataset.width, dataset.accuracy_corrected, "corrected")
+    for posterior in posteriors:
+        posterior = _one_temperature(posterior)
+        name = METHODS[posterior.attrs["method"]]
+        _bars(
+            axis, posterior.width, posterior.accuracy, posterior.accuracy_stderr, name
+        )
+    axis.set_xscale("log")
+    axis.set_xlabel(style.WORDS["width"])
+    axis.set_ylabel("test accuracy")
+    axis.margins(0.03, 0.06)
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+def limits(axis: Axes, dataset: xr.Dataset) -> None:
+    """Accuracies of the GP limit: all paths, the good one, and with its best partner.
+
+    The partner of the good path that helps it most is called the denoising path.
+    """
+    pairs = dataset.accuracy_gp_pair.values
+    lines = [(float(dataset.accuracy_gp), "GP, all paths", "--")]
+    if pairs.shape[0] > 1:
+        names = dataset.path_1.values
+        partner = denoising_path(dataset)
+        good = names[GOOD]
+        lines += [
+            (pairs[GOOD, GOOD], f"GP, path {good}", ":"),
+            (pairs[GOOD, partner], f"GP, paths {good}, {names[partner]}", "-."),
+        ]
+    for value, label, dashes in lines:
+        axis.axhline(value, color=style.GREY, lw=0.8, ls=dashes, label=label, zorder=0)
+
+
+def denoising_path(dataset: xr.Dataset) -> int:
+    """Index of the path that gives the highest accuracy together with the good one."""
+    pairs = dataset.accuracy_gp_pair.values[GOOD].copy()
+    pairs[GOOD] = -np.inf
+    return int(pairs.argmax())
+
+
+@style.styled
+def order_parameter_matrices(
+    dataset: xr.Dataset, *, widths: Sequence[float] | None = None
+) -> Figure:
+    """U_1 as matrices over pairs of paths, one panel for each width.
+
+    Args:
+        widths: which; the smallest, the middle one and the largest when omitted.
+    """
+    dataset = _one_temperature(dataset)
+    if widths is None:
+        count = dataset.sizes["width"]
+        chosen = sorted({0, count // 2, count - 1})
+        widths = dataset.width.values[chosen]
+    figure = style.figure(1.0 + 2.0 * len(widths), 2.3)
+    axes = figure.subplots(1, len(widths), squeeze=False)[0]
+    names = dataset.path_1.values
+    for axis, width in zip(axes, widths, strict=True):
+        U = dataset.U_1.sel(width=width).values
+        reach = np.abs(U).max()
+        image = axis.imshow(U, cmap="RdBu_r", vmin=-reach, vmax=reach)
+        figure.colorbar(image, ax=axis, shrink=0.75, pad=0.03)
+        axis.set_title(f"$N = {width:g}$")
+        style.matrix_ticks(axis, names)
+        if len(names) <= ANNOTATED:
+            _write_numbers(axis, U, reach)
+    axes[0].set_ylabel(r"path $\pi$")
+    for axis in axes:
+        axis.set_xlabel(r"path $\pi'$")
+    return figure
+
+
+def _write_numbers(axis: Axes, U, reach: float) -> None:
+    for (i, j), value in np.ndenumerate(U):
+        colour = "white" if abs(value) > 0.6 * reach else style.BLACK
+        text = f"{value:.1f}" if abs(value) >= 9.95 else f"{value:.2f}"
+        axis.text(
+            j, i, text.replace("-", "\N{MINUS SIGN}"), ha="center", va="center",
+            color=colour, fontsize=7,
+        )  # fmt: skip
+
+
+@style.styled
+def alignment(dataset: xr.Dataset, *, width: float | None = None) -> Figure:
+    """Overlap of the leading kernel eigenvectors with the labels, at one N and GP."""
+    dataset = _one_temperature(dataset)
+    width = float(dataset.width[0]) if width is None else width
+    figure = style.figure(style.SINGLE, 2.4)
+    axis = figure.subplots()
+    shown = min(RANKS, dataset.sizes["rank"])
+    ranks = np.arange(1, shown + 1)
+    limit = dataset.kernel_overlap_gp.values[:shown]
+    here = dataset.kernel_overlap.sel(width=width).values[:shown]
+    axis.bar(ranks - 0.2, here, 0.4, color=style.VERMILLION, label=f"$N = {width:g}$")
+    axis.bar(ranks + 0.2, limit, 0.4, color=style.GREY, label="GP limit")
+    axis.set_xlabel("rank $i$ of the kernel eigenvector")
+    axis.set_ylabel(r"overlap $|v_i \cdot Y| \, / \, |Y|$")
+    axis.set_xlim(0, shown + 1)
+    axis.legend(loc="upper right")
+    return figure
+
+
+@style.styled
+def path_kernels(dataset: xr.Dataset, *, width: float | None = None) -> Figure:
+    """Kernels of the single paths, of the GP limit and at one N, on some examples.
+
+    Shown are the first and the last examples of the training set, that is of class +
+    and class -; every panel has its own scale, the entries' 2nd to 98th percentile.
+    """
+    dataset = _one_temperature(dataset)
+    width = float(dataset.width[0]) if width is None else width
+    P = dataset.sizes["example"]
+    each = min(EXAMPLES, P // 2)
+    shown = np.r_[0:each, P - each : P]
+    panels = [
+        (f"path {name}", kernel)
+        for name, kernel in zip(dataset.path_1.values, dataset.path_kernel.values)
+    ]
+    panels += [
+        ("GP limit", dataset.kernel_gp.values),
+        (f"$N = {width:g}$", dataset.kernel.sel(width=width).values),
+    ]
+    columns = -(-len(panels) // 2) if len(panels) > 4 else len(panels)
+    rows = -(-len(panels) // columns)
+    figure = style.figure(1.85 * columns, 1.85 * rows)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axis, (title, kernel) in zip(axes, panels):
+        part = kernel[np.ix_(shown, shown)]
+        off = part[~np.eye(len(part), dtype=bool)]
+        low, high = np.percentile(off, (2, 98))
+        image = axis.imshow(part, vmin=low, vmax=high, interpolation="nearest")
+        figure.colorbar(image, ax=axis, shrink=0.8, pad=0.03)
+        axis.set_title(title)
+        axis.set_xticks([each / 2 - 0.5, 1.5 * each - 0.5], ["class +", "class −"])
+        axis.set_yticks([each / 2 - 0.5, 1.5 * each - 0.5], ["+", "−"])
+        axis.tick_params(length=0)
+        for line in (axis.axhline, axis.axvline):
+            line(each - 0.5, color="white", lw=0.6)
+    for axis in axes[len(panels) :]:
+        axis.remove()
+    return figure
+
+
+@style.styled
+def finite_width(comparison: xr.Dataset) -> Figure:
+    """Entries of U_1, differences from the reference and accuracy against N."""
+    comparison = _one_temperature(comparison)
+    figure = style.figure(style.DOUBLE, 3.1)
+    axes = figure.subplots(1, 3)
+    names = list(comparison.estimate.values)
+    for name in names:
+        here = comparison.sel(estimate=name)
+        _against_n(axes[0], here, name)
+        _distance(axes[1], here, name, str(comparison.attrs["reference"]))
+        _drawn(axes[2], here.width, here.accuracy, here.accuracy_stderr, name)
+    _entry_names(axes[0], comparison)
+    axes[0].set_yscale("symlog", linthresh=1.0)
+    axes[1].set_yscale("log")
+    axes[0].set_ylabel(r"$U_{\pi\pi'}$")
+    axes[1].set_ylabel(rf"rms difference of $U$ from {comparison.attrs['reference']}")
+    axes[2].set_ylabel("test accuracy")
+    for axis in axes:
+        axis.set_xscale("log")
+        axis.set_xlabel(style.WORDS["width"])
+        axis.margins(0.04, 0.06)
+    handles, labels = axes[2].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    style.letters(axes)
+    return figure
+
+
+def _against_n(axis: Axes, here: xr.Dataset, name: str) -> None:
+    """The diagonal of U_1 and the strongest entry beside it."""
+    for i, j in _entries(here):
+        entry = {"path_1": i, "path_1_pair": j}
+        _drawn(axis, here.width, here.U_1.isel(entry), here.U_1_stderr.isel(entry), name)
+
+
+def _entries(dataset: xr.Dataset) -> list[tuple[int, int]]:
+    """Diagonal entries, and the largest off-diagonal one at the smallest width."""
+    U = dataset.U_1
+    U = U.isel(estimate=0) if "estimate" in U.dims else U
+    first = np.abs(U.isel(width=0).values)
+    count = len(first)
+    found = [(i, i) for i in range(count)]
+    if count > 1:
+        np.fill_diagonal(first, 0)
+        i, j = np.unravel_index(first.argmax(), first.shape)
+        found.append((int(i), int(j)))
+    return found
+
+
+def _entry_names(axis: Axes, comparison: xr.Dataset) -> None:
+    saddle = comparison.sel(estimate="saddle")
+    names = saddle.path_1.values
+    for i, j in _entries(saddle):
+        value = float(saddle.U_1.isel(path_1=i, path_1_pair=j, width=0))
+        text = names[i] if i == j else f"{names[i]}, {names[j]}"
+        axis.annotate(
+            text, (float(saddle.width[0]), value), (4, 3), fontsize=7,
+            textcoords="offset points",
+        )  # fmt: skip
+
+
+def _distance(axis: Axes, here: xr.Dataset, name: str, reference: str) -> None:
+    if name == reference:
+        return
+    colour, marker = LOOKS[name]
+    axis.plot(
+        here.width, here.U_1_rms, color=colour, marker=marker or ".", ms=3.5,
+        ls="-" if not marker else "none",
+    )  # fmt: skip
+
+
+def _drawn(axis: Axes, x, y, error, name: str) -> None:
+    if LOOKS[name][1]:
+        _bars(axis, x, y, error, name)
+    else:
+        _line(axis, x, y, name)
+
+
+def _line(axis: Axes, x, y, name: str) -> None:
+    dashes = "-" if name == "saddle" else (0, (4, 2))
+    axis.plot(x, y, color=LOOKS[name][0], ls=dashes, label=_label(axis, name))
+
+
+def _bars(axis: Axes, x, y, error, name: str) -> None:
+    colour, marker = LOOKS[name]
+    axis.errorbar(
+        x, y, error, fmt=marker, color=colour, ms=3.2, mew=0.7, mfc="white",
+        elinewidth=0.8, capsize=1.5, label=_label(axis, name), zorder=3,
+    )  # fmt: skip
+
+
+def _label(axis: Axes, name: str) -> str | None:
+    taken = axis.get_legend_handles_labels()[1]
+    return None if NAMES[name] in taken else NAMES[name]
+
+
+def _one_temperature(dataset: xr.Dataset) -> xr.Dataset:
+    if dataset.sizes.get("temperature", 1) > 1:
+        raise ValueError(
+            "this picture shows one temperature; select one of "
+            f"{dataset.temperature.values.tolist()}."
+        )
+    return dataset.squeeze("temperature") if "temperature" in dataset.dims else dataset

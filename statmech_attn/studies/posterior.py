@@ -1,0 +1,106 @@
+"""Posteriors at finite width: exact law of the order parameters, or all weights."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+from statmech_attn import bpkr
+from statmech_attn.bpkr import wishart
+from statmech_attn.montecarlo import diagnostics
+from statmech_attn.studies import learning
+from statmech_attn.studies.bpkr_tables import PosteriorStudy
+from statmech_attn.studies.learning import Learning
+from statmech_attn.studies.order_parameter import POINT, predictors, Variables
+from statmech_attn.studies.reporting import Reporter
+
+
+class Sampled(NamedTuple):
+    """What every method of sampling gives at one width and temperature."""
+
+    order_parameters: dict[str, np.ndarray]  # (chains, draws, ...) of U_1 ... U_L, U_a
+    mean: np.ndarray  # predictor on the test set, its error and the posterior variance
+    mean_stderr: np.ndarray
+    variance: np.ndarray
+    diagnostics: dict[str, float]
+
+
+def run(
+    study: PosteriorStudy, report: Reporter, workspace: Path | None = None
+) -> xr.Dataset:
+    """Sample every width and temperature of a study."""
+    made = learning.learning(study.task)
+    grid = learning.grid(study.network, made)
+    method = METHODS[study.run.method]
+    key = jax.random.key(study.run.seed)
+    points = list(grid.points())
+    report.begin("posterior", len(points), len(points))
+    found = {}
+    for number, (index, point) in enumerate(points):
+        sampled = method(
+            jax.random.fold_in(key, number), made, point, study, report, workspace
+        )
+        found[index] = _described(sampled, made, study.run.stored)
+        report.advance(1)
+    report.finish()
+    variables: Variables = {}
+    for name, (dims, _) in found[0, 0].items():
+        values = [found[index][name][1] for index, _ in points]
+        stacked = np.reshape(values, grid.shape + np.shape(values[0]))
+        variables[name] = ((*POINT, *dims), stacked)
+    U_1 = variables["U_1"][1]
+    scores = predictors(made, grid, U_1)
+    variables |= {name: scores[name] for name in ("kernel_overlap", "head_score")}
+    return learning.dataset(study, made, grid, variables).assign_attrs(
+        method=study.run.method
+    )
+
+
+def exact_law(key, made: Learning, point, study: PosteriorStudy, *_) -> Sampled:
+    """The exact law of the order parameters, by NUTS."""
+    options = study.run
+    law = wishart.law(*made.data, heads=made.heads, **point)
+    drawn = wishart.sample(
+        key, law, draws=options.draws, warmup=options.warmup, chains=options.chains
+    )
+    raise NotImplementedError
+
+
+METHODS = {"order-parameter": exact_law}
+
+
+def _described(sampled: Sampled, made: Learning, stored: int) -> Variables:
+    """Means with errors, diagnostics and some draws of one point."""
+    found: Variables = {}
+    for name, draws in sampled.order_parameters.items():
+        dims = made.path_dims(int(name[2:])) if name != "U_a" else ()
+        of_draws = diagnostics.summary(draws)
+        found[name] = (dims, of_draws.mean)
+        for part in ("stderr", "std", "n_eff", "r_hat"):
+            found[f"{name}_{part}"] = (dims, getattr(of_draws, part))
+        if stored:
+            kept = np.linspace(0, draws.shape[1] - 1, stored).round().astype(int)
+            found[f"{name}_draws"] = (("chain", "draw", *dims), draws[:, kept])
+    test = ("test",)
+    y = made.Y_test
+    found["predictor_mean"] = (test, sampled.mean)
+    found["predictor_mean_stderr"] = (test, sampled.mean_stderr)
+    found["predictor_variance"] = (test, sampled.variance)
+    found["accuracy"] = ((), bpkr.accuracy(jnp.asarray(sampled.mean), y))
+    found["accuracy_stderr"] = ((), accuracy_error(sampled.mean, sampled.mean_stderr))
+    return found | {n: ((), value) for n, value in sampled.diagnostics.items()}
+
+
+def accuracy_error(mean, stderr) -> float:
+    """Largest standard error that uncertain signs can give the accuracy.
+
+    The sign of f on a test input is wrong with the probability p that its mean is on
+    the other side of zero; the errors sqrt(p (1 - p)) add up at most.
+    """
+    p = stats.norm.sf(np.abs(mean) / np.where(stderr > 0, stderr, np.inf))
+    p = np.where(stderr > 0, p, 0.0)
+    return float(np.sqrt(p * (1 - p)).mean())
