@@ -54,7 +54,7 @@ LABELS = {
     "strobe": ("m_o_se_1 at the clock's phase 0", "1", "m^{o,SE}_1"),
     "width": ("hidden width", "1", "N"),
     "temperature": ("temperature of the posterior", "1", "T"),
-    "head": ("layer.head", "1", "(l, h)"),
+    "attention_head": ("layer.head", "1", "(l, h)"),
     "y": ("labels of the training examples", "1", "Y"),
     "y_test": ("labels of the test examples", "1", "Y"),
     "U_a": ("order parameter of the readout", "1", "U_a"),
@@ -70,7 +70,7 @@ LABELS = {
     "accuracy": ("share of test examples with the right sign", "1", "accuracy"),
     "accuracy_gp": ("accuracy in the GP limit", "1", "accuracy"),
     "accuracy_gp_pair": (
-        "accuracy in the GP limit with two paths, or one, alone", "1", "accuracy",
+        "accuracy in the GP limit of a network with two paths, or one", "1", "accuracy",
     ),
     "kernel_overlap": (
         "overlap of kernel eigenvectors with the labels", "1", "|v_i·Y|/|Y|",

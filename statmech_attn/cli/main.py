@@ -4,6 +4,7 @@ Errors are one line on stderr and exit code 1; `--traceback` shows where they ar
 """
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,10 @@ _show_traceback = False
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="HDF5 file to write.")]
 Overwrite = Annotated[bool, typer.Option(help="Replace an output of another study.")]
+
+
+class Interrupted(Exception):
+    """The user stopped a run that can go on later."""
 
 
 @app.callback()
@@ -61,8 +66,16 @@ def run(
         storage.check_output(output, study=text, overwrite=overwrite)
         _prepare_jax()
         started, bar = storage.now(), Bar(err)
+        workspace = output.with_name(f"{output.name}.blocks")
         try:
-            dataset = studies.run(checked, bar)
+            dataset = studies.run(checked, bar, workspace)
+        except KeyboardInterrupt:
+            if not workspace.exists():
+                raise
+            raise Interrupted(
+                f"interrupted; the draws so far are in {workspace}: the same command "
+                "goes on from there."
+            ) from None
         finally:
             bar.close()
         keys = checked.seeds
@@ -73,6 +86,7 @@ def run(
             kept = Path(tempfile.mkdtemp(prefix="statmech-attn-")) / output.name
             save(kept, dataset)
             raise storage.StorageError(f"{error} The result is in {kept}.") from None
+        shutil.rmtree(workspace, ignore_errors=True)
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
         print_summary(dataset, out)
 
@@ -176,6 +190,9 @@ def _one_line_errors() -> Iterator[None]:
             lines = [f"{error.filename}: {error.strerror}."]
         typer.echo(f"statmech-attn: {lines[0]}", err=True)
         raise typer.Exit(1) from None
+    except Interrupted as stopped:
+        typer.echo(f"statmech-attn: {stopped}", err=True)
+        raise typer.Exit(130) from None
     except KeyboardInterrupt:
         typer.echo("statmech-attn: interrupted; nothing was written.", err=True)
         raise typer.Exit(130) from None

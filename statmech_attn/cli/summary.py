@@ -36,8 +36,14 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
     kind = dataset.attrs.get("kind")
     if "phase" in dataset:
         _phases(dataset, console)
+    elif kind == "comparison" and "estimate" in dataset.dims:
+        _estimates(dataset, console)
     elif kind == "comparison":
         _comparison(dataset, console)
+    elif kind == "order-parameter":
+        _order_parameters(dataset, console)
+    elif kind == "posterior":
+        _posterior(dataset, console)
     else:
         shape = ", ".join(f"{name} {size}" for name, size in dataset.sizes.items())
         console.print(f"{kind}: {shape}", highlight=False)
@@ -110,3 +116,95 @@ def _exponent(here: xr.Dataset, what: str) -> str:
     value = float(here[f"A_{what}_slope"])
     error = float(here[f"A_{what}_slope_stderr"])
     return "-" if np.isnan(value) else f"{value:.3f} ± {error:.3f}"
+
+
+def _order_parameters(dataset: xr.Dataset, console: Console) -> None:
+    """Per width and temperature: accuracy, and how the saddle point was reached."""
+    columns = ("N", "T", "accuracy", "with 1/N", "GP", "steps", "gradient", "result")
+    table = _table("order parameters", columns)
+    reasons = dataset.result.attrs["flag_meanings"].split()
+    for here in _points(dataset):
+        table.add_row(
+            f"{float(here.width):g}", f"{float(here.temperature):g}",
+            _number(here.accuracy, ".3f"),
+            _number(here.get("accuracy_corrected"), ".3f"),
+            _number(here.accuracy_gp, ".3f"), str(int(here.iterations)),
+            _number(here.gradient_norm, ".1e"),
+            reasons[int(here.result)].replace("_", " "),
+        )  # fmt: skip
+    console.print(table)
+
+
+def _posterior(dataset: xr.Dataset, console: Console) -> None:
+    """Per width and temperature: accuracy, and how far the draws can be trusted."""
+    columns = (
+        "N", "T", "accuracy", "least n_eff", "largest R-hat", "divergences", "BFMI",
+    )  # fmt: skip
+    evidence = "log_evidence" in dataset
+    table = _table(f"posterior by {dataset.attrs['method']}", columns)
+    if evidence:
+        table.add_column("ln p(Y)", justify="right")
+    for here in _points(dataset):
+        row = [
+            f"{float(here.width):g}", f"{float(here.temperature):g}",
+            f"{float(here.accuracy):.3f} ± {float(here.accuracy_stderr):.3f}",
+            f"{float(here.U_1_n_eff.min()):.0f}", f"{float(here.U_1_r_hat.max()):.3f}",
+            f"{int(here.divergences)}", f"{float(here.bfmi):.2f}",
+        ]  # fmt: skip
+        if evidence:
+            error = float(here.log_evidence_stderr)
+            row.append(f"{float(here.log_evidence):.2f} ± {error:.2f}")
+        table.add_row(*row)
+    console.print(table)
+    console.print(
+        "n_eff and R-hat are of the entries of U_1; R-hat above 1.01 or a BFMI below "
+        "0.3 asks for longer chains",
+        highlight=False,
+    )
+
+
+def _estimates(dataset: xr.Dataset, console: Console) -> None:
+    """Per width, temperature and estimate: accuracy, distance, verdict."""
+    columns = ("N", "T", "estimate", "accuracy", "rms ΔU_1", "largest |z|", "verdict")
+    table = _table(f"against the {dataset.attrs['reference']} posterior", columns)
+    words = dataset.verdict.attrs["flag_meanings"].split()
+    for here in _points(dataset):
+        for name in here.estimate.values:
+            one = here.sel(estimate=name)
+            table.add_row(
+                f"{float(one.width):g}", f"{float(one.temperature):g}", str(name),
+                _number(one.accuracy, ".3f"), _number(one.U_1_rms, ".2g"),
+                _number(one.largest_z, ".2f"),
+                words[int(one.verdict)].replace("_", " "),
+            )  # fmt: skip
+    console.print(table)
+    console.print(
+        f"|z| up to {float(dataset.threshold):.2f} is chance for the number of "
+        "comparisons made; a saddle point differs from the posterior at finite width, "
+        "two ways of sampling it must not",
+        highlight=False,
+    )
+
+
+def _points(dataset: xr.Dataset):
+    """Every width and temperature of a learning file, temperatures fastest."""
+    if "temperature" not in dataset.dims:
+        dataset = dataset.expand_dims("temperature")
+    for width in range(dataset.sizes["width"]):
+        for temperature in range(dataset.sizes["temperature"]):
+            yield dataset.isel(width=width, temperature=temperature)
+
+
+def _table(title: str, columns) -> Table:
+    table = Table(title=title, box=None, pad_edge=False)
+    for column in columns:
+        words = column in ("estimate", "result", "verdict")
+        table.add_column(column, justify="left" if words else "right")
+    return table
+
+
+def _number(value, form: str) -> str:
+    """A number, or a dash where there is none."""
+    if value is None or np.isnan(float(value)):
+        return "-"
+    return format(float(value), form)

@@ -44,9 +44,7 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
             of one method.
     """
     files = _estimates(theory, posteriors)
-    points = {
-        axis: _common(axis, files) for axis in ("width", "temperature")
-    }  # fmt: skip
+    points = {axis: _common(axis, files) for axis in ("width", "temperature")}
     files = {name: _selected(file, points) for name, file in files.items()}
     names = _quantities(theory)
     values = {name: _joined(files, name) for name in names}
@@ -144,7 +142,8 @@ def _judge(dataset, names, reference) -> xr.Dataset:
     over = lambda x: [d for d in x.dims if d not in point]
     z = [dataset[f"{name}_z"] for name in names]
     largest = [abs(x).max(over(x)) for x in z]
-    number = sum(x.notnull().sum(over(x)) for x in z)
+    number = xr.concat([x.notnull().sum(over(x)) for x in z], "quantity")
+    number = number.sum("quantity")
     largest = xr.concat(largest, "quantity").max("quantity")
     per_estimate = number.where(dataset.estimate != reference, 0)
     allowed = threshold(max(int(per_estimate.max("estimate").sum()), 1))

@@ -3,6 +3,13 @@
 from statmech_attn.plotting.bifurcation import bifurcation_diagram
 from statmech_attn.plotting.comparison import agreement, finite_size
 from statmech_attn.plotting.drawing import draw
+from statmech_attn.plotting.learning import (
+    accuracy_against_width,
+    alignment,
+    finite_width,
+    order_parameter_matrices,
+    path_kernels,
+)
 from statmech_attn.plotting.lyapunov import running_lyapunov
 from statmech_attn.plotting.phases import (
     classifier_disagreement,
@@ -14,12 +21,17 @@ from statmech_attn.plotting.trajectory import phase_planes, spectra, trajectory_
 
 
 __all__ = [
+    "accuracy_against_width",
     "agreement",
+    "alignment",
     "bifurcation_diagram",
     "classifier_disagreement",
     "describe_phase",
     "draw",
     "finite_size",
+    "finite_width",
+    "order_parameter_matrices",
+    "path_kernels",
     "phase_diagram",
     "phase_planes",
     "running_lyapunov",

@@ -8,6 +8,13 @@ from matplotlib.figure import Figure
 
 from statmech_attn.plotting.bifurcation import bifurcation_diagram, parameters
 from statmech_attn.plotting.comparison import agreement, finite_size
+from statmech_attn.plotting.learning import (
+    accuracy_against_width,
+    alignment,
+    finite_width,
+    order_parameter_matrices,
+    path_kernels,
+)
 from statmech_attn.plotting.lyapunov import running_lyapunov
 from statmech_attn.plotting.phases import classifier_disagreement, phase_diagram
 from statmech_attn.plotting.style import save
@@ -67,7 +74,35 @@ def _monte_carlo(dataset: xr.Dataset) -> Pictures:
 
 
 def _comparison(dataset: xr.Dataset) -> Pictures:
-    yield "agreement", agreement(dataset)
+    if "estimate" not in dataset.dims:
+        yield "agreement", agreement(dataset)
+        return
+    for suffix, page in _temperatures(dataset):
+        yield f"finite_width{suffix}", finite_width(page)
+
+
+def _order_parameter(dataset: xr.Dataset) -> Pictures:
+    for suffix, page in _temperatures(dataset):
+        yield f"accuracy{suffix}", accuracy_against_width(page)
+        yield f"order_parameters{suffix}", order_parameter_matrices(page)
+        yield f"alignment{suffix}", alignment(page)
+        if "path_kernel" in page:
+            yield f"kernels{suffix}", path_kernels(page)
+
+
+def _posterior(dataset: xr.Dataset) -> Pictures:
+    for suffix, page in _temperatures(dataset):
+        yield f"accuracy{suffix}", accuracy_against_width(page)
+        yield f"order_parameters{suffix}", order_parameter_matrices(page)
+
+
+def _temperatures(dataset: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
+    """One page for every temperature; a suffix when there are several."""
+    if "temperature" not in dataset.dims:
+        yield "", dataset
+        return
+    for number in range(dataset.sizes["temperature"]):
+        yield f"_{number + 1}", dataset.isel(temperature=number)
 
 
 def _pages(dataset: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
@@ -84,4 +119,6 @@ KINDS: dict[str, Callable[[xr.Dataset], Pictures]] = {
     "running-lyapunov": _running_lyapunov,
     "monte-carlo": _monte_carlo,
     "comparison": _comparison,
+    "order-parameter": _order_parameter,
+    "posterior": _posterior,
 }

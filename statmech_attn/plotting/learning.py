@@ -39,22 +39,26 @@ ANNOTATED = 8  # matrices up to this size have their numbers written in
 def accuracy_against_width(
     dataset: xr.Dataset, posteriors: Sequence[xr.Dataset] = ()
 ) -> Figure:
-    """Accuracy against N: theory, samples with error bars, limits of large width."""
+    """Accuracy against N: theory, samples with error bars, limits of large width.
+
+    Args:
+        dataset: order parameters, or a posterior alone.
+        posteriors: what is drawn beside the order parameters.
+    """
     dataset = _one_temperature(dataset)
     figure = style.figure(style.SINGLE, 2.7)
     axis = figure.subplots()
-    limits(axis, dataset)
-    axis.plot(
-        dataset.width, dataset.accuracy, color=style.BLACK, label=NAMES["saddle"]
-    )
-    if "accuracy_corrected" in dataset:
-        _line(axis, dataset.width, dataset.accuracy_corrected, "corrected")
-    for posterior in posteriors:
-        posterior = _one_temperature(posterior)
+    if "method" in dataset.attrs:
+        posteriors = [dataset]
+    else:
+        limits(axis, dataset)
+        _line(axis, dataset.width, dataset.accuracy, "saddle")
+        if "accuracy_corrected" in dataset:
+            _line(axis, dataset.width, dataset.accuracy_corrected, "corrected")
+    for posterior in map(_one_temperature, posteriors):
         name = METHODS[posterior.attrs["method"]]
-        _bars(
-            axis, posterior.width, posterior.accuracy, posterior.accuracy_stderr, name
-        )
+        accuracy, error = posterior.accuracy, posterior.accuracy_stderr
+        _bars(axis, posterior.width, accuracy, error, name)
     axis.set_xscale("log")
     axis.set_xlabel(style.WORDS["width"])
     axis.set_ylabel("test accuracy")
@@ -102,7 +106,7 @@ def order_parameter_matrices(
     if widths is None:
         count = dataset.sizes["width"]
         chosen = sorted({0, count // 2, count - 1})
-        widths = dataset.width.values[chosen]
+        widths = [float(dataset.width[i]) for i in chosen]
     figure = style.figure(1.0 + 2.0 * len(widths), 2.3)
     axes = figure.subplots(1, len(widths), squeeze=False)[0]
     names = dataset.path_1.values
@@ -117,7 +121,7 @@ def order_parameter_matrices(
             _write_numbers(axis, U, reach)
     axes[0].set_ylabel(r"path $\pi$")
     for axis in axes:
-        axis.set_xlabel(r"path $\pi'$")
+        axis.set_xlabel(r"path $\pi^\prime$")
     return figure
 
 
@@ -125,6 +129,7 @@ def _write_numbers(axis: Axes, U, reach: float) -> None:
     for (i, j), value in np.ndenumerate(U):
         colour = "white" if abs(value) > 0.6 * reach else style.BLACK
         text = f"{value:.1f}" if abs(value) >= 9.95 else f"{value:.2f}"
+        text = text.removeprefix("-") if float(text) == 0 else text
         axis.text(
             j, i, text.replace("-", "\N{MINUS SIGN}"), ha="center", va="center",
             color=colour, fontsize=7,
@@ -207,7 +212,7 @@ def finite_width(comparison: xr.Dataset) -> Figure:
     _entry_names(axes[0], comparison)
     axes[0].set_yscale("symlog", linthresh=1.0)
     axes[1].set_yscale("log")
-    axes[0].set_ylabel(r"$U_{\pi\pi'}$")
+    axes[0].set_ylabel(r"$U_{\pi\pi^\prime}$")
     axes[1].set_ylabel(rf"rms difference of $U$ from {comparison.attrs['reference']}")
     axes[2].set_ylabel("test accuracy")
     for axis in axes:
@@ -224,7 +229,9 @@ def _against_n(axis: Axes, here: xr.Dataset, name: str) -> None:
     """The diagonal of U_1 and the strongest entry beside it."""
     for i, j in _entries(here):
         entry = {"path_1": i, "path_1_pair": j}
-        _drawn(axis, here.width, here.U_1.isel(entry), here.U_1_stderr.isel(entry), name)
+        _drawn(
+            axis, here.width, here.U_1.isel(entry), here.U_1_stderr.isel(entry), name
+        )
 
 
 def _entries(dataset: xr.Dataset) -> list[tuple[int, int]]:

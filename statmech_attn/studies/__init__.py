@@ -1,21 +1,37 @@
 """Studies: a TOML file in, a labelled data set out."""
 
+from pathlib import Path
+
 import xarray as xr
 
-from statmech_attn.studies import bifurcation, monte_carlo, order_parameter, trajectory
+from statmech_attn.studies import (
+    bifurcation,
+    monte_carlo,
+    order_parameter,
+    posterior,
+    trajectory,
+)
 from statmech_attn.studies.reporting import Reporter, Silent
 from statmech_attn.studies.spec import (
     BifurcationStudy,
     load,
     MonteCarloStudy,
+    OrderParameterStudy,
     parse,
+    PosteriorStudy,
     Study,
     TrajectoryStudy,
 )
 
 
-def run(study: Study, report: Reporter = Silent()) -> xr.Dataset:
+def run(
+    study: Study, report: Reporter = Silent(), workspace: Path | None = None
+) -> xr.Dataset:
     """Compute a study; double precision must be on.
+
+    Args:
+        workspace: folder where sampling of weights keeps what it has drawn, so that
+            the same study goes on from there after an interruption.
 
     Example:
         >>> study = parse({"kind": "trajectory", "parameters": {"beta": 1.4}})
@@ -28,14 +44,18 @@ def run(study: Study, report: Reporter = Silent()) -> xr.Dataset:
         return bifurcation.run_study(study, report)
     if isinstance(study, MonteCarloStudy):
         return monte_carlo.run(study, report)
-    return order_parameter.run(study, report)
+    if isinstance(study, OrderParameterStudy):
+        return order_parameter.run(study, report)
+    return posterior.run(study, report, workspace)
 
 
 __all__ = [
     "BifurcationStudy",
     "load",
     "MonteCarloStudy",
+    "OrderParameterStudy",
     "parse",
+    "PosteriorStudy",
     "Reporter",
     "run",
     "Silent",

@@ -91,7 +91,7 @@ class PosteriorRun(Table):
     seed: Seed = 0
     draws: Annotated[StrictInt, Field(ge=4)] = 1000
     warmup: Count = 500
-    chains: Annotated[StrictInt, Field(ge=2)] = 4
+    chains: Count = 4
     stored: WholeNumber = 200
     block: Count = 100
     step_size: Positive | None = None

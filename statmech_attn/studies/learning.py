@@ -113,7 +113,7 @@ def dataset(study: BpkrStudy, made: Learning, points: Grid, variables) -> xr.Dat
     for l in range(len(made.heads)):
         for dimension in made.path_dims(l + 1):
             coordinates[dimension] = bpkr.path_names(made.heads[l:])
-    coordinates["head"] = [
+    coordinates["attention_head"] = [
         f"{layer}.{head}"
         for layer, count in enumerate(made.heads, 1)
         for head in range(1, count + 1)

@@ -94,7 +94,7 @@ def predictors(made: Learning, grid: Grid, U_1, suffix: str = "") -> Variables:
         "predictor_variance": ((*POINT, "test"), variance),
         "accuracy": (POINT, accuracy),
         "kernel_overlap": ((*POINT, "rank"), overlap),
-        "head_score": ((*POINT, "head"), scores),
+        "head_score": ((*POINT, "attention_head"), scores),
     }
     return {name + suffix: value for name, value in found.items()}
 
@@ -141,7 +141,7 @@ def corrected(
 
 
 def gaussian_processes(made: Learning, grid: Grid) -> Variables:
-    """The limit of large widths: all paths, and every path and pair of paths alone."""
+    """The limit of large widths, also of networks with one or two of the paths only."""
     count, paths = len(grid.temperatures), made.xi.shape[2]
     accuracy, pairs = np.empty(count), np.empty((count, paths, paths))
     overlap = np.empty((count, made.Y.size))
@@ -150,17 +150,21 @@ def gaussian_processes(made: Learning, grid: Grid) -> Variables:
             *made.data, heads=made.heads, temperature=temperature,
             variances=grid.variances,
         )  # fmt: skip
+        overlap[i] = limit.overlap()
 
-        def right(theory, chosen):
-            mean = theory.predict(made.xi_test[:, :, np.array(chosen)]).mean
+        def right(chosen):
+            chosen = np.array(chosen)
+            network = bpkr.theory(
+                made.xi[:, :, chosen], made.Y, limit.U[np.ix_(chosen, chosen)],
+                temperature=temperature, variance=grid.variance_0,
+            )  # fmt: skip
+            mean = network.predict(made.xi_test[:, :, chosen]).mean
             return bpkr.accuracy(mean, made.Y_test)
 
-        accuracy[i], overlap[i] = right(limit, range(paths)), limit.overlap()
+        accuracy[i] = right(range(paths))
         for a in range(paths):
             for b in range(a + 1):
-                chosen = sorted({a, b})
-                alone = right(limit.restricted(chosen), chosen)
-                pairs[i, a, b] = pairs[i, b, a] = alone
+                pairs[i, a, b] = pairs[i, b, a] = right(sorted({a, b}))
     dims = ("temperature",)
     return {
         "accuracy_gp": (dims, accuracy),

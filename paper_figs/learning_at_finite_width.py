@@ -1,0 +1,19 @@
+"""Order parameters and accuracy against N: saddle point, 1/N, exact law, weights."""
+
+from statmech_attn import comparison, plotting
+from statmech_attn.plotting.scripts import Script
+
+
+def main(arguments=None):
+    script = Script(__file__, __doc__, arguments)
+    theory = script.study("analysis/hidden_markov.toml")
+    samples = [
+        script.study("simulations/hidden_markov_exact.toml"),
+        script.study("simulations/hidden_markov_weights.toml"),
+    ]
+    found = comparison.compare(theory, *samples)
+    script.save(plotting.finite_width(found), "learning_at_finite_width")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""Studies of Bayesian learning: what they hold is what the library finds."""
+
+import copy
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn import bpkr, storage, studies
+from statmech_attn.studies import learning
+from statmech_attn.tasks import hidden_markov
+
+
+SMALL = {"n_train": 20, "n_test": 30, "length": 8, "features": 10, "seed": 3}
+STUDY = {
+    "kind": "order-parameter",
+    "task": SMALL,
+    "network": {"width": [100, 5], "temperature": [0.1, 0.5]},
+}
+
+
+def changed(study=STUDY, **changes):
+    tree = copy.deepcopy(study)
+    for path, value in changes.items():
+        *tables, key = path.split("__")
+        table = tree
+        for name in tables:
+            table = table.setdefault(name, {})
+        table[key] = value
+    return tree
+
+
+@pytest.fixture(scope="module")
+def found():
+    return studies.run(studies.parse(changed(run__kernels=True)))
+
+
+def test_a_file_holds_every_quantity_over_widths_and_temperatures(found, tmp_path):
+    point = ("width", "temperature")
+    for name, dims in {
+        "U_1": ("path_1", "path_1_pair"),
+        "U_2": ("path_2", "path_2_pair"),
+        "U_a": (),
+        "action": (),
+        "energy": (),
+        "entropy": (),
+        "accuracy": (),
+        "predictor_mean": ("test",),
+        "predictor_variance": ("test",),
+        "kernel_overlap": ("rank",),
+        "head_score": ("attention_head",),
+        "kernel": ("example", "example_pair"),
+        "U_1_corrected": ("path_1", "path_1_pair"),
+        "accuracy_corrected": (),
+    }.items():
+        assert found[name].dims == point + dims
+        assert np.isfinite(found[name].values).all()
+    assert found.accuracy_gp.dims == ("temperature",)
+    assert found.width.values.tolist() == [5, 100]
+    assert found.path_1.values.tolist() == ["1-1", "1-2", "2-1", "2-2"]
+    assert found.path_2.values.tolist() == ["1", "2"]
+    assert found.attention_head.values.tolist() == ["1.1", "1.2", "2.1", "2.2"]
+    text = studies.spec.dump(STUDY)
+    storage.write(tmp_path / "found.h5", found, study=text)
+    assert storage.read(tmp_path / "found.h5").U_1.equals(found.U_1)
+
+
+def test_its_numbers_are_those_of_the_library(found):
+    keys = jax.random.split(jax.random.key(3), 3)
+    setting = hidden_markov.preset("four-paths", keys[0], length=8, features=10)
+    x, y = hidden_markov.draw(keys[1], setting.task, examples=20)
+    x_test, y_test = hidden_markov.draw(keys[2], setting.task, examples=30)
+    xi, test = (bpkr.attentioned_inputs(a, setting.heads) for a in (x, x_test))
+    problem = dict(temperature=0.5, heads=(2, 2))
+    saddle = bpkr.solve(xi, y, width=5, **problem)
+    here = found.sel(width=5, temperature=0.5)
+    # Two convergent iterations agree to the gradient's tolerance over the curvature.
+    np.testing.assert_allclose(here.U_1, saddle.U[0], atol=1e-7)
+    np.testing.assert_allclose(here.action, saddle.action, atol=1e-9)
+    np.testing.assert_allclose(here.energy + here.entropy, here.action, atol=1e-9)
+    theory = bpkr.theory(xi, y, saddle.U[0], temperature=0.5)
+    np.testing.assert_allclose(
+        here.predictor_mean, theory.predict(test).mean, atol=1e-6
+    )
+    np.testing.assert_allclose(here.kernel, theory.kernel, atol=1e-6)
+    limit = bpkr.gaussian_process(xi, y, **problem)
+    assert float(here.accuracy_gp) == bpkr.accuracy(limit.predict(test).mean, y_test)
+    np.testing.assert_allclose(here.kernel_gp, limit.kernel, atol=1e-12)
+
+
+def test_gp_limits_of_single_paths_are_those_of_smaller_networks(found):
+    made = learning.learning(studies.parse(STUDY).task)
+    one = bpkr.gaussian_process(made.xi[:, :, [1]], made.Y, heads=(1,), temperature=0.1)
+    right = bpkr.accuracy(one.predict(made.xi_test[:, :, [1]]).mean, made.Y_test)
+    pairs = found.accuracy_gp_pair.sel(temperature=0.1)
+    assert float(pairs.sel(path_1="1-2", path_1_pair="1-2")) == right
+    np.testing.assert_array_equal(pairs.values, pairs.values.T)
+
+
+def test_one_temperature_is_a_coordinate_and_ratios_set_the_layers_widths():
+    ratios = [1.0, 2.0, 0.5]
+    study = changed(
+        network={"width": 20, "temperature": 0.5, "width_ratios": ratios},
+        run__corrections=False,
+    )
+    found = studies.run(studies.parse(study))
+    assert "temperature" not in found.dims and float(found.temperature) == 0.5
+    made = learning.learning(studies.parse(study).task)
+    saddle = bpkr.solve(
+        *made.data, width=[20, 40, 10], temperature=0.5, heads=made.heads
+    )
+    np.testing.assert_allclose(found.U_1[0], saddle.U[0], atol=1e-7)
+    assert "U_1_corrected" not in found
+
+
+def test_a_width_below_the_number_of_paths_has_no_correction():
+    study = changed(network={"width": [3, 10], "temperature": 0.5})
+    found = studies.run(studies.parse(study))
+    assert np.isnan(found.accuracy_corrected.sel(width=3))
+    assert np.isfinite(found.U_1.sel(width=3)).all()
+    assert np.isfinite(found.U_1_corrected.sel(width=10)).all()
+
+
+def test_a_saddle_point_that_was_not_found_leaves_no_number(monkeypatch):
+    solver = bpkr.NewtonSolver(max_iterations=1)
+    original = bpkr.solve_many
+    monkeypatch.setattr(
+        bpkr, "solve_many", lambda *a, **k: original(*a, solver=solver, **k)
+    )
+    found = studies.run(studies.parse(STUDY))
+    assert (found.result.values == 1).all()
+    for name in ("U_1", "action", "accuracy", "U_1_corrected", "kernel_overlap"):
+        assert np.isnan(found[name].values).all()
+    assert np.isfinite(found.accuracy_gp).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"network__width": []}, "network.width: .*at least 1 item"),
+        ({"network__width": [10, 10]}, "width: values must be distinct"),
+        ({"network__temperature": float("nan")}, "network.temperature: .*finite"),
+        ({"network__width": "ten"}, "network.width: should be a valid number"),
+        ({"network": {"width": 10}}, "network.temperature: is missing"),
+        ({"task__preset": "three-paths"}, "task.preset: should be 'four-paths'"),
+        ({"task__heads": [["good"]]}, "task.heads.0.0: should be 'previous-token'"),
+        ({"task__n_trian": 3}, "task.n_trian: unknown key .did you mean 'n_train'"),
+        ({"task__readout": "middle"}, "task.readout: should be 'first', 'last'"),
+        ({"run__method": "weights"}, "run.method: unknown key"),
+        ({"kind": "posterior", "run__method": "saddle"}, "run.method: should be"),
+        ({"kind": "posterior", "run__step_size": 0.1}, "step_size has a use"),
+        ({"kind": "posterior", "run__draws": 2}, "run.draws: .* or equal to 4; got 2"),
+        ({"kind": "posterior", "run__stored": 2000}, "stored must not exceed draws"),
+    ],
+)
+def test_mistakes_are_named_with_what_is_allowed(changes, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        studies.parse(changed(**changes), "mine.toml")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"network__width": 0.5}, "width must be finite and >= 1; got 0.5"),
+        ({"network__temperature": -0.1}, "temperature must be finite and >= 0"),
+        ({"network__variances": [1.0, 1.0, 1.0]}, "variances: need one per layer"),
+        ({"network__width_ratios": [1.0, 1.0]}, "width: need one number or"),
+        ({"task__n_train": 5}, "examples must be even"),
+        ({"task__features": 7}, "features even"),
+        ({"task__readout": 40}, "readout must be .* a token below 9; got 40"),
+        (
+            {"task__random_strength": 0.0, "network__temperature": 0.0},
+            "raise the temperature",
+        ),
+        ({"task__n_train": 20000, "run__kernels": True}, "kernels need .* GiB"),
+    ],
+)
+def test_impossible_settings_are_named(changes, message):
+    study = studies.parse(changed(**changes))
+    with pytest.raises(ValueError, match=message) as caught:
+        studies.run(study)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_same_study_gives_the_same_numbers(found):
+    again = studies.run(studies.parse(changed(run__kernels=True)))
+    assert again.equals(found)
+    other = studies.run(studies.parse(changed(task__seed=4)))
+    assert not jnp.allclose(other.U_1.values, found.U_1.values)
