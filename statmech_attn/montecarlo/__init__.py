@@ -3,6 +3,7 @@
 from statmech_attn.montecarlo.binomial import binomial
 from statmech_attn.montecarlo.collapsed import class_counts
 from statmech_attn.montecarlo.dataset import monte_carlo_dataset
+from statmech_attn.montecarlo.diagnostics import bfmi, summary, Summary
 from statmech_attn.montecarlo.estimates import (
     autocorrelation_time,
     block_stderr,
@@ -18,6 +19,7 @@ from statmech_attn.montecarlo.simulate import simulate, Simulation, TimeAverages
 
 __all__ = [
     "autocorrelation_time",
+    "bfmi",
     "binomial",
     "block_stderr",
     "class_counts",
@@ -28,6 +30,8 @@ __all__ = [
     "r_hat",
     "simulate",
     "Simulation",
+    "summary",
+    "Summary",
     "TimeAverages",
     "two_sample_test",
     "TwoSample",
