@@ -3,7 +3,7 @@
 from statmech_attn.montecarlo.binomial import binomial
 from statmech_attn.montecarlo.collapsed import class_counts
 from statmech_attn.montecarlo.dataset import monte_carlo_dataset
-from statmech_attn.montecarlo.diagnostics import bfmi, summary, Summary
+from statmech_attn.montecarlo.diagnostics import bfmi, Summary, summary
 from statmech_attn.montecarlo.estimates import (
     autocorrelation_time,
     block_stderr,
