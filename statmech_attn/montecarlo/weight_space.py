@@ -1,7 +1,7 @@
 r"""Posterior of all weights of the attention network (docs/theory/bpkr.md, section 6).
 
-    $\ln p(z | Y) = -\tfrac12 |z|^2 - \frac1{2T} \sum_{\mu k} (f_k(x_\mu) - Y_{\mu k})^2$
-                    + const,
+    $\ln p(z | Y) = -\frac12 |z|^2 - \frac1{2T} \sum_{\mu k} (f_k(x_\mu) - Y_{\mu k})^2$
+                    + const.,
     $f_k(x) = \sum_{\pi i} \xi^\pi_i(x)\, s_{\pi k i}$,
     $s_{\pi k} = \sigma_0 V_0^T w_{\pi k} / \sqrt{N_1 N_0 |\Pi|}$
 
@@ -70,31 +70,8 @@ class WeightPosterior(eqx.Module):
     def training_outputs(self, z: Float[Array, " n"]) -> Float[Array, "P *K"]:
         """f on the training inputs."""
         V_0, V, a = self._whitened(z)
-        w = bpkr.effective_weights(Weights(V_0, V, a))
-        n_examples, rank, n_paths = self.inputs.shape
-        # Standard deviations are in the prefactor, sigma_0 in the inputs.
-        s = (w @ V_0).reshape(n_paths, -1, rank) * self._scale
-        f = jnp.einsum("pia,aki->pk", self.inputs, s)
-        return f.reshape(self.Y.shape)
-
-    def weights(self, z: Float[Array, " n"], key: Key[Array, ""] | None = None):
-        """The network at z.
-
-        Args:
-            key: draws V_0 in the free directions, if there are any.
-        """
-        V_0, V, a = self._whitened(z)
-        if self.free_directions:
-            if key is None:
-                raise ValueError(
-                    f"the training inputs leave {self.free_directions} dimensions of "
-                    "V_0 to the prior: give a key to draw them."
-                )
-            free = jax.random.normal(key, (V_0.shape[0], self.free_directions))
-            V_0 = jnp.concatenate([V_0, free], axis=1)
-        sigma = np.sqrt(self.variances)
-        V = tuple(s * v for s, v in zip(sigma[1:-1], V, strict=True))
-        return Weights(sigma[0] * V_0 @ self.basis.T, V, sigma[-1] * a)
+        w = self._scale * bpkr.effective_weights(Weights(V_0, V, a))
+        return self._outputs(w, V_0, self.inputs)
 
     def order_parameters(self, z: Float[Array, " n"]):
         """(U_1, ..., U_L) and U_a of the network at z."""
@@ -103,14 +80,39 @@ class WeightPosterior(eqx.Module):
         V = tuple(s * v for s, v in zip(sigma[1:-1], V, strict=True))
         return bpkr.order_parameters(Weights(V_0, V, sigma[-1] * a))
 
+    def weights(self, z: Float[Array, " n"], key: Key[Array, ""] | None = None):
+        """The network at z.
+
+        Args:
+            key: draws V_0 in the free directions, if there are any.
+        """
+        V_0, V, a = self._whitened(z)
+        sigma = np.sqrt(self.variances)
+        V = tuple(s * v for s, v in zip(sigma[1:-1], V, strict=True))
+        V_0 = sigma[0] * self._completed(V_0, key) @ self.basis.T
+        return Weights(V_0, V, sigma[-1] * a)
+
+    def test_inputs(self, xi_test) -> Float[Array, "Q N_0 Pi"]:
+        """New attentioned inputs, made ready for `predict` once."""
+        xi_test = jnp.asarray(xi_test, float)
+        expected = (self.basis.shape[0], self.inputs.shape[2])
+        if xi_test.ndim != 3 or xi_test.shape[1:] != expected:
+            raise ValueError(
+                f"xi_test must have shape (Q, {expected[0]}, {expected[1]}) as the "
+                f"training inputs; got {xi_test.shape}."
+            )
+        return rotated(xi_test, self.basis, self.variances[0])
+
     def predict(
         self,
         z: Float[Array, " n"],
-        xi_test: Float[Array, "Q N_0 Pi"],
+        inputs: Float[Array, "Q N_0 Pi"],
         key: Key[Array, ""] | None = None,
     ) -> Float[Array, "Q *K"]:
-        """f of the network at z on new attentioned inputs; key as in `weights`."""
-        return bpkr.forward_paths(self.weights(z, key), xi_test)
+        """f of the network at z on `test_inputs`; key as in `weights`."""
+        V_0, V, a = self._whitened(z)
+        w = self._scale * bpkr.effective_weights(Weights(V_0, V, a))
+        return self._outputs(w, self._completed(V_0, key), inputs)
 
     def draw_prior(self, key: Key[Array, ""]) -> Float[Array, " n"]:
         """Whitened weights before any label is seen."""
@@ -127,7 +129,7 @@ class WeightPosterior(eqx.Module):
         prior_key, noise_key = jax.random.split(key)
         z = self.draw_prior(prior_key)
         V_0, V, a = self._whitened(z)
-        w = bpkr.effective_weights(Weights(V_0, V, a)) * self._scale
+        w = self._scale * bpkr.effective_weights(Weights(V_0, V, a))
         K = cross_kernel(self.inputs, self.inputs, w @ w.T)
         half = inverse_cholesky(K + self.temperature * jnp.eye(K.shape[0]))
         noise = jax.random.normal(noise_key, self.Y.shape)
@@ -142,6 +144,23 @@ class WeightPosterior(eqx.Module):
     def _scale(self) -> float:
         """What whitened w lack: standard deviations, and 1 / sqrt(N_1)."""
         return math.sqrt(math.prod(self.variances[1:]) / self.shapes[0][0])
+
+    def _outputs(self, w, V_0, inputs) -> Float[Array, "Q *K"]:
+        n_paths = inputs.shape[2]
+        s = (w @ V_0).reshape(n_paths, -1, V_0.shape[1])
+        f = jnp.einsum("pia,aki->pk", inputs, s)
+        return f.reshape(inputs.shape[:1] + self.Y.shape[1:])
+
+    def _completed(self, V_0, key) -> Float[Array, "N_1 N_0"]:
+        if not self.free_directions:
+            return V_0
+        if key is None:
+            raise ValueError(
+                f"the training inputs leave {self.free_directions} dimensions of V_0 "
+                "to the prior: give a key to draw them."
+            )
+        free = jax.random.normal(key, (V_0.shape[0], self.free_directions))
+        return jnp.concatenate([V_0, free], axis=1)
 
     def _whitened(self, z) -> Weights:
         parts, used = [], 0
@@ -180,8 +199,7 @@ def posterior(
     if not (np.isfinite(temperature) and temperature > 0):
         raise ValueError(f"temperature must be finite and > 0; got {temperature}.")
     axes, rank = principal_axes(xi)
-    inputs = scaled(xi, float(checked.variances[0]))
-    inputs = jnp.einsum("pia,ij->pja", inputs, axes[:, :rank])
+    inputs = rotated(xi, axes[:, :rank], float(checked.variances[0]))
     widths = [int(n) for n in checked.widths]
     shapes = [(widths[0], rank)]
     shapes += [(int(H), n, m) for H, n, m in zip(heads, widths[1:], widths)]
@@ -190,6 +208,11 @@ def posterior(
         inputs, Y, axes, float(temperature), tuple(shapes),
         tuple(float(v) for v in checked.variances),
     )  # fmt: skip
+
+
+def rotated(xi, axes, variance: float) -> Float[Array, "P R Pi"]:
+    """Attentioned inputs along `axes`, with the prefactor of f in them."""
+    return jnp.einsum("pia,ij->pja", scaled(xi, variance), axes)
 
 
 def principal_axes(xi: Float[Array, "P N_0 Pi"]) -> tuple[Array, int]:
