@@ -2,7 +2,7 @@
 
 A run is a sequence of pieces, numbered from one.  After each there are, in one folder,
 
-    draws-00007.h5     what the piece has drawn; absent for warm-up
+    draws-00007.h5     what the piece has drawn; a piece of warm-up has none
     state-00007.h5     all that the next piece depends on, random keys included
 
 each written by `storage.write`, so whole or not at all.  The draws come first: a state
@@ -34,24 +34,33 @@ FILES = re.compile(r"(?:draws|state)-(\d{5})\.h5")
 class BlockFolder:
     """The pieces of one run in a folder; those of any other run are refused."""
 
-    def __init__(self, folder: Path, *, study: str, run: str, report: "Reporter"):
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        warmup: int,
+        study: str,
+        run: str,
+        report: "Reporter",
+    ):
         """Find what is there.
 
         Args:
+            warmup: pieces of the warm-up, which draw nothing.
             study: TOML text of the study.
             run: digest of everything else that the numbers depend on.
 
         Raises:
-            StorageError: blocks of another run, or damage before the last piece.
+            StorageError: blocks of another run, or damage that no kept state precedes.
         """
-        self.folder, self._study, self._run = Path(folder), study, run
-        self._report = report
+        self.folder, self.warmup = Path(folder), warmup
+        self._study, self._run, self._report = study, run, report
         self.done = self._last_whole()
 
-    def append(self, state: Any, draws: Mapping[str, np.ndarray] | None) -> None:
+    def append(self, state: Any, draws: Mapping[str, np.ndarray]) -> None:
         """Store the next piece."""
         number = self.done + 1
-        if draws is not None:
+        if number > self.warmup:
             self._write("draws", number, _dataset(draws))
         self._write("state", number, _dataset(_flat(state)))
         self.done = number
@@ -60,7 +69,9 @@ class BlockFolder:
                 self._path("state", old).unlink()
 
     def state(self, like: Any) -> Any:
-        """The state after the last piece, in the shape of `like`."""
+        """The state after the last piece; `like`, the first one, if none is done."""
+        if not self.done:
+            return like
         dataset = storage.read(self._path("state", self.done))
         leaves, structure = jax.tree.flatten(like)
         return jax.tree.unflatten(
@@ -73,33 +84,31 @@ class BlockFolder:
 
     def draws(self) -> Iterator[dict[str, np.ndarray]]:
         """What the pieces have drawn, in order."""
-        for number in self._numbers("draws"):
+        for number in range(self.warmup + 1, self.done + 1):
             dataset = storage.read(self._path("draws", number))
             yield {str(name): v.values for name, v in dataset.data_vars.items()}
 
     def _last_whole(self) -> int:
         """Number of the last piece up to which nothing is missing or damaged."""
-        states = self._numbers("state")
-        damaged = [n for n in self._numbers("draws") if not self._whole("draws", n)]
-        whole = [
-            n
-            for n in states
-            if self._whole("state", n) and not any(d <= n for d in damaged)
-        ]
-        if self._numbers("draws") and not whole:
+        files = [(w, n) for w in ("draws", "state") for n in self._numbers(w)]
+        whole = {file for file in files if self._whole(*file)}
+        latest = max((n for what, n in files if what == "state"), default=0)
+        drawn = range(self.warmup + 1, latest + 1)
+        until = next((n for n in drawn if ("draws", n) not in whole), latest + 1)
+        states = [n for what, n in whole if what == "state" and n < until]
+        last = max(states, default=0)
+        if not last and latest > self.warmup:
             raise storage.StorageError(
                 f"{self.folder}: its blocks are damaged and cannot be continued; "
                 "remove the folder to begin again."
             )
-        last = max(whole, default=0)
-        for what in ("state", "draws"):
-            for number in self._numbers(what):
-                if number > last:
-                    self._path(what, number).unlink()
-        if last < max(states, default=0):
+        if last < latest:
             self._report.note(
-                f"{self.folder}: the last block is damaged and is computed again"
+                f"{self.folder}: block {last + 1} is damaged and is computed again"
             )
+        for what, number in files:
+            if number > last:
+                self._path(what, number).unlink()
         return last
 
     def _whole(self, what: str, number: int) -> bool:
@@ -132,19 +141,19 @@ class BlockFolder:
 class BlockMemory:
     """The same without a folder: what is drawn stays in memory."""
 
-    def __init__(self) -> None:
-        self.done = 0
+    def __init__(self, *, warmup: int) -> None:
+        self.done, self.warmup = 0, warmup
         self._draws: list[dict[str, np.ndarray]] = []
 
-    def append(self, state: Any, draws: Mapping[str, np.ndarray] | None) -> None:
+    def append(self, state: Any, draws: Mapping[str, np.ndarray]) -> None:
         """Keep the next piece."""
         self.done += 1
-        if draws is not None:
+        if self.done > self.warmup:
             self._draws.append(dict(draws))
 
     def state(self, like: Any) -> Any:
-        """There is none to go on from."""
-        raise NotImplementedError
+        """Nothing is done yet: the state that the run starts with."""
+        return like
 
     def draws(self) -> Iterator[dict[str, np.ndarray]]:
         """What the pieces have drawn, in order."""

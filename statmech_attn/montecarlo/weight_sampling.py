@@ -109,19 +109,22 @@ def sample_weights(
     observe = _observer(sampler, posterior, inputs, y_test)
     compiled = _compiled(sampler, observe, block)
     advance = lambda state, first, steps: compiled(state, free_keys, first, steps)
+    pieces = [min(block, warmup - n) for n in range(0, warmup, block)]
+    n_warmup = len(pieces)
+    pieces += [block] * (draws // block)
     if folder is None:
-        store = BlockMemory()
+        store = BlockMemory(warmup=n_warmup)
     else:
         run = _digest(
-            key, posterior, inputs, y_test, method=method, warmup=warmup,
+            key, posterior, inputs, y_test, method=method, warmup=warmup, draws=draws,
             chains=chains, block=block, step_size=step_size,
         )  # fmt: skip
-        store = BlockFolder(folder, study=study, run=run, report=report)
+        store = BlockFolder(
+            folder, warmup=n_warmup, study=study, run=run, report=report
+        )
     # No step at all compiles, and gives the state the types that it keeps.
     state, _ = advance(state, 0, 0)
-    if store.done:
-        state = store.state(state)
-    _run(store, state, advance, warmup, draws, block, report)
+    _run(store, store.state(state), advance, pieces, report)
     return _collect(store)
 
 
@@ -236,31 +239,27 @@ def forecast(seconds: float, warming: bool) -> str:
     return f"about {duration(seconds)} left at the pace of {pace}"
 
 
-def _run(store, state, advance, warmup: int, draws: int, block: int, report) -> None:
+def _run(store, state, advance, pieces: list[int], report) -> None:
     """All pieces that are not stored yet."""
-    pieces = [min(block, warmup - n) for n in range(0, warmup, block)]
-    n_warmup = len(pieces)
-    pieces += [block] * (draws // block)
-    first = sum(pieces[: store.done])
-    report.begin("sampling", warmup + draws, warmup + draws)
+    first, total = sum(pieces[: store.done]), sum(pieces)
+    report.begin("sampling", total, total)
     if store.done:
-        report.note(f"continued after step {first} of {warmup + draws}")
+        report.note(f"continued after step {first} of {total}")
         report.advance(first)
-    for number, steps in enumerate(pieces[store.done :], store.done):
-        begun = time.monotonic()
+    for number in range(store.done, len(pieces)):
+        steps, begun = pieces[number], time.monotonic()
         state, record = jax.block_until_ready(advance(state, first, steps))
         if not np.isfinite(record["energy"]).all():
             raise ValueError(
                 "Langevin dynamics is unstable at this step size: take a smaller "
                 f"step_size than {float(record['step_size'].max()):.3g}."
             )
-        drawn = jax.tree.map(np.asarray, record) if number >= n_warmup else None
-        store.append(state, drawn)
-        if number in (0, n_warmup):
-            rest = sum(pieces[number + 1 :]) / steps * (time.monotonic() - begun)
-            report.note(forecast(rest, number < n_warmup))
+        store.append(state, jax.tree.map(np.asarray, record))
         first += steps
         report.advance(steps)
+        if number in (0, store.warmup):
+            rest = (total - first) / steps * (time.monotonic() - begun)
+            report.note(forecast(rest, number < store.warmup))
     report.finish()
 
 
