@@ -1,6 +1,8 @@
 """Monte Carlo checks of the theories: finite networks, and errors of estimates."""
 
+from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.binomial import binomial
+from statmech_attn.montecarlo.blocks import remove_blocks
 from statmech_attn.montecarlo.collapsed import class_counts
 from statmech_attn.montecarlo.dataset import monte_carlo_dataset
 from statmech_attn.montecarlo.diagnostics import bfmi, Summary, summary
@@ -15,6 +17,7 @@ from statmech_attn.montecarlo.estimates import (
     TwoSample,
 )
 from statmech_attn.montecarlo.simulate import simulate, Simulation, TimeAverages
+from statmech_attn.montecarlo.weight_sampling import sample_weights, WeightDraws
 
 
 __all__ = [
@@ -28,6 +31,8 @@ __all__ = [
     "estimate",
     "monte_carlo_dataset",
     "r_hat",
+    "remove_blocks",
+    "sample_weights",
     "simulate",
     "Simulation",
     "summary",
@@ -35,4 +40,6 @@ __all__ = [
     "TimeAverages",
     "two_sample_test",
     "TwoSample",
+    "weight_space",
+    "WeightDraws",
 ]

@@ -1,0 +1,222 @@
+"""Blocks of a long computation on disk: it goes on after a kill as if nothing were.
+
+A run is a sequence of pieces, numbered from one.  After each there are, in one folder,
+
+    draws-00007.h5     what the piece has drawn; a piece of warm-up has none
+    state-00007.h5     all that the next piece depends on, random keys included
+
+each written by `storage.write`, so whole or not at all.  The draws come first: a state
+says that everything up to it is there.  The last two states are kept, in case the last
+one is damaged; the piece after a state is computed again, with the same numbers.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from statmech_attn import storage
+
+
+if TYPE_CHECKING:  # studies import this package
+    from statmech_attn.studies.reporting import Reporter
+
+
+STATES_KEPT = 2
+FILES = re.compile(r"(?:draws|state)-(\d{5})\.h5")
+
+
+class BlockFolder:
+    """The pieces of one run in a folder; those of any other run are refused."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        warmup: int,
+        study: str,
+        run: str,
+        report: "Reporter",
+    ):
+        """Find what is there.
+
+        Args:
+            warmup: pieces of the warm-up, which draw nothing.
+            study: TOML text of the study.
+            run: digest of everything else that the numbers depend on.
+
+        Raises:
+            StorageError: blocks of another run, or damage that no kept state precedes.
+        """
+        self.folder, self.warmup = Path(folder), warmup
+        self._study, self._run, self._report = study, run, report
+        self.done = self._last_whole()
+
+    def append(self, state: Any, draws: Mapping[str, np.ndarray]) -> None:
+        """Store the next piece."""
+        number = self.done + 1
+        if number > self.warmup:
+            self._write("draws", number, _dataset(draws))
+        self._write("state", number, _dataset(_flat(state)))
+        self.done = number
+        for old in self._numbers("state"):
+            if old <= number - STATES_KEPT:
+                self._path("state", old).unlink()
+
+    def state(self, like: Any) -> Any:
+        """The state after the last piece; `like`, the first one, if none is done."""
+        if not self.done:
+            return like
+        dataset = storage.read(self._path("state", self.done))
+        leaves, structure = jax.tree.flatten(like)
+        return jax.tree.unflatten(
+            structure,
+            [
+                _restored(dataset[name].values, leaf)
+                for name, leaf in zip(_names(like), leaves, strict=True)
+            ],
+        )
+
+    def draws(self) -> Iterator[dict[str, np.ndarray]]:
+        """What the pieces have drawn, in order."""
+        for number in range(self.warmup + 1, self.done + 1):
+            dataset = storage.read(self._path("draws", number))
+            yield {str(name): v.values for name, v in dataset.data_vars.items()}
+
+    def _last_whole(self) -> int:
+        """Number of the last piece up to which nothing is missing or damaged."""
+        files = [(w, n) for w in ("draws", "state") for n in self._numbers(w)]
+        whole = {file for file in files if self._whole(*file)}
+        latest = max((n for what, n in files if what == "state"), default=0)
+        drawn = range(self.warmup + 1, latest + 1)
+        until = next((n for n in drawn if ("draws", n) not in whole), latest + 1)
+        states = [n for what, n in whole if what == "state" and n < until]
+        last = max(states, default=0)
+        if not last and latest > self.warmup:
+            raise storage.StorageError(
+                f"{self.folder}: its blocks are damaged and cannot be continued; "
+                "remove the folder to begin again."
+            )
+        if last < latest:
+            self._report.note(
+                f"{self.folder}: block {last + 1} is damaged and is computed again"
+            )
+        for what, number in files:
+            if number > last:
+                self._path(what, number).unlink()
+        return last
+
+    def _whole(self, what: str, number: int) -> bool:
+        path = self._path(what, number)
+        try:
+            attributes = storage.read(path).attrs
+        except storage.StorageError:
+            return False
+        same = storage.same_study(attributes["study"], self._study)
+        if not same or attributes["run"] != self._run:
+            raise storage.StorageError(
+                f"{self.folder}: holds blocks of another study; remove it or choose "
+                "another output."
+            )
+        return True
+
+    def _write(self, what: str, number: int, dataset: xr.Dataset) -> None:
+        dataset.attrs["run"] = self._run
+        storage.write(
+            self._path(what, number), dataset, study=self._study, kind=f"block-{what}"
+        )
+
+    def _path(self, what: str, number: int) -> Path:
+        return self.folder / f"{what}-{number:05d}.h5"
+
+    def _numbers(self, what: str) -> list[int]:
+        return sorted(int(p.stem[-5:]) for p in _files(self.folder, what))
+
+
+class BlockMemory:
+    """The same without a folder: what is drawn stays in memory."""
+
+    def __init__(self, *, warmup: int) -> None:
+        self.done, self.warmup = 0, warmup
+        self._draws: list[dict[str, np.ndarray]] = []
+
+    def append(self, state: Any, draws: Mapping[str, np.ndarray]) -> None:
+        """Keep the next piece."""
+        self.done += 1
+        if self.done > self.warmup:
+            self._draws.append(dict(draws))
+
+    def state(self, like: Any) -> Any:
+        """Nothing is done yet: the state that the run starts with."""
+        return like
+
+    def draws(self) -> Iterator[dict[str, np.ndarray]]:
+        """What the pieces have drawn, in order."""
+        return iter(self._draws)
+
+
+def remove_blocks(folder: Path) -> None:
+    """Remove the blocks, after the final file is written; and the folder, if empty."""
+    folder = Path(folder)
+    for path in [*_files(folder, "draws"), *_files(folder, "state")]:
+        path.unlink()
+    for part in folder.glob(".*.h5.*.part"):  # left by a kill while writing
+        part.unlink()
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _files(folder: Path, what: str) -> list[Path]:
+    return [p for p in folder.glob(f"{what}-*.h5") if FILES.fullmatch(p.name)]
+
+
+def _names(state: Any) -> list[str]:
+    """A name per leaf, from where it stands in the state."""
+    paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(state)[0]]
+    return [
+        "state" + re.sub(r"\W+", "_", jax.tree_util.keystr(path)).rstrip("_")
+        for path in paths
+    ]
+
+
+def _flat(state: Any) -> dict[str, np.ndarray]:
+    leaves = [
+        np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+        for leaf in jax.tree.leaves(state)
+    ]
+    return dict(zip(_names(state), leaves, strict=True))
+
+
+def _restored(values: np.ndarray, like: jax.Array) -> jax.Array:
+    if _is_key(like):
+        return jax.random.wrap_key_data(
+            jnp.asarray(values), impl=jax.random.key_impl(like)
+        )
+    return jnp.asarray(values, like.dtype)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _dataset(arrays: Mapping[str, np.ndarray]) -> xr.Dataset:
+    """Arrays as they are; the names say what they hold."""
+    return xr.Dataset(
+        {
+            name: (
+                [f"{name}_{axis}" for axis in range(np.ndim(values))],
+                np.asarray(values),
+                {
+                    "long_name": name.replace("_", " "),
+                    "units": "1",
+                    "symbol": name,
+                },
+            )
+            for name, values in arrays.items()
+        }
+    )

@@ -1,0 +1,64 @@
+"""NUTS as a sequence of states, so that a run can be cut anywhere (needs numpyro).
+
+numpyro's `MCMC` keeps all draws of a run in memory and cannot be taken up in the middle
+of the warm-up.  Its kernel can: the state carries the adaptation of step size and mass
+matrix along with position and random key.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, Bool, Float, Int, Key
+
+
+class Transition(NamedTuple):
+    """What is known of the last step of a chain."""
+
+    z: Float[Array, " n"]
+    energy: Float[Array, ""]
+    leapfrog_steps: Int[Array, ""]
+    acceptance: Float[Array, ""]
+    diverging: Bool[Array, ""]
+    step_size: Float[Array, ""]
+
+
+class Sampler(NamedTuple):
+    """A Markov chain as functions of one chain's state."""
+
+    start: Callable[[Key[Array, ""], Float[Array, " n"]], Any]
+    step: Callable[[Any], Any]
+    describe: Callable[[Any], Transition]
+
+
+def nuts(
+    log_density: Callable[[Float[Array, " n"]], Float[Array, ""]],
+    *,
+    warmup: int,
+    step_size: float,
+    target_accept: float = 0.8,
+    max_tree_depth: int = 10,
+) -> Sampler:
+    """The No-U-Turn sampler with a diagonal mass matrix.
+
+    Args:
+        warmup: steps that adapt step size and mass matrix; they come first.
+        step_size: where the adaptation starts.
+    """
+    from numpyro.infer import NUTS  # optional: only sampling needs it
+
+    kernel = NUTS(
+        potential_fn=lambda z: -log_density(z), step_size=step_size,
+        target_accept_prob=target_accept, max_tree_depth=max_tree_depth,
+    )  # fmt: skip
+
+    def describe(state) -> Transition:
+        return Transition(
+            state.z, state.energy, state.num_steps, state.accept_prob,
+            state.diverging, state.adapt_state.step_size,
+        )  # fmt: skip
+
+    return Sampler(
+        start=lambda key, z: kernel.init(key, warmup, z),
+        step=lambda state: kernel.sample(state, (), {}),
+        describe=describe,
+    )

@@ -1,0 +1,298 @@
+r"""Draws of all weights, reduced to what is asked of them while they are drawn.
+
+A run is `warmup` steps that are thrown away and `draws` that count, of several chains,
+in blocks.  A block keeps of every draw
+
+    U_1 ... U_L, U_a   order parameters of the network             `U`, `U_a`
+    accuracy           on the test set
+    ln p(z | Y)        log density of the weights                  `log_density`
+    H                  minus the same, plus kinetic energy         `energy`
+
+and of f on the test inputs only the mean and the mean square of `STRETCHES` parts of
+the block, from which come $\langle f \rangle$, its Monte Carlo error and
+$\langle \delta f^2 \rangle$.  The weights of the last draw alone are kept, so memory
+does not grow with the number of draws times the number of weights or test inputs.
+"""
+
+import hashlib
+import time
+from pathlib import Path
+from typing import NamedTuple, TYPE_CHECKING
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+
+from statmech_attn.montecarlo.blocks import BlockFolder, BlockMemory
+from statmech_attn.montecarlo.diagnostics import bfmi, summary
+from statmech_attn.montecarlo.langevin import langevin, stiffness
+from statmech_attn.montecarlo.nuts import nuts, Sampler
+from statmech_attn.montecarlo.weight_space import WeightPosterior
+
+
+if TYPE_CHECKING:  # studies import this package
+    from statmech_attn.studies.reporting import Reporter
+
+
+STRETCHES = 10  # parts of a block whose mean f is kept
+TARGET_ACCEPT = 0.8
+LANGEVIN_STEP = 0.25  # over the shortest period / 2 pi of the potential
+
+
+class WeightDraws(NamedTuple):
+    """What the draws say; chains first."""
+
+    U: tuple[Float[np.ndarray, "chains draws d d"], ...]
+    U_a: Float[np.ndarray, "chains draws *KK"]
+    accuracy: Float[np.ndarray, "chains draws"]
+    predictor_mean: Float[np.ndarray, "Q *K"]
+    predictor_mean_stderr: Float[np.ndarray, "Q *K"]
+    predictor_variance: Float[np.ndarray, "Q *K"]
+    log_density: Float[np.ndarray, "chains draws"]
+    energy: Float[np.ndarray, "chains draws"]
+    divergences: int
+    leapfrog_steps: Int[np.ndarray, "chains draws"]
+    acceptance: Float[np.ndarray, "chains draws"]
+    bfmi: Float[np.ndarray, " chains"]
+    step_size: Float[np.ndarray, " chains"]
+
+
+def sample_weights(
+    key: Key[Array, ""],
+    posterior: WeightPosterior,
+    *,
+    method: str = "nuts",
+    xi_test: Float[Array, "Q N_0 Pi"],
+    y_test: Float[Array, "Q *K"],
+    draws: int,
+    warmup: int,
+    chains: int,
+    block: int,
+    folder: Path | None,
+    study: str,
+    report: "Reporter",
+    step_size: float | None = None,
+) -> WeightDraws:
+    """Draw weights from their posterior, in blocks that survive a kill.
+
+    Args:
+        method: "nuts" or "langevin".
+        xi_test, y_test: attentioned inputs and labels of a test set.
+        draws, warmup: per chain.
+        block: draws between two writes to disk, of which `draws` is a multiple.
+        folder: for the blocks; a run that was cut off goes on from those that it finds.
+            They stay until `remove_blocks`.  None keeps all in memory.
+        study: TOML text of the study that the blocks belong to.
+        step_size: of Langevin dynamics; from the stiffness at the start when omitted.
+
+    Raises:
+        ValueError: arguments out of range, or a step size at which Langevin dynamics
+            is unstable.
+        StorageError: `folder` holds blocks of another run.
+    """
+    check_sizes(method, draws, warmup, chains, block, step_size)
+    inputs = posterior.test_inputs(xi_test)
+    y_test = jnp.asarray(y_test, float)
+    if y_test.shape != inputs.shape[:1] + posterior.Y.shape[1:]:
+        raise ValueError(
+            "y_test must have one label per input of xi_test, as Y of the training "
+            f"set; got {y_test.shape} for {inputs.shape[0]} inputs."
+        )
+    start_keys, run_keys, free_keys = (
+        jax.random.split(k, chains) for k in jax.random.split(key, 3)
+    )
+    starts, rates = _starts(posterior, start_keys)
+    sampler = _sampler(method, posterior, warmup, step_size or LANGEVIN_STEP / rates)
+    state = jax.jit(jax.vmap(sampler.start))(run_keys, starts)
+    observe = _observer(sampler, posterior, inputs, y_test)
+    compiled = _compiled(sampler, observe, block)
+    advance = lambda state, first, steps: compiled(state, free_keys, first, steps)
+    pieces = [min(block, warmup - n) for n in range(0, warmup, block)]
+    n_warmup = len(pieces)
+    pieces += [block] * (draws // block)
+    if folder is None:
+        store = BlockMemory(warmup=n_warmup)
+    else:
+        run = _digest(
+            key, posterior, inputs, y_test, method=method, warmup=warmup, draws=draws,
+            chains=chains, block=block, step_size=step_size,
+        )  # fmt: skip
+        store = BlockFolder(
+            folder, warmup=n_warmup, study=study, run=run, report=report
+        )
+    # No step at all compiles, and gives the state the types that it keeps.
+    state, _ = advance(state, 0, 0)
+    _run(store, store.state(state), advance, pieces, report)
+    return _collect(store)
+
+
+def check_sizes(method, draws, warmup, chains, block, step_size) -> None:
+    """Refuse what cannot be sampled."""
+    if method not in ("nuts", "langevin"):
+        raise ValueError(f'method must be "nuts" or "langevin"; got {method!r}.')
+    if block < STRETCHES or block % STRETCHES:
+        raise ValueError(f"block must be a multiple of {STRETCHES}; got {block}.")
+    if draws < block or draws % block:
+        raise ValueError(f"draws must be a multiple of block = {block}; got {draws}.")
+    if warmup < 1 or chains < 1:
+        raise ValueError(
+            f"need warmup >= 1 and chains >= 1; got {warmup} and {chains}."
+        )
+    if step_size is not None and (method == "nuts" or not 0 < step_size < 1):
+        raise ValueError(
+            "step_size is that of Langevin dynamics, between 0 and 1 (NUTS adapts its "
+            f"own); got {step_size}."
+        )
+
+
+@eqx.filter_jit
+def _starts(posterior: WeightPosterior, keys):
+    """Where the chains start, and the largest frequency there."""
+
+    def one(key):
+        start_key, power_key = jax.random.split(key)
+        z = posterior.draw_start(start_key)
+        return z, stiffness(posterior.log_density, z, power_key)
+
+    starts, rates = jax.lax.map(one, keys)
+    return starts, rates.max()
+
+
+def _sampler(method, posterior, warmup: int, step_size: float) -> Sampler:
+    if method == "langevin":
+        return langevin(posterior.log_density, step_size=float(step_size))
+    return nuts(
+        posterior.log_density, warmup=warmup, step_size=float(step_size),
+        target_accept=TARGET_ACCEPT,
+    )  # fmt: skip
+
+
+def _observer(sampler: Sampler, posterior, inputs, y_test):
+    """What is kept of every draw, and f on the test inputs."""
+
+    def observe(state, key):
+        now = sampler.describe(state)
+        U, U_a = posterior.order_parameters(now.z)
+        f = posterior.predict(now.z, inputs, key)
+        kept = {f"U_{l}": matrix for l, matrix in enumerate(U, 1)}
+        kept |= {
+            "U_a": U_a,
+            "accuracy": _right(f, y_test).mean(),
+            "log_density": posterior.log_density(now.z),
+            "energy": now.energy,
+            "leapfrog_steps": now.leapfrog_steps,
+            "acceptance": now.acceptance,
+            "diverging": now.diverging,
+            "step_size": now.step_size,
+        }
+        return kept, f
+
+    return observe
+
+
+def _right(f: Float[Array, "Q *K"], y: Float[Array, "Q *K"]):
+    """Whether a class is right: by sign, or by the largest of K outputs."""
+    if f.ndim == 1:
+        return jnp.sign(f) == jnp.sign(y)
+    return jnp.argmax(f, axis=1) == jnp.argmax(y, axis=1)
+
+
+def _compiled(sampler: Sampler, observe, block: int):
+    """All chains by any number of steps up to a block: new state, and a record."""
+
+    def one(state, free_key, first, steps):
+        shapes, f = jax.eval_shape(observe, state, free_key)
+        record = {k: jnp.zeros((block, *v.shape), v.dtype) for k, v in shapes.items()}
+        sums = jnp.zeros((2, STRETCHES, *f.shape))
+
+        def body(i, carry):
+            state, record, sums = carry
+            state = sampler.step(state)
+            kept, f = observe(state, jax.random.fold_in(free_key, first + i))
+            record = {k: record[k].at[i].set(v) for k, v in kept.items()}
+            sums = sums.at[:, i * STRETCHES // block].add(jnp.stack([f, f**2]))
+            return state, record, sums
+
+        carry = (state, record, sums)
+        state, record, sums = jax.lax.fori_loop(0, steps, body, carry)
+        means = sums * STRETCHES / block
+        return state, record | {"f_mean": means[0], "f_square": means[1]}
+
+    @jax.jit
+    def advance(state, free_keys, first, steps):
+        chain = lambda state, free_key: one(state, free_key, first, steps)
+        # Side by side all chains wait for the longest tree: on a CPU twice the time.
+        if jax.default_backend() == "cpu":
+            return jax.lax.map(lambda pair: chain(*pair), (state, free_keys))
+        return jax.vmap(chain)(state, free_keys)
+
+    return advance
+
+
+def forecast(seconds: float, warming: bool) -> str:
+    """Time that is left, in words."""
+    from statmech_attn.studies.reporting import duration
+
+    pace = "the first steps of the warm-up" if warming else "the first block of draws"
+    return f"about {duration(seconds)} left at the pace of {pace}"
+
+
+def _run(store, state, advance, pieces: list[int], report) -> None:
+    """All pieces that are not stored yet."""
+    first, total = sum(pieces[: store.done]), sum(pieces)
+    report.begin("sampling", total, total)
+    if store.done:
+        report.note(f"continued after step {first} of {total}")
+        report.advance(first)
+    for number in range(store.done, len(pieces)):
+        steps, begun = pieces[number], time.monotonic()
+        state, record = jax.block_until_ready(advance(state, first, steps))
+        if not np.isfinite(record["energy"]).all():
+            raise ValueError(
+                "Langevin dynamics is unstable at this step size: take a smaller "
+                f"step_size than {float(record['step_size'].max()):.3g}."
+            )
+        store.append(state, jax.tree.map(np.asarray, record))
+        first += steps
+        report.advance(steps)
+        if number in (0, store.warmup):
+            rest = (total - first) / steps * (time.monotonic() - begun)
+            report.note(forecast(rest, number < store.warmup))
+    report.finish()
+
+
+def _collect(store) -> WeightDraws:
+    """All blocks, joined; of f only the means of the stretches."""
+    blocks = list(store.draws())
+    joined = {k: np.concatenate([b[k] for b in blocks], axis=1) for k in blocks[0]}
+    f = summary(joined["f_mean"])
+    energy = joined["energy"]
+    layers = sum(name.startswith("U_") for name in joined) - 1
+    return WeightDraws(
+        U=tuple(joined[f"U_{l}"] for l in range(1, layers + 1)),
+        U_a=joined["U_a"],
+        accuracy=joined["accuracy"],
+        predictor_mean=f.mean,
+        predictor_mean_stderr=f.stderr,
+        predictor_variance=joined["f_square"].mean(axis=(0, 1)) - f.mean**2,
+        log_density=joined["log_density"],
+        energy=energy,
+        divergences=int(joined["diverging"].sum()),
+        leapfrog_steps=joined["leapfrog_steps"],
+        acceptance=joined["acceptance"],
+        bfmi=bfmi(energy),
+        step_size=joined["step_size"][:, -1],
+    )
+
+
+def _digest(key, posterior: WeightPosterior, *arrays, **settings) -> str:
+    """SHA-256 of all that the numbers depend on besides the study."""
+    found = hashlib.sha256(repr(sorted(settings.items())).encode())
+    static = (posterior.shapes, posterior.variances, posterior.temperature)
+    found.update(repr(static).encode())
+    for array in (jax.random.key_data(key), posterior.inputs, posterior.Y, *arrays):
+        found.update(repr((array.shape, array.dtype.name)).encode())
+        found.update(np.asarray(array).tobytes())
+    return found.hexdigest()

@@ -1,0 +1,223 @@
+r"""Posterior of all weights of the attention network (docs/theory/bpkr.md, section 6).
+
+    $\ln p(z | Y) = -\frac12 |z|^2 - \frac1{2T} \sum_{\mu k} (f_k(x_\mu) - Y_{\mu k})^2$
+                    + const.,
+    $f_k(x) = \sum_{\pi i} \xi^\pi_i(x)\, s_{\pi k i}$,
+    $s_{\pi k} = \sigma_0 V_0^T w_{\pi k} / \sqrt{N_1 N_0 |\Pi|}$
+
+in whitened weights z, all N(0, 1) a priori.  Attention needs no weight that is learned,
+so everything before $\xi$ is done once, and the token axis never appears again.  Of the
+rest the paths are contracted from the readout down, w first, then s, then f.
+
+    z                 (n,)               whitened weights                 `z`
+    V_0               (N_1, R)           in the basis of the inputs       `V_0`
+    basis             (N_0, N_0)         principal axes of all training
+                                         xi^pi; the first R span them     `basis`
+    X                 (P, R, Pi)         xi in this basis, scaled         `inputs`
+    w_pi              (Pi K, N_1)        effective weights                `w`
+
+V_0 acts on the R dimensions that the training inputs span.  In the others it keeps its
+prior, of which the labels say nothing: it is drawn, not sampled.
+"""
+
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from statmech_attn import bpkr
+from statmech_attn.bpkr import prior as sizes_of
+from statmech_attn.bpkr.attention import Weights
+from statmech_attn.bpkr.kernels import cross_kernel, scaled
+from statmech_attn.bpkr.linear_algebra import inverse_cholesky
+from statmech_attn.bpkr.saddle import check_data
+
+
+RANK_TOLERANCE = 1e-12  # singular values below this share of the largest are zero
+
+
+class WeightPosterior(eqx.Module):
+    """Density of the whitened weights; build with `posterior`."""
+
+    inputs: Float[Array, "P R Pi"]
+    Y: Float[Array, "P *K"]
+    basis: Float[Array, "N_0 N_0"]
+    temperature: float
+    shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)  # V_0, V_1 ... V_L, a
+    variances: tuple[float, ...] = eqx.field(static=True)
+
+    @property
+    def dimension(self) -> int:
+        """Number of whitened weights."""
+        return sum(math.prod(shape) for shape in self.shapes)
+
+    @property
+    def free_directions(self) -> int:
+        """Input dimensions in which V_0 keeps its prior, N_0 - R."""
+        return self.basis.shape[0] - self.inputs.shape[1]
+
+    def log_density(self, z: Float[Array, " n"]) -> Float[Array, ""]:
+        """Log of prior times likelihood, normalised as densities of z and of Y."""
+        misfit = self.training_outputs(z) - self.Y
+        constant = z.size * math.log(2 * math.pi)
+        constant += misfit.size * math.log(2 * math.pi * self.temperature)
+        return -(z @ z + (misfit**2).sum() / self.temperature + constant) / 2
+
+    def training_outputs(self, z: Float[Array, " n"]) -> Float[Array, "P *K"]:
+        """f on the training inputs."""
+        V_0, V, a = self._whitened(z)
+        w = self._scale * bpkr.effective_weights(Weights(V_0, V, a))
+        return self._outputs(w, V_0, self.inputs)
+
+    def order_parameters(self, z: Float[Array, " n"]):
+        """(U_1, ..., U_L) and U_a of the network at z."""
+        V_0, V, a = self._whitened(z)
+        sigma = np.sqrt(self.variances)
+        V = tuple(s * v for s, v in zip(sigma[1:-1], V, strict=True))
+        return bpkr.order_parameters(Weights(V_0, V, sigma[-1] * a))
+
+    def weights(self, z: Float[Array, " n"], key: Key[Array, ""] | None = None):
+        """The network at z.
+
+        Args:
+            key: draws V_0 in the free directions, if there are any.
+        """
+        V_0, V, a = self._whitened(z)
+        sigma = np.sqrt(self.variances)
+        V = tuple(s * v for s, v in zip(sigma[1:-1], V, strict=True))
+        V_0 = sigma[0] * self._completed(V_0, key) @ self.basis.T
+        return Weights(V_0, V, sigma[-1] * a)
+
+    def test_inputs(self, xi_test) -> Float[Array, "Q N_0 Pi"]:
+        """New attentioned inputs, made ready for `predict` once."""
+        xi_test = jnp.asarray(xi_test, float)
+        expected = (self.basis.shape[0], self.inputs.shape[2])
+        if xi_test.ndim != 3 or xi_test.shape[1:] != expected:
+            raise ValueError(
+                f"xi_test must have shape (Q, {expected[0]}, {expected[1]}) as the "
+                f"training inputs; got {xi_test.shape}."
+            )
+        return rotated(xi_test, self.basis, self.variances[0])
+
+    def predict(
+        self,
+        z: Float[Array, " n"],
+        inputs: Float[Array, "Q N_0 Pi"],
+        key: Key[Array, ""] | None = None,
+    ) -> Float[Array, "Q *K"]:
+        """f of the network at z on `test_inputs`; key as in `weights`."""
+        V_0, V, a = self._whitened(z)
+        w = self._scale * bpkr.effective_weights(Weights(V_0, V, a))
+        return self._outputs(w, self._completed(V_0, key), inputs)
+
+    def draw_prior(self, key: Key[Array, ""]) -> Float[Array, " n"]:
+        """Whitened weights before any label is seen."""
+        return jax.random.normal(key, (self.dimension,))
+
+    def draw_start(self, key: Key[Array, ""]) -> Float[Array, " n"]:
+        r"""Weights from the prior, V_0 then from its law given the others and Y.
+
+        The prior draw of V_0, corrected by what its outputs and fresh label noise
+        $\sqrt T \epsilon$ lack from Y (Matheron's rule):
+        $V_0 \mathrel{+}= \sum_{\mu\pi k} w_{\pi k} \xi^\pi_\mu v_{\mu k}$ with
+        $v = (K + T)^{-1} (Y - f - \sqrt T \epsilon)$.
+        """
+        prior_key, noise_key = jax.random.split(key)
+        z = self.draw_prior(prior_key)
+        V_0, V, a = self._whitened(z)
+        w = self._scale * bpkr.effective_weights(Weights(V_0, V, a))
+        K = cross_kernel(self.inputs, self.inputs, w @ w.T)
+        half = inverse_cholesky(K + self.temperature * jnp.eye(K.shape[0]))
+        noise = jax.random.normal(noise_key, self.Y.shape)
+        lacking = self.Y - self.training_outputs(z)
+        lacking = lacking - math.sqrt(self.temperature) * noise
+        v = half.T @ (half @ lacking.ravel())
+        v = v.reshape(self.inputs.shape[0], -1)
+        s = jnp.einsum("pia,pk->aki", self.inputs, v).reshape(w.shape[0], -1)
+        return z.at[: V_0.size].add((w.T @ s).ravel())
+
+    @property
+    def _scale(self) -> float:
+        """What whitened w lack: standard deviations, and 1 / sqrt(N_1)."""
+        return math.sqrt(math.prod(self.variances[1:]) / self.shapes[0][0])
+
+    def _outputs(self, w, V_0, inputs) -> Float[Array, "Q *K"]:
+        n_paths = inputs.shape[2]
+        s = (w @ V_0).reshape(n_paths, -1, V_0.shape[1])
+        f = jnp.einsum("pia,aki->pk", inputs, s)
+        return f.reshape(inputs.shape[:1] + self.Y.shape[1:])
+
+    def _completed(self, V_0, key) -> Float[Array, "N_1 N_0"]:
+        if not self.free_directions:
+            return V_0
+        if key is None:
+            raise ValueError(
+                f"the training inputs leave {self.free_directions} dimensions of V_0 "
+                "to the prior: give a key to draw them."
+            )
+        free = jax.random.normal(key, (V_0.shape[0], self.free_directions))
+        return jnp.concatenate([V_0, free], axis=1)
+
+    def _whitened(self, z) -> Weights:
+        parts, used = [], 0
+        for shape in self.shapes:
+            size = math.prod(shape)
+            parts.append(z[used : used + size].reshape(shape))
+            used += size
+        return Weights(parts[0], tuple(parts[1:-1]), parts[-1])
+
+
+def posterior(
+    xi: Float[Array, "P N_0 Pi"],
+    Y: Float[Array, "P *K"],
+    *,
+    width,
+    temperature: float,
+    heads: Sequence[int],
+    variances=None,
+) -> WeightPosterior:
+    """The posterior of all weights; arguments as in `bpkr.solve`.
+
+    Raises:
+        ValueError: sizes that disagree, widths that are not whole, temperature <= 0.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> xi, Y = jnp.ones((1, 1, 4)), jnp.ones(1)
+        >>> posterior(xi, Y, width=3, temperature=0.1, heads=(2, 2)).dimension
+        42
+    """
+    xi, Y = check_data(xi, Y, heads)
+    checked = sizes_of.prior(width, heads, variances)
+    if (checked.widths != np.round(checked.widths)).any():
+        raise ValueError(f"width must be whole in weight space; got {width}.")
+    if not (np.isfinite(temperature) and temperature > 0):
+        raise ValueError(f"temperature must be finite and > 0; got {temperature}.")
+    axes, rank = principal_axes(xi)
+    inputs = rotated(xi, axes[:, :rank], float(checked.variances[0]))
+    widths = [int(n) for n in checked.widths]
+    shapes = [(widths[0], rank)]
+    shapes += [(int(H), n, m) for H, n, m in zip(heads, widths[1:], widths)]
+    shapes += [Y.shape[1:] + (widths[-1],)]
+    return WeightPosterior(
+        inputs, Y, axes, float(temperature), tuple(shapes),
+        tuple(float(v) for v in checked.variances),
+    )  # fmt: skip
+
+
+def rotated(xi, axes, variance: float) -> Float[Array, "P R Pi"]:
+    """Attentioned inputs along `axes`, with the prefactor of f in them."""
+    return jnp.einsum("pia,ij->pja", scaled(xi, variance), axes)
+
+
+def principal_axes(xi: Float[Array, "P N_0 Pi"]) -> tuple[Array, int]:
+    """Orthogonal axes, the strongest first, and the number that the inputs span."""
+    flat = jnp.swapaxes(xi, 1, 2).reshape(-1, xi.shape[1])
+    _, strengths, axes = jnp.linalg.svd(flat, full_matrices=True)
+    rank = int((strengths > RANK_TOLERANCE * strengths[0]).sum())
+    return axes.T, max(rank, 1)

@@ -1,0 +1,197 @@
+"""A run that is cut off anywhere goes on from its blocks with the same numbers."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn import storage
+from statmech_attn.montecarlo import remove_blocks, sample_weights, weight_space
+from statmech_attn.montecarlo.blocks import BlockFolder
+from statmech_attn.studies.reporting import Silent
+
+
+STUDY = 'kind = "test"'
+
+
+class Notes(Silent):
+    def __init__(self):
+        self.notes = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+class State(NamedTuple):
+    """One leaf of each type that a sampler carries."""
+
+    z: jax.Array
+    step: jax.Array
+    adapted: jax.Array
+    key: jax.Array
+
+
+def state_after(number):
+    values = 0.1 * number + jnp.arange(6.0).reshape(2, 3) / 7
+    keys = jax.random.split(jax.random.key(number), 2)
+    return State(values, jnp.array([number, -1]), jnp.array([True, False]), keys)
+
+
+def opened(folder, *, study=STUDY, run="run", report=None):
+    report = report or Silent()
+    return BlockFolder(folder, warmup=2, study=study, run=run, report=report)
+
+
+def filled(folder, pieces):
+    blocks = opened(folder)
+    for number in range(1, pieces + 1):
+        blocks.append(state_after(number), {"x": np.full((2, 3), float(number))})
+    return blocks
+
+
+def same(first, second):
+    keys = lambda a: jnp.issubdtype(getattr(a, "dtype", int), jax.dtypes.prng_key)
+    plain = lambda a: np.asarray(jax.random.key_data(a) if keys(a) else a)
+    pairs = zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True)
+    return all(
+        plain(a).dtype == plain(b).dtype and (plain(a) == plain(b)).all()
+        for a, b in pairs
+    )
+
+
+def damage(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def test_blocks_give_back_what_was_stored(tmp_path):
+    filled(tmp_path, 5)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [f"draws-0000{n}.h5" for n in (3, 4, 5)] + [
+        f"state-0000{n}.h5" for n in (4, 5)
+    ]
+    found = opened(tmp_path)
+    assert found.done == 5 and same(found.state(state_after(0)), state_after(5))
+    assert [block["x"][0, 0] for block in found.draws()] == [3.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize("name", ("draws-00005.h5", "state-00005.h5"))
+def test_a_damaged_last_block_is_dropped_with_a_note(tmp_path, name):
+    filled(tmp_path, 5)
+    damage(tmp_path / name)
+    report = Notes()
+    found = opened(tmp_path, report=report)
+    assert found.done == 4 and same(found.state(state_after(0)), state_after(4))
+    assert len(report.notes) == 1 and "block 5 is damaged" in report.notes[0]
+    found.append(state_after(5), {"x": np.full((2, 3), 5.0)})
+    assert [block["x"][0, 0] for block in opened(tmp_path).draws()] == [3.0, 4.0, 5.0]
+
+
+def test_a_kill_between_draws_and_state_loses_the_block_only(tmp_path):
+    filled(tmp_path, 5)
+    (tmp_path / "state-00005.h5").unlink()
+    found = opened(tmp_path)
+    assert found.done == 4 and not (tmp_path / "draws-00005.h5").exists()
+
+
+@pytest.mark.parametrize("harm", (damage, os.unlink))
+def test_blocks_that_cannot_be_continued_are_kept(tmp_path, harm):
+    filled(tmp_path, 6)
+    harm(tmp_path / "draws-00003.h5")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(storage.StorageError, match="cannot be continued"):
+        opened(tmp_path)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_damage_in_the_warm_up_begins_again(tmp_path):
+    filled(tmp_path, 2)
+    for path in tmp_path.iterdir():
+        damage(path)
+    assert opened(tmp_path).done == 0
+
+
+@pytest.mark.parametrize("other", ({"study": 'kind = "other"'}, {"run": "other"}))
+def test_blocks_of_another_run_are_refused_and_kept(tmp_path, other):
+    filled(tmp_path, 3)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(storage.StorageError, match="another study") as caught:
+        opened(tmp_path, **other)
+    assert "\n" not in str(caught.value)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_removing_blocks_leaves_what_is_not_theirs(tmp_path):
+    folder = tmp_path / "out.blocks"
+    filled(folder, 3)
+    (folder / ".draws-00004.h5.abc.part").touch()
+    (folder / "notes.txt").touch()
+    remove_blocks(folder)
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+    (folder / "notes.txt").unlink()
+    remove_blocks(folder)
+    remove_blocks(folder)
+    assert not folder.exists()
+
+
+RUN = """
+import sys, pathlib
+import jax
+jax.config.update("jax_enable_x64", True)
+sys.path.insert(0, {here!r})
+from test_blocks import sampled
+sampled(pathlib.Path(sys.argv[1]))
+"""
+PIECES = 3 + 40  # of warm-up and of draws
+
+
+def sampled(folder, report=None):
+    keys = jax.random.split(jax.random.key(0), 3)
+    xi = jax.random.normal(keys[0], (3, 5, 4))
+    posterior = weight_space.posterior(
+        xi, jnp.array([1.0, -2.0, 0.5]), width=3, temperature=0.1, heads=(2, 2)
+    )
+    xi_test = jax.random.normal(keys[2], (2, 5, 4))
+    return sample_weights(
+        keys[1], posterior, method="nuts", xi_test=xi_test,
+        y_test=jnp.ones(2), draws=400, warmup=25, chains=2, block=10, folder=folder,
+        study=STUDY, report=report or Silent(),
+    )  # fmt: skip
+
+
+def killed_after(folder, piece):
+    """Run in another process, killed as soon as the piece is stored."""
+    here = os.path.dirname(__file__)
+    command = [sys.executable, "-c", RUN.format(here=here), str(folder)]
+    with subprocess.Popen(command) as process:
+        try:
+            deadline = time.monotonic() + 120
+            while not (folder / f"state-{piece:05d}.h5").exists():
+                assert process.poll() is None and time.monotonic() < deadline
+                time.sleep(0.002)
+        finally:
+            process.kill()
+    assert process.returncode == -signal.SIGKILL
+    return max(int(path.stem[-5:]) for path in folder.glob("state-*.h5"))
+
+
+def test_a_run_killed_in_warm_up_and_draws_ends_with_the_same_numbers(tmp_path):
+    folder = tmp_path / "out.blocks"
+    first = killed_after(folder, 1)
+    second = killed_after(folder, first + 5)
+    assert first < second < PIECES
+    report = Notes()
+    resumed = sampled(folder, report)
+    assert any("continued after step" in note for note in report.notes)
+    straight = sampled(None)
+    for name, one, other in zip(resumed._fields, resumed, straight, strict=True):
+        assert same(one, other), name
+    assert resumed.accuracy.shape == (2, 400) and len(resumed.U) == 2
