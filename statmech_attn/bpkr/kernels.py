@@ -17,12 +17,18 @@ $A = (K+T)^{-1} - \alpha\alpha^T$ and $K_{ab}$ the derivative of the kernel in $
 
     $\partial^2 E / \partial U_{ab} \partial U_{cd} = -\mathrm{Tr}[A K_{ab} A K_{cd}]
         + (\alpha^T K_{ab} \alpha)(\alpha^T K_{cd} \alpha)$
+
+U is symmetric: `curvature` is the (m, m) matrix of derivatives in its m = d (d + 1) / 2
+entries with a >= b, each changed together with its mirror image, rows of U one after
+the other.
 """
 
 import math
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 
@@ -48,16 +54,19 @@ class PathKernels(eqx.Module):
         K = jnp.einsum("akbl,abpq->pkql", by_output, self.blocks)
         return K.reshape(self.n_examples * by_output.shape[1], -1)
 
-    def curvature(self, A, alpha) -> Float[Array, "d d d d"]:
+    def curvature(self, A, alpha) -> Float[Array, "m m"]:
         """Second derivative of the energy."""
         A, alpha = _split_outputs(A, alpha, self.n_examples)
         d = self.n_paths * alpha.shape[1]
         AK = jnp.einsum("pnrk,abrq->nkabpq", A, self.blocks, optimize="optimal")
         pairs = jnp.einsum("nkabpq,lmcdqp->akblcmdn", AK, AK, optimize="optimal")
+        pairs = pairs.reshape(d, d, d, d)
+        pairs = pairs + jnp.swapaxes(pairs, 0, 1)
+        pairs = (pairs + jnp.swapaxes(pairs, 2, 3))[np.tril_indices(d)]
         R = jnp.einsum(
             "pk,abpq,ql->akbl", alpha, self.blocks, alpha, optimize="optimal"
         ).reshape(d, d)
-        return jnp.multiply.outer(R, R) - pairs.reshape(d, d, d, d)
+        return _curvature(pairs[:, *np.tril_indices(d)], R)
 
 
 class PathFactors(eqx.Module):
@@ -77,19 +86,39 @@ class PathFactors(eqx.Module):
         """K(U) on the training examples."""
         return cross_kernel(self.xi, self.xi, U)
 
-    def curvature(self, A, alpha) -> Float[Array, "d d d d"]:
-        """Second derivative of the energy, through the Gram matrix X^T A X."""
+    def curvature(self, A, alpha) -> Float[Array, "m m"]:
+        """Second derivative of the energy, through M_ab = X_a^T A X_b.
+
+        Tr[A K_ab A K_cd] = <M_bc, M_ad> and M_ba = M_ab^T, so the M_ab with a >= b are
+        enough.  Their symmetric and antisymmetric parts, kept as vectors with the same
+        scalar products, do not mix.
+        """
         A, alpha = _split_outputs(A, alpha, self.n_examples)
-        n_inputs, outputs = self.xi.shape[1], alpha.shape[1]
+        outputs = alpha.shape[1]
         d = self.n_paths * outputs
-        X = self.xi.reshape(self.n_examples, -1)
-        G = jnp.einsum("pI,pkql,qJ->IkJl", X, A, X, optimize="optimal")
-        G = G.reshape(n_inputs, d, n_inputs, d)
-        # G_{bi,cj} G_{ai,dj}, summed over i and j: one product of (d^2, N_0^2) matrices
-        G = jnp.transpose(G, (1, 3, 0, 2)).reshape(d * d, -1)
-        pairs = jnp.transpose((G @ G.T).reshape(d, d, d, d), (2, 0, 1, 3))
-        r = jnp.einsum("pI,pk->Ik", X, alpha).reshape(n_inputs, d)
-        return jnp.multiply.outer(r.T @ r, r.T @ r) - pairs
+        X = jnp.moveaxis(self.xi, 2, 0)
+        AX = jnp.einsum("pkql,bqj->klbpj", A, X)
+        below = np.tril_indices(self.xi.shape[1], -1)
+        rows, columns = np.tril_indices(d)
+
+        def parts(pair):
+            (a, k), (b, l) = (jnp.divmod(index, outputs) for index in pair)
+            M = X[a].T @ AX[k, l, b]
+            left, right = M[below] / math.sqrt(2), M.T[below] / math.sqrt(2)
+            return jnp.concatenate([jnp.diagonal(M), left + right]), left - right
+
+        even, odd = jax.lax.map(parts, (jnp.asarray(rows), jnp.asarray(columns)))
+        even, odd = even @ even.T, odd @ odd.T
+        products = jnp.stack([even - odd, even + odd])
+
+        def product(a, b, c, d):
+            same = (a >= b) == (c >= d)
+            return products[same.astype(int), _entry(a, b), _entry(c, d)]
+
+        a, b = rows[:, None], columns[:, None]
+        pairs = product(b, a.T, a, b.T) + product(a, a.T, b, b.T)
+        r = jnp.einsum("bpj,pl->jbl", X, alpha).reshape(-1, d)
+        return _curvature(2 * pairs, r.T @ r)
 
 
 Operator = PathKernels | PathFactors
@@ -202,6 +231,23 @@ def choose_form(
         f"kernels need {sizes}, more than memory_limit = {memory_limit / 2**30:.3g} "
         'GiB: raise it, use fewer examples or paths, or take form="factors".'
     )
+
+
+def _entry(a, b):
+    """Number of the entry (a, b) of a symmetric matrix, rows below the diagonal."""
+    high, low = jnp.maximum(a, b), jnp.minimum(a, b)
+    return high * (high + 1) // 2 + low
+
+
+def _curvature(pairs, R) -> Float[Array, "m m"]:
+    """From Tr[A K_ab A K_cd] summed over both orders of ab and cd, and alpha K alpha.
+
+    An entry on the diagonal of U has no mirror image and is counted once.
+    """
+    rows, columns = np.tril_indices(R.shape[0])
+    once = np.where(rows == columns, 0.5, 1.0)
+    r = 2 * once * R[rows, columns]
+    return jnp.outer(r, r) - jnp.outer(once, once) * pairs
 
 
 def _by_output(U, n_paths):

@@ -295,8 +295,8 @@ def derivatives(problem: Problem, point, heads):
         return entropy.sum() + (slope * (U_at(point) - U)).sum()
 
     value, gradient = jax.value_and_grad(frozen)(point)
-    J = jax.jacfwd(U_at)(point).reshape(U.size, -1)
-    curvature = problem.operator.curvature(A, alpha).reshape(U.size, U.size)
+    J = jax.jacfwd(U_at)(point)[np.tril_indices(U.shape[0])]
+    curvature = problem.operator.curvature(A, alpha)
     hessian = jax.hessian(frozen)(point) + J.T @ curvature @ J / largest
     return value + E / largest, gradient, (hessian + hessian.T) / 2
 
