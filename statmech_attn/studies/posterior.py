@@ -10,9 +10,8 @@ import xarray as xr
 from scipy import stats
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import wishart
-from statmech_attn.montecarlo import diagnostics
-from statmech_attn.studies import learning
+from statmech_attn.montecarlo import diagnostics, sample_weights, weight_space
+from statmech_attn.studies import learning, spec
 from statmech_attn.studies.bpkr_tables import PosteriorStudy
 from statmech_attn.studies.learning import Learning
 from statmech_attn.studies.order_parameter import POINT, predictors, Variables
@@ -32,45 +31,73 @@ class Sampled(NamedTuple):
 def run(
     study: PosteriorStudy, report: Reporter, workspace: Path | None = None
 ) -> xr.Dataset:
-    """Sample every width and temperature of a study."""
+    """Sample every width and temperature of a study.
+
+    Args:
+        workspace: folder for the blocks of draws of all weights.
+    """
     made = learning.learning(study.task)
     grid = learning.grid(study.network, made)
-    method = METHODS[study.run.method]
+    sample = exact_law if study.run.method == "order-parameter" else all_weights
     key = jax.random.key(study.run.seed)
-    points = list(grid.points())
-    report.begin("posterior", len(points), len(points))
     found = {}
-    for number, (index, point) in enumerate(points):
-        sampled = method(
-            jax.random.fold_in(key, number), made, point, study, report, workspace
-        )
+    for number, (index, point) in enumerate(grid.points()):
+        width, temperature = grid.widths[index[0]], point["temperature"]
+        report.note(f"N = {width:g}, T = {temperature:g}")
+        folder = workspace and workspace / f"point_{number:03d}"
+        run_key = jax.random.fold_in(key, number)
+        sampled = sample(run_key, made, point, study, report, folder)
         found[index] = _described(sampled, made, study.run.stored)
-        report.advance(1)
-    report.finish()
     variables: Variables = {}
     for name, (dims, _) in found[0, 0].items():
-        values = [found[index][name][1] for index, _ in points]
+        values = [of_point[name][1] for of_point in found.values()]
         stacked = np.reshape(values, grid.shape + np.shape(values[0]))
         variables[name] = ((*POINT, *dims), stacked)
-    U_1 = variables["U_1"][1]
-    scores = predictors(made, grid, U_1)
+    scores = predictors(made, grid, variables["U_1"][1])
     variables |= {name: scores[name] for name in ("kernel_overlap", "head_score")}
     return learning.dataset(study, made, grid, variables).assign_attrs(
         method=study.run.method
     )
 
 
-def exact_law(key, made: Learning, point, study: PosteriorStudy, *_) -> Sampled:
-    """The exact law of the order parameters, by NUTS."""
+def all_weights(
+    key, made: Learning, point, study: PosteriorStudy, report: Reporter, folder
+) -> Sampled:
+    """The posterior of all weights, by NUTS or Langevin dynamics."""
     options = study.run
-    law = wishart.law(*made.data, heads=made.heads, **point)
-    drawn = wishart.sample(
-        key, law, draws=options.draws, warmup=options.warmup, chains=options.chains
+    drawn = sample_weights(
+        key,
+        weight_space.posterior(*made.data, heads=made.heads, **point),
+        method={"weights": "nuts"}.get(options.method, options.method),
+        xi_test=made.xi_test,
+        y_test=made.Y_test,
+        draws=options.draws,
+        warmup=options.warmup,
+        chains=options.chains,
+        block=options.block,
+        folder=folder,
+        study=spec.dump(study.model_dump(exclude_none=True)),
+        report=report,
+        step_size=options.step_size,
     )
-    raise NotImplementedError
+    return Sampled(
+        _named(drawn.U, drawn.U_a),
+        drawn.predictor_mean,
+        drawn.predictor_mean_stderr,
+        drawn.predictor_variance,
+        {
+            "divergences": drawn.divergences,
+            "bfmi": drawn.bfmi.min(),
+            "leapfrog_steps": drawn.leapfrog_steps.mean(),
+            "step_size": drawn.step_size.mean(),
+        },
+    )
 
 
-METHODS = {"order-parameter": exact_law}
+def _named(U, U_a) -> dict[str, np.ndarray]:
+    """Draws by the name of the order parameter."""
+    named = {f"U_{layer}": np.asarray(draws) for layer, draws in enumerate(U, 1)}
+    return named | {"U_a": np.reshape(U_a, np.shape(U_a)[:2])}
 
 
 def _described(sampled: Sampled, made: Learning, stored: int) -> Variables:
