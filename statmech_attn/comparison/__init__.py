@@ -16,9 +16,10 @@ def compare(theory: xr.Dataset, *simulations: xr.Dataset) -> xr.Dataset:
     Raises:
         ValueError: files that do not belong together, in one line.
     """
-    if theory.attrs.get("kind") == "order-parameter":
+    learning = theory.attrs.get("kind") == "order-parameter"
+    if learning and simulations:
         return posteriors.compare(theory, simulations)
-    if len(simulations) != 1:
+    if learning or len(simulations) != 1:
         raise ValueError(
             "a trajectory is compared with one Monte Carlo file, order parameters "
             f"with one or more posterior files; got a theory of kind "

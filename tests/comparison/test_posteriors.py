@@ -1,0 +1,144 @@
+"""Saddle point and posteriors side by side: built files with known differences."""
+
+import numpy as np
+import pytest
+
+from statmech_attn import storage
+from statmech_attn.comparison import compare
+from statmech_attn.comparison.posteriors import VERDICTS
+from statmech_attn.labels import labelled
+
+
+WIDTHS = np.array([10.0, 100.0, 1000.0])
+PATHS = ["1", "2"]
+POINT = ("width",)
+PAIR = ("width", "path_1", "path_1_pair")
+ERROR = 1e-3
+ATTRIBUTES = {"task": "{}", "prior": "[]"}
+
+
+def file(values, errors=None, **attributes):
+    """A file of one layer, two paths and three test inputs."""
+    variables = dict(values)
+    for name, (dims, array) in (errors or {}).items():
+        variables[f"{name}_stderr"] = (dims, array)
+    coordinates = {"width": WIDTHS, "path_1": PATHS, "path_1_pair": PATHS}
+    found = labelled(variables, coordinates).assign_coords(temperature=0.1)
+    found.temperature.attrs = {"long_name": "T", "units": "1", "symbol": "T"}
+    return found.assign_attrs(ATTRIBUTES | attributes)
+
+
+def truth():
+    U = np.eye(2) + np.array([1.0, 0.3, 0.1])[:, None, None]
+    return {
+        "U_1": (PAIR, U),
+        "U_a": (POINT, np.array([2.0, 1.2, 1.0])),
+        "predictor_mean": ((*POINT, "test"), np.full((3, 3), 0.5)),
+        "accuracy": (POINT, np.array([0.9, 0.8, 0.7])),
+    }
+
+
+def posterior(method, seed, shift=0.0):
+    draw = np.random.default_rng(seed).normal
+    values, errors = {}, {}
+    for name, (dims, exact) in truth().items():
+        values[name] = (dims, exact + ERROR * draw(size=exact.shape) + shift)
+        errors[name] = (dims, np.full(exact.shape, ERROR))
+    return file(values, errors, kind="posterior", method=method)
+
+
+def saddle(power=-1.0):
+    values = truth()
+    dims, U = values["U_1"]
+    values["U_1"] = (dims, U + 5 * WIDTHS[:, None, None] ** power)
+    values["U_1_corrected"] = (dims, U)
+    for name in ("U_a", "predictor_mean", "accuracy"):
+        values[f"{name}_corrected"] = values[name]
+    return file(values, kind="order-parameter")
+
+
+def verdicts(found, estimate):
+    codes = found.verdict.sel(estimate=estimate).values.ravel()
+    return [VERDICTS[code] for code in codes]
+
+
+def test_two_ways_of_sampling_agree_within_errors_and_a_shift_is_seen():
+    exact = posterior("order-parameter", 1)
+    found = compare(saddle(), exact, posterior("weights", 2))
+    assert found.attrs["reference"] == "exact"
+    assert found.estimate.values.tolist() == ["saddle", "corrected", "exact", "weights"]
+    # 8 entries and predictors at 3 widths; the threshold is exceeded once in 1000.
+    assert int(found.comparisons.sel(estimate="weights").sum()) == 8 * 3
+    assert 4.0 < float(found.threshold) < 4.5
+    assert verdicts(found, "weights") == ["agrees"] * 3
+    assert verdicts(found, "corrected") == ["agrees"] * 3
+    assert verdicts(found, "exact") == ["reference"] * 3
+    assert verdicts(found, "saddle") == ["differs", "differs", "differs"]
+    # Ten combined errors, sqrt(2) of a single one, are no chance.
+    shift = 10 * np.sqrt(2) * ERROR
+    shifted = compare(saddle(), exact, posterior("weights", 2, shift=shift))
+    assert verdicts(shifted, "weights") == ["differs"] * 3
+
+
+def test_differences_are_in_combined_standard_errors():
+    exact, weights = posterior("order-parameter", 1), posterior("weights", 2)
+    found = compare(saddle(), exact, weights).sel(estimate="weights").squeeze()
+    expected = (weights.U_1 - exact.U_1) / (np.sqrt(2) * ERROR)
+    np.testing.assert_allclose(found.U_1_z.values, expected.values, rtol=1e-6)
+
+
+@pytest.mark.parametrize("power", (-1.0, -0.5))
+def test_the_distance_has_its_size_and_its_exponent(power):
+    found = compare(saddle(power), posterior("order-parameter", 1))
+    here = found.sel(estimate="saddle").squeeze()
+    expected = 5 * WIDTHS**power
+    # Noise ERROR on four entries moves the root mean square by about ERROR / 2.
+    np.testing.assert_allclose(here.U_1_rms, expected, atol=3 * ERROR / 2)
+    # The smallest distance is 5e-3 at least, known to 30 %, over a decade of two.
+    assert float(here.U_1_rms_slope) == pytest.approx(power, abs=0.3 / np.log(100))
+    assert np.isnan(found.U_1_rms.sel(estimate="exact")).all()
+
+
+def test_without_an_exact_law_the_first_posterior_is_the_reference():
+    found = compare(saddle(), posterior("weights", 1), posterior("langevin", 2))
+    assert found.attrs["reference"] == "weights"
+    assert verdicts(found, "langevin") == ["agrees"] * 3
+
+
+def test_only_shared_widths_are_compared_and_the_result_can_be_stored(tmp_path):
+    part = posterior("order-parameter", 1).isel(width=[0, 2])
+    found = compare(saddle(), part)
+    assert found.width.values.tolist() == [10.0, 1000.0]
+    storage.write(tmp_path / "c.h5", found, study="", kind="comparison")
+    assert storage.read(tmp_path / "c.h5").U_1_z.equals(found.U_1_z)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (lambda: [saddle()], "compared with posterior files; got 'order-parameter'"),
+        (
+            lambda: [posterior("weights", 1), posterior("weights", 2)],
+            "two files of the method 'weights'",
+        ),
+        (
+            lambda: [posterior("weights", 1).assign_attrs(task='{"seed":1}')],
+            "task differs: theory has {}, weights has",
+        ),
+        (
+            lambda: [posterior("weights", 1).assign_coords(width=WIDTHS + 1)],
+            "no width in common",
+        ),
+    ],
+)
+def test_files_that_do_not_belong_together_are_refused(files, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        compare(saddle(), *files())
+    assert "\n" not in str(caught.value)
+
+
+def test_a_trajectory_is_compared_with_one_file():
+    with pytest.raises(ValueError, match="one Monte Carlo file"):
+        compare(saddle().assign_attrs(kind="trajectory"), saddle(), saddle())
+    with pytest.raises(ValueError, match="one or more posterior files"):
+        compare(saddle())
