@@ -32,7 +32,7 @@ from statmech_attn.bpkr.predictor import (
     Theory,
     theory,
 )
-from statmech_attn.bpkr.saddle import Solution, solve, solve_many
+from statmech_attn.bpkr.saddle import Solution, solve, solve_many, sweep
 
 
 __all__ = [
@@ -66,6 +66,7 @@ __all__ = [
     "Solution",
     "solve",
     "solve_many",
+    "sweep",
     "Theory",
     "theory",
     "Weights",

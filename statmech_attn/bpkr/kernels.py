@@ -24,6 +24,7 @@ the other.
 """
 
 import math
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -157,27 +158,38 @@ def memory(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, int]:
         True
     """
     d, n = n_paths * outputs, n_examples * outputs
-    common = 8 * n * n + 4 * d**4
+    m = d * (d + 1) // 2
+    common = 8 * n * n + 24 * m * m
     blocks = (n_paths * n_examples) ** 2
     inputs = n_examples * n_inputs * n_paths
     return {
         "kernels": 8 * (blocks * (1 + 2 * outputs**2) + common),
-        "factors": 8 * (inputs * (2 + outputs**2) + 2 * (n_inputs * d) ** 2)
-        + 8 * common,
+        "factors": 8 * (inputs * (2 + outputs**2) + m * n_inputs**2 + common),
     }
 
 
-def operations(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, int]:
-    """Multiplications of one kernel and one curvature."""
+class Operations(NamedTuple):
+    """Multiplications that a gradient and a Newton step take."""
+
+    gradient: int
+    newton: int
+
+
+def operations(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, Operations]:
+    """Multiplications in each form."""
     d, n = n_paths * outputs, n_examples * outputs
-    blocks, wide = (d * n_examples) ** 2, n_inputs * d
-    inner = n_examples * (n_inputs * n_paths)
+    m = d * (d + 1) // 2
+    blocks, inputs = (d * n_examples) ** 2, n_examples * n_inputs * n_paths
+    kernel = {"kernels": blocks, "factors": inputs * (d + n) * outputs}
     curvature = {
-        "kernels": blocks * n_examples + blocks * d * d,
-        "factors": n * n * wide + n * wide**2 + d**4 * n_inputs**2,
+        "kernels": blocks * (n_examples + d * d),
+        "factors": inputs * n * outputs + m * (n_examples + m) * n_inputs**2,
     }
-    kernel = {"kernels": blocks, "factors": inner * (d * outputs + n * outputs)}
-    return {form: kernel[form] + curvature[form] for form in kernel}
+    found = {}
+    for form in kernel:
+        gradient = 2 * kernel[form] + n**3
+        found[form] = Operations(gradient, gradient + curvature[form] + 10 * m**3)
+    return found
 
 
 def path_kernels(
@@ -222,7 +234,8 @@ def choose_form(
         raise ValueError(f'form must be "kernels" or "factors"; got {form!r}.')
     shape = (n_examples, n_inputs, n_paths, outputs)
     needed = memory(*shape)
-    forms = [form] if form else sorted(needed, key=operations(*shape).__getitem__)
+    work = operations(*shape)
+    forms = [form] if form else sorted(needed, key=lambda name: work[name].newton)
     for candidate in forms:
         if needed[candidate] <= memory_limit:
             return candidate

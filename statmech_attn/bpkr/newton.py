@@ -29,12 +29,13 @@ ROUND_OFF = 1e-13
 
 
 class NewtonState(eqx.Module):
-    """Where the iteration is, and its derivatives there."""
+    """Where the iteration is, its derivatives and the Hessian's eigenvectors there."""
 
     point: Float[Array, " n"]
     value: Float[Array, ""]
     gradient: Float[Array, " n"]
-    hessian: Float[Array, "n n"]
+    values: Float[Array, " n"]
+    vectors: Float[Array, "n n"]
     radius: Float[Array, ""]
     iterations: Int[Array, ""]
 
@@ -89,14 +90,16 @@ def before(start: Float[Array, " n"], radius: float) -> NewtonState:
     """The state whose next step, of length zero, evaluates the start."""
     n = start.size
     infinite, minus_one = jnp.asarray(jnp.inf), jnp.asarray(-1)
-    zero, eye = jnp.zeros(n), jnp.eye(n)
-    return NewtonState(start, infinite, zero, eye, jnp.asarray(radius), minus_one)
+    zero, one, eye = jnp.zeros(n), jnp.ones(n), jnp.eye(n)
+    return NewtonState(start, infinite, zero, one, eye, jnp.asarray(radius), minus_one)
 
 
 def advance(derivatives: Callable, state: NewtonState) -> NewtonState:
     """One trial step, taken if it lowers the function as the model says."""
-    step = ball_step(state.gradient, state.hessian, state.radius)
-    predicted = -(state.gradient @ step + step @ state.hessian @ step / 2)
+    slope = state.vectors.T @ state.gradient
+    along = ball_step(slope, state.values, state.radius)
+    predicted = -(slope @ along + state.values @ along**2 / 2)
+    step = state.vectors @ along
     new = derivatives(state.point + step)
     gained = state.value - new[0]
     # Where round-off hides the gain, a shorter gradient decides.
@@ -106,6 +109,7 @@ def advance(derivatives: Callable, state: NewtonState) -> NewtonState:
     length = jnp.linalg.norm(step)
     finite = jnp.isfinite(new[0]) & jnp.isfinite(new[1]).all()
     finite &= jnp.isfinite(new[2]).all()
+    values, vectors = jnp.linalg.eigh(jnp.where(finite, new[2], jnp.eye(step.size)))
     first = state.iterations < 0
     taken = finite & ((quality > 1e-3) | first)
     grown = jnp.maximum(state.radius, 2.5 * length)
@@ -117,16 +121,15 @@ def advance(derivatives: Callable, state: NewtonState) -> NewtonState:
         keep(state.point + step, state.point),
         keep(new[0], state.value),
         keep(new[1], state.gradient),
-        keep(new[2], state.hessian),
+        keep(values, state.values),
+        keep(vectors, state.vectors),
         radius,
         state.iterations + 1,
     )
 
 
-def ball_step(gradient, hessian, radius) -> Float[Array, " n"]:
-    """Minimum of the quadratic model in a ball."""
-    values, vectors = jnp.linalg.eigh(hessian)
-    g = vectors.T @ gradient
+def ball_step(g, values, radius) -> Float[Array, " n"]:
+    """Minimum of the quadratic model in a ball, along the eigenvectors."""
     floor = jnp.maximum(-values[0], 0.0)
     tiny = ROUND_OFF * jnp.max(jnp.abs(values))
 
@@ -144,19 +147,18 @@ def ball_step(gradient, hessian, radius) -> Float[Array, " n"]:
     p = components(jnp.where(inside, 0.0, shift))
     # The rest of the ball along the most negative direction, if there is one.
     rest = jnp.sqrt(jnp.maximum(radius**2 - p @ p, 0.0))
-    p = p.at[0].add(jnp.where(values[0] < -tiny, jnp.where(g[0] > 0, -rest, rest), 0.0))
-    return vectors @ p
+    down = jnp.where(g[0] > 0, -rest, rest)
+    return p.at[0].add(jnp.where(values[0] < -tiny, down, 0.0))
 
 
 def minimum_reached(state: NewtonState, solver: NewtonSolver) -> Bool[Array, ""]:
     """The gradient vanishes and no direction leads down."""
     flat = jnp.linalg.norm(state.gradient) <= solver.tolerance
-    return flat & (signature(state.hessian)[0] == 0)
+    return flat & (signature(state.values)[0] == 0)
 
 
-def signature(hessian: Float[Array, "n n"]) -> Int[Array, " 3"]:
+def signature(values: Float[Array, " n"]) -> Int[Array, " 3"]:
     """Numbers of negative, zero (to round-off) and positive eigenvalues."""
-    values = jnp.linalg.eigvalsh(hessian)
     zero = 1e-10 * jnp.max(jnp.abs(values))
     counts = (
         (values < -zero).sum(),

@@ -9,11 +9,16 @@ chart.
 
     C_l               (d_l, d_l)   lower factors                          `factors`
     chart             (n,)         their entries, log diagonal            `point`
+
+How a problem is solved follows from the multiplications that one Newton step takes:
+many small problems run side by side, larger ones one after the other, and where a
+Hessian costs many gradients, a descent by gradients comes first.
 """
 
+import math
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -31,8 +36,17 @@ from statmech_attn.bpkr.action import (
     order_parameters_of,
     resolvent,
 )
-from statmech_attn.bpkr.kernels import MEMORY_LIMIT, Operator, path_kernels
+from statmech_attn.bpkr.descent import descend
+from statmech_attn.bpkr.kernels import (
+    choose_form,
+    memory,
+    MEMORY_LIMIT,
+    operations,
+    Operator,
+    path_kernels,
+)
 from statmech_attn.bpkr.newton import (
+    CONVERGED,
     minimise,
     NewtonSolver,
     NewtonState,
@@ -40,6 +54,13 @@ from statmech_attn.bpkr.newton import (
     signature,
 )
 from statmech_attn.precision import require_double
+
+
+# Multiplications of one Newton step: up to the first number points run side by side;
+# beyond the second, and if it costs as many gradients as the third, a descent precedes.
+SIDE_BY_SIDE = 10**8
+LARGE = 10**10
+GRADIENTS = 10
 
 
 class Problem(NamedTuple):
@@ -57,6 +78,9 @@ class Solution(eqx.Module):
 
     `batch` is absent, or the points of `solve_many` and `sweep`.  `energy` is E / N
     and `entropy` the sum of s_l, with N the largest width: `action` is their sum.
+    Where the result is not "converged" all five are NaN; `gradient_norm`,
+    `signature` and `point` then tell where the iteration ended, and the solution may
+    be given as `start` to go on.  `iterations` counts Newton steps.
     """
 
     U: tuple[Float[Array, "*batch d d"], ...]
@@ -77,9 +101,10 @@ class Solution(eqx.Module):
 
     @property
     def reason(self) -> list[str] | str:
-        """The result in words."""
+        """The result in words; a list, point after point, if there are several."""
         codes = np.asarray(self.result)
-        return RESULTS[int(codes)] if codes.ndim == 0 else [RESULTS[c] for c in codes]
+        words = [RESULTS[c] for c in codes.ravel()]
+        return words[0] if codes.ndim == 0 else words
 
 
 def solve(
@@ -118,19 +143,21 @@ def solve(
         >>> found.reason
         'converged'
     """
-    return _solve(
-        xi, Y, [width], [temperature], heads, variances, start, solver, form,
-        memory_limit, lanes=False,
-    )  # fmt: skip
+    settings = [Setting(0, width, temperature, start)]
+    found = _solve(
+        xi, [Y], settings, heads, variances, solver, form, memory_limit, warm=False
+    )
+    return jax.tree.map(lambda a: a[0], found)
 
 
 def solve_many(
     xi: Float[Array, "P N_0 Pi"],
-    Y: Float[Array, "P *K"],
+    Y: Float[Array, "P *K"] | Float[Array, "batch P *K"],
     *,
     width,
     temperature,
     heads: Sequence[int],
+    many_labels: bool = False,
     variances=None,
     start: Solution | None = None,
     solver: NewtonSolver | None = None,
@@ -138,13 +165,14 @@ def solve_many(
     memory_limit: int = MEMORY_LIMIT,
     warm: bool = False,
 ) -> Solution:
-    """The same for a list of widths, temperatures or both, in one call.
+    """The same for a list of widths, temperatures, label vectors or all, in one call.
 
     Args:
+        Y: labels as in `solve`; with `many_labels` a stack of them, points first.
         width: a number or a list; its entries as in `solve`.
-        temperature: a number or a list as long as the widths.
-        warm: solve one after the other, each from the solution before it, instead of
-            side by side.
+        temperature: a number or a list; lists and stacks are of one length.
+        start: one solution, or one per point.
+        warm: start each point from the solution before it.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -154,58 +182,158 @@ def solve_many(
         >>> solve_many(xi, Y, **many).U_a.shape
         (2,)
     """
-    listed = isinstance(width, (list, tuple, np.ndarray, jax.Array))
-    widths = list(width) if listed else [width]
-    temperatures = list(np.atleast_1d(np.asarray(temperature, float)))
-    points = max(len(widths), len(temperatures))
-    if {len(widths), len(temperatures)} - {1, points}:
+    widths, temperatures = listed(width), listed(temperature)
+    labels = stack_of_labels(Y, many_labels)
+    lengths = {len(widths), len(temperatures), len(labels)}
+    points = max(lengths)
+    if lengths - {1, points} or 0 in lengths:
         raise ValueError(
-            "width and temperature must be single or lists of one length; "
-            f"got {len(widths)} and {len(temperatures)}."
+            "width, temperature and label vectors must be single or of one length; "
+            f"got {len(widths)}, {len(temperatures)} and {len(labels)}."
         )
-    widths = widths * (points // len(widths))
-    temperatures = temperatures * (points // len(temperatures))
+    starts = starts_of(start, points)
+    at = lambda values, i: values[i % len(values)]
+    settings = [
+        Setting(i % len(labels), at(widths, i), at(temperatures, i), starts[i])
+        for i in range(points)
+    ]
     return _solve(
-        xi, Y, widths, temperatures, heads, variances, start, solver, form,
-        memory_limit, lanes=True, warm=warm,
-    )  # fmt: skip
+        xi, labels, settings, heads, variances, solver, form, memory_limit, warm=warm
+    )
+
+
+def sweep(
+    xi: Float[Array, "P N_0 Pi"],
+    Y: Float[Array, "P *K"] | Float[Array, "batch P *K"],
+    *,
+    widths: Sequence,
+    temperatures: Sequence[float],
+    heads: Sequence[int],
+    many_labels: bool = False,
+    variances=None,
+    solver: NewtonSolver | None = None,
+    form: str | None = None,
+    memory_limit: int = MEMORY_LIMIT,
+) -> Solution:
+    """Solutions on a grid, each found from a neighbour's.
+
+    The grid is followed like a snake, from the last width and temperature backwards:
+    with both in rising order it begins near the GP limit.
+
+    Args:
+        widths, temperatures: any order; entries as in `solve`.
+
+    Returns:
+        A solution whose `batch` axes are widths and temperatures, after the label
+        vectors if there are many.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> xi, Y = jnp.ones((1, 1, 1)), jnp.ones(1)
+        >>> grid = dict(widths=[10, 20], temperatures=[0.1, 0.2, 0.3])
+        >>> sweep(xi, Y, heads=(1,), **grid).U_a.shape
+        (2, 3)
+    """
+    widths, temperatures = listed(widths), listed(temperatures)
+    labels = stack_of_labels(Y, many_labels)
+    shape = (len(labels), len(widths), len(temperatures))
+    if 0 in shape:
+        raise ValueError(
+            "sweep: need at least one label vector, width and temperature; "
+            f"got {shape[0]}, {shape[1]} and {shape[2]}."
+        )
+    grid = np.arange(math.prod(shape)).reshape(shape)[:, ::-1, ::-1]
+    grid[:, 1::2] = grid[:, 1::2, ::-1].copy()
+    order = grid.ravel()
+    settings = []
+    for number in order:
+        i, j, k = np.unravel_index(number, shape)
+        settings.append(Setting(int(i), widths[j], temperatures[k], None))
+    found = _solve(
+        xi, labels, settings, heads, variances, solver, form, memory_limit, warm=True
+    )
+    shape = shape if many_labels else shape[1:]
+    place = np.argsort(order)
+    return jax.tree.map(lambda a: a[place].reshape(shape + a.shape[1:]), found)
+
+
+class Setting(NamedTuple):
+    """One point of a batch: which labels, at what width and temperature, from where."""
+
+    labels: int
+    width: Any
+    temperature: float
+    start: Solution | None
+
+
+def listed(values) -> list:
+    """A list of points; a number is one point."""
+    many = isinstance(values, (list, tuple, np.ndarray, jax.Array)) and np.ndim(values)
+    return list(values) if many else [values]
+
+
+def stack_of_labels(Y, many_labels: bool) -> list:
+    """Label vectors, or label matrices, one per point."""
+    if not many_labels:
+        return [Y]
+    if np.ndim(Y) not in (2, 3):
+        raise ValueError(
+            "Y must have shape (points, P) or (points, P, K) with many_labels = True; "
+            f"got {np.shape(Y)}."
+        )
+    return list(jnp.asarray(Y, float))
+
+
+def starts_of(start: Solution | None, points: int) -> list:
+    """One start per point."""
+    if start is None or start.point.ndim == 1:
+        return [start] * points
+    if start.point.shape[0] != points:
+        raise ValueError(
+            f"start: need one solution or {points}, one per point; "
+            f"got {start.point.shape[0]}."
+        )
+    return [jax.tree.map(lambda a: a[i], start) for i in range(points)]
 
 
 def _solve(
-    xi, Y, width, temperature, heads, variances, start, solver, form, memory_limit,
-    *, lanes, warm=False,
-) -> Solution:  # fmt: skip
+    xi, labels, settings, heads, variances, solver, form, memory_limit, *, warm
+) -> Solution:
+    checked = [check_data(xi, Y, heads) for Y in labels]
+    xi, outputs = checked[0][0], checked[0][1].shape[1:]
     heads = tuple(int(h) for h in heads)
-    xi, Y = check_data(xi, Y, heads)
-    priors = [sizes_of.prior(w, heads, variances) for w in width]
-    for T in temperature:
-        if not (np.isfinite(T) and T >= 0):
-            raise ValueError(f"temperature must be finite and >= 0; got {T}.")
+    priors = [sizes_of.prior(s.width, heads, variances) for s in settings]
+    for setting in settings:
+        check_temperature(setting.temperature)
     variances = jnp.asarray(priors[0].variances)
-    outputs = 1 if Y.ndim == 1 else Y.shape[1]
+    K = math.prod(outputs)
+    shape = (*xi.shape, K)
+    form = choose_form(*shape, form=form, memory_limit=memory_limit)
     operator = path_kernels(
-        xi, variance=float(variances[0]), outputs=outputs, form=form,
+        xi, variance=float(variances[0]), outputs=K, form=form,
         memory_limit=memory_limit,
     )  # fmt: skip
-    n = len(priors)
     problem = Problem(
         operator,
-        jnp.broadcast_to(Y.ravel(), (n, Y.size)),
-        jnp.asarray(temperature, float),
+        jnp.stack([checked[s.labels][1].ravel() for s in settings]),
+        jnp.asarray([float(s.temperature) for s in settings]),
         jnp.stack([p.widths for p in priors]),
         variances,
     )
-    first = starting_point(start, heads, variances, outputs)
-    if first.ndim == 2 and first.shape[0] != n:
-        raise ValueError(
-            f"start: need one solution or {n}, one per point; got {first.shape[0]}."
+    points = jnp.stack([starting_point(s.start, heads, variances, K) for s in settings])
+    work = operations(*shape)[form]
+    solver = solver or NewtonSolver()
+    together = work.newton <= SIDE_BY_SIDE and not warm
+    together &= memory(*shape)[form] * len(settings) <= memory_limit
+    if together:
+        found = _side_by_side(problem, points, heads=heads, solver=solver)
+    else:
+        large = work.newton > max(LARGE, GRADIENTS * work.gradient)
+        found = _one_after_the_other(
+            problem, points, heads=heads, solver=solver, warm=warm, descent=large
         )
-    point = jnp.broadcast_to(first, (n, first.shape[-1]))
-    run = _one_after_the_other if warm else _side_by_side
-    found = run(problem, point, heads=heads, solver=solver or NewtonSolver())
-    if Y.ndim == 1:
-        found = eqx.tree_at(lambda s: s.U_a, found, found.U_a[..., 0, 0])
-    return found if lanes else jax.tree.map(lambda a: a[0], found)
+    return found if outputs else eqx.tree_at(lambda s: s.U_a, found, found.U_a[:, 0, 0])
 
 
 def check_data(xi, Y, heads: Sequence[int]):
@@ -228,6 +356,16 @@ def check_data(xi, Y, heads: Sequence[int]):
         if not bool(jnp.isfinite(values).all()):
             raise ValueError(f"{name} must be finite; it holds NaN or infinity.")
     return xi, Y
+
+
+def check_temperature(temperature) -> None:
+    """Raise `ValueError` unless the temperature is a finite number >= 0."""
+    single = np.ndim(temperature) == 0
+    if not (single and np.isfinite(temperature) and temperature >= 0):
+        raise ValueError(
+            "temperature must be finite and > 0, or 0 where K(U) is invertible; "
+            f"got {temperature}."
+        )
 
 
 def starting_point(start, heads, variances, outputs) -> Float[Array, "*batch n"]:
@@ -306,16 +444,19 @@ def _describe(problem: Problem, state: NewtonState, code, heads) -> Solution:
     factors = factors_at(state.point, sizes)
     entropy = entropies_of_factors(factors, problem.widths, problem.variances).sum()
     U, U_a = order_parameters_of(factors, heads)
+    numbers = U, U_a, state.value, state.value - entropy, entropy
+    reached = lambda number: jnp.where(code == CONVERGED, number, jnp.nan)
+    U, U_a, action, energy, entropy = jax.tree.map(reached, numbers)
     return Solution(
         U=U,
         U_a=U_a,
-        action=state.value,
-        energy=state.value - entropy,
+        action=action,
+        energy=energy,
         entropy=entropy,
         gradient_norm=jnp.linalg.norm(state.gradient),
         iterations=state.iterations,
         result=code,
-        signature=signature(state.hessian),
+        signature=signature(state.values),
         point=state.point,
     )
 
@@ -327,6 +468,8 @@ def _one(problem: Problem, point, heads, solver) -> Solution:
 
 
 LANES = Problem(None, 0, 0, 0, None)  # pyright: ignore
+_one_jit = eqx.filter_jit(_one)
+_slope_jit = eqx.filter_jit(jax.value_and_grad(action_at, argnums=1))
 
 
 @eqx.filter_jit
@@ -335,13 +478,18 @@ def _side_by_side(problem: Problem, points, *, heads, solver) -> Solution:
     return jax.vmap(one, in_axes=(LANES, 0))(problem, points)
 
 
-@eqx.filter_jit
-def _one_after_the_other(problem: Problem, points, *, heads, solver) -> Solution:
-    def follow(point, lane):
-        y, temperature, widths = lane
-        here = problem._replace(y=y, temperature=temperature, widths=widths)
-        found = _one(here, point, heads, solver)
-        return found.point, found
-
-    lanes = (problem.y, problem.temperature, problem.widths)
-    return jax.lax.scan(follow, points[0], lanes)[1]
+def _one_after_the_other(
+    problem: Problem, points, *, heads, solver, warm, descent
+) -> Solution:
+    found = []
+    for i, point in enumerate(points):
+        here = problem._replace(
+            y=problem.y[i], temperature=problem.temperature[i], widths=problem.widths[i]
+        )
+        if warm and found and found[-1].result == CONVERGED:
+            point = found[-1].point
+        if descent:
+            slope = lambda point: _slope_jit(here, point, heads)
+            point = descend(slope, point, max_iterations=solver.max_iterations)
+        found.append(_one_jit(here, point, heads, solver))
+    return jax.tree.map(lambda *a: jnp.stack(a), *found)
