@@ -29,7 +29,7 @@ def run(study: OrderParameterStudy, report: Reporter) -> xr.Dataset:
     points = int(np.prod(grid.shape))
     if study.run.kernels:
         check_kernels(made, grid)
-    report.begin("order parameters", points + len(grid.temperatures), points)
+    report.begin("order parameters", points, points)
     found = solutions(made, grid)
     report.advance(points / 2)
     variables = saddles(made, found) | gaussian_processes(made, grid)
@@ -44,22 +44,22 @@ def run(study: OrderParameterStudy, report: Reporter) -> xr.Dataset:
 
 def solutions(made: Learning, grid: Grid) -> bpkr.Solution:
     """Saddle points of the whole grid; NaN where the iteration did not converge."""
-    points = [point for _, point in grid.points()]
-    found = bpkr.solve_many(
-        made.xi, made.Y,
-        width=[point["width"] for point in points],
-        temperature=[point["temperature"] for point in points],
-        heads=made.heads, variances=grid.variances,
-    )  # fmt: skip
+    found = bpkr.sweep(
+        *made.data,
+        widths=[grid.width(width) for width in grid.widths],
+        temperatures=grid.temperatures,
+        heads=made.heads,
+        variances=grid.variances,
+    )
     lost = np.asarray(found.result) != 0
 
-    def shaped(values):
+    def kept(values):
         values = np.array(values)
         if values.dtype.kind == "f":
             values[lost] = np.nan
-        return values.reshape(grid.shape + values.shape[1:])
+        return values
 
-    return jax.tree.map(shaped, found)
+    return jax.tree.map(kept, found)
 
 
 def saddles(made: Learning, found: bpkr.Solution) -> Variables:
