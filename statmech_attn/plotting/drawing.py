@@ -98,7 +98,7 @@ def _posterior(dataset: xr.Dataset) -> Pictures:
 
 def _temperatures(dataset: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
     """One page for every temperature; a suffix when there are several."""
-    if "temperature" not in dataset.dims:
+    if dataset.sizes.get("temperature", 1) == 1:
         yield "", dataset
         return
     for number in range(dataset.sizes["temperature"]):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from statmech_attn.comparison import compare
 from statmech_attn.dynamics import PHASES
-from statmech_attn.labels import attributes, labelled
+from statmech_attn.labels import attributes as attributes_of, labelled
 
 
 FOUND = ("fixed", "periodic", "quasiperiodic", "chaotic", "unsettled")
@@ -78,7 +79,7 @@ def measured() -> xr.Dataset:
     ends = 100 * np.arange(1, 9)
     last = np.array([[0.1, -0.2], [-0.05, -0.05]])
     running = last[:, None, :] * (1 + 10 / ends[None, :, None])
-    labels = attributes("lyapunov")
+    labels = attributes_of("lyapunov")
     over = ("beta", "exponent")
     dataset = labelled(
         {
@@ -138,3 +139,80 @@ def agreeing(simulation) -> xr.Dataset:
         },
         attrs={"kind": "comparison", "runs": 100},
     )
+
+
+WIDTHS = np.array([10.0, 100.0, 1000.0])
+PATHS = ["1-1", "1-2", "2-1", "2-2"]
+PAIR = ("width", "path_1", "path_1_pair")
+
+
+def learning_file(variables, **attributes):
+    coordinates = {"width": WIDTHS, "path_1": PATHS, "path_1_pair": PATHS}
+    found = labelled(variables, coordinates)
+    temperature = ((), 0.1, attributes_of("temperature"))
+    return found.assign_coords(temperature=temperature).assign_attrs(
+        {"task": "{}", "prior": "[]"} | attributes
+    )
+
+
+def learned_U():
+    U = np.eye(4) + np.diag([4.0, 0.0, 2.0, -0.5]) * 10 / WIDTHS[:, None, None]
+    U[:, 0, 2] = U[:, 2, 0] = -20 / WIDTHS
+    return U
+
+
+@pytest.fixture
+def learned():
+    """Order parameters at three widths: path 2-1 is the good one's best partner."""
+    overlap = np.random.default_rng(0).uniform(size=(3, 40))
+    kernels = np.random.default_rng(1).normal(size=(9, 60, 60))
+    pair = ("example", "example_pair")
+    accuracy_gp = np.full((4, 4), 0.6)
+    accuracy_gp[0] = accuracy_gp[:, 0] = [0.9, 0.7, 0.95, 0.8]
+    mean = np.full((3, 5), 0.5)
+    return learning_file(
+        {
+            "U_1": (PAIR, learned_U()),
+            "U_a": (("width",), np.ones(3)),
+            "accuracy": (("width",), [0.96, 0.9, 0.85]),
+            "accuracy_corrected": (("width",), [0.95, 0.9, 0.85]),
+            "U_1_corrected": (PAIR, learned_U() + 1 / WIDTHS[:, None, None]),
+            "U_a_corrected": (("width",), np.ones(3)),
+            "predictor_mean": (("width", "test"), mean),
+            "predictor_mean_corrected": (("width", "test"), mean),
+            "accuracy_gp": ((), 0.84),
+            "accuracy_gp_pair": (("path_1", "path_1_pair"), accuracy_gp),
+            "kernel_overlap": (("width", "rank"), overlap),
+            "kernel_overlap_gp": (("rank",), overlap[0] / 2),
+            "path_kernel": (("path_1", *pair), kernels[:4]),
+            "kernel_gp": (pair, kernels[4]),
+            "kernel": (("width", *pair), kernels[5:8]),
+        },
+        kind="order-parameter",
+    )
+
+
+@pytest.fixture
+def sampled():
+    """The exact law of the same, half a unit above the saddle point at N = 10."""
+    U = learned_U() + 5 / WIDTHS[:, None, None]
+    error = np.full(3, 0.01)
+    return learning_file(
+        {
+            "U_1": (PAIR, U),
+            "U_1_stderr": (PAIR, np.full(U.shape, 0.01)),
+            "U_a": (("width",), np.ones(3)),
+            "U_a_stderr": (("width",), error),
+            "accuracy": (("width",), [0.94, 0.9, 0.86]),
+            "accuracy_stderr": (("width",), error),
+            "predictor_mean": (("width", "test"), np.full((3, 5), 0.5)),
+            "predictor_mean_stderr": (("width", "test"), np.full((3, 5), 0.01)),
+        },
+        kind="posterior",
+        method="order-parameter",
+    )
+
+
+@pytest.fixture
+def side_by_side(learned, sampled):
+    return compare(learned, sampled)

@@ -18,6 +18,9 @@ EXPECTED = {
     "measured": {"running_lyapunov"},
     "simulation": {"simulation"},
     "agreeing": {"agreement"},
+    "learned": {"accuracy", "order_parameters", "alignment", "kernels"},
+    "sampled": {"accuracy", "order_parameters"},
+    "side_by_side": {"finite_width"},
 }
 
 

@@ -1,0 +1,89 @@
+"""Pictures of learning show the numbers of their files."""
+
+import numpy as np
+import pytest
+
+from statmech_attn import plotting
+from statmech_attn.plotting import learning
+
+
+def labelled_lines(axis):
+    return {str(line.get_label()): line for line in axis.lines}
+
+
+def test_accuracy_has_theory_correction_samples_and_three_limits(learned, sampled):
+    (axis,) = plotting.accuracy_against_width(learned, [sampled]).axes
+    lines = labelled_lines(axis)
+    theory = lines["saddle point"]
+    np.testing.assert_array_equal(theory.get_xdata(), learned.width)
+    np.testing.assert_array_equal(theory.get_ydata(), learned.accuracy)
+    corrected = lines["saddle point + $1/N$"].get_ydata()
+    np.testing.assert_array_equal(corrected, learned.accuracy_corrected)
+    assert lines["GP, all paths"].get_ydata()[0] == 0.84
+    assert lines["GP, path 1-1"].get_ydata()[0] == 0.9
+    assert lines["GP, paths 1-1, 2-1"].get_ydata()[0] == 0.95
+    ((points, _, bars),) = axis.containers
+    np.testing.assert_array_equal(points.get_ydata(), sampled.accuracy)
+    ends = np.array(bars[0].get_segments())[:, :, 1]
+    np.testing.assert_allclose(np.ptp(ends, axis=1), 2 * sampled.accuracy_stderr)
+
+
+def test_the_denoising_path_helps_the_good_one_most(learned):
+    assert learned.path_1.values[learning.denoising_path(learned)] == "2-1"
+
+
+def test_matrices_are_those_of_the_widths_with_their_numbers(learned):
+    figure = plotting.order_parameter_matrices(learned, widths=(10, 1000))
+    images = [axis for axis in figure.axes if axis.images]
+    for axis, width in zip(images, (10, 1000), strict=True):
+        U = learned.U_1.sel(width=width).values
+        np.testing.assert_array_equal(axis.images[0].get_array(), U)
+        low, high = axis.images[0].get_clim()
+        assert low == -high  # white is zero
+        words = [text.get_text() for text in axis.texts]
+        assert len(words) == 16
+        assert float(words[2].replace("\N{MINUS SIGN}", "-")) == pytest.approx(
+            U[0, 2], abs=0.005
+        )
+
+
+def test_alignment_has_the_leading_thirty_of_both(learned):
+    (axis,) = plotting.alignment(learned, width=100).axes
+    here, limit = axis.containers
+    heights = [bar.get_height() for bar in here]
+    np.testing.assert_array_equal(heights, learned.kernel_overlap[1, :30])
+    heights = [bar.get_height() for bar in limit]
+    np.testing.assert_array_equal(heights, learned.kernel_overlap_gp[:30])
+
+
+def test_kernels_show_the_first_and_the_last_examples(learned):
+    figure = plotting.path_kernels(learned)
+    shown = [axis.images[0] for axis in figure.axes if axis.images]
+    assert len(shown) == 6  # four paths, the limit, the smallest width
+    examples = np.r_[0:25, 35:60]
+    expected = learned.kernel_gp.values[np.ix_(examples, examples)]
+    np.testing.assert_array_equal(shown[4].get_array(), expected)
+
+
+def test_finite_width_has_every_estimate_and_the_distance(side_by_side):
+    entries, distance, accuracy = plotting.finite_width(side_by_side).axes
+    saddle = side_by_side.sel(estimate="saddle").squeeze()
+    np.testing.assert_array_equal(entries.lines[0].get_ydata(), saddle.U_1[:, 0, 0])
+    # Four diagonal entries and the strongest pair are named.
+    assert [text.get_text() for text in entries.texts][:5] == [
+        "1-1", "1-2", "2-1", "2-2", "1-1, 2-1",
+    ]  # fmt: skip
+    np.testing.assert_allclose(distance.lines[0].get_ydata(), saddle.U_1_rms)
+    # At N = 1000 the distance of 0.005 is below the sampling error of 0.01.
+    expected = np.sqrt(np.array([0.5, 0.05]) ** 2 - 0.01**2)
+    np.testing.assert_allclose(saddle.U_1_rms[:2], expected)
+    assert np.isnan(saddle.U_1_rms[2])
+    names = labelled_lines(accuracy)
+    assert {"saddle point", "saddle point + $1/N$"} <= set(names)
+    assert len(accuracy.containers) == 1
+
+
+def test_several_temperatures_are_refused_with_those_at_hand(learned):
+    several = learned.expand_dims(temperature=[0.1, 0.2])
+    with pytest.raises(ValueError, match=r"select one of \[0.1, 0.2\]"):
+        plotting.alignment(several)
