@@ -1,0 +1,260 @@
+"""All weights of small networks: their posterior against the exact law of U."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from statmech_attn import bpkr
+from statmech_attn.bpkr import wishart
+from statmech_attn.montecarlo import sample_weights, summary, weight_space
+from statmech_attn.montecarlo.nuts import nuts
+from statmech_attn.studies.reporting import Silent
+
+
+HEADS, VARIANCES, T = (2, 2), (0.7, 0.5, 2.0, 1.5), 0.5
+STUDY = 'kind = "test"'
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Three inputs, labels and five test inputs."""
+    keys = jax.random.split(jax.random.key(3), 3)
+    xi = jax.random.normal(keys[0], (3, 6, 4))
+    return (
+        xi,
+        2 * jax.random.normal(keys[1], (3,)),
+        jax.random.normal(keys[2], (5, 6, 4)),
+    )
+
+
+def problem(width, outputs=None):
+    return dict(width=width, temperature=T, heads=HEADS, variances=VARIANCES)
+
+
+def sampled(posterior, xi_test, *, seed=1, **changes):
+    settings = dict(
+        method="nuts", draws=1000, warmup=300, chains=4, block=100, folder=None,
+        study=STUDY, report=Silent(),
+    )  # fmt: skip
+    y_test = jnp.ones(xi_test.shape[:1] + posterior.Y.shape[1:])
+    return sample_weights(
+        jax.random.key(seed), posterior, xi_test=xi_test, y_test=y_test,
+        **settings | changes,
+    )  # fmt: skip
+
+
+def networks():
+    """Three layers of 2, 1 and 2 heads on tokens, with unequal widths and variances."""
+    keys = jax.random.split(jax.random.key(11), 5)
+    heads = bpkr.heads_from_products(
+        [jax.random.normal(k, (H, 6, 6)) for k, H in zip(keys, (2, 1, 2))]
+    )
+    x = jax.random.normal(keys[3], (10, 6, 5))
+    settings = dict(
+        width=(4, 3, 5, 2), temperature=0.1, heads=(2, 1, 2),
+        variances=(0.7, 0.5, 2.0, 1.3, 1.5),
+    )  # fmt: skip
+    return x, heads, settings, keys[4]
+
+
+@pytest.mark.parametrize("outputs", ((), (3,)))
+def test_contracted_paths_give_the_function_of_the_layers(outputs):
+    x, heads, settings, key = networks()
+    xi = bpkr.attentioned_inputs(x, heads)
+    Y = jax.random.normal(key, (10, *outputs))
+    posterior = weight_space.posterior(xi, Y, **settings)
+    z = posterior.draw_prior(key)
+    weights = posterior.weights(z)
+    f = bpkr.forward(weights, x, heads)
+    # Sums of some hundred terms of order one.
+    close = dict(rtol=0, atol=1e-12)
+    np.testing.assert_allclose(posterior.training_outputs(z), f, **close)
+    inputs = posterior.test_inputs(xi)
+    np.testing.assert_allclose(posterior.predict(z, inputs), f, **close)
+    expected = bpkr.order_parameters(weights)
+    for U, other in zip(
+        jax.tree.leaves(posterior.order_parameters(z)), jax.tree.leaves(expected)
+    ):
+        np.testing.assert_allclose(U, other, **close)
+    log_density = stats.norm.logpdf(z).sum()
+    log_density += stats.norm.logpdf(Y, f, np.sqrt(0.1)).sum()
+    assert float(posterior.log_density(z)) == pytest.approx(log_density, rel=1e-12)
+
+
+def test_few_inputs_leave_dimensions_to_the_prior():
+    """One example: V_0 acts on the four dimensions of its four paths only."""
+    keys = jax.random.split(jax.random.key(5), 4)
+    xi = jax.random.normal(keys[0], (1, 9, 4))
+    posterior = weight_space.posterior(xi, jnp.ones(1), **problem(3))
+    assert posterior.free_directions == 5
+    assert posterior.dimension == 3 * 4 + 2 * 2 * 3 * 3 + 3
+    z = posterior.draw_prior(keys[1])
+    weights = posterior.weights(z, keys[2])
+    f = bpkr.forward_paths(weights, xi)
+    np.testing.assert_allclose(posterior.training_outputs(z), f, rtol=0, atol=1e-12)
+    xi_test = jax.random.normal(keys[3], (7, 9, 4))
+    f = posterior.predict(z, posterior.test_inputs(xi_test), keys[2])
+    expected = bpkr.forward_paths(weights, xi_test)
+    np.testing.assert_allclose(f, expected, rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="give a key"):
+        posterior.weights(z)
+
+
+@pytest.mark.statistical
+def test_weights_of_the_prior_have_its_moments(data):
+    """V_0 in all dimensions, the free ones included, and the other layers."""
+    xi, Y, _ = data
+    posterior = weight_space.posterior(xi[:1], Y[:1], **problem(3))
+    draw = lambda key: posterior.weights(
+        posterior.draw_prior(key), jax.random.fold_in(key, 1)
+    )
+    many = jax.vmap(draw)(jax.random.split(jax.random.key(6), 20_000))
+    layers = [many.V_0, *many.V, many.a]
+    for layer, variance in zip(layers, VARIANCES, strict=True):
+        flat = np.asarray(layer).reshape(20_000, -1)
+        covariance = flat.T @ flat / 20_000
+        error = variance * (1 + np.eye(flat.shape[1])) ** 0.5 / np.sqrt(20_000)
+        # At most 171 entries in each of four layers: 5.5 errors once in 20 000 times.
+        deviation = np.abs(covariance - variance * np.eye(flat.shape[1]))
+        assert (deviation < 5.5 * error).all()
+        assert (np.abs(flat.mean(0)) < 5.5 * np.sqrt(variance / 20_000)).all()
+
+
+@pytest.mark.statistical
+def test_a_start_has_the_law_of_v_0_given_the_other_weights(data):
+    """Misfit of the labels given w: Gaussian of mean and variance of the regression."""
+    xi, Y, _ = data
+    posterior = weight_space.posterior(xi, Y, **problem(4))
+    # The same other weights each time: V_0 is redrawn from the law given them.
+    keys = jax.random.split(jax.random.key(7), 4000)
+    z = jax.lax.map(posterior.draw_start, keys)
+    U = jax.vmap(lambda z: posterior.order_parameters(z)[0][0])(z)
+    f = jax.vmap(posterior.training_outputs)(z)
+    operator = bpkr.path_kernels(xi, variance=VARIANCES[0])
+
+    def whitened(U, f):
+        K = operator.kernel(U)
+        gain = K @ jnp.linalg.inv(K + T * jnp.eye(3))
+        root = jnp.linalg.cholesky(K - gain @ K)
+        return jax.scipy.linalg.solve_triangular(root, f - gain @ Y, lower=True)
+
+    scores = np.asarray(jax.vmap(whitened)(U, f))
+    # Three means and six second moments of 4000 normal numbers: 4.5 errors each.
+    assert (np.abs(scores.mean(0)) < 4.5 / np.sqrt(4000)).all()
+    error = np.sqrt((1 + np.eye(3)) / 4000)
+    assert (np.abs(scores.T @ scores / 4000 - np.eye(3)) < 4.5 * error).all()
+
+
+@pytest.fixture(scope="module", params=(5, 3))
+def exact(request, data):
+    """Width, mean and errors of U and of f by the exact law; 3 < |Pi| is singular."""
+    xi, Y, xi_test = data
+    law = wishart.law(xi, Y, **problem(request.param))
+    draws = wishart.sample(jax.random.key(0), law, draws=1000, warmup=200)
+    U = draws.U[0].reshape(-1, 4, 4)
+
+    def predict(U):
+        k = cross(xi_test, xi, U)
+        M = jnp.linalg.inv(cross(xi, xi, U) + T * jnp.eye(3))
+        return k @ M @ Y, jnp.diagonal(cross(xi_test, xi_test, U) - k @ M @ k.T)
+
+    mean, variance = jax.vmap(predict)(U)
+    moments = jnp.concatenate([mean, variance + mean**2], axis=1)
+    return request.param, summary(draws.U[0]), summary(moments.reshape(4, 1000, 10))
+
+
+def cross(left, right, U):
+    scaled = VARIANCES[0] / (left.shape[1] * left.shape[2])
+    return scaled * jnp.einsum("pia,ab,qib->pq", left, U, right)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("method", ("nuts", "langevin"))
+def test_the_posterior_of_the_weights_is_the_exact_law(data, exact, method):
+    xi, Y, xi_test = data
+    width, U, f = exact
+    posterior = weight_space.posterior(xi, Y, **problem(width))
+    found = sampled(posterior, xi_test, method=method)
+    first = summary(found.U[0])
+    # 10 entries of U, 5 means of f, two widths and methods: 4.5 errors once in 2500.
+    assert (np.abs(first.mean - U.mean) < 4.5 * np.hypot(first.stderr, U.stderr)).all()
+    error = np.hypot(found.predictor_mean_stderr, f.stderr[:5])
+    assert (np.abs(found.predictor_mean - f.mean[:5]) < 4.5 * error).all()
+    # The error of a second moment: that of the exact law's, times at most five.
+    second = found.predictor_variance + found.predictor_mean**2
+    assert (np.abs(second - f.mean[5:]) < 0.2 * f.mean[5:]).all()
+    assert first.r_hat.max() < 1.02 and (found.bfmi > 0.5).all()
+
+
+def test_bad_input_is_refused(data):
+    xi, Y, xi_test = data
+    with pytest.raises(ValueError, match="whole"):
+        weight_space.posterior(xi, Y, **problem(2.5))
+    with pytest.raises(ValueError, match="temperature"):
+        weight_space.posterior(xi, Y, **problem(2) | {"temperature": 0.0})
+    posterior = weight_space.posterior(xi, Y, **problem(2))
+    refused = (
+        ("method", {"method": "gibbs"}),
+        ("block", {"block": 15}),
+        ("draws", {"draws": 150}),
+        ("warmup", {"warmup": 0}),
+        ("chains", {"chains": 0}),
+        ("step_size", {"step_size": 0.1}),
+        ("step_size", {"method": "langevin", "step_size": -0.1}),
+    )
+    for word, change in refused:
+        with pytest.raises(ValueError, match=word):
+            sampled(posterior, xi_test, **change)
+    with pytest.raises(ValueError, match="xi_test"):
+        sampled(posterior, xi_test[:, :, :2])
+
+
+def quantities(posterior, z, xi_test):
+    """Numbers that the posterior ranks."""
+    U, U_a = posterior.order_parameters(z)
+    f = posterior.predict(z, xi_test)
+    return jnp.stack([U[0][0, 0], U[0][0, 3], U[1][0, 1], U_a, f[0], z @ z])
+
+
+def calibration_ranks(data, *, networks, seed):
+    """Ranks, 0 to 63, of networks from the prior among their posterior draws."""
+    xi, Y, xi_test = data
+    blank = weight_space.posterior(xi, Y, **problem(2))
+    inputs = blank.test_inputs(xi_test)
+
+    def rank(key):
+        keys = jax.random.split(key, 4)
+        truth = blank.draw_prior(keys[0])
+        labels = blank.training_outputs(truth)
+        labels = labels + jnp.sqrt(T) * jax.random.normal(keys[1], labels.shape)
+        posterior = eqx.tree_at(lambda p: p.Y, blank, labels)
+        sampler = nuts(posterior.log_density, warmup=150, step_size=0.1)
+        state = sampler.start(keys[2], posterior.draw_start(keys[3]))
+        many = lambda state, n: jax.lax.fori_loop(
+            0, n, lambda _, s: sampler.step(s), state
+        )
+
+        def draw(state, _):
+            state = many(state, 4)
+            return state, quantities(posterior, sampler.describe(state).z, inputs)
+
+        _, drawn = jax.lax.scan(draw, many(state, 150), None, length=63)
+        return (drawn < quantities(posterior, truth, inputs)).sum(axis=0)
+
+    keys = jax.random.split(jax.random.key(seed), networks)
+    return np.asarray(jax.jit(lambda keys: jax.lax.map(rank, keys))(keys))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("networks", (160, pytest.param(2000, marks=pytest.mark.slow)))
+def test_networks_of_the_prior_rank_uniformly_among_posterior_draws(data, networks):
+    """Simulation-based calibration (Talts et al., arXiv:1804.06788)."""
+    ranks = calibration_ranks(data, networks=networks, seed=8)
+    bins = 16
+    for of_one in ranks.T:
+        counts = np.bincount(of_one * bins // 64, minlength=bins)
+        # Six quantities: a p-value below 1e-4 is seen once in 1700 times.
+        assert stats.chisquare(counts).pvalue > 1e-4
