@@ -37,7 +37,7 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
         Every quantity with the dimension `estimate`, its `_stderr` and `_z`; the
         `largest_z`, the `comparisons`, their `threshold` and a `verdict` by estimate
         and point; `U_1_rms`, the root mean square difference of the entries of U_1,
-        and `U_1_rms_slope`, its exponent in N.
+        NaN where it is below `U_1_rms_noise`, that of sampling; its exponent in N.
 
     Raises:
         ValueError: files of different tasks or priors, without common points, or two
@@ -169,10 +169,15 @@ def _distances(dataset, reference) -> dict:
     entries = [str(d) for d in dataset.U_1.dims if str(d).startswith("path")]
     difference = dataset.U_1 - dataset.U_1.sel(estimate=reference)
     noise = dataset.U_1_stderr**2 + dataset.U_1_stderr.sel(estimate=reference) ** 2
+    noise = noise.mean(entries)
     # Sampling adds its own variance to the square of a difference.
-    square = (difference**2).mean(entries) - noise.mean(entries)
-    rms = np.sqrt(square.where(square > noise.mean(entries)))
-    return {"U_1_rms": rms, "U_1_rms_slope": _slope(rms)}
+    square = (difference**2).mean(entries) - noise
+    rms = np.sqrt(square.where(square > noise))
+    return {
+        "U_1_rms": rms,
+        "U_1_rms_noise": np.sqrt(noise),
+        "U_1_rms_slope": _slope(rms),
+    }
 
 
 def _slope(rms: xr.DataArray) -> xr.DataArray:

@@ -32,6 +32,7 @@ NAMES = {
 GOOD = 0  # index of the path whose heads are all good ones in the presets
 RANKS = 30
 EXAMPLES = 25  # shown of either end of the training set
+NAME_HEIGHT = 0.05  # of a line of small print, over the height of a panel
 ANNOTATED = 8  # matrices up to this size have their numbers written in
 
 
@@ -201,27 +202,37 @@ def path_kernels(dataset: xr.Dataset, *, width: float | None = None) -> Figure:
 def finite_width(comparison: xr.Dataset) -> Figure:
     """Entries of U_1, differences from the reference and accuracy against N."""
     comparison = _one_temperature(comparison)
-    figure = style.figure(style.DOUBLE, 3.1)
+    reference = str(comparison.attrs["reference"])
+    figure = style.figure(style.DOUBLE, 3.0)
     axes = figure.subplots(1, 3)
-    names = list(comparison.estimate.values)
-    for name in names:
+    for name in comparison.estimate.values:
         here = comparison.sel(estimate=name)
         _against_n(axes[0], here, name)
-        _distance(axes[1], here, name, str(comparison.attrs["reference"]))
+        _distance(axes[1], here, name)
         _drawn(axes[2], here.width, here.accuracy, here.accuracy_stderr, name)
-    _entry_names(axes[0], comparison)
+    noise = comparison.U_1_rms_noise.sel(estimate="saddle")
+    axes[1].plot(
+        comparison.width, noise, color=style.GREY, ls=":", label="sampling error"
+    )
     axes[0].set_yscale("symlog", linthresh=1.0)
     axes[1].set_yscale("log")
-    axes[0].set_ylabel(r"$U_{\pi\pi^\prime}$")
-    axes[1].set_ylabel(rf"rms difference of $U$ from {comparison.attrs['reference']}")
+    axes[0].set_ylabel(r"$U_{\pi\pi^\prime}$", labelpad=0)
+    axes[1].set_ylabel(rf"rms difference of $U$ from {NAMES[reference]}")
     axes[2].set_ylabel("test accuracy")
-    for axis in axes:
+    for axis, letter in zip(axes, "abc"):
         axis.set_xscale("log")
         axis.set_xlabel(style.WORDS["width"])
-        axis.margins(0.04, 0.06)
-    handles, labels = axes[2].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
-    style.letters(axes)
+        axis.margins(0.05, 0.06)
+        axis.set_title(f"({letter})", loc="left", pad=2.5)
+    low, high = axes[0].get_xlim()
+    axes[0].set_xlim(low / (high / low) ** 0.25, high)  # room for names
+    _entry_names(axes[0], comparison)
+    entries = dict(zip(*axes[2].get_legend_handles_labels()[::-1]))
+    entries |= dict(zip(*axes[1].get_legend_handles_labels()[::-1]))
+    figure.legend(
+        list(entries.values()), list(entries), loc="outside upper center",
+        ncols=len(entries),
+    )  # fmt: skip
     return figure
 
 
@@ -249,24 +260,30 @@ def _entries(dataset: xr.Dataset) -> list[tuple[int, int]]:
 
 
 def _entry_names(axis: Axes, comparison: xr.Dataset) -> None:
-    saddle = comparison.sel(estimate="saddle")
+    """Names left of the first point of every entry, pushed apart where they meet."""
+    saddle = comparison.sel(estimate="saddle").isel(width=0)
     names = saddle.path_1.values
-    for i, j in _entries(saddle):
-        value = float(saddle.U_1.isel(path_1=i, path_1_pair=j, width=0))
-        text = names[i] if i == j else f"{names[i]}, {names[j]}"
-        axis.annotate(
-            text, (float(saddle.width[0]), value), (4, 3), fontsize=7,
-            textcoords="offset points",
+    entries = [
+        (float(saddle.U_1[i, j]), names[i] if i == j else f"{names[i]}, {names[j]}")
+        for i, j in _entries(comparison.sel(estimate="saddle"))
+    ]
+    to_axis = axis.transData + axis.transAxes.inverted()
+    x = float(saddle.width)
+    lowest = -np.inf
+    for value, text in sorted(entries):
+        left, height = to_axis.transform((x, value))
+        lowest = max(height, lowest + NAME_HEIGHT)
+        axis.text(
+            left - 0.03, lowest, text, fontsize=7, ha="right", va="center",
+            transform=axis.transAxes,
         )  # fmt: skip
 
 
-def _distance(axis: Axes, here: xr.Dataset, name: str, reference: str) -> None:
-    if name == reference:
-        return
+def _distance(axis: Axes, here: xr.Dataset, name: str) -> None:
     colour, marker = LOOKS[name]
     axis.plot(
         here.width, here.U_1_rms, color=colour, marker=marker or ".", ms=3.5,
-        ls="-" if not marker else "none",
+        ls="none" if marker else "-",
     )  # fmt: skip
 
 

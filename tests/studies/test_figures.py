@@ -126,10 +126,37 @@ def test_the_phase_diagram_has_a_cell_for_every_point(run, data):
     np.testing.assert_array_equal(codes, scan.phase.values.T)
 
 
+@pytest.mark.parametrize("task", ["hidden_markov", "hidden_markov_noisy"])
+def test_learning_figures_show_theory_samples_and_kernels(run, data, task):
+    figures = run(task)
+    theory, exact = read(data, task), read(data, f"{task}_exact")
+    axis = figures[f"{task}_accuracy"].axes[0]
+    lines = {str(line.get_label()): line.get_ydata() for line in axis.lines}
+    np.testing.assert_array_equal(lines["saddle point"], theory.accuracy)
+    drawn = [points.get_ydata() for points, _, _ in axis.containers]
+    np.testing.assert_array_equal(drawn[0], exact.accuracy)
+    assert len(drawn) == (2 if task == "hidden_markov" else 1)
+    matrices = [x for x in figures[f"{task}_order_parameters"].axes if x.images]
+    for axis, width in zip(matrices, (10, 100, 1000), strict=True):
+        U = theory.U_1.sel(width=width)
+        np.testing.assert_array_equal(axis.images[0].get_array(), U)
+    kernels = [x for x in figures[f"{task}_kernels"].axes if x.images]
+    assert len(kernels) == theory.sizes["path_1"] + 2
+
+
+def test_finite_width_figure_has_all_estimates(run):
+    figure = run("learning_at_finite_width")["learning_at_finite_width"]
+    (legend,) = figure.legends
+    words = [text.get_text() for text in legend.get_texts()]
+    expected = ["saddle point", "saddle point + $1/N$", "exact law", "weights (NUTS)"]
+    assert words[:4] == expected
+
+
 def test_every_script_is_tested():
     tested = {
         "bifurcation_full", "bifurcation_zoom", "classifier_disagreement",
-        "finite_size", "phase_diagram", "running_lyapunov", "trajectories",
+        "finite_size", "hidden_markov", "hidden_markov_noisy",
+        "learning_at_finite_width", "phase_diagram", "running_lyapunov", "trajectories",
     }  # fmt: skip
     assert {path.stem for path in SCRIPTS} == tested
 
