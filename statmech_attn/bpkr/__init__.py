@@ -21,6 +21,7 @@ from statmech_attn.bpkr.attention import (
     Weights,
 )
 from statmech_attn.bpkr.kernels import path_kernels, PathFactors, PathKernels
+from statmech_attn.bpkr.minima import Minima, multi_start
 from statmech_attn.bpkr.newton import NewtonSolver, RESULTS
 from statmech_attn.bpkr.predictor import (
     accuracy,
@@ -54,6 +55,8 @@ __all__ = [
     "heads_from_products",
     "heads_from_queries",
     "kernel_overlap",
+    "Minima",
+    "multi_start",
     "NewtonSolver",
     "order_parameters",
     "path_kernels",

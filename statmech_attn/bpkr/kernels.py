@@ -240,9 +240,12 @@ def choose_form(
         if needed[candidate] <= memory_limit:
             return candidate
     sizes = ", ".join(f"{name} {size / 2**30:.3g} GiB" for name, size in needed.items())
+    advice = "use fewer examples or paths"
+    if needed["factors"] <= memory_limit:
+        advice = 'take form="factors"'
     raise ValueError(
         f"kernels need {sizes}, more than memory_limit = {memory_limit / 2**30:.3g} "
-        'GiB: raise it, use fewer examples or paths, or take form="factors".'
+        f"GiB: raise it, or {advice}."
     )
 
 

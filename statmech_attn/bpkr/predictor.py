@@ -81,6 +81,38 @@ class Theory(eqx.Module):
         X, U = self.xi[:, :, chosen], self.U[np.ix_(rows, rows)]
         return _trained(X, self.Y, U, self.temperature, share)
 
+    def silenced(
+        self, heads: Sequence[int], off: Sequence[tuple[int, int]]
+    ) -> "Theory":
+        """The same network without the heads in `off`, as by `restricted`.
+
+        Args:
+            heads: heads per layer (H_1, ..., H_L).
+            off: pairs (layer, head), counted from zero.
+
+        Raises:
+            ValueError: heads that do not fit, or no path is left.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> jax.config.update("jax_enable_x64", True)
+            >>> full = theory(jnp.ones((1, 1, 4)), [1.0], jnp.eye(4), temperature=1.0)
+            >>> full.silenced((2, 2), [(0, 1), (1, 0)]).xi.shape
+            (1, 1, 1)
+        """
+        sizes_of.check_heads(heads)
+        n_paths = math.prod(heads)
+        if n_paths != self.xi.shape[2]:
+            raise ValueError(
+                f"heads = {tuple(heads)} have {n_paths} paths, the network "
+                f"{self.xi.shape[2]}."
+            )
+        silent = [paths_through(heads, layer, head) for layer, head in off]
+        left = np.setdiff1d(np.arange(n_paths), np.concatenate([[], *silent]))
+        if not left.size:
+            raise ValueError(f"off: no path is left without the heads {list(off)}.")
+        return self.restricted(left)
+
     def overlap(self) -> Float[Array, " n"]:
         """|v_i . Y| / |Y| for the eigenvectors of K, largest eigenvalue first."""
         return kernel_overlap(self.kernel, self.Y)

@@ -54,7 +54,7 @@ def layer_widths(width, layers: int) -> Float[np.ndarray, " L+1"]:
     """One width for all, or (N_1, ..., N_L, N_a) as given."""
     widths = np.asarray(width, float)
     if widths.ndim == 0:
-        widths = np.full(layers + 1, float(width))
+        widths = np.full(layers + 1, widths)
     if widths.shape != (layers + 1,):
         raise ValueError(
             f"width: need one number or (N_1, ..., N_L, N_a), {layers + 1} numbers; "

@@ -294,7 +294,7 @@ def starts_of(start: Solution | None, points: int) -> list:
             f"start: need one solution or {points}, one per point; "
             f"got {start.point.shape[0]}."
         )
-    return [jax.tree.map(lambda a: a[i], start) for i in range(points)]
+    return [eqx.tree_at(lambda s: s.point, start, point) for point in start.point]
 
 
 def _solve(
