@@ -78,6 +78,7 @@ LABELS = {
     "kernel_overlap_gp": (
         "overlap of GP kernel eigenvectors with the labels", "1", "|v_i·Y|/|Y|",
     ),
+    "accuracy_silenced": ("accuracy without the head", "1", "accuracy"),
     "head_score": ("weight of the head in U_1 over the largest", "1", "score"),
     "path_kernel": ("kernel of one path alone, U = 1", "1", "K_π"),
     "kernel_gp": ("kernel in the GP limit", "1", "K"),

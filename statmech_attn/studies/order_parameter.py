@@ -73,11 +73,12 @@ def saddles(made: Learning, found: bpkr.Solution) -> Variables:
     return variables
 
 
-def predictors(made: Learning, grid: Grid, U_1, suffix: str = "") -> Variables:
+def predictors(made: Learning, grid: Grid, U_1) -> Variables:
     """Predictor, accuracy, alignment and head scores at given U_1 of every point."""
     mean, variance = (learning.empty(grid, made.Y_test.size) for _ in range(2))
     overlap = learning.empty(grid, made.Y.size)
-    scores, accuracy = learning.empty(grid, sum(made.heads)), learning.empty(grid)
+    scores, silenced = (learning.empty(grid, sum(made.heads)) for _ in range(2))
+    accuracy = learning.empty(grid)
     for index, point in grid.points():
         U = U_1[index]
         if not np.isfinite(U).all():
@@ -89,14 +90,31 @@ def predictors(made: Learning, grid: Grid, U_1, suffix: str = "") -> Variables:
         accuracy[index] = bpkr.accuracy(jnp.asarray(mean[index]), made.Y_test)
         overlap[index] = theory.overlap()
         scores[index] = np.concatenate(bpkr.head_scores(U, made.heads))
-    found: Variables = {
+        silenced[index] = accuracy_silenced(theory, made)
+    return {
         "predictor_mean": ((*POINT, "test"), mean),
         "predictor_variance": ((*POINT, "test"), variance),
         "accuracy": (POINT, accuracy),
         "kernel_overlap": ((*POINT, "rank"), overlap),
         "head_score": ((*POINT, "attention_head"), scores),
+        "accuracy_silenced": ((*POINT, "attention_head"), silenced),
     }
-    return {name + suffix: value for name, value in found.items()}
+
+
+def accuracy_silenced(theory: bpkr.Theory, made: Learning) -> list[float]:
+    """Accuracy without each head in turn; NaN for the only head of a layer."""
+    found = []
+    for layer, count in enumerate(made.heads):
+        for head in range(count):
+            gone = bpkr.paths_through(made.heads, layer, head)
+            kept = np.setdiff1d(np.arange(made.xi.shape[2]), gone)
+            if not kept.size:
+                found.append(np.nan)
+                continue
+            without = theory.silenced(made.heads, [(layer, head)])
+            mean = without.predict(made.xi_test[:, :, kept]).mean
+            found.append(bpkr.accuracy(mean, made.Y_test))
+    return found
 
 
 def corrected(

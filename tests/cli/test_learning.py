@@ -1,0 +1,101 @@
+"""Learning on the command line: theory, two posteriors, their comparison."""
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from statmech_attn import storage, studies
+from statmech_attn.cli import app
+
+
+TASK = """
+[task]
+n_train = 10
+n_test = 20
+length = 6
+features = 8
+[network]
+width = [6, 20]
+temperature = 0.5
+[run]
+"""
+SAMPLING = "draws = 200\nwarmup = 200\nblock = 100\nchains = 2\nstored = 50\n"
+STUDIES = {
+    "saddle": f'kind = "order-parameter"\n{TASK}',
+    "exact": f'kind = "posterior"\n{TASK}{SAMPLING}evidence = true\n',
+    "weights": f'kind = "posterior"\n{TASK}{SAMPLING}method = "weights"\n',
+}
+
+
+def call(*words, code=0):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The three files of one task, made by the command line."""
+    folder = tmp_path_factory.mktemp("learning")
+    for name, text in STUDIES.items():
+        (folder / f"{name}.toml").write_text(text)
+        output = call("run", folder / f"{name}.toml", "-o", folder / f"{name}.h5").output
+        assert {"saddle": "converged"}.get(name, "R-hat") in output
+    return folder
+
+
+@pytest.mark.parametrize("name", ("exact", "weights"))
+def test_posterior_files_hold_means_with_errors_and_draws(folder, name):
+    found = storage.read(folder / f"{name}.h5")
+    assert found.U_1_draws.shape == (2, 2, 50, 4, 4)
+    for U in ("U_1", "U_2", "U_a"):
+        # Standard error, spread and effective number belong together.
+        expected = found[f"{U}_std"] / np.sqrt(found[f"{U}_n_eff"])
+        np.testing.assert_allclose(found[f"{U}_stderr"], expected)
+    assert not list(folder.glob("*.blocks"))
+    assert {"divergences", "bfmi", "head_score", "accuracy_stderr"} <= set(found)
+    assert ("log_evidence_stderr" in found) == (name == "exact")
+
+
+@pytest.mark.statistical
+def test_exact_law_and_weights_are_one_posterior(folder):
+    """Two independent samplers of one law; the threshold is 1 in 1000 for all."""
+    files = [folder / f"{name}.h5" for name in STUDIES]
+    output = call("compare", *files, "-o", folder / "agreement.h5").output
+    assert "exact" in output and "reference" in output
+    found = storage.read(folder / "agreement.h5").sel(estimate="weights")
+    assert found.verdict.attrs["flag_meanings"].split()[0] == "agrees"
+    assert (found.verdict.values == 0).all(), found.largest_z.values
+
+
+def test_figures_are_drawn_from_every_file(folder, tmp_path):
+    call("compare", *(folder / f"{n}.h5" for n in STUDIES), "-o", tmp_path / "c.h5")
+    for file in (*(folder / f"{name}.h5" for name in STUDIES), tmp_path / "c.h5"):
+        call("figure", file, "-o", tmp_path / file.stem)
+        assert list((tmp_path / file.stem).glob("*.png"))
+
+
+def test_an_interrupted_run_keeps_its_draws_and_goes_on(folder, tmp_path, monkeypatch):
+    output, blocks = tmp_path / "again.h5", tmp_path / "again.h5.blocks"
+
+    def interrupted(study, report, workspace):
+        workspace.mkdir()
+        (workspace / "block").touch()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(studies, "run", interrupted)
+        stopped = call("run", folder / "weights.toml", "-o", output, code=130)
+    assert "the same command goes on" in stopped.output.replace("\n", " ")
+    assert blocks.exists() and not output.exists()
+
+
+def test_files_of_other_tasks_are_refused(folder, tmp_path):
+    study, other = folder / "saddle.toml", tmp_path / "other.h5"
+    call("run", study, "-o", other, "--set", "task.seed=5")
+    words = ("compare", other, folder / "exact.h5", "-o", tmp_path / "c.h5")
+    assert "task differs" in call(*words, code=1).output
+    words = ("compare", folder / "saddle.h5", "-o", tmp_path / "c.h5")
+    assert "Missing argument" in call(*words, code=2).output
