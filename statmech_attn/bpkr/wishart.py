@@ -23,7 +23,10 @@ B_ii > 0 alone the two signs of an entry below it would be modes that only a pat
 through B_ii = 0 connects.  Widths are integers here.
 """
 
+import math
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import equinox as eqx
@@ -33,37 +36,49 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn.bpkr import prior as sizes_of
-from statmech_attn.bpkr.action import energy
-from statmech_attn.bpkr.kernels import MEMORY_LIMIT, Operator, path_kernels
+from statmech_attn.bpkr.action import energy, resolvent
+from statmech_attn.bpkr.kernels import (
+    cross_kernel,
+    MEMORY_LIMIT,
+    Operator,
+    path_kernels,
+    scaled,
+    self_kernel,
+)
+from statmech_attn.bpkr.linear_algebra import inverse_cholesky
+from statmech_attn.bpkr.newton import minimise, NewtonSolver
+from statmech_attn.bpkr.predictor import accuracy
 from statmech_attn.bpkr.saddle import check_data
+from statmech_attn.montecarlo.diagnostics import bfmi, Summary, summary
+
+
+LOG_2PI = math.log(2 * math.pi)
+SMALL = 0.01  # off the symmetric point where the derivative in a free sign vanishes
 
 
 class Block(NamedTuple):
-    """One layer of the chain: the shape of B_l and what scales it."""
+    """Shape of one B_l."""
 
     heads: int
     rows: int
     columns: int
-    width: int
-    variance: float
 
     @property
     def entries(self) -> int:
         return self.rows * self.columns - self.columns * (self.columns - 1) // 2
-
-    @property
-    def degrees(self) -> np.ndarray:
-        """Degrees of freedom of the diagonal entries."""
-        return self.width - np.arange(self.columns)
 
 
 class Law(eqx.Module):
     """Posterior of the order parameters; build with `law`."""
 
     operator: Operator
-    y: Float[Array, " n"]
-    temperature: float
-    blocks: tuple[Block, ...] = eqx.field(static=True)  # readout first, layer 1 last
+    xi: Float[Array, "P N_0 Pi"]  # scaled, as in the kernel
+    Y: Float[Array, "P *K"]
+    temperature: Float[Array, ""]
+    widths: Float[Array, " L+1"]  # readout first, layer 1 last, as the blocks
+    variances: Float[Array, " L+1"]
+    variance: float  # sigma_0^2
+    blocks: tuple[Block, ...] = eqx.field(static=True)
 
     @property
     def dimension(self) -> int:
@@ -77,34 +92,60 @@ class Law(eqx.Module):
 
     def factors(self, z: Float[Array, " n"]) -> list[Array]:
         """F_{L+1}, F_L, ..., F_1."""
-        found, used = [], 0
-        F = jnp.eye(self.blocks[0].rows)
-        for block in self.blocks:
-            B = bartlett(block, z[used : used + block.entries])
-            used += block.entries
-            B = B.reshape(block.heads, -1, block.columns)
+        found, F = [], jnp.eye(self.blocks[0].rows)
+        for block, k, s2, part in self._by_block(z):
+            B = bartlett(block, k, part).reshape(block.heads, -1, block.columns)
             F = jnp.einsum("ab,hbc->hac", F, B).reshape(-1, block.columns)
-            F = F * np.sqrt(block.variance / block.width)
+            F = F * jnp.sqrt(s2 / k[0])
             found.append(F)
         return found
 
     def log_prior(self, z: Float[Array, " n"]) -> Float[Array, ""]:
         """Log density of z before any label is seen, normalised."""
-        total, used = jnp.asarray(0.0), 0
-        for block in self.blocks:
-            diagonal, below = np.split(
-                np.arange(used, used + block.entries), [block.columns]
-            )
-            total += log_diagonal(z[diagonal], block.degrees).sum()
-            total += jax.scipy.stats.norm.logpdf(z[below]).sum()
-            used += block.entries
+        total = jnp.asarray(0.0)
+        for block, k, _, part in self._by_block(z):
+            total += log_diagonal(part[: block.columns], k).sum()
+            total += jax.scipy.stats.norm.logpdf(part[block.columns :]).sum()
         return total
 
     def log_likelihood(self, z: Float[Array, " n"]) -> Float[Array, ""]:
         """Log density of the labels at given order parameters, normalised."""
         F = self.factors(z)[-1]
-        E = energy(self.operator.kernel(F @ F.T), self.temperature, self.y)
-        return -(E + self.y.size * jnp.log(2 * jnp.pi)) / 2
+        E = energy(self.operator.kernel(F @ F.T), self.temperature, self.Y.ravel())
+        return -(E + self.Y.size * LOG_2PI) / 2
+
+    def potential(self, z: Float[Array, " n"]) -> Float[Array, ""]:
+        """Minus the log of the joint density of z and the labels."""
+        return -self.log_prior(z) - self.log_likelihood(z)
+
+    def derivatives(self, z: Float[Array, " n"]):
+        """The potential, its gradient and its Hessian."""
+        y = self.Y.ravel()
+
+        def U_at(z):
+            F = self.factors(z)[-1]
+            return F @ F.T
+
+        K, pull = jax.vjp(self.operator.kernel, U_at(z))
+        A, alpha = resolvent(K, self.temperature, y)
+        (slope,) = pull(A / 2)
+        rest = lambda z: (slope * U_at(z)).sum() - self.log_prior(z)
+        J = jax.jacfwd(U_at)(z).reshape(slope.size, -1)
+        curvature = self.operator.curvature(A, alpha).reshape(slope.size, -1)
+        hessian = jax.hessian(rest)(z) + J.T @ curvature @ J / 2
+        return self.potential(z), jax.grad(rest)(z), (hessian + hessian.T) / 2
+
+    def _by_block(self, z):
+        """Every block with its degrees of freedom, variance and coordinates."""
+        used = 0
+        for block, N, s2 in zip(self.blocks, self.widths, self.variances):
+            yield (
+                block,
+                N - np.arange(block.columns),
+                s2,
+                z[used : used + block.entries],
+            )
+            used += block.entries
 
 
 class Draws(NamedTuple):
@@ -113,9 +154,55 @@ class Draws(NamedTuple):
     z: Float[Array, "chains draws n"]
     U: tuple[Float[Array, "chains draws d d"], ...]
     U_a: Float[Array, "chains draws K K"]
-    n_eff: Float[Array, "d d"]  # effective number of draws of every entry of U_1
-    r_hat: Float[Array, "d d"]
+    summary: tuple[Summary, ...]  # of U_1 ... U_L, U_a
     divergences: Int[Array, ""]
+    steps: Int[Array, "chains draws"]  # gradients of each draw
+    bfmi: Float[np.ndarray, " chains"]
+
+    @property
+    def n_eff(self) -> Float[np.ndarray, "d d"]:
+        """Effective number of draws of every entry of U_1."""
+        return self.summary[0].n_eff
+
+    @property
+    def r_hat(self) -> Float[np.ndarray, "d d"]:
+        return self.summary[0].r_hat
+
+
+class Accuracy(NamedTuple):
+    """Share of right classes.
+
+    `stderr` is the Monte Carlo error of the posterior mean's accuracy, from the scatter
+    over chains; NaN for a single chain.
+    """
+
+    value: float
+    stderr: float
+    by_draw: Float[np.ndarray, "chains draws"]
+
+
+class Predictive(NamedTuple):
+    """Posterior of f: means over the draws, with their Monte Carlo errors.
+
+    `variance` is that of f, GP variance and spread of the GP mean together; `means` are
+    the GP means given each draw of U_1.
+    """
+
+    mean: Float[np.ndarray, "Q *K"]
+    mean_stderr: Float[np.ndarray, "Q *K"]
+    variance: Float[np.ndarray, "Q *K"]
+    variance_stderr: Float[np.ndarray, "Q *K"]
+    n_eff: Float[np.ndarray, "Q *K"]
+    r_hat: Float[np.ndarray, "Q *K"]
+    means: Float[np.ndarray, "chains draws Q *K"]
+
+    def accuracy(self, y: Float[Array, "Q *K"]) -> Accuracy:
+        """Of the posterior mean and of every draw's GP mean, against the labels."""
+        chains = jnp.asarray(self.means)
+        by_draw = np.array([[accuracy(m, y) for m in chain] for chain in chains])
+        by_chain = [accuracy(chain.mean(axis=0), y) for chain in chains]
+        stderr = np.std(by_chain, ddof=1) / np.sqrt(len(chains))
+        return Accuracy(accuracy(jnp.asarray(self.mean), y), float(stderr), by_draw)
 
 
 def law(
@@ -145,31 +232,32 @@ def law(
     if not (np.isfinite(temperature) and temperature > 0):
         raise ValueError(f"temperature must be finite and > 0; got {temperature}.")
     outputs = 1 if Y.ndim == 1 else Y.shape[1]
+    sigma_0, *others = checked.variances
     operator = path_kernels(
-        xi, variance=float(checked.variances[0]), outputs=outputs, form=form,
+        xi, variance=float(sigma_0), outputs=outputs, form=form,
         memory_limit=memory_limit,
     )  # fmt: skip
-    chain = blocks(checked, heads, outputs)
-    return Law(operator, Y.ravel(), float(temperature), chain)
+    return Law(
+        operator, scaled(xi, float(sigma_0)), Y, jnp.asarray(float(temperature)),
+        jnp.asarray(checked.widths[::-1].copy()), jnp.asarray(others[::-1]),
+        float(sigma_0), blocks(checked.widths, heads, outputs),
+    )  # fmt: skip
 
 
-def blocks(checked, heads: Sequence[int], outputs: int) -> tuple[Block, ...]:
+def blocks(widths, heads: Sequence[int], outputs: int) -> tuple[Block, ...]:
     """Shapes of all Bartlett factors, the readout's first."""
     found, columns = [], outputs
-    counts = [1, *reversed(heads)]
-    sizes = zip(counts, checked.widths[::-1], checked.variances[:0:-1])
-    for H, N, variance in sizes:
-        rows = H * columns
+    for H, N in zip([1, *reversed(heads)], widths[::-1]):
+        rows = int(H) * columns
         columns = min(int(N), rows)
-        found.append(Block(int(H), rows, columns, int(N), float(variance)))
+        found.append(Block(int(H), rows, columns))
     return tuple(found)
 
 
-def bartlett(block: Block, z: Float[Array, " n"]) -> Float[Array, "r m"]:
+def bartlett(block: Block, k, z: Float[Array, " n"]) -> Float[Array, "r m"]:
     """B_l from its coordinates: the diagonal first, then the entries below it."""
-    k = block.degrees
     z_diagonal = z[: block.columns]
-    positive = jnp.sqrt(k) * jnp.exp(z_diagonal / np.sqrt(2 * k))
+    positive = jnp.sqrt(k) * jnp.exp(z_diagonal / jnp.sqrt(2 * k))
     diagonal = jnp.where(k == 1, z_diagonal, positive)
     B = jnp.zeros((block.rows, block.columns))
     B = B.at[np.diag_indices(block.columns)].set(diagonal)
@@ -179,10 +267,14 @@ def bartlett(block: Block, z: Float[Array, " n"]) -> Float[Array, "r m"]:
 
 def log_diagonal(z: Float[Array, " m"], k) -> Float[Array, " m"]:
     """Log density of a diagonal coordinate: ln chi for k > 1, normal for k = 1."""
-    log_x = jnp.log(k) / 2 + z / np.sqrt(2 * k)
+    return jnp.where(k == 1, jax.scipy.stats.norm.logpdf(z), log_chi(z, k))
+
+
+def log_chi(z: Float[Array, " m"], k) -> Float[Array, " m"]:
+    """Log density of z where sqrt(k) exp(z / sqrt(2 k)) is chi with k degrees."""
+    log_x = jnp.log(k) / 2 + z / jnp.sqrt(2 * k)
     constant = (k / 2 - 1) * np.log(2) + jax.scipy.special.gammaln(k / 2)
-    log_chi = k * log_x - jnp.exp(2 * log_x) / 2 - constant - np.log(2 * k) / 2
-    return jnp.where(k == 1, jax.scipy.stats.norm.logpdf(z), log_chi)
+    return k * log_x - jnp.exp(2 * log_x) / 2 - constant - jnp.log(2 * k) / 2
 
 
 def sample(
@@ -190,45 +282,132 @@ def sample(
     posterior: Law,
     *,
     draws: int = 1000,
-    warmup: int = 500,
+    warmup: int | None = None,
     chains: int = 4,
-    start: Float[Array, " n"] | None = None,
 ) -> Draws:
     """Draw order parameters with NUTS (needs numpyro).
 
+    The chains run in coordinates in which the law is close to normal: from the Hessian
+    at its mode, and from the warm-up as well where a diagonal entry has fewer than
+    three degrees of freedom.  Chains share the processor's cores and nothing else.
+
     Args:
-        draws, warmup: per chain.
-        start: coordinates where the chains start, after a small random shift; the
-            GP limit when omitted.
+        draws, warmup: per chain; 150 steps of warm-up when omitted, or 400 where the
+            coordinates are learned too.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> xi, Y = jnp.ones((1, 1, 1)), jnp.ones(1)
+        >>> posterior = law(xi, Y, width=10, temperature=0.1, heads=(1,))
+        >>> sample(jax.random.key(0), posterior, draws=100, chains=2).U[0].shape
+        (2, 100, 1, 1)
     """
+    degrees = [N - b.columns + 1 for b, N in zip(posterior.blocks, posterior.widths)]
+    learned = bool(min(degrees) < 3)
+    if warmup is None:
+        warmup = 400 if learned else 150
     if draws < 4 or warmup < 1 or chains < 1:
         raise ValueError(
             "need draws >= 4, warmup >= 1 and chains >= 1; "
             f"got {draws}, {warmup} and {chains}."
         )
-    from numpyro.infer import MCMC, NUTS  # optional: only sampling needs it
+    mode, root = whitening(posterior)
+    run = lambda key: jax.block_until_ready(
+        _chain(key, posterior, mode, root, draws=draws, warmup=warmup, learned=learned)
+    )
+    with ThreadPoolExecutor(min(chains, os.cpu_count() or 1)) as pool:
+        found = list(pool.map(run, jax.random.split(key, chains)))
+    z, divergent, steps, energy = jax.tree.map(lambda *a: jnp.stack(a), *found)
+    U, U_a = _order_parameters(posterior, z)
+    summaries = tuple(summary(u) for u in (*U, U_a))
+    return Draws(z, U, U_a, summaries, divergent.sum(), steps, bfmi(energy))
+
+
+@eqx.filter_jit
+def whitening(posterior: Law) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
+    """Mode of the law and a root of Laplace's covariance there.
+
+    The prior alone has a covariance close to one; directions in which the density is
+    flatter than that are cut at ten.
+    """
+    start = jnp.full(posterior.dimension, SMALL)
+    state, _ = minimise(posterior.derivatives, start, NewtonSolver())
+    values, vectors = jnp.linalg.eigh(state.hessian)
+    return state.point, vectors / jnp.sqrt(jnp.maximum(values, 0.1))
+
+
+@eqx.filter_jit
+def _chain(key, posterior: Law, mode, root, *, draws, warmup, learned):
+    from numpyro.infer.hmc import hmc  # optional: only sampling needs it
+    from numpyro.infer.hmc_util import euclidean_kinetic_energy
 
     start_key, run_key = jax.random.split(key)
-    centre = jnp.zeros(posterior.dimension) if start is None else start
-    shift = 0.1 * jax.random.normal(start_key, (chains, posterior.dimension))
-    potential = lambda z: -posterior.log_prior(z) - posterior.log_likelihood(z)
-    kernel = NUTS(potential_fn=potential, dense_mass=True)
-    runner = MCMC(
-        kernel, num_warmup=warmup, num_samples=draws, num_chains=chains,
-        chain_method="vectorized", progress_bar=False,
+    start, step = hmc(
+        lambda q: posterior.potential(mode + root @ q),
+        kinetic_fn=euclidean_kinetic_energy,
+        algo="NUTS",
+    )
+    state = start(
+        jax.random.normal(start_key, mode.shape), num_warmup=warmup, step_size=0.5,
+        adapt_mass_matrix=learned, dense_mass=True, rng_key=run_key,
     )  # fmt: skip
-    first = centre + shift
-    runner.run(run_key, init_params=first[0] if chains == 1 else first)
-    z = jnp.asarray(runner.get_samples(group_by_chain=True))
-    divergent = runner.get_extra_fields()["diverging"]
-    return describe(posterior, z, jnp.asarray(divergent).sum())
+    state = jax.lax.fori_loop(0, warmup, lambda _, state: step(state), state)
+
+    def draw(state, _):
+        state = step(state)
+        return state, (state.z, state.diverging, state.num_steps, state.energy)
+
+    q, divergent, steps, energy = jax.lax.scan(draw, state, None, length=draws)[1]
+    return mode + q @ root.T, divergent, steps, energy
 
 
-def describe(posterior: Law, z: Float[Array, "chains draws n"], divergences) -> Draws:
-    """Order parameters of draws, with diagnostics of every entry of U_1."""
-    from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
+@eqx.filter_jit
+def _order_parameters(posterior: Law, z):
+    return jax.vmap(jax.vmap(posterior.order_parameters))(z)
 
-    U, U_a = jax.jit(jax.vmap(jax.vmap(posterior.order_parameters)))(z)
-    first = np.asarray(U[0])
-    n_eff = jnp.asarray(effective_sample_size(first))
-    return Draws(z, U, U_a, n_eff, jnp.asarray(split_gelman_rubin(first)), divergences)
+
+def predict(
+    draws: Draws, posterior: Law, xi_test: Float[Array, "Q N_0 Pi"], *, block: int = 64
+) -> Predictive:
+    """Posterior of f on new attentioned inputs.
+
+    Args:
+        block: draws whose kernels are held at a time; memory does not grow with their
+            number but for two numbers per draw and input.
+
+    Raises:
+        ValueError: inputs that do not fit the training set.
+    """
+    xi_test = jnp.asarray(xi_test, float)
+    if xi_test.ndim != 3 or xi_test.shape[1:] != posterior.xi.shape[1:]:
+        raise ValueError(
+            f"xi_test must have shape (Q, {posterior.xi.shape[1]}, "
+            f"{posterior.xi.shape[2]}) as the training inputs; got {xi_test.shape}."
+        )
+    test = scaled(xi_test, posterior.variance)
+    mean, variance = _gaussian_processes(draws.U[0], posterior, test, block)
+    shape = draws.z.shape[:2] + xi_test.shape[:1] + posterior.Y.shape[1:]
+    means, variances = mean.reshape(shape), variance.reshape(shape)
+    f = summary(means)
+    # E[GP variance] + Var[GP mean] is one mean over draws, and has one error.
+    total = summary(variances + (means - f.mean) ** 2)
+    return Predictive(
+        f.mean, f.stderr, total.mean, total.stderr, f.n_eff, f.r_hat, means
+    )
+
+
+@eqx.filter_jit
+def _gaussian_processes(U, posterior: Law, test, block):
+    """Mean and variance of f given each draw of U_1: arrays (draws, Q K)."""
+    train, y = posterior.xi, posterior.Y.ravel()
+
+    def given(U):
+        half = inverse_cholesky(
+            posterior.operator.kernel(U) + posterior.temperature * jnp.eye(y.size)
+        )
+        k = cross_kernel(test, train, U) @ half.T
+        own = jnp.diagonal(self_kernel(test, U), axis1=1, axis2=2).ravel()
+        return k @ (half @ y), own - (k * k).sum(axis=1)
+
+    return jax.lax.map(given, U.reshape(-1, *U.shape[2:]), batch_size=block)
