@@ -38,7 +38,9 @@ if TYPE_CHECKING:  # studies import this package
 
 STRETCHES = 10  # parts of a block whose mean f is kept
 TARGET_ACCEPT = 0.8
-LANGEVIN_STEP = 0.25  # over the shortest period / 2 pi of the potential
+FIRST_STEP = (
+    0.5  # times the largest frequency: of Langevin dynamics, and where NUTS starts
+)
 
 
 class WeightDraws(NamedTuple):
@@ -50,10 +52,11 @@ class WeightDraws(NamedTuple):
     predictor_mean: Float[np.ndarray, "Q *K"]
     predictor_mean_stderr: Float[np.ndarray, "Q *K"]
     predictor_variance: Float[np.ndarray, "Q *K"]
+    predictor_variance_stderr: Float[np.ndarray, "Q *K"]
     log_density: Float[np.ndarray, "chains draws"]
     energy: Float[np.ndarray, "chains draws"]
     divergences: int
-    leapfrog_steps: Int[np.ndarray, "chains draws"]
+    leapfrog_steps: Int[np.ndarray, "chains draws"]  # gradients
     acceptance: Float[np.ndarray, "chains draws"]
     bfmi: Float[np.ndarray, " chains"]
     step_size: Float[np.ndarray, " chains"]
@@ -104,7 +107,7 @@ def sample_weights(
         jax.random.split(k, chains) for k in jax.random.split(key, 3)
     )
     starts, rates = _starts(posterior, start_keys)
-    sampler = _sampler(method, posterior, warmup, step_size or LANGEVIN_STEP / rates)
+    sampler = _sampler(method, posterior, warmup, step_size or FIRST_STEP / rates)
     state = jax.jit(jax.vmap(sampler.start))(run_keys, starts)
     observe = _observer(sampler, posterior, inputs, y_test)
     compiled = _compiled(sampler, observe, block)
@@ -268,6 +271,8 @@ def _collect(store) -> WeightDraws:
     blocks = list(store.draws())
     joined = {k: np.concatenate([b[k] for b in blocks], axis=1) for k in blocks[0]}
     f = summary(joined["f_mean"])
+    # <f^2> - <f>^2 to first order in the deviations of both means from theirs.
+    spread = summary(joined["f_square"] - 2 * f.mean * joined["f_mean"])
     energy = joined["energy"]
     layers = sum(name.startswith("U_") for name in joined) - 1
     return WeightDraws(
@@ -276,7 +281,8 @@ def _collect(store) -> WeightDraws:
         accuracy=joined["accuracy"],
         predictor_mean=f.mean,
         predictor_mean_stderr=f.stderr,
-        predictor_variance=joined["f_square"].mean(axis=(0, 1)) - f.mean**2,
+        predictor_variance=spread.mean + f.mean**2,
+        predictor_variance_stderr=spread.stderr,
         log_density=joined["log_density"],
         energy=energy,
         divergences=int(joined["diverging"].sum()),
