@@ -25,11 +25,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
+from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.blocks import BlockFolder, BlockMemory
 from statmech_attn.montecarlo.diagnostics import bfmi, summary
 from statmech_attn.montecarlo.langevin import langevin, stiffness
 from statmech_attn.montecarlo.nuts import nuts, Sampler
-from statmech_attn.montecarlo.weight_space import WeightPosterior
 
 
 if TYPE_CHECKING:  # studies import this package
@@ -38,9 +38,7 @@ if TYPE_CHECKING:  # studies import this package
 
 STRETCHES = 10  # parts of a block whose mean f is kept
 TARGET_ACCEPT = 0.8
-FIRST_STEP = (
-    0.5  # times the largest frequency: of Langevin dynamics, and where NUTS starts
-)
+FIRST_STEP = 0.5  # over the largest frequency: of Langevin, and where NUTS starts
 
 
 class WeightDraws(NamedTuple):
@@ -64,7 +62,7 @@ class WeightDraws(NamedTuple):
 
 def sample_weights(
     key: Key[Array, ""],
-    posterior: WeightPosterior,
+    posterior: weight_space.WeightPosterior,
     *,
     method: str = "nuts",
     xi_test: Float[Array, "Q N_0 Pi"],
@@ -94,6 +92,19 @@ def sample_weights(
         ValueError: arguments out of range, or a step size at which Langevin dynamics
             is unstable.
         StorageError: `folder` holds blocks of another run.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from statmech_attn.studies.reporting import Silent
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> xi, Y = jnp.ones((1, 1, 2)), jnp.ones(1)
+        >>> posterior = weight_space.posterior(
+        ...     xi, Y, width=2, temperature=0.5, heads=(2,))
+        >>> found = sample_weights(jax.random.key(0), posterior, xi_test=xi, y_test=Y,
+        ...     draws=20, warmup=10, chains=2, block=10, folder=None,
+        ...     study='kind = "example"', report=Silent())
+        >>> found.U[0].shape, found.predictor_mean.shape
+        ((2, 20, 2, 2), (1,))
     """
     check_sizes(method, draws, warmup, chains, block, step_size)
     inputs = posterior.test_inputs(xi_test)
@@ -151,7 +162,7 @@ def check_sizes(method, draws, warmup, chains, block, step_size) -> None:
 
 
 @eqx.filter_jit
-def _starts(posterior: WeightPosterior, keys):
+def _starts(posterior: weight_space.WeightPosterior, keys):
     """Where the chains start, and the largest frequency there."""
 
     def one(key):
@@ -293,7 +304,7 @@ def _collect(store) -> WeightDraws:
     )
 
 
-def _digest(key, posterior: WeightPosterior, *arrays, **settings) -> str:
+def _digest(key, posterior: weight_space.WeightPosterior, *arrays, **settings) -> str:
     """SHA-256 of all that the numbers depend on besides the study."""
     found = hashlib.sha256(repr(sorted(settings.items())).encode())
     static = (posterior.shapes, posterior.variances, posterior.temperature)
