@@ -118,7 +118,7 @@ class BlockFolder:
         except storage.StorageError:
             return False
         same = storage.same_study(attributes["study"], self._study)
-        if not same or attributes["run"] != self._run:
+        if not same or attributes.get("run") != self._run:
             raise storage.StorageError(
                 f"{self.folder}: holds blocks of another study; remove it or choose "
                 "another output."

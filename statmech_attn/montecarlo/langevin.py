@@ -2,9 +2,10 @@ r"""Underdamped Langevin dynamics of a log density, by diffrax.
 
     $dz = v\,dt, \qquad dv = -\gamma v\,dt + \nabla \ln p(z)\,dt + \sqrt{2\gamma}\,dW$
 
-has $p(z)\, e^{-|v|^2/2}$ as its stationary law.  Steps of size h of ALIGN (second
-order, one gradient a step; Foster, Lyons and Oberhauser, arXiv:2101.03446) sample a law
-that differs by a bias of order $h^2$, since no step is refused.
+has $p(z)\, e^{-|v|^2/2}$ as its stationary law.  No step is refused, so steps of size h
+sample a law with a bias.  QUICSORT (third order, two gradients a step; Foster, Lyons
+and Oberhauser, arXiv:2101.03446) makes it -5 %, -0.4 % of the variance of an oscillator
+at $h \omega$ = 1, 1/2; with as many gradients ALIGN (second order) makes it 5 %, 1 %.
 
     z, v              (n,)     position and velocity                     `z`, `v`
     gamma             ()       friction                                  `FRICTION`
@@ -51,14 +52,14 @@ def langevin(
     def step(state: LangevinState) -> LangevinState:
         key, noise_key = jax.random.split(state.key)
         path = diffrax.UnsafeBrownianPath(
-            state.z.shape, noise_key, levy_area=diffrax.SpaceTimeLevyArea
+            state.z.shape, noise_key, levy_area=diffrax.SpaceTimeTimeLevyArea
         )
         terms = diffrax.MultiTerm(
             diffrax.UnderdampedLangevinDriftTerm(FRICTION, 1.0, force),
             diffrax.UnderdampedLangevinDiffusionTerm(FRICTION, 1.0, path),
         )
         solution = diffrax.diffeqsolve(
-            terms, diffrax.ALIGN(), 0.0, TIME, TIME / steps, (state.z, state.v),
+            terms, diffrax.QUICSORT(), 0.0, TIME, TIME / steps, (state.z, state.v),
             saveat=diffrax.SaveAt(t1=True), adjoint=diffrax.ForwardMode(),
             max_steps=None,
         )  # fmt: skip
@@ -72,10 +73,10 @@ def langevin(
 
     def describe(state: LangevinState) -> Transition:
         energy = state.v @ state.v / 2 - log_density(state.z)
-        return Transition(
-            state.z, energy, jnp.asarray(steps), jnp.ones(()), ~jnp.isfinite(energy),
-            jnp.asarray(TIME / steps),
-        )  # fmt: skip
+        gradients = jnp.asarray(2 * steps)
+        unstable = ~jnp.isfinite(energy)
+        size = jnp.asarray(TIME / steps)
+        return Transition(state.z, energy, gradients, jnp.ones(()), unstable, size)
 
     return Sampler(start, step, describe)
 

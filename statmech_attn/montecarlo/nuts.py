@@ -1,8 +1,11 @@
 """NUTS as a sequence of states, so that a run can be cut anywhere (needs numpyro).
 
 numpyro's `MCMC` keeps all draws of a run in memory and cannot be taken up in the middle
-of the warm-up.  Its kernel can: the state carries the adaptation of step size and mass
-matrix along with position and random key.
+of the warm-up.  Its kernel can: the state carries the adaptation of the step size along
+with position and random key.
+
+The mass matrix is the unit matrix, not adapted: the weights are whitened, and labels
+constrain directions that turn with the other weights and lie along no axis.
 """
 
 from collections.abc import Callable
@@ -16,7 +19,7 @@ class Transition(NamedTuple):
 
     z: Float[Array, " n"]
     energy: Float[Array, ""]
-    leapfrog_steps: Int[Array, ""]
+    leapfrog_steps: Int[Array, ""]  # gradients
     acceptance: Float[Array, ""]
     diverging: Bool[Array, ""]
     step_size: Float[Array, ""]
@@ -38,16 +41,17 @@ def nuts(
     target_accept: float = 0.8,
     max_tree_depth: int = 10,
 ) -> Sampler:
-    """The No-U-Turn sampler with a diagonal mass matrix.
+    """The No-U-Turn sampler with unit masses.
 
     Args:
-        warmup: steps that adapt step size and mass matrix; they come first.
+        warmup: steps that adapt the step size; they come first.
         step_size: where the adaptation starts.
     """
     from numpyro.infer import NUTS  # optional: only sampling needs it
 
     kernel = NUTS(
         potential_fn=lambda z: -log_density(z), step_size=step_size,
+        adapt_mass_matrix=False,
         target_accept_prob=target_accept, max_tree_depth=max_tree_depth,
     )  # fmt: skip
 

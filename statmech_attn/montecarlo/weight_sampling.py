@@ -25,11 +25,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
+from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.blocks import BlockFolder, BlockMemory
 from statmech_attn.montecarlo.diagnostics import bfmi, summary
 from statmech_attn.montecarlo.langevin import langevin, stiffness
 from statmech_attn.montecarlo.nuts import nuts, Sampler
-from statmech_attn.montecarlo.weight_space import WeightPosterior
 
 
 if TYPE_CHECKING:  # studies import this package
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # studies import this package
 
 STRETCHES = 10  # parts of a block whose mean f is kept
 TARGET_ACCEPT = 0.8
-LANGEVIN_STEP = 0.25  # over the shortest period / 2 pi of the potential
+FIRST_STEP = 0.5  # over the largest frequency: of Langevin, and where NUTS starts
 
 
 class WeightDraws(NamedTuple):
@@ -50,10 +50,11 @@ class WeightDraws(NamedTuple):
     predictor_mean: Float[np.ndarray, "Q *K"]
     predictor_mean_stderr: Float[np.ndarray, "Q *K"]
     predictor_variance: Float[np.ndarray, "Q *K"]
+    predictor_variance_stderr: Float[np.ndarray, "Q *K"]
     log_density: Float[np.ndarray, "chains draws"]
     energy: Float[np.ndarray, "chains draws"]
     divergences: int
-    leapfrog_steps: Int[np.ndarray, "chains draws"]
+    leapfrog_steps: Int[np.ndarray, "chains draws"]  # gradients
     acceptance: Float[np.ndarray, "chains draws"]
     bfmi: Float[np.ndarray, " chains"]
     step_size: Float[np.ndarray, " chains"]
@@ -61,7 +62,7 @@ class WeightDraws(NamedTuple):
 
 def sample_weights(
     key: Key[Array, ""],
-    posterior: WeightPosterior,
+    posterior: weight_space.WeightPosterior,
     *,
     method: str = "nuts",
     xi_test: Float[Array, "Q N_0 Pi"],
@@ -91,6 +92,19 @@ def sample_weights(
         ValueError: arguments out of range, or a step size at which Langevin dynamics
             is unstable.
         StorageError: `folder` holds blocks of another run.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from statmech_attn.studies.reporting import Silent
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> xi, Y = jnp.ones((1, 1, 2)), jnp.ones(1)
+        >>> posterior = weight_space.posterior(
+        ...     xi, Y, width=2, temperature=0.5, heads=(2,))
+        >>> found = sample_weights(jax.random.key(0), posterior, xi_test=xi, y_test=Y,
+        ...     draws=20, warmup=10, chains=2, block=10, folder=None,
+        ...     study='kind = "example"', report=Silent())
+        >>> found.U[0].shape, found.predictor_mean.shape
+        ((2, 20, 2, 2), (1,))
     """
     check_sizes(method, draws, warmup, chains, block, step_size)
     inputs = posterior.test_inputs(xi_test)
@@ -104,7 +118,7 @@ def sample_weights(
         jax.random.split(k, chains) for k in jax.random.split(key, 3)
     )
     starts, rates = _starts(posterior, start_keys)
-    sampler = _sampler(method, posterior, warmup, step_size or LANGEVIN_STEP / rates)
+    sampler = _sampler(method, posterior, warmup, step_size or FIRST_STEP / rates)
     state = jax.jit(jax.vmap(sampler.start))(run_keys, starts)
     observe = _observer(sampler, posterior, inputs, y_test)
     compiled = _compiled(sampler, observe, block)
@@ -148,7 +162,7 @@ def check_sizes(method, draws, warmup, chains, block, step_size) -> None:
 
 
 @eqx.filter_jit
-def _starts(posterior: WeightPosterior, keys):
+def _starts(posterior: weight_space.WeightPosterior, keys):
     """Where the chains start, and the largest frequency there."""
 
     def one(key):
@@ -268,6 +282,8 @@ def _collect(store) -> WeightDraws:
     blocks = list(store.draws())
     joined = {k: np.concatenate([b[k] for b in blocks], axis=1) for k in blocks[0]}
     f = summary(joined["f_mean"])
+    # <f^2> - <f>^2 to first order in the deviations of both means from theirs.
+    spread = summary(joined["f_square"] - 2 * f.mean * joined["f_mean"])
     energy = joined["energy"]
     layers = sum(name.startswith("U_") for name in joined) - 1
     return WeightDraws(
@@ -276,7 +292,8 @@ def _collect(store) -> WeightDraws:
         accuracy=joined["accuracy"],
         predictor_mean=f.mean,
         predictor_mean_stderr=f.stderr,
-        predictor_variance=joined["f_square"].mean(axis=(0, 1)) - f.mean**2,
+        predictor_variance=spread.mean + f.mean**2,
+        predictor_variance_stderr=spread.stderr,
         log_density=joined["log_density"],
         energy=energy,
         divergences=int(joined["diverging"].sum()),
@@ -287,7 +304,7 @@ def _collect(store) -> WeightDraws:
     )
 
 
-def _digest(key, posterior: WeightPosterior, *arrays, **settings) -> str:
+def _digest(key, posterior: weight_space.WeightPosterior, *arrays, **settings) -> str:
     """SHA-256 of all that the numbers depend on besides the study."""
     found = hashlib.sha256(repr(sorted(settings.items())).encode())
     static = (posterior.shapes, posterior.variances, posterior.temperature)

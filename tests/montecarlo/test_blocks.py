@@ -155,11 +155,11 @@ PIECES = 3 + 40  # of warm-up and of draws
 
 def sampled(folder, report=None):
     keys = jax.random.split(jax.random.key(0), 3)
-    xi = jax.random.normal(keys[0], (3, 5, 4))
+    xi = jax.random.normal(keys[0], (3, 15, 4))
     posterior = weight_space.posterior(
         xi, jnp.array([1.0, -2.0, 0.5]), width=3, temperature=0.1, heads=(2, 2)
     )
-    xi_test = jax.random.normal(keys[2], (2, 5, 4))
+    xi_test = jax.random.normal(keys[2], (2, 15, 4))
     return sample_weights(
         keys[1], posterior, method="nuts", xi_test=xi_test,
         y_test=jnp.ones(2), draws=400, warmup=25, chains=2, block=10, folder=folder,

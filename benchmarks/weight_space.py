@@ -1,0 +1,235 @@
+"""Cost of sampling all weights, and the bias of Langevin steps, printed as tables.
+
+    python benchmarks/weight_space.py
+
+1. A gradient of the posterior, with what needs no weight contracted beforehand and
+   layer by layer.  The four-path hidden-Markov task, 100 examples, temperature 0.01.
+2. Effective samples of the entry of U_1 that mixes worst, per second of sampling, by
+   NUTS over all weights and by the exact law; same task and widths, same run.
+3. Distance of U_1, of the mean and of the variance of f on the training inputs from the
+   exact law, in standard errors, against the Langevin step: three inputs, N = 5.
+"""
+
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+WIDTHS = {10: (100, 100), 30: (60, 60), 100: (40, 40)}  # warm-up and draws
+TEMPERATURE = 0.01
+CHAINS = 4
+
+
+def main() -> None:
+    jax.config.update("jax_enable_x64", True)
+    print(f"# jax {jax.__version__}, {jax.default_backend()}")
+    gradients()
+    effective_samples()
+    langevin_bias()
+
+
+def four_paths():
+    """Task, attentioned inputs and labels of training and test set."""
+    from statmech_attn import bpkr
+    from statmech_attn.tasks import hidden_markov
+
+    head_key, train_key = jax.random.split(jax.random.key(0))
+    setting = hidden_markov.preset("four-paths", head_key)
+    x, y = hidden_markov.draw(train_key, setting.task, examples=setting.n_train)
+    test_key = jax.random.fold_in(train_key, 1)
+    x_test, y_test = hidden_markov.draw(test_key, setting.task, examples=setting.n_test)
+    xi = bpkr.attentioned_inputs(x, setting.heads, readout=setting.readout)
+    xi_test = bpkr.attentioned_inputs(x_test, setting.heads, readout=setting.readout)
+    problem = dict(temperature=TEMPERATURE, heads=bpkr.head_counts(setting.heads))
+    return setting, x, xi, y, xi_test, y_test, problem
+
+
+def gradients() -> None:
+    from statmech_attn import bpkr
+    from statmech_attn.montecarlo import weight_space
+
+    setting, x, xi, y, _, _, problem = four_paths()
+    attention = tuple(
+        jnp.stack([bpkr.attention_matrix(x, head) for head in layer])
+        for layer in setting.heads
+    )
+    print("gradient        N  weights  contracted us  by layers us  with attention us")
+    for N in WIDTHS:
+        posterior = weight_space.posterior(xi, y, width=N, **problem)
+        z = posterior.draw_start(jax.random.key(1))
+
+        def gradient(outputs, posterior=posterior):
+            def log_density(z, *data):
+                f = outputs(posterior.weights(z), *data)
+                return -(z @ z + ((f - y) ** 2).sum() / TEMPERATURE) / 2
+
+            return jax.jit(jax.grad(log_density))
+
+        by_layers, forward = gradient(through_layers), gradient(bpkr.forward)
+        contracted = jax.jit(jax.grad(posterior.log_density))
+        for found in (by_layers(z, x, attention), forward(z, x, setting.heads)):
+            assert jnp.allclose(contracted(z), found, rtol=1e-8, atol=1e-8)
+        times = (
+            seconds(lambda: contracted(z), 50),
+            seconds(lambda: by_layers(z, x, attention), 3),
+            seconds(lambda: forward(z, x, setting.heads), 1),
+        )
+        fast, slow, slowest = (1e6 * t for t in times)
+        print(
+            f"{'':<8} {N:>8} {z.size:>8} {fast:>14.0f} {slow:>13.0f} {slowest:>18.0f}",
+            flush=True,
+        )
+
+
+def through_layers(weights, x, attention):
+    """The forward pass with the attention matrices given."""
+    hidden = jnp.einsum("ni,pit->pnt", weights.V_0, x) / x.shape[1] ** 0.5
+    for V, omega in zip(weights.V, attention, strict=True):
+        scale = (V.shape[2] * V.shape[0]) ** 0.5
+        hidden = sum(
+            jnp.einsum("mn,pns,pst->pmt", v, hidden, o) / scale
+            for v, o in zip(V, omega, strict=True)
+        )
+    return hidden[:, :, -1] @ weights.a / weights.a.size**0.5
+
+
+def effective_samples() -> None:
+    from statmech_attn.bpkr import wishart
+    from statmech_attn.montecarlo import sample_weights, summary, weight_space
+
+    _, _, xi, y, xi_test, y_test, problem = four_paths()
+    print(
+        "samples         N  n_eff    1/s  exact 1/s  ratio  gradients  accept"
+        "  divergent  R-hat   BFMI  accuracy"
+    )
+    for N, (warmup, draws) in WIDTHS.items():
+        clock = Clock()
+        posterior = weight_space.posterior(xi, y, width=N, **problem)
+        found = sample_weights(
+            jax.random.key(1), posterior, method="nuts", xi_test=xi_test,
+            y_test=y_test, draws=draws, warmup=warmup, chains=CHAINS, block=20,
+            folder=None, study="", report=clock,
+        )  # fmt: skip
+        U, accuracy = summary(found.U[0]), summary(found.accuracy)
+        rate = U.n_eff.min() / clock.seconds_of(draws)
+        law = wishart.law(xi, y, width=N, **problem)
+        exact = exact_rate(lambda n: wishart.sample(jax.random.key(2), law, draws=n))
+        print(
+            f"{'':<8} {N:>8} {U.n_eff.min():>6.0f} {rate:>6.2f} {exact:>10.0f} "
+            f"{exact / rate:>6.0f} {found.leapfrog_steps.mean():>10.0f} "
+            f"{found.acceptance.mean():>7.2f} {found.divergences:>10} "
+            f"{U.r_hat.max():>6.3f} {found.bfmi.min():>6.2f} "
+            f"{accuracy.mean:>6.3f}({1e3 * accuracy.stderr:.0f})",
+            flush=True,
+        )
+
+
+def exact_rate(sample) -> float:
+    """Effective samples per second of the exact law; compilation cancels."""
+    times, counts = [], []
+    for draws in (500, 10_500):
+        start = time.perf_counter()
+        found = jax.block_until_ready(sample(draws))
+        times.append(time.perf_counter() - start)
+        counts.append(float(found.n_eff.min()))
+    return counts[1] * (10_000 / 10_500) / (times[1] - times[0])
+
+
+def langevin_bias() -> None:
+    from statmech_attn.bpkr import wishart
+    from statmech_attn.montecarlo import sample_weights, summary, weight_space
+    from statmech_attn.montecarlo.langevin import stiffness
+    from statmech_attn.studies.reporting import Silent
+
+    keys = jax.random.split(jax.random.key(3), 2)
+    xi, Y = jax.random.normal(keys[0], (3, 6, 4)), 2 * jax.random.normal(keys[1], (3,))
+    problem = dict(width=5, temperature=0.05, heads=(2, 2))
+    law = wishart.law(xi, Y, **problem)
+    draws = wishart.sample(jax.random.key(4), law, draws=5000, chains=4)
+    U, f = summary(draws.U[0]), summary(exact_outputs(law, draws.U[0]))
+    posterior = weight_space.posterior(xi, Y, **problem)
+    starts = jax.vmap(posterior.draw_start)(jax.random.split(keys[0], 16))
+    one = lambda z: stiffness(posterior.log_density, z, keys[1])
+    omega = float(jax.vmap(one)(starts).max())
+    print("bias    h omega   U_1 z max   <f> z max   var f z max   var f excess")
+    for phase in (1.5, 1.0, 0.75, 0.5, 0.25):
+        found = sample_weights(
+            jax.random.key(5), posterior, method="langevin", xi_test=xi, y_test=Y,
+            draws=1000, warmup=100, chains=16, block=100, folder=None, study="",
+            report=Silent(), step_size=phase / omega,
+        )  # fmt: skip
+        here = summary(found.U[0])
+        mean, square = f.mean[:3], f.mean[3:]
+        z_U = (here.mean - U.mean) / np.hypot(here.stderr, U.stderr)
+        z_f = (found.predictor_mean - mean) / np.hypot(
+            found.predictor_mean_stderr, f.stderr[:3]
+        )
+        expected = square - mean**2
+        error = np.hypot(found.predictor_variance_stderr, f.stderr[3:])
+        excess = found.predictor_variance - expected
+        share = excess.sum() / expected.sum()
+        share_error = np.linalg.norm(error) / expected.sum()
+        print(
+            f"{'':<8} {phase:>6.2f} {np.abs(z_U).max():>11.1f} "
+            f"{np.abs(z_f).max():>11.1f} {np.abs(excess / error).max():>13.1f} "
+            f"{share:>9.4f}({1e4 * share_error:.0f})",
+            flush=True,
+        )
+
+
+def exact_outputs(law, U):
+    """<f> and <f^2> on the training inputs at every draw of U, (chains, draws, 2 P)."""
+
+    def one(U):
+        K = law.operator.kernel(U)
+        gain = jnp.linalg.solve(K + law.temperature * jnp.eye(K.shape[0]), K).T
+        mean = gain @ law.y
+        return jnp.concatenate([mean, jnp.diagonal(K - gain @ K) + mean**2])
+
+    return jax.jit(jax.vmap(jax.vmap(one)))(U)
+
+
+class Clock:
+    """Notes the time at which every block ends."""
+
+    def __init__(self):
+        self.steps, self.times = [], []
+
+    def note(self, text):
+        pass
+
+    def begin(self, description, points, work):
+        self.times.append(time.perf_counter())
+
+    def advance(self, work):
+        self.steps.append(work)
+        self.times.append(time.perf_counter())
+
+    def finish(self):
+        pass
+
+    def seconds_of(self, last: int) -> float:
+        """Time of the last steps."""
+        count = next(
+            n for n in range(1, len(self.steps) + 1) if sum(self.steps[-n:]) >= last
+        )
+        return self.times[-1] - self.times[-1 - count]
+
+
+def seconds(call, repeats: int) -> float:
+    """Least of five means over repeats, compilation left out."""
+    jax.block_until_ready(call())
+    means = []
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(repeats):
+            found = call()
+        jax.block_until_ready(found)
+        means.append((time.perf_counter() - start) / repeats)
+    return min(means)
+
+
+if __name__ == "__main__":
+    main()
