@@ -130,8 +130,8 @@ class Law(eqx.Module):
         A, alpha = resolvent(K, self.temperature, y)
         (slope,) = pull(A / 2)
         rest = lambda z: (slope * U_at(z)).sum() - self.log_prior(z)
-        J = jax.jacfwd(U_at)(z).reshape(slope.size, -1)
-        curvature = self.operator.curvature(A, alpha).reshape(slope.size, -1)
+        J = jax.jacfwd(U_at)(z)[np.tril_indices(slope.shape[0])]
+        curvature = self.operator.curvature(A, alpha)
         hessian = jax.hessian(rest)(z) + J.T @ curvature @ J / 2
         return self.potential(z), jax.grad(rest)(z), (hessian + hessian.T) / 2
 
@@ -333,8 +333,7 @@ def whitening(posterior: Law) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
     """
     start = jnp.full(posterior.dimension, SMALL)
     state, _ = minimise(posterior.derivatives, start, NewtonSolver())
-    values, vectors = jnp.linalg.eigh(state.hessian)
-    return state.point, vectors / jnp.sqrt(jnp.maximum(values, 0.1))
+    return state.point, state.vectors / jnp.sqrt(jnp.maximum(state.values, 0.1))
 
 
 @eqx.filter_jit

@@ -85,12 +85,15 @@ class OrderParameterRun(Table):
 
 
 class PosteriorRun(Table):
-    """[run] of sampling; draws and warm-up are counted for each chain."""
+    """[run] of sampling; draws and warm-up are counted for each chain.
+
+    Without `warmup` the exact law takes what it needs, weights take 500 steps.
+    """
 
     method: Literal["order-parameter", "weights", "langevin"] = "order-parameter"
     seed: Seed = 0
     draws: Annotated[StrictInt, Field(ge=4)] = 1000
-    warmup: Count = 500
+    warmup: Count | None = None
     chains: Count = 4
     stored: WholeNumber = 200
     block: Count = 100

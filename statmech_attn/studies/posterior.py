@@ -10,12 +10,16 @@ import xarray as xr
 from scipy import stats
 
 from statmech_attn import bpkr
+from statmech_attn.bpkr import wishart
 from statmech_attn.montecarlo import diagnostics, sample_weights, weight_space
 from statmech_attn.studies import learning, spec
 from statmech_attn.studies.bpkr_tables import PosteriorStudy
 from statmech_attn.studies.learning import Learning
 from statmech_attn.studies.order_parameter import POINT, predictors, Variables
 from statmech_attn.studies.reporting import Reporter
+
+
+WARMUP = 500  # steps of sampling weights, when not given
 
 
 class Sampled(NamedTuple):
@@ -60,6 +64,34 @@ def run(
     )
 
 
+def exact_law(
+    key, made: Learning, point, study: PosteriorStudy, report: Reporter, folder
+) -> Sampled:
+    """The exact law of the order parameters, by NUTS, which needs no folder."""
+    options = study.run
+    law = wishart.law(*made.data, heads=made.heads, **point)
+    run_key, evidence_key = jax.random.split(key)
+    report.begin("sampling", 3, 3)
+    drawn = wishart.sample(
+        run_key, law, draws=options.draws, warmup=options.warmup, chains=options.chains
+    )
+    report.advance(1)
+    f = wishart.predict(drawn, law, made.xi_test)
+    report.advance(1)
+    found = {
+        "divergences": int(drawn.divergences),
+        "bfmi": drawn.bfmi.min(),
+        "leapfrog_steps": float(drawn.steps.mean()),
+    }
+    if options.evidence:
+        evidence = bpkr.evidence(evidence_key, law, drawn)
+        found["log_evidence"] = evidence.value
+        found["log_evidence_stderr"] = evidence.stderr
+    report.finish()
+    named = _named(drawn.U, drawn.U_a)
+    return Sampled(named, f.mean, f.mean_stderr, f.variance, found)
+
+
 def all_weights(
     key, made: Learning, point, study: PosteriorStudy, report: Reporter, folder
 ) -> Sampled:
@@ -72,7 +104,7 @@ def all_weights(
         xi_test=made.xi_test,
         y_test=made.Y_test,
         draws=options.draws,
-        warmup=options.warmup,
+        warmup=options.warmup or WARMUP,
         chains=options.chains,
         block=options.block,
         folder=folder,

@@ -41,7 +41,9 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("learning")
     for name, text in STUDIES.items():
         (folder / f"{name}.toml").write_text(text)
-        output = call("run", folder / f"{name}.toml", "-o", folder / f"{name}.h5").output
+        output = call(
+            "run", folder / f"{name}.toml", "-o", folder / f"{name}.h5"
+        ).output
         assert {"saddle": "converged"}.get(name, "R-hat") in output
     return folder
 
