@@ -10,9 +10,9 @@ chart.
     C_l               (d_l, d_l)   lower factors                          `factors`
     chart             (n,)         their entries, log diagonal            `point`
 
-How a problem is solved follows from the multiplications that one Newton step takes:
-many small problems run side by side, larger ones one after the other, and where a
-Hessian costs many gradients, a descent by gradients comes first.
+Points of a batch are solved one after the other by one compiled function; side by
+side they are no faster on a processor, and the slowest holds up all.  Where a Hessian
+costs many gradients, a descent by gradients comes first.
 """
 
 import math
@@ -39,7 +39,6 @@ from statmech_attn.bpkr.action import (
 from statmech_attn.bpkr.descent import descend
 from statmech_attn.bpkr.kernels import (
     choose_form,
-    memory,
     MEMORY_LIMIT,
     operations,
     Operator,
@@ -56,11 +55,8 @@ from statmech_attn.bpkr.newton import (
 from statmech_attn.precision import require_double
 
 
-# Multiplications of one Newton step: up to the first number points run side by side;
-# beyond the second, and if it costs as many gradients as the third, a descent precedes.
-SIDE_BY_SIDE = 10**8
-LARGE = 10**10
-GRADIENTS = 10
+LARGE = 10**10  # multiplications of a Newton step from which a descent may precede it
+GRADIENTS = 10  # and the number of gradients that it must cost
 
 
 class Problem(NamedTuple):
@@ -324,15 +320,10 @@ def _solve(
     points = jnp.stack([starting_point(s.start, heads, variances, K) for s in settings])
     work = operations(*shape)[form]
     solver = solver or NewtonSolver()
-    together = work.newton <= SIDE_BY_SIDE and not warm
-    together &= memory(*shape)[form] * len(settings) <= memory_limit
-    if together:
-        found = _side_by_side(problem, points, heads=heads, solver=solver)
-    else:
-        large = work.newton > max(LARGE, GRADIENTS * work.gradient)
-        found = _one_after_the_other(
-            problem, points, heads=heads, solver=solver, warm=warm, descent=large
-        )
+    found = _one_after_the_other(
+        problem, points, heads=heads, solver=solver, warm=warm,
+        descent=work.newton > max(LARGE, GRADIENTS * work.gradient),
+    )  # fmt: skip
     return found if outputs else eqx.tree_at(lambda s: s.U_a, found, found.U_a[:, 0, 0])
 
 
@@ -467,15 +458,8 @@ def _one(problem: Problem, point, heads, solver) -> Solution:
     return _describe(problem, state, code, heads)
 
 
-LANES = Problem(None, 0, 0, 0, None)  # pyright: ignore
 _one_jit = eqx.filter_jit(_one)
 _slope_jit = eqx.filter_jit(jax.value_and_grad(action_at, argnums=1))
-
-
-@eqx.filter_jit
-def _side_by_side(problem: Problem, points, *, heads, solver) -> Solution:
-    one = lambda problem, point: _one(problem, point, heads, solver)
-    return jax.vmap(one, in_axes=(LANES, 0))(problem, points)
 
 
 def _one_after_the_other(
