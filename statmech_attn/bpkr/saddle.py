@@ -31,8 +31,6 @@ from statmech_attn.bpkr.action import (
     chain,
     energy,
     entropies_of_factors,
-    factors_of,
-    gaussian_process_limit,
     order_parameters_of,
     resolvent,
 )
@@ -304,7 +302,8 @@ def _solve(
         check_temperature(setting.temperature)
     variances = jnp.asarray(priors[0].variances)
     K = math.prod(outputs)
-    shape = (*xi.shape, K)
+    n_examples, n_inputs, n_paths = xi.shape
+    shape = (n_examples, n_inputs, n_paths, K)
     form = choose_form(*shape, form=form, memory_limit=memory_limit)
     operator = path_kernels(
         xi, variance=float(variances[0]), outputs=K, form=form,
@@ -360,10 +359,13 @@ def check_temperature(temperature) -> None:
 
 
 def starting_point(start, heads, variances, outputs) -> Float[Array, "*batch n"]:
-    """The chart of a given solution, or of the GP limit."""
+    """The chart of a given solution, or of the GP limit, where C_l = sigma_l 1."""
     if start is None:
-        U, U_a = gaussian_process_limit(heads, variances, outputs)
-        return chart(factors_of(U, U_a, heads))
+        logs = np.log(np.asarray(variances)[1:]) / 2
+        blocks = zip(logs, sizes_of.sizes(heads, outputs))
+        return jnp.asarray(
+            np.concatenate([(log * np.eye(d))[np.tril_indices(d)] for log, d in blocks])
+        )
     n = sum(d * (d + 1) // 2 for d in sizes_of.sizes(heads, outputs))
     if start.point.shape[-1] != n:
         raise ValueError(

@@ -6,6 +6,7 @@ from scipy.linalg import block_diag
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import minima, saddle
+from statmech_attn.bpkr.action import factors_of
 
 
 # A minimum with gradient <= 1e-9 in relative changes lies within about 1e-9 / (least
@@ -115,6 +116,14 @@ def test_units_of_the_labels_change_nothing_but_the_energy(data):
     assert distance(one, two) < CLOSE
     shift = len(y) * np.log(9) / 5
     assert float(two.energy - one.energy) == pytest.approx(shift, abs=CLOSE)
+
+
+def test_the_iteration_starts_at_the_gp_limit():
+    variances = np.array([0.3, 2.0, 0.5, 3.0])
+    U, U_a = bpkr.gaussian_process_limit((2, 3), variances, 2)
+    limit = saddle.chart(factors_of(U, U_a, (2, 3)))
+    start = saddle.starting_point(None, (2, 3), variances, 2)
+    assert np.abs(start - limit).max() < 1e-14
 
 
 def test_the_gp_limit_is_reached_as_one_over_the_width(data):
