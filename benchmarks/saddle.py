@@ -1,57 +1,249 @@
-"""Time of the saddle point at the published widths, printed as a table.
+"""Time and memory of the saddle point, printed as tables.
 
-    python benchmarks/saddle.py
+    python benchmarks/saddle.py                          the targets
+    python benchmarks/saddle.py --growth --output F.h5   growth with P, N, N_0 and |Pi|
 
-The four-path hidden-Markov task, 100 examples, temperature 0.01: every width alone and
-all in one call, each after compilation, the least of five runs.
+The published task is the four-path hidden-Markov task, 100 examples, temperature 0.01.
+The larger problems have random heads on random tokens, and labels of a network of
+width 5 drawn from the prior.  Times are the least of the repeats, after compilation;
+`CPU s` counts all threads, so that it hardly depends on what else the machine does.
+`GiB` is the highest memory of the process so far.
 """
 
+import argparse
+import platform
+import resource
 import time
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from statmech_attn import bpkr, storage
+from statmech_attn.bpkr import kernels
+from statmech_attn.bpkr.action import energy
+from statmech_attn.tasks import hidden_markov
 
 
 WIDTHS = [10, 30, 50, 100, 300, 500, 1000]
+TEMPERATURE = 0.01
+TOKENS = 16
+STRENGTH = 3.0
+TEACHER_WIDTH = 5
+DAMPINGS = [1.0, 0.5, 0.3, 0.1, 0.03]
+NOISE = 0.1
+GROWTH = {
+    "P": [75, 150, 300, 600, 1200],
+    "N": [10, 30, 100, 300, 1000],
+    "N_0": [48, 96, 192, 384, 768],
+    "heads": [(2, 2), (2, 4), (4, 4), (4, 8)],
+}
+REFERENCE = dict(P=300, N=100, N_0=96, heads=(4, 4))
+
+
+class Timed(NamedTuple):
+    result: Any
+    seconds: float
+    cpu: float
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--output", help="HDF5 file for the growth")
+    chosen = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    from statmech_attn import bpkr
-    from statmech_attn.tasks import hidden_markov
+    print(f"# jax {jax.__version__}, {jax.default_backend()}, {platform.machine()}")
+    if chosen.growth:
+        growth(chosen.output)
+    else:
+        published()
+        fixed_point_against_newton()
+        print(f"{'':<26} {'s':>8} {'CPU s':>8} {'steps':>6} {'gradient':>9} {'GiB':>5}")
+        large((4, 4), repeats=2)
+        grid()
+        large((8, 8), repeats=2)
+        large((4, 4, 4), repeats=1)
 
+
+def published() -> None:
+    xi, y = published_task()
+    problem = dict(temperature=TEMPERATURE, heads=(2, 2))
+    for form in ("kernels", "factors"):
+        print(f"{form:<10} {'N':>5} {'ms':>8} {'steps':>6} {'gradient':>9}")
+        for N in [*WIDTHS, WIDTHS]:
+            call = lambda: bpkr.solve_many(xi, y, width=N, form=form, **problem)
+            found = timed(call, repeats=5)
+            print(
+                f"{'':<10} {'all' if N is WIDTHS else N:>5} "
+                f"{1e3 * found.seconds:>8.1f} {found.result.iterations.max():>6} "
+                f"{found.result.gradient_norm.max():>9.1e}",
+                flush=True,
+            )
+
+
+def large(heads, repeats: int) -> None:
+    xi, y = random_task(600, 192, heads)
+    call = lambda: bpkr.solve(
+        xi, y, width=100, temperature=TEMPERATURE, heads=heads
+    )  # fmt: skip
+    row(f"|Pi| = {np.prod(heads)}, heads {heads}", timed(call, repeats))
+
+
+def grid() -> None:
+    xi, y = random_task(600, 192, (4, 4))
+    call = lambda: bpkr.sweep(
+        xi, y, widths=np.geomspace(30, 1000, 10), heads=(4, 4),
+        temperatures=np.geomspace(0.001, 0.1, 10),
+    )  # fmt: skip
+    found = timed(call, repeats=0)
+    row("10 x 10 sweep, |Pi| = 16", found)
+
+
+def row(name: str, found: Timed) -> None:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    solution = found.result
+    state = "" if solution.converged else "NOT CONVERGED"
+    print(
+        f"{name:<26} {found.seconds:>8.2f} {found.cpu:>8.2f} "
+        f"{int(jnp.sum(solution.iterations)):>6} {solution.gradient_norm.max():>9.1e} "
+        f"{peak:>5.2f} {state}",
+        flush=True,
+    )
+
+
+def fixed_point_against_newton() -> None:
+    """The stationarity conditions, iterated with the best of several dampings."""
+    xi, y = published_task()
+    operator = bpkr.path_kernels(xi)
+    print(
+        f"{'fixed point':<12} {'N':>5} {'damping':>8} {'steps':>6} {'ms':>8} ", end=""
+    )
+    print(f"{'error':>9} {'Newton ms':>10}")
+    for N in WIDTHS:
+        call = lambda: bpkr.solve(
+            xi, y, width=N, temperature=TEMPERATURE, heads=(2, 2)
+        )  # fmt: skip
+        newton = timed(call, repeats=5)
+        best = None
+        for part in DAMPINGS:
+            found = timed(lambda: fixed_point(operator, y, N, part), repeats=3)
+            error = float(jnp.abs(found.result[0] - newton.result.U[0]).max())
+            if error < 1e-7 and (best is None or found.seconds < best[0].seconds):
+                best = found, part, error
+        if best is None:
+            print(f"{'':<12} {N:>5} {'none converges':>15}")
+            continue
+        found, part, error = best
+        print(
+            f"{'':<12} {N:>5} {part:>8} {int(found.result[1]):>6} "
+            f"{1e3 * found.seconds:>8.1f} {error:>9.1e} {1e3 * newton.seconds:>10.1f}",
+            flush=True,
+        )
+
+
+@jax.jit
+def fixed_point(operator, y, N, part):
+    """U_1 of two layers of two heads, and the number of steps.
+
+    U_1^-1 = (1 x U_2)^-1 + (dE/dU_1) / N,  U_2 + U_2^2 / U_a = tr_h U_1 and
+    U_a^2 + U_a = Tr U_2; U_1^-1 moves by `part` of the way.
+    """
+    slope = jax.grad(lambda U: energy(operator.kernel(U), TEMPERATURE, y))
+
+    def step(state):
+        U, U_2, U_a, _, steps = state
+        wanted = jnp.kron(jnp.eye(2), jnp.linalg.inv(U_2)) + slope(U) / N
+        new = jnp.linalg.inv((1 - part) * jnp.linalg.inv(U) + part * wanted)
+        new = (new + new.T) / 2
+        values, vectors = jnp.linalg.eigh(new[:2, :2] + new[2:, 2:])
+        roots = (jnp.sqrt(1 + 4 * values / U_a) - 1) * U_a / 2
+        U_2 = vectors * roots @ vectors.T
+        U_a = (jnp.sqrt(1 + 4 * roots.sum()) - 1) / 2
+        return new, U_2, U_a, jnp.abs(new - U).max() / jnp.abs(new).max(), steps + 1
+
+    unfinished = lambda state: (state[3] > 1e-10 * part) & (state[4] < 3000)
+    first = (jnp.eye(4), jnp.eye(2), jnp.asarray(1.0), jnp.asarray(1.0), 0)
+    found = jax.lax.while_loop(unfinished, step, first)
+    return found[0], found[4]
+
+
+def growth(output: str | None) -> None:
+    """One size changed at a time; a file with seconds and iterations is written."""
+    started, variables = storage.now(), {}
+    print(f"{'changed':<8} {'to':>8} {'s':>8} {'CPU s':>8} {'steps':>6} {'GiB':>6}")
+    for name, values in GROWTH.items():
+        rows = []
+        for value in values:
+            case = REFERENCE | {name: value}
+            heads = case["heads"]
+            xi, y = random_task(case["P"], case["N_0"], heads)
+            call = lambda: bpkr.solve(
+                xi, y, width=case["N"], temperature=TEMPERATURE, heads=heads
+            )  # fmt: skip
+            found = timed(call, repeats=2)
+            needed = kernels.memory(case["P"], case["N_0"], int(np.prod(heads)))
+            steps, least = int(found.result.iterations), min(needed.values()) / 2**30
+            size = int(np.prod(value))
+            rows.append((size, found.seconds, found.cpu, steps))
+            print(
+                f"{name:<8} {size:>8} {found.seconds:>8.3f} {found.cpu:>8.3f} "
+                f"{steps:>6} {least:>6.3f}",
+                flush=True,
+            )
+        size, seconds, cpu, steps = np.array(rows).T
+        short = "n_paths" if name == "heads" else name
+        about = lambda text, units: dict(long_name=text, units=units, symbol="")
+        variables |= {
+            short: (short, size, about(f"{short} of the problem", "1")),
+            f"seconds_{short}": (short, seconds, about("time of a solution", "s")),
+            f"cpu_{short}": (short, cpu, about("time of all threads", "s")),
+            f"steps_{short}": (short, steps, about("Newton steps", "1")),
+        }
+    if output:
+        study = 'kind = "benchmark"\nname = "saddle-growth"\n'
+        storage.write(
+            output, xr.Dataset(variables), study=study, started=started, overwrite=True
+        )
+
+
+def published_task():
     head_key, train_key = jax.random.split(jax.random.key(0))
     setting = hidden_markov.preset("four-paths", head_key)
     x, y = hidden_markov.draw(train_key, setting.task, examples=setting.n_train)
-    xi = bpkr.attentioned_inputs(x, setting.heads, readout=setting.readout)
-    problem = dict(temperature=0.01, heads=bpkr.head_counts(setting.heads))
-    print(
-        f"# jax {jax.__version__}, {jax.default_backend()}, {setting.n_train} examples"
+    return bpkr.attentioned_inputs(x, setting.heads, readout=setting.readout), y
+
+
+def random_task(P: int, N_0: int, heads):
+    """Random heads on random tokens; labels of a narrow network, variance one."""
+    keys = jax.random.split(jax.random.key(0), len(heads) + 3)
+    x = jax.random.normal(keys[0], (P, N_0, TOKENS))
+    layers = bpkr.heads_from_products(
+        [
+            STRENGTH * jax.random.normal(key, (H, N_0, N_0)) / N_0
+            for key, H in zip(keys[3:], heads)
+        ]
     )
-    for form in ("kernels", "factors"):
-        print(f"{form:<10} {'N':>5} {'ms':>8} {'steps':>6} {'gradient':>9}")
-        for N in WIDTHS:
-            solve = lambda: bpkr.solve(xi, y, width=N, form=form, **problem)
-            found, seconds = timed(solve)
-            print(
-                f"{'':<10} {N:>5} {1e3 * seconds:>8.1f} {int(found.iterations):>6} "
-                f"{float(found.gradient_norm):>9.1e}",
-                flush=True,
-            )
-        many = lambda: bpkr.solve_many(xi, y, width=WIDTHS, form=form, **problem)
-        found, seconds = timed(many)
-        worst = float(found.gradient_norm.max())
-        steps = int(found.iterations.max())
-        print(f"{'':<10} {'all':>5} {1e3 * seconds:>8.1f} {steps:>6} {worst:>9.1e}")
+    xi = bpkr.attentioned_inputs(x, layers, readout="mean")
+    xi = xi / jnp.sqrt((xi**2).mean())
+    teacher = bpkr.draw_weights(
+        keys[1], n_inputs=N_0, heads=heads, width=TEACHER_WIDTH
+    )  # fmt: skip
+    f = bpkr.forward_paths(teacher, xi)
+    return xi, f / jnp.std(f) + NOISE * jax.random.normal(keys[2], f.shape)
 
 
-def timed(call):
-    """Result and least time of five runs, compilation left out."""
-    found, times = jax.block_until_ready(call()), []
-    for _ in range(5):
-        start = time.perf_counter()
-        jax.block_until_ready(call())
-        times.append(time.perf_counter() - start)
-    return found, min(times)
+def timed(call, repeats: int) -> Timed:
+    """Result and least times of the repeats after a first run, or of that run alone."""
+    times = []
+    for _ in range(repeats + 1):
+        start, cpu = time.perf_counter(), time.process_time()
+        result = jax.block_until_ready(call())
+        times.append((time.perf_counter() - start, time.process_time() - cpu))
+    seconds, cpu = zip(*times[min(1, repeats) :])
+    return Timed(result, min(seconds), min(cpu))
 
 
 if __name__ == "__main__":

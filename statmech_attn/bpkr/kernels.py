@@ -261,7 +261,7 @@ def _curvature(pairs, R) -> Float[Array, "m m"]:
     An entry on the diagonal of U has no mirror image and is counted once.
     """
     rows, columns = np.tril_indices(R.shape[0])
-    once = np.where(rows == columns, 0.5, 1.0)
+    once = jnp.where(rows == columns, 0.5, 1.0)
     r = 2 * once * R[rows, columns]
     return jnp.outer(r, r) - jnp.outer(once, once) * pairs
 

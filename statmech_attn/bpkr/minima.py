@@ -5,6 +5,7 @@ that is of the logarithms of the diagonal of the C_l and of the entries below it
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -14,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from statmech_attn.bpkr import prior as sizes_of
-from statmech_attn.bpkr.saddle import Solution, solve, solve_many, starting_point
+from statmech_attn.bpkr.saddle import Solution, solve_many, starting_point
 
 
 class Minima(NamedTuple):
@@ -63,16 +64,16 @@ def multi_start(
             "starts must be >= 1, spread and tolerance > 0; "
             f"got {starts}, {spread} and {tolerance}."
         )
-    problem = dict(heads=heads, **choices)
-    first = solve(xi, Y, width=width, temperature=temperature, **problem)
+    solve_at = partial(
+        solve_many, xi, Y, heads=heads, temperature=temperature, **choices
+    )
+    first = jax.tree.map(lambda a: a[0], solve_at(width=[width]))
     outputs = 1 if np.ndim(Y) == 1 else np.shape(Y)[1]
     variances = sizes_of.prior(width, heads, choices.get("variances")).variances
     limit = starting_point(None, heads, variances, outputs)
     shifts = spread * jax.random.normal(key, (starts, limit.size))
-    many = solve_many(
-        xi, Y, width=[width] * starts, temperature=temperature,
-        start=eqx.tree_at(lambda s: s.point, first, limit + shifts), **problem
-    )  # fmt: skip
+    start = eqx.tree_at(lambda s: s.point, first, limit + shifts)
+    many = solve_at(width=[width] * starts, start=start)
     found = [first, *(jax.tree.map(lambda a: a[i], many) for i in range(starts))]
     reached = [s for s in found if s.converged]
     solutions, counts = distinct(reached, tolerance)

@@ -111,7 +111,7 @@ class Theory(eqx.Module):
         left = np.setdiff1d(np.arange(n_paths), np.concatenate([[], *silent]))
         if not left.size:
             raise ValueError(f"off: no path is left without the heads {list(off)}.")
-        return self.restricted(left)
+        return self.restricted(left.tolist())
 
     def overlap(self) -> Float[Array, " n"]:
         """|v_i . Y| / |Y| for the eigenvectors of K, largest eigenvalue first."""

@@ -10,9 +10,9 @@ chart.
     C_l               (d_l, d_l)   lower factors                          `factors`
     chart             (n,)         their entries, log diagonal            `point`
 
-How a problem is solved follows from the multiplications that one Newton step takes:
-many small problems run side by side, larger ones one after the other, and where a
-Hessian costs many gradients, a descent by gradients comes first.
+Points of a batch are solved one after the other by one compiled function; side by
+side they are no faster on a processor, and the slowest holds up all.  Where a Hessian
+costs many gradients, a descent by gradients comes first.
 """
 
 import math
@@ -31,15 +31,12 @@ from statmech_attn.bpkr.action import (
     chain,
     energy,
     entropies_of_factors,
-    factors_of,
-    gaussian_process_limit,
     order_parameters_of,
     resolvent,
 )
 from statmech_attn.bpkr.descent import descend
 from statmech_attn.bpkr.kernels import (
     choose_form,
-    memory,
     MEMORY_LIMIT,
     operations,
     Operator,
@@ -56,11 +53,8 @@ from statmech_attn.bpkr.newton import (
 from statmech_attn.precision import require_double
 
 
-# Multiplications of one Newton step: up to the first number points run side by side;
-# beyond the second, and if it costs as many gradients as the third, a descent precedes.
-SIDE_BY_SIDE = 10**8
-LARGE = 10**10
-GRADIENTS = 10
+LARGE = 10**10  # multiplications of a Newton step from which a descent may precede it
+GRADIENTS = 10  # and the number of gradients that it must cost
 
 
 class Problem(NamedTuple):
@@ -308,7 +302,8 @@ def _solve(
         check_temperature(setting.temperature)
     variances = jnp.asarray(priors[0].variances)
     K = math.prod(outputs)
-    shape = (*xi.shape, K)
+    n_examples, n_inputs, n_paths = xi.shape
+    shape = (n_examples, n_inputs, n_paths, K)
     form = choose_form(*shape, form=form, memory_limit=memory_limit)
     operator = path_kernels(
         xi, variance=float(variances[0]), outputs=K, form=form,
@@ -324,15 +319,10 @@ def _solve(
     points = jnp.stack([starting_point(s.start, heads, variances, K) for s in settings])
     work = operations(*shape)[form]
     solver = solver or NewtonSolver()
-    together = work.newton <= SIDE_BY_SIDE and not warm
-    together &= memory(*shape)[form] * len(settings) <= memory_limit
-    if together:
-        found = _side_by_side(problem, points, heads=heads, solver=solver)
-    else:
-        large = work.newton > max(LARGE, GRADIENTS * work.gradient)
-        found = _one_after_the_other(
-            problem, points, heads=heads, solver=solver, warm=warm, descent=large
-        )
+    found = _one_after_the_other(
+        problem, points, heads=heads, solver=solver, warm=warm,
+        descent=work.newton > max(LARGE, GRADIENTS * work.gradient),
+    )  # fmt: skip
     return found if outputs else eqx.tree_at(lambda s: s.U_a, found, found.U_a[:, 0, 0])
 
 
@@ -369,10 +359,13 @@ def check_temperature(temperature) -> None:
 
 
 def starting_point(start, heads, variances, outputs) -> Float[Array, "*batch n"]:
-    """The chart of a given solution, or of the GP limit."""
+    """The chart of a given solution, or of the GP limit, where C_l = sigma_l 1."""
     if start is None:
-        U, U_a = gaussian_process_limit(heads, variances, outputs)
-        return chart(factors_of(U, U_a, heads))
+        logs = np.log(np.asarray(variances)[1:]) / 2
+        blocks = zip(logs, sizes_of.sizes(heads, outputs))
+        return jnp.asarray(
+            np.concatenate([(log * np.eye(d))[np.tril_indices(d)] for log, d in blocks])
+        )
     n = sum(d * (d + 1) // 2 for d in sizes_of.sizes(heads, outputs))
     if start.point.shape[-1] != n:
         raise ValueError(
@@ -467,15 +460,8 @@ def _one(problem: Problem, point, heads, solver) -> Solution:
     return _describe(problem, state, code, heads)
 
 
-LANES = Problem(None, 0, 0, 0, None)  # pyright: ignore
 _one_jit = eqx.filter_jit(_one)
 _slope_jit = eqx.filter_jit(jax.value_and_grad(action_at, argnums=1))
-
-
-@eqx.filter_jit
-def _side_by_side(problem: Problem, points, *, heads, solver) -> Solution:
-    one = lambda problem, point: _one(problem, point, heads, solver)
-    return jax.vmap(one, in_axes=(LANES, 0))(problem, points)
 
 
 def _one_after_the_other(

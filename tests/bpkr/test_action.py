@@ -111,6 +111,7 @@ def test_both_forms_of_the_kernel_give_the_same_numbers(outputs):
     A = jax.random.normal(jax.random.key(6), K.shape)
     A = A + A.T
     one, two = full.curvature(A, y), factors.curvature(A, y)
+    assert one.shape == (3 * outputs * (6 * outputs + 1),) * 2
     assert np.abs(one - two).max() < 1e-12 * np.abs(one).max()
 
 

@@ -99,6 +99,24 @@ def test_accuracy_counts_signs_or_largest_outputs():
     assert bpkr.accuracy(Y[[0, 2, 2]] * 0.1, Y) == 2 / 3
 
 
+def test_a_silenced_head_is_one_whose_paths_show_nothing(data):
+    """heads (2, 1, 2): without a head, its paths' inputs may as well be zero."""
+    xi, y, test, heads = data
+    A = jax.random.normal(jax.random.key(3), (4, 4))
+    full = bpkr.theory(xi, y, A @ A.T, temperature=T)
+    for off, left in (([(0, 1)], [0, 1]), ([(0, 0), (2, 1)], [2])):
+        shown = jnp.isin(jnp.arange(4), jnp.array(left))
+        blank = bpkr.theory(xi * shown, y, A @ A.T, temperature=T)
+        one = full.silenced(heads, off).predict(test[:, :, jnp.array(left)])
+        two = blank.predict(test * shown)
+        assert np.abs(one.mean - two.mean).max() < 1e-12
+        assert np.abs(one.variance - two.variance).max() < 1e-12
+    with pytest.raises(ValueError, match="no path is left"):
+        full.silenced(heads, [(1, 0)])
+    with pytest.raises(ValueError, match="6 paths"):
+        full.silenced((2, 3), [(0, 0)])
+
+
 def test_bad_input_is_refused(data):
     xi, y, test, heads = data
     good = bpkr.gaussian_process(xi, y, heads=heads, temperature=T)

@@ -5,6 +5,8 @@ import pytest
 from scipy.linalg import block_diag
 
 from statmech_attn import bpkr
+from statmech_attn.bpkr import minima, saddle
+from statmech_attn.bpkr.action import factors_of
 
 
 # A minimum with gradient <= 1e-9 in relative changes lies within about 1e-9 / (least
@@ -116,6 +118,14 @@ def test_units_of_the_labels_change_nothing_but_the_energy(data):
     assert float(two.energy - one.energy) == pytest.approx(shift, abs=CLOSE)
 
 
+def test_the_iteration_starts_at_the_gp_limit():
+    variances = np.array([0.3, 2.0, 0.5, 3.0])
+    U, U_a = bpkr.gaussian_process_limit((2, 3), variances, 2)
+    limit = saddle.chart(factors_of(U, U_a, (2, 3)))
+    start = saddle.starting_point(None, (2, 3), variances, 2)
+    assert np.abs(start - limit).max() < 1e-14
+
+
 def test_the_gp_limit_is_reached_as_one_over_the_width(data):
     xi, y, heads = data
     problem = dict(temperature=0.1, heads=heads)
@@ -143,6 +153,71 @@ def test_lanes_and_sweeps_give_the_numbers_of_single_problems(data):
             assert np.abs(found.U[0][i] - one.U[0]).max() < CLOSE
     again = bpkr.solve(xi, y, width=80, temperature=0.3, heads=heads, start=one)
     assert int(again.iterations) == 0 and distance(again, one) == 0
+
+
+def test_a_sweep_gives_the_numbers_of_cold_starts(data):
+    """Whatever way the snake takes, and for every label vector."""
+    xi, y, heads = data
+    labels = jnp.stack([y, -2 * y[::-1]])
+    widths, temperatures = [3, 80, 10], [0.05, 0.3]
+    found = bpkr.sweep(
+        xi, labels, widths=widths, temperatures=temperatures, heads=heads,
+        many_labels=True,
+    )  # fmt: skip
+    assert found.converged and found.U[0].shape == (2, 3, 2, 4, 4)
+    for i, Y in enumerate(labels):
+        for j, N in enumerate(widths):
+            for k, T in enumerate(temperatures):
+                one = bpkr.solve(xi, Y, width=N, temperature=T, heads=heads)
+                shift = jnp.abs(found.U[0][i, j, k] - one.U[0]).max()
+                assert shift < CLOSE * jnp.abs(one.U[0]).max()
+                assert abs(found.action[i, j, k] - one.action) < 1e-11
+
+
+def test_label_vectors_widths_and_temperatures_go_together(data):
+    xi, y, heads = data
+    labels = [jnp.stack([y, y**2], axis=1), jnp.stack([-y, y], axis=1)]
+    many = bpkr.solve_many(
+        xi, jnp.stack(labels), width=[4, 9], temperature=[0.1, 0.2], heads=heads,
+        many_labels=True,
+    )  # fmt: skip
+    assert many.U_a.shape == (2, 2, 2)
+    for i, (N, T) in enumerate(((4, 0.1), (9, 0.2))):
+        one = bpkr.solve(xi, labels[i], width=N, temperature=T, heads=heads)
+        assert np.abs(many.U[0][i] - one.U[0]).max() < CLOSE
+
+
+def test_descent_leads_to_the_same_saddle_point(data, monkeypatch):
+    """A problem is called large here, whatever its size."""
+    xi, y, heads = data
+    problem = dict(width=3, temperature=0.05, heads=heads)
+    newton = bpkr.solve(xi, y, **problem)
+    monkeypatch.setattr(saddle, "LARGE", 0)
+    monkeypatch.setattr(saddle, "GRADIENTS", 0)
+    found = bpkr.solve(xi, y, **problem)
+    assert found.converged and distance(found, newton) < CLOSE
+    assert found.iterations < newton.iterations
+    assert found.signature.tolist() == newton.signature.tolist()
+
+
+def test_random_starts_find_the_one_minimum(data):
+    xi, y, heads = data
+    problem = dict(width=5, temperature=0.1, heads=heads)
+    found = bpkr.multi_start(jax.random.key(2), xi, y, starts=5, **problem)
+    one = bpkr.solve(xi, y, **problem)
+    assert found.counts == [6] and found.failed == 0
+    assert distance(found.solutions[0], one) < CLOSE
+
+
+def test_minima_that_differ_are_listed_by_their_action(data):
+    xi, y, heads = data
+    many = bpkr.solve_many(
+        xi, y, width=5, temperature=[0.1, 1.0, 0.1], heads=heads
+    )  # fmt: skip
+    each = [jax.tree.map(lambda a: a[i], many) for i in range(3)]
+    solutions, counts = minima.distinct(each, 1e-5)
+    actions = [float(s.action) for s in solutions]
+    assert actions == sorted(actions) and sorted(counts) == [1, 2]
 
 
 def test_the_form_of_the_kernel_does_not_matter(data):
@@ -194,6 +269,7 @@ def test_a_singular_kernel_without_noise_is_a_reason_not_a_number():
     xi = jnp.ones((3, 1, 1))
     found = bpkr.solve(xi, jnp.ones(3), width=5, temperature=0, heads=(1,))
     assert not found.converged and "singular" in found.reason
+    assert np.isnan(found.action) and np.isnan(found.U[0]).all()
 
 
 def test_too_few_iterations_are_a_reason_not_a_number(data):
@@ -203,6 +279,22 @@ def test_too_few_iterations_are_a_reason_not_a_number(data):
         solver=bpkr.NewtonSolver(max_iterations=1),
     )  # fmt: skip
     assert not found.converged and "iterations" in found.reason
+    numbers = (*found.U, found.U_a, found.action, found.energy, found.entropy)
+    assert all(np.isnan(number).all() for number in numbers)
+    problem = dict(width=3, temperature=0.01, heads=heads)
+    resumed = bpkr.solve(xi, y, start=found, **problem)
+    assert distance(resumed, bpkr.solve(xi, y, **problem)) < CLOSE
+
+
+def test_a_failed_point_does_not_spoil_the_others(data):
+    """Twice the same example and no noise: K is singular at T = 0 alone."""
+    xi, y, heads = data
+    twice, labels = jnp.concatenate([xi, xi]), jnp.concatenate([y, y])
+    found = bpkr.solve_many(
+        twice, labels, width=5, temperature=[0.1, 0.0, 0.2], heads=heads, warm=True
+    )
+    assert found.result.tolist()[::2] == [0, 0] and found.result[1] != 0
+    assert np.isnan(found.action[1]) and np.isfinite(found.action[::2]).all()
 
 
 @pytest.mark.parametrize(
@@ -210,15 +302,20 @@ def test_too_few_iterations_are_a_reason_not_a_number(data):
     (
         (dict(Y=np.ones(3)), "one row per example"),
         (dict(Y=np.full(10, np.nan)), "Y must be finite"),
+        (dict(xi=np.full((10, 6, 4), np.inf)), "xi must be finite"),
         (dict(width=0.5), "width must be"),
+        (dict(width=np.nan), "width must be"),
+        (dict(width=None), "width must be"),
         (dict(width=(1, 2)), "N_1"),
-        (dict(temperature=-1.0), "temperature"),
+        (dict(temperature=-1.0), "0 where K"),
+        (dict(temperature=[0.1, 0.2]), "temperature"),
         (dict(temperature=np.nan), "temperature"),
         (dict(heads=(2, 3)), "one column per path"),
         (dict(heads=()), "heads"),
         (dict(variances=(1, 1)), "variances"),
         (dict(form="dense"), "form must be"),
         (dict(memory_limit=10), "memory_limit"),
+        (dict(memory_limit=10, form="factors"), "fewer examples"),
     ),
 )
 def test_bad_input_is_refused_in_one_line(data, change, message):
@@ -227,3 +324,20 @@ def test_bad_input_is_refused_in_one_line(data, change, message):
     with pytest.raises(ValueError, match=message) as error:
         bpkr.solve(**call)
     assert "\n" not in str(error.value)
+
+
+def test_batches_that_do_not_fit_are_refused_in_one_line(data):
+    xi, y, heads = data
+    for many, message in (
+        (dict(width=[3, 4], temperature=[0.1, 0.2, 0.3]), "got 2, 3 and 1"),
+        (dict(width=[], temperature=0.1), "got 0, 1 and 1"),
+        (dict(width=3, temperature=0.1, many_labels=True), "many_labels"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            bpkr.solve_many(xi, y, heads=heads, **many)
+    with pytest.raises(ValueError, match="at least one"):
+        bpkr.sweep(xi, y, widths=[], temperatures=[0.1], heads=heads)
+    with pytest.raises(ValueError, match="starts must be"):
+        bpkr.multi_start(
+            jax.random.key(0), xi, y, starts=0, width=3, temperature=1, heads=heads
+        )
