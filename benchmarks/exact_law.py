@@ -39,10 +39,10 @@ def main() -> None:
             start = time.perf_counter()
             found = wishart.sample(jax.random.key(seed), posterior, draws=DRAWS)
             seconds.append(time.perf_counter() - start)
-        n_eff = found.n_eff.min()
+        n_eff, steps = found.n_eff.min(), float(found.steps.mean())
         print(
             f"{N:>5} {4 * DRAWS:>6} {seconds[1]:>6.2f} {seconds[0] - seconds[1]:>8.1f} "
-            f"{n_eff:>6.0f} {n_eff / seconds[1]:>8.0f} {float(found.steps.mean()):>10.1f} "
+            f"{n_eff:>6.0f} {n_eff / seconds[1]:>8.0f} {steps:>10.1f} "
             f"{int(found.divergences):>10} {found.r_hat.max():>6.3f} "
             f"{found.bfmi.min():>5.2f}",
             flush=True,

@@ -2,6 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import wishart
@@ -80,6 +81,63 @@ def test_ranks_are_limited_by_the_width(data):
     (U_1, U_2), U_a = posterior.order_parameters(z)
     assert np.linalg.matrix_rank(U_1) == 3 and np.linalg.matrix_rank(U_2) == 2
     assert U_a.shape == (1, 1)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("width", (6, 3))
+def test_ranks_of_networks_from_the_prior_are_uniform(data, width):
+    """Simulation-based calibration: truth drawn from the prior, labels from it."""
+    xi, _ = data
+    repeats, kept, T = 96, 15, 0.2
+    problem = dict(width=width, temperature=T, heads=(2, 2))
+
+    def rank(key):
+        weight_key, noise_key, sample_key = jax.random.split(key, 3)
+        weights = bpkr.draw_weights(
+            weight_key, n_inputs=xi.shape[1], heads=(2, 2), width=width
+        )
+        f = bpkr.forward_paths(weights, xi)
+        y = f[:2] + np.sqrt(T) * jax.random.normal(noise_key, (2,))
+        law = wishart.law(xi[:2], y, **problem)
+        draws = wishart.sample(sample_key, law, draws=20 * kept, warmup=100, chains=1)
+        U = bpkr.order_parameters(weights)[0][0]
+        truth = jnp.stack([U[0, 0], U[0, 1], U[1, 3]])
+        drawn = draws.U[0][0, ::20]
+        values = jnp.stack([drawn[:, 0, 0], drawn[:, 0, 1], drawn[:, 1, 3]])
+        return (values < truth[:, None]).sum(axis=1)
+
+    ranks = np.stack([rank(k) for k in jax.random.split(jax.random.key(6), repeats)])
+    counts = np.stack([np.bincount(r // 2, minlength=8) for r in ranks.T])
+    statistic = ((counts - repeats / 8) ** 2).sum(axis=1) / (repeats / 8)
+    # Six tests of eight bins: each below 1e-4 under the null.
+    assert (stats.chi2.sf(statistic, 7) > 1e-4).all()
+
+
+@pytest.mark.statistical
+def test_predictions_are_those_of_networks_from_the_prior(data):
+    """f on a new input: weights drawn from the prior, weighted by labels."""
+    xi, y = data
+    T = 0.5
+    law = wishart.law(xi[:2], y[:2], width=3, temperature=T, heads=(2, 2))
+
+    def one(key):
+        weights = bpkr.draw_weights(key, n_inputs=xi.shape[1], heads=(2, 2), width=3)
+        return bpkr.forward_paths(weights, xi)
+
+    f = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(7), 100_000))
+    weight = jax.nn.softmax(-((f[:, :2] - y[:2]) ** 2).sum(axis=1) / (2 * T))
+    mean = weight @ f[:, 2]
+    squares = (f[:, 2] - mean) ** 2
+    variance = weight @ squares
+    draws = wishart.sample(jax.random.key(8), law, draws=800)
+    found = wishart.predict(draws, law, xi[2:], block=50)
+    error = np.hypot(np.sqrt(weight**2 @ squares), found.mean_stderr[0])
+    assert abs(found.mean[0] - mean) < 4.5 * error
+    spread = np.sqrt(weight**2 @ (squares - variance) ** 2)
+    error = np.hypot(spread, found.variance_stderr[0])
+    assert abs(found.variance[0] - variance) < 4.5 * error
+    of_draws = found.accuracy(jnp.sign(y[2:]))
+    assert of_draws.by_draw.shape == (4, 800) and 0 <= of_draws.value <= 1
 
 
 def test_bad_input_is_refused(data):

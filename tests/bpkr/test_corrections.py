@@ -1,0 +1,150 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn import bpkr
+from statmech_attn.bpkr import wishart
+from statmech_attn.bpkr.corrections import corrections, evidence_correction
+
+
+WIDTHS = (160, 320)
+
+
+def one_path(N, examples):
+    """Exact means of U_1 and U_a and ln p(Y) where K = U 1 and all labels are 3/2.
+
+    U = u v, N u and N v chi^2 with N degrees of freedom: quadrature in ln u and ln v.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    log_u, weights = 12 * np.sqrt(2 / N) * nodes, weights
+    prior = weights * np.exp(N / 2 * (log_u - np.exp(log_u) + 1))
+    prior /= prior.sum()
+    U = np.exp(log_u[:, None] + log_u)
+    logs = -examples / 2 * (np.log(2 * np.pi * (U + 0.1)) + 1.5**2 / (U + 0.1))
+    joint = prior[:, None] * prior * np.exp(logs - logs.max())
+    U_a = (joint * np.exp(log_u)[:, None]).sum() / joint.sum()
+    evidence = logs.max() + np.log(joint.sum())
+    return (joint * U).sum() / joint.sum(), U_a, evidence
+
+
+@pytest.mark.parametrize(
+    "share, saddle, corrected", ((0.25, -1, -2), (None, -2, -3)), ids=("P/N", "P")
+)
+def test_orders_in_1_over_N_of_one_path(share, saddle, corrected):
+    """At fixed P / N the saddle point is off by 1/N, at fixed P by 1/N^2."""
+    errors = []
+    for N in WIDTHS:
+        P = int(share * N) if share else 4
+        xi, y = np.sqrt(P) * jnp.eye(P)[:, :, None], jnp.full(P, 1.5)
+        problem = dict(width=N, temperature=0.1, heads=(1,))
+        found = bpkr.solve(xi, y, **problem)
+        better = corrections(found, xi, y, **problem)
+        next_order = evidence_correction(found, xi, y, **problem)
+        U, U_a, log_p = one_path(N, P)
+        errors.append(
+            (
+                (found.U[0][0, 0] - U, better.U[0][0, 0] - U),
+                (found.U_a - U_a, better.U_a - U_a),
+                (
+                    better.log_evidence - log_p,
+                    better.log_evidence + next_order - log_p,
+                ),
+            )
+        )
+    logs = np.log(np.abs(np.array(errors)))
+    # The next order changes the slope by some (1 + P) / N of order one, at most 0.2.
+    slopes = (logs[1] - logs[0]) / np.log(2)
+    assert np.abs(slopes - [saddle, corrected]).max() < 0.2, slopes
+
+
+def test_nothing_is_left_to_correct_without_labels(small):
+    """The prior means are exact, at any widths and variances, and ln p is zero."""
+    x, heads, y = small
+    xi = bpkr.attentioned_inputs(x, heads)
+    problem = dict(
+        width=(5, 9, 4, 6), temperature=1e14, heads=bpkr.head_counts(heads),
+        variances=(0.5, 2.0, 1.0, 3.0, 0.7),
+    )  # fmt: skip
+    found = bpkr.solve(xi, y, **problem)
+    better = corrections(found, xi, y, **problem)
+    U, U_a = bpkr.gaussian_process_limit(problem["heads"], problem["variances"])
+    for one, other in zip((*better.U, better.U_a), (*U, U_a[0, 0])):
+        assert np.abs(one - other).max() < 1e-9
+    log_p = better.log_evidence + evidence_correction(found, xi, y, **problem)
+    assert float(log_p) == pytest.approx(-5 * np.log(2 * np.pi * 1e14), abs=1e-9)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("outputs", (None, 2))
+def test_corrected_means_are_those_of_the_exact_law(small, outputs):
+    x, heads, y = small
+    xi = bpkr.attentioned_inputs(x, heads)[:, :, :4]
+    xi, test, y = xi[:7], xi[7:], 4 * y[:7]
+    Y = y if outputs is None else jnp.stack([y, y[::-1]], axis=1)
+    widths, variances = (40, 30, 60), (1.0, 0.5, 2.0, 1.5)
+    problem = dict(width=widths, temperature=0.2, heads=(2, 2), variances=variances)
+    saddle = bpkr.solve(xi, Y, **problem)
+    better = corrections(saddle, xi, Y, **problem)
+    law = wishart.law(xi, Y, **problem)
+    draws = wishart.sample(jax.random.key(0), law, draws=1500)
+    exact = wishart.predict(draws, law, test)
+    found, moved = [], []
+    for U, first, true in zip(
+        (*better.U, better.U_a), (*saddle.U, saddle.U_a), draws.summary
+    ):
+        size = np.abs(U - first).max()
+        # What is left out is smaller than the correction by another 1/N.
+        allowed = 4.5 * true.stderr + 5 * size / 30
+        found.append((np.abs(U - true.mean) / allowed).max())
+        moved.append(size / true.stderr.max())
+    assert max(found) < 1
+    assert max(moved) > 5  # the saddle point itself is seen to be off
+    prediction = better.predict(test)
+    shift = np.abs(
+        prediction.mean
+        - bpkr.theory(
+            xi, Y, saddle.U[0], temperature=0.2, variance=1.0
+        ).predict(test).mean
+    ).max()  # fmt: skip
+    allowed = 4.5 * exact.mean_stderr + 5 * shift / 30
+    assert (np.abs(prediction.mean - exact.mean) < allowed).all()
+    spread = np.abs(prediction.variance - exact.variance)
+    assert (spread < 4.5 * exact.variance_stderr + 0.05 * exact.variance).all()
+
+
+def test_widths_together_are_widths_alone(small):
+    x, heads, y = small
+    xi = bpkr.attentioned_inputs(x, heads)
+    problem = dict(temperature=0.1, heads=bpkr.head_counts(heads))
+    many = bpkr.solve_many(xi, y, width=[6, 20], **problem)
+    both = corrections(many, xi, y, width=[6, 20], **problem)
+    alone = corrections(
+        bpkr.solve(xi, y, width=20, **problem), xi, y, width=20, **problem
+    )
+    # Two saddle points of gradient 1e-9.
+    assert np.abs(both.U[0][1] - alone.U[0]).max() < 1e-7
+    assert float(both.log_evidence[1] - alone.log_evidence) == pytest.approx(
+        0, abs=1e-7
+    )
+    means = both.predict(xi).mean
+    assert np.abs(means[1] - alone.predict(xi).mean).max() < 1e-7
+
+
+def test_bad_input_is_refused(small):
+    x, heads, y = small
+    xi, heads = bpkr.attentioned_inputs(x, heads), bpkr.head_counts(heads)
+    problem = dict(temperature=0.1, heads=heads)
+    narrow = bpkr.solve(xi, y, width=3, **problem)
+    with pytest.raises(ValueError, match="at least"):
+        corrections(narrow, xi, y, width=3, **problem)
+    with pytest.raises(ValueError, match="must be that of"):
+        corrections(narrow, xi[:, :, :1], y, width=9, temperature=0.1, heads=(1,))
+    lost = bpkr.solve(
+        xi, y, width=9, solver=bpkr.NewtonSolver(max_iterations=1), **problem
+    )
+    with pytest.raises(ValueError, match="iterations used up"):
+        corrections(lost, xi, y, width=9, **problem)
+    good = corrections(bpkr.solve(xi, y, width=9, **problem), xi, y, width=9, **problem)
+    with pytest.raises(ValueError, match="xi_test must have shape"):
+        good.predict(xi[:, :2])
