@@ -20,6 +20,8 @@ from statmech_attn.bpkr.attention import (
     path_names,
     Weights,
 )
+from statmech_attn.bpkr.corrections import Corrected, corrections
+from statmech_attn.bpkr.evidence import Evidence, evidence
 from statmech_attn.bpkr.kernels import path_kernels, PathFactors, PathKernels
 from statmech_attn.bpkr.minima import Minima, multi_start
 from statmech_attn.bpkr.newton import NewtonSolver, RESULTS
@@ -41,10 +43,14 @@ __all__ = [
     "action",
     "attention_matrix",
     "attentioned_inputs",
+    "Corrected",
+    "corrections",
     "draw_weights",
     "effective_weights",
     "energy",
     "entropies",
+    "Evidence",
+    "evidence",
     "forward",
     "forward_paths",
     "gaussian_process",

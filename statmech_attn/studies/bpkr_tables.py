@@ -106,6 +106,8 @@ class PosteriorRun(Table):
             raise ValueError('step_size has a use with method = "langevin" only')
         if self.evidence and self.method != "order-parameter":
             raise ValueError('evidence needs method = "order-parameter"')
+        if self.evidence and self.chains < 3:
+            raise ValueError("evidence needs at least 3 chains, for its error")
         if self.stored > self.draws:
             raise ValueError("stored must not exceed draws")
         return self

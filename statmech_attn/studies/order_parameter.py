@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr.corrections import corrections as laplace
 from statmech_attn.bpkr.prior import prior
 from statmech_attn.studies import learning
 from statmech_attn.studies.bpkr_tables import OrderParameterStudy
@@ -133,7 +132,7 @@ def corrected(
         if found.result[index] != 0:
             continue
         solution = jax.tree.map(lambda values: values[index], found)
-        better = laplace(solution, *made.data, heads=made.heads, **point)
+        better = bpkr.corrections(solution, *made.data, heads=made.heads, **point)
         for kept, values in zip(U, better.U, strict=True):
             kept[index] = values
         U_a[index], log_evidence[index] = better.U_a, better.log_evidence

@@ -19,7 +19,7 @@ width = [6, 20]
 temperature = 0.5
 [run]
 """
-SAMPLING = "draws = 200\nwarmup = 200\nblock = 100\nchains = 2\nstored = 50\n"
+SAMPLING = "draws = 200\nwarmup = 200\nblock = 100\nchains = 3\nstored = 50\n"
 STUDIES = {
     "saddle": f'kind = "order-parameter"\n{TASK}',
     "exact": f'kind = "posterior"\n{TASK}{SAMPLING}evidence = true\n',
@@ -51,7 +51,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("name", ("exact", "weights"))
 def test_posterior_files_hold_means_with_errors_and_draws(folder, name):
     found = storage.read(folder / f"{name}.h5")
-    assert found.U_1_draws.shape == (2, 2, 50, 4, 4)
+    assert found.U_1_draws.shape == (2, 3, 50, 4, 4)
     for U in ("U_1", "U_2", "U_a"):
         # Standard error, spread and effective number belong together.
         expected = found[f"{U}_std"] / np.sqrt(found[f"{U}_n_eff"])

@@ -148,6 +148,10 @@ def test_a_saddle_point_that_was_not_found_leaves_no_number(monkeypatch):
         ({"run__method": "weights"}, "run.method: unknown key"),
         ({"kind": "posterior", "run__method": "saddle"}, "run.method: should be"),
         ({"kind": "posterior", "run__step_size": 0.1}, "step_size has a use"),
+        (
+            {"kind": "posterior", "run": {"evidence": True, "chains": 2}},
+            "evidence needs at least 3 chains",
+        ),
         ({"kind": "posterior", "run__draws": 2}, "run.draws: .* or equal to 4; got 2"),
         ({"kind": "posterior", "run__stored": 2000}, "stored must not exceed draws"),
     ],
