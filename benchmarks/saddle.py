@@ -173,7 +173,8 @@ def fixed_point(operator, y, N, part):
 def growth(output: str | None) -> None:
     """One size changed at a time; a file with seconds and iterations is written."""
     started, variables = storage.now(), {}
-    print(f"{'changed':<8} {'to':>8} {'s':>8} {'CPU s':>8} {'steps':>6} {'GiB':>6}")
+    symbols = dict(n_paths="|Pi|")
+    print(f"{'changed':<8} {'to':>8} {'s':>8} {'CPU s':>8} {'steps':>6} {'GiB <=':>7}")
     for name, values in GROWTH.items():
         rows = []
         for value in values:
@@ -190,17 +191,23 @@ def growth(output: str | None) -> None:
             rows.append((size, found.seconds, found.cpu, steps))
             print(
                 f"{name:<8} {size:>8} {found.seconds:>8.3f} {found.cpu:>8.3f} "
-                f"{steps:>6} {least:>6.3f}",
+                f"{steps:>6} {least:>7.3f}",
                 flush=True,
             )
         size, seconds, cpu, steps = np.array(rows).T
         short = "n_paths" if name == "heads" else name
-        about = lambda text, units: dict(long_name=text, units=units, symbol="")
+        about = lambda text, units, symbol: dict(
+            long_name=text, units=units, symbol=symbol
+        )
         variables |= {
-            short: (short, size, about(f"{short} of the problem", "1")),
-            f"seconds_{short}": (short, seconds, about("time of a solution", "s")),
-            f"cpu_{short}": (short, cpu, about("time of all threads", "s")),
-            f"steps_{short}": (short, steps, about("Newton steps", "1")),
+            short: (
+                short,
+                size,
+                about(f"{short} of the problem", "1", symbols.get(short, short)),
+            ),
+            f"seconds_{short}": (short, seconds, about("time of a solution", "s", "t")),
+            f"cpu_{short}": (short, cpu, about("time of all threads", "s", "t_cpu")),
+            f"steps_{short}": (short, steps, about("Newton steps", "1", "n")),
         }
     if output:
         study = 'kind = "benchmark"\nname = "saddle-growth"\n'

@@ -159,12 +159,12 @@ def test_a_sweep_gives_the_numbers_of_cold_starts(data):
     """Whatever way the snake takes, and for every label vector."""
     xi, y, heads = data
     labels = jnp.stack([y, -2 * y[::-1]])
-    widths, temperatures = [3, 80, 10], [0.05, 0.3]
+    widths, temperatures = [3, 80], [0.05, 0.3, 0.1]
     found = bpkr.sweep(
         xi, labels, widths=widths, temperatures=temperatures, heads=heads,
         many_labels=True,
     )  # fmt: skip
-    assert found.converged and found.U[0].shape == (2, 3, 2, 4, 4)
+    assert found.converged and found.U[0].shape == (2, 2, 3, 4, 4)
     for i, Y in enumerate(labels):
         for j, N in enumerate(widths):
             for k, T in enumerate(temperatures):
