@@ -46,7 +46,7 @@ def test_orders_of_one_path_at_fixed_examples_per_width():
 
 
 def test_orders_of_one_path_at_fixed_examples():
-    """The saddle point is off by 1/N^2: the first order is that of the prior's means."""
+    """The saddle point is off by 1/N^2: its first order is exact."""
     wide, wider = errors(1280, 4), errors(2560, 4)
     # The next order changes the slope by P^2 / N and smaller.
     assert np.abs(np.log2(wide[0] / wider[0]) - 2).max() < 0.1
