@@ -8,9 +8,6 @@ from statmech_attn.bpkr import wishart
 from statmech_attn.bpkr.corrections import corrections, evidence_correction
 
 
-WIDTHS = (160, 320)
-
-
 def one_path(N, examples):
     """Exact means of U_1 and U_a and ln p(Y) where K = U 1 and all labels are 3/2.
 
@@ -28,34 +25,32 @@ def one_path(N, examples):
     return (joint * U).sum() / joint.sum(), U_a, evidence
 
 
-@pytest.mark.parametrize(
-    "share, saddle, corrected", ((0.25, -1, -2), (None, -2, -3)), ids=("P/N", "P")
-)
-def test_orders_in_1_over_N_of_one_path(share, saddle, corrected):
-    """At fixed P / N the saddle point is off by 1/N, at fixed P by 1/N^2."""
-    errors = []
-    for N in WIDTHS:
-        P = int(share * N) if share else 4
-        xi, y = np.sqrt(P) * jnp.eye(P)[:, :, None], jnp.full(P, 1.5)
-        problem = dict(width=N, temperature=0.1, heads=(1,))
-        found = bpkr.solve(xi, y, **problem)
-        better = corrections(found, xi, y, **problem)
-        next_order = evidence_correction(found, xi, y, **problem)
-        U, U_a, log_p = one_path(N, P)
-        errors.append(
-            (
-                (found.U[0][0, 0] - U, better.U[0][0, 0] - U),
-                (found.U_a - U_a, better.U_a - U_a),
-                (
-                    better.log_evidence - log_p,
-                    better.log_evidence + next_order - log_p,
-                ),
-            )
-        )
-    logs = np.log(np.abs(np.array(errors)))
-    # The next order changes the slope by some (1 + P) / N of order one, at most 0.2.
-    slopes = (logs[1] - logs[0]) / np.log(2)
-    assert np.abs(slopes - [saddle, corrected]).max() < 0.2, slopes
+def errors(N, P):
+    """Errors of (U, U_a, ln p) at the saddle point, and with their corrections."""
+    xi, y = np.sqrt(P) * jnp.eye(P)[:, :, None], jnp.full(P, 1.5)
+    problem = dict(width=N, temperature=0.1, heads=(1,))
+    saddle = bpkr.solve(xi, y, **problem)
+    better = corrections(saddle, xi, y, **problem)
+    log_p = better.log_evidence
+    next_order = log_p + evidence_correction(saddle, xi, y, **problem)
+    first = np.array([saddle.U[0][0, 0], saddle.U_a, log_p])
+    second = np.array([better.U[0][0, 0], better.U_a, next_order])
+    return np.abs(first - one_path(N, P)), np.abs(second - one_path(N, P))
+
+
+def test_orders_of_one_path_at_fixed_examples_per_width():
+    """The saddle point is off by 1/N, the corrected means by 1/N^2."""
+    slopes = np.log2(np.array(errors(160, 40)) / np.array(errors(320, 80)))
+    # The next order changes a slope by some 1/N of order ten.
+    assert np.abs(slopes - [[1], [2]]).max() < 10 / 160
+
+
+def test_orders_of_one_path_at_fixed_examples():
+    """The saddle point is off by 1/N^2: its first order is exact."""
+    wide, wider = errors(1280, 4), errors(2560, 4)
+    # The next order changes the slope by P^2 / N and smaller.
+    assert np.abs(np.log2(wide[0] / wider[0]) - 2).max() < 0.1
+    assert (wide[1] < wide[0] / 100).all()
 
 
 def test_nothing_is_left_to_correct_without_labels(small):
