@@ -7,6 +7,7 @@ from statmech_attn.plotting.learning import (
     accuracy_against_width,
     alignment,
     finite_width,
+    growth,
     order_parameter_matrices,
     path_kernels,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "draw",
     "finite_size",
     "finite_width",
+    "growth",
     "order_parameter_matrices",
     "path_kernels",
     "phase_diagram",

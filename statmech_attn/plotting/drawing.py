@@ -12,6 +12,7 @@ from statmech_attn.plotting.learning import (
     accuracy_against_width,
     alignment,
     finite_width,
+    growth,
     order_parameter_matrices,
     path_kernels,
 )
@@ -96,6 +97,10 @@ def _posterior(dataset: xr.Dataset) -> Pictures:
         yield f"order_parameters{suffix}", order_parameter_matrices(page)
 
 
+def _benchmark(dataset: xr.Dataset) -> Pictures:
+    yield "growth", growth(dataset)
+
+
 def _temperatures(dataset: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
     """One page for every temperature; a suffix when there are several."""
     if dataset.sizes.get("temperature", 1) == 1:
@@ -121,4 +126,5 @@ KINDS: dict[str, Callable[[xr.Dataset], Pictures]] = {
     "comparison": _comparison,
     "order-parameter": _order_parameter,
     "posterior": _posterior,
+    "benchmark": _benchmark,
 }

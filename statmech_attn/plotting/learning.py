@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from statmech_attn.comparison.posteriors import METHODS
 from statmech_attn.plotting import style
@@ -31,6 +32,12 @@ NAMES = {
 }
 GOOD = 0  # index of the path whose heads are all good ones in the presets
 RANKS = 30
+SIZES = {
+    "P": "examples $P$",
+    "N": "width $N$",
+    "N_0": "input dimension $N_0$",
+    "n_paths": r"paths $|\Pi|$",
+}
 EXAMPLES = 25  # shown of either end of the training set
 NAME_HEIGHT = 0.05  # of a line of small print, over the height of a panel
 ANNOTATED = 8  # matrices up to this size have their numbers written in
@@ -310,6 +317,33 @@ def _bars(axis: Axes, x, y, error, name: str) -> None:
 def _label(axis: Axes, name: str) -> str | None:
     taken = axis.get_legend_handles_labels()[1]
     return None if NAMES[name] in taken else NAMES[name]
+
+
+@style.styled
+def growth(dataset: xr.Dataset) -> Figure:
+    """Time of a saddle point against P, N, N_0 and the number of paths.
+
+    Takes a file of `benchmarks/saddle.py --growth`.
+    """
+    names = [name for name in SIZES if f"seconds_{name}" in dataset]
+    figure = style.figure(style.DOUBLE, 2.1)
+    axes = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+    for axis, name in zip(axes, names, strict=True):
+        for kind, colour, label in (
+            ("seconds", style.BLACK, "elapsed"),
+            ("cpu", style.ORANGE, "both cores"),
+        ):
+            values = dataset[f"{kind}_{name}"]
+            axis.plot(dataset[name], values, "o-", color=colour, ms=3, label=label)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xlabel(SIZES[name])
+        axis.set_xticks(dataset[name].values, [f"{x:g}" for x in dataset[name].values])
+        axis.xaxis.set_minor_locator(NullLocator())
+        axis.margins(0.06)
+    axes[0].set_ylabel("time of a saddle point (s)")
+    axes[0].legend(loc="upper left")
+    return figure
 
 
 def _one_temperature(dataset: xr.Dataset) -> xr.Dataset:

@@ -21,6 +21,7 @@ EXPECTED = {
     "learned": {"accuracy", "order_parameters", "alignment", "kernels"},
     "sampled": {"accuracy", "order_parameters"},
     "side_by_side": {"finite_width"},
+    "grown": {"growth"},
 }
 
 

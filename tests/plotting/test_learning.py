@@ -87,3 +87,13 @@ def test_several_temperatures_are_refused_with_those_at_hand(learned):
     several = learned.expand_dims(temperature=[0.1, 0.2])
     with pytest.raises(ValueError, match=r"select one of \[0.1, 0.2\]"):
         plotting.alignment(several)
+
+
+def test_growth_shows_times_against_every_size(grown):
+    axes = plotting.growth(grown).axes
+    labels = [axis.get_xlabel() for axis in axes]
+    assert labels == list(learning.SIZES.values())
+    for axis in axes:
+        elapsed = labelled_lines(axis)["elapsed"]
+        np.testing.assert_array_equal(elapsed.get_ydata(), [0.16, 0.64, 2.56])
+        assert axis.get_xscale() == axis.get_yscale() == "log"
