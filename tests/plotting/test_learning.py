@@ -69,10 +69,11 @@ def test_finite_width_has_every_estimate_and_the_distance(side_by_side):
     entries, distance, accuracy = plotting.finite_width(side_by_side).axes
     saddle = side_by_side.sel(estimate="saddle").squeeze()
     np.testing.assert_array_equal(entries.lines[0].get_ydata(), saddle.U_1[:, 0, 0])
-    # Four diagonal entries and the strongest pair are named.
-    assert [text.get_text() for text in entries.texts][:5] == [
-        "1-1", "1-2", "2-1", "2-2", "1-1, 2-1",
-    ]  # fmt: skip
+    # The strongest pair beside the diagonal is named too; names rise with the values.
+    names = [text.get_text() for text in entries.texts]
+    assert names == ["1-1, 2-1", "2-2", "1-2", "2-1", "1-1"]
+    heights = [text.get_position()[1] for text in entries.texts]
+    assert (np.diff(heights) >= learning.NAME_HEIGHT - 1e-12).all()
     np.testing.assert_allclose(distance.lines[0].get_ydata(), saddle.U_1_rms)
     # At N = 1000 the distance of 0.005 is below the sampling error of 0.01.
     expected = np.sqrt(np.array([0.5, 0.05]) ** 2 - 0.01**2)
