@@ -97,7 +97,8 @@ def through_layers(weights, x, attention):
 
 def effective_samples() -> None:
     from statmech_attn.bpkr import wishart
-    from statmech_attn.montecarlo import sample_weights, summary, weight_space
+    from statmech_attn.diagnostics import summary
+    from statmech_attn.montecarlo import sample_weights, weight_space
 
     _, _, xi, y, xi_test, y_test, problem = four_paths()
     print(
@@ -139,9 +140,10 @@ def exact_rate(sample) -> float:
 
 def langevin_bias() -> None:
     from statmech_attn.bpkr import wishart
-    from statmech_attn.montecarlo import sample_weights, summary, weight_space
+    from statmech_attn.diagnostics import summary
+    from statmech_attn.montecarlo import sample_weights, weight_space
     from statmech_attn.montecarlo.langevin import stiffness
-    from statmech_attn.studies.reporting import Silent
+    from statmech_attn.reporting import Silent
 
     keys = jax.random.split(jax.random.key(3), 2)
     xi, Y = jax.random.normal(keys[0], (3, 6, 4)), 2 * jax.random.normal(keys[1], (3,))

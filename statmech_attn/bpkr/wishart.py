@@ -49,7 +49,7 @@ from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.newton import minimise, NewtonSolver
 from statmech_attn.bpkr.predictor import accuracy
 from statmech_attn.bpkr.saddle import check_data
-from statmech_attn.montecarlo.diagnostics import bfmi, Summary, summary
+from statmech_attn.diagnostics import bfmi, Summary, summary
 
 
 LOG_2PI = math.log(2 * math.pi)

@@ -5,7 +5,6 @@ from statmech_attn.montecarlo.binomial import binomial
 from statmech_attn.montecarlo.blocks import remove_blocks
 from statmech_attn.montecarlo.collapsed import class_counts
 from statmech_attn.montecarlo.dataset import monte_carlo_dataset
-from statmech_attn.montecarlo.diagnostics import bfmi, Summary, summary
 from statmech_attn.montecarlo.estimates import (
     autocorrelation_time,
     block_stderr,
@@ -22,7 +21,6 @@ from statmech_attn.montecarlo.weight_sampling import sample_weights, WeightDraws
 
 __all__ = [
     "autocorrelation_time",
-    "bfmi",
     "binomial",
     "block_stderr",
     "class_counts",
@@ -35,8 +33,6 @@ __all__ = [
     "sample_weights",
     "simulate",
     "Simulation",
-    "summary",
-    "Summary",
     "TimeAverages",
     "two_sample_test",
     "TwoSample",

@@ -13,7 +13,7 @@ one is damaged; the piece after a state is computed again, with the same numbers
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TYPE_CHECKING
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,10 +21,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import storage
-
-
-if TYPE_CHECKING:  # studies import this package
-    from statmech_attn.studies.reporting import Reporter
+from statmech_attn.reporting import Reporter
 
 
 STATES_KEPT = 2
@@ -41,7 +38,7 @@ class BlockFolder:
         warmup: int,
         study: str,
         run: str,
-        report: "Reporter",
+        report: Reporter,
     ):
         """Find what is there.
 

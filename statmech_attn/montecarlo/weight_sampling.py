@@ -17,7 +17,7 @@ does not grow with the number of draws times the number of weights or test input
 import hashlib
 import time
 from pathlib import Path
-from typing import NamedTuple, TYPE_CHECKING
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,15 +25,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
+from statmech_attn.diagnostics import bfmi, summary
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.blocks import BlockFolder, BlockMemory
-from statmech_attn.montecarlo.diagnostics import bfmi, summary
 from statmech_attn.montecarlo.langevin import langevin, stiffness
 from statmech_attn.montecarlo.nuts import nuts, Sampler
-
-
-if TYPE_CHECKING:  # studies import this package
-    from statmech_attn.studies.reporting import Reporter
 
 
 STRETCHES = 10  # parts of a block whose mean f is kept
@@ -73,7 +69,7 @@ def sample_weights(
     block: int,
     folder: Path | None,
     study: str,
-    report: "Reporter",
+    report: Reporter,
     step_size: float | None = None,
 ) -> WeightDraws:
     """Draw weights from their posterior, in blocks that survive a kill.
@@ -95,7 +91,7 @@ def sample_weights(
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> from statmech_attn.studies.reporting import Silent
+        >>> from statmech_attn.reporting import Silent
         >>> jax.config.update("jax_enable_x64", True)
         >>> xi, Y = jnp.ones((1, 1, 2)), jnp.ones(1)
         >>> posterior = weight_space.posterior(
@@ -247,8 +243,6 @@ def _compiled(sampler: Sampler, observe, block: int):
 
 def forecast(seconds: float, warming: bool) -> str:
     """Time that is left, in words."""
-    from statmech_attn.studies.reporting import duration
-
     pace = "the first steps of the warm-up" if warming else "the first block of draws"
     return f"about {duration(seconds)} left at the pace of {pace}"
 

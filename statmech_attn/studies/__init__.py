@@ -4,6 +4,7 @@ from pathlib import Path
 
 import xarray as xr
 
+from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.studies import (
     bifurcation,
     monte_carlo,
@@ -11,7 +12,6 @@ from statmech_attn.studies import (
     posterior,
     trajectory,
 )
-from statmech_attn.studies.reporting import Reporter, Silent
 from statmech_attn.studies.spec import (
     BifurcationStudy,
     load,

@@ -11,6 +11,7 @@ import xarray as xr
 from statmech_attn.comparison import network_digest
 from statmech_attn.dmft import clock_period
 from statmech_attn.labels import labelled
+from statmech_attn.reporting import duration, Reporter, size
 from statmech_attn.scan.bifurcation import (
     Outcome,
     Plan,
@@ -22,7 +23,6 @@ from statmech_attn.scan.bifurcation import (
 from statmech_attn.scan.lanes import Compiled, workers
 from statmech_attn.studies import build
 from statmech_attn.studies.dmft_tables import BifurcationRun, BifurcationStudy
-from statmech_attn.studies.reporting import duration, Reporter, size
 
 
 def run_study(study: BifurcationStudy, report: Reporter) -> xr.Dataset:

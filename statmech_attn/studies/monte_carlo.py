@@ -7,9 +7,9 @@ import xarray as xr
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
 from statmech_attn.montecarlo import class_counts, monte_carlo_dataset, simulate
+from statmech_attn.reporting import Reporter
 from statmech_attn.studies import build
 from statmech_attn.studies.dmft_tables import MonteCarloStudy
-from statmech_attn.studies.reporting import Reporter
 
 
 def run(study: MonteCarloStudy, report: Reporter) -> xr.Dataset:

@@ -9,10 +9,10 @@ import xarray as xr
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr.prior import prior
+from statmech_attn.reporting import Reporter, size
 from statmech_attn.studies import learning
 from statmech_attn.studies.bpkr_tables import OrderParameterStudy
 from statmech_attn.studies.learning import Grid, Learning
-from statmech_attn.studies.reporting import Reporter, size
 
 
 POINT = ("width", "temperature")

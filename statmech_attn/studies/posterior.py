@@ -9,14 +9,14 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from statmech_attn import bpkr
+from statmech_attn import bpkr, diagnostics
 from statmech_attn.bpkr import wishart
-from statmech_attn.montecarlo import diagnostics, sample_weights, weight_space
+from statmech_attn.montecarlo import sample_weights, weight_space
+from statmech_attn.reporting import Reporter
 from statmech_attn.studies import learning, spec
 from statmech_attn.studies.bpkr_tables import PosteriorStudy
 from statmech_attn.studies.learning import Learning
 from statmech_attn.studies.order_parameter import POINT, predictors, Variables
-from statmech_attn.studies.reporting import Reporter
 
 
 WARMUP = 500  # steps of sampling weights, when not given

@@ -7,9 +7,9 @@ from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
 from statmech_attn.dmft.fluctuations import linear_noise
 from statmech_attn.labels import labelled
+from statmech_attn.reporting import Reporter, size
 from statmech_attn.studies import build
 from statmech_attn.studies.dmft_tables import TrajectoryStudy
-from statmech_attn.studies.reporting import Reporter, size
 
 
 LARGEST = 4 * 2**30  # bytes kept in memory

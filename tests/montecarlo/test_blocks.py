@@ -15,7 +15,7 @@ import pytest
 from statmech_attn import storage
 from statmech_attn.montecarlo import remove_blocks, sample_weights, weight_space
 from statmech_attn.montecarlo.blocks import BlockFolder
-from statmech_attn.studies.reporting import Silent
+from statmech_attn.reporting import Silent
 
 
 STUDY = 'kind = "test"'

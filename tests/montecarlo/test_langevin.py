@@ -9,7 +9,7 @@ import pytest
 from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.montecarlo.langevin import langevin, stiffness, TIME
 from statmech_attn.montecarlo.weight_sampling import FIRST_STEP
-from statmech_attn.studies.reporting import Silent
+from statmech_attn.reporting import Silent
 
 
 OSCILLATORS = 40_000

@@ -9,9 +9,10 @@ from scipy import stats
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import wishart
-from statmech_attn.montecarlo import sample_weights, summary, weight_space
+from statmech_attn.diagnostics import summary
+from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.montecarlo.nuts import nuts
-from statmech_attn.studies.reporting import Silent
+from statmech_attn.reporting import Silent
 
 
 HEADS, VARIANCES, T = (2, 2), (0.7, 0.5, 2.0, 1.5), 0.2

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from statmech_attn.montecarlo.diagnostics import bfmi, summary
+from statmech_attn.diagnostics import bfmi, summary
 
 
 def autoregressive(rng, phi, shape):
