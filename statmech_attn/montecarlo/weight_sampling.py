@@ -30,6 +30,7 @@ from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.blocks import BlockFolder, BlockMemory
 from statmech_attn.montecarlo.langevin import langevin, stiffness
 from statmech_attn.montecarlo.nuts import nuts, Sampler
+from statmech_attn.reporting import duration, Reporter
 
 
 STRETCHES = 10  # parts of a block whose mean f is kept
