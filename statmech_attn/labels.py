@@ -104,9 +104,8 @@ NUMBERED = {
 
 ENDINGS = {  # words, units (None: those of the quantity itself), symbol
     "_rms_slope": ("exponent of the difference in the width", "1", "d ln Δ{}/d ln N"),
-    "_rms_noise": ("root mean square sampling error of it", None, "s(Δ{})"),
     "_rms": ("root mean square difference from the reference", None, "Δ{}"),
-    "_stderr": ("Monte Carlo standard error", None, "s({})"),
+    "_stderr": ("standard error", None, "s({})"),
     "_std": ("standard deviation over the posterior", None, "σ({})"),
     "_n_eff": ("effective number of draws", "1", "n_eff({})"),
     "_r_hat": ("split R-hat over chains", "1", "R̂({})"),

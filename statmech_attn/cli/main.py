@@ -4,11 +4,8 @@ Errors are one line on stderr and exit code 1; `--traceback` shows where they ar
 """
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -61,32 +58,23 @@ def run(
         from statmech_attn import storage, studies
         from statmech_attn.cli.progress import Bar
         from statmech_attn.cli.summary import print_summary
+        from statmech_attn.studies.files import blocks_of, compute
 
         checked, text = studies.load(study, set_ or [])
         storage.check_output(output, study=text, overwrite=overwrite)
         _prepare_jax()
-        started, bar = storage.now(), Bar(err)
-        workspace = output.with_name(f"{output.name}.blocks")
+        bar, blocks = Bar(err), blocks_of(output)
         try:
-            dataset = studies.run(checked, bar, workspace)
+            dataset = compute(checked, text, output, bar, overwrite=overwrite)
         except KeyboardInterrupt:
-            if not workspace.exists():
+            if not (checked.keeps_blocks and blocks.exists()):
                 raise
             raise Interrupted(
-                f"interrupted; the draws so far are in {workspace}: the same command "
+                f"interrupted; the draws so far are in {blocks}: the same command "
                 "goes on from there."
             ) from None
         finally:
             bar.close()
-        keys = checked.seeds
-        save = partial(storage.write, study=text, keys=keys, started=started)
-        try:
-            save(output, dataset, overwrite=overwrite)
-        except storage.StorageError as error:
-            kept = Path(tempfile.mkdtemp(prefix="statmech-attn-")) / output.name
-            save(kept, dataset)
-            raise storage.StorageError(f"{error} The result is in {kept}.") from None
-        shutil.rmtree(workspace, ignore_errors=True)
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
         print_summary(dataset, out)
 

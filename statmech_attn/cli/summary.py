@@ -173,7 +173,8 @@ def _estimates(dataset: xr.Dataset, console: Console) -> None:
             one = here.sel(estimate=name)
             table.add_row(
                 f"{float(one.width):g}", f"{float(one.temperature):g}", str(name),
-                _number(one.accuracy, ".3f"), _number(one.U_1_rms, ".2g"),
+                _number(one.accuracy, ".3f"),
+                _with_error(one.U_1_rms, one.U_1_rms_stderr),
                 _number(one.largest_z, ".2f"),
                 words[int(one.verdict)].replace("_", " "),
             )  # fmt: skip
@@ -184,6 +185,16 @@ def _estimates(dataset: xr.Dataset, console: Console) -> None:
         "two ways of sampling it must not",
         highlight=False,
     )
+    saddle = dataset.sel(estimate="saddle")
+    for slope, error in zip(
+        saddle.U_1_rms_slope.values, saddle.U_1_rms_slope_stderr.values, strict=True
+    ):
+        if np.isfinite(slope):
+            console.print(
+                f"the saddle point's rms ΔU_1 goes like N^({slope:.2f} ± {error:.2f}); "
+                "at fixed P it tends to -2 for N >> P",
+                highlight=False,
+            )
 
 
 def _points(dataset: xr.Dataset):
@@ -201,6 +212,13 @@ def _table(title: str, columns) -> Table:
         words = column in ("estimate", "result", "verdict")
         table.add_column(column, justify="left" if words else "right")
     return table
+
+
+def _with_error(value, error) -> str:
+    """A number with its error, or a dash where it is not resolved."""
+    if np.isnan(float(value)):
+        return "-"
+    return f"{float(value):.2g} ± {float(error):.1g}"
 
 
 def _number(value, form: str) -> str:

@@ -7,12 +7,16 @@ posterior file:
     $z = (q - q_{ref}) / \sqrt{s^2 + s_{ref}^2}$
 
 with the Monte Carlo standard errors s, zero for the saddle point.  `largest_z` is over
-the entries of the order parameters and the predictor; the threshold accounts for their
-number.  Two ways of sampling one posterior must agree; the saddle point differs from it
-at finite width, by what `U_1_rms` and its exponent in N say.
+the entries of the order parameters, the mean and the variance of the predictor; the
+threshold accounts for their number, and by Student's law for the effective number of
+draws behind the errors.  Draws that have not mixed (`R_HAT`, `N_EFF`) are not judged.
+Two ways of sampling one posterior must agree; the saddle point differs from it at
+finite width, by what `U_1_rms` and its exponent in N say: -1 at fixed P / N, and -2 for
+N >> P at fixed P, as along the widths of one study (docs/theory/bpkr.md, section 6).
 
-    order parameters   U_1 ... U_L, U_a, predictor_mean, accuracy   kind order-parameter
-    posteriors         the same with `_stderr`                      kind posterior
+    order parameters   U_1 ... U_L, U_a, predictor_mean,     kind order-parameter
+                       predictor_variance, accuracy
+    posteriors         the same with `_stderr`               kind posterior
 """
 
 from collections.abc import Sequence
@@ -26,7 +30,10 @@ from statmech_attn.montecarlo.agreement import threshold
 
 METHODS = {"order-parameter": "exact", "weights": "weights", "langevin": "langevin"}
 SAME = ("task", "prior")  # attributes that all files must have, and alike
-VERDICTS = ("agrees", "differs", "reference", "nothing_compared")
+VERDICTS = ("agrees", "differs", "reference", "nothing_compared", "not_mixed")
+R_HAT = 1.05  # of the entries of U_1; above, chains do not agree on their mean
+N_EFF = 50  # of the entries of U_1; below, standard errors are not to be relied on
+RESOLVED = 3.0  # a distance of so many of its errors is one
 ROUNDING = 1e-12  # of order parameters and predictors, relative to their size
 
 
@@ -36,8 +43,8 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
     Returns:
         Every quantity with the dimension `estimate`, its `_stderr` and `_z`; the
         `largest_z`, the `comparisons`, their `threshold` and a `verdict` by estimate
-        and point; `U_1_rms`, the root mean square difference of the entries of U_1,
-        NaN where it is below `U_1_rms_noise`, that of sampling; its exponent in N.
+        and point; `U_1_rms`, the root mean square difference of the entries of U_1 with
+        its error, NaN where it is not resolved, and its exponent in N with its error.
 
     Raises:
         ValueError: files of different tasks or priors, without common points, or two
@@ -58,7 +65,8 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
         z = (q - q.sel(estimate=reference)) / both
         result |= {f"{name}_stderr": s, f"{name}_z": z}
     dataset = xr.Dataset(result).drop_vars("test", errors="ignore")
-    dataset = _judge(dataset, [n for n in names if n != "accuracy"], reference)
+    judged = [name for name in names if name != "accuracy"]
+    dataset = _judge(dataset, judged, reference, _mixing(files))
     dataset = dataset.assign(_distances(dataset, reference))
     dataset.attrs = {"kind": "comparison", "reference": reference} | {
         key: theory.attrs[key] for key in SAME
@@ -122,7 +130,8 @@ def _selected(file: xr.Dataset, points) -> xr.Dataset:
 
 def _quantities(theory: xr.Dataset) -> list[str]:
     layers = sum(str(n).startswith("U_") and str(n)[2:].isdigit() for n in theory)
-    return [f"U_{l + 1}" for l in range(layers)] + ["U_a", "predictor_mean", "accuracy"]
+    others = ["U_a", "predictor_mean", "predictor_variance", "accuracy"]
+    return [f"U_{l + 1}" for l in range(layers)] + others
 
 
 def _joined(files, name: str, like: str = "") -> xr.DataArray:
@@ -136,59 +145,80 @@ def _joined(files, name: str, like: str = "") -> xr.DataArray:
     return xr.concat(parts, names, coords="minimal").transpose(*order)
 
 
-def _judge(dataset, names, reference) -> xr.Dataset:
+def _mixing(files) -> xr.Dataset:
+    """Worst R-hat and effective number of draws of U_1, by estimate; NaN for theory."""
+    found = {"r_hat": [], "n_eff": []}
+    for file in files.values():
+        sampled = "U_1_n_eff" in file
+        entries = [d for d in file.U_1.dims if str(d).startswith("path")]
+        nothing = xr.full_like(file.U_a, np.nan)
+        found["r_hat"].append(file.U_1_r_hat.max(entries) if sampled else nothing)
+        found["n_eff"].append(file.U_1_n_eff.min(entries) if sampled else nothing)
+    names = xr.IndexVariable("estimate", list(files))
+    plain = lambda x: x.reset_coords(drop=True)
+    joined = {
+        key: xr.concat(map(plain, parts), names, coords="minimal")
+        for key, parts in found.items()
+    }
+    return xr.Dataset(joined)
+
+
+def _judge(dataset, names, reference, mixing) -> xr.Dataset:
     """Largest difference of every estimate and point, and whether chance allows it."""
     point = ("estimate", "width", "temperature")
     over = lambda x: [d for d in x.dims if d not in point]
     z = [dataset[f"{name}_z"] for name in names]
-    largest = [abs(x).max(over(x)) for x in z]
+    largest = xr.concat([abs(x).max(over(x)) for x in z], "quantity").max("quantity")
     number = xr.concat([x.notnull().sum(over(x)) for x in z], "quantity")
     number = number.sum("quantity")
-    largest = xr.concat(largest, "quantity").max("quantity")
-    per_estimate = number.where(dataset.estimate != reference, 0)
-    allowed = threshold(max(int(per_estimate.max("estimate").sum()), 1))
-    verdict = np.select(
-        [
-            np.broadcast_to(
-                (dataset.estimate == reference).values[:, None, None], number.shape
-            ),
-            number.transpose(*point).values == 0,
-            largest.transpose(*point).values <= allowed,
-        ],
-        [VERDICTS.index(x) for x in ("reference", "nothing_compared", "agrees")],
-        VERDICTS.index("differs"),
-    )
+    own = dataset.estimate == reference
+    count = max(int(number.where(~own, 0).max("estimate").sum()), 1)
+    # A standard error from n effective draws has about n degrees of freedom.
+    runs = max(int(mixing.n_eff.min()), 2)
+    allowed = threshold(count, runs)
+    poor = (mixing.r_hat > R_HAT) | (mixing.n_eff < N_EFF)
+    poor |= mixing.r_hat.isnull() & mixing.n_eff.notnull()
+    poor |= poor.sel(estimate=reference).drop_vars("estimate")
+    verdict = xr.where(largest <= allowed, VERDICTS.index("agrees"), 1)
+    verdict = verdict.where(~poor, VERDICTS.index("not_mixed"))
+    verdict = verdict.where(number > 0, VERDICTS.index("nothing_compared"))
+    verdict = verdict.where(~own, VERDICTS.index("reference"))
     return dataset.assign(
         largest_z=largest, comparisons=number, threshold=allowed,
-        verdict=(point, verdict.astype(np.int8)),
+        verdict=verdict.transpose(*point).astype(np.int8),
     )  # fmt: skip
 
 
 def _distances(dataset, reference) -> dict:
-    """Root mean square difference of U_1 and its exponent in the width."""
+    """Root mean square difference of U_1, its error, and its exponent in the width."""
     entries = [str(d) for d in dataset.U_1.dims if str(d).startswith("path")]
     difference = dataset.U_1 - dataset.U_1.sel(estimate=reference)
-    noise = dataset.U_1_stderr**2 + dataset.U_1_stderr.sel(estimate=reference) ** 2
-    noise = noise.mean(entries)
+    variance = dataset.U_1_stderr**2 + dataset.U_1_stderr.sel(estimate=reference) ** 2
     # Sampling adds its own variance to the square of a difference.
-    square = (difference**2).mean(entries) - noise
-    rms = np.sqrt(square.where(square > noise))
+    square = (difference**2).mean(entries) - variance.mean(entries)
+    rms = np.sqrt(square.where(square > 0))
+    # Errors of the entries taken as fully correlated, which bounds that of the mean.
+    error = (abs(difference) * np.sqrt(variance)).mean(entries) / rms
+    resolved = rms > RESOLVED * error
+    rms, error = rms.where(resolved), error.where(resolved)
+    slope, slope_error = xr.apply_ufunc(
+        _power, rms, error, rms.width, vectorize=True,
+        input_core_dims=[["width"]] * 3, output_core_dims=[[], []],
+    )  # fmt: skip
     return {
         "U_1_rms": rms,
-        "U_1_rms_noise": np.sqrt(noise),
-        "U_1_rms_slope": _slope(rms),
+        "U_1_rms_stderr": error,
+        "U_1_rms_slope": slope,
+        "U_1_rms_slope_stderr": slope_error,
     }
 
 
-def _slope(rms: xr.DataArray) -> xr.DataArray:
-    """Exponent in the width between the first and the last that are resolved."""
-
-    def fit(values, widths):
-        known = np.isfinite(values) & (values > 0)
-        if known.sum() < 2:
-            return np.nan
-        return np.polyfit(np.log(widths[known]), np.log(values[known]), 1)[0]
-
-    return xr.apply_ufunc(
-        fit, rms, rms.width, input_core_dims=[["width"], ["width"]], vectorize=True
-    )
+def _power(rms, error, widths) -> tuple[float, float]:
+    """Exponent of a power law with its error, from two points at least."""
+    known = np.isfinite(rms) & (rms > 0)
+    if known.sum() < 2:
+        return np.nan, np.nan
+    x, weight = np.log(widths[known]), (rms[known] / error[known]) ** 2
+    x = x - np.average(x, weights=weight)
+    moment = (weight * x**2).sum()
+    return (weight * x * np.log(rms[known])).sum() / moment, 1 / np.sqrt(moment)

@@ -212,15 +212,12 @@ def finite_width(comparison: xr.Dataset) -> Figure:
     reference = str(comparison.attrs["reference"])
     figure = style.figure(style.DOUBLE, 3.0)
     axes = figure.subplots(1, 3)
+    chosen = _entries(comparison.sel(estimate="saddle"))
     for name in comparison.estimate.values:
         here = comparison.sel(estimate=name)
-        _against_n(axes[0], here, name)
+        _against_n(axes[0], here, name, chosen)
         _distance(axes[1], here, name)
         _drawn(axes[2], here.width, here.accuracy, here.accuracy_stderr, name)
-    noise = comparison.U_1_rms_noise.sel(estimate="saddle")
-    axes[1].plot(
-        comparison.width, noise, color=style.GREY, ls=":", label="sampling error"
-    )
     axes[0].set_yscale("symlog", linthresh=1.0)
     axes[1].set_yscale("log")
     axes[0].set_ylabel(r"$U_{\pi\pi^\prime}$", labelpad=0)
@@ -233,46 +230,38 @@ def finite_width(comparison: xr.Dataset) -> Figure:
         axis.set_title(f"({letter})", loc="left", pad=2.5)
     low, high = axes[0].get_xlim()
     axes[0].set_xlim(low / (high / low) ** 0.25, high)  # room for names
-    _entry_names(axes[0], comparison)
-    entries = dict(zip(*axes[2].get_legend_handles_labels()[::-1]))
-    entries |= dict(zip(*axes[1].get_legend_handles_labels()[::-1]))
-    figure.legend(
-        list(entries.values()), list(entries), loc="outside upper center",
-        ncols=len(entries),
-    )  # fmt: skip
+    _entry_names(axes[0], comparison.sel(estimate="saddle"), chosen)
+    handles, labels = axes[2].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
     return figure
 
 
-def _against_n(axis: Axes, here: xr.Dataset, name: str) -> None:
-    """The diagonal of U_1 and the strongest entry beside it."""
-    for i, j in _entries(here):
-        entry = {"path_1": i, "path_1_pair": j}
-        _drawn(
-            axis, here.width, here.U_1.isel(entry), here.U_1_stderr.isel(entry), name
+def _against_n(axis: Axes, here: xr.Dataset, name: str, chosen) -> None:
+    """Entries of U_1 of one estimate."""
+    for i, j in chosen:
+        U, error = (
+            x.isel(path_1=i, path_1_pair=j) for x in (here.U_1, here.U_1_stderr)
         )
+        _drawn(axis, here.width, U, error, name)
 
 
-def _entries(dataset: xr.Dataset) -> list[tuple[int, int]]:
-    """Diagonal entries, and the largest off-diagonal one at the smallest width."""
-    U = dataset.U_1
-    U = U.isel(estimate=0) if "estimate" in U.dims else U
-    first = np.abs(U.isel(width=0).values)
-    count = len(first)
-    found = [(i, i) for i in range(count)]
-    if count > 1:
-        np.fill_diagonal(first, 0)
-        i, j = np.unravel_index(first.argmax(), first.shape)
+def _entries(saddle: xr.Dataset) -> list[tuple[int, int]]:
+    """The diagonal, and the largest entry beside it at the smallest width."""
+    size = np.abs(saddle.U_1.isel(width=0).values)
+    found = [(i, i) for i in range(len(size))]
+    if len(size) > 1:
+        np.fill_diagonal(size, 0)
+        i, j = np.unravel_index(size.argmax(), size.shape)
         found.append((int(i), int(j)))
     return found
 
 
-def _entry_names(axis: Axes, comparison: xr.Dataset) -> None:
+def _entry_names(axis: Axes, saddle: xr.Dataset, chosen) -> None:
     """Names left of the first point of every entry, pushed apart where they meet."""
-    saddle = comparison.sel(estimate="saddle").isel(width=0)
-    names = saddle.path_1.values
+    names, saddle = saddle.path_1.values, saddle.isel(width=0)
     entries = [
         (float(saddle.U_1[i, j]), names[i] if i == j else f"{names[i]}, {names[j]}")
-        for i, j in _entries(comparison.sel(estimate="saddle"))
+        for i, j in chosen
     ]
     to_axis = axis.transData + axis.transAxes.inverted()
     x = float(saddle.width)
@@ -288,10 +277,17 @@ def _entry_names(axis: Axes, comparison: xr.Dataset) -> None:
 
 def _distance(axis: Axes, here: xr.Dataset, name: str) -> None:
     colour, marker = LOOKS[name]
-    axis.plot(
-        here.width, here.U_1_rms, color=colour, marker=marker or ".", ms=3.5,
-        ls="none" if marker else "-",
+    size, error = here.U_1_rms.values, here.U_1_rms_stderr.values
+    axis.errorbar(
+        here.width.values, size, error, color=colour, ms=3.2,
+        marker=marker or ".", ls="none" if marker else "-", capsize=1.5,
     )  # fmt: skip
+    if np.isfinite(here.U_1_rms_slope):
+        slope, error = float(here.U_1_rms_slope), float(here.U_1_rms_slope_stderr)
+        axis.text(
+            0.95, 0.93, rf"$\propto N^{{{slope:.2f} \pm {error:.2f}}}$", ha="right",
+            va="top", color=colour, transform=axis.transAxes,
+        )  # fmt: skip
 
 
 def _drawn(axis: Axes, x, y, error, name: str) -> None:

@@ -10,9 +10,12 @@ from pathlib import Path
 import jax
 import xarray as xr
 from matplotlib.figure import Figure
+from rich.console import Console
 
-from statmech_attn import storage, studies
+from statmech_attn import storage
+from statmech_attn.cli.progress import Bar
 from statmech_attn.plotting.style import save
+from statmech_attn.studies.files import produce
 
 
 SIZES = ("smoke", "laptop", "paper")
@@ -45,7 +48,12 @@ class Script:
         name = Path(path).stem
         settings = self.sizes[name][self.size]
         study, file = self.root / path, self.file(name)
-        return produce(study, file, settings, overwrite=self.overwrite)
+        jax.config.update("jax_enable_x64", True)
+        bar = Bar(Console(stderr=True))
+        try:
+            return produce(study, file, settings, bar, overwrite=self.overwrite)
+        finally:
+            bar.close()
 
     def analysis(self, path: str, of: str) -> xr.Dataset:
         """Load what an analysis program finds in the result `of`, or run it."""
@@ -60,35 +68,6 @@ class Script:
         """Write a figure as PNG and PDF and say so."""
         for path in save(figure, self.out, name):
             print(f"wrote {path}", file=sys.stderr)  # noqa: T201
-
-
-def produce(
-    study: Path, file: Path, settings: Sequence[str] = (), *, overwrite: bool = False
-) -> xr.Dataset:
-    """Load a file if it holds this study, else compute the study and write it.
-
-    Raises:
-        StorageError: the file holds another study, unless `overwrite`.
-    """
-    checked, text = studies.load(study, settings)
-    if holds(file, text):
-        return storage.read(file)
-    storage.check_output(file, study=text, overwrite=overwrite)
-    jax.config.update("jax_enable_x64", True)
-    print(f"computing {file}", file=sys.stderr)  # noqa: T201
-    started = storage.now()
-    dataset = studies.run(checked)
-    keys = checked.seeds
-    storage.write(file, dataset, study=text, keys=keys, started=started,
-                  overwrite=overwrite)  # fmt: skip
-    return storage.read(file)
-
-
-def holds(file: Path, text: str) -> bool:
-    """Whether a file exists and holds the result of this study."""
-    if not file.exists():
-        return False
-    return storage.same_study(storage.info(file).study, text)
 
 
 def _parser(description: str) -> argparse.ArgumentParser:

@@ -30,6 +30,9 @@ Grid = Annotated[
 ]
 
 
+PART = 10  # a block of draws consists of so many parts with a mean each
+
+
 class TaskTable(Table):
     """[task]: a published setting; every other key replaces one of its values."""
 
@@ -96,9 +99,17 @@ class PosteriorRun(Table):
     warmup: Count | None = None
     chains: Count = 4
     stored: WholeNumber = 200
-    block: Count = 100
+    block: Count | None = None
     step_size: Positive | None = None
     evidence: StrictBool = False
+
+    @property
+    def block_size(self) -> int:
+        """Draws between two writes to disk: about a hundred where none are given."""
+        if self.block is not None:
+            return self.block
+        fitting = [n for n in range(PART, 101, PART) if self.draws % n == 0]
+        return max(fitting, default=PART)
 
     @model_validator(mode="after")
     def _keys_of_the_method(self):
@@ -106,6 +117,15 @@ class PosteriorRun(Table):
             raise ValueError('step_size has a use with method = "langevin" only')
         if self.evidence and self.method != "order-parameter":
             raise ValueError('evidence needs method = "order-parameter"')
+        if self.method == "order-parameter" and self.block is not None:
+            raise ValueError('block has no use with method = "order-parameter"')
+        if self.method != "order-parameter":
+            size = self.block_size
+            if size % PART or self.draws % size:
+                raise ValueError(
+                    f"draws must be a multiple of block, and block of {PART}; got "
+                    f"{self.draws} and {size}"
+                )
         if self.evidence and self.chains < 3:
             raise ValueError("evidence needs at least 3 chains, for its error")
         if self.stored > self.draws:
@@ -137,6 +157,10 @@ class PosteriorStudy(BpkrStudy):
     @property
     def seeds(self) -> dict[str, int]:
         return {"task": self.task.seed, "run": self.run.seed}
+
+    @property
+    def keeps_blocks(self) -> bool:
+        return self.run.method != "order-parameter"
 
 
 def listed(values: float | Sequence[float]) -> list[float]:

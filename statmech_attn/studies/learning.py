@@ -24,6 +24,7 @@ class Learning(NamedTuple):
     xi_test: Float[Array, "Q N_0 Pi"]
     Y_test: Float[Array, " Q"]
     heads: tuple[int, ...]
+    description: str  # of the task, the same for the same examples and heads
 
     @property
     def data(self) -> tuple[Array, Array]:
@@ -86,7 +87,10 @@ def learning(table: TaskTable) -> Learning:
 
     train = drawn(train_key, setting.n_train)
     test = drawn(test_key, setting.n_test)
-    return Learning(*train, *test, bpkr.head_counts(setting.heads))
+    layers = table.heads or hidden_markov.PRESETS[table.preset][1]
+    described = setting._asdict() | {"task": setting.task._asdict(), "heads": layers}
+    description = json.dumps({"name": table.name, "seed": table.seed} | described)
+    return Learning(*train, *test, bpkr.head_counts(setting.heads), description)
 
 
 def grid(table: WidthsTable, made: Learning) -> Grid:
@@ -122,8 +126,11 @@ def dataset(study: BpkrStudy, made: Learning, points: Grid, variables) -> xr.Dat
     used = {name for dims, _ in variables.values() for name in dims}
     coordinates = {name: x for name, x in coordinates.items() if name in used}
     found = labelled(variables, coordinates).assign_attrs(
-        kind=study.kind, task=study.task.model_dump_json(exclude_none=True),
-        prior=json.dumps([points.ratios, points.variances]),
+        kind=study.kind, task=made.description,
+        prior=json.dumps({
+            "width_ratios": points.ratios or [1.0] * (len(made.heads) + 1),
+            "variances": points.variances or [1.0] * (len(made.heads) + 2),
+        }),
     )  # fmt: skip
     several = isinstance(study.network.temperature, list)
     return found if several else found.isel(temperature=0)

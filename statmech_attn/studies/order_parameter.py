@@ -1,5 +1,6 @@
 """Saddle points of Bayesian learning over widths and temperatures."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -33,6 +34,7 @@ def run(study: OrderParameterStudy, report: Reporter) -> xr.Dataset:
     report.advance(points / 2)
     variables = saddles(made, found) | gaussian_processes(made, grid)
     variables |= predictors(made, grid, found.U[0])
+    variables |= alignment_and_scores(made, grid, found.U[0])
     if study.run.corrections:
         variables |= corrected(made, grid, found, report)
     if study.run.kernels:
@@ -42,7 +44,7 @@ def run(study: OrderParameterStudy, report: Reporter) -> xr.Dataset:
 
 
 def solutions(made: Learning, grid: Grid) -> bpkr.Solution:
-    """Saddle points of the whole grid; NaN where the iteration did not converge."""
+    """Saddle points of the whole grid, without numbers where none was found."""
     found = bpkr.sweep(
         *made.data,
         widths=[grid.width(width) for width in grid.widths],
@@ -50,15 +52,8 @@ def solutions(made: Learning, grid: Grid) -> bpkr.Solution:
         heads=made.heads,
         variances=grid.variances,
     )
-    lost = np.asarray(found.result) != 0
 
-    def kept(values):
-        values = np.array(values)
-        if values.dtype.kind == "f":
-            values[lost] = np.nan
-        return values
-
-    return jax.tree.map(kept, found)
+    return jax.tree.map(np.array, found)
 
 
 def saddles(made: Learning, found: bpkr.Solution) -> Variables:
@@ -73,35 +68,52 @@ def saddles(made: Learning, found: bpkr.Solution) -> Variables:
 
 
 def predictors(made: Learning, grid: Grid, U_1) -> Variables:
-    """Predictor, accuracy, alignment and head scores at given U_1 of every point."""
+    """Predictor and accuracy at given U_1 of every point, also without each head."""
     mean, variance = (learning.empty(grid, made.Y_test.size) for _ in range(2))
-    overlap = learning.empty(grid, made.Y.size)
-    scores, silenced = (learning.empty(grid, sum(made.heads)) for _ in range(2))
-    accuracy = learning.empty(grid)
-    for index, point in grid.points():
-        U = U_1[index]
-        if not np.isfinite(U).all():
-            continue
-        theory = bpkr.theory(
-            *made.data, U, temperature=point["temperature"], variance=grid.variance_0
-        )
+    accuracy, silenced = learning.empty(grid), learning.empty(grid, sum(made.heads))
+    for index, theory in theories(made, grid, U_1):
         mean[index], variance[index] = theory.predict(made.xi_test)
         accuracy[index] = bpkr.accuracy(jnp.asarray(mean[index]), made.Y_test)
-        overlap[index] = theory.overlap()
-        scores[index] = np.concatenate(bpkr.head_scores(U, made.heads))
         silenced[index] = accuracy_silenced(theory, made)
     return {
         "predictor_mean": ((*POINT, "test"), mean),
         "predictor_variance": ((*POINT, "test"), variance),
         "accuracy": (POINT, accuracy),
-        "kernel_overlap": ((*POINT, "rank"), overlap),
-        "head_score": ((*POINT, "attention_head"), scores),
         "accuracy_silenced": ((*POINT, "attention_head"), silenced),
     }
 
 
+def alignment_and_scores(made: Learning, grid: Grid, U_1) -> Variables:
+    """Overlap of kernel eigenvectors with the labels, and head scores, at given U_1."""
+    overlap = learning.empty(grid, made.Y.size)
+    scores = learning.empty(grid, sum(made.heads))
+    for index, theory in theories(made, grid, U_1):
+        overlap[index] = theory.overlap()
+        scores[index] = np.concatenate(bpkr.head_scores(U_1[index], made.heads))
+    return {
+        "kernel_overlap": ((*POINT, "rank"), overlap),
+        "head_score": ((*POINT, "attention_head"), scores),
+    }
+
+
+def theories(
+    made: Learning, grid: Grid, U_1
+) -> Iterator[tuple[tuple[int, int], bpkr.Theory]]:
+    """Predictors of all points whose U_1 is known."""
+    for index, point in grid.points():
+        if np.isfinite(U_1[index]).all():
+            yield index, bpkr.theory(
+                *made.data, U_1[index], temperature=point["temperature"],
+                variance=grid.variance_0,
+            )  # fmt: skip
+
+
 def accuracy_silenced(theory: bpkr.Theory, made: Learning) -> list[float]:
-    """Accuracy without each head in turn; NaN for the only head of a layer."""
+    """Accuracy without each head in turn.
+
+    NaN for the only head of a layer, and at temperature zero where the kernel of the
+    other paths has no inverse.
+    """
     found = []
     for layer, count in enumerate(made.heads):
         for head in range(count):
@@ -110,7 +122,13 @@ def accuracy_silenced(theory: bpkr.Theory, made: Learning) -> list[float]:
             if not kept.size:
                 found.append(np.nan)
                 continue
-            without = theory.silenced(made.heads, [(layer, head)])
+            try:
+                without = theory.silenced(made.heads, [(layer, head)])
+            except ValueError:
+                if theory.temperature > 0:
+                    raise
+                found.append(np.nan)
+                continue
             mean = without.predict(made.xi_test[:, :, kept]).mean
             found.append(bpkr.accuracy(mean, made.Y_test))
     return found
@@ -158,36 +176,45 @@ def corrected(
 
 
 def gaussian_processes(made: Learning, grid: Grid) -> Variables:
-    """The limit of large widths, also of networks with one or two of the paths only."""
+    """The limit of large widths, also of networks with one or two of the paths only.
+
+    NaN at temperature zero for a kernel that has no inverse.
+    """
     count, paths = len(grid.temperatures), made.xi.shape[2]
     accuracy, pairs = np.empty(count), np.empty((count, paths, paths))
-    overlap = np.empty((count, made.Y.size))
-    for i, temperature in enumerate(grid.temperatures):
-        limit = bpkr.gaussian_process(
-            *made.data, heads=made.heads, temperature=temperature,
-            variances=grid.variances,
-        )  # fmt: skip
-        overlap[i] = limit.overlap()
+    limit = gp_limit(made, grid)
 
-        def right(chosen):
-            chosen = np.array(chosen)
+    def right(chosen, temperature):
+        try:
             network = bpkr.theory(
                 made.xi[:, :, chosen], made.Y, limit.U[np.ix_(chosen, chosen)],
                 temperature=temperature, variance=grid.variance_0,
             )  # fmt: skip
-            mean = network.predict(made.xi_test[:, :, chosen]).mean
-            return bpkr.accuracy(mean, made.Y_test)
+        except ValueError:
+            if temperature > 0:
+                raise
+            return np.nan
+        mean = network.predict(made.xi_test[:, :, chosen]).mean
+        return bpkr.accuracy(mean, made.Y_test)
 
-        accuracy[i] = right(range(paths))
+    for i, temperature in enumerate(grid.temperatures):
+        accuracy[i] = right(np.arange(paths), temperature)
         for a in range(paths):
             for b in range(a + 1):
-                pairs[i, a, b] = pairs[i, b, a] = right(sorted({a, b}))
-    dims = ("temperature",)
+                pairs[i, a, b] = right(np.unique([a, b]), temperature)
+                pairs[i, b, a] = pairs[i, a, b]
     return {
-        "accuracy_gp": (dims, accuracy),
-        "accuracy_gp_pair": ((*dims, *made.path_dims(1)), pairs),
-        "kernel_overlap_gp": ((*dims, "rank"), overlap),
+        "accuracy_gp": (("temperature",), accuracy),
+        "accuracy_gp_pair": (("temperature", *made.path_dims(1)), pairs),
+        "kernel_overlap_gp": (("rank",), limit.overlap()),
     }
+
+
+def gp_limit(made: Learning, grid: Grid) -> bpkr.Theory:
+    """U and kernel in the limit of large widths, which no temperature enters."""
+    return bpkr.gaussian_process(
+        *made.data, heads=made.heads, temperature=1.0, variances=grid.variances
+    )
 
 
 def check_kernels(made: Learning, grid: Grid) -> None:
@@ -205,16 +232,9 @@ def kernels(made: Learning, grid: Grid, U_1) -> Variables:
     """Kernels of the single paths, of the GP limit and of every point."""
     P, paths = made.Y.size, made.xi.shape[2]
     renormalised = learning.empty(grid, P, P)
-    for index, point in grid.points():
-        if np.isfinite(U_1[index]).all():
-            renormalised[index] = bpkr.theory(
-                *made.data, U_1[index], temperature=point["temperature"],
-                variance=grid.variance_0,
-            ).kernel  # fmt: skip
-    limit = bpkr.gaussian_process(
-        *made.data, heads=made.heads, temperature=1.0, variances=grid.variances
-    )
-    pair = ("example", "example_pair")
+    for index, theory in theories(made, grid, U_1):
+        renormalised[index] = theory.kernel
+    limit, pair = gp_limit(made, grid), ("example", "example_pair")
     single = np.stack([limit.restricted([a]).kernel for a in range(paths)])
     return {
         "path_kernel": (("path_1", *pair), single),

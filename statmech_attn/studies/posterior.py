@@ -1,5 +1,6 @@
 """Posteriors at finite width: exact law of the order parameters, or all weights."""
 
+import importlib.util
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from statmech_attn.reporting import Reporter
 from statmech_attn.studies import learning, spec
 from statmech_attn.studies.bpkr_tables import PosteriorStudy
 from statmech_attn.studies.learning import Learning
-from statmech_attn.studies.order_parameter import POINT, predictors, Variables
+from statmech_attn.studies.order_parameter import alignment_and_scores, POINT, Variables
 
 
 WARMUP = 500  # steps of sampling weights, when not given
@@ -29,6 +30,7 @@ class Sampled(NamedTuple):
     mean: np.ndarray  # predictor on the test set, its error and the posterior variance
     mean_stderr: np.ndarray
     variance: np.ndarray
+    variance_stderr: np.ndarray
     diagnostics: dict[str, float]
 
 
@@ -40,6 +42,10 @@ def run(
     Args:
         workspace: folder for the blocks of draws of all weights.
     """
+    if importlib.util.find_spec("numpyro") is None:
+        raise ValueError(
+            "sampling needs numpyro: pip install 'statmech-attn[sampling]'."
+        )
     made = learning.learning(study.task)
     grid = learning.grid(study.network, made)
     sample = exact_law if study.run.method == "order-parameter" else all_weights
@@ -57,8 +63,7 @@ def run(
         values = [of_point[name][1] for of_point in found.values()]
         stacked = np.reshape(values, grid.shape + np.shape(values[0]))
         variables[name] = ((*POINT, *dims), stacked)
-    scores = predictors(made, grid, variables["U_1"][1])
-    variables |= {name: scores[name] for name in ("kernel_overlap", "head_score")}
+    variables |= alignment_and_scores(made, grid, variables["U_1"][1])
     return learning.dataset(study, made, grid, variables).assign_attrs(
         method=study.run.method
     )
@@ -89,7 +94,7 @@ def exact_law(
         found["log_evidence_stderr"] = evidence.stderr
     report.finish()
     named = _named(drawn.U, drawn.U_a)
-    return Sampled(named, f.mean, f.mean_stderr, f.variance, found)
+    return Sampled(named, f.mean, f.mean_stderr, f.variance, f.variance_stderr, found)
 
 
 def all_weights(
@@ -106,7 +111,7 @@ def all_weights(
         draws=options.draws,
         warmup=options.warmup or WARMUP,
         chains=options.chains,
-        block=options.block,
+        block=options.block_size,
         folder=folder,
         study=spec.dump(study.model_dump(exclude_none=True)),
         report=report,
@@ -117,6 +122,7 @@ def all_weights(
         drawn.predictor_mean,
         drawn.predictor_mean_stderr,
         drawn.predictor_variance,
+        drawn.predictor_variance_stderr,
         {
             "divergences": drawn.divergences,
             "bfmi": drawn.bfmi.min(),
@@ -149,6 +155,7 @@ def _described(sampled: Sampled, made: Learning, stored: int) -> Variables:
     found["predictor_mean"] = (test, sampled.mean)
     found["predictor_mean_stderr"] = (test, sampled.mean_stderr)
     found["predictor_variance"] = (test, sampled.variance)
+    found["predictor_variance_stderr"] = (test, sampled.variance_stderr)
     found["accuracy"] = ((), bpkr.accuracy(jnp.asarray(sampled.mean), y))
     found["accuracy_stderr"] = ((), accuracy_error(sampled.mean, sampled.mean_stderr))
     return found | {n: ((), value) for n, value in sampled.diagnostics.items()}

@@ -56,6 +56,11 @@ class StudyTable(Table):
         """Seeds of all random numbers, by what they are for."""
         raise NotImplementedError
 
+    @property
+    def keeps_blocks(self) -> bool:
+        """Whether a run keeps what it has beside its output, to go on after a kill."""
+        return False
+
     def beside(self, folder: Path) -> Self:
         """The study with the files that it names looked up in its own folder."""
         return self

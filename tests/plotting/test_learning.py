@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import plotting
+from statmech_attn.comparison import compare
 from statmech_attn.plotting import learning
 
 
@@ -82,6 +83,17 @@ def test_finite_width_has_every_estimate_and_the_distance(side_by_side):
     names = labelled_lines(accuracy)
     assert {"saddle point", "saddle point + $1/N$"} <= set(names)
     assert len(accuracy.containers) == 1
+
+
+def test_an_estimate_without_a_first_width_keeps_the_saddles_entries(learned, sampled):
+    """The correction does not exist where N is below the number of paths."""
+    for name in ("U_1_corrected", "U_a_corrected", "accuracy_corrected"):
+        learned[name] = learned[name].where(learned.width > 10)
+    found = compare(learned, sampled)
+    entries = plotting.finite_width(found).axes[0]
+    corrected = found.sel(estimate="corrected").squeeze()
+    pair = entries.lines[9].get_ydata()  # five entries of the saddle point come first
+    np.testing.assert_array_equal(pair, corrected.U_1[:, 0, 2])
 
 
 def test_several_temperatures_are_refused_with_those_at_hand(learned):
