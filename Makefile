@@ -30,13 +30,15 @@ lint: test-environment
 
 bench: environment
 	for file in benchmarks/*.py; do $(VENV)/bin/python $$file || exit 1; done
+	$(VENV)/bin/python benchmarks/saddle.py --growth --output results/saddle_growth.h5
+	$(VENV)/bin/statmech-attn figure results/saddle_growth.h5 --output results
 
 environment: $(VENV)/.installed
 test-environment: $(VENV)/.installed-test
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) .
+	$(PIP_INSTALL) '.[sampling]'
 	touch $@
 
 $(VENV)/.installed-test: pyproject.toml constraints.txt

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from statmech_attn import storage, studies
+from statmech_attn import storage
 from statmech_attn.cli import app
+from statmech_attn.cli.progress import Bar
 
 
 TASK = """
@@ -79,19 +80,30 @@ def test_figures_are_drawn_from_every_file(folder, tmp_path):
         assert list((tmp_path / file.stem).glob("*.png"))
 
 
-def test_an_interrupted_run_keeps_its_draws_and_goes_on(folder, tmp_path, monkeypatch):
-    output, blocks = tmp_path / "again.h5", tmp_path / "again.h5.blocks"
+def test_an_interrupted_run_goes_on_to_the_same_numbers(folder, tmp_path, monkeypatch):
+    output = tmp_path / "again.h5"
+    blocks = tmp_path / "again.h5.blocks"
+    advance, steps = Bar.advance, []
 
-    def interrupted(study, report, workspace):
-        workspace.mkdir()
-        (workspace / "block").touch()
-        raise KeyboardInterrupt
+    def stop_after_five(self, work):
+        steps.append(work)
+        if len(steps) == 5:
+            raise KeyboardInterrupt
+        advance(self, work)
 
     with monkeypatch.context() as patched:
-        patched.setattr(studies, "run", interrupted)
+        patched.setattr(Bar, "advance", stop_after_five)
         stopped = call("run", folder / "weights.toml", "-o", output, code=130)
     assert "the same command goes on" in stopped.output.replace("\n", " ")
-    assert blocks.exists() and not output.exists()
+    assert list(blocks.rglob("draws-*.h5")) and not output.exists()
+    # Another study into the same output neither uses nor removes them.
+    call("run", folder / "saddle.toml", "-o", output)
+    assert list(blocks.rglob("draws-*.h5"))
+    (blocks / "mine.txt").touch()
+    call("run", folder / "weights.toml", "-o", output, "--overwrite")
+    again, once = storage.read(output), storage.read(folder / "weights.h5")
+    assert again.drop_attrs().equals(once.drop_attrs())
+    assert [path.name for path in blocks.rglob("*")] == ["mine.txt"]
 
 
 def test_files_of_other_tasks_are_refused(folder, tmp_path):

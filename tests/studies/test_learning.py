@@ -130,7 +130,17 @@ def test_a_saddle_point_that_was_not_found_leaves_no_number(monkeypatch):
     assert (found.result.values == 1).all()
     for name in ("U_1", "action", "accuracy", "U_1_corrected", "kernel_overlap"):
         assert np.isnan(found[name].values).all()
+    assert (found.gradient_norm > 1e-9).all()
     assert np.isfinite(found.accuracy_gp).all()
+
+
+def test_temperature_zero_leaves_gaps_where_a_kernel_has_no_inverse():
+    """20 training examples: four paths of N_0 = 19 span them, one path cannot."""
+    study = changed(network={"width": 10, "temperature": 0.0}, run__corrections=False)
+    found = studies.run(studies.parse(study))
+    assert (found.result == 0).all() and np.isfinite(found.accuracy).all()
+    assert np.isfinite(found.accuracy_gp)
+    assert np.isnan(np.diagonal(found.accuracy_gp_pair)).all()
 
 
 @pytest.mark.parametrize(
@@ -154,6 +164,11 @@ def test_a_saddle_point_that_was_not_found_leaves_no_number(monkeypatch):
         ),
         ({"kind": "posterior", "run__draws": 2}, "run.draws: .* or equal to 4; got 2"),
         ({"kind": "posterior", "run__stored": 2000}, "stored must not exceed draws"),
+        ({"kind": "posterior", "run__block": 10}, "block has no use with"),
+        (
+            {"kind": "posterior", "run": {"method": "weights", "draws": 205}},
+            "block of 10; got 205 and 10",
+        ),
     ],
 )
 def test_mistakes_are_named_with_what_is_allowed(changes, message):
@@ -172,10 +187,6 @@ def test_mistakes_are_named_with_what_is_allowed(changes, message):
         ({"task__n_train": 5}, "examples must be even"),
         ({"task__features": 7}, "features even"),
         ({"task__readout": 40}, "readout must be .* a token below 9; got 40"),
-        (
-            {"task__random_strength": 0.0, "network__temperature": 0.0},
-            "raise the temperature",
-        ),
         ({"task__n_train": 20000, "run__kernels": True}, "kernels need .* GiB"),
     ],
 )
