@@ -145,15 +145,16 @@ def langevin_bias() -> None:
     from statmech_attn.montecarlo.langevin import stiffness
     from statmech_attn.reporting import Silent
 
-    keys = jax.random.split(jax.random.key(3), 2)
-    xi, Y = jax.random.normal(keys[0], (3, 6, 4)), 2 * jax.random.normal(keys[1], (3,))
+    input_key, label_key, start_key, power_key = jax.random.split(jax.random.key(3), 4)
+    xi = jax.random.normal(input_key, (3, 6, 4))
+    Y = 2 * jax.random.normal(label_key, (3,))
     problem = dict(width=5, temperature=0.05, heads=(2, 2))
     law = wishart.law(xi, Y, **problem)
     draws = wishart.sample(jax.random.key(4), law, draws=5000, chains=4)
     U, f = summary(draws.U[0]), summary(exact_outputs(law, draws.U[0]))
     posterior = weight_space.posterior(xi, Y, **problem)
-    starts = jax.vmap(posterior.draw_start)(jax.random.split(keys[0], 16))
-    one = lambda z: stiffness(posterior.log_density, z, keys[1])
+    starts = jax.vmap(posterior.draw_start)(jax.random.split(start_key, 16))
+    one = lambda z: stiffness(posterior.log_density, z, power_key)
     omega = float(jax.vmap(one)(starts).max())
     print("bias    h omega   U_1 z max   <f> z max   var f z max   var f excess")
     for phase in (1.5, 1.0, 0.75, 0.5, 0.25):
@@ -187,7 +188,7 @@ def exact_outputs(law, U):
     def one(U):
         K = law.operator.kernel(U)
         gain = jnp.linalg.solve(K + law.temperature * jnp.eye(K.shape[0]), K).T
-        mean = gain @ law.y
+        mean = gain @ law.Y
         return jnp.concatenate([mean, jnp.diagonal(K - gain @ K) + mean**2])
 
     return jax.jit(jax.vmap(jax.vmap(one)))(U)

@@ -25,7 +25,9 @@ from statmech_attn.reporting import Reporter
 
 
 STATES_KEPT = 2
-FILES = re.compile(r"(?:draws|state)-(\d{5})\.h5")
+FILES = re.compile(r"(?:draws|state)-\d{5}\.h5")
+PARTS = re.compile(rf"\.{FILES.pattern}\..+\.part")  # left by a kill while writing
+POINTS = re.compile(r"point_\d+")
 
 
 class BlockFolder:
@@ -157,15 +159,34 @@ class BlockMemory:
         return iter(self._draws)
 
 
-def remove_blocks(folder: Path) -> None:
-    """Remove the blocks, after the final file is written; and the folder, if empty."""
+def remove_blocks(folder: Path) -> bool:
+    """Remove blocks once the final file is written, and what is empty then.
+
+    Goes through the folder and its `point_*` subfolders, the points of a study.  Files
+    that are no blocks stay, as do links, and the folders that hold them.
+
+    Returns:
+        Whether the folder is gone.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> (folder / "point_000").mkdir()
+        >>> remove_blocks(folder)
+        True
+    """
     folder = Path(folder)
-    for path in [*_files(folder, "draws"), *_files(folder, "state")]:
-        path.unlink()
-    for part in folder.glob(".*.h5.*.part"):  # left by a kill while writing
-        part.unlink()
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
+    if not folder.is_dir():
+        return not folder.exists()
+    for path in list(folder.iterdir()):
+        if FILES.fullmatch(path.name) or PARTS.fullmatch(path.name):
+            path.unlink()
+        elif POINTS.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
+            remove_blocks(path)
+    if folder.is_symlink() or any(folder.iterdir()):
+        return False
+    folder.rmdir()
+    return True
 
 
 def _files(folder: Path, what: str) -> list[Path]:

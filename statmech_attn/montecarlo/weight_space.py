@@ -218,6 +218,18 @@ def rotated(xi, axes, variance: float) -> Float[Array, "P R Pi"]:
 def principal_axes(xi: Float[Array, "P N_0 Pi"]) -> tuple[Array, int]:
     """Orthogonal axes, the strongest first, and the number that the inputs span."""
     flat = jnp.swapaxes(xi, 1, 2).reshape(-1, xi.shape[1])
-    _, strengths, axes = jnp.linalg.svd(flat, full_matrices=True)
+    strengths, axes = right_singular_vectors(flat)
     rank = int((strengths > RANK_TOLERANCE * strengths[0]).sum())
-    return axes.T, max(rank, 1)
+    return axes, max(rank, 1)
+
+
+@jax.jit
+def right_singular_vectors(X: Float[Array, "m n"]) -> tuple[Array, Array]:
+    """Singular values of X, and all n right singular vectors as columns.
+
+    Those of R in X = Q R, so that memory is O(m n + n^2) however many rows there are.
+    The Gram matrix X^T X would lose half of the digits that the rank is read from.
+    """
+    R = jnp.linalg.qr(X, mode="r")
+    _, strengths, axes = jnp.linalg.svd(R, full_matrices=True)
+    return strengths, axes.T

@@ -129,17 +129,35 @@ def test_blocks_of_another_run_are_refused_and_kept(tmp_path, other):
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_removing_blocks_leaves_what_is_not_theirs(tmp_path):
+def test_blocks_of_all_points_are_removed_with_their_folders(tmp_path):
     folder = tmp_path / "out.blocks"
+    for point in ("point_000", "point_001", "point_1000"):
+        filled(folder / point, 3)
+    (folder / "point_001" / ".draws-00004.h5.abc.part").touch()
     filled(folder, 3)
-    (folder / ".draws-00004.h5.abc.part").touch()
-    (folder / "notes.txt").touch()
-    remove_blocks(folder)
-    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
-    (folder / "notes.txt").unlink()
-    remove_blocks(folder)
-    remove_blocks(folder)
-    assert not folder.exists()
+    assert remove_blocks(folder) and not folder.exists()
+    assert remove_blocks(folder)  # nothing to remove
+
+
+def test_removing_blocks_leaves_what_is_not_theirs(tmp_path):
+    folder, elsewhere = tmp_path / "out.blocks", tmp_path / "elsewhere"
+    for path in (folder, folder / "point_000", folder / "points", elsewhere):
+        filled(path, 3)
+    foreign = {
+        "notes.txt", "draws-1.h5", "draws-00003.h5.old", ".other.h5.abc.part",
+        "point_000/point_notes.txt",
+    }  # fmt: skip
+    for name in foreign:
+        (folder / name).touch()
+    (folder / "point_002").symlink_to(elsewhere)
+    before = set(elsewhere.iterdir())
+    assert not remove_blocks(folder)
+    files = [p for p in folder.rglob("*") if not p.is_dir()]
+    kept = {str(p.relative_to(folder)) for p in files if p.parent.name != "points"}
+    assert kept == foreign
+    assert (folder / "point_002").is_symlink()
+    assert set(elsewhere.iterdir()) == before
+    assert len(list((folder / "points").iterdir())) == 3
 
 
 RUN = """

@@ -102,6 +102,30 @@ def test_few_inputs_leave_dimensions_to_the_prior():
         posterior.weights(z)
 
 
+@pytest.mark.parametrize(("rows", "rank"), ((300, 12), (300, 7), (5, 5)))
+def test_principal_axes_are_the_right_singular_vectors(rows, rank):
+    """More rows than columns, fewer, and rows that span less."""
+    keys = jax.random.split(jax.random.key(12), 2)
+    flat = jax.random.normal(keys[0], (rows, rank)) @ jax.random.normal(
+        keys[1], (rank, 12)
+    )
+    axes, found = weight_space.principal_axes(flat[:, :, None])
+    assert found == rank
+    close = dict(rtol=0, atol=1e-12 * float(jnp.linalg.norm(flat)))
+    np.testing.assert_allclose(axes.T @ axes, np.eye(12), **close)
+    strengths = np.linalg.svd(flat, compute_uv=False)[:rank]
+    along = np.linalg.norm(flat @ axes, axis=0)
+    np.testing.assert_allclose(along[:rank], strengths, **close)
+    np.testing.assert_allclose(along[rank:], 0, **close)
+
+
+def test_principal_axes_need_the_memory_of_the_inputs():
+    """600 examples of 64 paths; all left singular vectors would take 11 GiB."""
+    flat = jax.ShapeDtypeStruct((600 * 64, 192), float)
+    compiled = weight_space.right_singular_vectors.lower(flat).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < 3 * flat.size * 8
+
+
 @pytest.mark.statistical
 def test_weights_of_the_prior_have_its_moments(data):
     """V_0 in all dimensions, the free ones included, and the other layers."""
