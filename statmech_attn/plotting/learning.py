@@ -219,7 +219,13 @@ def finite_width(comparison: xr.Dataset) -> Figure:
         _distance(axes[1], here, name)
         _drawn(axes[2], here.width, here.accuracy, here.accuracy_stderr, name)
     axes[0].set_yscale("symlog", linthresh=1.0)
-    axes[1].set_yscale("log")
+    if np.isfinite(comparison.U_1_rms).any():
+        axes[1].set_yscale("log")
+    else:
+        axes[1].text(
+            0.5, 0.5, "none is resolved", ha="center", transform=axes[1].transAxes
+        )
+        axes[1].set_yticks([])
     axes[0].set_ylabel(r"$U_{\pi\pi^\prime}$", labelpad=0)
     axes[1].set_ylabel(rf"rms difference of $U$ from {NAMES[reference]}")
     axes[2].set_ylabel("test accuracy")

@@ -20,11 +20,11 @@ width = [6, 20]
 temperature = 0.5
 [run]
 """
-SAMPLING = "draws = 200\nwarmup = 200\nblock = 100\nchains = 3\nstored = 50\n"
+SAMPLING = "draws = 200\nwarmup = 200\nchains = 3\nstored = 50\n"
 STUDIES = {
     "saddle": f'kind = "order-parameter"\n{TASK}',
     "exact": f'kind = "posterior"\n{TASK}{SAMPLING}evidence = true\n',
-    "weights": f'kind = "posterior"\n{TASK}{SAMPLING}method = "weights"\n',
+    "weights": f'kind = "posterior"\n{TASK}{SAMPLING}method = "weights"\nblock = 100\n',
 }
 
 

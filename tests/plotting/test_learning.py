@@ -96,6 +96,12 @@ def test_an_estimate_without_a_first_width_keeps_the_saddles_entries(learned, sa
     np.testing.assert_array_equal(pair, corrected.U_1[:, 0, 2])
 
 
+def test_no_resolved_distance_is_said_in_words(learned, sampled):
+    noisy = sampled.assign(U_1_stderr=sampled.U_1_stderr * 0 + 10.0)
+    distance = plotting.finite_width(compare(learned, noisy)).axes[1]
+    assert [text.get_text() for text in distance.texts] == ["none is resolved"]
+
+
 def test_several_temperatures_are_refused_with_those_at_hand(learned):
     several = learned.expand_dims(temperature=[0.1, 0.2])
     with pytest.raises(ValueError, match=r"select one of \[0.1, 0.2\]"):
