@@ -35,6 +35,10 @@ from statmech_attn.reporting import duration, Reporter
 
 STRETCHES = 10  # parts of a block whose mean f is kept
 TARGET_ACCEPT = 0.8
+NOT_FINITE = (
+    "the density of the weights is not a finite number: xi or Y are too large for this "
+    "temperature."
+)
 FIRST_STEP = 0.5  # over the largest frequency: of Langevin, and where NUTS starts
 
 
@@ -53,7 +57,7 @@ class WeightDraws(NamedTuple):
     divergences: int
     leapfrog_steps: Int[np.ndarray, "chains draws"]  # gradients
     acceptance: Float[np.ndarray, "chains draws"]
-    bfmi: Float[np.ndarray, " chains"]
+    bfmi: Float[np.ndarray, " chains"] | None  # of NUTS: Langevin redraws no momenta
     step_size: Float[np.ndarray, " chains"]
 
 
@@ -86,8 +90,8 @@ def sample_weights(
         step_size: of Langevin dynamics; from the stiffness at the start when omitted.
 
     Raises:
-        ValueError: arguments out of range, or a step size at which Langevin dynamics
-            is unstable.
+        ValueError: arguments out of range, a density that overflows, or a step size at
+            which Langevin dynamics is unstable.
         StorageError: `folder` holds blocks of another run.
 
     Example:
@@ -115,6 +119,8 @@ def sample_weights(
         jax.random.split(k, chains) for k in jax.random.split(key, 3)
     )
     starts, rates = _starts(posterior, start_keys)
+    if not np.isfinite(rates):
+        raise ValueError(NOT_FINITE)
     sampler = _sampler(method, posterior, warmup, step_size or FIRST_STEP / rates)
     state = jax.jit(jax.vmap(sampler.start))(run_keys, starts)
     observe = _observer(sampler, posterior, inputs, y_test)
@@ -135,8 +141,8 @@ def sample_weights(
         )
     # No step at all compiles, and gives the state the types that it keeps.
     state, _ = advance(state, 0, 0)
-    _run(store, store.state(state), advance, pieces, report)
-    return _collect(store)
+    _run(store, store.state(state), advance, method, pieces, report)
+    return _collect(store, method)
 
 
 def check_sizes(method, draws, warmup, chains, block, step_size) -> None:
@@ -242,13 +248,29 @@ def _compiled(sampler: Sampler, observe, block: int):
     return advance
 
 
+def trouble(method: str, step_size: float, store: BlockFolder | BlockMemory) -> str:
+    """What to do about an energy that is not finite."""
+    if method == "nuts":
+        return NOT_FINITE
+    advice = (
+        "Langevin dynamics is unstable at this step size: take a smaller step_size "
+        f"than {step_size:.3g}."
+    )
+    if isinstance(store, BlockMemory):
+        return advice
+    return (
+        f"{advice} The blocks in {store.folder}, and of other points of the study "
+        "beside it, belong to the old one: remove them or choose another output."
+    )
+
+
 def forecast(seconds: float, warming: bool) -> str:
     """Time that is left, in words."""
     pace = "the first steps of the warm-up" if warming else "the first block of draws"
     return f"about {duration(seconds)} left at the pace of {pace}"
 
 
-def _run(store, state, advance, pieces: list[int], report) -> None:
+def _run(store, state, advance, method: str, pieces: list[int], report) -> None:
     """All pieces that are not stored yet."""
     first, total = sum(pieces[: store.done]), sum(pieces)
     report.begin("sampling", total, total)
@@ -259,10 +281,7 @@ def _run(store, state, advance, pieces: list[int], report) -> None:
         steps, begun = pieces[number], time.monotonic()
         state, record = jax.block_until_ready(advance(state, first, steps))
         if not np.isfinite(record["energy"]).all():
-            raise ValueError(
-                "Langevin dynamics is unstable at this step size: take a smaller "
-                f"step_size than {float(record['step_size'].max()):.3g}."
-            )
+            raise ValueError(trouble(method, float(record["step_size"].max()), store))
         store.append(state, jax.tree.map(np.asarray, record))
         first += steps
         report.advance(steps)
@@ -272,7 +291,7 @@ def _run(store, state, advance, pieces: list[int], report) -> None:
     report.finish()
 
 
-def _collect(store) -> WeightDraws:
+def _collect(store, method: str) -> WeightDraws:
     """All blocks, joined; of f only the means of the stretches."""
     blocks = list(store.draws())
     joined = {k: np.concatenate([b[k] for b in blocks], axis=1) for k in blocks[0]}
@@ -294,7 +313,7 @@ def _collect(store) -> WeightDraws:
         divergences=int(joined["diverging"].sum()),
         leapfrog_steps=joined["leapfrog_steps"],
         acceptance=joined["acceptance"],
-        bfmi=bfmi(energy),
+        bfmi=bfmi(energy) if method == "nuts" else None,
         step_size=joined["step_size"][:, -1],
     )
 

@@ -2,11 +2,12 @@
 
 import math
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 
-from statmech_attn.montecarlo import sample_weights, weight_space
+from statmech_attn.montecarlo import remove_blocks, sample_weights, weight_space
 from statmech_attn.montecarlo.langevin import langevin, stiffness, TIME
 from statmech_attn.montecarlo.weight_sampling import FIRST_STEP
 from statmech_attn.reporting import Silent
@@ -73,18 +74,37 @@ def test_stiffness_is_the_largest_frequency(small):
     assert float(found) == pytest.approx(expected, rel=0.02)
 
 
-def run(small, step_size, draws=20):
+def run(small, step_size, **changes):
     posterior, xi, key = small
+    settings = dict(
+        method="langevin", draws=20, warmup=20, chains=2, block=10, folder=None
+    )
     return sample_weights(
-        key, posterior, method="langevin", xi_test=xi, y_test=posterior.Y,
-        draws=draws, warmup=20, chains=2, block=10, folder=None,
-        study='kind = "test"', report=Silent(), step_size=step_size,
+        key, posterior, xi_test=xi, y_test=posterior.Y, study='kind = "test"',
+        report=Silent(), step_size=step_size, **settings | changes,
     )  # fmt: skip
 
 
-def test_too_large_a_step_is_reported(small):
-    with pytest.raises(ValueError, match="unstable at this step size"):
+def test_too_large_a_step_is_reported_with_what_to_do_about_it(small, tmp_path):
+    folder = tmp_path / "out.blocks"
+    with pytest.raises(ValueError, match="smaller step_size than 0.5.$"):
         run(small, 0.9)
+    # At 0.15 the trajectory leaves after a while, with blocks behind it.
+    with pytest.raises(ValueError, match="unstable at this step size") as caught:
+        run(small, 0.15, folder=folder, warmup=10, draws=10_000)
+    assert any(folder.iterdir())
+    message = str(caught.value)
+    assert "\n" not in message and str(folder) in message and "remove" in message
+    assert remove_blocks(folder)
+    assert run(small, 0.1, folder=folder).divergences == 0
+
+
+@pytest.mark.parametrize("method", ("nuts", "langevin"))
+def test_a_density_that_overflows_is_refused(small, method):
+    posterior, xi, key = small
+    beyond = eqx.tree_at(lambda p: p.Y, posterior, 1e160 * posterior.Y)
+    with pytest.raises(ValueError, match="Y are too large"):
+        run((beyond, xi, key), None, method=method)
 
 
 def test_steps_end_where_a_draw_is_taken(small):
@@ -92,3 +112,4 @@ def test_steps_end_where_a_draw_is_taken(small):
     assert (found.leapfrog_steps == 2 * math.ceil(TIME / 0.03)).all()
     assert np.allclose(found.step_size, TIME / math.ceil(TIME / 0.03), rtol=1e-15)
     assert found.divergences == 0
+    assert found.bfmi is None

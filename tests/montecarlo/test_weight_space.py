@@ -210,7 +210,8 @@ def test_the_posterior_of_the_weights_is_the_exact_law(data, exact, method):
     error = np.hypot(found.predictor_variance_stderr, f.stderr[5:])
     error = np.hypot(error, 2 * f.mean[:5] * f.stderr[:5])
     assert (np.abs(found.predictor_variance - expected) < 4.5 * error).all()
-    assert first.r_hat.max() < 1.02 and (found.bfmi > 0.5).all()
+    assert first.r_hat.max() < 1.02
+    assert (found.bfmi > 0.5).all() if method == "nuts" else found.bfmi is None
 
 
 def test_bad_input_is_refused(data):
