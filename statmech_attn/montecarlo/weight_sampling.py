@@ -10,8 +10,9 @@ in blocks.  A block keeps of every draw
 
 and of f on the test inputs only the mean and the mean square of `STRETCHES` parts of
 the block, from which come $\langle f \rangle$, its Monte Carlo error and
-$\langle \delta f^2 \rangle$.  The weights of the last draw alone are kept, so memory
-does not grow with the number of draws times the number of weights or test inputs.
+$\langle \delta f^2 \rangle$.  The weights of the last draw alone are kept, and the
+parts of blocks in a folder are merged as they are read, so memory does not grow with
+the number of draws times the number of weights or test inputs.
 """
 
 import hashlib
@@ -34,6 +35,7 @@ from statmech_attn.reporting import duration, Reporter
 
 
 STRETCHES = 10  # parts of a block whose mean f is kept
+STRETCHES_HELD = 100  # per chain, of which the errors of f are made
 TARGET_ACCEPT = 0.8
 NOT_FINITE = (
     "the density of the weights is not a finite number: xi or Y are too large for this "
@@ -85,7 +87,7 @@ def sample_weights(
         draws, warmup: per chain.
         block: draws between two writes to disk, of which `draws` is a multiple.
         folder: for the blocks; a run that was cut off goes on from those that it finds.
-            They stay until `remove_blocks`.  None keeps all in memory.
+            They stay until `remove_blocks`.  None keeps all blocks in memory.
         study: TOML text of the study that the blocks belong to.
         step_size: of Langevin dynamics; from the stiffness at the start when omitted.
 
@@ -291,23 +293,74 @@ def _run(store, state, advance, method: str, pieces: list[int], report) -> None:
     report.finish()
 
 
+class Predictor(NamedTuple):
+    """Posterior mean and variance of f with their Monte Carlo errors."""
+
+    mean: Float[np.ndarray, "Q *K"]
+    mean_stderr: Float[np.ndarray, "Q *K"]
+    variance: Float[np.ndarray, "Q *K"]
+    variance_stderr: Float[np.ndarray, "Q *K"]
+
+
+class StretchMeans:
+    """Means of f and f^2, and their errors from a bounded number of stretches.
+
+    Neighbouring stretches are merged until at most `STRETCHES_HELD` per chain remain.
+    The means take all of them; the errors leave out the last stretch when not full.
+    """
+
+    def __init__(self, stretches: int) -> None:
+        """For as many stretches per chain as will be added."""
+        self._merged = -(-stretches // STRETCHES_HELD)
+        self._full = stretches // self._merged
+        self._stretches, self._added = stretches, 0
+        self._sums: np.ndarray | None = None
+
+    def add(self, f_mean, f_square) -> None:
+        """The next stretches: arrays (chains, stretches, Q, *K)."""
+        if self._sums is None:
+            held = -(-self._stretches // self._merged)
+            shape = (2, f_mean.shape[0], held, *f_mean.shape[2:])
+            self._sums = np.zeros(shape)
+        for stretch in range(f_mean.shape[1]):
+            held = self._added // self._merged
+            self._sums[0, :, held] += f_mean[:, stretch]
+            self._sums[1, :, held] += f_square[:, stretch]
+            self._added += 1
+
+    def predictor(self) -> Predictor:
+        """Of all stretches, once they are added."""
+        assert self._sums is not None and self._added == self._stretches
+        chains = self._sums.shape[1]
+        mean, square = self._sums.sum(axis=(1, 2)) / (chains * self._stretches)
+        f, f_square = self._sums[:, :, : self._full] / self._merged
+        # <f^2> - <f>^2 to first order in the deviations of both means from theirs.
+        spread = f_square - 2 * mean * f
+        used = np.sqrt(self._full * self._merged / self._stretches)
+        return Predictor(
+            mean, used * summary(f).stderr,
+            square - mean**2, used * summary(spread).stderr,
+        )  # fmt: skip
+
+
 def _collect(store, method: str) -> WeightDraws:
-    """All blocks, joined; of f only the means of the stretches."""
-    blocks = list(store.draws())
+    """All blocks, joined; of f only the means of merged stretches, one block a time."""
+    means = StretchMeans(STRETCHES * (store.done - store.warmup))
+    blocks = []
+    for block in store.draws():
+        means.add(block.pop("f_mean"), block.pop("f_square"))
+        blocks.append(block)
     joined = {k: np.concatenate([b[k] for b in blocks], axis=1) for k in blocks[0]}
-    f = summary(joined["f_mean"])
-    # <f^2> - <f>^2 to first order in the deviations of both means from theirs.
-    spread = summary(joined["f_square"] - 2 * f.mean * joined["f_mean"])
-    energy = joined["energy"]
+    f, energy = means.predictor(), joined["energy"]
     layers = sum(name.startswith("U_") for name in joined) - 1
     return WeightDraws(
         U=tuple(joined[f"U_{l}"] for l in range(1, layers + 1)),
         U_a=joined["U_a"],
         accuracy=joined["accuracy"],
         predictor_mean=f.mean,
-        predictor_mean_stderr=f.stderr,
-        predictor_variance=spread.mean + f.mean**2,
-        predictor_variance_stderr=spread.stderr,
+        predictor_mean_stderr=f.mean_stderr,
+        predictor_variance=f.variance,
+        predictor_variance_stderr=f.variance_stderr,
         log_density=joined["log_density"],
         energy=energy,
         divergences=int(joined["diverging"].sum()),

@@ -5,13 +5,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import signal, stats
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import wishart
 from statmech_attn.diagnostics import summary
 from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.montecarlo.nuts import nuts
+from statmech_attn.montecarlo.weight_sampling import STRETCHES_HELD, StretchMeans
 from statmech_attn.reporting import Silent
 
 
@@ -212,6 +213,63 @@ def test_the_posterior_of_the_weights_is_the_exact_law(data, exact, method):
     assert (np.abs(found.predictor_variance - expected) < 4.5 * error).all()
     assert first.r_hat.max() < 1.02
     assert (found.bfmi > 0.5).all() if method == "nuts" else found.bfmi is None
+
+
+def merged(blocks, keep=0.5):
+    """f = 3 + 2 z of four chains of AR(1) numbers z, and its moments by stretches."""
+    noise = np.random.default_rng(9).normal(size=(4, 20 * blocks + 100, 5))
+    z = signal.lfilter([np.sqrt(1 - keep**2)], [1.0, -keep], noise, axis=1)[:, 100:]
+    f = 3 + 2 * z
+    stretches = lambda x: x.reshape(4, blocks, 10, 2, 5).mean(axis=3)
+    first, second = stretches(f), stretches(f**2)
+    means = StretchMeans(10 * blocks)
+    for number in range(blocks):
+        means.add(first[:, number], second[:, number])
+    return f, first.reshape(4, -1, 5), second.reshape(4, -1, 5), means.predictor()
+
+
+@pytest.mark.parametrize("blocks", (3, 10, 11, 137, 400))
+def test_merged_stretches_give_the_moments_of_all_draws(blocks):
+    f, *_, found = merged(blocks)
+    mean = f.mean(axis=(0, 1))
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-12)
+    variance = (f**2).mean(axis=(0, 1)) - mean**2
+    np.testing.assert_allclose(found.variance, variance, rtol=1e-10)
+
+
+@pytest.mark.parametrize("blocks", (3, 10))
+def test_few_stretches_are_not_merged(blocks):
+    _, first, second, found = merged(blocks)
+    same = dict(rtol=1e-10)
+    np.testing.assert_allclose(found.mean_stderr, summary(first).stderr, **same)
+    spread = summary(second - 2 * found.mean * first)
+    np.testing.assert_allclose(found.variance_stderr, spread.stderr, **same)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("blocks", (11, 137, 400))
+def test_errors_of_merged_stretches_are_those_of_the_chains(blocks):
+    """tau of an AR(1) chain is (1 + r) / (1 - r), and of its squares with r^2."""
+    *_, found = merged(blocks, keep=0.5)
+    draws = 80 * blocks
+    # Sokal, as for `estimate`: tau of n >= 200 stretches with window W = 2 is known to
+    # sqrt(2 (2 W + 1) / n), the error to half of that; 30 comparisons, 4.5 errors each.
+    allowed = 4.5 * np.sqrt(2 * 5 / 200) / 2
+    expected = 2 * np.sqrt(3 / draws)
+    assert np.abs(np.log(found.mean_stderr / expected)).max() < allowed
+    expected = 4 * np.sqrt(2 * 5 / 3 / draws)
+    assert np.abs(np.log(found.variance_stderr / expected)).max() < allowed
+
+
+@pytest.mark.parametrize("blocks", (10, 137, 4000))
+def test_stretches_that_are_held_do_not_grow_with_the_blocks(blocks):
+    means = StretchMeans(10 * blocks)
+    block = np.ones((2, 10, 3))
+    for _ in range(blocks):
+        means.add(block, block)
+    held = sum(a.nbytes for a in vars(means).values() if isinstance(a, np.ndarray))
+    assert held <= block.nbytes * 2 * (STRETCHES_HELD + 1) / 10
+    np.testing.assert_allclose(means.predictor().mean, 1.0)
 
 
 def test_bad_input_is_refused(data):
