@@ -181,7 +181,7 @@ def test_mistakes_are_named_with_what_is_allowed(changes, message):
     ("changes", "message"),
     [
         ({"network__width": 0.5}, "width must be finite and >= 1; got 0.5"),
-        ({"network__temperature": -0.1}, "temperature must be finite and >= 0"),
+        ({"network__temperature": -0.1}, "temperature must be finite and > 0"),
         ({"network__variances": [1.0, 1.0, 1.0]}, "variances: need one per layer"),
         ({"network__width_ratios": [1.0, 1.0]}, "width: need one number or"),
         ({"task__n_train": 5}, "examples must be even"),
@@ -202,3 +202,10 @@ def test_the_same_study_gives_the_same_numbers(found):
     assert again.equals(found)
     other = studies.run(studies.parse(changed(task__seed=4)))
     assert not jnp.allclose(other.U_1.values, found.U_1.values)
+
+
+def test_without_the_sampling_extra_a_posterior_is_refused_at_once(monkeypatch):
+    study = studies.parse(changed(kind="posterior"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"pip install 'statmech-attn\[sampling\]'"):
+        studies.run(study)
