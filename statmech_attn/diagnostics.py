@@ -3,7 +3,8 @@ r"""Trust in Markov chains of arrays: errors of means and whether the chains agr
 `estimates` does this for one number in full; here every entry of an array is a
 quantity of its own, and numpyro computes (extra `sampling`).
 
-    n_eff    effective sample size (BDA3, eq. 11.8, with Geyer's monotone sum)
+    n_eff    effective sample size (BDA3, eq. 11.8, with Geyer's monotone sum), at most
+             n log10 n of n draws, as in Stan
     stderr   standard deviation over sqrt(n_eff)
     r_hat    split chains, normal scores of ranks, the larger of bulk and tail
              (Vehtari et al., Bayesian Anal. 16, 667 (2021))
@@ -15,7 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy import stats
+from scipy import special, stats
+
+
+CHUNK = 2**19  # numbers whose ranks and transforms are held together
 
 
 class Summary(NamedTuple):
@@ -31,8 +35,9 @@ class Summary(NamedTuple):
 def summary(values) -> Summary:
     """Mean, Monte Carlo error and diagnostics of chains (chains, draws, *shape).
 
-    An entry that never changes has error zero and R-hat one; one that is constant in
-    every chain but differs among them has an infinite R-hat.
+    An entry of which one chain never changes was not sampled: it counts one draw per
+    chain, and its R-hat is infinite.  If it is the same number in all chains nothing
+    can be said of its error: `stderr` and `r_hat` are NaN.
 
     Raises:
         ValueError: fewer than 4 draws, or a value that is not finite.
@@ -43,15 +48,13 @@ def summary(values) -> Summary:
         >>> found.mean.shape, bool((found.r_hat < 1.01).all())
         ((3,), True)
     """
-    from numpyro.diagnostics import effective_sample_size
-
     values = _chains(values)
-    std = values.std(axis=(0, 1), ddof=1)
-    with np.errstate(invalid="ignore"):  # 0 / 0 of a constant entry
-        n_eff = effective_sample_size(values)
-    n_eff = np.where(std > 0, n_eff, float(values.shape[0] * values.shape[1]))
-    stderr = std / np.sqrt(n_eff)
-    return Summary(values.mean(axis=(0, 1)), stderr, std, n_eff, _r_hat(values))
+    chains, draws, *shape = values.shape
+    entries = values.reshape(chains, draws, -1)
+    step = max(1, CHUNK // (chains * draws))
+    starts = range(0, max(1, entries.shape[2]), step)
+    parts = [_summary(entries[..., i : i + step].copy()) for i in starts]
+    return Summary(*(np.concatenate(p).reshape(shape) for p in zip(*parts)))
 
 
 def bfmi(energy) -> Float[np.ndarray, " chains"]:
@@ -70,6 +73,24 @@ def bfmi(energy) -> Float[np.ndarray, " chains"]:
     return changes / ((energy - energy.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
 
 
+def _summary(values: Float[np.ndarray, "chains draws n"]) -> Summary:
+    from numpyro.diagnostics import effective_sample_size
+
+    std = values.std(axis=(0, 1), ddof=1)
+    draws = values.shape[0] * values.shape[1]
+    most = draws * np.log10(draws)
+    with np.errstate(invalid="ignore"):  # 0 / 0 of a constant entry
+        n_eff = effective_sample_size(values)
+    # Few draws that alternate give a correlation time near zero, or below.
+    n_eff = np.where((n_eff > 0) & (n_eff < most), n_eff, most)
+    changes = (values.min(axis=1) < values.max(axis=1)).all(axis=0)
+    n_eff = np.where(changes, n_eff, float(len(values)))
+    r_hat = np.where(changes, _r_hat(values), np.inf)
+    same = values.min(axis=(0, 1)) == values.max(axis=(0, 1))
+    r_hat, stderr = (np.where(same, np.nan, a) for a in (r_hat, std / np.sqrt(n_eff)))
+    return Summary(values.mean(axis=(0, 1)), stderr, std, n_eff, r_hat)
+
+
 def _r_hat(values) -> Float[np.ndarray, "*shape"]:
     folded = np.abs(values - np.median(values, axis=(0, 1)))
     return np.maximum(_r_hat_of_ranks(values), _r_hat_of_ranks(folded))
@@ -80,9 +101,8 @@ def _r_hat_of_ranks(values) -> Float[np.ndarray, "*shape"]:
 
     n = values.shape[0] * values.shape[1]
     ranks = stats.rankdata(values.reshape(n, -1), axis=0).reshape(values.shape)
-    scores = stats.norm.ppf((ranks - 0.375) / (n + 0.25))
-    constant = values.min(axis=(0, 1)) == values.max(axis=(0, 1))
-    return np.where(constant, 1.0, split_gelman_rubin(scores))
+    with np.errstate(invalid="ignore", divide="ignore"):  # of a chain that never moves
+        return split_gelman_rubin(special.ndtri((ranks - 0.375) / (n + 0.25)))
 
 
 def _chains(values) -> Float[np.ndarray, "chains draws *shape"]:

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
+from statmech_attn import diagnostics
 from statmech_attn.diagnostics import bfmi, summary
 
 
@@ -30,9 +31,34 @@ def test_r_hat_tells_chains_of_different_place_or_spread():
     assert same < 1.01 and moved > 1.3 and widened > 1.05
     heavy = np.random.default_rng(2).standard_cauchy((4, 1000))
     assert summary(heavy).r_hat < 1.01
-    assert summary(np.ones((2, 10))).r_hat == 1.0
-    assert summary(np.ones((2, 10)) * [[1.0], [2.0]]).r_hat == np.inf
-    assert summary(np.ones((2, 10))).stderr == 0.0
+
+
+@pytest.mark.parametrize("value", (1.0, 0.1))  # means of 0.1 are off by round-off
+def test_chains_that_never_move_are_not_taken_for_draws(value):
+    moving = np.random.default_rng(4).normal(size=(4, 100))
+    one_stuck = np.where(np.arange(4)[:, None] == 2, value, moving)
+    apart = np.broadcast_to(value * np.arange(4)[:, None], (4, 100))
+    cases = [moving, one_stuck, apart, np.full((4, 100), value)]
+    found = summary(np.stack(cases, axis=-1))
+    assert found.n_eff[0] > 100 and (found.n_eff[1:] == 4).all()
+    assert found.r_hat[0] < 1.05 and (found.r_hat[1:3] == np.inf).all()
+    assert np.isnan(found.r_hat[3]) and np.isnan(found.stderr[3])
+    assert found.mean[3] == pytest.approx(value, rel=1e-14)
+
+
+def test_draws_that_alternate_count_for_a_few_times_their_number():
+    chains = np.random.default_rng(6).normal(size=(2, 50)) * 0.01
+    found = summary(chains + (-1.0) ** np.arange(50))
+    assert found.n_eff == 200 and found.stderr == found.std / np.sqrt(200)
+
+
+def test_entries_together_are_entries_alone(monkeypatch):
+    chains = np.random.default_rng(5).normal(size=(3, 50, 4, 2))
+    whole = summary(chains)
+    monkeypatch.setattr(diagnostics, "CHUNK", 3 * 150)  # three entries at a time
+    for one, other in zip(whole, summary(chains)):
+        # Sums over entries side by side may run in another order.
+        assert one.shape == (4, 2) and np.allclose(one, other, rtol=1e-13, atol=1e-13)
 
 
 def test_bfmi_of_an_autoregressive_energy():

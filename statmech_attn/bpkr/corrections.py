@@ -28,16 +28,17 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn.bpkr import prior as sizes_of
-from statmech_attn.bpkr.action import inverse, order_parameters_of
+from statmech_attn.bpkr.action import order_parameters_of
 from statmech_attn.bpkr.kernels import (
     cross_kernel,
     MEMORY_LIMIT,
+    own_variances,
     path_kernels,
     scaled,
-    self_kernel,
+    self_path_path,
 )
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
-from statmech_attn.bpkr.predictor import Prediction
+from statmech_attn.bpkr.predictor import check_test, Prediction, regression
 from statmech_attn.bpkr.saddle import (
     check_data,
     derivatives,
@@ -71,20 +72,15 @@ class Corrected(eqx.Module):
 
     def predict(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Prediction:
         """Mean and variance of f on new attentioned inputs, to order 1/N."""
-        xi_test = jnp.asarray(xi_test, float)
-        if xi_test.ndim != 3 or xi_test.shape[1:] != self.xi.shape[1:]:
-            raise ValueError(
-                f"xi_test must have shape (Q, {self.xi.shape[1]}, {self.xi.shape[2]}) "
-                f"as the training inputs; got {xi_test.shape}."
-            )
-        test, train = scaled(xi_test, self.variance), scaled(self.xi, self.variance)
+        test = scaled(check_test(xi_test, self.xi), self.variance)
+        train = scaled(self.xi, self.variance)
         one = partial(_predict, test, train, self.Y.ravel())
         lanes = (self.U[0], self.shift, self.modes, self.temperature)
         if self.temperature.ndim:
             mean, variance = jax.lax.map(lambda lane: one(*lane), lanes)
         else:
             mean, variance = one(*lanes)
-        shape = self.temperature.shape + xi_test.shape[:1] + self.Y.shape[1:]
+        shape = self.temperature.shape + test.shape[:1] + self.Y.shape[1:]
         return Prediction(mean.reshape(shape), variance.reshape(shape))
 
 
@@ -319,11 +315,14 @@ def _spread(modes):
 def _predict(test, train, y, U, shift, modes, temperature):
     """Mean and variance of f: those of the GP, averaged over U_1."""
 
+    own = self_path_path(test)
+
     def given(U):
-        M = inverse(cross_kernel(train, train, U) + temperature * jnp.eye(y.size))
+        half = inverse_cholesky(
+            cross_kernel(train, train, U) + temperature * jnp.eye(y.size)
+        )
         k = cross_kernel(test, train, U)
-        own = jnp.diagonal(self_kernel(test, U), axis1=1, axis2=2).ravel()
-        return k @ (M @ y), own - ((k @ M) * k).sum(axis=1)
+        return regression(k, own_variances(own, U), half, y)
 
     columns = jnp.moveaxis(modes, 0, -1)
     (mean, variance), moved, modes = _moments(given, U - shift, shift, columns)

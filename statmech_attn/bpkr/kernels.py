@@ -24,12 +24,14 @@ the other.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 
@@ -51,9 +53,7 @@ class PathKernels(eqx.Module):
 
     def kernel(self, U: Float[Array, "d d"]) -> Float[Array, "n n"]:
         """K(U) on the training examples."""
-        by_output = _by_output(U, self.n_paths)
-        K = jnp.einsum("akbl,abpq->pkql", by_output, self.blocks)
-        return K.reshape(self.n_examples * by_output.shape[1], -1)
+        return contracted(self.blocks, U)
 
     def curvature(self, A, alpha) -> Float[Array, "m m"]:
         """Second derivative of the energy."""
@@ -139,10 +139,68 @@ def cross_kernel(
     return jnp.swapaxes(K, 1, 2).reshape(n_left * outputs, -1)
 
 
-def self_kernel(xi: Float[Array, "P N_0 Pi"], U) -> Float[Array, "P K K"]:
-    """K(x, x) of every input, over pairs of outputs."""
-    grams = jnp.einsum("pia,pib->pab", xi, xi)
-    return jnp.einsum("pab,akbl->pkl", grams, _by_output(U, xi.shape[2]))
+def cross_operator(
+    test: Float[Array, "Q N_0 Pi"],
+    train: Float[Array, "P N_0 Pi"],
+    *,
+    outputs: int = 1,
+    memory_limit: int = MEMORY_LIMIT,
+) -> tuple[Callable[[Array], Array], int]:
+    """K(x, x') between two sets of scaled inputs as a function of U.
+
+    Returns:
+        The function, from path-path kernels where they fit and save work, and the bytes
+        that one call takes.
+
+    Raises:
+        ValueError: one call takes more than `memory_limit`.
+    """
+    (n_test, n_inputs, n_paths), n_train = test.shape, train.shape[0]
+    blocks = 8 * n_paths**2 * n_test * n_train
+    through = 8 * outputs**2 * n_test * n_paths * n_inputs
+    call = 8 * outputs**2 * n_train * (3 * n_test + 6 * n_train)
+    shorter = n_paths * n_train < n_inputs * (n_paths + n_train)
+    if shorter and 2 * blocks + call <= memory_limit:  # contraction copies them once
+        return Partial(contracted, path_path(test, train)), call
+    if through + call > memory_limit:
+        raise ValueError(
+            f"{n_test} test inputs need {(through + call) / 2**30:.3g} GiB, more than "
+            f"memory_limit = {memory_limit / 2**30:.3g} GiB: give fewer at a time."
+        )
+    return Partial(cross_kernel, test, train), through + call
+
+
+def path_path(
+    left: Float[Array, "Q N_0 Pi"], right: Float[Array, "P N_0 Pi"]
+) -> Float[Array, "Pi Pi Q P"]:
+    """Path-path kernels between two sets of scaled attentioned inputs."""
+    flat = [jnp.moveaxis(xi, 2, 0).reshape(-1, xi.shape[1]) for xi in (left, right)]
+    n_paths = left.shape[2]
+    blocks = (flat[0] @ flat[1].T).reshape(n_paths, -1, n_paths, right.shape[0])
+    return jnp.swapaxes(blocks, 1, 2)
+
+
+def self_path_path(xi: Float[Array, "Q N_0 Pi"]) -> Float[Array, "Pi Pi Q 1"]:
+    """Path-path kernels of every input with itself."""
+    return jnp.einsum("pia,pib->abp", xi, xi)[..., None]
+
+
+def contracted(
+    blocks: Float[Array, "Pi Pi Q P"], U: Float[Array, "d d"]
+) -> Float[Array, "m n"]:
+    """K(x, x') from path-path kernels."""
+    by_output = _by_output(U, blocks.shape[0])
+    K = jnp.einsum("akbl,abpq->pkql", by_output, blocks)
+    return K.reshape(blocks.shape[2] * by_output.shape[1], -1)
+
+
+def own_variances(
+    blocks: Float[Array, "Pi Pi Q 1"], U: Float[Array, "d d"]
+) -> Float[Array, " m"]:
+    """K(x, x) of every input and output, from `self_path_path`."""
+    outputs = U.shape[0] // blocks.shape[0]
+    K = contracted(blocks, U).reshape(-1, outputs, outputs)
+    return jnp.diagonal(K, axis1=1, axis2=2).ravel()
 
 
 def scaled(xi: Float[Array, "P N_0 Pi"], variance: float) -> Float[Array, "P N_0 Pi"]:
@@ -221,9 +279,7 @@ def path_kernels(
     xi = scaled(xi, variance)
     if form == "factors":
         return PathFactors(xi)
-    flat = jnp.transpose(xi, (2, 0, 1)).reshape(n_paths * n_examples, n_inputs)
-    blocks = (flat @ flat.T).reshape(n_paths, n_examples, n_paths, n_examples)
-    return PathKernels(jnp.swapaxes(blocks, 1, 2))
+    return PathKernels(path_path(xi, xi))
 
 
 def choose_form(

@@ -19,7 +19,12 @@ from jaxtyping import Array, Float
 
 from statmech_attn.bpkr import prior as sizes_of
 from statmech_attn.bpkr.action import gaussian_process_limit
-from statmech_attn.bpkr.kernels import cross_kernel, scaled, self_kernel
+from statmech_attn.bpkr.kernels import (
+    cross_kernel,
+    own_variances,
+    scaled,
+    self_path_path,
+)
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.saddle import check_data
 
@@ -48,18 +53,11 @@ class Theory(eqx.Module):
 
     def predict(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Prediction:
         """Mean and variance on new attentioned inputs."""
-        xi_test = jnp.asarray(xi_test, float)
-        if xi_test.ndim != 3 or xi_test.shape[1:] != self.xi.shape[1:]:
-            raise ValueError(
-                f"xi_test must have shape (Q, {self.xi.shape[1]}, {self.xi.shape[2]}) "
-                f"as the training inputs; got {xi_test.shape}."
-            )
-        test = scaled(xi_test, self.variance)
-        shape = xi_test.shape[:1] + self.Y.shape[1:]
-        k = cross_kernel(test, self.xi, self.U) @ self.half.T
-        own = jnp.diagonal(self_kernel(test, self.U), axis1=1, axis2=2)
-        mean = k @ (self.half @ self.Y.ravel())
-        variance = own.ravel() - (k * k).sum(axis=1)
+        test = scaled(check_test(xi_test, self.xi), self.variance)
+        k = cross_kernel(test, self.xi, self.U)
+        own = own_variances(self_path_path(test), self.U)
+        mean, variance = regression(k, own, self.half, self.Y.ravel())
+        shape = test.shape[:1] + self.Y.shape[1:]
         return Prediction(mean.reshape(shape), variance.reshape(shape))
 
     def restricted(self, paths: Sequence[int]) -> "Theory":
@@ -222,6 +220,28 @@ def head_scores(U: Float[Array, "d d"], heads: Sequence[int]) -> tuple[Array, ..
             scores.append(weight.sum() - weight[np.ix_(outside, outside)].sum())
     scores = jnp.stack(scores) / jnp.max(jnp.stack(scores))
     return tuple(jnp.split(scores, np.cumsum(heads)[:-1]))
+
+
+def check_test(xi_test, xi: Float[Array, "P N_0 Pi"]) -> Float[Array, "Q N_0 Pi"]:
+    """Attentioned test inputs as an array that fits the training inputs."""
+    xi_test = jnp.asarray(xi_test, float)
+    if xi_test.ndim != 3 or xi_test.shape[1:] != xi.shape[1:]:
+        raise ValueError(
+            f"xi_test must have shape (Q, {xi.shape[1]}, {xi.shape[2]}) as the "
+            f"training inputs; got {xi_test.shape}."
+        )
+    return xi_test
+
+
+def regression(
+    k: Float[Array, "m n"],
+    own: Float[Array, " m"],
+    half: Float[Array, "n n"],
+    y: Float[Array, " n"],
+) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """Mean and variance of f from k = K(x, x') and K(x, x)."""
+    k = k @ half.T
+    return k @ (half @ y), own - (k * k).sum(axis=1)
 
 
 def _trained(X, Y, U, temperature: float, variance: float) -> Theory:

@@ -38,22 +38,24 @@ from jaxtyping import Array, Float, Int, Key
 from statmech_attn.bpkr import prior as sizes_of
 from statmech_attn.bpkr.action import energy, resolvent
 from statmech_attn.bpkr.kernels import (
-    cross_kernel,
+    cross_operator,
     MEMORY_LIMIT,
     Operator,
+    own_variances,
     path_kernels,
     scaled,
-    self_kernel,
+    self_path_path,
 )
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
-from statmech_attn.bpkr.newton import minimise, NewtonSolver
-from statmech_attn.bpkr.predictor import accuracy
+from statmech_attn.bpkr.newton import CONVERGED, minimise, NewtonSolver
+from statmech_attn.bpkr.predictor import check_test, regression
 from statmech_attn.bpkr.saddle import check_data
 from statmech_attn.diagnostics import bfmi, Summary, summary
 
 
 LOG_2PI = math.log(2 * math.pi)
-SMALL = 0.01  # off the symmetric point where the derivative in a free sign vanishes
+BLOCK, BLOCK_MEMORY = 64, 2**26  # draws whose kernels are held together, and bytes
+SMALL = 0.01  # off the symmetric point, where the gradient has no part off the diagonal
 
 
 class Block(NamedTuple):
@@ -169,18 +171,6 @@ class Draws(NamedTuple):
         return self.summary[0].r_hat
 
 
-class Accuracy(NamedTuple):
-    """Share of right classes.
-
-    `stderr` is the Monte Carlo error of the posterior mean's accuracy, from the scatter
-    over chains; NaN for a single chain.
-    """
-
-    value: float
-    stderr: float
-    by_draw: Float[np.ndarray, "chains draws"]
-
-
 class Predictive(NamedTuple):
     """Posterior of f: means over the draws, with their Monte Carlo errors.
 
@@ -195,14 +185,6 @@ class Predictive(NamedTuple):
     n_eff: Float[np.ndarray, "Q *K"]
     r_hat: Float[np.ndarray, "Q *K"]
     means: Float[np.ndarray, "chains draws Q *K"]
-
-    def accuracy(self, y: Float[Array, "Q *K"]) -> Accuracy:
-        """Of the posterior mean and of every draw's GP mean, against the labels."""
-        chains = jnp.asarray(self.means)
-        by_draw = np.array([[accuracy(m, y) for m in chain] for chain in chains])
-        by_chain = [accuracy(chain.mean(axis=0), y) for chain in chains]
-        stderr = np.std(by_chain, ddof=1) / np.sqrt(len(chains))
-        return Accuracy(accuracy(jnp.asarray(self.mean), y), float(stderr), by_draw)
 
 
 def law(
@@ -324,16 +306,35 @@ def sample(
     return Draws(z, U, U_a, summaries, divergent.sum(), steps, bfmi(energy))
 
 
-@eqx.filter_jit
 def whitening(posterior: Law) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
     """Mode of the law and a root of Laplace's covariance there.
 
     The prior alone has a covariance close to one; directions in which the density is
     flatter than that are cut at ten.
+
+    Raises:
+        RuntimeError: no mode was found.
     """
-    start = jnp.full(posterior.dimension, SMALL)
-    state, _ = minimise(posterior.derivatives, start, NewtonSolver())
+    state, code = _mode(posterior)
+    if code != CONVERGED:
+        raise RuntimeError(
+            "the mode of the exact law was not found: potential "
+            f"{float(state.value):.6g}, gradient norm "
+            f"{float(jnp.linalg.norm(state.gradient)):.3g} after "
+            f"{int(state.iterations)} Newton steps; raise the temperature."
+        )
     return state.point, state.vectors / jnp.sqrt(jnp.maximum(state.values, 0.1))
+
+
+@eqx.filter_jit
+def _mode(posterior: Law):
+    # Near the GP limit: where free signs make all U small, U = 0 may be a mode too.
+    start = []
+    for block, k, _, part in posterior._by_block(jnp.full(posterior.dimension, SMALL)):
+        diagonal = jnp.where(k == 1, 1.0, part[: block.columns])
+        start += [diagonal, part[block.columns :]]
+    solver = NewtonSolver(tolerance=1e-6)
+    return minimise(posterior.derivatives, jnp.concatenate(start), solver)
 
 
 @eqx.filter_jit
@@ -367,27 +368,32 @@ def _order_parameters(posterior: Law, z):
 
 
 def predict(
-    draws: Draws, posterior: Law, xi_test: Float[Array, "Q N_0 Pi"], *, block: int = 64
+    draws: Draws,
+    posterior: Law,
+    xi_test: Float[Array, "Q N_0 Pi"],
+    *,
+    memory_limit: int = MEMORY_LIMIT,
 ) -> Predictive:
     """Posterior of f on new attentioned inputs.
 
     Args:
-        block: draws whose kernels are held at a time; memory does not grow with their
-            number but for two numbers per draw and input.
+        memory_limit: bytes that the kernels may take; besides them there are some
+            numbers per draw and input.
 
     Raises:
-        ValueError: inputs that do not fit the training set.
+        ValueError: inputs that do not fit the training set, or are too many.
     """
-    xi_test = jnp.asarray(xi_test, float)
-    if xi_test.ndim != 3 or xi_test.shape[1:] != posterior.xi.shape[1:]:
-        raise ValueError(
-            f"xi_test must have shape (Q, {posterior.xi.shape[1]}, "
-            f"{posterior.xi.shape[2]}) as the training inputs; got {xi_test.shape}."
-        )
-    test = scaled(xi_test, posterior.variance)
-    mean, variance = _gaussian_processes(draws.U[0], posterior, test, block)
-    shape = draws.z.shape[:2] + xi_test.shape[:1] + posterior.Y.shape[1:]
-    means, variances = mean.reshape(shape), variance.reshape(shape)
+    test = scaled(check_test(xi_test, posterior.xi), posterior.variance)
+    outputs = posterior.Y.size // posterior.Y.shape[0]
+    kernel, size = cross_operator(
+        test, posterior.xi, outputs=outputs, memory_limit=memory_limit
+    )
+    block = int(np.clip(BLOCK_MEMORY // size, 1, BLOCK))
+    mean, variance = _gaussian_processes(
+        draws.U[0], posterior, kernel, self_path_path(test), block
+    )
+    shape = draws.z.shape[:2] + test.shape[:1] + posterior.Y.shape[1:]
+    means, variances = (np.asarray(a).reshape(shape) for a in (mean, variance))
     f = summary(means)
     # E[GP variance] + Var[GP mean] is one mean over draws, and has one error.
     total = summary(variances + (means - f.mean) ** 2)
@@ -397,16 +403,13 @@ def predict(
 
 
 @eqx.filter_jit
-def _gaussian_processes(U, posterior: Law, test, block):
+def _gaussian_processes(U, posterior: Law, kernel, own, block):
     """Mean and variance of f given each draw of U_1: arrays (draws, Q K)."""
-    train, y = posterior.xi, posterior.Y.ravel()
+    y = posterior.Y.ravel()
 
     def given(U):
-        half = inverse_cholesky(
-            posterior.operator.kernel(U) + posterior.temperature * jnp.eye(y.size)
-        )
-        k = cross_kernel(test, train, U) @ half.T
-        own = jnp.diagonal(self_kernel(test, U), axis1=1, axis2=2).ravel()
-        return k @ (half @ y), own - (k * k).sum(axis=1)
+        K = posterior.operator.kernel(U)
+        half = inverse_cholesky(K + posterior.temperature * jnp.eye(y.size))
+        return regression(kernel(U), own_variances(own, U), half, y)
 
     return jax.lax.map(given, U.reshape(-1, *U.shape[2:]), batch_size=block)
