@@ -8,10 +8,24 @@ times longer than it computes.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 
 SMALLEST = 32  # blocks up to this size go to LAPACK, which does them on one thread
+
+
+def singular(B: Float[Array, "n n"]) -> Bool[Array, ""]:
+    """Whether a positive semi-definite matrix has no inverse, to rounding.
+
+    A Cholesky factorisation cannot tell: rounding may leave a pivot positive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> bool(singular(jnp.ones((2, 2)))), bool(singular(jnp.eye(2)))
+        (True, False)
+    """
+    values = jnp.linalg.eigvalsh(B)
+    return ~(values[0] > B.shape[0] * jnp.finfo(B.dtype).eps * values[-1])
 
 
 def inverse_cholesky(B: Float[Array, "n n"]) -> Float[Array, "n n"]:

@@ -21,7 +21,7 @@ RESULTS = (
     "converged",
     "iterations used up before the gradient vanished",
     "no step lowers the action: round-off reached before the gradient vanished",
-    "the action is not finite at the start: K + T is singular",
+    "K + T is singular: the action has no finite value",
 )
 BISECTIONS = 60
 SMALLEST_RADIUS = 1e-13

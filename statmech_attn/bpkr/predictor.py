@@ -25,7 +25,7 @@ from statmech_attn.bpkr.kernels import (
     scaled,
     self_path_path,
 )
-from statmech_attn.bpkr.linear_algebra import inverse_cholesky
+from statmech_attn.bpkr.linear_algebra import inverse_cholesky, singular
 from statmech_attn.bpkr.saddle import check_data
 
 
@@ -247,7 +247,8 @@ def regression(
 def _trained(X, Y, U, temperature: float, variance: float) -> Theory:
     K = cross_kernel(X, X, U)
     half = inverse_cholesky(K + temperature * jnp.eye(K.shape[0]))
-    if not bool(jnp.isfinite(half).all()):
+    lost = temperature == 0 and bool(singular(K))
+    if lost or not bool(jnp.isfinite(half).all()):
         raise ValueError(
             "K + T is not positive definite: raise the temperature, or give a "
             "positive semi-definite U."

@@ -42,6 +42,7 @@ from statmech_attn.bpkr.kernels import (
     Operator,
     path_kernels,
 )
+from statmech_attn.bpkr.linear_algebra import singular
 from statmech_attn.bpkr.newton import (
     CONVERGED,
     minimise,
@@ -49,6 +50,7 @@ from statmech_attn.bpkr.newton import (
     NewtonState,
     RESULTS,
     signature,
+    UNDEFINED,
 )
 from statmech_attn.precision import require_double
 
@@ -437,6 +439,12 @@ def _describe(problem: Problem, state: NewtonState, code, heads) -> Solution:
     factors = factors_at(state.point, sizes)
     entropy = entropies_of_factors(factors, problem.widths, problem.variances).sum()
     U, U_a = order_parameters_of(factors, heads)
+    lost = jax.lax.cond(
+        problem.temperature == 0,
+        lambda: singular(problem.operator.kernel(U[0])),
+        lambda: jnp.asarray(False),
+    )
+    code = jnp.where(lost, UNDEFINED, code)
     numbers = U, U_a, state.value, state.value - entropy, entropy
     reached = lambda number: jnp.where(code == CONVERGED, number, jnp.nan)
     U, U_a, action, energy, entropy = jax.tree.map(reached, numbers)

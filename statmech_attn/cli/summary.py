@@ -147,13 +147,13 @@ def _posterior(dataset: xr.Dataset, console: Console) -> None:
     for here in _points(dataset):
         row = [
             f"{float(here.width):g}", f"{float(here.temperature):g}",
-            f"{float(here.accuracy):.3f} ± {float(here.accuracy_stderr):.3f}",
+            f"{float(here.accuracy):.3f} ± {float(here.accuracy_stderr):.1g}",
             f"{float(here.U_1_n_eff.min()):.0f}", f"{float(here.U_1_r_hat.max()):.3f}",
-            f"{int(here.divergences)}", f"{float(here.bfmi):.2f}",
+            f"{int(here.divergences)}", _number(here.get("bfmi"), ".2f"),
         ]  # fmt: skip
         if evidence:
             error = float(here.log_evidence_stderr)
-            row.append(f"{float(here.log_evidence):.2f} ± {error:.2f}")
+            row.append(f"{float(here.log_evidence):.3f} ± {error:.1g}")
         table.add_row(*row)
     console.print(table)
     console.print(

@@ -38,7 +38,7 @@ ROUNDING = 1e-12  # of order parameters and predictors, relative to their size
 
 
 def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
-    """Put the estimates of all files side by side, over the widths that they share.
+    """Put the estimates of all files side by side, at the reference's points.
 
     Returns:
         Every quantity with the dimension `estimate`, its `_stderr` and `_z`; the
@@ -51,12 +51,14 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
             of one method.
     """
     files = _estimates(theory, posteriors)
-    points = {axis: _common(axis, files) for axis in ("width", "temperature")}
+    reference = "exact" if "exact" in files else _method(posteriors[0])
+    points = {
+        axis: _common(axis, files, reference) for axis in ("width", "temperature")
+    }  # fmt: skip
     files = {name: _selected(file, points) for name, file in files.items()}
     names = _quantities(theory)
     values = {name: _joined(files, name) for name in names}
     errors = {name: _joined(files, f"{name}_stderr", like=name) for name in names}
-    reference = "exact" if "exact" in files else _method(posteriors[0])
     result = dict(values)
     for name in names:
         q, s = values[name], errors[name]
@@ -111,21 +113,26 @@ def _estimates(theory, posteriors) -> dict[str, xr.Dataset]:
     return files
 
 
-def _common(axis: str, files) -> np.ndarray:
-    """Values of width or temperature that all files have."""
-    shared = None
-    for file in files.values():
-        values = np.atleast_1d(file[axis].values)
-        shared = values if shared is None else np.intersect1d(shared, values)
-    if shared is None or not shared.size:
-        raise ValueError(f"the files have no {axis} in common.")
+def _common(axis: str, files, reference: str) -> np.ndarray:
+    """Widths or temperatures of the theory and of the reference.
+
+    Every other file must have one of them at least.
+    """
+    values = {name: np.atleast_1d(file[axis].values) for name, file in files.items()}
+    shared = np.intersect1d(values["saddle"], values[reference])
+    for name, own in values.items():
+        if not np.intersect1d(shared, own).size:
+            raise ValueError(f"{name}: has no {axis} in common with the others.")
     return shared
 
 
 def _selected(file: xr.Dataset, points) -> xr.Dataset:
-    if "temperature" not in file.dims:
-        file = file.expand_dims("temperature")
-    return file.sel(points)
+    """A file at all points, NaN where it has none."""
+    for axis in points:
+        if axis not in file.dims:
+            file = file.expand_dims(axis)
+    kept = [name for name in file.data_vars if file[name].dtype.kind == "f"]
+    return file[kept].reindex(points)
 
 
 def _quantities(theory: xr.Dataset) -> list[str]:

@@ -117,6 +117,7 @@ def all_weights(
         report=report,
         step_size=options.step_size,
     )
+    energy = {} if drawn.bfmi is None else {"bfmi": drawn.bfmi.min()}
     return Sampled(
         _named(drawn.U, drawn.U_a),
         drawn.predictor_mean,
@@ -125,10 +126,10 @@ def all_weights(
         drawn.predictor_variance_stderr,
         {
             "divergences": drawn.divergences,
-            "bfmi": drawn.bfmi.min(),
             "leapfrog_steps": drawn.leapfrog_steps.mean(),
             "step_size": drawn.step_size.mean(),
-        },
+        }
+        | energy,
     )
 
 

@@ -109,6 +109,15 @@ def test_noise_alone_is_no_distance():
         assert np.isnan(found.U_1_rms_slope.sel(estimate=estimate)).all()
 
 
+def test_a_posterior_of_fewer_widths_is_compared_where_it_is_known():
+    exact = posterior("order-parameter", 1)
+    found = compare(saddle(), exact, posterior("weights", 2).isel(width=[1]))
+    assert found.width.values.tolist() == [10.0, 100.0, 1000.0]
+    expected = ["nothing_compared", "agrees", "nothing_compared"]
+    assert verdicts(found, "weights") == expected
+    assert verdicts(found, "corrected") == ["agrees"] * 3
+
+
 @pytest.mark.parametrize("trouble", ({"r_hat": 1.2}, {"n_eff": 20.0}))
 def test_draws_that_have_not_mixed_are_not_judged(trouble):
     exact = posterior("order-parameter", 1)
@@ -155,7 +164,7 @@ def test_only_shared_widths_are_compared_and_the_result_can_be_stored(tmp_path):
         ),
         (
             lambda: [posterior("weights", 1).assign_coords(width=WIDTHS + 1)],
-            "no width in common",
+            "has no width in common",
         ),
     ],
 )
