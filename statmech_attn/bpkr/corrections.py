@@ -49,6 +49,7 @@ from statmech_attn.bpkr.saddle import (
 
 
 LOG_2PI = math.log(2 * math.pi)
+STEPS = 3.5  # Newton steps' memory that a gradient of the Hessian takes, at most
 
 
 class Corrected(eqx.Module):
@@ -104,8 +105,8 @@ def corrections(
 
     Raises:
         ValueError: arguments that do not fit the solution, a solution that has not
-            converged, or a width below the size of its U_l, where the exact law has
-            no density.
+            converged, a width below the size of its U_l, where the exact law has no
+            density, or more memory than `memory_limit`.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -150,6 +151,13 @@ def evidence_correction(
     problem = _posed(
         solution, xi, Y, width, temperature, heads, variances, form, memory_limit
     )
+    n = solution.point.shape[-1]
+    if 16 * n**3 > memory_limit:
+        raise ValueError(
+            f"evidence_correction needs {16 * n**3 / 2**30:.3g} GiB for the third "
+            f"derivatives in {n} unknowns, more than memory_limit = "
+            f"{memory_limit / 2**30:.3g} GiB."
+        )
     return _next_order(problem, solution.point, tuple(heads))
 
 
@@ -187,7 +195,7 @@ def _posed(
             )
     operator = path_kernels(
         xi, variance=float(priors[0].variances[0]), outputs=outputs, form=form,
-        memory_limit=memory_limit,
+        steps=STEPS, memory_limit=memory_limit,
     )  # fmt: skip
     widths = jnp.stack([p.widths for p in priors])
     return Problem(

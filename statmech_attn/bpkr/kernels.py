@@ -256,6 +256,7 @@ def path_kernels(
     variance: float = 1.0,
     outputs: int = 1,
     form: str | None = None,
+    steps: float = 1.0,
     memory_limit: int = MEMORY_LIMIT,
 ) -> Operator:
     """The kernels of attentioned inputs, in the cheaper form that fits in memory.
@@ -264,7 +265,8 @@ def path_kernels(
         variance: sigma_0^2 of the weights into the first layer.
         outputs: number of outputs K.
         form: "kernels" or "factors" to choose the form by hand.
-        memory_limit: bytes that the form and a Newton step in it may take.
+        steps: Newton steps whose memory the caller will take at once.
+        memory_limit: bytes that the form and these steps may take.
 
     Raises:
         ValueError: no form, or not the one asked for, fits into `memory_limit`.
@@ -275,7 +277,8 @@ def path_kernels(
         (4, 4, 3, 3)
     """
     n_examples, n_inputs, n_paths = xi.shape
-    form = choose_form(n_examples, n_inputs, n_paths, outputs, form, memory_limit)
+    shape = (n_examples, n_inputs, n_paths, outputs)
+    form = choose_form(*shape, form=form, steps=steps, memory_limit=memory_limit)
     xi = scaled(xi, variance)
     if form == "factors":
         return PathFactors(xi)
@@ -283,13 +286,19 @@ def path_kernels(
 
 
 def choose_form(
-    n_examples, n_inputs, n_paths, outputs, form=None, memory_limit=MEMORY_LIMIT
+    n_examples,
+    n_inputs,
+    n_paths,
+    outputs,
+    form=None,
+    steps=1.0,
+    memory_limit=MEMORY_LIMIT,
 ) -> str:
     """Name of the cheaper form that fits in memory."""
     if form not in (None, "kernels", "factors"):
         raise ValueError(f'form must be "kernels" or "factors"; got {form!r}.')
     shape = (n_examples, n_inputs, n_paths, outputs)
-    needed = memory(*shape)
+    needed = {name: int(steps * size) for name, size in memory(*shape).items()}
     work = operations(*shape)
     forms = [form] if form else sorted(needed, key=lambda name: work[name].newton)
     for candidate in forms:

@@ -143,3 +143,11 @@ def test_bad_input_is_refused(small):
     good = corrections(bpkr.solve(xi, y, width=9, **problem), xi, y, width=9, **problem)
     with pytest.raises(ValueError, match="xi_test must have shape"):
         good.predict(xi[:, :2])
+    found, settings = bpkr.solve(xi, y, width=9, **problem), dict(width=9, **problem)
+    with pytest.raises(ValueError, match="kernels need .* more than memory_limit"):
+        corrections(found, xi, y, memory_limit=2**16, **settings)
+    many = dict(width=20, temperature=0.1, heads=(16,))
+    xi = jax.random.normal(jax.random.key(1), (2, 1, 16))
+    found = bpkr.solve(xi, y[:2], **many)
+    with pytest.raises(ValueError, match="third derivatives in 137 unknowns"):
+        evidence_correction(found, xi, y[:2], memory_limit=2**24, **many)
