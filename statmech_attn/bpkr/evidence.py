@@ -83,7 +83,6 @@ def evidence(key: Key[Array, ""], posterior: Law, draws: Draws) -> Evidence:
 def _bridge(key, posterior: Law, z, others, share) -> Float[Array, ""]:
     """One estimate: draws z of the posterior, as many of the normal law of `others`."""
     mean, root = others.mean(axis=0), jnp.linalg.cholesky(jnp.cov(others.T, ddof=1))
-    root = root.reshape(mean.size, mean.size)
     normal = jax.random.normal(key, z.shape)
     constant = jnp.log(jnp.diagonal(root)).sum()
 

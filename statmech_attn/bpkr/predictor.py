@@ -52,7 +52,7 @@ class Theory(eqx.Module):
         return cross_kernel(self.xi, self.xi, self.U)
 
     def predict(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Prediction:
-        """Mean and variance on new attentioned inputs."""
+        """Mean and variance on new attentioned inputs, one column per path."""
         test = scaled(check_test(xi_test, self.xi), self.variance)
         k = cross_kernel(test, self.xi, self.U)
         own = own_variances(self_path_path(test), self.U)
@@ -63,7 +63,11 @@ class Theory(eqx.Module):
     def restricted(self, paths: Sequence[int]) -> "Theory":
         """The same network with all other paths silenced, then trained as before.
 
-        The kernel keeps its prefactor 1 / |Pi| and the entries of U among the paths.
+        The kernel keeps its prefactor 1 / |Pi| and the entries of U among the paths;
+        all others are zero.  Test inputs have the columns of all paths, as before.
+
+        Raises:
+            ValueError: indices that are no paths, or come twice.
         """
         chosen = np.asarray(paths, int)
         n_paths = self.xi.shape[2]
@@ -73,11 +77,9 @@ class Theory(eqx.Module):
                 f"paths: need distinct indices from 0 to {n_paths - 1}; "
                 f"got {chosen.tolist()}."
             )
-        outputs = self.U.shape[0] // n_paths
-        rows = (chosen[:, None] * outputs + np.arange(outputs)).ravel()
-        share = self.variance * chosen.size / n_paths
-        X, U = self.xi[:, :, chosen], self.U[np.ix_(rows, rows)]
-        return _trained(X, self.Y, U, self.temperature, share)
+        shown = np.repeat(np.isin(np.arange(n_paths), chosen), len(self.U) // n_paths)
+        U = self.U * np.outer(shown, shown)
+        return _trained(self.xi, self.Y, U, self.temperature, self.variance)
 
     def silenced(
         self, heads: Sequence[int], off: Sequence[tuple[int, int]]
@@ -95,8 +97,8 @@ class Theory(eqx.Module):
             >>> import jax, jax.numpy as jnp
             >>> jax.config.update("jax_enable_x64", True)
             >>> full = theory(jnp.ones((1, 1, 4)), [1.0], jnp.eye(4), temperature=1.0)
-            >>> full.silenced((2, 2), [(0, 1), (1, 0)]).xi.shape
-            (1, 1, 1)
+            >>> jnp.diagonal(full.silenced((2, 2), [(0, 1), (1, 0)]).U).tolist()
+            [0.0, 1.0, 0.0, 0.0]
         """
         sizes_of.check_heads(heads)
         n_paths = math.prod(heads)

@@ -65,6 +65,16 @@ def layer_widths(width, layers: int) -> Float[np.ndarray, " L+1"]:
     return widths
 
 
+def check_whole(widths: Float[np.ndarray, " L+1"], where: str) -> None:
+    """Raise `ValueError` unless all widths are integers, as `where` needs them.
+
+    Example:
+        >>> check_whole(prior(10, (2, 2)).widths, "weight space")
+    """
+    if (widths != np.round(widths)).any():
+        raise ValueError(f"width must be whole in {where}; got {widths}.")
+
+
 def sizes(heads: Sequence[int], outputs: int = 1) -> tuple[int, ...]:
     """(d_1, ..., d_L, K), the sizes of U_1 ... U_L and U_a.
 

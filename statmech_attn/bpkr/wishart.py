@@ -209,8 +209,7 @@ def law(
     """
     xi, Y = check_data(xi, Y, heads)
     checked = sizes_of.prior(width, heads, variances)
-    if (checked.widths != np.round(checked.widths)).any():
-        raise ValueError(f"width must be whole in the exact law; got {width}.")
+    sizes_of.check_whole(checked.widths, "the exact law")
     if not (np.isfinite(temperature) and temperature > 0):
         raise ValueError(f"temperature must be finite and > 0; got {temperature}.")
     outputs = 1 if Y.ndim == 1 else Y.shape[1]

@@ -1,9 +1,11 @@
 import jax
 import numpy as np
 import pytest
+from scipy import stats
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import wishart
+from statmech_attn.bpkr.corrections import evidence_correction
 from statmech_attn.bpkr.evidence import evidence
 
 
@@ -49,6 +51,46 @@ def test_evidence_is_the_mean_likelihood_of_networks_from_the_prior(
     # Student's law of 7 degrees of freedom: 6 errors once in 1900, of three cases.
     assert abs(found.value - expected) < 6 * np.hypot(found.stderr, error)
     assert found.stderr < 0.05
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("number, N", ((0, 1), (1, 6)))
+def test_evidence_of_one_path_is_a_double_integral(number, N):
+    """K = U 1 with U = u v, N u and N v of N degrees of freedom."""
+    P, T, label = 5, 0.1, 1.5
+    nodes, weights = np.polynomial.legendre.leggauss(2000)
+    log_u = 20 * nodes - 15  # below -35 a part e^-17 of the prior at N = 1
+    prior = 20 * weights * stats.chi2.pdf(N * np.exp(log_u), N) * N * np.exp(log_u)
+    assert prior.sum() == pytest.approx(1, abs=1e-6)
+    noise = np.exp(log_u[:, None] + log_u) + T
+    likelihood = np.exp(-P / 2 * (np.log(2 * np.pi * noise) + label**2 / noise))
+    expected = np.log(prior @ likelihood @ prior)
+    law = wishart.law(
+        np.sqrt(P) * np.eye(P)[:, :, None], np.full(P, label), width=N, temperature=T,
+        heads=(1,),
+    )  # fmt: skip
+    sample_key, bridge_key = jax.random.split(jax.random.key(10 + number))
+    draws = wishart.sample(sample_key, law, draws=400, chains=8)
+    found = evidence(bridge_key, law, draws)
+    # Student's law of 7 degrees of freedom: 6 errors once in 1900, of two cases.
+    assert abs(found.value - expected) < 6 * found.stderr
+    assert found.stderr < 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("N", (10, 1000))
+def test_evidence_of_the_four_paths_is_laplaces_with_its_next_order(chains, N):
+    xi, y = chains[:2]
+    problem = dict(width=N, temperature=0.01, heads=(2, 2))
+    saddle = bpkr.solve(xi, y, **problem)
+    laplace = float(bpkr.corrections(saddle, xi, y, **problem).log_evidence)
+    term = float(evidence_correction(saddle, xi, y, **problem))
+    law = wishart.law(xi, y, **problem)
+    draws = wishart.sample(jax.random.key(N), law, draws=1000, chains=8)
+    found = evidence(jax.random.key(N + 1), law, draws)
+    # What is left is of order 1/N^2, as the square of the term is.
+    assert abs(found.value - laplace - term) < 6 * found.stderr + term**2
 
 
 def test_bad_input_is_refused(data):
