@@ -37,7 +37,14 @@ def test_the_prior_of_a_diagonal_entry_is_normalised(k):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("width", (5, 3, (2, 1, 3)))
+@pytest.mark.parametrize(
+    "width",
+    (
+        pytest.param(5, marks=pytest.mark.slow),
+        pytest.param(3, marks=pytest.mark.slow),
+        (2, 1, 3),
+    ),
+)
 def test_the_posterior_is_that_of_weights_from_the_prior(data, width):
     """Also where U is singular: weights drawn from the prior, weighted by labels."""
     xi, y = data
@@ -86,7 +93,7 @@ def test_ranks_are_limited_by_the_width(data):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("width", (6, 3))
+@pytest.mark.parametrize("width", (pytest.param(6, marks=pytest.mark.slow), 3))
 def test_ranks_of_networks_from_the_prior_are_uniform(data, width):
     """Simulation-based calibration: truth drawn from the prior, labels from it."""
     xi, _ = data
@@ -147,7 +154,9 @@ def test_predictions_do_not_depend_on_the_memory_they_may_take(data, monkeypatch
     Y = jnp.stack([y, y[::-1] ** 2], axis=1)
     test = jax.random.normal(jax.random.key(9), (200, 4, 4))
     law = wishart.law(xi, Y, width=4, temperature=0.3, heads=(2, 2))
-    draws = wishart.sample(jax.random.key(10), law, draws=4, warmup=5, chains=2)
+    z = jax.random.normal(jax.random.key(10), (2, 20, law.dimension))
+    U, U_a = jax.vmap(jax.vmap(law.order_parameters))(z)
+    draws = wishart.Draws(z, U, U_a, (), jnp.array(0), jnp.ones((2, 20)), np.ones(2))
     together = wishart.predict(draws, law, test)
     there = bpkr.theory(xi, Y, draws.U[0][1, 2], temperature=0.3).predict(test)
     assert np.abs(there.mean - together.means[1, 2]).max() < 1e-10
