@@ -135,7 +135,10 @@ def accuracy_silenced(theory: bpkr.Theory, made: Learning) -> list[float]:
 def corrected(
     made: Learning, grid: Grid, found: bpkr.Solution, report: Reporter
 ) -> Variables:
-    """Order parameters and predictor to order 1/N; NaN where N is too small for it."""
+    """Order parameters and predictor to order 1/N.
+
+    NaN where N is too small for it, everywhere where the problem is too large.
+    """
     U = [learning.empty(grid, d, d) for d in (x.shape[-1] for x in found.U)]
     U_a, accuracy, log_evidence = (learning.empty(grid) for _ in range(3))
     mean, variance = (learning.empty(grid, made.Y_test.size) for _ in range(2))
@@ -148,7 +151,11 @@ def corrected(
         if found.result[index] != 0:
             continue
         solution = jax.tree.map(lambda values: values[index], found)
-        better = bpkr.corrections(solution, *made.data, heads=made.heads, **point)
+        try:
+            better = bpkr.corrections(solution, *made.data, heads=made.heads, **point)
+        except ValueError as error:  # too large for memory
+            report.note(f"no 1/N correction: {error}")
+            break
         for kept, values in zip(U, better.U, strict=True):
             kept[index] = values
         U_a[index], log_evidence[index] = better.U_a, better.log_evidence
