@@ -11,12 +11,9 @@ def main(arguments=None):
         script.study("simulations/hidden_markov_exact.toml"),
         script.study("simulations/hidden_markov_weights.toml"),
     ]
-    accuracy = plotting.accuracy_against_width(theory, samples)
-    script.save(accuracy, "hidden_markov_accuracy")
-    matrices = plotting.order_parameter_matrices(theory, widths=(10, 100, 1000))
-    script.save(matrices, "hidden_markov_order_parameters")
-    script.save(plotting.alignment(theory), "hidden_markov_alignment")
-    script.save(plotting.path_kernels(theory), "hidden_markov_kernels")
+    pictures = plotting.learning_pictures(theory, samples, widths=(10, 100, 1000))
+    for name, picture in pictures:
+        script.save(picture, f"hidden_markov_{name}")
 
 
 if __name__ == "__main__":

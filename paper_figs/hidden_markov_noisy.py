@@ -8,12 +8,9 @@ def main(arguments=None):
     script = Script(__file__, __doc__, arguments)
     theory = script.study("analysis/hidden_markov_noisy.toml")
     exact = script.study("simulations/hidden_markov_noisy_exact.toml")
-    accuracy = plotting.accuracy_against_width(theory, [exact])
-    script.save(accuracy, "hidden_markov_noisy_accuracy")
-    matrices = plotting.order_parameter_matrices(theory, widths=(10, 100, 1000))
-    script.save(matrices, "hidden_markov_noisy_order_parameters")
-    script.save(plotting.alignment(theory), "hidden_markov_noisy_alignment")
-    script.save(plotting.path_kernels(theory), "hidden_markov_noisy_kernels")
+    pictures = plotting.learning_pictures(theory, [exact], widths=(10, 100, 1000))
+    for name, picture in pictures:
+        script.save(picture, f"hidden_markov_noisy_{name}")
 
 
 if __name__ == "__main__":

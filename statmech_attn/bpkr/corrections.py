@@ -29,6 +29,7 @@ from jaxtyping import Array, Float
 
 from statmech_attn.bpkr import prior as sizes_of
 from statmech_attn.bpkr.action import order_parameters_of
+from statmech_attn.bpkr.checks import check_data, check_test
 from statmech_attn.bpkr.kernels import (
     cross_kernel,
     MEMORY_LIMIT,
@@ -38,9 +39,8 @@ from statmech_attn.bpkr.kernels import (
     self_path_path,
 )
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
-from statmech_attn.bpkr.predictor import check_test, Prediction, regression
+from statmech_attn.bpkr.predictor import Prediction, regression
 from statmech_attn.bpkr.saddle import (
-    check_data,
     derivatives,
     factors_at,
     Problem,
@@ -73,7 +73,7 @@ class Corrected(eqx.Module):
 
     def predict(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Prediction:
         """Mean and variance of f on new attentioned inputs, to order 1/N."""
-        test = scaled(check_test(xi_test, self.xi), self.variance)
+        test = scaled(check_test(xi_test, *self.xi.shape[1:]), self.variance)
         train = scaled(self.xi, self.variance)
         one = partial(_predict, test, train, self.Y.ravel())
         lanes = (self.U[0], self.shift, self.modes, self.temperature)

@@ -15,10 +15,11 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from statmech_attn.bpkr import prior as sizes_of
 from statmech_attn.bpkr.action import gaussian_process_limit
+from statmech_attn.bpkr.checks import check_data, check_test
 from statmech_attn.bpkr.kernels import (
     cross_kernel,
     own_variances,
@@ -26,7 +27,6 @@ from statmech_attn.bpkr.kernels import (
     self_path_path,
 )
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky, singular
-from statmech_attn.bpkr.saddle import check_data
 
 
 class Prediction(NamedTuple):
@@ -53,7 +53,7 @@ class Theory(eqx.Module):
 
     def predict(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Prediction:
         """Mean and variance on new attentioned inputs, one column per path."""
-        test = scaled(check_test(xi_test, self.xi), self.variance)
+        test = scaled(check_test(xi_test, *self.xi.shape[1:]), self.variance)
         k = cross_kernel(test, self.xi, self.U)
         own = own_variances(self_path_path(test), self.U)
         mean, variance = regression(k, own, self.half, self.Y.ravel())
@@ -164,11 +164,20 @@ def accuracy(mean: Float[Array, "Q *K"], y: Float[Array, "Q *K"]) -> float:
     """
     if mean.shape != y.shape:
         raise ValueError(f"mean and y must share one shape: {mean.shape}, {y.shape}.")
-    if mean.ndim == 1:
-        right = np.sign(mean) == np.sign(y)
-    else:
-        right = np.argmax(mean, axis=1) == np.argmax(y, axis=1)
-    return float(np.mean(right))
+    return float(np.asarray(correct(mean, y)).mean())
+
+
+def correct(f: Float[Array, "Q *K"], y: Float[Array, "Q *K"]) -> Bool[Array, " Q"]:
+    """Whether each class is right: by sign, or by the largest of K outputs.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> correct(jnp.array([0.3, -0.2]), jnp.array([1.0, 1.0])).tolist()
+        [True, False]
+    """
+    if f.ndim == 1:
+        return jnp.sign(f) == jnp.sign(y)
+    return jnp.argmax(f, axis=1) == jnp.argmax(y, axis=1)
 
 
 def kernel_overlap(
@@ -222,17 +231,6 @@ def head_scores(U: Float[Array, "d d"], heads: Sequence[int]) -> tuple[Array, ..
             scores.append(weight.sum() - weight[np.ix_(outside, outside)].sum())
     scores = jnp.stack(scores) / jnp.max(jnp.stack(scores))
     return tuple(jnp.split(scores, np.cumsum(heads)[:-1]))
-
-
-def check_test(xi_test, xi: Float[Array, "P N_0 Pi"]) -> Float[Array, "Q N_0 Pi"]:
-    """Attentioned test inputs as an array that fits the training inputs."""
-    xi_test = jnp.asarray(xi_test, float)
-    if xi_test.ndim != 3 or xi_test.shape[1:] != xi.shape[1:]:
-        raise ValueError(
-            f"xi_test must have shape (Q, {xi.shape[1]}, {xi.shape[2]}) as the "
-            f"training inputs; got {xi_test.shape}."
-        )
-    return xi_test
 
 
 def regression(

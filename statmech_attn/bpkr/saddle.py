@@ -34,6 +34,7 @@ from statmech_attn.bpkr.action import (
     order_parameters_of,
     resolvent,
 )
+from statmech_attn.bpkr.checks import check_data, check_temperature
 from statmech_attn.bpkr.descent import descend
 from statmech_attn.bpkr.kernels import (
     choose_form,
@@ -52,7 +53,6 @@ from statmech_attn.bpkr.newton import (
     signature,
     UNDEFINED,
 )
-from statmech_attn.precision import require_double
 
 
 LARGE = 10**10  # multiplications of a Newton step from which a descent may precede it
@@ -326,38 +326,6 @@ def _solve(
         descent=work.newton > max(LARGE, GRADIENTS * work.gradient),
     )  # fmt: skip
     return found if outputs else eqx.tree_at(lambda s: s.U_a, found, found.U_a[:, 0, 0])
-
-
-def check_data(xi, Y, heads: Sequence[int]):
-    """Attentioned inputs and labels as finite float64 arrays that fit the heads."""
-    require_double()
-    sizes_of.check_heads(heads)
-    xi, Y = jnp.asarray(xi, float), jnp.asarray(Y, float)
-    n_paths = int(np.prod(heads))
-    if xi.ndim != 3 or xi.shape[2] != n_paths:
-        raise ValueError(
-            f"xi must have shape (P, N_0, {n_paths}), one column per path of "
-            f"heads = {tuple(heads)}; got {xi.shape}."
-        )
-    if Y.ndim not in (1, 2) or Y.shape[0] != xi.shape[0] or not Y.size:
-        raise ValueError(
-            f"Y must have shape ({xi.shape[0]},) or ({xi.shape[0]}, K), one row per "
-            f"example of xi; got {Y.shape}."
-        )
-    for name, values in (("xi", xi), ("Y", Y)):
-        if not bool(jnp.isfinite(values).all()):
-            raise ValueError(f"{name} must be finite; it holds NaN or infinity.")
-    return xi, Y
-
-
-def check_temperature(temperature) -> None:
-    """Raise `ValueError` unless the temperature is a finite number >= 0."""
-    single = np.ndim(temperature) == 0
-    if not (single and np.isfinite(temperature) and temperature >= 0):
-        raise ValueError(
-            "temperature must be finite and > 0, or 0 where K(U) is invertible; "
-            f"got {temperature}."
-        )
 
 
 def starting_point(start, heads, variances, outputs) -> Float[Array, "*batch n"]:

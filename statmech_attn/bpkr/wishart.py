@@ -35,8 +35,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
-from statmech_attn.bpkr import prior as sizes_of
 from statmech_attn.bpkr.action import energy, resolvent
+from statmech_attn.bpkr.checks import check_sampled, check_test
 from statmech_attn.bpkr.kernels import (
     cross_operator,
     MEMORY_LIMIT,
@@ -48,8 +48,7 @@ from statmech_attn.bpkr.kernels import (
 )
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.newton import CONVERGED, minimise, NewtonSolver
-from statmech_attn.bpkr.predictor import check_test, regression
-from statmech_attn.bpkr.saddle import check_data
+from statmech_attn.bpkr.predictor import regression
 from statmech_attn.diagnostics import bfmi, Summary, summary
 
 
@@ -207,21 +206,21 @@ def law(
         >>> law(xi, Y, width=10, temperature=0.1, heads=(2, 2)).dimension
         14
     """
-    xi, Y = check_data(xi, Y, heads)
-    checked = sizes_of.prior(width, heads, variances)
-    sizes_of.check_whole(checked.widths, "the exact law")
-    if not (np.isfinite(temperature) and temperature > 0):
-        raise ValueError(f"temperature must be finite and > 0; got {temperature}.")
-    outputs = 1 if Y.ndim == 1 else Y.shape[1]
-    sigma_0, *others = checked.variances
+    given = check_sampled(
+        xi, Y, width=width, temperature=temperature, heads=heads, variances=variances,
+        where="the exact law",
+    )  # fmt: skip
+    outputs = 1 if given.Y.ndim == 1 else given.Y.shape[1]
+    sigma_0, *others = given.variances
     operator = path_kernels(
-        xi, variance=float(sigma_0), outputs=outputs, form=form,
+        given.xi, variance=float(sigma_0), outputs=outputs, form=form,
         memory_limit=memory_limit,
     )  # fmt: skip
     return Law(
-        operator, scaled(xi, float(sigma_0)), Y, jnp.asarray(float(temperature)),
-        jnp.asarray(checked.widths[::-1].copy()), jnp.asarray(others[::-1]),
-        float(sigma_0), blocks(checked.widths, heads, outputs),
+        operator, scaled(given.xi, float(sigma_0)), given.Y,
+        jnp.asarray(given.temperature), jnp.asarray(given.widths[::-1].copy()),
+        jnp.asarray(others[::-1]), float(sigma_0),
+        blocks(given.widths, heads, outputs),
     )  # fmt: skip
 
 
@@ -382,7 +381,7 @@ def predict(
     Raises:
         ValueError: inputs that do not fit the training set, or are too many.
     """
-    test = scaled(check_test(xi_test, posterior.xi), posterior.variance)
+    test = scaled(check_test(xi_test, *posterior.xi.shape[1:]), posterior.variance)
     outputs = posterior.Y.size // posterior.Y.shape[0]
     kernel, size = cross_operator(
         test, posterior.xi, outputs=outputs, memory_limit=memory_limit

@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
+from statmech_attn.bpkr.predictor import correct
 from statmech_attn.diagnostics import bfmi, summary
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.blocks import BlockFolder, BlockMemory
@@ -110,24 +111,12 @@ def sample_weights(
         ((2, 20, 2, 2), (1,))
     """
     check_sizes(method, draws, warmup, chains, block, step_size)
-    inputs = posterior.test_inputs(xi_test)
-    y_test = jnp.asarray(y_test, float)
-    if y_test.shape != inputs.shape[:1] + posterior.Y.shape[1:]:
-        raise ValueError(
-            "y_test must have one label per input of xi_test, as Y of the training "
-            f"set; got {y_test.shape} for {inputs.shape[0]} inputs."
-        )
-    start_keys, run_keys, free_keys = (
-        jax.random.split(k, chains) for k in jax.random.split(key, 3)
-    )
-    starts, rates = _starts(posterior, start_keys)
-    if not np.isfinite(rates):
-        raise ValueError(NOT_FINITE)
-    sampler = _sampler(method, posterior, warmup, step_size or FIRST_STEP / rates)
-    state = jax.jit(jax.vmap(sampler.start))(run_keys, starts)
-    observe = _observer(sampler, posterior, inputs, y_test)
-    compiled = _compiled(sampler, observe, block)
-    advance = lambda state, first, steps: compiled(state, free_keys, first, steps)
+    inputs = posterior.rotated_inputs(xi_test)
+    y_test = _fitting_labels(y_test, inputs, posterior)
+    state, advance = _chains(
+        key, posterior, inputs, y_test, method=method, warmup=warmup, chains=chains,
+        block=block, step_size=step_size,
+    )  # fmt: skip
     pieces = [min(block, warmup - n) for n in range(0, warmup, block)]
     n_warmup = len(pieces)
     pieces += [block] * (draws // block)
@@ -141,8 +130,6 @@ def sample_weights(
         store = BlockFolder(
             folder, warmup=n_warmup, study=study, run=run, report=report
         )
-    # No step at all compiles, and gives the state the types that it keeps.
-    state, _ = advance(state, 0, 0)
     _run(store, store.state(state), advance, method, pieces, report)
     return _collect(store, method)
 
@@ -164,6 +151,35 @@ def check_sizes(method, draws, warmup, chains, block, step_size) -> None:
             "step_size is that of Langevin dynamics, between 0 and 1 (NUTS adapts its "
             f"own); got {step_size}."
         )
+
+
+def _fitting_labels(y_test, inputs, posterior) -> Float[Array, "Q *K"]:
+    y_test = jnp.asarray(y_test, float)
+    if y_test.shape != inputs.shape[:1] + posterior.Y.shape[1:]:
+        raise ValueError(
+            "y_test must have one label per input of xi_test, as Y of the training "
+            f"set; got {y_test.shape} for {inputs.shape[0]} inputs."
+        )
+    return y_test
+
+
+def _chains(
+    key, posterior, inputs, y_test, *, method, warmup, chains, block, step_size
+):
+    """State of all chains before the first step, and what advances it."""
+    start_keys, run_keys, free_keys = (
+        jax.random.split(k, chains) for k in jax.random.split(key, 3)
+    )
+    starts, rates = _starts(posterior, start_keys)
+    if not np.isfinite(rates):
+        raise ValueError(NOT_FINITE)
+    sampler = _sampler(method, posterior, warmup, step_size or FIRST_STEP / rates)
+    state = jax.jit(jax.vmap(sampler.start))(run_keys, starts)
+    observe = _observer(sampler, posterior, inputs, y_test)
+    compiled = _compiled(sampler, observe, block)
+    advance = lambda state, first, steps: compiled(state, free_keys, first, steps)
+    # No step at all compiles, and gives the state the types that it keeps.
+    return advance(state, 0, 0)[0], advance
 
 
 @eqx.filter_jit
@@ -198,7 +214,7 @@ def _observer(sampler: Sampler, posterior, inputs, y_test):
         kept = {f"U_{l}": matrix for l, matrix in enumerate(U, 1)}
         kept |= {
             "U_a": U_a,
-            "accuracy": _right(f, y_test).mean(),
+            "accuracy": correct(f, y_test).mean(),
             "log_density": posterior.log_density(now.z),
             "energy": now.energy,
             "leapfrog_steps": now.leapfrog_steps,
@@ -209,13 +225,6 @@ def _observer(sampler: Sampler, posterior, inputs, y_test):
         return kept, f
 
     return observe
-
-
-def _right(f: Float[Array, "Q *K"], y: Float[Array, "Q *K"]):
-    """Whether a class is right: by sign, or by the largest of K outputs."""
-    if f.ndim == 1:
-        return jnp.sign(f) == jnp.sign(y)
-    return jnp.argmax(f, axis=1) == jnp.argmax(y, axis=1)
 
 
 def _compiled(sampler: Sampler, observe, block: int):

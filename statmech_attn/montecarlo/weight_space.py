@@ -30,11 +30,10 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import prior as sizes_of
 from statmech_attn.bpkr.attention import Weights
+from statmech_attn.bpkr.checks import check_sampled, check_test
 from statmech_attn.bpkr.kernels import cross_kernel, scaled
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
-from statmech_attn.bpkr.saddle import check_data
 
 
 RANK_TOLERANCE = 1e-12  # singular values below this share of the largest are zero
@@ -92,15 +91,9 @@ class WeightPosterior(eqx.Module):
         V_0 = sigma[0] * self._completed(V_0, key) @ self.basis.T
         return Weights(V_0, V, sigma[-1] * a)
 
-    def test_inputs(self, xi_test) -> Float[Array, "Q N_0 Pi"]:
+    def rotated_inputs(self, xi_test) -> Float[Array, "Q N_0 Pi"]:
         """New attentioned inputs, made ready for `predict` once."""
-        xi_test = jnp.asarray(xi_test, float)
-        expected = (self.basis.shape[0], self.inputs.shape[2])
-        if xi_test.ndim != 3 or xi_test.shape[1:] != expected:
-            raise ValueError(
-                f"xi_test must have shape (Q, {expected[0]}, {expected[1]}) as the "
-                f"training inputs; got {xi_test.shape}."
-            )
+        xi_test = check_test(xi_test, self.basis.shape[0], self.inputs.shape[2])
         return rotated(xi_test, self.basis, self.variances[0])
 
     def predict(
@@ -109,7 +102,7 @@ class WeightPosterior(eqx.Module):
         inputs: Float[Array, "Q N_0 Pi"],
         key: Key[Array, ""] | None = None,
     ) -> Float[Array, "Q *K"]:
-        """f of the network at z on `test_inputs`; key as in `weights`."""
+        """f of the network at z on `rotated_inputs`; key as in `weights`."""
         V_0, V, a = self._whitened(z)
         w = self._scale * bpkr.effective_weights(Weights(V_0, V, a))
         return self._outputs(w, self._completed(V_0, key), inputs)
@@ -192,21 +185,19 @@ def posterior(
         >>> posterior(xi, Y, width=3, temperature=0.1, heads=(2, 2)).dimension
         42
     """
-    xi, Y = check_data(xi, Y, heads)
-    checked = sizes_of.prior(width, heads, variances)
-    if (checked.widths != np.round(checked.widths)).any():
-        raise ValueError(f"width must be whole in weight space; got {width}.")
-    if not (np.isfinite(temperature) and temperature > 0):
-        raise ValueError(f"temperature must be finite and > 0; got {temperature}.")
-    axes, rank = principal_axes(xi)
-    inputs = rotated(xi, axes[:, :rank], float(checked.variances[0]))
-    widths = [int(n) for n in checked.widths]
+    given = check_sampled(
+        xi, Y, width=width, temperature=temperature, heads=heads, variances=variances,
+        where="weight space",
+    )  # fmt: skip
+    axes, rank = principal_axes(given.xi)
+    inputs = rotated(given.xi, axes[:, :rank], float(given.variances[0]))
+    widths = [int(n) for n in given.widths]
     shapes = [(widths[0], rank)]
     shapes += [(int(H), n, m) for H, n, m in zip(heads, widths[1:], widths)]
-    shapes += [Y.shape[1:] + (widths[-1],)]
+    shapes += [given.Y.shape[1:] + (widths[-1],)]
     return WeightPosterior(
-        inputs, Y, axes, float(temperature), tuple(shapes),
-        tuple(float(v) for v in checked.variances),
+        inputs, given.Y, axes, given.temperature, tuple(shapes),
+        tuple(float(v) for v in given.variances),
     )  # fmt: skip
 
 

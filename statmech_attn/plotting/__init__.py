@@ -2,7 +2,7 @@
 
 from statmech_attn.plotting.bifurcation import bifurcation_diagram
 from statmech_attn.plotting.comparison import agreement, finite_size
-from statmech_attn.plotting.drawing import draw
+from statmech_attn.plotting.drawing import draw, learning_pictures
 from statmech_attn.plotting.learning import (
     accuracy_against_width,
     alignment,
@@ -32,6 +32,7 @@ __all__ = [
     "finite_size",
     "finite_width",
     "growth",
+    "learning_pictures",
     "order_parameter_matrices",
     "path_kernels",
     "phase_diagram",

@@ -1,6 +1,6 @@
 """Everything that a file of its kind holds, as pictures."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import xarray as xr
@@ -84,11 +84,30 @@ def _comparison(dataset: xr.Dataset) -> Pictures:
 
 def _order_parameter(dataset: xr.Dataset) -> Pictures:
     for suffix, page in _temperatures(dataset):
-        yield f"accuracy{suffix}", accuracy_against_width(page)
-        yield f"order_parameters{suffix}", order_parameter_matrices(page)
-        yield f"alignment{suffix}", alignment(page)
-        if "path_kernel" in page:
-            yield f"kernels{suffix}", path_kernels(page)
+        for name, picture in learning_pictures(page):
+            yield f"{name}{suffix}", picture
+
+
+def learning_pictures(
+    dataset: xr.Dataset,
+    posteriors: Sequence[xr.Dataset] = (),
+    *,
+    widths: Sequence[float] | None = None,
+) -> Pictures:
+    """Every picture of order parameters at one temperature, with its name.
+
+    Args:
+        posteriors: samples, drawn beside the accuracies.
+        widths: those whose U_1 is drawn, as in `order_parameter_matrices`.
+
+    Example:
+        `dict(learning_pictures(storage.read("saddle.h5")))["accuracy"]`
+    """
+    yield "accuracy", accuracy_against_width(dataset, posteriors)
+    yield "order_parameters", order_parameter_matrices(dataset, widths=widths)
+    yield "alignment", alignment(dataset)
+    if "path_kernel" in dataset:
+        yield "kernels", path_kernels(dataset)
 
 
 def _posterior(dataset: xr.Dataset) -> Pictures:

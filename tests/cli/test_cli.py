@@ -7,10 +7,8 @@ import sys
 import numpy as np
 import pytest
 import xarray as xr
-from typer.testing import CliRunner
 
 from statmech_attn import dynamics, storage
-from statmech_attn.cli import app
 
 
 TRAJECTORY = """
@@ -49,16 +47,8 @@ seed = 3
 """
 
 
-def call(*words, code=0):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
-
-
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(call, tmp_path_factory):
     """One file of every kind, made by the command line."""
     folder = tmp_path_factory.mktemp("cli")
     texts = {"theory": TRAJECTORY, "scan": BIFURCATION, "simulation": MONTE_CARLO}
@@ -95,7 +85,7 @@ def test_bifurcation_file_has_the_fixed_layout(folder):
     assert d.strobe.dims == ("beta", "strobe_sample")
 
 
-def test_two_parameters_give_two_dimensions(folder):
+def test_two_parameters_give_two_dimensions(call, folder):
     out = folder / "two.h5"
     call(
         "run", folder / "scan.toml", "-o", out, "--set", "parameters.beta=[0.5, 1.0]",
@@ -107,7 +97,7 @@ def test_two_parameters_give_two_dimensions(folder):
     assert d.lyapunov.dims == ("beta", "gamma", "exponent")
 
 
-def test_a_scan_without_exponents_holds_the_sections_only(folder):
+def test_a_scan_without_exponents_holds_the_sections_only(call, folder):
     out = folder / "sections.h5"
     call("run", folder / "scan.toml", "-o", out, "--set", "run.exponents=0")
     d = opened(out)
@@ -115,7 +105,7 @@ def test_a_scan_without_exponents_holds_the_sections_only(folder):
     call("figure", out, "-o", folder / "sections")
 
 
-def test_many_starts_give_a_start_dimension(folder):
+def test_many_starts_give_a_start_dimension(call, folder):
     out = folder / "starts.h5"
     call(
         "run", folder / "scan.toml", "-o", out, "--set", "run.start=random", "--set",
@@ -128,7 +118,7 @@ def test_many_starts_give_a_start_dimension(folder):
 
 
 @pytest.mark.parametrize("start", ("continue-up", "continue-down"))
-def test_continuation_is_a_start(folder, start):
+def test_continuation_is_a_start(call, folder, start):
     out = folder / f"{start}.h5"
     call(
         "run", folder / "scan.toml", "-o", out, "--set", f"run.start={start}", "--set",
@@ -139,7 +129,7 @@ def test_continuation_is_a_start(folder, start):
     assert (np.diff(d.lyapunov.values[:, 0]) > 0).all()
 
 
-def test_the_same_study_gives_the_same_bits(folder):
+def test_the_same_study_gives_the_same_bits(call, folder):
     again = folder / "again.h5"
     for name in ("theory", "scan", "simulation"):
         call("run", folder / f"{name}.toml", "-o", again, "--overwrite")
@@ -147,7 +137,7 @@ def test_the_same_study_gives_the_same_bits(folder):
         assert one.equals(two), name
 
 
-def test_compare_prints_and_stores_a_verdict_for_every_beta(folder):
+def test_compare_prints_and_stores_a_verdict_for_every_beta(call, folder):
     out = folder / "agreement.h5"
     result = call("compare", folder / "theory.h5", folder / "simulation.h5", "-o", out)
     assert "theory against simulation" in result.output
@@ -157,13 +147,13 @@ def test_compare_prints_and_stores_a_verdict_for_every_beta(folder):
     assert "differs" not in [names[i] for i in d.verdict.values]
 
 
-def test_info_says_what_a_file_is_and_found(folder):
+def test_info_says_what_a_file_is_and_found(call, folder):
     result = call("info", folder / "scan.h5", "--check")
     for words in ("bifurcation", "phases", "fixed", "float64", "checksums: all match"):
         assert words in result.output
 
 
-def test_figures_are_drawn_from_every_kind_of_file(folder):
+def test_figures_are_drawn_from_every_kind_of_file(call, folder):
     call("compare", folder / "theory.h5", folder / "simulation.h5", "-o",
          folder / "agreement.h5", "--overwrite")  # fmt: skip
     for name in ("theory", "scan", "simulation", "agreement"):
@@ -172,11 +162,11 @@ def test_figures_are_drawn_from_every_kind_of_file(folder):
         assert list(out.glob("*.png")), name
 
 
-def test_presets_are_listed():
+def test_presets_are_listed(call):
     assert "poclopez-pe2: M = 3 patterns" in call("presets").output
 
 
-def refused(*words):
+def refused(call, *words):
     """Exit code 1 and exactly one line on stderr, which is returned."""
     result = call(*words, code=1)
     lines = result.stderr.strip().splitlines()
@@ -185,32 +175,36 @@ def refused(*words):
     return lines[0]
 
 
-def test_missing_and_wrong_files_are_named(folder, tmp_path):
+def test_missing_and_wrong_files_are_named(call, folder, tmp_path):
     out = tmp_path / "out.h5"
     assert "absent.toml: no such file" in refused(
-        "run", tmp_path / "absent.toml", "-o", out
+        call, "run", tmp_path / "absent.toml", "-o", out
     )
     for content in (b"", b"kind = ", b"\xff\xfe\x00"):
         study = tmp_path / "broken.toml"
         study.write_bytes(content)
-        assert "broken.toml" in refused("run", study, "-o", out)
+        assert "broken.toml" in refused(call, "run", study, "-o", out)
     (tmp_path / "text.h5").write_text("not HDF5")
-    assert "text.h5" in refused("info", tmp_path / "text.h5")
-    assert "absent.h5" in refused("figure", tmp_path / "absent.h5", "-o", tmp_path)
+    assert "text.h5" in refused(call, "info", tmp_path / "text.h5")
+    assert "absent.h5" in refused(
+        call, "figure", tmp_path / "absent.h5", "-o", tmp_path
+    )
     assert not out.exists()
 
 
-def test_files_that_do_not_belong_together_are_refused(folder, tmp_path):
-    line = refused("compare", folder / "scan.h5", folder / "simulation.h5", "-o",
+def test_files_that_do_not_belong_together_are_refused(call, folder, tmp_path):
+    line = refused(call, "compare", folder / "scan.h5", folder / "simulation.h5", "-o",
                    tmp_path / "x.h5")  # fmt: skip
     assert "theory" in line
 
 
-def test_an_existing_output_is_kept_unless_it_is_the_same_study(folder, tmp_path):
+def test_an_existing_output_is_kept_unless_it_is_the_same_study(call, folder, tmp_path):
     out = tmp_path / "kept.h5"
     call("run", folder / "theory.toml", "-o", out)
     before = out.read_bytes()
-    line = refused("run", folder / "theory.toml", "-o", out, "--set", "run.steps=9")
+    line = refused(
+        call, "run", folder / "theory.toml", "-o", out, "--set", "run.steps=9"
+    )
     assert "--overwrite" in line and out.read_bytes() == before
     call("run", folder / "theory.toml", "-o", out)
     call(
@@ -219,19 +213,25 @@ def test_an_existing_output_is_kept_unless_it_is_the_same_study(folder, tmp_path
     assert opened(out).sizes["time"] == 9
 
 
-def test_numbers_of_spins_that_the_classes_do_not_divide_are_refused(folder, tmp_path):
-    line = refused("run", folder / "simulation.toml", "-o", tmp_path / "x.h5", "--set",
-                   "run.n_spins=[1000]")  # fmt: skip
+def test_numbers_of_spins_that_the_classes_do_not_divide_are_refused(
+    call, folder, tmp_path
+):
+    line = refused(call, "run", folder / "simulation.toml", "-o", tmp_path / "x.h5",
+                   "--set", "run.n_spins=[1000]")  # fmt: skip
     assert "1000" in line and "999" in line
 
 
-def test_an_unwritable_place_is_refused_before_the_run(folder, tmp_path):
+def test_an_unwritable_place_is_refused_before_the_run(call, folder, tmp_path):
     (tmp_path / "file").write_text("in the way")
-    line = refused("run", folder / "theory.toml", "-o", tmp_path / "file" / "x.h5")
+    line = refused(
+        call, "run", folder / "theory.toml", "-o", tmp_path / "file" / "x.h5"
+    )
     assert "cannot be written" in line
 
 
-def test_a_place_that_fails_after_the_run_loses_nothing(folder, tmp_path, monkeypatch):
+def test_a_place_that_fails_after_the_run_loses_nothing(
+    call, folder, tmp_path, monkeypatch
+):
     """The disk fills while the run computes: the result is kept elsewhere and named."""
     write, out = storage.write, tmp_path / "full" / "x.h5"
 

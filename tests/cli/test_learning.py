@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from statmech_attn import storage
-from statmech_attn.cli import app
 from statmech_attn.cli.progress import Bar
 
 
@@ -28,16 +26,8 @@ STUDIES = {
 }
 
 
-def call(*words, code=0):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
-
-
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(call, tmp_path_factory):
     """The three files of one task, made by the command line."""
     folder = tmp_path_factory.mktemp("learning")
     for name, text in STUDIES.items():
@@ -63,7 +53,7 @@ def test_posterior_files_hold_means_with_errors_and_draws(folder, name):
 
 
 @pytest.mark.statistical
-def test_exact_law_and_weights_are_one_posterior(folder):
+def test_exact_law_and_weights_are_one_posterior(call, folder):
     """Two independent samplers of one law; the threshold is 1 in 1000 for all."""
     files = [folder / f"{name}.h5" for name in STUDIES]
     output = call("compare", *files, "-o", folder / "agreement.h5").output
@@ -73,14 +63,16 @@ def test_exact_law_and_weights_are_one_posterior(folder):
     assert (found.verdict.values == 0).all(), found.largest_z.values
 
 
-def test_figures_are_drawn_from_every_file(folder, tmp_path):
+def test_figures_are_drawn_from_every_file(call, folder, tmp_path):
     call("compare", *(folder / f"{n}.h5" for n in STUDIES), "-o", tmp_path / "c.h5")
     for file in (*(folder / f"{name}.h5" for name in STUDIES), tmp_path / "c.h5"):
         call("figure", file, "-o", tmp_path / file.stem)
         assert list((tmp_path / file.stem).glob("*.png"))
 
 
-def test_an_interrupted_run_goes_on_to_the_same_numbers(folder, tmp_path, monkeypatch):
+def test_an_interrupted_run_goes_on_to_the_same_numbers(
+    call, folder, tmp_path, monkeypatch
+):
     output = tmp_path / "again.h5"
     blocks = tmp_path / "again.h5.blocks"
     advance, steps = Bar.advance, []
@@ -106,7 +98,7 @@ def test_an_interrupted_run_goes_on_to_the_same_numbers(folder, tmp_path, monkey
     assert [path.name for path in blocks.rglob("*")] == ["mine.txt"]
 
 
-def test_files_of_other_tasks_are_refused(folder, tmp_path):
+def test_files_of_other_tasks_are_refused(call, folder, tmp_path):
     study, other = folder / "saddle.toml", tmp_path / "other.h5"
     call("run", study, "-o", other, "--set", "task.seed=5")
     words = ("compare", other, folder / "exact.h5", "-o", tmp_path / "c.h5")

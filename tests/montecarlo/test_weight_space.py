@@ -72,7 +72,7 @@ def test_contracted_paths_give_the_function_of_the_layers(outputs):
     # Sums of some hundred terms of order one.
     close = dict(rtol=0, atol=1e-12)
     np.testing.assert_allclose(posterior.training_outputs(z), f, **close)
-    inputs = posterior.test_inputs(xi)
+    inputs = posterior.rotated_inputs(xi)
     np.testing.assert_allclose(posterior.predict(z, inputs), f, **close)
     expected = bpkr.order_parameters(weights)
     for U, other in zip(
@@ -96,7 +96,7 @@ def test_few_inputs_leave_dimensions_to_the_prior():
     f = bpkr.forward_paths(weights, xi)
     np.testing.assert_allclose(posterior.training_outputs(z), f, rtol=0, atol=1e-12)
     xi_test = jax.random.normal(keys[3], (7, 9, 4))
-    f = posterior.predict(z, posterior.test_inputs(xi_test), keys[2])
+    f = posterior.predict(z, posterior.rotated_inputs(xi_test), keys[2])
     expected = bpkr.forward_paths(weights, xi_test)
     np.testing.assert_allclose(f, expected, rtol=0, atol=1e-12)
     with pytest.raises(ValueError, match="give a key"):
@@ -310,7 +310,7 @@ def calibration_ranks(data, *, networks, seed):
     """Ranks, 0 to 63, of networks from the prior among their posterior draws."""
     xi, Y, xi_test = (data[0][:, :6], data[1], data[2][:, :6])
     blank = weight_space.posterior(xi, Y, **problem(2))
-    inputs = blank.test_inputs(xi_test)
+    inputs = blank.rotated_inputs(xi_test)
 
     def rank(key):
         keys = jax.random.split(key, 4)
