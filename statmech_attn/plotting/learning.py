@@ -80,16 +80,15 @@ def limits(axis: Axes, dataset: xr.Dataset) -> None:
 
     The partner of the good path that helps it most is called the denoising path.
     """
-    pairs = dataset.accuracy_gp_pair.values
+    pairs, names = dataset.accuracy_gp_pair.values, dataset.path_1.values
+    good = names[GOOD]
     lines = [(float(dataset.accuracy_gp), "GP, all paths", "--")]
     if pairs.shape[0] > 1:
-        names = dataset.path_1.values
+        lines.append((pairs[GOOD, GOOD], f"GP, path {good}", ":"))
+    if pairs.shape[0] > 2:  # of two paths, the pair is all of them
         partner = denoising_path(dataset)
-        good = names[GOOD]
-        lines += [
-            (pairs[GOOD, GOOD], f"GP, path {good}", ":"),
-            (pairs[GOOD, partner], f"GP, paths {good}, {names[partner]}", "-."),
-        ]
+        label = f"GP, paths {good}, {names[partner]}"
+        lines.append((pairs[GOOD, partner], label, "-."))
     for value, label, dashes in lines:
         axis.axhline(value, color=style.GREY, lw=0.8, ls=dashes, label=label, zorder=0)
 
