@@ -8,17 +8,38 @@ from statmech_attn.dynamics.continuation.arclength import (
     Point,
     Settings,
 )
+from statmech_attn.dynamics.continuation.branches import (
+    Branch,
+    BranchPoint,
+    follow_cycle,
+    Solution,
+)
+from statmech_attn.dynamics.continuation.cycles import Cycle, find_cycle
+from statmech_attn.dynamics.continuation.locate import locate, Located
+from statmech_attn.dynamics.continuation.normal_forms import normal_form, NormalForm
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import RESULTS
+from statmech_attn.dynamics.continuation.special import SpecialPoint
 
 
 __all__ = [
+    "Branch",
+    "BranchPoint",
     "correct",
     "Curve",
+    "Cycle",
+    "find_cycle",
     "follow",
+    "follow_cycle",
     "interpolate",
+    "locate",
+    "Located",
+    "normal_form",
+    "NormalForm",
     "Point",
     "Problem",
     "RESULTS",
     "Settings",
+    "Solution",
+    "SpecialPoint",
 ]
