@@ -109,9 +109,14 @@ def cascade(
     if doublings < 1:
         raise ValueError(f"doublings must be at least 1; got {doublings}.")
     settings = settings or Settings()
-    options = dict(within=within, unit=unit)
     branch = follow_cycle(
-        problem, x, value, direction=direction, settings=settings, **options
+        problem,
+        x,
+        value,
+        direction=direction,
+        within=within,
+        settings=settings,
+        unit=unit,
     )
     before = float(value)
     for _ in range(doublings):
@@ -125,8 +130,9 @@ def cascade(
             branch.problem,
             point,
             amplitude=EARLY * extent,
+            within=within,
             settings=_scaled(settings, extent / STEPS),
-            **options,
+            unit=unit,
         )
         before = point.value
 
