@@ -8,6 +8,12 @@ from statmech_attn.dynamics.continuation.arclength import (
     Point,
     Settings,
 )
+from statmech_attn.dynamics.continuation.branches import (
+    Branch,
+    BranchPoint,
+    follow_cycle,
+    Solution,
+)
 from statmech_attn.dynamics.continuation.codimension_two import CODIMENSION_TWO
 from statmech_attn.dynamics.continuation.curves import (
     CodimensionTwo,
@@ -16,11 +22,17 @@ from statmech_attn.dynamics.continuation.curves import (
     CriticalPoint,
     CURVE_RESULTS,
 )
+from statmech_attn.dynamics.continuation.cycles import Cycle, find_cycle
+from statmech_attn.dynamics.continuation.locate import locate, Located
+from statmech_attn.dynamics.continuation.normal_forms import normal_form, NormalForm
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import RESULTS
+from statmech_attn.dynamics.continuation.special import SpecialPoint
 
 
 __all__ = [
+    "Branch",
+    "BranchPoint",
     "CODIMENSION_TWO",
     "CodimensionTwo",
     "correct",
@@ -29,10 +41,19 @@ __all__ = [
     "CriticalPoint",
     "CURVE_RESULTS",
     "Curve",
+    "Cycle",
+    "find_cycle",
     "follow",
+    "follow_cycle",
     "interpolate",
+    "locate",
+    "Located",
+    "normal_form",
+    "NormalForm",
     "Point",
     "Problem",
     "RESULTS",
     "Settings",
+    "Solution",
+    "SpecialPoint",
 ]

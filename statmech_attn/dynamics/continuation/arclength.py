@@ -7,7 +7,8 @@ rank. From a point u with unit tangent t the next one, a step h further, is the 
 
 found by Newton from the prediction u + h t; the bordered matrix (DG; t) is regular at
 folds.  Steps shrink when Newton fails, or when the Jacobian has changed by more than
-the fraction `bend` of itself: a change that does not shrink with the step is a kink.
+the fraction `bend` of the largest one met (it may vanish where branches cross): a
+change that does not shrink with the step is a kink.
 
 Lengths are Euclidean in u divided by `scales`.
 """
@@ -45,8 +46,8 @@ class Settings(eqx.Module):
     """Frozen numerical choices of a continuation; lengths are arclengths.
 
     `first`, `smallest`, `largest` are steps; `tolerance` is the size of the last Newton
-    correction relative to 1 + |u|; `bend` the largest relative change of the Jacobian
-    over a step; a curve beyond `bound` has diverged.
+    correction relative to 1 + |u|; `bend` the largest change of the Jacobian over a
+    step, relative to the largest one met; a curve beyond `bound` has diverged.
     """
 
     first: float = 0.01
@@ -175,6 +176,7 @@ class Curve(Iterator[Point]):
         self._row = direction
         self._inside = inside
         self._step = settings.first
+        self._size = 0.0  # largest norm of the Jacobian so far
 
     @property
     def reason(self) -> str:
@@ -195,6 +197,7 @@ class Curve(Iterator[Point]):
         self.result = int(found.code) if found.code != CONVERGED else UNFINISHED
         if self.result == UNFINISHED and not self._inside(self._unscaled(found)):
             self.result = LEFT_RANGE
+        self._size = float(np.linalg.norm(found.jacobian))
         return None if self.result != UNFINISHED else self._point(found, 0.0)
 
     def _advance(self) -> Point | None:
@@ -223,8 +226,9 @@ class Curve(Iterator[Point]):
             return int(found.code)
         if np.linalg.norm(found.u - guess) > self._step:
             return NOT_CONVERGED
+        self._size = max(self._size, float(np.linalg.norm(found.jacobian)))
         before = last.jacobian * self.scales
-        change = np.linalg.norm(found.jacobian - before) / np.linalg.norm(before)
+        change = np.linalg.norm(found.jacobian - before) / self._size
         if change > self.settings.bend:
             return NOT_DIFFERENTIABLE
         if found.tangent @ (last.tangent / self.scales) < SMALLEST_COSINE:
@@ -236,8 +240,7 @@ class Curve(Iterator[Point]):
     def _diagnose(self, code: int, u, tangent, step) -> int:
         """Why the smallest step failed: a tangent is no tangent at a kink or a jump."""
         value = self._residual(jnp.asarray(u + 2 * step * tangent))
-        slope = np.linalg.norm(self.points[-1].jacobian * self.scales)
-        off = np.linalg.norm(value) > self.settings.bend * step * slope
+        off = np.linalg.norm(value) > self.settings.bend * step * self._size
         return NOT_DIFFERENTIABLE if code == NOT_CONVERGED and off else code
 
     def _goes_on(self, last: Point, point: Point) -> bool:
@@ -288,14 +291,14 @@ class Curve(Iterator[Point]):
 
     def between(self, a: Point, b: Point, fraction: float) -> Point | None:
         """The point of the curve at a fraction of the way from a to b; None if lost."""
-        chord = (b.u - a.u) / self.scales
-        length = np.linalg.norm(chord)
-        guess = interpolate(a, b, fraction) / self.scales
-        found = self._correct(guess, chord / length)
-        if found.code != CONVERGED:
-            return None
         arclength = a.arclength + fraction * (b.arclength - a.arclength)
-        return self._point(found, arclength)
+        return self.onto(interpolate(a, b, fraction), b.u - a.u, arclength)
+
+    def onto(self, guess, direction, arclength: float) -> Point | None:
+        """The point of the curve in the plane through `guess` across `direction`."""
+        row = direction / self.scales
+        found = self._correct(guess / self.scales, row / np.linalg.norm(row))
+        return self._point(found, arclength) if found.code == CONVERGED else None
 
 
 def follow(
