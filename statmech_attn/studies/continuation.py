@@ -1,0 +1,248 @@
+"""Continuation studies: branches of cycles, their bifurcations, curves of these.
+
+A state is simulated at one value of the free parameter, Newton finds the cycle next to
+it, and its branch is followed to both ends of the interval, stable or not; so are the
+branches of the doubled cycles, and the special points in a second parameter
+(docs/theory/continuation.md, docs/theory/two_parameters.md).
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import xarray as xr
+
+from statmech_attn import dmft
+from statmech_attn.comparison import network_digest
+from statmech_attn.dynamics.continuation import (
+    BranchPoint,
+    CodimensionTwo,
+    critical_curve,
+    CriticalPoint,
+    find_cycle,
+    follow_cycle,
+    Problem,
+    Settings,
+    SpecialPoint,
+)
+from statmech_attn.dynamics.continuation.extended import CRITICAL
+from statmech_attn.dynamics.continuation.results import LEFT_RANGE
+from statmech_attn.dynamics.continuation.switching import switch
+from statmech_attn.reporting import duration, Reporter
+from statmech_attn.studies import build
+from statmech_attn.studies.continuation_file import dataset
+from statmech_attn.studies.dmft_tables import ContinuationRun, ContinuationStudy
+
+
+FIRST_STEP = 0.2  # of the largest
+
+
+class Track(NamedTuple):
+    """A branch: its points along the arc, and why it ended before and after them."""
+
+    problem: Problem
+    points: list[BranchPoint]
+    special: list[SpecialPoint]
+    results: tuple[int, int]
+    parent: int  # the special point on which it was born, -1 for the first one
+
+
+class Line(NamedTuple):
+    """A curve of critical cycles in two parameters, from the special point `origin`."""
+
+    kind: str
+    origin: int
+    points: list[CriticalPoint]
+    degenerate: list[CodimensionTwo]
+    results: tuple[int, int]
+
+
+def run(study: ContinuationStudy, report: Reporter) -> xr.Dataset:
+    """Follow the cycle, its doublings and the curves of its bifurcations."""
+    made, options = build.model(study.network), study.run
+    ((free, bounds),) = study.parameters.free.items()
+    given = {n: getattr(study.parameters, n) for n in ("beta", "gamma", "epsilon")}
+    values = build.defaults(given, made.file)
+    values[free] = bounds.start if options.at is None else options.at
+    _check_interval(free, bounds)
+    x = _simulated(options, made, values)
+    turn = dmft.strobe(made.net, _largest_epsilon(study, values))
+    problem = Problem(turn, x, values, free, options.period)
+    x = _cycle(problem, x, values[free])
+    settings = Settings(
+        first=max(FIRST_STEP * options.largest_step, options.smallest_step),
+        smallest=options.smallest_step,
+        largest=options.largest_step,
+        max_points=options.max_points,
+    )
+    within = (bounds.start, bounds.stop)
+    report.note(_forecast(problem, x, values[free], settings, options))
+    report.begin("continuation", options.max_points, options.max_points)
+    first = _both_ways(problem, x, values[free], within, settings, report)
+    tracks = list(_with_doublings(first, options.switch, within, settings, report))
+    lines = list(_lines(study, tracks, settings, report))
+    report.finish()
+    found = dataset(made.net, tracks, lines, study.curves and study.curves.parameter)
+    return _described(found, study, made, values, turn.tokens)
+
+
+def _check_interval(name: str, bounds) -> None:
+    """Both ends must be possible values of the parameter."""
+    ends = np.array([bounds.start, bounds.stop])
+    dmft.parameters(**({"beta": 0.0, "gamma": 0.0, "epsilon": 0.0} | {name: ends}))
+
+
+def _largest_epsilon(study: ContinuationStudy, values) -> float:
+    """Decides whether the drive acts anywhere."""
+    ends = [values["epsilon"]]
+    if "epsilon" in study.parameters.free:
+        ends.append(study.parameters.free["epsilon"].stop)
+    if study.curves is not None and study.curves.parameter == "epsilon":
+        ends.append(study.curves.stop)
+    return max(ends)
+
+
+def _simulated(options: ContinuationRun, made: build.Model, values):
+    """The attention window at clock 0 after the transient."""
+    params = dmft.parameters(**{n: np.array([v]) for n, v in values.items()})
+    state = build.start(options, made, params)
+    steps = max(options.transient, made.net.context)
+    state = dmft.advance(made.net, params, state, steps)
+    one = lambda tree: jax.tree.map(lambda a: a[..., 0] if a.ndim else a, tree)
+    return dmft.strobe_point(made.net, one(params), one(state))
+
+
+def _cycle(problem: Problem, x, value: float):
+    """The cycle near the simulated state, or one line that says why there is none."""
+    found = find_cycle(problem, x, value)
+    place = f"at {problem.free} = {value:g}"
+    if not found.converged:
+        raise ValueError(
+            f"run.period: no cycle of {found.asked} drive periods near the simulated "
+            f"state {place} ({found.reason}); change run.at, period or transient."
+        )
+    if found.period != found.asked:
+        raise ValueError(
+            f"run.period: the cycle {place} has {found.period} drive periods; "
+            f"got {found.asked}."
+        )
+    return found.x
+
+
+def _forecast(problem, x, value, settings: Settings, options: ContinuationRun) -> str:
+    """Seconds for a point, from the first steps of the branch."""
+    pilot = follow_cycle(problem, x, value, settings=settings)
+    next(pilot, None)
+    clock = time.perf_counter()
+    next(pilot, None)
+    seconds = time.perf_counter() - clock
+    return (
+        f"a cycle of {problem.dimension} coordinates, at most {options.max_points} "
+        f"points of a branch at about {duration(seconds)} each"
+    )
+
+
+def _counted(points: Iterable, report: Reporter) -> Iterator:
+    for point in points:
+        report.advance(1.0)
+        yield point
+
+
+def _both_ways(problem, x, value, within, settings, report: Reporter) -> Track:
+    """The branch through a cycle, from the lower end of the interval to the upper."""
+    parts = []
+    for direction, end in ((-1, within[0]), (1, within[1])):
+        if value == end:
+            parts.append(([], LEFT_RANGE))
+            continue
+        branch = follow_cycle(
+            problem, x, value, direction=direction, within=within, settings=settings,
+            unit=within[1] - within[0],
+        )  # fmt: skip
+        parts.append((list(_counted(branch, report)), branch.result))
+    (down, first), (up, last) = parts
+    points = down[::-1] + (up[1:] if down else up)
+    special = [s for p in down[::-1] for s in p.special[::-1]]
+    special += [s for p in up for s in p.special]
+    return Track(problem, points, special, (first, last), -1)
+
+
+def _with_doublings(
+    first: Track, doublings: int, within, settings, report: Reporter
+) -> Iterator[Track]:
+    """The first branch, then those born at its period doublings, level by level."""
+    yield first
+    level, total = [(first, 0)], len(first.special)
+    for _ in range(doublings):
+        born: list[tuple[Track, int]] = []
+        for parent, offset in level:
+            for number, special in enumerate(parent.special):
+                if special.kind != "period_doubling":
+                    continue
+                branch = switch(
+                    parent.problem, special, within=within, settings=settings,
+                    unit=within[1] - within[0],
+                )  # fmt: skip
+                points = list(_counted(branch, report))
+                found = [s for p in points for s in p.special]
+                ends = (LEFT_RANGE, branch.result)
+                track = Track(branch.problem, points, found, ends, offset + number)
+                born.append((track, total))
+                total += len(found)
+                yield track
+        level = born
+
+
+def _lines(study: ContinuationStudy, tracks, settings, report) -> Iterator[Line]:
+    """Curves of all special points of one parameter that have one in two."""
+    second = study.curves
+    if second is None:
+        return
+    ((free, bounds),) = study.parameters.free.items()
+    inside = lambda p, q: (
+        bounds.start <= p <= bounds.stop and second.start <= q <= second.stop
+    )
+    origin = -1
+    for track in tracks:
+        for special in track.special:
+            origin += 1
+            if special.kind not in CRITICAL:
+                continue
+            curves = [
+                critical_curve(
+                    track.problem.with_period(special.period), special.x,
+                    special.value, kind=special.kind, second=second.parameter,
+                    direction=direction, inside=inside,
+                    settings=_with_points(settings, second.max_points),
+                    scales=(bounds.stop - bounds.start, second.stop - second.start),
+                )
+                for direction in (-1, 1)
+            ]  # fmt: skip
+            down, up = (list(_counted(curve, report)) for curve in curves)
+            yield Line(
+                special.kind,
+                origin,
+                down[::-1] + up[1:],
+                curves[0].codimension_two[::-1] + curves[1].codimension_two,
+                (curves[0].result, curves[1].result),
+            )
+
+
+def _with_points(settings: Settings, max_points: int) -> Settings:
+    return Settings(settings.first, settings.smallest, settings.largest, max_points)
+
+
+def _described(found: xr.Dataset, study, made: build.Model, values, tokens: int):
+    """The data set with the parameters that were held, and how it was made."""
+    options = study.run
+    ((free, _),) = study.parameters.free.items()
+    held = {n: v for n, v in values.items() if n != free}
+    words = build.describe_start(options, made)
+    attributes = {"second": study.curves.parameter} if study.curves else {}
+    return build.with_fixed(found, build.Axes((), (), held)).assign_attrs(
+        attributes, kind="continuation", free=free, clock_period=tokens,
+        start=f"{words}, at {free} = {values[free]!r}",
+        network=network_digest(made.net), context=made.net.context,
+    )  # fmt: skip
