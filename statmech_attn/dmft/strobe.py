@@ -3,7 +3,7 @@ r"""The stroboscopic map of a driven network: one turn of the clock, as a plain 
 With $F$ the mean-field map (docs/theory/dmft.md, section 2), C tokens bring the clock
 back, and
 
-    x = (A_t, ..., A_{t-C+1}), clock 0    ->    F^C(x)        x (M C,)    window, ravelled
+    x -> F^C(x)        x = (A_t, ..., A_{t-C+1}) (M C,)   window at clock 0, ravelled
 
 is autonomous, whatever the drive.  Where the positional code has no effect, F itself
 is, and `strobe` returns that.  This is the form in which the tools for maps, such as

@@ -27,33 +27,40 @@ from statmech_attn.dynamics.continuation.locate import locate, Located
 from statmech_attn.dynamics.continuation.normal_forms import normal_form, NormalForm
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import RESULTS
-from statmech_attn.dynamics.continuation.special import SpecialPoint
+from statmech_attn.dynamics.continuation.sensitivity import multipliers_at, orbit
+from statmech_attn.dynamics.continuation.special import KINDS, SpecialPoint
+from statmech_attn.dynamics.continuation.switching import cascade, switch
 
 
 __all__ = [
     "Branch",
     "BranchPoint",
+    "cascade",
     "CODIMENSION_TWO",
     "CodimensionTwo",
     "correct",
     "critical_curve",
     "CriticalCurve",
     "CriticalPoint",
-    "CURVE_RESULTS",
     "Curve",
+    "CURVE_RESULTS",
     "Cycle",
     "find_cycle",
     "follow",
     "follow_cycle",
     "interpolate",
+    "KINDS",
     "locate",
     "Located",
+    "multipliers_at",
     "normal_form",
     "NormalForm",
+    "orbit",
     "Point",
     "Problem",
     "RESULTS",
     "Settings",
     "Solution",
     "SpecialPoint",
+    "switch",
 ]

@@ -13,6 +13,7 @@ change that does not shrink with the step is a kink.
 Lengths are Euclidean in u divided by `scales`.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterator
 
 import equinox as eqx
@@ -217,8 +218,7 @@ class Curve(Iterator[Point]):
                 return None
             self._step = max(step / 2, self.settings.smallest)
         length = float(np.linalg.norm(found.u - u))
-        point = self._point(found, last.arclength + length)
-        return point if self._goes_on(last, point) else None
+        return self._goes_on(last, self._point(found, last.arclength + length))
 
     def _accept(self, last: Point, found: Correction, guess) -> int:
         """Whether the step may be taken, and may be followed by a longer one."""
@@ -243,14 +243,18 @@ class Curve(Iterator[Point]):
         off = np.linalg.norm(value) > self.settings.bend * step * self._size
         return NOT_DIFFERENTIABLE if code == NOT_CONVERGED and off else code
 
-    def _goes_on(self, last: Point, point: Point) -> bool:
+    def _goes_on(self, last: Point, point: Point) -> Point | None:
+        """The point, the first one again where the curve closes, or None at an end."""
         if not self._inside(point.u):
             self.result = LEFT_RANGE
         elif np.linalg.norm(point.u / self.scales) > self.settings.bound:
             self.result = DIVERGED
         elif len(self.points) > 1 and self._passes_start(last, point):
             self.result = CLOSED
-        return self.result == UNFINISHED
+            length = np.linalg.norm((self.points[0].u - last.u) / self.scales)
+            arclength = last.arclength + float(length)
+            return dataclasses.replace(self.points[0], arclength=arclength)
+        return None if self.result != UNFINISHED else point
 
     def _passes_start(self, last: Point, point: Point) -> bool:
         """Whether the arc from `last` to `point` runs through the first point."""

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Complex, Float, PyTree
+from jaxtyping import Array, Complex, Float, PyTree
 
 from statmech_attn.dynamics.continuation.arclength import correct, Settings
 from statmech_attn.dynamics.continuation.problem import Problem
@@ -92,9 +92,9 @@ def find_cycle(
     )
 
 
-def coordinates(problem: Problem, x: PyTree) -> Float[np.ndarray, " d"]:
+def coordinates(problem: Problem, x: PyTree) -> Float[Array, " d"]:
     """Coordinates of a state that is given as such or as its coordinates."""
-    flat = np.asarray(problem.ravel(jax.tree.map(jnp.asarray, x)), float)
+    flat = problem.ravel(jax.tree.map(lambda leaf: jnp.asarray(leaf, float), x))
     if flat.shape != (problem.dimension,):
         raise ValueError(
             f"x must have {problem.dimension} coordinates; got {flat.size}."

@@ -60,8 +60,8 @@ def slopes(residual, u, left, right) -> Complex[np.ndarray, " n+1"]:
     parts = _slopes(
         residual,
         jnp.asarray(u),
-        real(l.real, l.imag, l.real, l.imag),
-        real(r.real, r.imag, r.imag, r.real),
+        real(np.real(l), np.imag(l), np.real(l), np.imag(l)),
+        real(np.real(r), np.imag(r), np.imag(r), np.real(r)),
     )
     rr, ii, ri, ir = np.asarray(parts)
     return (rr + ii) + 1j * (ri - ir)
@@ -73,7 +73,7 @@ def _complexified(form: Callable, *directions) -> Complex[np.ndarray, " n"]:
     total = 0j
     for choice in itertools.product((0, 1), repeat=len(directions)):
         parts = [
-            d.imag if imaginary else d.real
+            np.imag(d) if imaginary else np.real(d)
             for d, imaginary in zip(directions, choice, strict=True)
         ]
         if all(part.any() for part in parts):

@@ -84,13 +84,13 @@ def _critical_step(residual, kind, u, angle):
     left, sigma, right = smallest(jacobian[:, :-1] + (1 - mu) * np.eye(n))
     slope = slopes(residual, u, left, np.append(right, 0.0))
     if kind != TORUS:
-        step = _solve(np.vstack([jacobian, slope.real]), np.append(value, sigma))
+        step = _solve(np.vstack([jacobian, np.real(slope)]), np.append(value, sigma))
         return -step, 0.0
     turn = -1j * mu * np.vdot(left, right)
     matrix = np.zeros((n + 2, n + 2))
     matrix[:n, :-1] = jacobian
-    matrix[n] = np.append(slope.real, turn.real)
-    matrix[n + 1] = np.append(slope.imag, turn.imag)
+    matrix[n] = np.append(np.real(slope), turn.real)
+    matrix[n + 1] = np.append(np.imag(slope), turn.imag)
     step = -_solve(matrix, np.concatenate([value, [sigma, 0.0]]))
     return step[:-1], step[-1]
 
@@ -110,7 +110,7 @@ def _branching_step(residual, kind, u, angle):
     matrix = np.zeros((n + 2, n + 2))
     matrix[:n, :-1], matrix[:n, -1] = jacobian, w
     for row, vector in enumerate(right[-2:]):
-        matrix[n + row, :-1] = slopes(residual, u, w, vector).real
+        matrix[n + row, :-1] = np.real(slopes(residual, u, w, vector))
     step = -_solve(matrix, np.concatenate([value, [sigma[-1], 0.0]]))
     return step[:-1], 0.0
 

@@ -55,8 +55,8 @@ class NormalForm(eqx.Module):
     speed: complex = eqx.field(converter=complex)
     vector: Complex[np.ndarray, " n"]
     adjoint: Complex[np.ndarray, " n"]
-    drift: Float[np.ndarray, " n"] | None = None
-    quadratic: Float[np.ndarray, " n"] | None = None
+    drift: Float[np.ndarray, " n"]
+    quadratic: Float[np.ndarray, " n"]
     twist: float = eqx.field(converter=float, default=np.nan)
     rotation: float = np.nan
     resonance: int = 0
@@ -108,7 +108,16 @@ def normal_form(residual, kind: int, located: Located) -> NormalForm:
 def _fold(A, f_p, B, C):
     q, p = _vectors(A, 1.0)
     b = p @ B(_flat(q), _flat(q)) / 2
-    return NormalForm(name="fold", coefficient=b, speed=p @ f_p, vector=q, adjoint=p)
+    nothing = np.full(len(q), np.nan)
+    return NormalForm(
+        name="fold",
+        coefficient=b,
+        speed=p @ f_p,
+        vector=q,
+        adjoint=p,
+        drift=nothing,
+        quadratic=nothing,
+    )
 
 
 def _doubling(A, f_p, B, C):

@@ -120,7 +120,7 @@ class Problem(eqx.Module):
             after = ravel_pytree(self.map(self.unravel(x), parameters))[0]
             return jnp.where(jnp.any(jnp.isinf(x)), x, after)
 
-        return jax.lax.fori_loop(0, jnp.asarray(times), body, x)
+        return jax.lax.fori_loop(0, times, body, x)
 
     def residual(self, u: Float[Array, " d+1"]) -> Float[Array, " d"]:
         """G(x, p) of u = (x, p), whose zeros are the orbits."""

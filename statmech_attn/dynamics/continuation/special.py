@@ -126,7 +126,7 @@ def _located(problem: Problem, a: Point, b: Point, kind: int) -> SpecialPoint | 
     if angle is None:
         return None
     found = locate(problem.residual, kind, (a.u + b.u) / 2, angle)
-    place = (found.u - a.u) @ chord / (chord @ chord)
+    place = float((found.u - a.u) @ chord / (chord @ chord))
     away = np.linalg.norm(found.u - a.u - place * chord) / np.linalg.norm(chord)
     on_step = -ALMOST <= place <= 1 + ALMOST and away < AWAY
     if not (found.converged and on_step):
@@ -137,7 +137,7 @@ def _located(problem: Problem, a: Point, b: Point, kind: int) -> SpecialPoint | 
 def _critical_angle(a: Point, b: Point) -> float | None:
     """Angle of the complex multiplier that is nearest to the circle at both ends."""
     values = np.concatenate([multipliers(point.jacobian) for point in (a, b)])
-    pairs = values[values.imag > 0]
+    pairs = values[np.imag(values) > 0]
     if pairs.size == 0:
         return None
     return float(np.angle(pairs[np.argmin(np.abs(np.abs(pairs) - 1))]))
