@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
 import xarray as xr
@@ -17,6 +18,7 @@ import xarray as xr
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics.continuation import (
+    Branch,
     BranchPoint,
     CodimensionTwo,
     critical_curve,
@@ -28,7 +30,7 @@ from statmech_attn.dynamics.continuation import (
     SpecialPoint,
 )
 from statmech_attn.dynamics.continuation.extended import CRITICAL
-from statmech_attn.dynamics.continuation.results import LEFT_RANGE
+from statmech_attn.dynamics.continuation.results import CLOSED, LEFT_RANGE
 from statmech_attn.dynamics.continuation.switching import switch
 from statmech_attn.reporting import duration, Reporter
 from statmech_attn.studies import build
@@ -37,6 +39,7 @@ from statmech_attn.studies.dmft_tables import ContinuationRun, ContinuationStudy
 
 
 FIRST_STEP = 0.2  # of the largest
+SAME = 1e-6  # relative distance of points that are one
 
 
 class Track(NamedTuple):
@@ -84,7 +87,8 @@ def run(study: ContinuationStudy, report: Reporter) -> xr.Dataset:
     tracks = list(_with_doublings(first, options.switch, within, settings, report))
     lines = list(_lines(study, tracks, settings, report))
     report.finish()
-    found = dataset(made.net, tracks, lines, study.curves and study.curves.parameter)
+    second = study.curves.parameter if study.curves else ""
+    found = dataset(made.net, tracks, lines, second)
     return _described(found, study, made, values, turn.tokens)
 
 
@@ -151,22 +155,64 @@ def _counted(points: Iterable, report: Reporter) -> Iterator:
 
 
 def _both_ways(problem, x, value, within, settings, report: Reporter) -> Track:
-    """The branch through a cycle, from the lower end of the interval to the upper."""
-    parts = []
-    for direction, end in ((-1, within[0]), (1, within[1])):
-        if value == end:
-            parts.append(([], LEFT_RANGE))
+    """The branch through a cycle, from the lower end of the interval to the upper.
+
+    A closed branch is followed once.
+    """
+    parts = {1: ([], LEFT_RANGE), -1: ([], LEFT_RANGE)}
+    for direction, end in ((1, within[1]), (-1, within[0])):
+        if value == end or parts[1][1] == CLOSED:
             continue
         branch = follow_cycle(
             problem, x, value, direction=direction, within=within, settings=settings,
             unit=within[1] - within[0],
         )  # fmt: skip
-        parts.append((list(_counted(branch, report)), branch.result))
-    (down, first), (up, last) = parts
-    points = down[::-1] + (up[1:] if down else up)
-    special = [s for p in down[::-1] for s in p.special[::-1]]
+        parts[direction] = _until_it_repeats(_counted(branch, report), branch)
+    (up, last), (down, first) = parts[1], parts[-1]
+    if last == CLOSED:
+        first = CLOSED
+    points = [_backward(p) for p in down[::-1]] + (up[1:] if down else up)
+    special = [_backward(s) for p in down[::-1] for s in p.special[::-1]]
     special += [s for p in up for s in p.special]
     return Track(problem, points, special, (first, last), -1)
+
+
+def _until_it_repeats(points: Iterable, branch: Branch):
+    """Points of a branch, until it comes back to any point of its first cycle.
+
+    An isola winds through all points of the cycle before the curve itself closes.
+    """
+    found: list[BranchPoint] = []
+    for point in points:
+        if len(found) > 1 and _repeats(branch.problem, found, point):
+            return found, CLOSED
+        found.append(point)
+    return found, branch.result
+
+
+def _repeats(problem: Problem, found: list[BranchPoint], point: BranchPoint) -> bool:
+    first, last = found[0], found[-1]
+    rise = point.value - last.value
+    share = (first.value - last.value) / rise if rise else -1.0
+    if not 0 <= share < 1 or rise * (found[1].value - first.value) < 0:
+        return False
+    here = find_cycle(problem, last.x + share * (point.x - last.x), first.value)
+    orbit, size = here.x, np.linalg.norm(first.x)
+    for _ in range(int(problem.period)):
+        if np.linalg.norm(orbit - first.x) < SAME * (1 + size):
+            return True
+        orbit = np.asarray(_once(problem, orbit, first.value))
+    return False
+
+
+@eqx.filter_jit
+def _once(problem: Problem, x, value):
+    return problem.once(x, value)
+
+
+def _backward(point):
+    """The same point, with lengths counted from the other end."""
+    return eqx.tree_at(lambda p: p.arclength, point, -point.arclength)
 
 
 def _with_doublings(

@@ -22,8 +22,8 @@ from statmech_attn.labels import labelled
 CRITICALITY = ("", "supercritical", "subcritical")
 
 
-def dataset(net: Network, tracks: Sequence, lines: Sequence, second: str | None):
-    """Everything that was found, labelled; `second` names the curves' other axis."""
+def dataset(net: Network, tracks: Sequence, lines: Sequence, second: str):
+    """Everything that was found, labelled; `second` is the curves' other parameter."""
     turns = max(int(track.problem.period) for track in tracks)
     special = [s for track in tracks for s in track.special]
     owners = [i for i, track in enumerate(tracks) for _ in track.special]
@@ -78,6 +78,7 @@ def _special(net: Network, tracks, special, owners, free: str, turns: int):
         "special_kind": (over, _codes(KINDS.index(s.kind) for s in special)),
         "special_branch": (over, owners),
         f"special_{free}": (over, [s.value for s in special]),
+        "special_arclength": (over, [s.arclength for s in special]),
         "special_error": (over, [s.error for s in special]),
         "special_period": (over, [tokens * s.period for s in special]),
         "special_coefficient": (

@@ -104,7 +104,7 @@ def coefficient(system: Extended, parts: Parts) -> float:
         return np.nan
     if system.kind != FOLD:
         return form.coefficient
-    return form.coefficient * float(np.sign(form.vector.real @ parts.vector))
+    return form.coefficient * float(np.sign(np.real(form.vector) @ parts.vector))
 
 
 def tests(
@@ -139,7 +139,7 @@ def confirmed(name: str, linear: Linear, kind: str, angle: float) -> bool:
     rest = _without(linear.multipliers, critical)
     if kind == NEIMARK_SACKER:
         rest = _without(rest, critical.conjugate())
-    off = np.where(rest.imag > 0, np.abs(np.abs(rest) - 1), np.inf)
+    off = np.where(np.imag(rest) > 0, np.abs(np.abs(rest) - 1), np.inf)
     return bool(off.min(initial=np.inf) < 1e-4)
 
 

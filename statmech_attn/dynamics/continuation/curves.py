@@ -11,6 +11,7 @@ the multipliers of its cycle; between points, changes of sign of the test functi
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -147,7 +148,7 @@ class CriticalCurve(Iterator[CriticalPoint]):
             return self._read(place, linear)[0].tests[name]
 
         try:
-            fraction = optimize.brentq(value, 0.0, 1.0, xtol=CLOSE_IN)
+            fraction = _root(value, xtol=CLOSE_IN)
         except ValueError:  # not a number, or no change of sign after all
             return None
         return self._curve.between(before, after, fraction)
@@ -176,7 +177,7 @@ class CriticalCurve(Iterator[CriticalPoint]):
         at = lambda fraction: angle_of(
             self.system, interpolate(before, after, fraction)
         )
-        middle = optimize.brentq(lambda f: np.sin(at(f)), 0.0, 1.0)
+        middle = _root(lambda f: np.sin(at(f)))
         places = [self._curve.between(before, after, middle + f) for f in AROUND]
         places = [place for place in places if place is not None]
         if len(places) < 3:
@@ -184,7 +185,7 @@ class CriticalCurve(Iterator[CriticalPoint]):
         end = np.pi * round(angle(places[0]) / np.pi)
         square = np.array([(angle(place) - end) ** 2 for place in places])
         u = np.polyfit(square / square.max(), [place.u for place in places], 2)[-1]
-        parts = self.system.parts(u)._replace(angle=np.asarray(end))
+        parts = self.system.parts(u)._replace(angle=end)
         linear = codimension_two.linearise(self.system, parts, None)
         return CriticalPoint(
             values=np.asarray(parts.values),
@@ -250,6 +251,12 @@ def critical_curve(
         scales=lengths,
     )
     return CriticalCurve(system, (problem.free, second), curve)
+
+
+def _root(function: Callable[[float], float], **options: float) -> float:
+    """Zero in [0, 1] of a function of opposite signs at the ends."""
+    found: Any = optimize.brentq(function, 0.0, 1.0, **options)
+    return float(found)
 
 
 def angle_of(system: Extended, u) -> float:

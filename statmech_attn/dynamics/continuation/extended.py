@@ -39,7 +39,7 @@ class Parts(NamedTuple):
 
     state: Array
     vector: Array  # real, or complex for Neimark-Sacker
-    angle: Array  # theta of the critical multiplier exp(i theta), radians
+    angle: Array | float  # theta of the critical multiplier exp(i theta), radians
     values: Array  # (2,), the two parameters
 
 
@@ -92,7 +92,7 @@ class Extended(eqx.Module):
         if self.kind == NEIMARK_SACKER:
             return Parts(x, u[d : 2 * d] + 1j * u[2 * d : 3 * d], u[3 * d], values)
         angle = 0.0 if self.kind == FOLD else np.pi
-        return Parts(x, u[d : 2 * d], np.asarray(angle), values)
+        return Parts(x, u[d : 2 * d], angle, values)
 
 
 @eqx.filter_jit
@@ -127,16 +127,17 @@ def start_of(
     found = np.linalg.eig(np.asarray(jacobian(bare, jnp.asarray(x), values)))
     distance = np.abs(found.eigenvalues - SIGN.get(kind, 0.0))
     if kind == NEIMARK_SACKER:
-        pairs = found.eigenvalues.imag > 0
+        pairs = np.imag(found.eigenvalues) > 0
         if not pairs.any():
             raise ValueError("a neimark_sacker point needs complex multipliers.")
         distance = np.where(pairs, np.abs(distance - 1), np.inf)
     chosen = int(np.argmin(distance))
     v = found.eigenvectors[:, chosen]
     if kind != NEIMARK_SACKER:
-        v = (v * np.exp(-1j * np.angle(v[np.argmax(np.abs(v))]))).real
+        v = np.real(v * np.exp(-1j * np.angle(v[np.argmax(np.abs(v))])))
         return bare, np.concatenate([x, v / np.linalg.norm(v), values])
-    gauge = jnp.asarray(np.stack([v.real, v.imag]))
+    a, b = np.real(v), np.imag(v)
+    gauge = jnp.asarray(np.stack([a, b]))
     system = Extended(general, gauge, places, kind)
     theta = np.angle(found.eigenvalues[chosen])
-    return system, np.concatenate([x, v.real, v.imag, [theta], values])
+    return system, np.concatenate([x, a, b, [theta], values])

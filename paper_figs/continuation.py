@@ -1,0 +1,18 @@
+"""Branches of cycles over the bifurcation diagram; curves of Neimark-Sacker points."""
+
+from statmech_attn import plotting
+from statmech_attn.plotting.scripts import Script
+
+
+def main(arguments=None):
+    script = Script(__file__, __doc__, arguments)
+    first = script.study("analysis/continuation.toml")
+    locking = script.study("analysis/continuation_locking.toml")
+    scan = script.study("analysis/bifurcation_zoom.toml")
+    diagram = plotting.continuation_diagram(first, locking, scan=scan)
+    script.save(diagram, "continuation")
+    script.save(plotting.critical_curves(first), "critical_curves")
+
+
+if __name__ == "__main__":
+    main()
