@@ -37,7 +37,9 @@ from statmech_attn.dynamics.continuation.results import (
 from statmech_attn.precision import require_double
 
 
-SMALLEST_COSINE = 0.8  # between tangents at the two ends of a step
+SMALLEST_COSINE = 0.9  # between tangents at the two ends of a step
+OFF = 0.25  # of a step: how far a point may lie from its prediction
+OFF_AT_CROSSING = 0.02  # the same where the step crosses a branch point, or jumps
 NEAR_START = 0.05  # of a step: distance at which a curve has come back to its start
 GROWTH = 1.5
 EASY = 3  # Newton iterations of a step after which the next may be longer
@@ -224,7 +226,9 @@ class Curve(Iterator[Point]):
         """Whether the step may be taken, and may be followed by a longer one."""
         if found.code != CONVERGED:
             return int(found.code)
-        if np.linalg.norm(found.u - guess) > self._step:
+        crossing = _orientation(last) != _orientation(self._point(found, 0.0))
+        allowed = OFF_AT_CROSSING if crossing else OFF
+        if np.linalg.norm(found.u - guess) > allowed * self._step:
             return NOT_CONVERGED
         self._size = max(self._size, float(np.linalg.norm(found.jacobian)))
         before = last.jacobian * self.scales
@@ -369,6 +373,12 @@ def _unit(direction, scales):
             f"direction must be a non-zero vector {scales.shape}; got {row.shape}."
         )
     return row / np.linalg.norm(row)
+
+
+def _orientation(point: Point) -> float:
+    """Sign of det (DG; t): it changes at branch points only, or between curves."""
+    matrix = np.vstack([point.jacobian, point.tangent])
+    return float(np.linalg.slogdet(matrix)[0])
 
 
 def interpolate(a: Point, b: Point, fraction: float) -> Float[np.ndarray, " n+1"]:

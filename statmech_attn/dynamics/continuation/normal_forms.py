@@ -36,6 +36,7 @@ from statmech_attn.dynamics.continuation.locate import (
 
 
 RESONANCE = 1e-3  # of a turn: distance from m/q, q <= 4, that counts as resonance
+SINGULAR = (1, 2, 3)  # orders at which e^{2 i theta} is a multiplier, or theta is 0
 FLAT = 1e-6  # relative size below which a coefficient is a symmetry's zero
 
 
@@ -46,8 +47,8 @@ class NormalForm(eqx.Module):
     (at a transcritical point its size, of either sign on the two branches);
     `vector` and `adjoint` are q and p; `quadratic` is the second-order term of the
     bifurcating orbit, $x = x_0 + x' \\delta p + \\xi q + \\xi^2 h/2$, and `drift` x'.
-    `resonance` is the order of the strong resonance it is at, 0 if none: there d
-    does not decide.
+    `resonance` is the order of the strong resonance it is at, 0 if none: at orders 1
+    to 3 there is no d, at 4 it does not decide alone.
     """
 
     name: str
@@ -71,8 +72,8 @@ class NormalForm(eqx.Module):
 
     @property
     def side(self) -> int:
-        """Where the bifurcating orbit is: 1 above the parameter, -1 below."""
-        if self.name == "transcritical":
+        """Where the bifurcating orbit is: 1 above the parameter, -1 below, 0 both."""
+        if self.name == "transcritical" or self.resonance in SINGULAR:
             return 0
         return int(-np.sign(self.speed.real * self.coefficient))
 
@@ -139,20 +140,23 @@ def _doubling(A, f_p, B, C):
 def _torus(A, f_p, B, C, mu):
     q, p = _vectors(A, mu)
     one, conj = np.eye(len(A)), q.conj()
+    rotation = float(np.angle(mu)) / (2 * np.pi)
+    resonance = _resonance(rotation)
     drift = np.linalg.solve(one - A, f_p)
     h_11 = np.linalg.solve(one - A, B(_flat(q), _flat(conj)))
-    h_20 = np.linalg.solve(mu**2 * one - A, B(_flat(q), _flat(q)))
-    cubic = C(_flat(q), _flat(q), _flat(conj))
-    bent = cubic + 2 * B(_flat(q), _flat(h_11)) + B(_flat(conj), _flat(h_20))
-    d = np.vdot(p, bent) / (2 * mu)
-    rotation = float(np.angle(mu)) / (2 * np.pi)
+    d = np.nan + 1j * np.nan
+    if resonance not in SINGULAR:
+        h_20 = np.linalg.solve(mu**2 * one - A, B(_flat(q), _flat(q)))
+        cubic = C(_flat(q), _flat(q), _flat(conj))
+        bent = cubic + 2 * B(_flat(q), _flat(h_11)) + B(_flat(conj), _flat(h_20))
+        d = np.vdot(p, bent) / (2 * mu)
     return NormalForm(
         name="neimark_sacker",
         coefficient=d.real,
         twist=d.imag,
         speed=np.vdot(p, B(_flat(q), np.append(drift, 1.0))) / mu,
         rotation=rotation,
-        resonance=_resonance(rotation),
+        resonance=resonance,
         vector=q,
         adjoint=p,
         drift=drift,
