@@ -9,7 +9,8 @@ def main(arguments=None):
     first = script.study("analysis/continuation.toml")
     locking = script.study("analysis/continuation_locking.toml")
     scan = script.study("analysis/bifurcation_zoom.toml")
-    diagram = plotting.continuation_diagram(first, locking, scan=scan)
+    zoom = (1.2665, 1.2745)  # the window of period 28
+    diagram = plotting.continuation_diagram(first, locking, scan=scan, zoom=zoom)
     script.save(diagram, "continuation")
     script.save(plotting.critical_curves(first), "critical_curves")
 

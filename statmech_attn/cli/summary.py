@@ -104,13 +104,14 @@ def _bifurcations(dataset: xr.Dataset, console: Console, free: str) -> None:
         dataset[name].attrs["flag_meanings"].split()
         for name in ("special_kind", "special_criticality")
     )
+    shown = {"none": "-", "supercritical": "super", "subcritical": "sub"}
     for i in range(dataset.sizes["special"]):
         one = dataset.isel(special=i)
         table.add_row(
             kinds[int(one.special_kind)].replace("_", " "),
             f"{float(one[f'special_{free}']):.10f}", str(int(one.special_branch)),
             str(int(one.special_period)), _number(one.special_coefficient, ".4g"),
-            words[int(one.special_criticality)].replace("critical", ".").replace("none", ""),
+            shown[words[int(one.special_criticality)]],
             _number(one.special_rotation, ".6f"),
         )  # fmt: skip
     console.print(table)

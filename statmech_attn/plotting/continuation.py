@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 
 from statmech_attn.plotting import style
 
@@ -19,7 +20,7 @@ KINDS = {  # colour, marker and words of what can happen on a branch
     "neimark_sacker": (style.GREEN, "o", "Neimark–Sacker"),
     "transcritical": (style.PURPLE, "P", "transcritical"),
     "pitchfork": (style.PURPLE, "s", "pitchfork"),
-    "period_halving": (style.ORANGE, "D", "period halving"),
+    "period_halving": (style.VERMILLION, "D", "period doubling"),  # seen from above
     "unresolved": (style.GREY, "X", "unresolved"),
 }
 DEGENERATE = {  # short names of points of codimension two
@@ -39,34 +40,43 @@ MARK = {"mec": style.BLACK, "mew": 0.5, "ls": "none", "zorder": 4}
 
 
 @style.styled
-def continuation_diagram(*datasets: xr.Dataset, scan: xr.Dataset | None = None):
+def continuation_diagram(
+    *datasets: xr.Dataset,
+    scan: xr.Dataset | None = None,
+    zoom: tuple[float, float] | None = None,
+) -> Figure:
     """Stable and unstable branches with their bifurcations, over those of a scan.
 
     Args:
         datasets: continuations in one free parameter, one or more.
         scan: a bifurcation file over the same parameter; its stroboscopic samples are
             drawn behind the branches, and its range is shown.
+        zoom: part of that range that a second panel shows.
     """
     free = _one_free(datasets)
+    values = datasets[0][free].values if scan is None else scan[free].values
+    ranges = [(np.nanmin(values), np.nanmax(values))] + ([zoom] if zoom else [])
     figure = style.figure(style.DOUBLE, 3.4)
-    axis = figure.subplots()
-    handles = []
-    if scan is not None:
-        handles.append(_draw_scan(axis, scan, free))
-    for dataset in datasets:
-        draw_branches(axis, dataset)
-    found = [kind for dataset in datasets for kind in draw_special(axis, dataset)]
+    axes = figure.subplots(1, len(ranges), sharey=True, squeeze=False)[0]
+    for axis, limits in zip(axes, ranges, strict=True):
+        if scan is not None:
+            _draw_scan(axis, scan, free)
+        for dataset in datasets:
+            draw_branches(axis, dataset)
+            draw_special(axis, dataset)
+        axis.set_xlim(limits)
+        axis.set_xlabel(style.WORDS[free])
+    found = [kind for dataset in datasets for kind in _kinds(dataset)]
+    handles = [] if scan is None else [_scan_handle()]
     handles += [
         Line2D([], [], color=style.BLACK, lw=1.2, label="stable"),
         Line2D([], [], color=style.BLACK, lw=0.8, ls=(0, (3, 2)), label="unstable"),
         *_kind_handles(found),
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
-    axis.set_xlabel(style.WORDS[free])
-    axis.set_ylabel(style.WORDS["section"] + r" at $t \equiv 0$ mod $C$")
-    values = datasets[0][free].values if scan is None else scan[free].values
-    axis.set_xlim(np.nanmin(values), np.nanmax(values))
-    axis.margins(y=0.05)
+    axes[0].set_ylabel(style.WORDS["section"] + r" at $t \equiv 0$ mod $C$")
+    if zoom:
+        style.letters(axes)
     return figure
 
 
@@ -105,14 +115,10 @@ def draw_branches(axis: Axes, dataset: xr.Dataset, color: str = style.BLACK) -> 
             axis.plot(x, shown, color=color, ls=dashes, lw=width, zorder=3)
 
 
-def draw_special(axis: Axes, dataset: xr.Dataset) -> list[str]:
-    """Markers at the bifurcations, hollow where subcritical; returns their kinds."""
-    if "special_kind" not in dataset:
-        return []
-    names = dataset.special_kind.attrs["flag_meanings"].split()
-    words = dataset.special_criticality.attrs["flag_meanings"].split()
-    found = [names[int(code)] for code in dataset.special_kind]
-    for i, kind in enumerate(found):
+def draw_special(axis: Axes, dataset: xr.Dataset) -> None:
+    """Markers at the bifurcations, hollow where subcritical."""
+    for i, kind in enumerate(_kinds(dataset)):
+        words = dataset.special_criticality.attrs["flag_meanings"].split()
         one = dataset.isel(special=i)
         y = one.special_strobe.values
         x = np.full(y.shape, float(one[f"special_{dataset.attrs['free']}"]))
@@ -120,8 +126,15 @@ def draw_special(axis: Axes, dataset: xr.Dataset) -> list[str]:
         subcritical = words[int(one.special_criticality)] == "subcritical"
         face = "white" if subcritical else colour
         edge = {"mec": colour, "mew": 1.0} if subcritical else {}
-        axis.plot(x, y, marker, ms=4.5, mfc=face, **(MARK | edge))
-    return found
+        axis.plot(x, y, marker, ms=3.5, mfc=face, **(MARK | edge))
+
+
+def _kinds(dataset: xr.Dataset) -> list[str]:
+    """Kinds of the bifurcations on the branches of a file."""
+    if "special_kind" not in dataset:
+        return []
+    names = dataset.special_kind.attrs["flag_meanings"].split()
+    return [names[int(code)] for code in dataset.special_kind]
 
 
 def draw_curves(
@@ -164,8 +177,9 @@ def _name_degenerate(axis: Axes, dataset: xr.Dataset, across: str, up: str) -> N
     axis.plot(x, y, "o", ms=3, mfc="white", **MARK)
     for place in zip(x, y, dataset.degenerate_kind.values, strict=True):
         axis.annotate(
-            DEGENERATE[kinds[int(place[2])]], place[:2], xytext=(4, -3), fontsize=7,
+            DEGENERATE[kinds[int(place[2])]], place[:2], xytext=(4, -1), fontsize=7,
             textcoords="offset points", va="center", zorder=5,
+            path_effects=[withStroke(linewidth=2, foreground="white")],
         )  # fmt: skip
 
 
@@ -199,7 +213,7 @@ def _with_special(dataset: xr.Dataset, branch: int, free: str):
     return x, y, stable
 
 
-def _draw_scan(axis: Axes, scan: xr.Dataset, free: str):
+def _draw_scan(axis: Axes, scan: xr.Dataset, free: str) -> None:
     values = scan.strobe.transpose(free, ...).values
     values = values.reshape(values.shape[0], -1)
     x = np.broadcast_to(scan[free].values[:, None], values.shape)
@@ -208,6 +222,9 @@ def _draw_scan(axis: Axes, scan: xr.Dataset, free: str):
         x.ravel(), values.ravel(), ".", ms=size, mew=0, color=style.SKY,
         rasterized=True, zorder=1,
     )  # fmt: skip
+
+
+def _scan_handle() -> Line2D:
     return Line2D(
         [], [], marker=".", ls="none", color=style.SKY, label="simulated", ms=5
     )
@@ -229,16 +246,15 @@ def _panels(figure: Figure):
 
 
 def _kind_handles(found, *, lines: bool = False) -> list[Line2D]:
-    handles = []
+    """Legend entries of the kinds that occur, each word once."""
+    handles = {}
     for kind, (colour, marker, words) in KINDS.items():
         if kind not in found:
             continue
-        if lines:
-            handles.append(Line2D([], [], color=colour, lw=1.3, label=words))
-            continue
-        mark = Line2D([], [], marker=marker, mfc=colour, ms=4.5, label=words, **MARK)
-        handles.append(mark)
-    return handles
+        shown = {"lw": 1.3, "color": colour} if lines else {"marker": marker, **MARK}
+        face = {} if lines else {"mfc": colour, "ms": 3.5}
+        handles[words] = Line2D([], [], label=words, **(shown | face))
+    return list(handles.values())
 
 
 def _one_free(datasets) -> str:

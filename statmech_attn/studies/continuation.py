@@ -6,12 +6,14 @@ branches of the doubled cycles, and the special points in a second parameter
 (docs/theory/continuation.md, docs/theory/two_parameters.md).
 """
 
+import dataclasses
 import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
@@ -30,7 +32,11 @@ from statmech_attn.dynamics.continuation import (
     SpecialPoint,
 )
 from statmech_attn.dynamics.continuation.extended import CRITICAL
-from statmech_attn.dynamics.continuation.results import CLOSED, LEFT_RANGE
+from statmech_attn.dynamics.continuation.results import (
+    CLOSED,
+    LEFT_RANGE,
+    NOT_CONVERGED,
+)
 from statmech_attn.dynamics.continuation.switching import switch
 from statmech_attn.reporting import duration, Reporter
 from statmech_attn.studies import build
@@ -40,6 +46,9 @@ from statmech_attn.studies.dmft_tables import ContinuationRun, ContinuationStudy
 
 FIRST_STEP = 0.2  # of the largest
 SAME = 1e-6  # relative distance of points that are one
+SAME_VALUE = 1e-9  # the same, of parameters
+AMPLITUDE = 1e-3  # at which a doubled cycle is sought
+SHRINK = (1.0, 0.2, 0.04)  # of amplitude and steps, one after another
 
 
 class Track(NamedTuple):
@@ -201,13 +210,8 @@ def _repeats(problem: Problem, found: list[BranchPoint], point: BranchPoint) -> 
     for _ in range(int(problem.period)):
         if np.linalg.norm(orbit - first.x) < SAME * (1 + size):
             return True
-        orbit = np.asarray(_once(problem, orbit, first.value))
+        orbit = np.asarray(_image(problem, orbit, first.value, jnp.asarray(1)))
     return False
-
-
-@eqx.filter_jit
-def _once(problem: Problem, x, value):
-    return problem.once(x, value)
 
 
 def _backward(point):
@@ -218,27 +222,77 @@ def _backward(point):
 def _with_doublings(
     first: Track, doublings: int, within, settings, report: Reporter
 ) -> Iterator[Track]:
-    """The first branch, then those born at its period doublings, level by level."""
+    """The first branch, then those born at its period doublings, level by level.
+
+    A branch that joins two doublings is followed from one of them.
+    """
     yield first
     level, total = [(first, 0)], len(first.special)
     for _ in range(doublings):
         born: list[tuple[Track, int]] = []
+        ends: list[float] = []
         for parent, offset in level:
             for number, special in enumerate(parent.special):
                 if special.kind != "period_doubling":
                     continue
-                branch = switch(
-                    parent.problem, special, within=within, settings=settings,
-                    unit=within[1] - within[0],
-                )  # fmt: skip
-                points = list(_counted(branch, report))
+                if np.any(np.abs(np.array(ends) - special.value) < SAME_VALUE):
+                    continue
+                doubled, points, result = _doubled(
+                    parent.problem, special, within, settings, report
+                )
                 found = [s for p in points for s in p.special]
-                ends = (LEFT_RANGE, branch.result)
-                track = Track(branch.problem, points, found, ends, offset + number)
+                ends += [s.value for s in found if s.kind == "period_halving"]
+                codes = (CLOSED, result)
+                track = Track(doubled, points, found, codes, offset + number)
                 born.append((track, total))
                 total += len(found)
                 yield track
         level = born
+
+
+def _doubled(problem: Problem, special, within, settings: Settings, report: Reporter):
+    """The branch born at a doubling, to where it ends on one of half its period.
+
+    Where the old branch is near, Newton may fall back on it: then the branch is left
+    closer to the doubling, with smaller steps.
+
+    Returns:
+        its problem, its points and a code.
+    """
+    for shrink in SHRINK:
+        shorter = Settings(
+            first=shrink * settings.first,
+            smallest=shrink * settings.smallest,
+            largest=shrink * settings.largest,
+            max_points=settings.max_points,
+        )
+        branch = switch(
+            problem, special, amplitude=AMPLITUDE * shrink, within=within,
+            settings=shorter, unit=within[1] - within[0],
+        )  # fmt: skip
+        found: list[BranchPoint] = []
+        for point in _counted(branch, report):
+            halving = any(s.kind == "period_halving" for s in point.special)
+            if not halving and _is_halved(branch.problem, point):
+                break
+            found.append(point)
+            if halving:
+                return branch.problem, found, CLOSED
+        else:
+            return branch.problem, found, branch.result
+    return branch.problem, found, NOT_CONVERGED
+
+
+def _is_halved(problem: Problem, point: BranchPoint) -> bool:
+    """Whether an orbit closes after half the period."""
+    x, half = point.x, int(problem.period) // 2
+    after = np.asarray(_image(problem, x, point.value, jnp.asarray(half)))
+    return bool(np.linalg.norm(after - x) < SAME * (1 + np.linalg.norm(x)))
+
+
+@eqx.filter_jit
+def _image(problem: Problem, x, value, times):
+    return problem.iterate(x, {**problem.parameters, problem.free: value}, times)
 
 
 def _lines(study: ContinuationStudy, tracks, settings, report) -> Iterator[Line]:
@@ -261,12 +315,15 @@ def _lines(study: ContinuationStudy, tracks, settings, report) -> Iterator[Line]
                     track.problem.with_period(special.period), special.x,
                     special.value, kind=special.kind, second=second.parameter,
                     direction=direction, inside=inside,
-                    settings=_with_points(settings, second.max_points),
+                    settings=dataclasses.replace(settings, max_points=second.max_points),
                     scales=(bounds.stop - bounds.start, second.stop - second.start),
                 )
                 for direction in (-1, 1)
             ]  # fmt: skip
             down, up = (list(_counted(curve, report)) for curve in curves)
+            lost = [name for curve in curves for name in curve.unresolved]
+            if lost:
+                report.note(f"not resolved on curve {origin}: {', '.join(lost)}")
             yield Line(
                 special.kind,
                 origin,
@@ -274,10 +331,6 @@ def _lines(study: ContinuationStudy, tracks, settings, report) -> Iterator[Line]
                 curves[0].codimension_two[::-1] + curves[1].codimension_two,
                 (curves[0].result, curves[1].result),
             )
-
-
-def _with_points(settings: Settings, max_points: int) -> Settings:
-    return Settings(settings.first, settings.smallest, settings.largest, max_points)
 
 
 def _described(found: xr.Dataset, study, made: build.Model, values, tokens: int):

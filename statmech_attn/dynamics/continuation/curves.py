@@ -148,7 +148,7 @@ class CriticalCurve(Iterator[CriticalPoint]):
             return self._read(place, linear)[0].tests[name]
 
         try:
-            fraction = _root(value, xtol=CLOSE_IN)
+            fraction = _root(value)
         except ValueError:  # not a number, or no change of sign after all
             return None
         return self._curve.between(before, after, fraction)
@@ -253,9 +253,9 @@ def critical_curve(
     return CriticalCurve(system, (problem.free, second), curve)
 
 
-def _root(function: Callable[[float], float], **options: float) -> float:
+def _root(function: Callable[[float], float]) -> float:
     """Zero in [0, 1] of a function of opposite signs at the ends."""
-    found: Any = optimize.brentq(function, 0.0, 1.0, **options)
+    found: Any = optimize.brentq(function, 0.0, 1.0, xtol=CLOSE_IN)
     return float(found)
 
 
