@@ -109,8 +109,8 @@ def draw_branches(axis: Axes, dataset: xr.Dataset, color: str = style.BLACK) -> 
     free = dataset.attrs["free"]
     for branch in range(dataset.sizes["branch"]):
         x, y, stable = _with_special(dataset, branch, free)
-        for chosen, dashes, width in ((stable, "-", 1.2), (~stable, (0, (3, 2)), 0.8)):
-            ends = _either_side(chosen)
+        for chosen, dashes, width in ((1, "-", 1.2), (0, (0, (3, 2)), 0.8)):
+            ends = _either_side(stable == chosen)
             shown = np.where(ends[:, None], y, np.nan)
             axis.plot(x, shown, color=color, ls=dashes, lw=width, zorder=3)
 
@@ -198,18 +198,21 @@ def _either_side(chosen: np.ndarray) -> np.ndarray:
 
 
 def _with_special(dataset: xr.Dataset, branch: int, free: str):
-    """Parameter, samples and stability along a branch, with its special points."""
+    """Parameter, samples and stability along a branch, with its special points.
+
+    Stability is 1 or 0, and NaN at the special points themselves.
+    """
     here = dataset.isel(branch=branch)
     there = np.isfinite(here[free].values)
     length = here.arclength.values[there]
     x, y = here[free].values[there], here.strobe.values[there]
-    stable = here.n_unstable.values[there] == 0
+    stable = np.where(here.n_unstable.values[there] == 0, 1.0, 0.0)
     if "special_kind" in dataset:
         mine = dataset.isel(special=dataset.special_branch.values == branch)
         place = np.searchsorted(length, mine.special_arclength.values)
         x = np.insert(x, place, mine[f"special_{free}"].values)
         y = np.insert(y, place, mine.special_strobe.values, axis=0)
-        stable = np.insert(stable, place, False)
+        stable = np.insert(stable, place, np.nan)
     return x, y, stable
 
 

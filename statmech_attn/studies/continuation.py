@@ -301,6 +301,7 @@ def _lines(study: ContinuationStudy, tracks, settings, report) -> Iterator[Line]
     if second is None:
         return
     ((free, bounds),) = study.parameters.free.items()
+    settings = dataclasses.replace(settings, max_points=second.max_points)
     inside = lambda p, q: (
         bounds.start <= p <= bounds.stop and second.start <= q <= second.stop
     )
@@ -315,7 +316,7 @@ def _lines(study: ContinuationStudy, tracks, settings, report) -> Iterator[Line]
                     track.problem.with_period(special.period), special.x,
                     special.value, kind=special.kind, second=second.parameter,
                     direction=direction, inside=inside,
-                    settings=dataclasses.replace(settings, max_points=second.max_points),
+                    settings=settings,
                     scales=(bounds.stop - bounds.start, second.stop - second.start),
                 )
                 for direction in (-1, 1)
