@@ -20,12 +20,13 @@ from jaxtyping import Array, Float
 from statmech_attn.dmft.mean_field import advance, step
 from statmech_attn.dmft.network import (
     clock_period,
-    from_window,
     Network,
     Parameters,
     State,
+    token,
     window,
 )
+from statmech_attn.dmft.patterns import KINDS
 
 
 class StroboscopicMap(eqx.Module):
@@ -41,9 +42,24 @@ class StroboscopicMap(eqx.Module):
     ) -> Float[Array, " MC"]:
         params = Parameters(**{k: jnp.asarray(v) for k, v in parameters.items()})
         shape = self.net.context, self.net.n_patterns
-        state = from_window(self.net, params, x.reshape(shape), 0)
+        state = _at_clock_zero(self.net, params, x.reshape(shape))
         body = lambda _, state: step(self.net, params, state)
         return window(jax.lax.fori_loop(0, self.tokens, body, state)).ravel()
+
+
+def _at_clock_zero(net: Network, params: Parameters, window) -> State:
+    """`from_window` with its tokens drawn side by side, which compiles much faster."""
+    attention = jnp.roll(window[::-1], 1, axis=0)
+    slots = jnp.arange(net.context)
+    draw = lambda A, slot: token(net, params, A, slot)
+    overlaps = jax.vmap(draw)(attention, slots)
+    return State(
+        v=overlaps[:, KINDS.index("v")],
+        k=overlaps[:, KINDS.index("k")],
+        attention=attention,
+        clock=jnp.array(0),
+        tokens=jnp.array(net.context),
+    )
 
 
 def strobe(net: Network, epsilon: float) -> StroboscopicMap:

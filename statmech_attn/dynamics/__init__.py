@@ -1,5 +1,6 @@
-"""Phases of any map or flow: Lyapunov spectra, recurrences, spectra."""
+"""Phases of any map or flow: Lyapunov spectra, recurrences, spectra, continuation."""
 
+from statmech_attn.dynamics import continuation
 from statmech_attn.dynamics.flows import time_map
 from statmech_attn.dynamics.lyapunov import lyapunov_spectrum, Spectrum
 from statmech_attn.dynamics.phases import (
@@ -33,6 +34,7 @@ __all__ = [
     "as_in_paper",
     "Classification",
     "classify",
+    "continuation",
     "Criteria",
     "curve_rotation",
     "drift_sign",

@@ -17,7 +17,11 @@ from statmech_attn.dynamics.continuation.arclength import (
     Point,
     Settings,
 )
-from statmech_attn.dynamics.continuation.cycles import coordinates, multipliers
+from statmech_attn.dynamics.continuation.cycles import (
+    coordinates,
+    minimal_period,
+    multipliers,
+)
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import LEFT_RANGE, RESULTS
 from statmech_attn.dynamics.continuation.special import events, SpecialPoint
@@ -43,7 +47,11 @@ class BranchPoint(eqx.Module):
 
 
 class Solution(eqx.Module):
-    """A branch, point after point; `result` indexes `RESULTS`."""
+    """A branch, point after point; `result` indexes `RESULTS`.
+
+    `period` is the number of iterates that was asked for, `smallest_period` the one
+    after which the orbits do close (away from a `period_halving`).
+    """
 
     values: Float[np.ndarray, " n"]
     x: Float[np.ndarray, "n d"]
@@ -53,6 +61,7 @@ class Solution(eqx.Module):
     arclength: Float[np.ndarray, " n"]
     special: tuple[SpecialPoint, ...]
     period: int
+    smallest_period: int
     free: str
     result: int
 
@@ -116,6 +125,12 @@ class Branch(Iterator[BranchPoint]):
         guess = last.u + length * last.tangent
         return self._curve.onto(guess, across, last.arclength + length)
 
+    def _smallest_period(self) -> int:
+        """That of the first point; the period asked for where there is none."""
+        if not self._curve.points:
+            return int(self.problem.period)
+        return minimal_period(self.problem, self._curve.points[0].u)
+
     def run(self) -> Solution:
         """Go on to the end."""
         for _ in self:
@@ -136,6 +151,7 @@ class Branch(Iterator[BranchPoint]):
             arclength=stack(p.arclength for p in self.points),
             special=tuple(s for p in self.points for s in p.special),
             period=int(self.problem.period),
+            smallest_period=self._smallest_period(),
             free=self.problem.free,
             result=self.result,
         )

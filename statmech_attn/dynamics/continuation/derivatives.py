@@ -37,9 +37,7 @@ def _third(residual, u, a, b, c):
 @eqx.filter_jit
 def _slopes(residual, u, left, right):
     """Gradients of the real numbers left_i . DG right_j, (pairs, n+1)."""
-    pulled = lambda u: jnp.stack(
-        [l @ along(residual, r)(u) for l, r in zip(left, right, strict=True)]
-    )
+    pulled = lambda u: jax.vmap(lambda l, r: l @ along(residual, r)(u))(left, right)
     return jax.jacfwd(pulled)(u)
 
 

@@ -2,7 +2,7 @@ r"""Normal forms of bifurcations of cycles (docs/theory/continuation.md, section
 
 With $A = D_x f^k$, forms B and C of $f^k$, $A q = \mu q$, $A^T \bar p = \mu \bar p$,
 $\langle q, q \rangle = 1$, $\langle p, q \rangle = \bar p^T q = 1$ (Kuznetsov,
-*Elements of Applied Bifurcation Theory*, sections 5.4 and 9.5):
+*Elements of Applied Bifurcation Theory*, section 5.4):
 
     fold              xi -> xi + s dp + b xi^2      b = <p, B(q, q)> / 2
     period doubling   xi -> -xi + m dp xi + c xi^3  c = <p, C(q, q, q)

@@ -222,6 +222,12 @@ def test_a_cycle_knows_its_smallest_period():
     assert four.converged and four.asked == 4 and four.period == 2
     assert find_cycle(logistic_cycle(4), jnp.array([0.69]), 3.2).period == 1
     assert find_cycle(logistic_cycle(2), jnp.array([0.5]), 3.2).period == 2
+    # A branch says so too.
+    for x, smallest in ((0.69, 1), (0.5, 2)):
+        branch = follow_cycle(
+            logistic_cycle(2), jnp.array([x]), 3.2, within=(3.1, 3.3)
+        ).run()
+        assert branch.period == 2 and branch.smallest_period == smallest
 
 
 def test_the_point_on_the_cycle_does_not_matter():
