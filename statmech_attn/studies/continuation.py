@@ -96,6 +96,10 @@ def run(study: ContinuationStudy, report: Reporter) -> xr.Dataset:
     tracks = list(_with_doublings(first, options.switch, within, settings, report))
     lines = list(_lines(study, tracks, settings, report))
     report.finish()
+    report.note(
+        f"{len(tracks)} branches with {sum(len(t.points) for t in tracks)} points, "
+        f"{len(lines)} curves with {sum(len(line.points) for line in lines)}"
+    )
     second = study.curves.parameter if study.curves else ""
     found = dataset(made.net, tracks, lines, second)
     return _described(found, study, made, values, turn.tokens)

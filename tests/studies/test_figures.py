@@ -147,7 +147,7 @@ def test_learning_figures_show_theory_samples_and_kernels(run, data, task):
 def test_continuation_figures_mark_every_bifurcation(run, data):
     figures = run("continuation")
     first, locking = (read(data, f"continuation{x}") for x in ("", "_locking"))
-    (axis,) = figures["continuation"].axes
+    axis, _ = figures["continuation"].axes
     marked = [line for line in axis.lines if line.get_marker() in ("o", "v", "D")]
     there = [file.sizes.get("special", 0) for file in (first, locking)]
     assert there[0] == 1 and len(marked) == sum(there)
