@@ -79,6 +79,8 @@ def run(study: ContinuationStudy, report: Reporter) -> xr.Dataset:
     values = build.defaults(given, made.file)
     values[free] = bounds.start if options.at is None else options.at
     _check_interval(free, bounds)
+    if study.curves is not None:
+        _check_interval(study.curves.parameter, study.curves)
     x = _simulated(options, made, values)
     turn = dmft.strobe(made.net, _largest_epsilon(study, values))
     problem = Problem(turn, x, values, free, options.period)

@@ -9,7 +9,7 @@ import difflib
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -157,7 +157,8 @@ def _keys_at(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
     if "interval" in location:
         return list(Interval.model_fields)
     for key in location:
-        model = model.model_fields[key].annotation  # type: ignore[assignment]
+        kind: Any = model.model_fields[key].annotation
+        model = next((a for a in get_args(kind) if a is not type(None)), kind)
     return list(model.model_fields)
 
 

@@ -1,13 +1,16 @@
 """Continuation studies of the published network: values, files, and refusals."""
 
 import copy
+import io
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rich.console import Console
 
 from statmech_attn import dmft, dynamics, storage, studies
+from statmech_attn.cli.summary import print_summary
 from statmech_attn.studies import spec
 
 
@@ -113,14 +116,39 @@ def test_the_curve_goes_through_the_point_it_came_from(found):
     assert coefficient == pytest.approx(float(found.special_coefficient[0]), rel=1e-8)
 
 
+def test_a_branch_at_another_epsilon_bifurcates_on_the_curve(found):
+    last = np.isfinite(found.curve_epsilon[0].values).sum() - 1
+    here = found.isel(curve=0, curve_point=last)
+    tree = changed(parameters__epsilon=float(here.curve_epsilon))
+    del tree["curves"]
+    other = studies.run(studies.parse(tree))
+    assert "curve_kind" not in other
+    assert float(other.special_beta[0]) == pytest.approx(
+        float(here.curve_beta), abs=1e-10
+    )
+    assert float(other.special_coefficient[0]) == pytest.approx(
+        float(here.curve_coefficient), rel=1e-7
+    )
+
+
 def test_the_file_comes_back_and_says_what_it_holds(found, tmp_path):
     storage.write(tmp_path / "c.h5", found, study=spec.dump(STUDY))
     again = storage.read(tmp_path / "c.h5")
-    assert again.identical(found) or dict(again.sizes) == dict(found.sizes)
+    assert dict(again.sizes) == dict(found.sizes)
+    for name in found.variables:
+        np.testing.assert_array_equal(again[name], found[name])
     assert again.attrs["free"] == "beta" and again.attrs["second"] == "epsilon"
     assert float(again.gamma) == dmft.load("poclopez-pe2").gamma
     for name in again.variables:
         assert {"long_name", "units", "symbol"} <= set(again[name].attrs), name
+
+
+def test_the_summary_lists_branches_and_bifurcations(found):
+    console = Console(file=io.StringIO(), width=100)
+    print_summary(found, console)
+    text = console.file.getvalue()
+    assert "branch 0: cycle of 4 tokens" in text and "left_range" in text
+    assert "neimark sacker" in text and "1.2434445478" in text and "super" in text
 
 
 @pytest.mark.parametrize(
@@ -138,6 +166,8 @@ def test_the_file_comes_back_and_says_what_it_holds(found, tmp_path):
         ({"run__steps": 10}, "run.steps: unknown key"),
         ({"curves__parameter": "beta"}, "curves.parameter must not be beta"),
         ({"curves__parameter": "delta"}, "curves.parameter: .*'gamma' or 'epsilon'"),
+        ({"curves__points": 3},
+         "curves.points: unknown key .did you mean 'max_points'"),
         ({"curves__start": 1.0}, "curves: start must be below stop"),
     ],
 )  # fmt: skip
@@ -153,6 +183,7 @@ def test_mistakes_are_one_line_that_says_what_is_allowed(changes, message):
         ({"run__period": 2}, "the cycle at beta = 1.2 has 1 drive periods; got 2"),
         ({"run__at": 1.4, "run__period": 3}, "run.period: (no cycle of|the cycle)"),
         ({"parameters__beta": {"start": -1.0, "stop": 1.5}}, "beta must be >= 0"),
+        ({"curves__stop": 1.0}, r"epsilon must lie in \[0, 1\)"),
     ],
 )
 def test_a_cycle_that_is_not_there_is_said_so(changes, message):
