@@ -13,6 +13,7 @@ from statmech_attn.plotting import drawing, style
 
 EXPECTED = {
     "scan": {"bifurcation", "classifiers"},
+    "branches": {"continuation", "critical_curves"},
     "plane": {"phase_diagram"},
     "orbits": {"trajectories", "spectra", "planes"},
     "measured": {"running_lyapunov"},

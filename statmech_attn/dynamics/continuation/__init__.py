@@ -14,6 +14,14 @@ from statmech_attn.dynamics.continuation.branches import (
     follow_cycle,
     Solution,
 )
+from statmech_attn.dynamics.continuation.codimension_two import CODIMENSION_TWO
+from statmech_attn.dynamics.continuation.curves import (
+    CodimensionTwo,
+    critical_curve,
+    CriticalCurve,
+    CriticalPoint,
+    CURVE_RESULTS,
+)
 from statmech_attn.dynamics.continuation.cycles import Cycle, find_cycle
 from statmech_attn.dynamics.continuation.locate import locate, Located
 from statmech_attn.dynamics.continuation.normal_forms import normal_form, NormalForm
@@ -28,8 +36,14 @@ __all__ = [
     "Branch",
     "BranchPoint",
     "cascade",
+    "CODIMENSION_TWO",
+    "CodimensionTwo",
     "correct",
+    "critical_curve",
+    "CriticalCurve",
+    "CriticalPoint",
     "Curve",
+    "CURVE_RESULTS",
     "Cycle",
     "find_cycle",
     "follow",

@@ -1,0 +1,80 @@
+"""Continuation diagrams: every branch, its stability, its bifurcations, every curve."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+from statmech_attn import plotting
+from statmech_attn.dynamics.continuation import CODIMENSION_TWO, KINDS
+from statmech_attn.plotting import continuation
+
+
+def test_solid_lines_end_at_the_bifurcation_and_dashed_ones_begin_there(branches):
+    (axis,) = plotting.continuation_diagram(branches).axes
+    solid, dashed = ([], [])
+    for line in axis.lines:
+        xy = np.column_stack([line.get_xdata(), line.get_ydata()])
+        if line.get_marker() in ("None", "") and np.isfinite(xy[:, 1]).any():
+            kept = xy[np.isfinite(xy[:, 1])]
+            (solid if line.get_linestyle() == "-" else dashed).append(kept)
+    assert solid[0][-1].tolist() == [1.2, 0.1] == dashed[0][0].tolist()
+    assert solid[0][0].tolist() == [1.0, 0.0]
+    assert [1.35, 0.1] in dashed[0].tolist(), "through the fold"
+    doubled = [line for line in solid if line[0, 0] == 1.21]
+    assert sorted(line[-1, 1] for line in doubled) == [0.05, 0.16]
+
+
+def test_bifurcations_are_marked_by_kind_and_hollow_where_subcritical(branches):
+    (axis,) = plotting.continuation_diagram(branches).axes
+    marks = {line.get_marker(): line for line in axis.lines}
+    assert marks["D"].get_xdata()[0] == 1.2 and marks["v"].get_xdata()[0] == 1.35
+    assert to_rgba(marks["D"].get_markerfacecolor()) == to_rgba("white")
+    assert to_rgba(marks["v"].get_markerfacecolor()) != to_rgba("white")
+
+
+def test_a_scan_lies_behind_with_its_range_and_a_panel_may_zoom_in(branches, scan):
+    figure = plotting.continuation_diagram(branches, scan=scan, zoom=(1.1, 1.3))
+    whole, part = figure.axes
+    assert whole.get_xlim() == (1.0, 1.4) and part.get_xlim() == (1.1, 1.3)
+    for axis in figure.axes:
+        cloud = axis.lines[0]
+        assert len(cloud.get_xdata()) == scan.strobe.size
+        assert cloud.get_zorder() < min(line.get_zorder() for line in axis.lines[1:])
+
+
+def test_curves_can_be_drawn_on_a_phase_diagram_either_way(branches, plane):
+    figure = plotting.phase_diagram(plane)
+    axis = figure.axes[0]
+    kinds = plotting.draw_curves(axis, branches)
+    assert kinds == ["period_doubling", "fold"]
+    rim = axis.lines[0]
+    np.testing.assert_array_equal(rim.get_xdata(), branches.curve_beta[0])
+    other = Figure().subplots()
+    plotting.draw_curves(other, branches, x="gamma", names=False)
+    np.testing.assert_array_equal(other.lines[0].get_xdata(), branches.curve_gamma[0])
+    assert not other.texts
+    with pytest.raises(ValueError, match="x must be 'beta' or 'gamma'; got 'epsilon'"):
+        plotting.draw_curves(other, branches, x="epsilon")
+
+
+def test_curves_are_dashed_where_subcritical_and_folds_never(branches):
+    axis = plotting.critical_curves(branches).axes[0]
+    shown = [np.isfinite(line.get_ydata()).tolist() for line in axis.lines[:6]]
+    assert shown[1] == [True, True, True, False, False], "c > 0, and one point on"
+    assert shown[2] == [False, True, True, True, True]
+    assert all(shown[4]) and not any(shown[5])
+
+
+def test_points_of_codimension_two_are_named(branches):
+    axis = plotting.critical_curves(branches).axes[0]
+    assert {"cusp"} < {text.get_text() for text in axis.texts}
+    assert set(continuation.DEGENERATE) == set(CODIMENSION_TWO)
+    assert set(continuation.KINDS) == set(KINDS)
+
+
+def test_a_file_without_curves_is_refused_with_the_reason(branches):
+    with pytest.raises(ValueError, match="holds no curves"):
+        plotting.critical_curves(branches.drop_vars("curve_kind"))
+    with pytest.raises(ValueError, match="one free parameter"):
+        plotting.continuation_diagram(branches, branches.assign_attrs(free="gamma"))
