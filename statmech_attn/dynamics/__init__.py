@@ -1,7 +1,25 @@
 """Phases of any map or flow: Lyapunov spectra, recurrences, spectra."""
 
-from statmech_attn.dynamics.flows import time_map
+from statmech_attn.dynamics.alignment import Alignment, gali
+from statmech_attn.dynamics.dimension import (
+    correlation_dimension,
+    CorrelationDimension,
+    delay_embedding,
+    DIMENSION_RESULTS,
+)
+from statmech_attn.dynamics.evidence import ZERO_ONE_RESULTS, zero_one_test, ZeroOne
+from statmech_attn.dynamics.finite_time import (
+    finite_time_exponents,
+    FiniteTimeExponents,
+)
+from statmech_attn.dynamics.flows import (
+    flow_spectrum,
+    per_unit_time,
+    stroboscopic_map,
+    time_map,
+)
 from statmech_attn.dynamics.lyapunov import lyapunov_spectrum, Spectrum
+from statmech_attn.dynamics.orbits import orbit
 from statmech_attn.dynamics.phases import (
     as_in_paper,
     Classification,
@@ -15,16 +33,31 @@ from statmech_attn.dynamics.systems import Linearised, TangentSystem
 
 
 __all__ = [
+    "Alignment",
     "as_in_paper",
     "Classification",
     "classify",
+    "correlation_dimension",
+    "CorrelationDimension",
     "Criteria",
+    "delay_embedding",
+    "DIMENSION_RESULTS",
     "Evidence",
+    "finite_time_exponents",
+    "FiniteTimeExponents",
+    "flow_spectrum",
+    "gali",
     "Linearised",
     "lyapunov_spectrum",
+    "orbit",
+    "per_unit_time",
     "PHASES",
     "REASONS",
     "Spectrum",
+    "stroboscopic_map",
     "TangentSystem",
     "time_map",
+    "ZERO_ONE_RESULTS",
+    "zero_one_test",
+    "ZeroOne",
 ]
