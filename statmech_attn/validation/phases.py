@@ -44,11 +44,14 @@ def _forced():
         systems.forced(sigma), jnp.array([0.5, 0.1]), observe=observe, max_doublings=2
     )
     found = jax.vmap(at)(jnp.array([0.5, 1.5]))
-    strange = jax.tree.map(lambda x: x[1], found)
-    hint = [text for text in strange.explain() if "strange nonchaotic" in text]
+    smooth, strange = (jax.tree.map(lambda x: x[i], found) for i in (0, 1))
+    hint = any("strange nonchaotic" in text for text in strange.explain())
     return Measurement(
-        [PHASES[int(code)] for code in found.phase]
-        + ["strange or marginal" if hint else "no hint"]
+        [
+            PHASES[int(smooth.phase)],
+            "open" if not bool(strange.settled) else PHASES[int(strange.phase)],
+            "strange or marginal" if hint else "no hint",
+        ]
     )
 
 
@@ -71,7 +74,7 @@ ROWS = (
         "Neimark-Sacker at a=2",
     ),
     Row("forced tanh phases", ("σ=0.5", "σ=1.5, strange nonchaotic", "its reason"),
-        _forced, ("quasiperiodic", "unsettled", "strange or marginal"),
+        _forced, ("quasiperiodic", "open", "strange or marginal"),
         "Grebogi et al., Physica D 13, 261 (1984)", unit="phase"),
     Row("coupled logistic phase", ("ε=0.1",), _coupled, ("hyperchaotic",),
         "ln 2 + ln 0.8 > 0 across", unit="phase"),
