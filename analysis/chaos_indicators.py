@@ -1,8 +1,8 @@
 """Chaos indicators of the network at three values of beta, and of its finite runs.
 
 For an infinite network the map is known: correlation sum, finite-time exponents and
-alignment are taken from its orbit.  For N spins only series are at hand; nolds sees them
-with their noise, and the file shows from which N on its numbers mean the orbit's.
+alignment are taken from its orbit.  For N spins only series are at hand; nolds sees
+them with their noise, and the file shows from which N on its numbers mean the orbit's.
 
     python analysis/chaos_indicators.py --out results
 """
@@ -73,7 +73,7 @@ def measure(length: int, points: int, runs: int, sizes) -> xr.Dataset:
 
 
 def of_map(system, state, points: int) -> dict:
-    """Correlation sums, finite-time exponents and alignment of the mean-field orbits."""
+    """Correlation sums, finite-time exponents, alignment of the mean-field orbits."""
     windows = dynamics.orbit(system, state, samples=points, observe=lambda s: s.newest)
     clouds = jnp.moveaxis(windows, -1, 0)
     found = jax.vmap(lambda x: dynamics.correlation_dimension(x, theiler=100))(clouds)

@@ -63,7 +63,8 @@ class Spectrum(eqx.Module):
         are needed, or the map expands volumes.
         """
         sums = jnp.cumsum(self.exponents, axis=0)
-        scale = 1 + jnp.sum(jnp.abs(self.exponents), axis=0)
+        finite = jnp.isfinite(self.exponents)
+        scale = 1 + jnp.sum(jnp.where(finite, jnp.abs(self.exponents), 0.0), axis=0)
         sums = jnp.where(jnp.abs(sums) <= BALANCED * scale, 0.0, sums)
         j = jnp.sum(jnp.cumprod(sums >= 0, axis=0), axis=0)
         pick = lambda x, i: jnp.take_along_axis(x, i[None], axis=0)[0]

@@ -34,6 +34,7 @@ TIMESERIES_RESULTS = (
     "the series does not vary",
     "a value is not finite",
     "no two vectors are close enough",
+    "the series repeats itself exactly: neighbours do not part",
 )
 NOISE = {
     "largest exponent": "noise below the neighbours' distance reads as chaos",
@@ -43,8 +44,8 @@ NOISE = {
 
 
 SPURIOUS = (
-    "more delays than the orbit has dimensions add spurious exponents, multiples of the "
-    "true ones (Sauer, Tempkin & Yorke, Phys. Rev. Lett. 81, 4341, 1998)"
+    "more delays than the orbit has dimensions add spurious exponents, multiples of "
+    "the true ones (Sauer, Tempkin & Yorke, Phys. Rev. Lett. 81, 4341, 1998)"
 )
 
 
@@ -114,6 +115,8 @@ def largest_exponent(
         series, emb_dim=embedding, lag=lag, min_tsep=theiler, tau=spacing,
         trajectory_len=horizon + 1, fit="poly", debug_data=True,
     )  # fmt: skip
+    if len(steps) <= horizon:
+        return _estimate(name, unit, series, result=4)
     return _estimate(name, unit, series, line=(np.asarray(steps) * spacing, logs))
 
 

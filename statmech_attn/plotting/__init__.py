@@ -3,6 +3,7 @@
 from statmech_attn.plotting.bifurcation import bifurcation_diagram
 from statmech_attn.plotting.comparison import agreement, finite_size
 from statmech_attn.plotting.drawing import draw
+from statmech_attn.plotting.indicators import chaos_indicators, finite_series
 from statmech_attn.plotting.learning import (
     accuracy_against_width,
     alignment,
@@ -26,9 +27,11 @@ __all__ = [
     "agreement",
     "alignment",
     "bifurcation_diagram",
+    "chaos_indicators",
     "classifier_disagreement",
     "describe_phase",
     "draw",
+    "finite_series",
     "finite_size",
     "finite_width",
     "growth",
