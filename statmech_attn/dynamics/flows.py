@@ -5,7 +5,8 @@ $\lambda^{map} = \tau \lambda^{flow}$; JAX differentiates through the solver, so
 tangent dynamics is that of the numerical flow.
 
 Steps are fixed.  An adaptive solver is a map that jumps wherever its choice of steps
-changes, and costs more for the same exponents (docs/theory/indicators.md, section 1).
+changes, and takes about twice as long at the same error of the Lorenz flow
+(docs/theory/indicators.md, section 1).
 """
 
 from collections.abc import Callable
@@ -75,7 +76,7 @@ def flow_spectrum(
     time: float,
     transient: float = 0.0,
     interval: float = 0.25,
-    substeps: int = 20,
+    substeps: int = 10,
     exponents: int | None = None,
     blocks: int = BLOCKS,
 ) -> Spectrum:

@@ -28,6 +28,7 @@ from jaxtyping import Float
 METHODS = ("rosenstein", "eckmann")
 LONGEST = 8000  # nolds keeps all T^2 distances: 0.5 GB, twice
 ROUNDING = 1e-13  # relative spread below which a series counts as constant
+CLOSE = 1e-9  # a smaller share of close pairs is none at all, to rounding
 CURVED = 0.25  # change of slope along a fit, relative, that is no straight line
 TIMESERIES_RESULTS = (
     "estimated",
@@ -131,7 +132,8 @@ def correlation_dimension(
     """Correlation dimension of a delay embedding, between two given radii.
 
     Without a Theiler window and with radii that are not searched for: for anything
-    but a quick look take `dynamics.correlation_dimension` of `delay_embedding`.
+    but a quick look take `dynamics.correlation_dimension` of `delay_embedding`.  The
+    pairs of a vector with itself that nolds counts are taken out again.
 
     Args:
         series: one component of the orbit.
@@ -152,9 +154,11 @@ def correlation_dimension(
     _, (logs, sums, _) = _nolds().corr_dim(
         series, embedding, lag=lag, rvals=radii, fit="poly", debug_data=True
     )
-    if len(logs) < len(radii):
+    # nolds counts every vector as a neighbour of itself, once for each of n - 1 others.
+    pairs = np.exp(sums) - 1 / (len(series) - (embedding - 1) * lag - 1)
+    if (pairs < CLOSE).any():
         return _estimate(name, "1", series, result=3)
-    return _estimate(name, "1", series, line=(logs, sums))
+    return _estimate(name, "1", series, line=(logs, np.log(pairs)))
 
 
 def sample_entropy(

@@ -35,8 +35,9 @@ def chaos_indicators(dataset: xr.Dataset) -> Figure:
     _alignment(axes[2], dataset)
     handles = axes[0].get_legend_handles_labels()[0]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
-    for axis, letter in zip(axes, "abc", strict=True):
-        axis.set_title(f"({letter})", loc="left", pad=3)
+    chaotic = rf"$\beta = {dataset.beta.values[-1]:g}$"
+    for axis, words in zip(axes, ("(a)", f"(b)  {chaotic}", "(c)"), strict=True):
+        axis.set_title(words, loc="left", pad=3)
     return figure
 
 

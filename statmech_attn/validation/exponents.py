@@ -198,13 +198,13 @@ EXACT_MAPS = (
 )  # fmt: skip
 FLOWS = (
     of_flow("Lorenz", S.lorenz, (0.9056, 0.0, -14.5723), SPROTT,
-            start=(1.0, 1.0, 20.0), time=6_000.0),
+            start=(1.0, 1.0, 20.0), time=6_000.0, substeps=10),
     of_flow("Rossler", S.rossler, (0.0714, 0.0, -5.3943), SPROTT,
             start=(1.0, 1.0, 0.0), time=8_000.0, interval=0.5),
     of_flow("quadratic jerk", S.quadratic_jerk, (0.0551, 0.0, -2.0721), SPROTT,
             start=(0.0, 0.0, 1.0), time=8_000.0, interval=0.5, substeps=10),
     of_flow("Halvorsen", S.halvorsen, (0.7899, 0.0, -4.5999), SPROTT,
-            start=(-5.0, 0.0, 0.0), time=6_000.0),
+            start=(-5.0, 0.0, 0.0), time=6_000.0, substeps=10),
     # 0.16, 0.03, 0, -39 bits per unit time.
     of_flow("hyperchaotic Rossler", S.hyper_rossler,
             tuple(np.log(2) * np.array([0.16, 0.03, 0.0])),
