@@ -210,11 +210,9 @@ def _estimate(
         x, y = line
         half = len(x) // 2
         value = float(np.polyfit(x, y, 1)[0])
-        parts = [
-            np.polyfit(x[s], y[s], 1)[0] for s in (slice(half + 1), slice(half, None))
-        ]
-        change = float(abs(parts[1] - parts[0]))
-    caveats = [f"T = {len(series)} samples", NOISE[name]]
+        slope = lambda part: np.polyfit(x[part], y[part], 1)[0]
+        change = float(abs(slope(slice(half, None)) - slope(slice(half + 1))))
+    caveats = [f"T = {len(series)} samples", NOISE[name], *more]
     if name == "correlation dimension":
         most = 2 * np.log10(len(series))
         caveats.append(f"T samples show no dimension above 2 log10 T = {most:.1f}")

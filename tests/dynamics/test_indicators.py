@@ -62,6 +62,10 @@ def test_a_uniform_cube_has_its_dimension(dimension):
     cube = jax.random.uniform(jax.random.key(dimension), (20_000, dimension))
     found = correlation_dimension(cube, theiler=0)
     assert abs(found.dimension - dimension) < 2 * found.stderr < 0.4
+    # What is left of the error is D r / 2 at some radius of the region.
+    edges = found.stderr**2 - found.statistical**2 - found.scatter**2
+    share = 2 * jnp.sqrt(edges) / found.dimension
+    assert found.low < share < found.high
 
 
 def test_a_cube_has_the_correlation_sum_of_its_edges():
