@@ -91,6 +91,10 @@ def test_sample_entropy_of_the_logistic_map_is_its_entropy_rate(logistic):
     """ln 2 for a small tolerance; at a large one stretches agree by chance."""
     found = sample_entropy(logistic, tolerance=0.05)
     assert found.value == pytest.approx(np.log(2), rel=0.05)
+    # Tolerance and radii are in standard deviations: the unit does not matter.
+    for estimate in (sample_entropy, correlation_dimension):
+        one, other = estimate(logistic[:500]), estimate(1e3 * logistic[:500])
+        assert other.value == pytest.approx(one.value, rel=1e-9)
     noise = np.random.default_rng(0).standard_normal(LENGTH)
     assert sample_entropy(noise).value > 2
 
