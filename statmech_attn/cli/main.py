@@ -163,6 +163,39 @@ def presets() -> None:
             )
 
 
+@app.command()
+def validate(
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Systems whose name contains this; repeatable."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="JSON file, or a Markdown table (.md)."),
+    ] = None,
+) -> None:
+    """Measure reference systems and compare with their known values.
+
+    Exit code 2 if any value is farther from its reference than chance allows.
+
+    Example: statmech-attn validate --only henon --output validation.json
+    """
+    with _one_line_errors():
+        from statmech_attn import validation
+        from statmech_attn.cli import validation as report
+
+        report.check_output(output)
+        rows = validation.select(only or [])
+        _prepare_jax()
+        found = report.measure(rows, err)
+        report.print_table(found, out)
+        if output is not None:
+            report.write(found, output)
+            out.print(f"wrote {output}", highlight=False, soft_wrap=True)
+    if any(line.verdict != "ok" for line in found):
+        raise typer.Exit(2)
+
+
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
     """Turn expected errors into one line on stderr and an exit code."""

@@ -2,7 +2,26 @@
 
 from statmech_attn.dynamics import continuation
 from statmech_attn.dynamics.flows import time_map
+from statmech_attn.dynamics.alignment import Alignment, gali
+from statmech_attn.dynamics.dimension import (
+    correlation_dimension,
+    CorrelationDimension,
+    delay_embedding,
+    DIMENSION_RESULTS,
+)
+from statmech_attn.dynamics.evidence import ZERO_ONE_RESULTS, zero_one_test, ZeroOne
+from statmech_attn.dynamics.finite_time import (
+    finite_time_exponents,
+    FiniteTimeExponents,
+)
+from statmech_attn.dynamics.flows import (
+    flow_spectrum,
+    per_unit_time,
+    stroboscopic_map,
+    time_map,
+)
 from statmech_attn.dynamics.lyapunov import lyapunov_spectrum, Spectrum
+from statmech_attn.dynamics.orbits import orbit
 from statmech_attn.dynamics.phases import (
     as_in_paper,
     Classification,
@@ -31,6 +50,7 @@ from statmech_attn.dynamics.tongues import (
 
 
 __all__ = [
+    "Alignment",
     "as_in_paper",
     "Classification",
     "classify",
@@ -38,11 +58,22 @@ __all__ = [
     "Criteria",
     "curve_rotation",
     "drift_sign",
+    "correlation_dimension",
+    "CorrelationDimension",
+    "Criteria",
+    "delay_embedding",
+    "DIMENSION_RESULTS",
     "Evidence",
+    "finite_time_exponents",
+    "FiniteTimeExponents",
+    "flow_spectrum",
+    "gali",
     "Linearised",
     "Locking",
     "locking",
     "lyapunov_spectrum",
+    "orbit",
+    "per_unit_time",
     "PHASES",
     "REASONS",
     "Rotation",
@@ -50,9 +81,13 @@ __all__ = [
     "ROTATION_RESULTS",
     "series_rotation",
     "Spectrum",
+    "stroboscopic_map",
     "TangentSystem",
     "time_map",
     "Tongue",
     "tongue",
     "TONGUE_RESULTS",
+    "ZERO_ONE_RESULTS",
+    "zero_one_test",
+    "ZeroOne",
 ]

@@ -11,18 +11,21 @@ consecutive steps, and returns one number or two (docs/theory/dynamics.md, secti
 All are dimensionless.  `jax.vmap` batches them.
 """
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from statmech_attn.dynamics.lyapunov import window_weights
+from statmech_attn.precision import require_double
 
 
 CANDIDATES = 4  # near returns of the last point that are checked in full
 CLOSED = 1e-6  # recurrence error over motion of an orbit that has closed
 ZERO_ONE_LENGTH = 1000
 ZERO_ONE_FREQUENCIES = 16
+OVERSAMPLED = 0.9  # autocorrelation of neighbours beyond which chaos looks regular
 ROUNDING = 1e-13
 GOLDEN = (np.sqrt(5) - 1) / 2
 
@@ -115,6 +118,55 @@ def zero_one(x: Float[Array, "T d"]) -> Float[Array, ""]:
         return jnp.sum(centred * time) / jnp.where(norm > 0, norm, 1.0)
 
     return jnp.median(jax.vmap(correlation)(frequencies))
+
+
+ZERO_ONE_RESULTS = (
+    "the sampling is coarse enough",
+    "oversampled: chaos would look regular, take every n-th sample",
+    "the series does not vary",
+    "a value is not finite",
+)
+
+
+class ZeroOne(eqx.Module):
+    """K of the 0-1 test, and whether the series is one that it can judge."""
+
+    K: Float[Array, "*batch"]  # near 0 regular, near 1 chaotic; NaN: no series
+    correlation: Float[Array, "*batch"]  # autocorrelation of neighbouring samples
+    result: Int[Array, "*batch"]  # index into ZERO_ONE_RESULTS
+
+
+@eqx.filter_jit
+def zero_one_test(series: Float[Array, "T d"]) -> ZeroOne:
+    """The 0-1 test for chaos on the most varying component of a series; `vmap`s.
+
+    The test needs samples about as far apart as the orbit decorrelates, which it
+    cannot know: of a flow that is sampled finely, or of a map near the identity, it
+    calls chaos regular.  Such a series is flagged by its autocorrelation; a slow torus
+    is flagged as well.  Noise reads as chaos.  The last 1000 samples are used.
+
+    Raises:
+        ValueError: not (T, d), or fewer than 100 samples.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> x = jnp.cos(jnp.arange(1000.0))[:, None]
+        >>> abs(float(zero_one_test(x).K)) < 0.1
+        True
+    """
+    require_double()
+    if series.ndim != 2 or series.shape[0] < 100:
+        raise ValueError(
+            f"series must have shape (T, d) with T >= 100; got {series.shape}."
+        )
+    x = main_component(series)
+    power = jnp.sum(x**2)
+    correlation = jnp.sum(x[1:] * x[:-1]) / jnp.where(power > 0, power, 1.0)
+    result = jnp.where(correlation > OVERSAMPLED, 1, 0)
+    result = jnp.where(power > 0, result, 2)
+    result = jnp.where(jnp.all(jnp.isfinite(series)), result, 3)
+    K = jnp.where(result <= 1, zero_one(series), jnp.nan)
+    return ZeroOne(K, jnp.where(result <= 1, correlation, jnp.nan), result)
 
 
 def broadband(x: Float[Array, "T d"]) -> Float[Array, ""]:

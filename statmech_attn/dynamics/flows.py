@@ -1,14 +1,21 @@
-r"""Flows as maps: the state after a fixed time (docs/theory/dynamics.md, section 2).
+r"""Flows as maps: the state after a fixed time (docs/theory/indicators.md, section 1).
 
 Exponents of the map over a time tau are tau times those of the flow,
 $\lambda^{map} = \tau \lambda^{flow}$; JAX differentiates through the solver, so the
 tangent dynamics is that of the numerical flow.
+
+Steps are fixed.  An adaptive solver is a map that jumps wherever its choice of steps
+changes, and takes about twice as long at the same error of the Lorenz flow
+(docs/theory/indicators.md, section 1).
 """
 
 from collections.abc import Callable
 
 import diffrax
-from jaxtyping import Array, Float
+import equinox as eqx
+from jaxtyping import Array, Float, PyTree
+
+from statmech_attn.dynamics.lyapunov import BLOCKS, lyapunov_spectrum, Spectrum
 
 
 def time_map(
@@ -30,18 +37,111 @@ def time_map(
         >>> round(float(decay(jnp.array([1.0]))[0]), 6)
         0.367879
     """
-    if time <= 0 or substeps < 1:
+    return _flow(lambda t, x: field(x), 0.0, time, substeps)
+
+
+def stroboscopic_map(
+    field: Callable[[Float[Array, ""], Float[Array, " d"]], Float[Array, " d"]],
+    *,
+    period: float,
+    substeps: int,
+    phase: float = 0.0,
+) -> Callable[[Float[Array, " d"]], Float[Array, " d"]]:
+    """The map x(phase) -> x(phase + period) of a flow driven with that period.
+
+    The drive's phase is no coordinate, so there is no exponent 0 of the time; periodic
+    orbits of the driven flow are periodic points of this map, and an orbit of period p
+    is called `periodic` with p drive periods.
+
+    Args:
+        field: vector field of time and state, of that period in time.
+        period: period of the drive, in the units of the flow.
+        substeps: solver steps within it.
+        phase: time at which the state is looked at.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> driven = stroboscopic_map(lambda t, x: jnp.cos(t) - x,
+        ...     period=2 * jnp.pi, substeps=40)
+        >>> round(float(driven(jnp.array([0.5]))[0]), 9)   # x(t) = (cos t + sin t)/2
+        0.5
+    """
+    return _flow(field, phase, period, substeps)
+
+
+def flow_spectrum(
+    field: Callable[[Float[Array, " d"]], Float[Array, " d"]],
+    state: Float[Array, " d"],
+    *,
+    time: float,
+    transient: float = 0.0,
+    interval: float = 0.25,
+    substeps: int = 10,
+    exponents: int | None = None,
+    blocks: int = BLOCKS,
+) -> Spectrum:
+    """Lyapunov spectrum of x' = field(x) in nats per unit time.
+
+    Args:
+        field: autonomous vector field.
+        state: where the orbit starts.
+        time: length of the window, in the units of the flow.
+        transient: time before the window.
+        interval: time between orthonormalisations; short enough that no column is
+            lost in between (lost ones are reported, not hidden).
+        substeps: solver steps within an interval.
+        exponents: how many leading exponents; all when omitted.
+        blocks: number of blocks for errors, a multiple of 4.
+
+    Returns:
+        `Spectrum` whose exponents, errors, halves and blocks are per unit time; `steps`
+        counts intervals.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> spiral = lambda x: jnp.stack([-0.1 * x[0] - x[1], x[0] - 0.1 * x[1]])
+        >>> found = flow_spectrum(spiral, jnp.array([1.0, 0.0]), time=100.0)
+        >>> [round(float(x), 6) for x in found.exponents]
+        [-0.1, -0.1]
+    """
+    if not time > 0 or not transient >= 0 or not interval > 0:
+        raise ValueError(
+            "time and interval must be > 0 and transient >= 0; got "
+            f"{time:g}, {interval:g} and {transient:g}."
+        )
+    found = lyapunov_spectrum(
+        time_map(field, time=interval, substeps=substeps),
+        state,
+        steps=max(round(time / interval), 1),
+        transient=round(transient / interval),
+        exponents=exponents,
+        blocks=blocks,
+    )
+    return per_unit_time(found, interval)
+
+
+def per_unit_time(found: PyTree, interval: float) -> PyTree:
+    """A `Spectrum` of the map over `interval`, in nats per unit time of the flow."""
+    if not interval > 0:
+        raise ValueError(f"interval must be > 0; got {interval:g}.")
+    rates = lambda s: (s.exponents, s.weighted, s.stderr, s.halves, s.blocks)
+    return eqx.tree_at(rates, found, tuple(x / interval for x in rates(found)))
+
+
+def _flow(field, start: float, time: float, substeps: int):
+    if not time > 0 or substeps < 1:
         raise ValueError(
             f"time must be > 0 and substeps >= 1; got {time:g} and {substeps}."
         )
-    term = diffrax.ODETerm(lambda t, x, args: field(x))
+    term = diffrax.ODETerm(lambda t, x, args: field(t, x))
     solver, adjoint = diffrax.Dopri8(), diffrax.ForwardMode()
     dt = time / substeps
 
     def step(x):
         solution = diffrax.diffeqsolve(
-            term, solver, 0.0, time, dt, x, adjoint=adjoint, max_steps=substeps + 1
-        )
+            term, solver, start, start + time, dt, x, adjoint=adjoint,
+            max_steps=substeps + 1, throw=False,
+        )  # fmt: skip
         assert solution.ys is not None
         return solution.ys[-1]
 

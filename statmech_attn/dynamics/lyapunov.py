@@ -28,6 +28,7 @@ from statmech_attn.sums import add_up
 EPS = 2.220446049250313e-16
 BLOCKS = 16
 LOST = 45 * EPS  # a column this much shorter than before Gram-Schmidt is round-off
+BALANCED = 1e-12  # exponents that add up to less than this share add up to zero
 FLAT = 4 * EPS  # a push this far below one, or below the largest, is no push at all
 
 
@@ -57,15 +58,21 @@ class Spectrum(eqx.Module):
     def kaplan_yorke(self) -> Float[Array, "*batch"]:
         r"""Kaplan-Yorke dimension $j + \sum_{i \le j} \lambda_i / |\lambda_{j+1}|$.
 
-        NaN when the exponents at hand do not add up to a negative sum.
+        0 when the first exponent is negative, k when all k at hand add up to zero
+        (a volume-preserving map), NaN when they add up to more: then more exponents
+        are needed, or the map expands volumes.
         """
         sums = jnp.cumsum(self.exponents, axis=0)
+        finite = jnp.isfinite(self.exponents)
+        scale = 1 + jnp.sum(jnp.where(finite, jnp.abs(self.exponents), 0.0), axis=0)
+        sums = jnp.where(jnp.abs(sums) <= BALANCED * scale, 0.0, sums)
         j = jnp.sum(jnp.cumprod(sums >= 0, axis=0), axis=0)
         pick = lambda x, i: jnp.take_along_axis(x, i[None], axis=0)[0]
         last = self.exponents.shape[0] - 1
         above = jnp.where(j > 0, pick(sums, jnp.maximum(j - 1, 0)), 0.0)
         dimension = j - above / pick(self.exponents, jnp.minimum(j, last))
-        return jnp.where(j > last, jnp.nan, dimension)
+        whole = jnp.where(sums[-1] == 0, last + 1.0, jnp.nan)
+        return jnp.where(j > last, whole, dimension)
 
 
 def lyapunov_spectrum(

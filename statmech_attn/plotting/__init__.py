@@ -10,6 +10,8 @@ from statmech_attn.plotting.continuation import (
     draw_special,
 )
 from statmech_attn.plotting.drawing import draw, learning_pictures
+from statmech_attn.plotting.drawing import draw
+from statmech_attn.plotting.indicators import chaos_indicators, finite_series
 from statmech_attn.plotting.learning import (
     accuracy_against_width,
     alignment,
@@ -33,6 +35,7 @@ __all__ = [
     "agreement",
     "alignment",
     "bifurcation_diagram",
+    "chaos_indicators",
     "classifier_disagreement",
     "continuation_diagram",
     "critical_curves",
@@ -41,6 +44,7 @@ __all__ = [
     "draw_branches",
     "draw_curves",
     "draw_special",
+    "finite_series",
     "finite_size",
     "finite_width",
     "growth",

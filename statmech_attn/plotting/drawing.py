@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from statmech_attn.plotting.bifurcation import bifurcation_diagram, parameters
 from statmech_attn.plotting.comparison import agreement, finite_size
 from statmech_attn.plotting.continuation import continuation_diagram, critical_curves
+from statmech_attn.plotting.indicators import chaos_indicators, finite_series
 from statmech_attn.plotting.learning import (
     accuracy_against_width,
     alignment,
@@ -74,6 +75,11 @@ def _trajectory(dataset: xr.Dataset) -> Pictures:
 def _running_lyapunov(dataset: xr.Dataset) -> Pictures:
     for suffix, page in _pages(dataset):
         yield f"running_lyapunov{suffix}", running_lyapunov(page)
+
+
+def _chaos_indicators(dataset: xr.Dataset) -> Pictures:
+    yield "chaos_indicators", chaos_indicators(dataset)
+    yield "finite_series", finite_series(dataset)
 
 
 def _monte_carlo(dataset: xr.Dataset) -> Pictures:
@@ -149,6 +155,7 @@ KINDS: dict[str, Callable[[xr.Dataset], Pictures]] = {
     "continuation": _continuation,
     "trajectory": _trajectory,
     "running-lyapunov": _running_lyapunov,
+    "chaos-indicators": _chaos_indicators,
     "monte-carlo": _monte_carlo,
     "comparison": _comparison,
     "order-parameter": _order_parameter,

@@ -55,11 +55,12 @@ class Script:
         finally:
             bar.close()
 
-    def analysis(self, path: str, of: str) -> xr.Dataset:
-        """Load what an analysis program finds in the result `of`, or run it."""
+    def analysis(self, path: str, of: str | None = None) -> xr.Dataset:
+        """Load what an analysis program finds, in the result `of` if it takes one."""
         name = Path(path).stem
         output = self.file(name)
-        command = [sys.executable, self.root / path, self.file(of), "--output", output]
+        given = [self.file(of)] if of else []
+        command = [sys.executable, self.root / path, *given, "--output", output]
         command += self.sizes[name][self.size] + ["--overwrite"] * self.overwrite
         subprocess.run(command, check=True)
         return storage.read(output)

@@ -280,3 +280,33 @@ def grown():
         variables[f"seconds_{name}"] = (name, 0.01 * sizes**2, about)
         variables[f"cpu_{name}"] = (name, 0.02 * sizes**2, about)
     return xr.Dataset(variables, attrs={"kind": "benchmark"})
+
+
+@pytest.fixture
+def indicated() -> xr.Dataset:
+    """Two beta: a cycle, whose slopes vanish, and chaos in two dimensions."""
+    radius = np.tile(2.0 ** np.arange(-12, 1), (2, 1))
+    bins = np.tile(np.linspace(-0.1, 0.3, 11), (2, 2, 1))
+    time, over = np.arange(1, 51), ("beta", "size")
+    estimate = np.array([[0.1, 0.05, np.nan], [0.12, 0.13, 0.14]])
+    names = ("lyapunov_rosenstein", "dimension_series", "sample_entropy")
+    slopes = radius * 0 + np.array([[0.0], [2.0]])
+    variables = {
+        "radius": (("beta", "octave"), radius),
+        "correlation": (("beta", "octave"), radius ** np.array([[0.0], [2.0]])),
+        "local_slope": (("beta", "octave"), slopes),
+        "correlation_dimension": (("beta",), [0.0, 2.0]),
+        "correlation_dimension_stderr": (("beta",), [0.0, 0.1]),
+        "finite_time_exponent": (("window", "beta", "bin"), bins),
+        "log_gali": (("alignment_time", "beta"), -0.2 * np.outer(time, [0, 1])),
+        "lyapunov": (("beta", "exponent"), [[-0.05, -0.05], [0.14, -0.06]]),
+    }
+    for name in names:
+        variables |= {name: (over, estimate), f"{name}_stderr": (over, 0.1 * estimate)}
+    dataset = labelled(
+        variables, {"beta": [1.27, 1.28], "exponent": [1, 2], "alignment_time": time}
+    )
+    dataset["density"] = ("window", "beta", "bin"), np.exp(-((bins - 0.1) ** 2) / 0.01)
+    dataset["window_steps"] = "window", [16, 64]
+    dataset["n_spins"] = "size", [3e3, 3e6, np.inf]
+    return dataset.assign_attrs(kind="chaos-indicators")

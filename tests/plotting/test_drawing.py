@@ -23,6 +23,7 @@ EXPECTED = {
     "sampled": {"accuracy", "order_parameters"},
     "side_by_side": {"finite_width"},
     "grown": {"growth"},
+    "indicated": {"chaos_indicators", "finite_series"},
 }
 
 

@@ -165,11 +165,28 @@ def test_finite_width_figure_has_all_estimates(run):
     assert words[:4] == expected
 
 
+def test_series_of_finite_runs_are_drawn_beside_the_exact_exponents(run, data):
+    figures = run("chaos_indicators")
+    assert set(figures) == {"chaos_indicators", "finite_series"}
+    measured = read(data, "chaos_indicators")
+    exact = measured.lyapunov.sel(exponent=1)
+    lines = figures["finite_series"].axes[0].lines
+    levels = [line.get_ydata()[0] for line in lines if len(line.get_xdata()) == 2]
+    assert set(exact.values) <= set(levels)
+    # Torus, cycle and chaos by the map; series of 3000 spins call all of them chaos.
+    assert abs(exact[0]) < 1e-3 and exact[1] < -0.02 and exact[2] > 0.05
+    assert (measured.lyapunov_rosenstein.isel(size=0) > 0.03).all()
+
+
 def test_every_script_is_tested():
     tested = {
         "bifurcation_full", "bifurcation_zoom", "classifier_disagreement",
         "continuation", "finite_size", "hidden_markov", "hidden_markov_noisy",
         "learning_at_finite_width", "phase_diagram", "running_lyapunov", "trajectories",
+        "bifurcation_full", "bifurcation_zoom", "chaos_indicators",
+        "classifier_disagreement", "finite_size", "hidden_markov",
+        "hidden_markov_noisy", "learning_at_finite_width",
+        "phase_diagram", "running_lyapunov", "trajectories",
     }  # fmt: skip
     assert {path.stem for path in SCRIPTS} == tested
 

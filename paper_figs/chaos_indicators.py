@@ -1,0 +1,15 @@
+"""Chaos indicators of the network, and time series of finite networks, by nolds."""
+
+from statmech_attn import plotting
+from statmech_attn.plotting.scripts import Script
+
+
+def main(arguments=None):
+    script = Script(__file__, __doc__, arguments)
+    measured = script.analysis("analysis/chaos_indicators.py")
+    script.save(plotting.chaos_indicators(measured), "chaos_indicators")
+    script.save(plotting.finite_series(measured), "finite_series")
+
+
+if __name__ == "__main__":
+    main()

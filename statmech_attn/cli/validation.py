@@ -1,0 +1,131 @@
+"""The table of reference systems: run it, print it, write it."""
+
+import json
+import platform
+from collections.abc import Sequence
+from datetime import datetime, UTC
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from statmech_attn.validation import Comparison, judge, Row, run_row
+
+
+COLUMNS = ("system", "quantity", "measured", "reference", "unit", "deviation",
+           "allowed", "verdict", "time", "source")  # fmt: skip
+LEFT = ("system", "quantity", "unit", "verdict", "source")
+WIDTH = 180  # of the longest line; a narrower terminal wraps it
+WRITERS = (".json", ".md")
+
+
+def measure(rows: Sequence[Row], console: Console) -> list[Comparison]:
+    """Run all rows, naming the one in progress."""
+    results = []
+    with console.status("") as status:
+        for number, row in enumerate(rows, 1):
+            status.update(f"{number} of {len(rows)}: {row.name}")
+            results.append(run_row(row))
+    return judge(results)
+
+
+def print_table(found: Sequence[Comparison], console: Console) -> None:
+    """One line for every quantity, and the sum."""
+    table = Table(box=None, pad_edge=False, title="reference systems")
+    for column in COLUMNS:
+        side = "left" if column in LEFT else "right"
+        table.add_column(column, justify=side, no_wrap=True)
+    for cells, line in zip(_cells(found), found, strict=True):
+        table.add_row(*cells, style=None if line.verdict == "ok" else "bold red")
+    wide = max(console.width, WIDTH)
+    Console(file=console.file, width=wide, highlight=False).print(table)
+    console.print(summary(found), highlight=False, soft_wrap=True)
+
+
+def summary(found: Sequence[Comparison]) -> str:
+    """How many values agree, and what the deviations mean."""
+    missed = [line for line in found if line.verdict != "ok"]
+    seconds = sum({line.name: line.seconds for line in found}.values())
+    names = ", ".join(dict.fromkeys(line.name for line in missed))
+    head = f"{len(found) - len(missed)} of {len(found)} agree in {seconds:.0f} s"
+    return (
+        f"{head}{'; not: ' + names if missed else ''}. Deviations are in standard "
+        "errors where the value has one, in tolerances where it is deterministic."
+    )
+
+
+def check_output(path: Path | None) -> None:
+    """Refuse an unknown format before anything runs."""
+    if path is not None and path.suffix not in WRITERS:
+        raise ValueError(f"--output must end in {' or '.join(WRITERS)}; got {path}.")
+
+
+def write(found: Sequence[Comparison], path: Path) -> None:
+    """The table as JSON (NaN and infinities as words), or as Markdown."""
+    if path.suffix == ".md":
+        path.write_text(markdown(found), encoding="utf-8")
+        return
+    plain = lambda x: str(x) if isinstance(x, float) and not np.isfinite(x) else x
+    lines = [{k: plain(v) for k, v in line._asdict().items()} for line in found]
+    text = {"birth": _birth(), "comparisons": lines}
+    path.write_text(json.dumps(text, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def markdown(found: Sequence[Comparison]) -> str:
+    """The table as docs/validation.md keeps it."""
+    rows = [COLUMNS, ["---"] * len(COLUMNS), *_cells(found)]
+    table = "\n".join("| " + " | ".join(_escaped(row)) + " |" for row in rows)
+    birth = ", ".join(f"{name} {value}" for name, value in _birth().items())
+    return f"{table}\n\n{summary(found)} ({birth})\n"
+
+
+def _cells(found: Sequence[Comparison]) -> list[list[str]]:
+    """Cells of every line; a system's name, source and time stand once."""
+    cells, last = [], None
+    for line in found:
+        first = line.name != last
+        last = line.name
+        cells.append([
+            line.name if first else "",
+            line.quantity,
+            _value(line),
+            _text(line.reference),
+            line.unit,
+            "" if isinstance(line.value, str) else f"{line.deviation:+.2f}",
+            "" if isinstance(line.value, str) else f"{line.allowed:.2f}",
+            line.verdict,
+            f"{line.seconds:.1f} s" if first else "",
+            line.source if first else "",
+        ])  # fmt: skip
+    return cells
+
+
+def _value(line: Comparison) -> str:
+    if isinstance(line.value, str) or not line.error > 0:
+        return _text(line.value)
+    digits = max(0, 1 - int(np.floor(np.log10(line.error))))
+    return f"{line.value:.{digits}f} ± {line.error:.{digits}f}"
+
+
+def _text(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.8g}"
+
+
+def _escaped(cells: Sequence[str]) -> list[str]:
+    return [cell.replace("|", "\\|") for cell in cells]
+
+
+def _birth() -> dict[str, str]:
+    """What computed the table, and when."""
+    import jax
+
+    from statmech_attn import __version__
+
+    return {
+        "statmech_attn": __version__,
+        "jax": jax.__version__,
+        "device": jax.devices()[0].device_kind,
+        "platform": platform.platform(),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

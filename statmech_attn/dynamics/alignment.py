@@ -1,0 +1,161 @@
+r"""Alignment of deviation vectors, GALI and SALI (docs/theory/indicators.md, sec. 4).
+
+k unit vectors are pushed along the orbit without orthonormalisation; their volume is
+the generalised alignment index (Skokos, Bountis & Antonopoulos, Physica D 231, 30,
+2007, eqs. 9 and 12)
+
+    $\mathrm{GALI}_k(n) = \|\hat v_1 \wedge \dots \wedge \hat v_k\|
+      \sim e^{-[(\lambda_1 - \lambda_2) + \dots + (\lambda_1 - \lambda_k)] n}$ (chaos)
+
+and SALI = min |v_1 ± v_2| is GALI_2 for nearly parallel vectors.  On a torus of
+dimension s >= k of a conservative system they stay constant, else fall like a power.
+
+The vectors themselves would be parallel to rounding after some tens of steps.  With
+$V_n = Q_n R_n \cdots R_1$ and the unit columns $u_j$ of $R_n \cdots R_1$ (k x k, upper
+triangular) all is kept in logarithms,
+
+    $\ln \mathrm{GALI}_k = \sum_{j \le k} (\ln |R_{jj}|_{n \dots 1} - \ln \ell_j)$
+
+with $\ell_j$ the length of column j, and all orders 2..k come out of one pass.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PyTree
+
+from statmech_attn.dynamics.lyapunov import (
+    frame_size,
+    orthonormalise,
+    safe_log,
+    start_frame,
+)
+from statmech_attn.dynamics.systems import as_system, TangentSystem
+from statmech_attn.precision import require_double
+from statmech_attn.sums import add_up
+
+
+class Alignment(eqx.Module):
+    """ln GALI_j for j = 2..k at sampled times; NaN after the state diverged.
+
+    -inf: a vector was lost in one step, as at a superstable point.
+    """
+
+    time: Int[Array, " samples"]  # steps since the vectors were set out
+    log_gali: Float[Array, "samples k-1 *batch"]
+
+    @property
+    def log_sali(self) -> Float[Array, "samples *batch"]:
+        """ln SALI; SALI = 2 sin(theta/2) where GALI_2 = sin(theta)."""
+        log_sine = self.log_gali[:, 0]
+        cosine = jnp.sqrt(-jnp.expm1(2 * jnp.minimum(log_sine, 0.0)))
+        return log_sine + jnp.log(2 / (1 + cosine)) / 2
+
+    def rate(self, start: float = 0.5) -> Float[Array, "k-1 *batch"]:
+        """Slope of ln GALI per step over the samples after a share `start` of them."""
+        return self._slope(jnp.asarray(self.time, float), start)
+
+    def power(self, start: float = 0.5) -> Float[Array, "k-1 *batch"]:
+        """Slope of ln GALI over ln n, the exponent of a power law in time."""
+        return self._slope(jnp.log(self.time), start)
+
+    def _slope(self, x, start: float):
+        if not 0 <= start < 1 or self.time[int(start * len(self.time)) :].size < 2:
+            raise ValueError(
+                f"start must lie in [0, 1) and leave two samples; got {start:g}."
+            )
+        first = int(start * len(self.time))
+        x, y = x[first:], self.log_gali[first:]
+        x = (x - jnp.mean(x)).reshape((-1,) + (1,) * (y.ndim - 1))
+        return jnp.sum(x * (y - jnp.mean(y, axis=0)), axis=0) / jnp.sum(x**2)
+
+
+def gali(
+    step: Callable[[PyTree], PyTree] | TangentSystem,
+    state: PyTree,
+    *,
+    order: int = 2,
+    samples: int = 100,
+    every: int = 10,
+    transient: int = 0,
+) -> Alignment:
+    """GALI_2 .. GALI_order, hence SALI, along an orbit of any map; works under `vmap`.
+
+    Args:
+        step: the map, or a `TangentSystem`; for a flow its `time_map`.
+        state: where the orbit starts.
+        order: number of deviation vectors, k.
+        samples: how often the indices are recorded.
+        every: steps between records.
+        transient: steps before the vectors are set out, orthonormal.
+
+    Raises:
+        ValueError: an order below 2 or above the dimension, or a count below 1.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> cat = lambda z: jnp.array([[2.0, 1.0], [1.0, 1.0]]) @ z % 1.0
+        >>> found = gali(cat, jnp.array([0.1, 0.2]))
+        >>> round(float(found.rate()[0]), 6)   # -2 ln((3 + sqrt 5)/2)
+        -1.924847
+    """
+    require_double()
+    for name, value, least in (
+        ("order", order, 2),
+        ("samples", samples, 2),
+        ("every", every, 1),
+        ("transient", transient, 0),
+    ):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}; got {value}.")
+    system = as_system(step)
+    dimension = frame_size(system, state, None)
+    if order > dimension:
+        raise ValueError(
+            f"order must be at most {dimension}, the dimension of the "
+            f"state; got {order}."
+        )
+    counts = jnp.asarray(every), jnp.asarray(transient)
+    log_gali = _indices(system, state, *counts, order=order, samples=samples)
+    return Alignment(every * (1 + jnp.arange(samples)), log_gali)
+
+
+@eqx.filter_jit
+def _indices(system, state, every, transient, *, order, samples):
+    state = jax.lax.fori_loop(0, transient, lambda _, s: system.step(s), state)
+    lifted, frame = start_frame(system, state, order)
+    batch = frame.shape[2:]
+    unit = jnp.broadcast_to(
+        jnp.eye(order).reshape((order, order) + (1,) * len(batch)),
+        (order, order, *batch),
+    )
+
+    def turn(_, carry):
+        lifted, frame, columns, logs = carry
+        lifted, pushed = system.push(lifted, frame)
+        frame, lengths, _ = orthonormalise(pushed)
+        columns = _triangular(frame, pushed, lengths, columns)
+        norms = jnp.sqrt(jnp.sum(columns**2, axis=0))
+        logs = logs + safe_log(lengths) - safe_log(norms)
+        return lifted, frame, columns / jnp.where(norms > 0, norms, 1.0), logs
+
+    def record(carry, _):
+        carry = jax.lax.fori_loop(0, every, turn, carry)
+        return carry, jnp.cumsum(carry[3], axis=0)[1:]
+
+    first = (lifted, frame, unit, jnp.zeros((order, *batch)))
+    return jax.lax.scan(record, first, None, length=samples)[1]
+
+
+def _triangular(basis, pushed, lengths, columns):
+    """R times the columns, with R the upper triangle of basis^T pushed."""
+    order = columns.shape[0]
+    entry = lambda i, j: add_up(basis[d, i] * pushed[d, j] for d in range(len(basis)))
+    rows = [
+        lengths[i] * columns[i]
+        + sum(entry(i, j) * columns[j] for j in range(i + 1, order))
+        for i in range(order)
+    ]
+    return jnp.stack(rows)

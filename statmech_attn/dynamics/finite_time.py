@@ -1,0 +1,184 @@
+r"""Finite-time Lyapunov exponents (docs/theory/indicators.md, section 3).
+
+The aligned frame of the spectrum is pushed on, and the logarithms of what Gram-Schmidt
+leaves are averaged over consecutive windows of n steps,
+
+    $\lambda_j^{(n)} = \frac1n \sum_{i=1}^n \ln |R_{jj}^{(i)}|$     (count, k, *batch)
+
+in nats per step.  Their mean is the exponent.  Where correlations decay,
+$n \operatorname{Var} \lambda^{(n)}$ tends to the diffusion constant D_j of the growth
+(central limit theorem), and the density obeys a large-deviation principle,
+$p(\lambda^{(n)}) \sim e^{-n S(\lambda)}$ with the Cramer function S.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from statmech_attn.dynamics.lyapunov import (
+    frame_size,
+    orthonormalise,
+    safe_log,
+    start_frame,
+)
+from statmech_attn.dynamics.systems import as_system, TangentSystem
+from statmech_attn.precision import require_double
+
+
+ALIGN = 64  # windows' worth of steps, at least, that align the frame
+LEAST = 16  # windows that a variance is taken over
+
+
+class FiniteTimeExponents(eqx.Module):
+    """Exponents over consecutive windows, in nats per step.
+
+    The columns keep the order of the frame: sorting them window by window would bias
+    every one.  -inf marks a direction that collapsed, NaN a state that diverged.
+    """
+
+    values: Float[Array, "count k *batch"]
+    window: int = eqx.field(static=True)  # steps, n
+
+    @property
+    def mean(self) -> Float[Array, "k *batch"]:
+        return jnp.mean(self.values, axis=0)
+
+    @property
+    def variance(self) -> Float[Array, "k *batch"]:
+        """Unbiased variance over the windows, of n-step averages."""
+        return jnp.var(self.values, axis=0, ddof=1)
+
+    def merged(self, turns: int) -> "FiniteTimeExponents":
+        """The same orbit cut into windows `turns` times as long."""
+        count = self.values.shape[0] // turns
+        if turns < 1 or count < 2:
+            raise ValueError(
+                f"turns must lie in 1..{self.values.shape[0] // 2}; got {turns}."
+            )
+        kept = self.values[: count * turns]
+        grouped = kept.reshape((count, turns) + kept.shape[1:])
+        return FiniteTimeExponents(jnp.mean(grouped, axis=1), self.window * turns)
+
+    def diffusion(self) -> tuple[Array, Array, Array]:
+        """n Var over windows of n, 2n, 4n, ... steps, with its standard error.
+
+        Returns:
+            window lengths (levels,), n Var and its error (levels, k, *batch), in
+            nats^2 per step.  The error assumes nearly normal windows that do not
+            remember one another; a plateau is the diffusion constant, a fall like 1/n
+            a growth that is a total difference, hence without diffusion.
+
+        Raises:
+            ValueError: fewer than 16 windows.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> values = jax.random.normal(jax.random.key(0), (4096, 1))
+            >>> n, D, error = FiniteTimeExponents(values, 1).diffusion()
+            >>> bool(abs(D[0, 0] - 1) < 4 * error[0, 0])
+            True
+        """
+        count = self.values.shape[0]
+        if count < LEAST:
+            raise ValueError(f"diffusion needs at least {LEAST} windows; got {count}.")
+        turns = 2 ** np.arange(int(np.log2(count / LEAST)) + 1)
+        levels = [self.merged(int(t)) for t in turns]
+        spread = jnp.stack([level.variance * level.window for level in levels])
+        degrees = np.array([level.values.shape[0] - 1 for level in levels])
+        error = spread * np.sqrt(2 / degrees).reshape((-1,) + (1,) * (spread.ndim - 1))
+        return jnp.asarray(turns * self.window), spread, error
+
+    def cramer(
+        self, *, exponent: int = 0, bins: int = 40
+    ) -> tuple[Float[np.ndarray, " bins"], Float[np.ndarray, " bins"]]:
+        """Estimate -ln(p / max p) / n of the Cramer function of one exponent.
+
+        Unbatched.  Returns the centres of the bins (nats per step) and S (per step),
+        NaN in empty bins; it carries corrections of order ln(n)/n.
+        """
+        if not 0 <= exponent < self.values.shape[1]:
+            raise ValueError(
+                f"exponent must lie in 0..{self.values.shape[1] - 1}; got {exponent}."
+            )
+        counts, edges = np.histogram(np.asarray(self.values[:, exponent]), bins)
+        share = np.where(counts > 0, counts / counts.max(), np.nan)
+        return (edges[1:] + edges[:-1]) / 2, -np.log(share) / self.window
+
+
+def finite_time_exponents(
+    step: Callable[[PyTree], PyTree] | TangentSystem,
+    state: PyTree,
+    *,
+    window: int,
+    count: int,
+    transient: int = 0,
+    exponents: int | None = None,
+) -> FiniteTimeExponents:
+    """Exponents over `count` consecutive windows of `window` steps; under `vmap` too.
+
+    Args:
+        step: the map, or a `TangentSystem`.
+        state: where the orbit starts.
+        window: steps averaged into one value, n.
+        count: number of windows.
+        transient: steps before the first window.  The frame is aligned after it, for
+            a tenth of the run but at least 64 steps.
+        exponents: how many leading exponents; all when omitted.
+
+    Raises:
+        ValueError: a count out of range, or a state without coordinates.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> f = finite_time_exponents(lambda x: 4 * x * (1 - x), jnp.array(0.3),
+        ...     window=20, count=500)
+        >>> f.values.shape, abs(float(f.mean[0]) - 0.6931) < 0.01
+        ((500, 1), True)
+    """
+    require_double()
+    for name, value, least in (
+        ("window", window, 1),
+        ("count", count, 2),
+        ("transient", transient, 0),
+    ):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}; got {value}.")
+    system = as_system(step)
+    values = _windows(
+        system,
+        state,
+        window=window,
+        count=count,
+        transient=jnp.asarray(transient),
+        alignment=jnp.asarray(max(ALIGN, window * count // 10)),
+        k=frame_size(system, state, exponents),
+    )
+    return FiniteTimeExponents(values, window)
+
+
+@eqx.filter_jit
+def _windows(system, state, *, window, count, transient, alignment, k):
+    state = jax.lax.fori_loop(0, transient, lambda _, s: system.step(s), state)
+    lifted, frame = start_frame(system, state, k)
+
+    def turn(carry):
+        lifted, frame = system.push(*carry)
+        frame, lengths, _ = orthonormalise(frame)
+        return (lifted, frame), safe_log(lengths)
+
+    def one_window(carry, _):
+        first = (carry, jnp.zeros((k, *frame.shape[2:])))
+
+        def add(_, both):
+            carry, logs = turn(both[0])
+            return carry, both[1] + logs
+
+        carry, logs = jax.lax.fori_loop(0, window, add, first)
+        return carry, logs / window
+
+    carry = jax.lax.fori_loop(0, alignment, lambda _, c: turn(c)[0], (lifted, frame))
+    return jax.lax.scan(one_window, carry, None, length=count)[1]

@@ -1,0 +1,281 @@
+r"""Indicators of a scalar series by nolds (docs/theory/indicators.md, section 5).
+
+For series whose map is not at hand, such as runs of finite networks; where the map is
+known, `lyapunov_spectrum` is exact up to its standard error and is used instead.
+
+    x_t     (T,)     one component of an orbit, every `spacing` tokens   `series`
+    m                embedding dimension                                 `embedding`
+    lambda_1         largest exponent, nats per token
+    D_2              correlation dimension, 1
+    SampEn           sample entropy, nats per sample
+
+Noise of size s replaces the orbit on all scales below s: neighbours closer than s
+separate at once, which reads as a positive exponent, and fill the embedding space,
+which reads as a dimension near m.  Every estimate says so, with its length.
+"""
+
+import importlib.util
+import warnings
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+
+METHODS = ("rosenstein", "eckmann")
+LONGEST = 8000  # nolds keeps all T^2 distances: 0.5 GB, twice
+ROUNDING = 1e-13  # relative spread below which a series counts as constant
+CLOSE = 1e-9  # a smaller share of close pairs is none at all, to rounding
+CURVED = 0.25  # change of slope along a fit, relative, that is no straight line
+TIMESERIES_RESULTS = (
+    "estimated",
+    "the series does not vary",
+    "a value is not finite",
+    "no two vectors are close enough",
+    "the series repeats itself exactly: neighbours do not part",
+)
+NOISE = {
+    "largest exponent": "noise below the neighbours' distance reads as chaos",
+    "correlation dimension": "noise below the radii raises it towards the embedding's",
+    "sample entropy": "noise of the size of the tolerance raises it",
+}
+
+
+SPURIOUS = (
+    "more delays than the orbit has dimensions add spurious exponents, multiples of "
+    "the true ones (Sauer, Tempkin & Yorke, Phys. Rev. Lett. 81, 4341, 1998)"
+)
+
+
+class Estimate(NamedTuple):
+    """A number from a series, with what it cannot say."""
+
+    value: float  # NaN unless the result is 0
+    quantity: str
+    unit: str
+    change: float  # |slope of the second half of the fit - first|; NaN: no fit
+    length: int  # samples, T
+    result: int  # index into TIMESERIES_RESULTS
+    caveats: tuple[str, ...]
+
+
+def largest_exponent(
+    series: Float[np.ndarray, " T"],
+    *,
+    method: str = "rosenstein",
+    embedding: int = 5,
+    lag: int = 1,
+    theiler: int = 20,
+    horizon: int = 8,
+    spacing: float = 1.0,
+) -> Estimate:
+    """Largest Lyapunov exponent of a series, nats per token.
+
+    Args:
+        series: one component of the orbit.
+        method: "rosenstein" (Physica D 65, 117, 1993) follows nearest neighbours for
+            `horizon` samples and fits a line to their mean log distance; "eckmann"
+            (Phys. Rev. A 34, 4971, 1986) fits local Jacobians, lag 1 only.
+        embedding: delays m; for "eckmann" the dimension of the Jacobians.
+        lag: samples between delays.
+        theiler: neighbours at most this many samples apart do not count.
+        horizon: samples followed, fewer than it takes neighbours to part for good.
+        spacing: tokens between samples.
+
+    Raises:
+        ValueError: an unknown method, a count out of range, or too short a series.
+
+    Example:
+        >>> x = [0.3]
+        >>> for _ in range(999): x.append(4 * x[-1] * (1 - x[-1]))
+        >>> found = largest_exponent(np.array(x), embedding=2, horizon=5)
+        >>> abs(found.value - np.log(2)) < 0.1
+        True
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+    counts = {"embedding": embedding, "lag": lag, "horizon": horizon}
+    series = _checked(series, spacing, theiler=theiler, **counts)
+    least = (embedding - 1) * lag + horizon + 2 * theiler + 3 + 2 * embedding
+    _long_enough(series, least)
+    name, unit = "largest exponent", "nat/token"
+    if code := _unusable(series):
+        return _estimate(name, unit, series, result=code)
+    if method == "eckmann":
+        if lag != 1:
+            raise ValueError(f'lag must be 1 for method "eckmann"; got {lag}.')
+        found = _nolds().lyap_e(
+            series, emb_dim=embedding, matrix_dim=embedding, min_tsep=theiler,
+            tau=spacing,
+        )  # fmt: skip
+        return _estimate(name, unit, series, float(found[0]), more=(SPURIOUS,))
+    _, (steps, logs, _) = _nolds().lyap_r(
+        series, emb_dim=embedding, lag=lag, min_tsep=theiler, tau=spacing,
+        trajectory_len=horizon + 1, fit="poly", debug_data=True,
+    )  # fmt: skip
+    if len(steps) <= horizon:
+        return _estimate(name, unit, series, result=4)
+    return _estimate(name, unit, series, line=(np.asarray(steps) * spacing, logs))
+
+
+def correlation_dimension(
+    series: Float[np.ndarray, " T"],
+    *,
+    embedding: int = 5,
+    lag: int = 1,
+    low: float = 0.05,
+    high: float = 0.5,
+) -> Estimate:
+    """Correlation dimension of a delay embedding, between two given radii.
+
+    Without a Theiler window and with radii that are not searched for: for anything
+    but a quick look take `dynamics.correlation_dimension` of `delay_embedding`.  The
+    pairs of a vector with itself that nolds counts are taken out again.
+
+    Args:
+        series: one component of the orbit.
+        embedding, lag: the delays.
+        low, high: radii of the fit, in standard deviations of the series.
+
+    Raises:
+        ValueError: a count or radius out of range, or too short a series.
+    """
+    series = _checked(series, 1.0, embedding=embedding, lag=lag)
+    if not 0 < low < high:
+        raise ValueError(f"radii must satisfy 0 < low < high; got {low:g}, {high:g}.")
+    _long_enough(series, (embedding - 1) * lag + 100)
+    name = "correlation dimension"
+    if code := _unusable(series):
+        return _estimate(name, "1", series, result=code)
+    radii = np.geomspace(low, high, 20) * np.std(series)
+    _, (logs, sums, _) = _nolds().corr_dim(
+        series, embedding, lag=lag, rvals=radii, fit="poly", debug_data=True
+    )
+    # nolds counts every vector as a neighbour of itself, once for each of n - 1 others.
+    pairs = np.exp(sums) - 1 / (len(series) - (embedding - 1) * lag - 1)
+    if (pairs < CLOSE).any():
+        return _estimate(name, "1", series, result=3)
+    return _estimate(name, "1", series, line=(logs, np.log(pairs)))
+
+
+def sample_entropy(
+    series: Float[np.ndarray, " T"],
+    *,
+    embedding: int = 2,
+    lag: int = 1,
+    tolerance: float = 0.2,
+) -> Estimate:
+    """Sample entropy (Richman & Moorman 2000), nats per sample.
+
+    -ln of the chance that two stretches which agree for m samples within the tolerance
+    also agree at the next: at a small tolerance the entropy rate of the orbit.
+
+    Args:
+        series: one component of the orbit.
+        embedding: samples that agree, m.
+        lag: samples between them.
+        tolerance: in standard deviations of the series.
+
+    Raises:
+        ValueError: a count or the tolerance out of range, or too short a series.
+    """
+    series = _checked(series, 1.0, embedding=embedding, lag=lag)
+    if not tolerance > 0:
+        raise ValueError(f"tolerance must be > 0; got {tolerance:g}.")
+    _long_enough(series, embedding * lag + 100)
+    name, unit = "sample entropy", "nat/sample"
+    if code := _unusable(series):
+        return _estimate(name, unit, series, result=code)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Zero vectors are within", RuntimeWarning)
+        value = float(
+            _nolds().sampen(
+                series, embedding, tolerance=tolerance * np.std(series), lag=lag
+            )
+        )
+    if not np.isfinite(value):
+        return _estimate(name, unit, series, result=3)
+    return _estimate(name, unit, series, value)
+
+
+def _estimate(
+    name, unit, series, value=np.nan, *, line=None, result=0, more=()
+) -> Estimate:
+    """The estimate with its caveats; a fitted line gives value and change of slope."""
+    change = np.nan
+    if line is not None:
+        x, y = line
+        half = len(x) // 2
+        value = float(np.polyfit(x, y, 1)[0])
+        slope = lambda part: np.polyfit(x[part], y[part], 1)[0]
+        change = float(abs(slope(slice(half, None)) - slope(slice(half + 1))))
+    caveats = [f"T = {len(series)} samples", NOISE[name], *more]
+    if name == "correlation dimension":
+        most = 2 * np.log10(len(series))
+        caveats.append(f"T samples show no dimension above 2 log10 T = {most:.1f}")
+    if change > CURVED * abs(value):
+        caveats.append("the fitted curve bends: there is no scaling region")
+    if result:
+        caveats.append(TIMESERIES_RESULTS[result])
+    return Estimate(value, name, unit, change, len(series), result, tuple(caveats))
+
+
+def _checked(series, spacing: float, **counts: int) -> Float[np.ndarray, " T"]:
+    series = np.asarray(series, float)
+    if series.ndim != 1:
+        raise ValueError(f"series must be one component (T,); got {series.shape}.")
+    if len(series) > LONGEST:
+        raise ValueError(
+            f"series must be at most {LONGEST} samples (nolds keeps T^2 distances); "
+            f"got {len(series)}: pass series[-{LONGEST}:]."
+        )
+    if not spacing > 0:
+        raise ValueError(f"spacing must be > 0 tokens; got {spacing:g}.")
+    least = {"embedding": 2, "lag": 1, "horizon": 3, "theiler": 0}
+    for name, value in counts.items():
+        if value < least[name]:
+            raise ValueError(f"{name} must be at least {least[name]}; got {value}.")
+    return series
+
+
+def _long_enough(series, least: int) -> None:
+    if len(series) < least:
+        raise ValueError(
+            f"series must be at least {least} samples for these delays; "
+            f"got {len(series)}."
+        )
+
+
+def _unusable(series) -> int:
+    """Index of the result that rules a series out, 0 if none does."""
+    if not np.isfinite(series).all():
+        return 2
+    return int(np.std(series) <= ROUNDING * np.abs(series).max())
+
+
+@cache
+def _nolds() -> ModuleType:
+    """The measures of nolds, loaded past its package.
+
+    nolds 0.6.3 reads its example data when it is imported, in a way that Python 3.11
+    refuses (github.com/CSchoel/nolds/issues/80), and earlier versions need
+    pkg_resources, which setuptools has dropped; its measures need neither.
+    """
+    package = importlib.util.find_spec("nolds")
+    if package is None or not package.submodule_search_locations:
+        raise RuntimeError(
+            "time series need nolds: pip install 'statmech-attn[timeseries]'."
+        )
+    file = Path(package.submodule_search_locations[0]) / "measures.py"
+    found = importlib.util.spec_from_file_location("nolds_measures", file)
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    with warnings.catch_warnings():
+        # Backslashes in its docstrings.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", SyntaxWarning)
+        found.loader.exec_module(module)
+    return module

@@ -1,0 +1,135 @@
+r"""Chaos indicators of the mean-field orbit, and what series of finite runs say.
+
+Takes files of kind `chaos-indicators`, which analysis/chaos_indicators.py writes:
+
+    local_slope            (beta, octave)          d ln C / d ln r over `radius`
+    finite_time_exponent   (window, beta, bin)     centres of the bins of `density`
+    log_gali               (alignment_time, beta)  ln GALI_2
+    lyapunov_rosenstein, dimension_series, sample_entropy  (beta, size)
+    n_spins                (size)                  N; inf for the mean field
+"""
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from statmech_attn.plotting import style
+
+
+SERIES = {
+    "lyapunov_rosenstein": r"$\lambda_1$ of the series (nat/token)",
+    "dimension_series": r"$D_2$ of the series",
+    "sample_entropy": "sample entropy (nat/sample)",
+}
+RESOLVED = 1e-5  # share of pairs below which a correlation sum is noise
+
+
+@style.styled
+def chaos_indicators(dataset: xr.Dataset) -> Figure:
+    """Local slopes of the correlation sum, finite-time exponents, alignment."""
+    figure = style.figure(style.DOUBLE, 2.6)
+    axes = figure.subplots(1, 3)
+    _slopes(axes[0], dataset)
+    _densities(axes[1], dataset)
+    _alignment(axes[2], dataset)
+    handles = axes[0].get_legend_handles_labels()[0]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
+    chaotic = rf"$\beta = {dataset.beta.values[-1]:g}$"
+    for axis, words in zip(axes, ("(a)", f"(b)  {chaotic}", "(c)"), strict=True):
+        axis.set_title(words, loc="left", pad=3)
+    return figure
+
+
+@style.styled
+def finite_series(dataset: xr.Dataset) -> Figure:
+    """What nolds finds in series of N spins, against the mean field.
+
+    Solid lines are exact exponents, dotted ones the same estimate from the series of
+    the infinite network.
+    """
+    figure = style.figure(style.DOUBLE, 2.6)
+    axes = figure.subplots(1, 3)
+    n = dataset.n_spins.values
+    finite = np.isfinite(n)
+    for axis, (name, words), letter in zip(axes, SERIES.items(), "abc", strict=True):
+        for beta, colour in _betas(dataset):
+            value = dataset[name].sel(beta=beta).values
+            error = dataset[f"{name}_stderr"].sel(beta=beta).values
+            axis.errorbar(
+                n[finite], value[finite], error[finite], fmt="o-", color=colour, lw=0.6,
+                capsize=1.5, label=rf"series, $\beta = {beta:g}$",
+            )  # fmt: skip
+            axis.axhline(value[~finite][-1], color=colour, lw=0.8, ls=":")
+            if name == "lyapunov_rosenstein":
+                exact = float(dataset.lyapunov.sel(beta=beta, exponent=1))
+                axis.axhline(exact, color=colour, lw=0.9)
+        axis.set_xscale("log")
+        axis.set_xlim(n[finite].min() / 4, n[finite].max() * 4)
+        axis.set_xlabel(style.WORDS["n_spins"])
+        axis.set_ylabel(words)
+        axis.set_title(f"({letter})", loc="left", pad=3)
+    handles = axes[0].get_legend_handles_labels()[0]
+    handles += axes[0].plot([], [], color=style.BLACK, lw=0.9, label="exact")
+    handles += axes[0].plot(
+        [], [], color=style.BLACK, lw=0.8, ls=":", label=r"series, $N \to \infty$"
+    )
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
+    return figure
+
+
+def _betas(dataset: xr.Dataset):
+    """Every beta with its colour."""
+    betas = dataset.beta.values
+    return [(b, style.SERIES[i % len(style.SERIES)]) for i, b in enumerate(betas)]
+
+
+def _slopes(axis: Axes, dataset: xr.Dataset) -> None:
+    for beta, colour in _betas(dataset):
+        point = dataset.sel(beta=beta)
+        shown = point.correlation.values > RESOLVED
+        axis.plot(
+            point.radius.values[shown], point.local_slope.values[shown], color=colour,
+            label=rf"$\beta = {beta:g}$",
+        )  # fmt: skip
+        value = float(point.correlation_dimension)
+        error = float(point.correlation_dimension_stderr)
+        axis.axhspan(value - error, value + error, color=colour, alpha=0.18, lw=0)
+    axis.set_xscale("log")
+    axis.set_xlim(1e-4, 1.0)
+    axis.set_ylim(-0.15, 3.0)
+    axis.set_xlabel("radius over size of the attractor")
+    axis.set_ylabel(r"local slope $d \ln C/d \ln r$")
+
+
+def _densities(axis: Axes, dataset: xr.Dataset) -> None:
+    """Densities at the largest beta, one for every window; the line is the exponent."""
+    point = dataset.isel(beta=-1)
+    _, colour = _betas(dataset)[-1]
+    windows = dataset.window_steps.values
+    for i, steps in enumerate(windows):
+        here = point.isel(window=i)
+        axis.plot(
+            here.finite_time_exponent.values, here.density.values, color=colour,
+            alpha=0.35 + 0.65 * i / max(len(windows) - 1, 1), drawstyle="steps-mid",
+            label=rf"$n = {steps}$",
+        )  # fmt: skip
+    axis.axvline(float(point.lyapunov.sel(exponent=1)), color=style.BLACK, lw=0.6)
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel(r"$\lambda_1^{(n)}$ (nat/token)")
+    axis.set_ylabel("density (token/nat)")
+    axis.legend(loc="upper left")
+
+
+def _alignment(axis: Axes, dataset: xr.Dataset) -> None:
+    """ln GALI_2 with the slope lambda_2 - lambda_1 dashed."""
+    time = dataset.alignment_time.values
+    for beta, colour in _betas(dataset):
+        point = dataset.sel(beta=beta)
+        axis.plot(time, point.log_gali.values, color=colour)
+        gap = float(point.lyapunov.sel(exponent=2) - point.lyapunov.sel(exponent=1))
+        axis.plot(time, gap * time, color=colour, lw=0.7, ls=(0, (4, 3)))
+    lowest = float(dataset.log_gali.min())
+    axis.set_ylim(lowest, -0.03 * lowest)
+    axis.set_xlabel("token $n$")
+    axis.set_ylabel(r"$\ln\, \mathrm{GALI}_2$")

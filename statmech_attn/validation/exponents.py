@@ -1,0 +1,218 @@
+r"""Rows on Lyapunov exponents of maps and flows.
+
+Statistical rows take their errors from 64 blocks.  A deterministic row says where its
+tolerance comes from; exponents that are exact at every step differ by rounding only.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech_attn.dynamics import (
+    flow_spectrum,
+    lyapunov_spectrum,
+    per_unit_time,
+    Spectrum,
+    stroboscopic_map,
+    time_map,
+)
+from statmech_attn.validation import systems
+from statmech_attn.validation.rows import Measurement, Row
+from statmech_attn.validation.systems import SPROTT
+
+
+BLOCKS = 64
+LANES = 16  # orbits of a flow side by side
+EXACT = 1e-12  # rounding of logarithms averaged over 10^4 to 10^5 steps
+LABELS = tuple(f"λ_{i}" for i in range(1, 9))
+PER_TIME = "nat/time"
+POINT = (0.1, 0.2)
+STEPS = 300_000
+SHORT, TRANSIENT = 40_000, 1000  # steps of rows without statistics
+
+
+def of_map(
+    name, step, reference, source, *, start=POINT, error=1e-4, steps=STEPS
+) -> Row:
+    """A row of a map whose exponents are averages over chaos."""
+
+    def measure():
+        found = lyapunov_spectrum(
+            step, jnp.array(start), steps=steps, transient=TRANSIENT, blocks=BLOCKS
+        )
+        return sampled(found, len(reference))
+
+    return Row(name, LABELS[: len(reference)], measure, reference, source, error)
+
+
+def of_flow(
+    name, field, reference, source, *, start, time, interval=0.25, substeps=20,
+    error=1e-4,
+) -> Row:  # fmt: skip
+    """A row of an autonomous flow, in nats per unit time."""
+    step = lambda: time_map(field, time=interval, substeps=substeps)
+    return _of_flow(name, step, interval, reference, source, start, time, error)
+
+
+def of_driven_flow(name, field, reference, source, *, start, time) -> Row:
+    """A row of a flow with drive period 2 pi, from its stroboscopic map."""
+    period = 2 * np.pi
+    step = lambda: stroboscopic_map(field, period=period, substeps=40)
+    return _of_flow(name, step, period, reference, source, start, time, 1e-4)
+
+
+def _of_flow(name, step, interval, reference, source, start, time, error) -> Row:
+    """Exponents of the map over `interval`, in lanes that start close together.
+
+    Side by side they cost little more than one orbit; the chaos separates them during
+    the transient.
+    """
+
+    def measure():
+        apart = 1e-3 * jnp.arange(LANES)[:, None]
+        found = jax.vmap(
+            lambda state: lyapunov_spectrum(
+                step(), state, steps=round(time / interval / LANES),
+                transient=round(100 / interval), blocks=BLOCKS // LANES,
+                exponents=len(reference),
+            )
+        )(jnp.array(start) + apart)  # fmt: skip
+        return sampled(per_unit_time(found, interval), len(reference))
+
+    labels = LABELS[: len(reference)]
+    return Row(name, labels, measure, reference, source, error, unit=PER_TIME)
+
+
+def exact(name, step, reference, source, *, start=POINT, tolerance=EXACT) -> Row:
+    """A row whose average has no statistical error."""
+
+    def measure():
+        found = lyapunov_spectrum(
+            step, jnp.array(start), steps=SHORT, transient=TRANSIENT
+        )
+        return Measurement([float(x) for x in found.exponents[: len(reference)]])
+
+    labels = LABELS[: len(reference)]
+    return Row(name, labels, measure, reference, source, tolerance=tolerance)
+
+
+def sampled(found: Spectrum, count: int) -> Measurement:
+    """The leading exponents over all blocks, and of all lanes where there are some."""
+    blocks = np.asarray(found.blocks)
+    blocks = blocks.reshape(-1, blocks.shape[-1])[:, :count]
+    errors = blocks.std(axis=0, ddof=1) / np.sqrt(len(blocks))
+    return Measurement(blocks.mean(axis=0).tolist(), errors.tolist(), len(blocks))
+
+
+def of_marginal_point() -> Row:
+    """Logistic map at r = 3: the growth over a window, not a rate.
+
+    Near the fixed point f^2 takes d to d - 18 d^3, so d falls like t^(-1/2) and its
+    derivative like t^(-3/2): ln of the growth from t_1 to t_2 is -(3/2) ln(t_2/t_1).
+    The tolerance is 6 d(t_1), the odd term of ln|f'| at the window's ends, plus t_0/t_1
+    with the t_0 < 100 steps that the orbit takes to come near.
+    """
+    aligned = SHORT // 16
+    first = TRANSIENT + aligned
+    reference = -1.5 * np.log((first + SHORT) / first)
+
+    def measure():
+        found = lyapunov_spectrum(
+            systems.logistic(3.0), jnp.array(0.3), steps=SHORT, transient=TRANSIENT
+        )
+        return Measurement([float(found.exponents[0]) * SHORT])
+
+    return Row(
+        "logistic r=3, marginal", ("ln growth",), measure, (reference,),
+        "d' = d - 18 d^3", tolerance=6 / np.sqrt(18 * first) + 1.5 * 100 / first,
+        unit="nat",
+    )  # fmt: skip
+
+
+def lorenz_96_row() -> Row:
+    """The divergence of the field is -N at every point."""
+
+    def measure():
+        start = 8.0 + jnp.sin(jnp.arange(5.0))
+        found = flow_spectrum(
+            systems.lorenz_96, start, time=40.0, interval=0.1, substeps=4
+        )
+        return Measurement([float(found.exponents.sum())])
+
+    # Truncation of the solver, steps of 0.025 and order 8: 10^-11 measured at N = 8.
+    return Row("Lorenz 96, N=5", ("sum of λ",), measure, (-5.0,), "divergence -N",
+               tolerance=1e-6, unit=PER_TIME)  # fmt: skip
+
+
+S = systems
+CHAOTIC_MAPS = (
+    of_map("logistic r=4", S.logistic(4.0), (np.log(2),), "ln 2", start=0.3, error=0.0),
+    of_map(
+        "skew tent a=0.3", S.skew_tent(0.3),
+        (-0.3 * np.log(0.3) - 0.7 * np.log(0.7),), "entropy of (a, 1-a)", start=0.123,
+        error=0.0,
+    ),
+    of_map(
+        "Gauss map", S.gauss, (np.pi**2 / (6 * np.log(2)),), "π²/(6 ln 2)",
+        start=0.2357, error=0.0,
+    ),
+    of_map("Henon", S.henon, (0.41922, -1.62319), SPROTT),
+    of_map("Lozi", S.lozi, (0.47023, -1.16338), SPROTT, start=(-0.1, 0.1)),
+    of_map("Ikeda", S.ikeda, (0.50760, -0.71832), SPROTT, start=(0.0, 0.0)),
+    of_map(
+        "delayed logistic a=2.27", S.delayed_logistic(2.27), (0.18312, -1.24199),
+        SPROTT, start=(0.001, 0.001),
+    ),
+    of_map("Tinkerbell", S.tinkerbell, (0.18997, -0.52091), SPROTT, start=(0.0, 0.5)),
+    of_map("Burgers", S.burgers, (0.12076, -0.22136), SPROTT, start=(-0.1, 0.1)),
+    of_map("Holmes cubic", S.holmes, (0.59458, -2.20402), SPROTT, start=(1.6, 0.0)),
+    of_map(
+        "dissipative standard", S.dissipative_standard, (1.46995, -3.77254), SPROTT,
+    ),
+    of_map(
+        "coupled logistic ε=0.4", S.coupled_logistic(0.4),
+        (np.log(2), np.log(2) + np.log(0.2)), "ln 2 + ln|1-2ε| across",
+        start=(0.3, 0.3), error=0.0,
+    ),
+)  # fmt: skip
+EXACT_MAPS = (
+    exact("logistic r=2.5", S.logistic(2.5), (-np.log(2),), "ln|2-r|", start=0.3),
+    exact("logistic r=3.2", S.logistic(3.2), (np.log(0.16) / 2,), "ln|4+2r-r²|/2",
+          start=0.3),
+    exact("logistic r=2", S.logistic(2.0), (-np.inf,), "superstable", start=0.3),
+    exact("logistic r=1+√5", S.logistic(1 + np.sqrt(5)), (-np.inf,), "superstable",
+          start=0.3),
+    of_marginal_point(),
+    exact("tent, slope 1.9", S.tent(1.9), (np.log(1.9),), "ln slope", start=0.123),
+    exact("cat map", S.cat, tuple(np.log((3 + np.sqrt(5)) / 2) * np.array([1, -1])),
+          "±ln((3+√5)/2)", start=(0.1, 0.234)),
+    # The expanding direction is (1, s), |s| < 7: its length at the two ends, ln 7 each.
+    exact("Kaplan-Yorke map", S.kaplan_yorke, (np.log(2), np.log(0.2)),
+          "triangular Jacobian", tolerance=2 * np.log(7) / SHORT),
+    # ln|cos| has poles, so the average over a rotation converges like ln(n)/n.
+    exact("forced tanh σ=0.5", S.forced(0.5), (0.0, np.log(0.5)), "<ln|2cos|> = 0",
+          start=(0.0, 0.1), tolerance=20 / SHORT),
+    exact("forced tanh σ=0.9", S.forced(0.9), (0.0, np.log(0.9)), "<ln|2cos|> = 0",
+          start=(0.0, 0.1), tolerance=20 / SHORT),
+    lorenz_96_row(),
+)  # fmt: skip
+FLOWS = (
+    of_flow("Lorenz", S.lorenz, (0.9056, 0.0, -14.5723), SPROTT,
+            start=(1.0, 1.0, 20.0), time=6_000.0, substeps=10),
+    of_flow("Rossler", S.rossler, (0.0714, 0.0, -5.3943), SPROTT,
+            start=(1.0, 1.0, 0.0), time=8_000.0, interval=0.5),
+    of_flow("quadratic jerk", S.quadratic_jerk, (0.0551, 0.0, -2.0721), SPROTT,
+            start=(0.0, 0.0, 1.0), time=8_000.0, interval=0.5, substeps=10),
+    of_flow("Halvorsen", S.halvorsen, (0.7899, 0.0, -4.5999), SPROTT,
+            start=(-5.0, 0.0, 0.0), time=6_000.0, substeps=10),
+    # 0.16, 0.03, 0, -39 bits per unit time.
+    of_flow("hyperchaotic Rossler", S.hyper_rossler,
+            tuple(np.log(2) * np.array([0.16, 0.03, 0.0])),
+            "Wolf et al., Physica D 16, 285 (1985)", start=(-10.0, -6.0, 0.0, 10.0),
+            time=6_000.0, interval=0.2, substeps=20, error=0.005 * np.log(2)),
+    of_driven_flow("Ueda", S.ueda, (0.1034, -0.1534), SPROTT, start=(2.5, 0.0),
+                   time=20_000.0),
+    of_driven_flow("Duffing, two wells", S.duffing, (0.1571, -0.4071), SPROTT,
+                   start=(0.2, 0.0), time=20_000.0),
+)  # fmt: skip
+ROWS = CHAOTIC_MAPS + EXACT_MAPS + FLOWS

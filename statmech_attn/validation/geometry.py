@@ -1,0 +1,124 @@
+"""Rows on dimensions, alignment and finite-time exponents."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech_attn.dynamics import (
+    correlation_dimension,
+    finite_time_exponents,
+    gali,
+    orbit,
+    time_map,
+    zero_one_test,
+)
+from statmech_attn.validation import systems
+from statmech_attn.validation.rows import Measurement, Row
+from statmech_attn.validation.systems import SPROTT
+
+
+POINTS = 20_000
+SKEW = 0.3  # of the tent
+
+
+def of_dimension(name, points, reference, source, *, error=0.0) -> Row:
+    """A correlation dimension; the error is mostly the scatter of the slopes."""
+
+    def measure():
+        found = correlation_dimension(points())
+        return Measurement([float(found.dimension)], [float(found.stderr)])
+
+    return Row(name, ("D_2",), measure, (reference,), source, error, unit="1")
+
+
+def _cantor():
+    """The middle-third set, its two maps chosen by fair bits."""
+    bits = jax.random.bernoulli(jax.random.key(2), 0.5, (POINTS, 34))
+    return jnp.sum(2.0 * bits / 3.0 ** jnp.arange(1, 35), axis=1)[:, None]
+
+
+def _circle():
+    angle = 2 * jnp.pi * systems.GOLDEN * jnp.arange(POINTS)
+    return jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+
+
+def _lorenz():
+    step = time_map(systems.lorenz, time=0.25, substeps=20)
+    return orbit(step, jnp.array([1.0, 1.0, 20.0]), samples=POINTS, transient=400)
+
+
+def _henon():
+    return orbit(systems.henon, jnp.array([0.1, 0.2]), samples=POINTS, transient=1000)
+
+
+def _cat_alignment():
+    found = gali(systems.cat, jnp.array([0.1, 0.234]), samples=50)
+    return Measurement([float(found.rate()[0])])
+
+
+def _standard_torus():
+    found = gali(systems.standard(0.5), jnp.array([0.4, 0.2]), samples=1000)
+    return Measurement([float(found.power(0.1)[0])])
+
+
+def _henon_heiles():
+    """GALI_2 .. GALI_4 on a torus of the time map over one unit of time."""
+    step = time_map(systems.henon_heiles, time=1.0, substeps=5)
+    start = systems.henon_heiles_start(0.55, 0.0)
+    found = gali(step, start, order=4, samples=500)
+    return Measurement([float(x) for x in found.power(0.3)])
+
+
+def _tent_growth():
+    """Mean and diffusion of the growth: independent factors at every step."""
+    found = finite_time_exponents(
+        systems.skew_tent(SKEW), jnp.array(0.123), window=64, count=8000
+    )
+    _, spread, error = found.diffusion()
+    mean_error = np.sqrt(float(found.variance[0]) / 8000)
+    return Measurement(
+        [float(found.mean[0]), float(spread[0, 0])], [mean_error, float(error[0, 0])]
+    )
+
+
+def _logistic_growth():
+    """n^2 Var of ln|f^n'|/n at r = 4, where the growth is ln 2 and a difference."""
+    found = finite_time_exponents(
+        systems.logistic(4.0), jnp.array(0.3), window=64, count=8000
+    )
+    moved = (np.asarray(found.values[:, 0]) - np.log(2)) ** 2 * 64**2
+    # Neighbouring windows share an end, which the error takes in through pairs.
+    pairs = moved.reshape(-1, 2).mean(axis=1)
+    error = pairs.std(ddof=1) / np.sqrt(len(pairs))
+    return Measurement([float(moved.mean())], [float(error)])
+
+
+def _zero_one():
+    chaos = orbit(systems.logistic(4.0), jnp.array(0.3), samples=1000)
+    return Measurement([float(zero_one_test(x).K) for x in (_circle(), chaos)])
+
+
+ENTROPY = -SKEW * np.log(SKEW) - (1 - SKEW) * np.log(1 - SKEW)
+DIFFUSION = SKEW * (1 - SKEW) * np.log((1 - SKEW) / SKEW) ** 2
+SKOKOS = "Skokos et al., Physica D 231, 30 (2007)"
+ROWS = (
+    of_dimension("Cantor set", _cantor, np.log(2) / np.log(3), "ln 2/ln 3"),
+    of_dimension("circle", _circle, 1.0, "a closed curve"),
+    of_dimension("Henon dimension", _henon, 1.220, SPROTT, error=0.036),
+    of_dimension("Lorenz dimension", _lorenz, 2.068, SPROTT, error=0.086),
+    Row("skew tent growth", ("mean", "n Var"), _tent_growth, (ENTROPY, DIFFUSION),
+        "independent factors"),
+    Row("logistic r=4 growth", ("n² Var",), _logistic_growth, (np.pi**2 / 6,),
+        "2 Var ln|sin| = π²/6", unit="nat²"),
+    # Exact at every step once the vectors have forgotten their start.
+    Row("cat map alignment", ("rate of GALI_2",), _cat_alignment,
+        (-2 * np.log((3 + np.sqrt(5)) / 2),), "λ_2 - λ_1", tolerance=1e-10),
+    # A shear: corrections of relative order 1/n, over n = 10^3 to 10^4.
+    Row("standard map, torus", ("power of GALI_2",), _standard_torus, (-2.0,), SKOKOS,
+        tolerance=0.05, unit="1"),
+    Row("Henon-Heiles, torus", ("power of GALI_2", "of GALI_3", "of GALI_4"),
+        _henon_heiles, (0.0, -2.0, -4.0), SKOKOS, tolerance=0.25, unit="1"),
+    # 1000 samples leave K within some hundredths of its limits.
+    Row("0-1 test", ("rotation", "logistic r=4"), _zero_one, (0.0, 1.0),
+        "Gottwald & Melbourne (2009)", tolerance=0.1, unit="1"),
+)  # fmt: skip

@@ -1,0 +1,27 @@
+"""All reference systems; a module that has rows of its own adds them here."""
+
+from collections.abc import Sequence
+
+from statmech_attn.validation import exponents, geometry, phases
+from statmech_attn.validation.rows import Row
+
+
+ROWS: tuple[Row, ...] = exponents.ROWS + phases.ROWS + geometry.ROWS
+
+
+def select(words: Sequence[str] = (), rows: Sequence[Row] = ROWS) -> list[Row]:
+    """Rows whose name contains one of the words, in any case; all without words.
+
+    Raises:
+        ValueError: a word that no name contains.
+
+    Example:
+        >>> [row.name for row in select(["henon"])]
+        ['Henon']
+    """
+    has = lambda row, word: word.lower() in row.name.lower()
+    for word in words:
+        if not any(has(row, word) for row in rows):
+            names = ", ".join(row.name for row in rows)
+            raise ValueError(f"no reference system {word!r}; there are: {names}.")
+    return [row for row in rows if not words or any(has(row, w) for w in words)]

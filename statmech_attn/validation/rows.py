@@ -1,0 +1,133 @@
+"""One reference system: what is measured, what it must be, and the verdict.
+
+A row measures one or several quantities q_i of one system and knows their references:
+
+    statistical     z_i = (q_i - reference_i) / hypot(error_i, reference error_i)
+    deterministic   |q_i - reference_i| <= tolerance, derived where the row is made
+    words           equal
+
+The threshold on |z| accounts for the number of statistical comparisons in the table
+and, by Student's law, for the number of blocks that the errors were estimated from.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from statmech_attn.montecarlo.agreement import threshold
+
+
+class Measurement(NamedTuple):
+    """Values of a row's quantities; `blocks` behind the errors, None: no statistics."""
+
+    values: Sequence[float] | Sequence[str]
+    errors: Sequence[float] | None = None
+    blocks: int | None = None
+
+
+class Row(NamedTuple):
+    """A reference system; one entry of the registry.
+
+    Example:
+        >>> row = Row("rounding", ("1/3 + 2/3",), lambda: Measurement((1/3 + 2/3,)),
+        ...     (1.0,), "arithmetic", tolerance=1e-15)
+        >>> judge([run_row(row)])[0].verdict
+        'ok'
+    """
+
+    name: str  # of the system, as `--only` takes it
+    quantities: tuple[str, ...]
+    measure: Callable[[], Measurement]
+    reference: Sequence[float] | Sequence[str]
+    source: str
+    error: float = 0.0  # of the reference: a unit of its last digit, or as published
+    tolerance: float | None = None  # of a deterministic quantity
+    unit: str = "nat/step"
+
+
+class Result(NamedTuple):
+    """A measured row and the seconds it took."""
+
+    row: Row
+    measured: Measurement
+    seconds: float
+
+
+class Comparison(NamedTuple):
+    """One line of the table."""
+
+    name: str
+    quantity: str
+    unit: str
+    value: float | str
+    error: float  # standard error; NaN where there is no statistics
+    reference: float | str
+    source: str
+    deviation: float  # in standard errors, or over the tolerance if deterministic
+    allowed: float  # largest deviation that passes
+    verdict: str  # "ok" or "MISS"
+    seconds: float  # of the whole row
+
+
+def run_row(row: Row) -> Result:
+    """Measure one row.
+
+    Raises:
+        ValueError: the measurement does not fit the row.
+    """
+    start = time.perf_counter()
+    measured = row.measure()
+    counts = {len(measured.values), len(row.quantities), len(row.reference)}
+    if len(counts) > 1:
+        raise ValueError(
+            f"{row.name}: quantities, references and values must be as many; got "
+            f"{len(row.quantities)}, {len(row.reference)} and {len(measured.values)}."
+        )
+    return Result(row, measured, time.perf_counter() - start)
+
+
+def judge(results: Sequence[Result]) -> list[Comparison]:
+    """Compare all results, the threshold set from their number."""
+    statistical = sum(
+        len(r.row.reference) for r in results if r.measured.errors is not None
+    )
+    return [
+        _compare(result, i, statistical)
+        for result in results
+        for i in range(len(result.row.reference))
+    ]
+
+
+def _compare(result: Result, i: int, statistical: int) -> Comparison:
+    row, measured = result.row, result.measured
+    value, reference = measured.values[i], row.reference[i]
+    error, allowed = np.nan, 1.0
+    if isinstance(value, str) or isinstance(reference, str):
+        deviation = 0.0 if value == reference else np.inf
+    elif measured.errors is None:
+        deviation = _difference(value, reference) / (row.tolerance or 1e-300)
+    else:
+        error = float(measured.errors[i])
+        scale = np.hypot(error, row.error)
+        deviation = _difference(value, reference) / scale if scale > 0 else np.inf
+        allowed = threshold(statistical, measured.blocks)
+    return Comparison(
+        name=row.name,
+        quantity=row.quantities[i],
+        unit=row.unit,
+        value=value,
+        error=error,
+        reference=reference,
+        source=row.source,
+        deviation=float(deviation),
+        allowed=allowed,
+        verdict="ok" if abs(deviation) <= allowed else "MISS",
+        seconds=result.seconds,
+    )
+
+
+def _difference(value: float, reference: float) -> float:
+    """value - reference, 0 for two equal infinities; NaN never passes."""
+    return 0.0 if value == reference else float(value) - float(reference)

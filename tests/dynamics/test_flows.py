@@ -1,0 +1,102 @@
+"""Flows through the same calls: per unit time, driven, sampled, aligned."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn.dynamics import (
+    classify,
+    flow_spectrum,
+    gali,
+    lyapunov_spectrum,
+    per_unit_time,
+    PHASES,
+    stroboscopic_map,
+    time_map,
+)
+from statmech_attn.validation import systems
+
+
+def spiral(x):
+    return jnp.stack([-0.1 * x[0] - x[1], x[0] - 0.1 * x[1]])
+
+
+def test_a_linear_flow_has_its_rates_per_unit_time_at_any_interval():
+    """The real parts of the eigenvalues, on average over a turn and at every step."""
+    for interval in (0.25, 0.5):
+        found = flow_spectrum(
+            spiral, jnp.array([1.0, 0.0]), time=64.0, interval=interval
+        )
+        assert np.allclose(found.exponents, -0.1, atol=1e-9)
+        assert np.allclose(found.weighted, -0.1, atol=1e-9)
+        assert np.allclose(found.blocks, -0.1, atol=1e-9)
+        assert int(found.steps) == 64 / interval
+
+
+def test_spectrum_of_a_time_map_divided_by_its_time_is_that_of_the_flow():
+    start, interval = jnp.array([1.0, 1.0, 20.0]), 0.25
+    step = time_map(systems.lorenz, time=interval, substeps=10)
+    by_hand = lyapunov_spectrum(step, start, steps=400, transient=40)
+    found = flow_spectrum(systems.lorenz, start, time=100.0, transient=10.0)
+    assert np.allclose(found.exponents, by_hand.exponents / interval, atol=1e-12)
+    assert np.allclose(found.stderr, by_hand.stderr / interval, atol=1e-12)
+    # The divergence of the field is -(10 + 1 + 8/3).
+    assert float(found.exponents.sum()) == pytest.approx(-41 / 3, abs=1e-6)
+
+
+def test_strobe_of_a_driven_oscillator_rests_on_its_response():
+    """x'' + x'/2 + x = cos(2 t): response known, multipliers e^(-pi/4) in modulus."""
+    field = lambda t, u: jnp.stack([u[1], -0.5 * u[1] - u[0] + jnp.cos(2 * t)])
+    step = stroboscopic_map(field, period=np.pi, substeps=20, phase=0.3)
+    x = jnp.array([1.0, 0.0])
+    for _ in range(60):
+        x = step(x)
+    amplitude = 1 / (1 - 4 + 0.5 * 2j)
+    response = amplitude * np.exp(2j * 0.3)
+    assert np.allclose(x, [response.real, (2j * response).real], atol=1e-7)
+    found = lyapunov_spectrum(step, x, steps=320)
+    rates = per_unit_time(found, np.pi)
+    assert np.allclose(rates.weighted, -0.25, atol=1e-6)
+
+
+def test_driven_two_well_oscillator_has_no_zero_of_the_time():
+    """Sum of the exponents is the damping; chaos at drive 0.4, a cycle at 0.2."""
+    for drive, phase in ((0.4, "chaotic"), (0.2, "fixed")):
+        field = lambda t, u: jnp.stack(
+            [u[1], -0.25 * u[1] + u[0] - u[0] ** 3 + drive * jnp.cos(t)]
+        )
+        step = stroboscopic_map(field, period=2 * np.pi, substeps=30)
+        found = classify(step, jnp.array([0.2, 0.0]), steps=2000, transient=100)
+        rates = per_unit_time(found.spectrum, 2 * np.pi)
+        assert PHASES[int(found.phase)] == phase
+        assert float(rates.exponents.sum()) == pytest.approx(-0.25, abs=1e-6)
+
+
+def test_henon_heiles_torus_has_the_powers_of_two_degrees_of_freedom():
+    """GALI_2 stays, GALI_3 ~ t^-2, GALI_4 ~ t^-4 (Skokos et al. 2007)."""
+    step = time_map(systems.henon_heiles, time=1.0, substeps=5)
+    start = systems.henon_heiles_start(0.55, 0.0)
+    found = gali(step, start, order=4, samples=300)
+    assert np.allclose(found.power(0.3), [0, -2, -4], atol=0.25)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: time_map(spiral, time=0.0, substeps=1), "time must be > 0 and sub"),
+        (lambda: time_map(spiral, time=np.nan, substeps=1), "got nan and 1"),
+        (lambda: time_map(spiral, time=1.0, substeps=0), "got 1 and 0"),
+        (
+            lambda: stroboscopic_map(lambda t, x: x, period=-1.0, substeps=2),
+            "time must be > 0 and substeps >= 1; got -1 and 2",
+        ),
+        (
+            lambda: flow_spectrum(spiral, jnp.ones(2), time=-1.0),
+            "time and interval must be > 0 and transient >= 0; got -1, 0.25 and 0",
+        ),
+        (lambda: per_unit_time(None, 0.0), "interval must be > 0; got 0"),
+    ],
+)
+def test_bad_times_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

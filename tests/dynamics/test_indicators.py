@@ -1,0 +1,366 @@
+"""Dimension, finite-time exponents and alignment on systems with known answers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn import dmft
+from statmech_attn.dynamics import (
+    correlation_dimension,
+    delay_embedding,
+    DIMENSION_RESULTS,
+    finite_time_exponents,
+    FiniteTimeExponents,
+    gali,
+    lyapunov_spectrum,
+    orbit,
+    Spectrum,
+    time_map,
+    ZERO_ONE_RESULTS,
+    zero_one_test,
+)
+from statmech_attn.dynamics.dimension import CLOSE_PAIRS, pair_counts, RADII
+from statmech_attn.validation import systems
+
+
+GOLDEN = systems.GOLDEN
+START = jnp.array([0.1, 0.2])
+
+
+@pytest.fixture(scope="module")
+def henon():
+    return orbit(systems.henon, START, samples=20_000, transient=1000)
+
+
+def spectrum_of(*exponents):
+    """A spectrum of which only the exponents matter."""
+    values = jnp.array(exponents)
+    zero = jnp.zeros_like(values)
+    return Spectrum(values, values, zero, jnp.array(2), zero, zero, jnp.array(1))
+
+
+# Correlation dimension
+
+
+def test_correlation_sum_is_the_count_of_far_pairs():
+    points = jax.random.normal(jax.random.key(0), (200, 3))
+    theiler = 7
+    counts, pairs = pair_counts(points, theiler, 12)
+    time = np.arange(200)
+    reference = ((np.arange(192) + 0.5) * 200 / 192).astype(int)
+    distance = np.abs(np.asarray(points)[reference, None] - points[None]).max(-1)
+    far = np.abs(reference[:, None] - time[None]) > theiler
+    for index in (40, 80, 90, 96):
+        brute = ((distance < RADII[index]) & far).sum()
+        assert int(counts[:, index].sum()) == brute
+    assert int(pairs.sum()) == far.sum()
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+def test_a_uniform_cube_has_its_dimension(dimension):
+    cube = jax.random.uniform(jax.random.key(dimension), (20_000, dimension))
+    found = correlation_dimension(cube, theiler=0)
+    assert abs(found.dimension - dimension) < 2 * found.stderr < 0.4
+    # What is left of the error is D r / 2 at some radius of the region.
+    edges = found.stderr**2 - found.statistical**2 - found.scatter**2
+    share = 2 * jnp.sqrt(edges) / found.dimension
+    assert found.low < share < found.high
+
+
+def test_a_cube_has_the_correlation_sum_of_its_edges():
+    """Max norm: C(r) = (2 r - r^2)^d, within the counting error of clustered pairs."""
+    cube = jax.random.uniform(jax.random.key(5), (20_000, 2))
+    found = correlation_dimension(cube, theiler=0)
+    exact = (2 * found.radii - found.radii**2) ** 2
+    chosen = (found.radii > 0.03) & (found.radii < 0.5)
+    assert np.allclose(found.correlation[chosen], exact[chosen], rtol=0.03)
+
+
+def test_dimension_of_the_cantor_set_is_ln2_over_ln3():
+    bits = jax.random.bernoulli(jax.random.key(2), 0.5, (20_000, 34))
+    points = jnp.sum(2.0 * bits / 3.0 ** jnp.arange(1, 35), axis=1)[:, None]
+    found = correlation_dimension(points, theiler=0)
+    assert abs(found.dimension - np.log(2) / np.log(3)) < found.stderr
+    # Lacunarity: slopes oscillate with period ln 3, and the error says so.
+    assert 0.05 < found.scatter < 0.15
+
+
+def test_a_rotation_and_a_cycle():
+    angle = 2 * jnp.pi * jnp.arange(20_000.0) * jnp.array([[GOLDEN], [np.sqrt(2)]])
+    torus = jnp.concatenate([jnp.cos(angle), jnp.sin(angle)]).T
+    # A rigid rotation of a 2-torus is a lattice on small scales: refused, not 2.
+    assert int(correlation_dimension(torus).result) == 1
+    line = correlation_dimension(torus[:, ::2])
+    assert abs(line.dimension - 1) < 2 * line.stderr < 0.1
+    cycle = orbit(systems.logistic(3.83), jnp.array(0.3), samples=5000, transient=2000)
+    assert abs(correlation_dimension(cycle).dimension) < 1e-9
+
+
+def test_dimension_of_henon_and_of_one_coordinate_in_delays(henon):
+    """Sprott (2003): 1.220 +- 0.036; delays keep the dimension (Takens)."""
+    found = correlation_dimension(henon)
+    assert abs(found.dimension - 1.220) < 2 * np.hypot(found.stderr, 0.036)
+    delayed = delay_embedding(henon[:, 0], dimension=3)
+    again = correlation_dimension(delayed)
+    assert abs(again.dimension - found.dimension) < 2 * np.hypot(
+        found.stderr, again.stderr
+    )
+    assert found.stderr < 0.1
+
+
+def test_unit_and_batch_do_not_matter(henon):
+    clouds = jnp.stack([henon[:4000], 1e6 * henon[:4000]])
+    both = jax.vmap(lambda x: correlation_dimension(x, references=320))(clouds)
+    one = correlation_dimension(henon[:4000], references=320)
+    assert np.allclose(both.dimension, one.dimension, rtol=1e-3)
+    assert float(both.low[1] / both.low[0]) == pytest.approx(1e6, rel=1e-9)
+
+
+def test_theiler_window_removes_the_line_of_the_orbit():
+    """Noise averaged over 3000 steps: neighbours in time look like a curve."""
+    noise = jax.random.normal(jax.random.key(0), (2, 20_000))
+    smooth = jax.vmap(lambda x: jnp.convolve(x, jnp.ones(3000), mode="same"))(noise).T
+    with_line = correlation_dimension(smooth, theiler=0)
+    without = correlation_dimension(smooth, theiler=4000)
+    assert with_line.dimension < 1.8 < without.dimension
+
+
+def test_points_without_a_dimension_have_a_reason():
+    words = lambda points: DIMENSION_RESULTS[int(correlation_dimension(points).result)]
+    constant = jnp.ones((1000, 2))
+    assert words(constant) == "the points do not differ"
+    assert words(constant.at[3, 1].set(jnp.nan)) == "a value is not finite"
+    cloud = jax.random.normal(jax.random.key(0), (1000, 30))
+    assert "too few close pairs" in words(cloud)
+    assert np.isnan(correlation_dimension(cloud).dimension) and CLOSE_PAIRS > 100
+
+
+@pytest.mark.parametrize(
+    ("points", "options", "message"),
+    [
+        (np.zeros(500), {}, r"points must have shape \(T, d\); got \(500,\)"),
+        (np.zeros((100, 2)), {}, "points must be at least 160; got 100"),
+        (np.zeros((400, 2)), {"theiler": 100}, r"theiler must lie in 0\.\.99"),
+        (
+            np.zeros((400, 2)),
+            {"theiler": 0, "references": 3},
+            "references must be at least 16",
+        ),
+    ],
+)
+def test_bad_points_are_refused(points, options, message):
+    with pytest.raises(ValueError, match=message):
+        correlation_dimension(points, **options)
+
+
+def test_bad_delays_are_refused():
+    with pytest.raises(ValueError, match="at least 1; got 0 and 1"):
+        delay_embedding(jnp.ones(10), dimension=0)
+    with pytest.raises(ValueError, match="too short for the delays"):
+        delay_embedding(jnp.ones(10), dimension=11)
+
+
+# Kaplan-Yorke dimension
+
+
+@pytest.mark.parametrize(
+    ("exponents", "dimension"),
+    [
+        ((0.42, -1.62), 1 + 0.42 / 1.62),
+        ((0.9056, 0.0, -14.57), 2 + 0.9056 / 14.57),
+        ((-0.1, -0.2), 0.0),
+        ((-np.inf,), 0.0),
+        ((0.3, -np.inf), 1.0),
+        ((0.96, -0.96), 2.0),
+        ((0.96, -0.96 + 1e-15), 2.0),
+        ((0.0,), 1.0),
+        ((0.5, 0.2), np.nan),
+        ((0.5, np.nan), np.nan),
+    ],
+)
+def test_kaplan_yorke_dimension(exponents, dimension):
+    found = float(spectrum_of(*exponents).kaplan_yorke)
+    assert found == pytest.approx(dimension, abs=1e-12, nan_ok=True)
+
+
+# Finite-time exponents
+
+
+def test_growth_of_a_skew_tent_diffuses_with_its_exact_constant():
+    """Factors 1/a and 1/(1 - a) are independent: mean and variance in closed form."""
+    a, count = 0.3, 6000
+    found = finite_time_exponents(
+        systems.skew_tent(a), jnp.array(0.123), window=50, count=count
+    )
+    entropy = -a * np.log(a) - (1 - a) * np.log(1 - a)
+    diffusion = a * (1 - a) * np.log((1 - a) / a) ** 2
+    assert abs(found.mean[0] - entropy) < 4 * np.sqrt(found.variance[0] / count)
+    windows, spread, error = found.diffusion()
+    assert windows.tolist() == [50 * 2**i for i in range(9)]
+    # Nine levels of one orbit: 4 errors each.
+    assert (np.abs(spread[:, 0] - diffusion) < 4 * error[:, 0]).all()
+
+
+def test_cramer_function_of_the_skew_tent():
+    r"""$S = q \ln(q/a) + (1-q) \ln((1-q)/(1-a))$, q the share of left branches."""
+    a, n = 0.3, 20
+    found = finite_time_exponents(
+        systems.skew_tent(a), jnp.array(0.123), window=n, count=40_000
+    )
+    low, high = -np.log(1 - a), -np.log(a)
+    counts = np.round((found.values[:, 0] - low) / (high - low) * n).astype(int)
+    assert np.allclose(found.values[:, 0], low + (high - low) * counts / n, atol=1e-9)
+    values, rates = found.cramer(bins=n + 1)
+    q = (values - low) / (high - low)
+    seen = np.isfinite(rates) & (q > 0.05) & (q < 0.6)
+    exact = q * np.log(q / a, where=q > 0, out=np.zeros_like(q))
+    exact += (1 - q) * np.log((1 - q) / (1 - a))
+    # Corrections of order ln(n) / n to a large-deviation estimate.
+    assert np.abs(rates - exact)[seen].max() < np.log(n) / n
+
+
+def test_growth_of_the_logistic_map_does_not_diffuse():
+    r"""ln|f^n'| = n ln 2 + g(x_n) - g(x_0): n^2 Var = 2 Var ln|sin| = pi^2/6."""
+    found = finite_time_exponents(
+        systems.logistic(4.0), jnp.array(0.3), window=64, count=8000
+    )
+    moved = (np.asarray(found.values[:, 0]) - np.log(2)) ** 2 * 64**2
+    pairs = moved.reshape(-1, 2).mean(axis=1)
+    error = pairs.std(ddof=1) / np.sqrt(len(pairs))
+    assert abs(moved.mean() - np.pi**2 / 6) < 4 * error < 0.3
+    _, spread, _ = found.diffusion()
+    assert spread[3, 0] < 0.2 * spread[0, 0]
+
+
+def test_finite_time_exponents_average_to_the_spectrum_and_batch():
+    at = lambda x: finite_time_exponents(systems.henon, x, window=30, count=400)
+    starts = START + jnp.array([[0.0], [1e-3]])
+    both = jax.vmap(at)(starts)
+    one = at(starts[1])
+    assert both.values.shape == (2, 400, 2)
+    assert np.allclose(both.values[1], one.values, atol=1e-9)
+    # The determinant is -0.3 at every step.
+    assert np.allclose(one.values.sum(axis=1), np.log(0.3), atol=1e-12)
+    spectrum = lyapunov_spectrum(systems.henon, START, steps=12_000)
+    error = np.hypot(spectrum.stderr, np.sqrt(one.variance / 400))
+    assert (np.abs(one.mean - spectrum.exponents) < 4 * error).all()
+
+
+def test_short_windows_are_refused():
+    few = FiniteTimeExponents(jnp.zeros((8, 1)), 5)
+    with pytest.raises(ValueError, match="at least 16 windows; got 8"):
+        few.diffusion()
+    with pytest.raises(ValueError, match=r"turns must lie in 1\.\.4; got 5"):
+        few.merged(5)
+    with pytest.raises(ValueError, match=r"exponent must lie in 0\.\.0; got 1"):
+        few.cramer(exponent=1)
+    with pytest.raises(ValueError, match="window must be at least 1; got 0"):
+        finite_time_exponents(systems.henon, START, window=0, count=10)
+
+
+# Alignment
+
+
+def test_alignment_of_the_cat_map_is_exact():
+    found = gali(systems.cat, jnp.array([0.1, 0.234]), samples=50)
+    gap = 2 * np.log((3 + np.sqrt(5)) / 2)
+    assert float(found.rate()[0]) == pytest.approx(-gap, abs=1e-10)
+    # SALI -> GALI_2 for nearly parallel vectors, at e^-962 without underflow.
+    assert float(found.log_sali[-1]) == pytest.approx(float(found.log_gali[-1, 0]))
+    assert found.log_gali[-1, 0] < -900
+
+
+def test_alignment_is_the_volume_of_pushed_unit_vectors():
+    """Against singular values and sums of vectors that are pushed by hand."""
+    every, samples = 2, 4
+    found = gali(systems.henon_3d, jnp.zeros(3), order=3, samples=samples, every=every)
+    frame = jnp.asarray(np.linalg.qr(jax.random.normal(jax.random.key(0), (3, 3)))[0])
+    jacobian, x = jax.jacfwd(systems.henon_3d), jnp.zeros(3)
+    for sample in range(samples):
+        for _ in range(every):
+            x, frame = systems.henon_3d(x), jacobian(x) @ frame
+            frame = frame / jnp.linalg.norm(frame, axis=0)
+        volumes = [
+            np.log(np.linalg.svd(frame[:, :k], compute_uv=False)).sum() for k in (2, 3)
+        ]
+        assert np.allclose(found.log_gali[sample], volumes, atol=1e-9)
+        sali = min(np.linalg.norm(frame[:, 0] + s * frame[:, 1]) for s in (1, -1))
+        assert float(found.log_sali[sample]) == pytest.approx(np.log(sali), abs=1e-9)
+
+
+def test_alignment_decays_with_the_gaps_of_the_spectrum():
+    """GALI_k ~ exp(-sum (lambda_1 - lambda_j) n) on the Henon attractor."""
+    found = gali(systems.henon, START, transient=1000, samples=1000)
+    spectrum = lyapunov_spectrum(systems.henon, START, steps=10_000, transient=1000)
+    gap = spectrum.exponents[0] - spectrum.exponents[1]
+    # The same stretch of orbit up to alignment: twice the error of lambda_1.
+    assert abs(found.rate(0.0)[0] + gap) < 8 * spectrum.stderr[0]
+
+
+def test_alignment_on_a_torus_of_the_standard_map_falls_like_a_power():
+    found = gali(systems.standard(0.5), jnp.array([0.4, 0.2]), samples=1000)
+    assert float(found.power(0.1)[0]) == pytest.approx(-2, abs=0.02)
+    assert abs(found.rate(0.5)[0]) < 1e-3
+
+
+def test_alignment_takes_a_batch_of_networks_with_their_own_tangent():
+    file = dmft.load("poclopez-pe2")
+    net = dmft.network(file.patterns, context=file.context)
+    params = dmft.parameters([1.28, 1.4], file.gamma, file.epsilon)
+    state = dmft.from_checkpoint(net, params, file)
+    options = dict(order=3, samples=5, every=4, transient=100)
+    batch = gali(dmft.TangentMap(net, params), state, **options)
+    assert batch.log_gali.shape == (5, 2, 2)
+    # Three vectors span no more than two of them, and chaos aligns them.
+    assert (np.diff(batch.log_gali, axis=1) < 0).all()
+    assert (batch.log_gali[-1] < batch.log_gali[0]).all()
+
+
+def test_alignment_of_a_diverging_map_is_not_a_number():
+    found = gali(lambda z: z**2 + 10.0, START, samples=5)
+    assert np.isnan(found.log_gali[-1]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order": 1}, "order must be at least 2; got 1"),
+        ({"order": 3}, "order must be at most 2, the dimension of the state; got 3"),
+        ({"samples": 1}, "samples must be at least 2; got 1"),
+        ({"every": 0}, "every must be at least 1; got 0"),
+    ],
+)
+def test_bad_alignments_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        gali(systems.henon, START, **options)
+
+
+# 0-1 test
+
+
+def test_zero_one_test_says_what_it_can_judge():
+    words = lambda found: ZERO_ONE_RESULTS[int(found.result)]
+    chaos = zero_one_test(orbit(systems.logistic(4.0), jnp.array(0.3), samples=1000))
+    assert chaos.K > 0.9 and "coarse enough" in words(chaos)
+    wave = jnp.cos(2 * jnp.pi * GOLDEN * jnp.arange(1000.0))[:, None]
+    assert abs(zero_one_test(wave).K) < 0.1
+    # Chaos of a flow that is sampled too finely reads as regular, and is flagged.
+    step = time_map(systems.lorenz, time=0.01, substeps=1)
+    every = lambda n: zero_one_test(
+        orbit(step, jnp.array([1.0, 1.0, 20.0]), samples=1000, transient=1000, every=n)
+    )
+    assert every(1).K < 0.5 and "oversampled" in words(every(1))
+    assert every(100).K > 0.9 and "coarse enough" in words(every(100))
+    assert "does not vary" in words(zero_one_test(jnp.ones((200, 1))))
+    broken = zero_one_test(wave.at[3].set(jnp.inf))
+    assert "not finite" in words(broken) and np.isnan(broken.K)
+    with pytest.raises(ValueError, match="T >= 100; got"):
+        zero_one_test(wave[:50])
+
+
+def test_orbit_records_what_it_is_asked_for():
+    halves = orbit(lambda x: x / 2, jnp.array(1.0), samples=2, transient=1, every=2)
+    assert halves[:, 0].tolist() == [1 / 8, 1 / 32]
+    with pytest.raises(ValueError, match="samples must be at least 1; got 0"):
+        orbit(systems.henon, START, samples=0)

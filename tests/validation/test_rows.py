@@ -1,0 +1,123 @@
+"""Verdicts of the table of reference systems: right values pass, wrong ones do not."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from statmech_attn import validation
+from statmech_attn.cli import app, main, validation as report
+from statmech_attn.montecarlo.agreement import threshold
+from statmech_attn.validation import judge, Measurement, Row, ROWS, run_row, select
+
+
+def row(values, reference, errors=None, blocks=None, name="made up", **options):
+    measured = Measurement(values, errors, blocks)
+    names = tuple(f"q{i}" for i in range(len(reference)))
+    return Row(name, names, lambda: measured, reference, "by hand", **options)
+
+
+def verdicts(*rows):
+    return [line.verdict for line in judge([run_row(r) for r in rows])]
+
+
+def test_statistical_values_are_judged_in_standard_errors():
+    allowed = threshold(2, 64)
+    within, beyond = 0.9 * allowed * 0.01, 1.1 * allowed * 0.01
+    assert verdicts(row([1 + within, 1 - beyond], (1.0, 1.0), [0.01] * 2, 64)) == [
+        "ok", "MISS",
+    ]  # fmt: skip
+    # More comparisons in the table allow more, fewer blocks too.
+    crowd = row([1.0] * 500, (1.0,) * 500, [0.01] * 500, 64)
+    line = row([1 + beyond], (1.0,), [0.01], 64)
+    assert verdicts(line, crowd)[0] == "ok"
+    assert verdicts(row([1 + beyond], (1.0,), [0.01], 6)) == ["ok"]
+
+
+def test_the_error_of_the_reference_counts():
+    far = row([1.1], (1.0,), [1e-3], 64)
+    assert verdicts(far) == ["MISS"]
+    assert verdicts(far._replace(error=0.05)) == ["ok"]
+
+
+def test_deterministic_values_are_judged_by_their_tolerance():
+    off = lambda x, tolerance: verdicts(row([x], (1.0,), tolerance=tolerance))
+    assert off(1 + 1e-9, 2e-9) == ["ok"] and off(1 - 3e-9, 2e-9) == ["MISS"]
+    assert off(1.0, None) == ["ok"] and off(1 + 1e-15, None) == ["MISS"]
+
+
+def test_infinities_words_and_nan():
+    assert verdicts(row([-np.inf], (-np.inf,), tolerance=1e-9)) == ["ok"]
+    assert verdicts(row([-1e9], (-np.inf,), tolerance=1e-9)) == ["MISS"]
+    assert verdicts(row([np.nan], (1.0,), tolerance=1.0)) == ["MISS"]
+    assert verdicts(row([np.nan], (1.0,), [np.nan], 64)) == ["MISS"]
+    assert verdicts(row(["chaotic", "fixed"], ("chaotic", "chaotic"))) == ["ok", "MISS"]
+
+
+def test_a_row_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="made up: .* as many; got 1, 1 and 2"):
+        run_row(row([1.0, 2.0], (1.0,)))
+
+
+def test_every_row_has_a_source_and_a_name_of_its_own():
+    names = [r.name for r in ROWS]
+    assert len(set(names)) == len(names)
+    for r in ROWS:
+        assert r.source and len(r.quantities) == len(r.reference)
+
+
+def test_rows_are_selected_by_part_of_their_name():
+    assert {r.name for r in select(["HENON"])} >= {"Henon", "Henon dimension"}
+    assert select() == list(ROWS)
+    with pytest.raises(ValueError, match="no reference system 'henom'; there are: log"):
+        select(["henom"])
+
+
+CHEAP = ["logistic r=3", "tent", "cat map", "Kaplan", "forced tanh σ", "0-1"]
+
+
+def test_cheap_rows_agree_on_this_machine():
+    found = judge([run_row(r) for r in select(CHEAP)])
+    assert [line.name for line in found if line.verdict != "ok"] == []
+    assert len(found) >= 13
+
+
+def test_command_prints_the_table_and_writes_json_and_markdown(tmp_path):
+    runner = CliRunner()
+    for suffix in ("json", "md"):
+        file = tmp_path / f"table.{suffix}"
+        result = runner.invoke(app, ["validate", "--only", "r=2", "-o", str(file)])
+        assert result.exit_code == 0, result.output
+        assert "2 of 2 agree" in result.output and "superstable" in result.output
+    stored = json.loads((tmp_path / "table.json").read_text())
+    assert stored["comparisons"][1]["value"] == "-inf"
+    assert stored["birth"]["jax"]
+    assert "| logistic r=2.5 | λ_1 |" in (tmp_path / "table.md").read_text()
+
+
+def test_command_fails_on_a_miss(monkeypatch):
+    wrong = row([1.0], (2.0,), tolerance=0.1, name="wrong")
+    monkeypatch.setattr(validation, "select", lambda words: [wrong])
+    result = CliRunner().invoke(app, ["validate"])
+    assert result.exit_code == 2
+    assert "0 of 1 agree" in result.output and "not: wrong" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--only", "nothing"], "no reference system 'nothing'"),
+        (["-o", "table.xlsx"], "--output must end in .json or .md; got table.xlsx"),
+    ],
+)
+def test_command_refuses_in_one_line(words, message):
+    result = CliRunner().invoke(app, ["validate", *words])
+    assert result.exit_code == 1 and message in result.output
+    assert main.app is app and report.WRITERS == (".json", ".md")
+
+
+@pytest.mark.slow
+def test_the_whole_table_agrees():
+    found = judge([run_row(r) for r in ROWS])
+    assert [line for line in found if line.verdict != "ok"] == []
