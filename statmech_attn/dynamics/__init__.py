@@ -1,7 +1,6 @@
 """Phases of any map or flow: Lyapunov spectra, recurrences, spectra, continuation."""
 
 from statmech_attn.dynamics import continuation
-from statmech_attn.dynamics.flows import time_map
 from statmech_attn.dynamics.alignment import Alignment, gali
 from statmech_attn.dynamics.dimension import (
     correlation_dimension,

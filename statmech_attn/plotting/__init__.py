@@ -10,7 +10,6 @@ from statmech_attn.plotting.continuation import (
     draw_special,
 )
 from statmech_attn.plotting.drawing import draw, learning_pictures
-from statmech_attn.plotting.drawing import draw
 from statmech_attn.plotting.indicators import chaos_indicators, finite_series
 from statmech_attn.plotting.learning import (
     accuracy_against_width,

@@ -180,13 +180,10 @@ def test_series_of_finite_runs_are_drawn_beside_the_exact_exponents(run, data):
 
 def test_every_script_is_tested():
     tested = {
-        "bifurcation_full", "bifurcation_zoom", "classifier_disagreement",
-        "continuation", "finite_size", "hidden_markov", "hidden_markov_noisy",
-        "learning_at_finite_width", "phase_diagram", "running_lyapunov", "trajectories",
         "bifurcation_full", "bifurcation_zoom", "chaos_indicators",
-        "classifier_disagreement", "finite_size", "hidden_markov",
-        "hidden_markov_noisy", "learning_at_finite_width",
-        "phase_diagram", "running_lyapunov", "trajectories",
+        "classifier_disagreement", "continuation", "finite_size", "hidden_markov",
+        "hidden_markov_noisy", "learning_at_finite_width", "phase_diagram",
+        "running_lyapunov", "trajectories",
     }  # fmt: skip
     assert {path.stem for path in SCRIPTS} == tested
 
