@@ -1,0 +1,234 @@
+r"""Where many starts go, and when they get there (docs/theory/attractors.md, section 1).
+
+`follow` looks at all starts that are still on the way; those that have settled leave,
+until nobody is left or the horizon is reached.
+
+    s      time in drive periods, 0 at the start; look k holds s = kR + 1 ... (k + 1)R
+    c      points of a cycle (q, d), one drive period apart, the last one at s = `end`
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+from statmech_attn.dynamics.following import count_of, Follower, Map, put, Search
+from statmech_attn.dynamics.matching import internal_distance, set_distance
+from statmech_attn.dynamics.phases import HORIZON
+
+
+KINDS = ("periodic", "regular", "irregular", "unsettled", "diverged")
+CYCLE, REGULAR, IRREGULAR, UNSETTLED, GONE = range(len(KINDS))
+DRIFT = 4.0  # scatter of a set at rest over the distance of its neighbouring points
+Tick = Callable[[float], None]
+
+
+class Orbits(NamedTuple):
+    """Where every start went; n starts, P = record / 2 points, d coordinates."""
+
+    kind: np.ndarray  # (n,) index into KINDS
+    period: np.ndarray  # (n,) steps; 0 where the orbit does not recur
+    points: np.ndarray  # (n, P, d) of the set it ended on, once per drive period
+    distinct: np.ndarray  # (n,) points before they repeat
+    scatter: np.ndarray  # (n,) distance of two pieces of the orbit
+    state: PyTree  # at the end, starts on the last axis
+    lifetime: np.ndarray  # (n,) steps before the neighbourhood was entered for good
+    ended: np.ndarray  # (n,) bool; False: still on the way after `lifetime` steps
+    exact: np.ndarray  # (n,) bool; False: settled within a look of `lifetime`
+    before: np.ndarray  # (n, P, d) a look before a cycle was entered; NaN if none
+
+    def set_of(self, i: int) -> np.ndarray:
+        """The points that orbit i ended on, without repetitions."""
+        return self.points[i, : self.distinct[i]]
+
+
+def follow(
+    system: Map,
+    starts: PyTree,
+    parameters: PyTree = (),
+    search: Search = Search(),
+    tick: Tick = lambda steps: None,
+) -> Orbits:
+    """Follow every start until it settles, diverges or reaches the horizon.
+
+    Args:
+        system: the map, what is seen of its state, and the period of its drive.
+        starts: tree of arrays with the starts on the last axis; arrays without axes
+            (a clock) are shared by all.  All starts have the same phase of the drive.
+        parameters: tree of the same form: numbers shared by all or one per start.
+        tick: told the steps that are done, summed over starts.
+
+    Raises:
+        ValueError: a map that changes its state's shape, starts without a last axis,
+            a choice of `search` that makes no sense.
+    """
+    return follow_with(Follower(system, search, parameters, starts), starts, parameters,
+                       tick)  # fmt: skip
+
+
+def follow_with(
+    follower: Follower,
+    starts: PyTree,
+    parameters: PyTree = (),
+    tick: Tick = lambda steps: None,
+) -> Orbits:
+    """The same with a map that is already compiled."""
+    run = _Run(follower, starts, parameters)
+    for number in range(follower.looks):
+        tick(follower.steps_per_look * run.pending.size)
+        run.look(number, last=number == follower.looks - 1)
+        if not run.pending.size:
+            break
+    return run.orbits()
+
+
+class _Cycle(NamedTuple):
+    """A cycle and its neighbourhood, continued to all times in its own phase."""
+
+    points: np.ndarray  # (q, d)
+    end: int
+    reach: float
+
+    def outside(self, s: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Which of the points `seen` (m, d) at times s are not near the cycle."""
+        there = self.points[(s - self.end - 1) % len(self.points)]
+        return np.abs(seen - there).max(axis=1) > self.reach
+
+
+class _Kept(NamedTuple):
+    """Everyone's state when a look began: what it takes to do the look again."""
+
+    number: int
+    state: PyTree
+    seen: np.ndarray  # (d, n)
+
+
+class _Run:
+    """State of `follow`: the orbits so far, and who is still on the way."""
+
+    def __init__(self, follower: Follower, starts: PyTree, parameters: PyTree):
+        self.follower, self.parameters = follower, parameters
+        self.state = jax.tree.map(np.array, starts)
+        self.record, n = follower.search.record, count_of(starts)
+        self.seen = follower.see(self.state)
+        self.kept: deque[_Kept] = deque(maxlen=follower.search.memory)
+        self.pending, self.was_regular = np.arange(n), np.zeros(n, bool)
+        self.kind, self.period = np.full(n, UNSETTLED), np.zeros(n, int)
+        cloud = (n, self.record // 2, len(self.seen))
+        self.points, self.before = np.full(cloud, np.nan), np.full(cloud, np.nan)
+        self.distinct = np.full(n, cloud[1])
+        self.scatter, self.lifetime = np.full(n, np.nan), np.zeros(n, int)
+        self.ended, self.exact = np.zeros(n, bool), np.ones(n, bool)
+
+    def orbits(self) -> Orbits:
+        return Orbits(
+            self.kind, self.period, self.points, self.distinct, self.scatter, self.state,
+            self.lifetime * self.follower.system.drive_period, self.ended, self.exact,
+            self.before,
+        )  # fmt: skip
+
+    def look(self, number: int, last: bool) -> None:
+        """One look at all that are pending; those that settle are no longer."""
+        start = jax.tree.map(np.copy, self.state)
+        self.kept.append(_Kept(number, start, self.seen.copy()))
+        cycles: dict[int, tuple[_Cycle, np.ndarray]] = {}
+        left = []
+        for lanes, after, found in self.follower.look(
+            self.parameters, start, self.pending
+        ):
+            self.state = put(self.state, after, lanes)
+            self.seen[:, lanes] = found.record[-1]
+            kinds = self._judge(lanes, found, number, last)
+            left.append(lanes[kinds < 0])
+            for i in np.flatnonzero(kinds >= 0):
+                lane, record = int(lanes[i]), np.array(found.record[..., i])
+                self.kind[lane] = kinds[i]
+                if kinds[i] == CYCLE:
+                    cycle = self._cycle(record, int(found.period[i]), number)
+                    cycles[lane] = cycle, record
+                else:
+                    self._settle(lane, record, number)
+        self.pending = np.sort(np.concatenate(left))
+        self._enter(cycles, number)
+
+    def _judge(self, lanes, found, number: int, last: bool) -> np.ndarray:
+        """Kind of each lane, or -1 while it is on the way."""
+        late = (number + 1) * self.follower.steps_per_look >= self.follower.transient
+        settled = found.regular & (self.was_regular[lanes] & late | last)
+        self.was_regular[lanes] = found.regular
+        kinds = np.where(settled, REGULAR, IRREGULAR if last else -1)
+        kinds = np.where(found.period > 0, CYCLE, kinds)
+        return np.where(found.finite, kinds, GONE)
+
+    def _settle(self, lane: int, record: np.ndarray, number: int) -> None:
+        """Points and lifetime of an orbit that does not recur."""
+        begin, half = number * self.record, self.record // 2
+        if self.kind[lane] == GONE:
+            near = (np.abs(record) < HORIZON).all(axis=1)
+            self.lifetime[lane], self.ended[lane] = begin + 1 + np.argmin(near), True
+            return
+        self.points[lane] = record[-half:]
+        self.scatter[lane] = set_distance(record[:half], record[-half:])
+        if self.scatter[lane] > DRIFT * internal_distance(record[-half:]):
+            self.kind[lane] = UNSETTLED
+        self.ended[lane] = self.kind[lane] == REGULAR
+        self.exact[lane] = not self.ended[lane]
+        self.lifetime[lane] = (
+            max(number - 1, 0) * self.record if self.ended[lane] else begin + self.record
+        )
+
+    def _cycle(self, record: np.ndarray, q: int, number: int) -> _Cycle:
+        points = record[-q:]
+        reach = self.follower.search.capture * (1 + np.abs(points).max())
+        return _Cycle(points, (number + 1) * self.record, reach)
+
+    def _enter(self, cycles: dict, number: int) -> None:
+        """Points of cycles, when they were entered for good, and what was before."""
+        search, keep = defaultdict(list), defaultdict(list)
+        for lane, (cycle, record) in cycles.items():
+            self.points[lane] = np.resize(cycle.points, self.points[lane].shape)
+            self.period[lane] = len(cycle.points) * self.follower.system.drive_period
+            self.distinct[lane] = len(cycle.points)
+            self.scatter[lane], self.ended[lane] = 0.0, True
+            if self._last_outside(cycle, record, number) is None:
+                self._walk_back(lane, cycle, search)
+            else:
+                self._entered(lane, cycle, record, number, keep)
+        for look, lane, record in self._again(search):
+            self._entered(lane, cycles[lane][0], record, look, keep)
+        for _, lane, record in self._again(keep):
+            self.before[lane] = record[-self.points.shape[1] :]
+
+    def _last_outside(self, cycle: _Cycle, record, number: int) -> int | None:
+        s = number * self.record + 1 + np.arange(self.record)
+        found = np.flatnonzero(cycle.outside(s, record))
+        return int(s[found[-1]]) if found.size else None
+
+    def _entered(self, lane: int, cycle: _Cycle, record, number: int, keep) -> None:
+        """The lifetime from the look in which the cycle was entered."""
+        s = self._last_outside(cycle, record, number)
+        self.lifetime[lane] = (number * self.record if s is None else s) + 1
+        keep[number - 1].append(lane)
+
+    def _walk_back(self, lane: int, cycle: _Cycle, search) -> None:
+        """Find the last look that began outside; it has to be done again."""
+        for kept in reversed(self.kept):
+            s = np.array([kept.number * self.record])
+            if cycle.outside(s, kept.seen[None, :, lane])[0]:
+                search[kept.number].append(lane)
+                return
+        oldest = self.kept[0].number
+        self.lifetime[lane], self.exact[lane] = oldest * self.record, oldest == 0
+
+    def _again(self, wanted: dict[int, list[int]]):
+        """Do looks again, bit for bit: number, lane and record of each."""
+        for kept in list(self.kept):
+            lanes = np.array(wanted.get(kept.number, []), int)
+            for some, _, found in self.follower.look(
+                self.parameters, kept.state, lanes
+            ):
+                for i, lane in enumerate(some):
+                    yield kept.number, int(lane), found.record[..., i]
