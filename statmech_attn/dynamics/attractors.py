@@ -14,15 +14,17 @@ from typing import NamedTuple
 import jax
 import numpy as np
 from jaxtyping import PyTree
+from scipy.spatial import cKDTree
 
 from statmech_attn.dynamics.following import count_of, Follower, Map, put, Search
-from statmech_attn.dynamics.matching import internal_distance, set_distance
-from statmech_attn.dynamics.phases import HORIZON
+from statmech_attn.dynamics.matching import resolution, set_distance
+from statmech_attn.dynamics.phases import EXACT, HORIZON
 
 
 KINDS = ("periodic", "regular", "irregular", "unsettled", "diverged")
 CYCLE, REGULAR, IRREGULAR, UNSETTLED, GONE = range(len(KINDS))
-DRIFT = 4.0  # scatter of a set at rest over the distance of its neighbouring points
+WIDE = 4.0  # neighbourhood of a set of points over their scatter, at least
+DRIFT = 3.0  # distance of two pieces of an orbit at rest over their resolution
 Tick = Callable[[float], None]
 
 
@@ -35,10 +37,10 @@ class Orbits(NamedTuple):
     distinct: np.ndarray  # (n,) points before they repeat
     scatter: np.ndarray  # (n,) distance of two pieces of the orbit
     state: PyTree  # at the end, starts on the last axis
-    lifetime: np.ndarray  # (n,) steps before the neighbourhood was entered for good
+    lifetime: np.ndarray  # (n,) steps before the set was entered for good
     ended: np.ndarray  # (n,) bool; False: still on the way after `lifetime` steps
-    exact: np.ndarray  # (n,) bool; False: settled within a look of `lifetime`
-    before: np.ndarray  # (n, P, d) a look before a cycle was entered; NaN if none
+    exact: np.ndarray  # (n,) bool; False: settled by `lifetime`, perhaps long before
+    before: np.ndarray  # (n, P, d) the look before that of arrival; NaN if none
 
     def set_of(self, i: int) -> np.ndarray:
         """The points that orbit i ended on, without repetitions."""
@@ -98,6 +100,17 @@ class _Cycle(NamedTuple):
         return np.abs(seen - there).max(axis=1) > self.reach
 
 
+class _Set(NamedTuple):
+    """The points of an orbit that does not recur, and their neighbourhood."""
+
+    points: np.ndarray  # (R, d)
+    reach: float
+
+    def outside(self, s: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Which of the points `seen` (m, d) are not near the set."""
+        return cKDTree(self.points).query(seen, p=np.inf)[0] > self.reach
+
+
 class _Kept(NamedTuple):
     """Everyone's state when a look began: what it takes to do the look again."""
 
@@ -134,7 +147,7 @@ class _Run:
         """One look at all that are pending; those that settle are no longer."""
         start = jax.tree.map(np.copy, self.state)
         self.kept.append(_Kept(number, start, self.seen.copy()))
-        cycles: dict[int, tuple[_Cycle, np.ndarray]] = {}
+        reached: dict[int, tuple[_Cycle | _Set, np.ndarray]] = {}
         left = []
         for lanes, after, found in self.follower.look(
             self.parameters, start, self.pending
@@ -146,78 +159,79 @@ class _Run:
             for i in np.flatnonzero(kinds >= 0):
                 lane, record = int(lanes[i]), np.array(found.record[..., i])
                 self.kind[lane] = kinds[i]
-                if kinds[i] == CYCLE:
-                    cycle = self._cycle(record, int(found.period[i]), number)
-                    cycles[lane] = cycle, record
-                else:
-                    self._settle(lane, record, number)
+                goal = self._settle(lane, record, int(found.period[i]), number)
+                if goal is not None:
+                    reached[lane] = goal, record
         self.pending = np.sort(np.concatenate(left))
-        self._enter(cycles, number)
+        self._enter(reached, number)
 
     def _judge(self, lanes, found, number: int, last: bool) -> np.ndarray:
         """Kind of each lane, or -1 while it is on the way."""
-        late = (number + 1) * self.follower.steps_per_look >= self.follower.transient
-        settled = found.regular & (self.was_regular[lanes] & late | last)
-        self.was_regular[lanes] = found.regular
-        kinds = np.where(settled, REGULAR, IRREGULAR if last else -1)
-        kinds = np.where(found.period > 0, CYCLE, kinds)
-        return np.where(found.finite, kinds, GONE)
+        search = self.follower.search
+        late = (number + 1) * self.follower.steps_per_look >= search.transient
+        regular = found.smooth & found.steady
+        was, self.was_regular[lanes] = self.was_regular[lanes], regular
+        regular = regular & (was & late | last)
+        kinds = np.where(regular, REGULAR, IRREGULAR if last else -1)
+        kinds = np.where(found.finite, kinds, GONE)
+        for i in np.flatnonzero(found.finite & ((found.period > 0) | regular | last)):
+            record, period = np.asarray(found.record[..., i]), int(found.period[i])
+            still = found.smooth[i] and not found.steady[i]
+            if period and left_to_go(record, period) <= search.recurrence / 2:
+                kinds[i] = CYCLE
+            elif period or still or drifts(record):
+                kinds[i] = UNSETTLED if last else -1
+        return kinds
 
-    def _settle(self, lane: int, record: np.ndarray, number: int) -> None:
-        """Points and lifetime of an orbit that does not recur."""
-        begin, half = number * self.record, self.record // 2
-        if self.kind[lane] == GONE:
+    def _settle(self, lane: int, record, q: int, number: int) -> _Cycle | _Set | None:
+        """What a lane ended on; the neighbourhood that ends a transient, if any."""
+        end, half, kind = (number + 1) * self.record, self.record // 2, self.kind[lane]
+        self.lifetime[lane], self.ended[lane] = end, kind in (CYCLE, REGULAR, GONE)
+        if kind == GONE:
             near = (np.abs(record) < HORIZON).all(axis=1)
-            self.lifetime[lane], self.ended[lane] = begin + 1 + np.argmin(near), True
-            return
+            self.lifetime[lane] = end - self.record + 1 + np.argmin(near)
+            return None
+        reach = self.follower.search.capture * (1 + np.abs(record[-half:]).max())
+        if kind == CYCLE:
+            self.points[lane] = np.resize(record[-q:], self.points[lane].shape)
+            self.distinct[lane], self.scatter[lane] = q, 0.0
+            self.period[lane] = q * self.follower.system.drive_period
+            return _Cycle(record[-q:], end, reach)
         self.points[lane] = record[-half:]
-        self.scatter[lane] = set_distance(record[:half], record[-half:])
-        if self.scatter[lane] > DRIFT * internal_distance(record[-half:]):
-            self.kind[lane] = UNSETTLED
-        self.ended[lane] = self.kind[lane] == REGULAR
-        self.exact[lane] = not self.ended[lane]
-        self.lifetime[lane] = (
-            max(number - 1, 0) * self.record if self.ended[lane] else begin + self.record
-        )
+        pieces = set_distance(record[:half], record[-half:])
+        self.scatter[lane] = max(pieces, resolution(record[-half:]))
+        wide = max(reach, WIDE * self.scatter[lane])
+        return _Set(record, wide) if kind == REGULAR else None
 
-    def _cycle(self, record: np.ndarray, q: int, number: int) -> _Cycle:
-        points = record[-q:]
-        reach = self.follower.search.capture * (1 + np.abs(points).max())
-        return _Cycle(points, (number + 1) * self.record, reach)
-
-    def _enter(self, cycles: dict, number: int) -> None:
-        """Points of cycles, when they were entered for good, and what was before."""
+    def _enter(self, reached: dict, number: int) -> None:
+        """When neighbourhoods were entered for good, and what was before."""
         search, keep = defaultdict(list), defaultdict(list)
-        for lane, (cycle, record) in cycles.items():
-            self.points[lane] = np.resize(cycle.points, self.points[lane].shape)
-            self.period[lane] = len(cycle.points) * self.follower.system.drive_period
-            self.distinct[lane] = len(cycle.points)
-            self.scatter[lane], self.ended[lane] = 0.0, True
-            if self._last_outside(cycle, record, number) is None:
-                self._walk_back(lane, cycle, search)
+        for lane, (goal, record) in reached.items():
+            if self._last_outside(goal, record, number) is None:
+                self._walk_back(lane, goal, search)
             else:
-                self._entered(lane, cycle, record, number, keep)
+                self._entered(lane, goal, record, number, keep)
         for look, lane, record in self._again(search):
-            self._entered(lane, cycles[lane][0], record, look, keep)
+            self._entered(lane, reached[lane][0], record, look, keep)
         for _, lane, record in self._again(keep):
             self.before[lane] = record[-self.points.shape[1] :]
 
-    def _last_outside(self, cycle: _Cycle, record, number: int) -> int | None:
+    def _last_outside(self, goal: _Cycle | _Set, record, number: int) -> int | None:
         s = number * self.record + 1 + np.arange(self.record)
-        found = np.flatnonzero(cycle.outside(s, record))
+        found = np.flatnonzero(goal.outside(s, record))
         return int(s[found[-1]]) if found.size else None
 
-    def _entered(self, lane: int, cycle: _Cycle, record, number: int, keep) -> None:
-        """The lifetime from the look in which the cycle was entered."""
-        s = self._last_outside(cycle, record, number)
+    def _entered(self, lane: int, goal: _Cycle | _Set, record, number: int, keep) -> None:
+        """The lifetime from the look in which the neighbourhood was entered."""
+        s = self._last_outside(goal, record, number)
         self.lifetime[lane] = (number * self.record if s is None else s) + 1
         keep[number - 1].append(lane)
 
-    def _walk_back(self, lane: int, cycle: _Cycle, search) -> None:
+    def _walk_back(self, lane: int, goal: _Cycle | _Set, search) -> None:
         """Find the last look that began outside; it has to be done again."""
         for kept in reversed(self.kept):
             s = np.array([kept.number * self.record])
-            if cycle.outside(s, kept.seen[None, :, lane])[0]:
+            if goal.outside(s, kept.seen[None, :, lane])[0]:
                 search[kept.number].append(lane)
                 return
         oldest = self.kept[0].number
@@ -232,3 +246,28 @@ class _Run:
             ):
                 for i, lane in enumerate(some):
                     yield kept.number, int(lane), found.record[..., i]
+
+
+def drifts(record: np.ndarray) -> bool:
+    """Whether the second half of an orbit is not where the first one was."""
+    half = len(record) // 2
+    pieces = set_distance(record[:half], record[-half:])
+    return pieces > DRIFT * resolution(record[-half:])
+
+
+def left_to_go(record: np.ndarray, q: int) -> float:
+    """Distance of an orbit (T, d) that recurs after q points from its limit, relative.
+
+    From the rate at which |z_{s+q} - z_s| falls, at the time from which on the orbit
+    has been asked whether it recurs.  An orbit that closes in on a cycle of period q/2
+    from both sides in turn recurs after q before it does after q/2.
+    """
+    size = 1 + np.abs(record).max()
+    gaps = np.abs(record[q:] - record[:-q]).max(axis=1) / size
+    turns = (len(record) // 3 - 1) // q
+    late, early = gaps[-q:].max(), gaps[-q * (turns + 1) : -q * turns].max()
+    if early <= EXACT:
+        return float(early)
+    if late >= early:
+        return np.inf
+    return float(early / (1 - (late / early) ** (1 / turns)))

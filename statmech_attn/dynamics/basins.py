@@ -31,7 +31,7 @@ from statmech_attn.dynamics.matching import directed_distance, set_distance
 
 
 CLOSE = 1e-5  # distance of cycles that are one, over 1 + the largest coordinate
-SCATTERS = 3.0  # distance of other sets that are one, over their scatter
+SCATTERS = 2.0  # distance of other sets that are one, over their scatter
 NOT_SETTLED, DIVERGED = -1, -2
 
 

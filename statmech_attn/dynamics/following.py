@@ -35,6 +35,7 @@ from statmech_attn.precision import require_double
 from statmech_attn.scan.lanes import batches, Compiled, lanes_for, run_all
 
 
+NARROW = 8  # lanes of a batch when few orbits are left
 STEADY = 0.01  # largest change of the range between quarters of a regular look
 
 
@@ -164,7 +165,8 @@ class Look(NamedTuple):
 
     period: Any  # (lanes,) drive periods; 0: none
     error: Any
-    regular: Any  # bool
+    smooth: Any  # bool: the averages over the halves agree
+    steady: Any  # bool: the ranges of the quarters agree
     finite: Any  # bool
     record: Any  # (record, d, lanes)
 
@@ -181,7 +183,7 @@ class Follower:
             jnp.asarray, take((parameters, starts), np.zeros(self.lanes, int))
         )
         system.check(*example)
-        self._look = Compiled(self._looked, *example)
+        self._compiled = {self.lanes: Compiled(self._looked, *example)}
         self._see = Compiled(system.seen, example[1])
 
     @property
@@ -215,11 +217,13 @@ class Follower:
             in_axes=-1,
         )(record)
         finite = jnp.all(jnp.abs(record) < HORIZON, axis=(0, 1))
-        regular = finite & self._regular(record, sums / jnp.sum(weights, 0)[:, None, None])
-        return state, Look(jnp.where(finite, period, 0), error, regular, finite, record)
+        averages = sums / jnp.sum(weights, axis=0)[:, None, None]
+        smooth, steady = self._witnesses(record, averages)
+        period = jnp.where(finite, period, 0)
+        return state, Look(period, error, smooth, steady, finite, record)
 
-    def _regular(self, record, averages):
-        """Half averages agree to `digits`, ranges of the quarters to one per cent."""
+    def _witnesses(self, record, averages):
+        """Half averages agree to `digits`; ranges of the quarters to one per cent."""
         quarters = record[: len(record) - len(record) % 4]
         quarters = quarters.reshape((4, -1) + record.shape[1:])
         ranges = jnp.max(quarters, axis=1) - jnp.min(quarters, axis=1)
@@ -227,18 +231,21 @@ class Follower:
         spread = jnp.maximum(spread, 1e-9 * (1 + jnp.max(jnp.abs(record), axis=(0, 1))))
         gap = jnp.max(jnp.abs(averages[1] - averages[2]) / spread, axis=0)
         change = (jnp.max(ranges, axis=0) - jnp.min(ranges, axis=0)) / spread
-        steady = jnp.max(change, axis=0) <= STEADY
-        return steady & (gap <= 10.0**-self.search.digits)
+        return gap <= 10.0**-self.search.digits, jnp.max(change, axis=0) <= STEADY
 
     def look(
         self, parameters: PyTree, state: PyTree, indices: np.ndarray
     ) -> Iterator[tuple[np.ndarray, PyTree, Look]]:
         """One look at some lanes, in batches: who, their states after it, the look."""
-        items = list(batches(indices, self.lanes))
+        narrow = take((parameters, state), np.zeros(NARROW, int))
+        width = self.lanes if lanes_for(max(len(indices), 1)) > NARROW else NARROW
+        if width not in self._compiled:
+            self._compiled[width] = Compiled(self._looked, *_on_device(narrow))
+        look, items = self._compiled[width], list(batches(indices, width))
 
         def job(item, stop: threading.Event):
             chosen, real = item
-            found = self._look(*_on_device(take((parameters, state), chosen)))
+            found = look(*_on_device(take((parameters, state), chosen)))
             real_ones = take(jax.tree.map(np.asarray, found), np.arange(real))
             return chosen[:real], *real_ones
 

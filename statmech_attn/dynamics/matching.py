@@ -37,9 +37,13 @@ def directed_distance(a: Points, b: Points) -> float:
     return float(np.mean(cKDTree(b).query(a)[0]))
 
 
-def internal_distance(a: Points) -> float:
-    """Mean distance from a point of the set to its nearest other point."""
-    return float(np.mean(cKDTree(a).query(a, k=2)[0][:, 1]))
+def resolution(a: Points) -> float:
+    """Mean distance from a point of the set to its third nearest other point.
+
+    The second would do for points that fill an area; those of a quasi-periodic orbit
+    come in gaps of up to three lengths, and the nearest neighbour sees the shortest.
+    """
+    return float(np.mean(cKDTree(a).query(a, k=4)[0][:, 3]))
 
 
 def distances(a: Sequence[Points], b: Sequence[Points]) -> Float[np.ndarray, "n m"]:
