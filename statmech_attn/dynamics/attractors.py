@@ -16,7 +16,14 @@ import numpy as np
 from jaxtyping import PyTree
 from scipy.spatial import cKDTree
 
-from statmech_attn.dynamics.following import count_of, Follower, Map, put, Search
+from statmech_attn.dynamics.following import (
+    count_of,
+    Follower,
+    Map,
+    put,
+    Search,
+    take,
+)
 from statmech_attn.dynamics.matching import resolution, set_distance
 from statmech_attn.dynamics.phases import EXACT, HORIZON
 
@@ -46,6 +53,11 @@ class Orbits(NamedTuple):
         """The points that orbit i ended on, without repetitions."""
         return self.points[i, : self.distinct[i]]
 
+    def take(self, indices: np.ndarray) -> "Orbits":
+        """Some of the orbits."""
+        rows = {name: x[indices] for name, x in self._asdict().items() if name != "state"}
+        return Orbits(state=take(self.state, indices), **rows)
+
 
 def follow(
     system: Map,
@@ -61,7 +73,7 @@ def follow(
         starts: tree of arrays with the starts on the last axis; arrays without axes
             (a clock) are shared by all.  All starts have the same phase of the drive.
         parameters: tree of the same form: numbers shared by all or one per start.
-        tick: told the steps that are done, summed over starts.
+        tick: told the steps that are done or no longer needed, summed over starts.
 
     Raises:
         ValueError: a map that changes its state's shape, starts without a last axis,
@@ -80,9 +92,12 @@ def follow_with(
     """The same with a map that is already compiled."""
     run = _Run(follower, starts, parameters)
     for number in range(follower.looks):
-        tick(follower.steps_per_look * run.pending.size)
-        run.look(number, last=number == follower.looks - 1)
-        if not run.pending.size:
+        left = follower.looks - number
+        before = run.pending.size
+        run.look(number, last=left == 1)
+        after = run.pending.size
+        tick(follower.steps_per_look * (after + (before - after) * left))
+        if not after:
             break
     return run.orbits()
 

@@ -13,20 +13,18 @@ which is not empty for a share of 0 or 1.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import PyTree
 
 from statmech_attn.dynamics.attractors import (
     CYCLE,
     follow,
-    follow_with,
     GONE,
     IRREGULAR,
     Orbits,
     UNSETTLED,
 )
-from statmech_attn.dynamics.following import Follower, Map, Search, take
+from statmech_attn.dynamics.following import Map, Search
 from statmech_attn.dynamics.matching import directed_distance, set_distance
 
 
@@ -113,7 +111,7 @@ def distinguish(orbits: Orbits) -> Attractors:
     label = np.where(orbits.kind == GONE, DIVERGED, NOT_SETTLED)
     leaders: list[int] = []
     for i in order:
-        same = (k for k, leader in enumerate(leaders) if is_same(orbits, i, leader))
+        same = (k for k, leader in enumerate(leaders) if is_same(orbits, i, orbits, leader))
         label[i] = next(same, len(leaders))
         if label[i] == len(leaders):
             leaders.append(int(i))
@@ -129,14 +127,14 @@ def distinguish(orbits: Orbits) -> Attractors:
     )  # fmt: skip
 
 
-def is_same(orbits: Orbits, i: int, j: int) -> bool:
-    """Whether two orbits ended on one set."""
-    if orbits.period[i] != orbits.period[j]:
+def is_same(one: Orbits, i: int, other: Orbits, j: int) -> bool:
+    """Whether orbit i of `one` and orbit j of `other` ended on one set."""
+    if one.period[i] != other.period[j] or UNSETTLED in (one.kind[i], other.kind[j]):
         return False
-    a, b = orbits.set_of(i), orbits.set_of(j)
-    if orbits.period[i]:
+    a, b = one.set_of(i), other.set_of(j)
+    if one.period[i]:
         return set_distance(a, b) <= CLOSE * (1 + np.abs(a).max())
-    return set_distance(a, b) <= SCATTERS * max(orbits.scatter[i], orbits.scatter[j])
+    return set_distance(a, b) <= SCATTERS * max(one.scatter[i], other.scatter[j])
 
 
 def _canonical(orbits: Orbits) -> np.ndarray:
@@ -161,6 +159,27 @@ def _was_left(orbits: Orbits, leader: int) -> bool:
         for before in orbits.before[orbits.kind == CYCLE]
         if np.isfinite(before).all()
     )
+
+
+def arrivals(orbits: Orbits, found: Attractors) -> np.ndarray:
+    """Which of the sets `found` each orbit ended on; -1: on none of them."""
+    sets = [(k, int(leader)) for k, leader in enumerate(found.leader)]
+    where = lambda i: next(
+        (k for k, leader in sets if is_same(orbits, i, found.orbits, leader)), -1
+    )
+    gone = orbits.kind == GONE
+    return np.array([-1 if gone[i] else where(i) for i in range(len(gone))], int)
+
+
+def most_common(arrived: np.ndarray) -> int:
+    """The set most orbits arrived on; -1 if none arrived.
+
+    Example:
+        >>> most_common(np.array([2, -1, 2, 0]))
+        2
+    """
+    arrived = arrived[arrived >= 0]
+    return int(np.argmax(np.bincount(arrived))) if arrived.size else -1
 
 
 def wilson(count, n: int, z: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

@@ -18,6 +18,7 @@ came close is computed again, bit for bit, from a state that was kept.  No orbit
 stored; memory is bounded by the number of starts.
 """
 
+import copy
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -251,6 +252,12 @@ class Follower:
 
         for _, result in run_all(job, items):
             yield result
+
+    def until(self, horizon: int) -> "Follower":
+        """The same compiled map with another horizon, steps."""
+        other = copy.copy(self)
+        other.search = self.search._replace(horizon=horizon)
+        return other
 
     def see(self, state: PyTree) -> np.ndarray:
         """Observables (d, n) of any number of states."""

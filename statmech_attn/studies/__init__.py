@@ -6,13 +6,16 @@ import xarray as xr
 
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.studies import (
+    basins,
     bifurcation,
     monte_carlo,
     order_parameter,
     posterior,
     trajectory,
 )
+from statmech_attn.studies.matching import rematch
 from statmech_attn.studies.spec import (
+    BasinsStudy,
     BifurcationStudy,
     load,
     MonteCarloStudy,
@@ -46,16 +49,20 @@ def run(
         return monte_carlo.run(study, report)
     if isinstance(study, OrderParameterStudy):
         return order_parameter.run(study, report)
+    if isinstance(study, BasinsStudy):
+        return basins.run(study, report)
     return posterior.run(study, report, workspace)
 
 
 __all__ = [
+    "BasinsStudy",
     "BifurcationStudy",
     "load",
     "MonteCarloStudy",
     "OrderParameterStudy",
     "parse",
     "PosteriorStudy",
+    "rematch",
     "Reporter",
     "run",
     "Silent",
