@@ -146,6 +146,7 @@ class _Run:
         self.pending, self.was_regular = np.arange(n), np.zeros(n, bool)
         self.kind, self.period = np.full(n, UNSETTLED), np.zeros(n, int)
         cloud = (n, self.record // 2, len(self.seen))
+        self.sampled = np.full((n, self.record, cloud[2]), np.nan)
         self.points, self.before = np.full(cloud, np.nan), np.full(cloud, np.nan)
         self.distinct = np.full(n, cloud[1])
         self.scatter, self.lifetime = np.full(n, np.nan), np.zeros(n, int)
@@ -169,6 +170,7 @@ class _Run:
         ):
             self.state = put(self.state, after, lanes)
             self.seen[:, lanes] = found.record[-1]
+            self._sample(lanes, found.record, number)
             kinds = self._judge(lanes, found, number, last)
             left.append(lanes[kinds < 0])
             for i in np.flatnonzero(kinds >= 0):
@@ -179,6 +181,23 @@ class _Run:
                     reached[lane] = goal, record
         self.pending = np.sort(np.concatenate(left))
         self._enter(reached, number)
+
+    def _sample(self, lanes, record, number: int) -> None:
+        """Keep a few points of this look, so that the whole run leaves `record`."""
+        looks = self.follower.looks
+        each, every = max(self.record // looks, 1), -(-looks // self.record)
+        if number % every == 0:
+            chosen = np.linspace(0, self.record - 1, each).astype(int)
+            first = number // every * each
+            points = np.moveaxis(record[chosen], -1, 0)
+            self.sampled[lanes, first : first + each] = points
+
+    def _late(self, lane: int) -> tuple[np.ndarray, np.ndarray]:
+        """Points of a lane from the third and from the last quarter of the run."""
+        points = self.sampled[lane]
+        points = points[np.isfinite(points).all(axis=1)]
+        quarter = len(points) // 4
+        return points[-2 * quarter : -quarter], points[-quarter:]
 
     def _judge(self, lanes, found, number: int, last: bool) -> np.ndarray:
         """Kind of each lane, or -1 while it is on the way."""
@@ -194,8 +213,10 @@ class _Run:
             still = found.smooth[i] and not found.steady[i]
             if period and left_to_go(record, period) <= search.recurrence / 2:
                 kinds[i] = CYCLE
-            elif period or still or drifts(record):
+            elif period or still or regular[i] and drifts(*np.split(record, 2)):
                 kinds[i] = UNSETTLED if last else -1
+            elif last and not regular[i] and drifts(*self._late(lanes[i])):
+                kinds[i] = UNSETTLED
         return kinds
 
     def _settle(self, lane: int, record, q: int, number: int) -> _Cycle | _Set | None:
@@ -212,9 +233,11 @@ class _Run:
             self.distinct[lane], self.scatter[lane] = q, 0.0
             self.period[lane] = q * self.follower.system.drive_period
             return _Cycle(record[-q:], end, reach)
-        self.points[lane] = record[-half:]
-        pieces = set_distance(record[:half], record[-half:])
-        self.scatter[lane] = max(pieces, resolution(record[-half:]))
+        pieces = np.split(record, 2) if kind == REGULAR else self._late(lane)
+        both = pieces[1] if kind == REGULAR else np.concatenate(pieces)
+        self.points[lane] = np.resize(both, self.points[lane].shape)
+        self.distinct[lane] = min(len(both), half)
+        self.scatter[lane] = max(set_distance(*pieces), resolution(pieces[1]))
         wide = max(reach, WIDE * self.scatter[lane])
         return _Set(record, wide) if kind == REGULAR else None
 
@@ -263,11 +286,9 @@ class _Run:
                     yield kept.number, int(lane), found.record[..., i]
 
 
-def drifts(record: np.ndarray) -> bool:
-    """Whether the second half of an orbit is not where the first one was."""
-    half = len(record) // 2
-    pieces = set_distance(record[:half], record[-half:])
-    return pieces > DRIFT * resolution(record[-half:])
+def drifts(earlier: np.ndarray, later: np.ndarray) -> bool:
+    """Whether a later piece of an orbit is not where the earlier one was."""
+    return set_distance(earlier, later) > DRIFT * resolution(later)
 
 
 def left_to_go(record: np.ndarray, q: int) -> float:

@@ -153,22 +153,12 @@ def _was_left(orbits: Orbits, leader: int) -> bool:
     """Whether an orbit that ended elsewhere was on this set a look before."""
     if orbits.kind[leader] != IRREGULAR:
         return False
-    reach = SCATTERS * orbits.scatter[leader]
+    reach, points = SCATTERS * orbits.scatter[leader], orbits.set_of(leader)
     return any(
-        directed_distance(before, orbits.points[leader]) <= reach
-        for before in orbits.before[orbits.kind == CYCLE]
+        directed_distance(before, points) <= reach
+        for before in orbits.before[orbits.ended]
         if np.isfinite(before).all()
     )
-
-
-def arrivals(orbits: Orbits, found: Attractors) -> np.ndarray:
-    """Which of the sets `found` each orbit ended on; -1: on none of them."""
-    sets = [(k, int(leader)) for k, leader in enumerate(found.leader)]
-    where = lambda i: next(
-        (k for k, leader in sets if is_same(orbits, i, found.orbits, leader)), -1
-    )
-    gone = orbits.kind == GONE
-    return np.array([-1 if gone[i] else where(i) for i in range(len(gone))], int)
 
 
 def most_common(arrived: np.ndarray) -> int:

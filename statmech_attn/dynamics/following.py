@@ -60,6 +60,8 @@ class Search(NamedTuple):
                 raise ValueError(
                     f"{name} must be at least {least}; got {getattr(self, name)}."
                 )
+        if self.record % 2:
+            raise ValueError(f"record must be even; got {self.record}.")
         for name in ("recurrence", "capture"):
             if not 0 < getattr(self, name) < 1:
                 raise ValueError(

@@ -14,6 +14,7 @@ units of u steps are divided by u, and the rate after it.
 """
 
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -116,7 +117,8 @@ def survival(lifetime: Times, ended: Bool[np.ndarray, " n"]) -> Survival:
     _check(lifetime, ended)
     found = ecdf(CensoredData(lifetime[ended], right=lifetime[~ended])).sf
     one_sigma = 0.6826894921370859
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with warnings.catch_warnings():  # it is undefined where the share is 0
+        warnings.simplefilter("ignore", RuntimeWarning)
         between = found.confidence_interval(one_sigma, method="log-log")
     return Survival(
         found.quantiles, found.probabilities, between.low.probabilities,

@@ -1,5 +1,6 @@
 """Pictures of result files, drawn at the size at which they are printed."""
 
+from statmech_attn.plotting.basins import basin_fractions, hysteresis, lifetimes
 from statmech_attn.plotting.bifurcation import bifurcation_diagram
 from statmech_attn.plotting.comparison import agreement, finite_size
 from statmech_attn.plotting.drawing import draw
@@ -25,6 +26,7 @@ __all__ = [
     "accuracy_against_width",
     "agreement",
     "alignment",
+    "basin_fractions",
     "bifurcation_diagram",
     "classifier_disagreement",
     "describe_phase",
@@ -32,6 +34,8 @@ __all__ = [
     "finite_size",
     "finite_width",
     "growth",
+    "hysteresis",
+    "lifetimes",
     "order_parameter_matrices",
     "path_kernels",
     "phase_diagram",

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictInt
 
 from statmech_attn.studies.dmft_tables import DmftStudy, RunSpec
-from statmech_attn.studies.tables import Count, Finite
+from statmech_attn.studies.tables import Count, Finite, WholeNumber
 
 
 class BasinsRun(RunSpec):
@@ -13,6 +13,7 @@ class BasinsRun(RunSpec):
 
     start: Literal["random"] = "random"
     starts: Annotated[StrictInt, Field(ge=2)] = 88
+    transient: WholeNumber = 50_000
     horizon: Count = 200_000
     steps: Count = 20_000
     exponents: Count = 2
