@@ -91,7 +91,8 @@ def _basins(dataset: xr.Dataset, console: Console) -> None:
         value, here = dataset.isel({axis: i}), dataset.isel({axis: i, "slot": k})
         table.add_row(
             f"{float(value[axis]):.6g}", str(int(here.attractor)),
-            PHASES[int(here.phase)], str(int(here.period) or "-"), str(int(here["count"])),
+            PHASES[int(here.phase)], str(int(here.period) or "-"),
+            str(int(here["count"])),
             f"{float(here.fraction):.3f} ({float(here.fraction_low):.3f} to "
             f"{float(here.fraction_high):.3f})",
             _lifetime(value) if k == 0 else "",
@@ -100,8 +101,8 @@ def _basins(dataset: xr.Dataset, console: Console) -> None:
     if len(places) > SHOWN:
         console.print(f"and {len(places) - SHOWN} sets more", highlight=False)
     console.print(
-        "share with Wilson's interval of one standard error; lifetime in tokens, of the "
-        "exponential tail of all starts that did not diverge",
+        "share with Wilson's interval of one standard error; lifetime in tokens, of "
+        "the exponential tail of all starts that did not diverge",
         highlight=False,
     )
 

@@ -1,4 +1,4 @@
-r"""Where many starts go, and when they get there (docs/theory/attractors.md, section 1).
+r"""Where many starts go, and when they arrive (docs/theory/attractors.md, section 1).
 
 `follow` looks at all starts that are still on the way; those that have settled leave,
 until nobody is left or the horizon is reached.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 from jaxtyping import PyTree
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from statmech_attn.dynamics.following import (
     count_of,
@@ -55,8 +55,8 @@ class Orbits(NamedTuple):
 
     def take(self, indices: np.ndarray) -> "Orbits":
         """Some of the orbits."""
-        rows = {name: x[indices] for name, x in self._asdict().items() if name != "state"}
-        return Orbits(state=take(self.state, indices), **rows)
+        state, flat = take(self.state, indices), self._replace(state=self.kind)
+        return Orbits(*(x[indices] for x in flat))._replace(state=state)
 
 
 def follow(
@@ -123,7 +123,7 @@ class _Set(NamedTuple):
 
     def outside(self, s: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """Which of the points `seen` (m, d) are not near the set."""
-        return cKDTree(self.points).query(seen, p=np.inf)[0] > self.reach
+        return KDTree(self.points).query(seen, p=np.inf)[0] > self.reach
 
 
 class _Kept(NamedTuple):
@@ -154,9 +154,9 @@ class _Run:
 
     def orbits(self) -> Orbits:
         return Orbits(
-            self.kind, self.period, self.points, self.distinct, self.scatter, self.state,
-            self.lifetime * self.follower.system.drive_period, self.ended, self.exact,
-            self.before,
+            self.kind, self.period, self.points, self.distinct, self.scatter,
+            self.state, self.lifetime * self.follower.system.drive_period, self.ended,
+            self.exact, self.before,
         )  # fmt: skip
 
     def look(self, number: int, last: bool) -> None:
@@ -259,7 +259,9 @@ class _Run:
         found = np.flatnonzero(goal.outside(s, record))
         return int(s[found[-1]]) if found.size else None
 
-    def _entered(self, lane: int, goal: _Cycle | _Set, record, number: int, keep) -> None:
+    def _entered(
+        self, lane: int, goal: _Cycle | _Set, record, number: int, keep
+    ) -> None:
         """The lifetime from the look in which the neighbourhood was entered."""
         s = self._last_outside(goal, record, number)
         self.lifetime[lane] = (number * self.record if s is None else s) + 1

@@ -1,11 +1,11 @@
 r"""Attractors at one parameter and their basins (docs/theory/attractors.md, section 2).
 
 Starts that ended on one set are one group: cycles of one period whose points agree,
-and other sets whose distance is within a few of their own scatters.  A group of n_k of n starts
-has the share n_k/n of the box of starts, with Wilson's interval of one standard error,
+and other sets whose distance is within a few of their own scatters.  A group of n_k of
+n starts has the share p = n_k/n, with Wilson's interval of one standard error,
 
-    $\frac{1}{1 + z^2/n} \Big( \hat p + \frac{z^2}{2n}
-        \pm z \sqrt{\frac{\hat p (1 - \hat p)}{n} + \frac{z^2}{4n^2}} \Big), \quad z = 1,$
+    $\frac{1}{1 + z^2/n} \Big( p + \frac{z^2}{2n}
+        \pm z \sqrt{\frac{p (1 - p)}{n} + \frac{z^2}{4n^2}} \Big), \quad z = 1,$
 
 which is not empty for a share of 0 or 1.
 """
@@ -17,7 +17,6 @@ import numpy as np
 from jaxtyping import PyTree
 
 from statmech_attn.dynamics.attractors import (
-    CYCLE,
     follow,
     GONE,
     IRREGULAR,
@@ -111,7 +110,9 @@ def distinguish(orbits: Orbits) -> Attractors:
     label = np.where(orbits.kind == GONE, DIVERGED, NOT_SETTLED)
     leaders: list[int] = []
     for i in order:
-        same = (k for k, leader in enumerate(leaders) if is_same(orbits, i, orbits, leader))
+        same = (
+            k for k, leader in enumerate(leaders) if is_same(orbits, i, orbits, leader)
+        )
         label[i] = next(same, len(leaders))
         if label[i] == len(leaders):
             leaders.append(int(i))

@@ -132,7 +132,8 @@ class Map(NamedTuple):
         if self.observe is None:
             return jnp.concatenate([x.reshape(-1, x.shape[-1]) for x in floats])
         axes = jax.tree.map(lambda x: -1 if x.ndim else None, state)
-        flat = lambda one: ravel_pytree(self.observe(one))[0]
+        observe = self.observe
+        flat = lambda one: ravel_pytree(observe(one))[0]
         return jax.vmap(flat, in_axes=(axes,), out_axes=-1)(state)
 
     def check(self, parameters: PyTree, state: PyTree) -> None:

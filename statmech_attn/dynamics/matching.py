@@ -1,4 +1,4 @@
-r"""Distances between sets of points, and which sets are one (docs/theory/attractors.md).
+r"""Distances of sets of points, and which sets are one (docs/theory/attractors.md).
 
 The distance of two sets of points A and B (P, d) is the larger of the two mean
 distances to the nearest neighbour,
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 
 Points = Float[np.ndarray, "P d"]
@@ -34,7 +34,7 @@ def set_distance(a: Points, b: Points) -> float:
 
 def directed_distance(a: Points, b: Points) -> float:
     """Mean over a of the distance to the nearest point of b."""
-    return float(np.mean(cKDTree(b).query(a)[0]))
+    return float(np.mean(KDTree(b).query(a)[0]))
 
 
 def resolution(a: Points) -> float:
@@ -43,7 +43,7 @@ def resolution(a: Points) -> float:
     The second would do for points that fill an area; those of a quasi-periodic orbit
     come in gaps of up to three lengths, and the nearest neighbour sees the shortest.
     """
-    return float(np.mean(cKDTree(a).query(a, k=4)[0][:, 3]))
+    return float(np.mean(KDTree(a).query(a, k=4)[0][:, 3]))
 
 
 def distances(a: Sequence[Points], b: Sequence[Points]) -> Float[np.ndarray, "n m"]:
@@ -91,7 +91,7 @@ def match_by_flow(
 
 
 def identities(parents: Sequence[Int[np.ndarray, " m"]]) -> list[np.ndarray]:
-    """Numbers of the sets along a parameter: a set has its parent's, a new one the next.
+    """Numbers of the sets along a parameter: their parents', or the next new one.
 
     Args:
         parents: for each value of the parameter, the parent of each set among those of

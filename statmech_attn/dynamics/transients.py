@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, PyTree, Shaped
+from jaxtyping import Bool, PyTree, Shaped
 from scipy.stats import CensoredData, ecdf
 
 from statmech_attn.dynamics.following import count_of, Map, put, take

@@ -17,6 +17,7 @@ from statmech_attn.plotting.bifurcation import span
 
 LETTERED = 0.07  # a cell wider than this share of the axis carries its period
 CURVES = 6
+SETS = (style.BLUE, style.GREEN, style.SKY, style.ORANGE, style.PURPLE, "#7F6A3B")
 LEGEND = 14  # sets with an entry of their own
 
 
@@ -69,12 +70,13 @@ def lifetimes(dataset: xr.Dataset) -> Figure:
 
 @style.styled
 def hysteresis(dataset: xr.Dataset) -> Figure:
-    """Samples of the sweeps up and down over the parameter; shaded where they differ."""
+    """Samples of the sweeps up and down a parameter; shaded where they differ."""
     name = str(dataset.differ.dims[0])
     figure = style.figure(style.DOUBLE, 3.4)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[1.0, 0.4])
     for key, colour, label in (
-        ("strobe_up", style.VERMILLION, "upward"), ("strobe_down", style.BLUE, "downward"),
+        ("strobe_up", style.VERMILLION, "upward"),
+        ("strobe_down", style.BLUE, "downward"),
     ):  # fmt: skip
         y = dataset[key].transpose(name, ...).values
         x = np.broadcast_to(dataset[name].values[:, None], y.shape)
@@ -108,8 +110,7 @@ def _colour(number: int, phase: str) -> str:
     """The colour of a set; those that are no attractors have their phase's."""
     if phase in ("transient", "unsettled", "chaotic", "hyperchaotic"):
         return style.PHASE_COLOURS[phase]
-    colours = (style.BLUE, style.GREEN, style.SKY, style.ORANGE, style.PURPLE, "#7F6A3B")
-    return colours[number % len(colours)]
+    return SETS[number % len(SETS)]
 
 
 def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> list[Patch]:
@@ -126,7 +127,8 @@ def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> list[Patch]:
                      edgecolor="white", lw=0.3)  # fmt: skip
             if width[i] > LETTERED * np.ptp(edges) and share > 0.08 and here.period > 0:
                 axis.text(
-                    edges[i] + width[i] / 2, bottom[i] + share / 2, int(here.period),
+                    float(edges[i] + width[i] / 2), float(bottom[i] + share / 2),
+                    str(int(here.period)),
                     ha="center", va="center", fontsize=7, color="white",
                 )  # fmt: skip
             bottom[i] += share

@@ -13,6 +13,7 @@ from statmech_attn.studies import (
     posterior,
     trajectory,
 )
+from statmech_attn.studies.hysteresis import compare_sweeps
 from statmech_attn.studies.matching import rematch
 from statmech_attn.studies.spec import (
     BasinsStudy,
@@ -57,6 +58,7 @@ def run(
 __all__ = [
     "BasinsStudy",
     "BifurcationStudy",
+    "compare_sweeps",
     "load",
     "MonteCarloStudy",
     "OrderParameterStudy",

@@ -7,6 +7,7 @@ exponents of one orbit each, and numbers that go on along the parameter.
 
 import time
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +26,7 @@ from statmech_attn.dynamics.basins import (
     wilson,
 )
 from statmech_attn.dynamics.following import Follower, Search, take
-from statmech_attn.dynamics.transients import escape_rate, EscapeRate
+from statmech_attn.dynamics.transients import escape_rate
 from statmech_attn.labels import labelled
 from statmech_attn.reporting import duration, Reporter, size
 from statmech_attn.scan.bifurcation import Plan, Points, run as run_scan, Scan
@@ -171,11 +172,14 @@ def _dataset(axes: build.Axes, options: BasinsRun, period: int, found, sets):
     name, values = axes.names[0], axes.values[0]
     ends = np.cumsum([len(x.count) for x in found])[:-1]
     slots = max(max(len(x.count) for x in found), 1)
-    variables = {
+    variables: dict[str, Any] = {
         key: (
             (name, "slot", *DIMS.get(key, ())),
             np.array(
-                [_padded(part, slots, EMPTY.get(key, np.nan)) for part in np.split(x, ends)]
+                [
+                    _padded(part, slots, EMPTY.get(key, np.nan))
+                    for part in np.split(x, ends)
+                ]
             ),
         )
         for key, x in sets.items()
@@ -193,7 +197,9 @@ def _dataset(axes: build.Axes, options: BasinsRun, period: int, found, sets):
         table = np.array([getattr(x.orbits, key) for x in found])
         variables[stored] = (name, "start"), table
     variables["label"] = (name, "start"), np.array([x.label for x in found])
-    coordinates = {dim: np.arange(1, 1 + size) for dim, size in _sizes(variables).items()}
+    coordinates = {
+        dim: np.arange(1, 1 + size) for dim, size in _sizes(variables).items()
+    }
     return labelled(variables, coordinates | {name: values})
 
 
@@ -209,7 +215,7 @@ def _rate(found: Attractors, period: int):
     """Rate at which the starts that did not diverge arrive."""
     stayed = found.label != DIVERGED
     if not stayed.any():
-        return EscapeRate(*[np.nan] * 2, 0, 0.0, np.nan, np.nan)
+        return escape_rate(np.zeros(1), np.array([False]))
     orbits = found.orbits
     return escape_rate(orbits.lifetime[stayed], orbits.ended[stayed], unit=period)
 

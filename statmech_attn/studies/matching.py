@@ -23,7 +23,8 @@ from statmech_attn.dynamics.matching import (
     set_distance,
 )
 from statmech_attn.labels import attributes
-from statmech_attn.studies import build, spec
+from statmech_attn.studies import build
+from statmech_attn.studies.basins_table import BasinsStudy
 
 
 LOOKS = 8  # for how long states are followed at the next value
@@ -52,7 +53,8 @@ def rematch(
         return matched(dataset, None, furthest)
     if matching != "flow":
         raise ValueError(f"matching must be 'flow' or 'distance'; got {matching!r}.")
-    study = spec.parse(tomllib.loads(dataset.attrs["study"]), "study in the file")
+    tree = tomllib.loads(dataset.attrs["study"])
+    study = BasinsStudy.model_validate(tree)
     return matched(dataset, build.model(study.network).net, furthest)
 
 
@@ -112,7 +114,9 @@ def _flows(dataset: xr.Dataset, name: str, net: dmft.Network, sets) -> list[np.n
     states = dataset.states.transpose(name, "slot", "state", "age", "pattern").values
     windows = np.concatenate([states[i, k] for i, k in places])
     after = np.repeat([i + 1 for i, _ in places], states.shape[2])
-    column = lambda key: np.broadcast_to(dataset[key].values, dataset.sizes[name])[after]
+    column = lambda key: np.broadcast_to(dataset[key].values, dataset.sizes[name])[
+        after
+    ]
     params = dmft.parameters(*(column(key) for key in ("beta", "gamma", "epsilon")))
     start = dmft.from_window(net, params, jnp.moveaxis(jnp.asarray(windows), 0, -1), 0)
     search = Search(capture=float(dataset.attrs["capture"]))
