@@ -243,49 +243,52 @@ class _Run:
 
     def _enter(self, reached: dict, number: int) -> None:
         """When neighbourhoods were entered for good, and what was before."""
-        search, keep = defaultdict(list), defaultdict(list)
+        early: dict[int, _Cycle | _Set] = {}
+        keep: dict[int, list[int]] = defaultdict(list)
         for lane, (goal, record) in reached.items():
-            if self._last_outside(goal, record, number) is None:
-                self._walk_back(lane, goal, search)
+            s = self._last_outside(goal, record, number)
+            if s is None:
+                early[lane] = goal
             else:
-                self._entered(lane, goal, record, number, keep)
-        for look, lane, record in self._again(search):
-            self._entered(lane, reached[lane][0], record, look, keep)
-        for _, lane, record in self._again(keep):
-            self.before[lane] = record[-self.points.shape[1] :]
+                self._entered(lane, s, keep)
+        self._walk_back(early, keep)
+        for kept in list(self.kept):
+            for lane, record in self._again(kept, keep[kept.number]):
+                self.before[lane] = record[-self.points.shape[1] :]
+
+    def _walk_back(self, early: dict, keep) -> None:
+        """Do looks again, the latest first, until all that entered early are found."""
+        for kept in list(self.kept)[-2::-1]:
+            for lane, record in self._again(kept, list(early)):
+                s = self._last_outside(early[lane], record, kept.number)
+                if s is not None:
+                    self._entered(lane, s, keep)
+                    del early[lane]
+        oldest = self.kept[0]
+        begin = oldest.number * self.record
+        for lane, goal in early.items():
+            if goal.outside(np.array([begin]), oldest.seen[None, :, lane])[0]:
+                self._entered(lane, begin, keep)
+            else:
+                self.lifetime[lane], self.exact[lane] = begin, begin == 0
 
     def _last_outside(self, goal: _Cycle | _Set, record, number: int) -> int | None:
         s = number * self.record + 1 + np.arange(self.record)
         found = np.flatnonzero(goal.outside(s, record))
         return int(s[found[-1]]) if found.size else None
 
-    def _entered(
-        self, lane: int, goal: _Cycle | _Set, record, number: int, keep
-    ) -> None:
-        """The lifetime from the look in which the neighbourhood was entered."""
-        s = self._last_outside(goal, record, number)
-        self.lifetime[lane] = (number * self.record if s is None else s) + 1
-        keep[number - 1].append(lane)
+    def _entered(self, lane: int, last_outside: int, keep) -> None:
+        """The lifetime; the look before the one it ended in is to be kept."""
+        self.lifetime[lane] = last_outside + 1
+        keep[(last_outside - 1) // self.record - 1].append(lane)
 
-    def _walk_back(self, lane: int, goal: _Cycle | _Set, search) -> None:
-        """Find the last look that began outside; it has to be done again."""
-        for kept in reversed(self.kept):
-            s = np.array([kept.number * self.record])
-            if goal.outside(s, kept.seen[None, :, lane])[0]:
-                search[kept.number].append(lane)
-                return
-        oldest = self.kept[0].number
-        self.lifetime[lane], self.exact[lane] = oldest * self.record, oldest == 0
-
-    def _again(self, wanted: dict[int, list[int]]):
-        """Do looks again, bit for bit: number, lane and record of each."""
-        for kept in list(self.kept):
-            lanes = np.array(wanted.get(kept.number, []), int)
-            for some, _, found in self.follower.look(
-                self.parameters, kept.state, lanes
-            ):
-                for i, lane in enumerate(some):
-                    yield kept.number, int(lane), found.record[..., i]
+    def _again(self, kept: _Kept, lanes: list[int]):
+        """Do a look of some lanes again, bit for bit: lane and record of each."""
+        for some, _, found in self.follower.look(
+            self.parameters, kept.state, np.array(lanes, int)
+        ):
+            for i, lane in enumerate(some):
+                yield int(lane), found.record[..., i]
 
 
 def drifts(earlier: np.ndarray, later: np.ndarray) -> bool:

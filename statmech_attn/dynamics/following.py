@@ -241,8 +241,10 @@ class Follower:
         self, parameters: PyTree, state: PyTree, indices: np.ndarray
     ) -> Iterator[tuple[np.ndarray, PyTree, Look]]:
         """One look at some lanes, in batches: who, their states after it, the look."""
+        if not len(indices):
+            return
         narrow = take((parameters, state), np.zeros(NARROW, int))
-        width = self.lanes if lanes_for(max(len(indices), 1)) > NARROW else NARROW
+        width = self.lanes if lanes_for(len(indices)) > NARROW else NARROW
         if width not in self._compiled:
             self._compiled[width] = Compiled(self._looked, *_on_device(narrow))
         look, items = self._compiled[width], list(batches(indices, width))

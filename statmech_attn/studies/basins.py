@@ -73,7 +73,7 @@ def run(study: BasinsStudy, report: Reporter) -> xr.Dataset:
     )  # fmt: skip
     dataset = build.with_fixed(dataset, axes)
     net = made.net if options.matching == "flow" else None
-    return matched(dataset, net, options.furthest)
+    return matched(dataset, net, options.furthest, follower)
 
 
 def search(options: BasinsRun) -> Search:

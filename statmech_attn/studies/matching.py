@@ -11,9 +11,15 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import dmft
-from statmech_attn.dynamics.attractors import CYCLE, follow, GONE, Orbits, UNSETTLED
+from statmech_attn.dynamics.attractors import (
+    CYCLE,
+    follow_with,
+    GONE,
+    Orbits,
+    UNSETTLED,
+)
 from statmech_attn.dynamics.basins import CLOSE, most_common, SCATTERS
-from statmech_attn.dynamics.following import Map, Search
+from statmech_attn.dynamics.following import Follower, Map, Search
 from statmech_attn.dynamics.matching import (
     distances,
     identities,
@@ -59,14 +65,23 @@ def rematch(
 
 
 def matched(
-    dataset: xr.Dataset, net: dmft.Network | None, furthest: float
+    dataset: xr.Dataset,
+    net: dmft.Network | None,
+    furthest: float,
+    follower: Follower | None = None,
 ) -> xr.Dataset:
-    """Add the variable `attractor`; by flow where the network is given."""
+    """Add the variable `attractor`; by flow where the network is given.
+
+    Args:
+        follower: the compiled mean-field map of the network, if there is one already.
+    """
     name = str(dataset["count"].dims[0])
     order = np.argsort(dataset[name].values, kind="stable")
     sets = [_sets(dataset.isel({name: i})) for i in order]
     reach = furthest * _extent(dataset)
-    flows = _flows(dataset.isel({name: order}), name, net, sets) if net else None
+    flows = None
+    if net is not None:
+        flows = _flows(dataset.isel({name: order}), name, net, sets, follower)
     parents = [np.full(len(sets[0]), -1)]
     for i in range(len(sets) - 1):
         between = distances(sets[i], sets[i + 1])
@@ -104,7 +119,9 @@ def mean_field(net: dmft.Network, period: int) -> Map:
     return Map(step, lambda state: state.newest, period, batched=True)
 
 
-def _flows(dataset: xr.Dataset, name: str, net: dmft.Network, sets) -> list[np.ndarray]:
+def _flows(
+    dataset: xr.Dataset, name: str, net: dmft.Network, sets, follower: Follower | None
+) -> list[np.ndarray]:
     """For every value but the last: where its sets flow at the next value."""
     period = int(dataset.attrs["clock_period"])
     places = [(i, k) for i, found in enumerate(sets[:-1]) for k in range(len(found))]
@@ -119,11 +136,11 @@ def _flows(dataset: xr.Dataset, name: str, net: dmft.Network, sets) -> list[np.n
     ]
     params = dmft.parameters(*(column(key) for key in ("beta", "gamma", "epsilon")))
     start = dmft.from_window(net, params, jnp.moveaxis(jnp.asarray(windows), 0, -1), 0)
-    search = Search(capture=float(dataset.attrs["capture"]))
-    horizon = LOOKS * search.record * period
-    orbits = follow(
-        mean_field(net, period), start, params, search._replace(horizon=horizon)
-    )
+    if follower is None:
+        search = Search(capture=float(dataset.attrs["capture"]))
+        follower = Follower(mean_field(net, period), search, params, start)
+    short = follower.until(LOOKS * follower.steps_per_look)
+    orbits = follow_with(short, start, params)
     for j, (i, k) in enumerate(places):
         row = range(j * states.shape[2], (j + 1) * states.shape[2])
         flows[i][k] = most_common(

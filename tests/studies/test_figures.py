@@ -152,9 +152,22 @@ def test_finite_width_figure_has_all_estimates(run):
     assert words[:4] == expected
 
 
+def test_basin_figures_show_every_set_and_both_sweeps(run, data):
+    figures = run("basins")
+    found = read(data, "basins")
+    stacked = figures["basin_fractions"].axes[0]
+    heights = [bar.get_height() for bar in stacked.patches]
+    assert sum(heights) == pytest.approx(found.sizes["beta"])
+    assert len(figures["lifetimes"].axes[0].lines) >= 2
+    up, down = figures["hysteresis"].axes[0].lines[:2]
+    for line, way in ((up, "up"), (down, "down")):
+        scan = read(data, f"sweep_{way}")
+        np.testing.assert_array_equal(line.get_ydata(), np.ravel(scan.strobe))
+
+
 def test_every_script_is_tested():
     tested = {
-        "bifurcation_full", "bifurcation_zoom", "classifier_disagreement",
+        "basins", "bifurcation_full", "bifurcation_zoom", "classifier_disagreement",
         "finite_size", "hidden_markov", "hidden_markov_noisy",
         "learning_at_finite_width", "phase_diagram", "running_lyapunov", "trajectories",
     }  # fmt: skip
