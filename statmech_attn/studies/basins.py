@@ -48,6 +48,8 @@ def run(study: BasinsStudy, report: Reporter) -> xr.Dataset:
             f"parameters.{axes.names[1]}: a basins study scans one parameter; give one "
             "number."
         )
+    plan = _plan(options)
+    plan.check(made.net)
     params = axes.points(options.starts)
     starts = build.start(options, made, params, options.starts)
     period = dmft.clock_period(made.net, float(jnp.max(params.epsilon)))
@@ -64,7 +66,7 @@ def run(study: BasinsStudy, report: Reporter) -> xr.Dataset:
     if leaders.size:
         chosen = take((params, orbits.state), leaders)
         points = Points(*jax.tree.map(jnp.asarray, chosen))
-        sets |= _classified(made.net, points, options, period, found)
+        sets |= _classified(made.net, points, plan, period, found)
     dataset = _dataset(axes, options, period, found, sets)
     dataset = dataset.assign_attrs(
         kind="basins", network=network_digest(made.net), context=made.net.context,
@@ -129,10 +131,16 @@ def _some_points(found: Attractors, count: int) -> np.ndarray:
     return clouds
 
 
-def _classified(net, points: Points, options: BasinsRun, period: int, found):
+def _plan(options: BasinsRun) -> Plan:
+    """How the phase of a set is found, from one orbit on it."""
+    return Plan(
+        transient=0, steps=options.steps, exponents=options.exponents, max_doublings=2,
+        section_samples=1, strobe_samples=1,
+    )  # fmt: skip
+
+
+def _classified(net, points: Points, plan: Plan, period: int, found):
     """Phases and exponents from one orbit on every set, and states along it."""
-    plan = Plan(transient=0, steps=options.steps, exponents=options.exponents,
-                max_doublings=2, section_samples=1, strobe_samples=1)  # fmt: skip
     verdicts = run_scan(Scan(net, plan, points, period), points).verdicts
     assert verdicts is not None
     kind, cycle, left = (

@@ -22,6 +22,8 @@ EXPECTED = {
     "sampled": {"accuracy", "order_parameters"},
     "side_by_side": {"finite_width"},
     "grown": {"growth"},
+    "basins": {"basins", "lifetimes"},
+    "swept": {"hysteresis"},
 }
 
 
