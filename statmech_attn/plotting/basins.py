@@ -17,7 +17,9 @@ from statmech_attn.plotting.bifurcation import span
 
 LETTERED = 0.07  # a cell wider than this share of the axis carries its period
 CURVES = 6
-SETS = (style.BLUE, style.GREEN, style.SKY, style.ORANGE, style.PURPLE, "#7F6A3B")
+SETS = (style.BLUE, style.GREEN, style.SKY, style.ORANGE, style.PURPLE)
+SETS += ("#7F6A3B", "#332288", "#88AA22", "#AA4466", "#44AAAA")
+SHARED = ("transient", "unsettled", "chaotic", "hyperchaotic")
 LEGEND = 14  # sets with an entry of their own
 
 
@@ -37,7 +39,7 @@ def basin_fractions(dataset: xr.Dataset) -> Figure:
     axes[-1].set_xlabel(style.WORDS[name])
     edges = style.cell_edges(dataset[name].values)
     axes[-1].set_xlim(edges[0], edges[-1])
-    rows = -(-len(entries) // 7)
+    rows = -(-len(entries) // 6)
     figure.legend(
         handles=entries, loc="outside upper center", ncols=-(-len(entries) // rows)
     )
@@ -107,43 +109,49 @@ def _axis(dataset: xr.Dataset) -> str:
 
 
 def _colour(number: int, phase: str) -> str:
-    """The colour of a set; those that are no attractors have their phase's."""
-    if phase in ("transient", "unsettled", "chaotic", "hyperchaotic"):
+    """The colour of a set; those that may be no attractors have their phase's."""
+    if phase in SHARED:
         return style.PHASE_COLOURS[phase]
     return SETS[number % len(SETS)]
 
 
 def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> list[Patch]:
+    """Draw the shares; returns the legend entries, one for each set."""
     edges = style.cell_edges(dataset[name].values)
-    width, total = np.diff(edges), dataset.sizes["start"]
-    bottom = np.zeros(len(width))
-    entries: dict[str, Patch] = {}
-    for number in np.unique(dataset.attractor.values[dataset["count"].values > 0]):
-        for i, k in np.argwhere(dataset.attractor.values == number):
-            here = dataset.isel({name: i, "slot": k})
-            phase, share = PHASES[int(here.phase)], float(here.fraction)
-            colour = _colour(int(number), phase)
-            axis.bar(edges[i], share, width[i], bottom[i], align="edge", color=colour,
-                     edgecolor="white", lw=0.3)  # fmt: skip
-            if width[i] > LETTERED * np.ptp(edges) and share > 0.08 and here.period > 0:
-                axis.text(
-                    float(edges[i] + width[i] / 2), float(bottom[i] + share / 2),
-                    str(int(here.period)),
-                    ha="center", va="center", fontsize=7, color="white",
-                )  # fmt: skip
-            bottom[i] += share
-            shared = colour == style.PHASE_COLOURS.get(phase) and phase != "periodic"
-            label = phase if shared else f"{int(number)}: {phase}"
-            entries.setdefault(label, Patch(facecolor=colour, label=label))
+    width, bottom = np.diff(edges), np.zeros(dataset.sizes[name])
+    entries: dict[str, tuple[str, list[str]]] = {}
+    numbers = dataset.attractor.values
+    places = np.argwhere(dataset["count"].values > 0)
+    for i, k in sorted(places.tolist(), key=lambda place: numbers[tuple(place)]):
+        here = dataset.isel({name: i, "slot": k})
+        phase, share = PHASES[int(here.phase)], float(here.fraction)
+        colour = _colour(int(here.attractor), phase)
+        axis.bar(edges[i], share, width[i], bottom[i], align="edge", color=colour,
+                 edgecolor="white", lw=0.3)  # fmt: skip
+        if width[i] > LETTERED * np.ptp(edges) and share > 0.08 and here.period > 0:
+            axis.text(
+                float(edges[i] + width[i] / 2), float(bottom[i] + share / 2),
+                str(int(here.period)), ha="center", va="center", fontsize=7,
+                color="white",
+            )  # fmt: skip
+        bottom[i] += share
+        key = phase if phase in SHARED else str(int(here.attractor))
+        entries.setdefault(key, (colour, []))[1].append(phase)
     for key, colour in (("unsettled", style.GREY), ("diverged", style.BLACK)):
-        share = dataset[f"count_{key}"].values / total
+        share = dataset[f"count_{key}"].values / dataset.sizes["start"]
         if share.any():
             axis.bar(edges[:-1], share, width, bottom, align="edge", color=colour)
             bottom = bottom + share
-            entries.setdefault(key, Patch(facecolor=colour, label=key))
+            entries.setdefault(key, (colour, [key]))
     axis.set_ylim(0, 1)
     axis.set_ylabel("share of starts")
-    return list(entries.values())[:LEGEND]
+    words = lambda key, phases: key if key in phases else f"{key}: " + ", ".join(
+        sorted(set(phases))
+    )  # fmt: skip
+    return [
+        Patch(facecolor=colour, label=words(key, phases))
+        for key, (colour, phases) in list(entries.items())[:LEGEND]
+    ]
 
 
 def _with_errors(axis: Axes, dataset: xr.Dataset, name: str) -> None:
@@ -155,7 +163,8 @@ def _with_errors(axis: Axes, dataset: xr.Dataset, name: str) -> None:
         axis.errorbar(
             float(here[name]), y, errors, fmt="o", ms=2.5, mew=0, color=colour, lw=0.8,
         )  # fmt: skip
-    axis.set_ylim(-0.04, 1.04)
+    axis.set_ylim(-0.05, 1.35)
+    axis.set_yticks([0, 0.5, 1])
     axis.set_ylabel("share")
 
 

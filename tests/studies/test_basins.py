@@ -1,4 +1,4 @@
-"""Studies of basins: what the file holds, and that matching it anew changes one thing."""
+"""Studies of basins: what a file holds; matching it anew changes one thing only."""
 
 import numpy as np
 import pytest
