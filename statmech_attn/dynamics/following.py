@@ -8,8 +8,8 @@ drive periods (a look) the last stretch of each orbit, seen once per drive perio
 is asked whether it recurs.  An orbit that does has settled on a cycle and leaves the
 batch; one that does not recur but whose weighted averages have converged (a torus)
 leaves after two such looks; the others go on to the horizon.  What is kept of a cycle
-are its points c, of another set the last `record`/2 points.  The lifetime of the
-transient before a cycle is
+are its points c, of a torus the last `record`/2 points, of another set as many from the
+second half of the run.  The lifetime of the transient before a cycle is
 
     $\min \{ s : |z_{s'} - c_{s'}| \le \epsilon \text{ for all } s' \ge s \}$
 
@@ -168,7 +168,6 @@ class Look(NamedTuple):
     """What one look says of each lane."""
 
     period: Any  # (lanes,) drive periods; 0: none
-    error: Any
     smooth: Any  # bool: the averages over the halves agree
     steady: Any  # bool: the ranges of the quarters agree
     finite: Any  # bool
@@ -195,10 +194,6 @@ class Follower:
         return self.search.record * self.system.drive_period
 
     @property
-    def transient(self) -> int:
-        return self.search.transient
-
-    @property
     def looks(self) -> int:
         """Looks up to the horizon, at least one."""
         return -(-self.search.horizon // self.steps_per_look)
@@ -216,15 +211,13 @@ class Follower:
         weights = jax.vmap(window_weights)((jnp.arange(length) + 0.5) / length)
         sums = jnp.zeros((3, *jax.eval_shape(system.seen, state).shape))
         (state, sums), record = jax.lax.scan(turn, (state, sums), weights)
-        period, error = jax.vmap(
-            lambda x: recurrence(x, multiple=1, tolerance=self.search.recurrence),
-            in_axes=-1,
-        )(record)
+        recurs = lambda x: recurrence(x, multiple=1, tolerance=self.search.recurrence)
+        period, _ = jax.vmap(recurs, in_axes=-1)(record)
         finite = jnp.all(jnp.abs(record) < HORIZON, axis=(0, 1))
         averages = sums / jnp.sum(weights, axis=0)[:, None, None]
         smooth, steady = self._witnesses(record, averages)
         period = jnp.where(finite, period, 0)
-        return state, Look(period, error, smooth, steady, finite, record)
+        return state, Look(period, smooth, steady, finite, record)
 
     def _witnesses(self, record, averages):
         """Half averages agree to `digits`; ranges of the quarters to one per cent."""

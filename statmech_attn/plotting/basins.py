@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from statmech_attn.dynamics import PHASES
@@ -64,9 +65,17 @@ def lifetimes(dataset: xr.Dataset) -> Figure:
     axis.set_yscale("log")
     axis.set_xscale("log")
     axis.set_ylim(top=1.2)
+    shown = dataset.lifetime.values[chosen]
+    axis.set_xlim(left=0.5 * np.quantile(shown[shown > 0], 0.01))
     axis.set_xlabel(r"lifetime $\tau$ (tokens)")
     axis.set_ylabel(r"share with a longer lifetime")
-    figure.legend(loc="outside right upper")
+    handles, labels = axis.get_legend_handles_labels()
+    handles += [
+        Line2D([], [], color=style.BLACK, ls="--"),
+        Line2D([], [], color=style.BLACK, ls="", marker="x", ms=4),
+    ]
+    labels += ["exponential tail", "end of the runs"]
+    figure.legend(handles, labels, loc="outside right upper")
     return figure
 
 
