@@ -170,9 +170,11 @@ def test_slow_arrival_is_found_by_walking_back_or_says_so(memory, exact):
 
 
 def test_an_alternating_approach_is_not_the_doubled_cycle():
-    """x' = -0.98 x recurs after 2 before it does after 1."""
-    orbits = follow(Map(lambda _, x: -0.98 * x), np.array([0.7, -0.3]))
-    assert orbits.period.tolist() == [1, 1]
+    """A cycle of 3 places, with x' = -0.99 x beside it: it recurs after 6 before 3."""
+    step = lambda _, z: jnp.stack([-0.99 * z[0], (z[1] + 1) % 3])
+    starts = np.array([[0.7, -0.3, 1e-3], [0.0, 1.0, 2.0]])
+    orbits = follow(Map(step), starts, search=Search(20_000, record=64))
+    assert orbits.period.tolist() == [3, 3, 3]
     s = np.arange(1024)
     record = (1e-7 * (-0.99) ** s)[:, None]
     amplitude = 1e-7 * 0.99 ** (1024 - 340)

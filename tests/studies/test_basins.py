@@ -152,6 +152,17 @@ def test_sweeps_of_the_network_show_hysteresis(sweeps):
         studies.compare_sweeps(up, found)
 
 
+def test_the_command_line_stores_the_intervals(sweeps, tmp_path):
+    paths = [str(tmp_path / f"{way}.h5") for way in ("up", "down", "both")]
+    for path, scan in zip(paths, sweeps, strict=False):
+        storage.write(path, scan, study='kind = "bifurcation"')
+    result = CliRunner().invoke(app, ["hysteresis", *paths[:2], "--output", paths[2]])
+    assert result.exit_code == 0, result.output
+    assert "up and down differ from" in result.output
+    found = storage.read(paths[2])
+    assert found.attrs["kind"] == "hysteresis" and found.sizes["number"] > 0
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
