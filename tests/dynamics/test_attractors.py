@@ -199,6 +199,13 @@ def test_order_company_and_width_of_batches_change_nothing(monkeypatch):
     assert 0 < np.sum(found.label == -2) < 60
 
 
+def test_sets_of_equal_count_are_ordered_by_where_they_lie():
+    starts = np.array([0.5, -0.4, 0.2, -1.2])
+    one, other = (find_attractors(cubic, x) for x in (starts, -starts))
+    np.testing.assert_array_equal(one.points[:, 0] < 0, other.points[:, 0] < 0)
+    np.testing.assert_array_equal(one.label, 1 - other.label)
+
+
 def leaking(s):
     """Tent map of slope s > 2; beyond 1 it falls onto the fixed point 2."""
     return lambda x: jnp.where(x > 1, 1 + x / 2, s * jnp.minimum(x, 1 - x))
