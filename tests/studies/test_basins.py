@@ -200,7 +200,8 @@ def test_the_published_shares_of_88_random_starts():
     found = studies.run(studies.parse(tree))
     for beta, period, count in ((1.2645, 44, 85), (1.2738, 28, 77)):
         here = found.sel(beta=beta)
-        assert (here["count"] > 0).sum() == 2
+        # A set that 88 starts did not see is one that they would miss now and then.
+        assert (1 - here.fraction.values[2:].sum()) ** 88 > 1e-3
         share = float(here.fraction.values[here.period.values == period][0])
         both = (share * 400 + count) / 488
         error = np.sqrt(both * (1 - both) * (1 / 400 + 1 / 88))
