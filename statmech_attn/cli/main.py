@@ -107,6 +107,55 @@ def compare(
 
 
 @app.command()
+def hysteresis(
+    up: Annotated[Path, typer.Argument(help='Scan with start = "continue-up".')],
+    down: Annotated[Path, typer.Argument(help='Scan with start = "continue-down".')],
+    output: Output,
+    overwrite: Overwrite = False,
+) -> None:
+    """Find where two sweeps of a parameter differ; print and store the intervals.
+
+    Example: statmech-attn hysteresis up.h5 down.h5 --output hysteresis.h5
+    """
+    with _one_line_errors():
+        from statmech_attn import storage, studies
+        from statmech_attn.cli.summary import print_summary
+
+        found = studies.compare_sweeps(storage.read(up), storage.read(down))
+        text = _study_of("hysteresis", {"up": up, "down": down})
+        storage.write(output, found, study=text, overwrite=overwrite)
+        print_summary(found, out)
+        out.print(f"wrote {output}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def rematch(
+    file: Annotated[Path, typer.Argument(help="File of a basins study.")],
+    output: Output,
+    matching: Annotated[str, typer.Option(help="distance or flow.")] = "distance",
+    furthest: Annotated[
+        float, typer.Option(help="Largest distance, in units of the points' extent.")
+    ] = 0.1,
+    overwrite: Overwrite = False,
+) -> None:
+    """Number the attractors of a basins file anew, without following any start.
+
+    Example: statmech-attn rematch basins.h5 --matching distance --output again.h5
+    """
+    with _one_line_errors():
+        from statmech_attn import storage, studies
+        from statmech_attn.cli.summary import print_summary
+
+        _prepare_jax()
+        dataset = storage.read(file)
+        found = studies.rematch(dataset, matching, furthest)
+        study, keys = dataset.attrs["study"], storage.info(file).keys
+        storage.write(output, found, study=study, keys=keys, overwrite=overwrite)
+        print_summary(found, out)
+        out.print(f"wrote {output}", highlight=False, soft_wrap=True)
+
+
+@app.command()
 def figure(
     file: Annotated[Path, typer.Argument(help="HDF5 file of any kind.")],
     output: Annotated[
@@ -233,12 +282,19 @@ def _prepare_jax() -> None:
 
 
 def _comparison_study(theory: Path, simulations: list[Path]) -> str:
-    from statmech_attn import storage
-
     names = ["theory", "simulation"]
     names += [f"simulation_{number}" for number in range(2, len(simulations) + 1)]
-    lines = ['kind = "comparison"']
-    for name, path in zip(names, (theory, *simulations), strict=True):
+    return _study_of(
+        "comparison", dict(zip(names, (theory, *simulations), strict=True))
+    )
+
+
+def _study_of(kind: str, files: dict[str, Path]) -> str:
+    """What a file that is made from others is: their names and digests."""
+    from statmech_attn import storage
+
+    lines = [f'kind = "{kind}"']
+    for name, path in files.items():
         digest = storage.study_digest(storage.info(path).study)
         lines.append(f'\n[{name}]\nfile = "{path.name}"\nstudy_digest = "{digest}"')
     return "\n".join(lines) + "\n"

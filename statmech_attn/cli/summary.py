@@ -34,7 +34,11 @@ def print_info(found: Info, console: Console) -> None:
 def print_summary(dataset: xr.Dataset, console: Console) -> None:
     """The main result of any kind of file."""
     kind = dataset.attrs.get("kind")
-    if "phase" in dataset:
+    if kind == "basins":
+        _basins(dataset, console)
+    elif kind == "hysteresis":
+        _hysteresis(dataset, console)
+    elif "phase" in dataset:
         _phases(dataset, console)
     elif kind == "continuation":
         _continuation(dataset, console)
@@ -130,6 +134,51 @@ def _degenerate(dataset: xr.Dataset, console: Console, free: str) -> None:
             str(int(one.degenerate_curve)), _number(one.degenerate_rotation, ".6f"),
         )  # fmt: skip
     console.print(table)
+SHOWN = 40  # rows of a table
+
+
+def _basins(dataset: xr.Dataset, console: Console) -> None:
+    """Per value: every set with its share, and the mean lifetime before it."""
+    axis = str(dataset["count"].dims[0])
+    columns = (axis, "set", "phase", "period", "starts", "share", "mean lifetime")
+    table = _table("attractors", columns)
+    places = np.argwhere(dataset["count"].values > 0)
+    for i, k in places[:SHOWN]:
+        value, here = dataset.isel({axis: i}), dataset.isel({axis: i, "slot": k})
+        table.add_row(
+            f"{float(value[axis]):.6g}", str(int(here.attractor)),
+            PHASES[int(here.phase)], str(int(here.period) or "-"),
+            str(int(here["count"])),
+            f"{float(here.fraction):.3f} ({float(here.fraction_low):.3f} to "
+            f"{float(here.fraction_high):.3f})",
+            _lifetime(value) if k == 0 else "",
+        )  # fmt: skip
+    console.print(table)
+    if len(places) > SHOWN:
+        console.print(f"and {len(places) - SHOWN} sets more", highlight=False)
+    console.print(
+        "share with Wilson's interval of one standard error; lifetime in tokens, of "
+        "the exponential tail of all starts that did not diverge",
+        highlight=False,
+    )
+
+
+def _lifetime(value: xr.Dataset) -> str:
+    """Expected lifetime 1/κ with its error."""
+    rate, error = float(value.escape_rate), float(value.escape_rate_stderr)
+    return "-" if np.isnan(rate) else f"{1 / rate:.4g} ± {error / rate**2:.1g}"
+
+
+def _hysteresis(dataset: xr.Dataset, console: Console) -> None:
+    axis = str(dataset.differ.dims[0])
+    for low, first, last, high in dataset.interval.values:
+        console.print(
+            f"{axis}: up and down differ from {first:.8g} to {last:.8g}; "
+            f"they agree up to {low:.8g} and from {high:.8g} on",
+            highlight=False,
+        )
+    if not dataset.sizes["number"]:
+        console.print("up and down agree everywhere", highlight=False)
 
 
 def _coarse(phase: np.ndarray) -> np.ndarray:
@@ -268,6 +317,7 @@ def _table(title: str, columns) -> Table:
     table = Table(title=title, box=None, pad_edge=False)
     for column in columns:
         words = column in ("estimate", "kind", "result", "verdict")
+        words = column in ("estimate", "result", "verdict", "phase")
         table.add_column(column, justify="left" if words else "right")
     return table
 

@@ -21,6 +21,19 @@ from statmech_attn.dynamics.flows import (
 )
 from statmech_attn.dynamics.lyapunov import lyapunov_spectrum, Spectrum
 from statmech_attn.dynamics.orbits import orbit
+"""Phases and attractors of any map or flow: spectra, recurrences, basins."""
+
+from statmech_attn.dynamics.attractors import follow, Orbits
+from statmech_attn.dynamics.basins import Attractors, find_attractors, wilson
+from statmech_attn.dynamics.flows import time_map
+from statmech_attn.dynamics.following import Map, Search
+from statmech_attn.dynamics.lyapunov import lyapunov_spectrum, Spectrum
+from statmech_attn.dynamics.matching import (
+    identities,
+    match_by_distance,
+    match_by_flow,
+    set_distance,
+)
 from statmech_attn.dynamics.phases import (
     as_in_paper,
     Classification,
@@ -45,12 +58,21 @@ from statmech_attn.dynamics.tongues import (
     Tongue,
     tongue,
     TONGUE_RESULTS,
+from statmech_attn.dynamics.sweeps import Hysteresis, hysteresis
+from statmech_attn.dynamics.systems import Linearised, TangentSystem
+from statmech_attn.dynamics.transients import (
+    escape_rate,
+    escape_times,
+    EscapeRate,
+    Survival,
+    survival,
 )
 
 
 __all__ = [
     "Alignment",
     "as_in_paper",
+    "Attractors",
     "Classification",
     "classify",
     "continuation",
@@ -67,6 +89,15 @@ __all__ = [
     "FiniteTimeExponents",
     "flow_spectrum",
     "gali",
+    "escape_rate",
+    "escape_times",
+    "EscapeRate",
+    "Evidence",
+    "find_attractors",
+    "follow",
+    "Hysteresis",
+    "hysteresis",
+    "identities",
     "Linearised",
     "Locking",
     "locking",
@@ -89,4 +120,18 @@ __all__ = [
     "ZERO_ONE_RESULTS",
     "zero_one_test",
     "ZeroOne",
+    "Map",
+    "match_by_distance",
+    "match_by_flow",
+    "Orbits",
+    "PHASES",
+    "REASONS",
+    "Search",
+    "set_distance",
+    "Spectrum",
+    "Survival",
+    "survival",
+    "TangentSystem",
+    "time_map",
+    "wilson",
 ]

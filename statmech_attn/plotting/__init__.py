@@ -1,5 +1,6 @@
 """Pictures of result files, drawn at the size at which they are printed."""
 
+from statmech_attn.plotting.basins import basin_fractions, hysteresis, lifetimes
 from statmech_attn.plotting.bifurcation import bifurcation_diagram
 from statmech_attn.plotting.comparison import agreement, finite_size
 from statmech_attn.plotting.continuation import (
@@ -33,6 +34,7 @@ __all__ = [
     "accuracy_against_width",
     "agreement",
     "alignment",
+    "basin_fractions",
     "bifurcation_diagram",
     "chaos_indicators",
     "classifier_disagreement",
@@ -48,6 +50,8 @@ __all__ = [
     "finite_width",
     "growth",
     "learning_pictures",
+    "hysteresis",
+    "lifetimes",
     "order_parameter_matrices",
     "path_kernels",
     "phase_diagram",

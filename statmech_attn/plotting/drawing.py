@@ -6,6 +6,7 @@ from pathlib import Path
 import xarray as xr
 from matplotlib.figure import Figure
 
+from statmech_attn.plotting.basins import basin_fractions, hysteresis, lifetimes
 from statmech_attn.plotting.bifurcation import bifurcation_diagram, parameters
 from statmech_attn.plotting.comparison import agreement, finite_size
 from statmech_attn.plotting.continuation import continuation_diagram, critical_curves
@@ -133,6 +134,15 @@ def _benchmark(dataset: xr.Dataset) -> Pictures:
     yield "growth", growth(dataset)
 
 
+def _basins(dataset: xr.Dataset) -> Pictures:
+    yield "basins", basin_fractions(dataset)
+    yield "lifetimes", lifetimes(dataset)
+
+
+def _hysteresis(dataset: xr.Dataset) -> Pictures:
+    yield "hysteresis", hysteresis(dataset)
+
+
 def _temperatures(dataset: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
     """One page for every temperature; a suffix when there are several."""
     if dataset.sizes.get("temperature", 1) == 1:
@@ -161,4 +171,6 @@ KINDS: dict[str, Callable[[xr.Dataset], Pictures]] = {
     "order-parameter": _order_parameter,
     "posterior": _posterior,
     "benchmark": _benchmark,
+    "basins": _basins,
+    "hysteresis": _hysteresis,
 }

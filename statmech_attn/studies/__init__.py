@@ -6,6 +6,7 @@ import xarray as xr
 
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.studies import (
+    basins,
     bifurcation,
     continuation,
     monte_carlo,
@@ -13,7 +14,10 @@ from statmech_attn.studies import (
     posterior,
     trajectory,
 )
+from statmech_attn.studies.hysteresis import compare_sweeps
+from statmech_attn.studies.matching import rematch
 from statmech_attn.studies.spec import (
+    BasinsStudy,
     BifurcationStudy,
     ContinuationStudy,
     load,
@@ -50,17 +54,22 @@ def run(
         return monte_carlo.run(study, report)
     if isinstance(study, OrderParameterStudy):
         return order_parameter.run(study, report)
+    if isinstance(study, BasinsStudy):
+        return basins.run(study, report)
     return posterior.run(study, report, workspace)
 
 
 __all__ = [
+    "BasinsStudy",
     "BifurcationStudy",
     "ContinuationStudy",
+    "compare_sweeps",
     "load",
     "MonteCarloStudy",
     "OrderParameterStudy",
     "parse",
     "PosteriorStudy",
+    "rematch",
     "Reporter",
     "run",
     "Silent",

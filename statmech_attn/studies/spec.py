@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from statmech_attn.studies.basins_table import BasinsStudy
 from statmech_attn.studies.bpkr_tables import OrderParameterStudy, PosteriorStudy
 from statmech_attn.studies.dmft_tables import (
     BifurcationStudy,
@@ -30,6 +31,7 @@ Study = (
     | MonteCarloStudy
     | OrderParameterStudy
     | PosteriorStudy
+    | BasinsStudy
 )
 KINDS: dict[str, type[StudyTable]] = {
     "trajectory": TrajectoryStudy,
@@ -38,6 +40,7 @@ KINDS: dict[str, type[StudyTable]] = {
     "monte-carlo": MonteCarloStudy,
     "order-parameter": OrderParameterStudy,
     "posterior": PosteriorStudy,
+    "basins": BasinsStudy,
 }
 
 

@@ -7,6 +7,8 @@ import xarray as xr
 from statmech_attn.comparison import compare
 from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.continuation import KINDS
+from statmech_attn.dynamics import PHASES, wilson
+from statmech_attn.dynamics.sweeps import intervals
 from statmech_attn.labels import attributes as attributes_of, labelled
 
 
@@ -185,6 +187,58 @@ def agreeing(simulation) -> xr.Dataset:
         },
         attrs={"kind": "comparison", "runs": 100},
     )
+
+
+@pytest.fixture
+def basins() -> xr.Dataset:
+    """Three beta: periods 28 and 32; 44 alone; nobody settles.  beta not in order."""
+    rng = np.random.default_rng(8)
+    count = np.array([[77, 11], [88, 0], [0, 0]])
+    low, high = wilson(count, 88)
+    lifetime = rng.geometric([[1e-3], [1e-4], [1e-3]], (3, 88))
+    ended = np.array([True, True, False])[:, None] & np.ones((3, 88), bool)
+    lifetime[2] = 100_000
+    label = np.array([[0] * 77 + [1] * 11, [0] * 88, [-1] * 88])
+    over, each = ("beta", "slot"), ("beta", "start")
+    return labelled(
+        {
+            "count": (over, count),
+            "fraction": (over, count / 88),
+            "fraction_low": (over, low),
+            "fraction_high": (over, high),
+            "count_unsettled": (("beta",), [0, 0, 88]),
+            "count_diverged": (("beta",), [0, 0, 0]),
+            "attractor": (over, [[1, 2], [0, -1], [-1, -1]]),
+            "phase": (over, np.array([[1, 1], [1, -1], [-1, -1]], np.int8)),
+            "period": (over, [[28, 32], [44, 0], [0, 0]]),
+            "label": (each, label),
+            "lifetime": (each, lifetime),
+            "lifetime_ended": (each, ended),
+            "escape_rate": (("beta",), [1e-3, 1e-4, np.nan]),
+            "escape_rate_stderr": (("beta",), [1e-4, 1e-5, np.nan]),
+            "escape_after": (("beta",), [0.0, 100.0, 0.0]),
+        },
+        {"beta": [1.27, 1.26, 1.28], "slot": [1, 2], "start": np.arange(1, 89)},
+    ).assign_attrs(kind="basins")
+
+
+@pytest.fixture
+def swept() -> xr.Dataset:
+    """Two sweeps that differ at the second and third of four values."""
+    beta = np.array([0.1, 0.2, 0.3, 0.4])
+    differ = np.array([False, True, True, False])
+    up = np.broadcast_to(beta[:, None], (4, 5))
+    over = ("beta", "strobe_sample")
+    return labelled(
+        {
+            "strobe_up": (over, up),
+            "strobe_down": (over, up + differ[:, None]),
+            "distance": (("beta",), differ.astype(float)),
+            "differ": (("beta",), differ),
+            "interval": (("number", "end"), intervals(beta, differ)),
+        },
+        {"beta": beta, "number": [1]},
+    ).assign_attrs(kind="hysteresis")
 
 
 WIDTHS = np.array([10.0, 100.0, 1000.0])

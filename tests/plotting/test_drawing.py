@@ -24,6 +24,8 @@ EXPECTED = {
     "side_by_side": {"finite_width"},
     "grown": {"growth"},
     "indicated": {"chaos_indicators", "finite_series"},
+    "basins": {"basins", "lifetimes"},
+    "swept": {"hysteresis"},
 }
 
 

@@ -176,6 +176,17 @@ def test_series_of_finite_runs_are_drawn_beside_the_exact_exponents(run, data):
     # Torus, cycle and chaos by the map; series of 3000 spins call all of them chaos.
     assert abs(exact[0]) < 1e-3 and exact[1] < -0.02 and exact[2] > 0.05
     assert (measured.lyapunov_rosenstein.isel(size=0) > 0.03).all()
+def test_basin_figures_show_every_set_and_both_sweeps(run, data):
+    figures = run("basins")
+    found = read(data, "basins")
+    stacked = figures["basin_fractions"].axes[0]
+    heights = [bar.get_height() for bar in stacked.patches]
+    assert sum(heights) == pytest.approx(found.sizes["beta"])
+    assert len(figures["lifetimes"].axes[0].lines) >= 2
+    up, down = figures["hysteresis"].axes[0].lines[:2]
+    for line, way in ((up, "up"), (down, "down")):
+        scan = read(data, f"sweep_{way}")
+        np.testing.assert_array_equal(line.get_ydata(), np.ravel(scan.strobe))
 
 
 def test_every_script_is_tested():
@@ -184,6 +195,9 @@ def test_every_script_is_tested():
         "classifier_disagreement", "continuation", "finite_size", "hidden_markov",
         "hidden_markov_noisy", "learning_at_finite_width", "phase_diagram",
         "running_lyapunov", "trajectories",
+        "basins", "bifurcation_full", "bifurcation_zoom", "classifier_disagreement",
+        "finite_size", "hidden_markov", "hidden_markov_noisy",
+        "learning_at_finite_width", "phase_diagram", "running_lyapunov", "trajectories",
     }  # fmt: skip
     assert {path.stem for path in SCRIPTS} == tested
 

@@ -1,0 +1,314 @@
+r"""Where many starts go, and when they arrive (docs/theory/attractors.md, section 1).
+
+`follow` looks at all starts that are still on the way; those that have settled leave,
+until nobody is left or the horizon is reached.
+
+    s      time in drive periods, 0 at the start; look k holds s = kR + 1 ... (k + 1)R
+    c      points of a cycle (q, d), one drive period apart, the last one at s = `end`
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+from scipy.spatial import KDTree
+
+from statmech_attn.dynamics.following import (
+    count_of,
+    Follower,
+    Map,
+    put,
+    Search,
+    take,
+)
+from statmech_attn.dynamics.matching import resolution, set_distance
+from statmech_attn.dynamics.phases import EXACT, HORIZON
+
+
+KINDS = ("periodic", "regular", "irregular", "unsettled", "diverged")
+CYCLE, REGULAR, IRREGULAR, UNSETTLED, GONE = range(len(KINDS))
+WIDE = 4.0  # neighbourhood of a set of points over their scatter, at least
+DRIFT = 3.0  # distance of two pieces of an orbit at rest over their resolution
+Tick = Callable[[float], None]
+
+
+class Orbits(NamedTuple):
+    """Where every start went; n starts, P = record / 2 points, d coordinates."""
+
+    kind: np.ndarray  # (n,) index into KINDS
+    period: np.ndarray  # (n,) steps; 0 where the orbit does not recur
+    points: np.ndarray  # (n, P, d) of the set it ended on, once per drive period
+    distinct: np.ndarray  # (n,) points before they repeat
+    scatter: np.ndarray  # (n,) distance of two pieces of the orbit
+    state: PyTree  # at the end, starts on the last axis
+    lifetime: np.ndarray  # (n,) steps before the set was entered for good
+    ended: np.ndarray  # (n,) bool; False: still on the way after `lifetime` steps
+    exact: np.ndarray  # (n,) bool; False: settled by `lifetime`, perhaps long before
+    before: np.ndarray  # (n, P, d) the look before that of arrival; NaN if none
+
+    def set_of(self, i: int) -> np.ndarray:
+        """The points that orbit i ended on, without repetitions."""
+        return self.points[i, : self.distinct[i]]
+
+    def take(self, indices: np.ndarray) -> "Orbits":
+        """Some of the orbits."""
+        state, flat = take(self.state, indices), self._replace(state=self.kind)
+        return Orbits(*(x[indices] for x in flat))._replace(state=state)
+
+
+def follow(
+    system: Map,
+    starts: PyTree,
+    parameters: PyTree = (),
+    search: Search = Search(),
+    tick: Tick = lambda steps: None,
+) -> Orbits:
+    """Follow every start until it settles, diverges or reaches the horizon.
+
+    Args:
+        system: the map, what is seen of its state, and the period of its drive.
+        starts: tree of arrays with the starts on the last axis; arrays without axes
+            (a clock) are shared by all.  All starts have the same phase of the drive.
+        parameters: tree of the same form: numbers shared by all or one per start.
+        tick: told the steps that are done or no longer needed, summed over starts.
+
+    Raises:
+        ValueError: a map that changes its state's shape, starts without a last axis,
+            a choice of `search` that makes no sense.
+    """
+    return follow_with(Follower(system, search, parameters, starts), starts, parameters,
+                       tick)  # fmt: skip
+
+
+def follow_with(
+    follower: Follower,
+    starts: PyTree,
+    parameters: PyTree = (),
+    tick: Tick = lambda steps: None,
+) -> Orbits:
+    """The same with a map that is already compiled."""
+    run = _Run(follower, starts, parameters)
+    for number in range(follower.looks):
+        left = follower.looks - number
+        before = run.pending.size
+        run.look(number, last=left == 1)
+        after = run.pending.size
+        tick(follower.steps_per_look * (after + (before - after) * left))
+        if not after:
+            break
+    return run.orbits()
+
+
+class _Cycle(NamedTuple):
+    """A cycle and its neighbourhood, continued to all times in its own phase."""
+
+    points: np.ndarray  # (q, d)
+    end: int
+    reach: float
+
+    def outside(self, s: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Which of the points `seen` (m, d) at times s are not near the cycle."""
+        there = self.points[(s - self.end - 1) % len(self.points)]
+        return np.abs(seen - there).max(axis=1) > self.reach
+
+
+class _Set(NamedTuple):
+    """The points of an orbit that does not recur, and their neighbourhood."""
+
+    points: np.ndarray  # (R, d)
+    reach: float
+
+    def outside(self, s: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Which of the points `seen` (m, d) are not near the set."""
+        return KDTree(self.points).query(seen, p=np.inf)[0] > self.reach
+
+
+class _Kept(NamedTuple):
+    """Everyone's state when a look began: what it takes to do the look again."""
+
+    number: int
+    state: PyTree
+    seen: np.ndarray  # (d, n)
+
+
+class _Run:
+    """State of `follow`: the orbits so far, and who is still on the way."""
+
+    def __init__(self, follower: Follower, starts: PyTree, parameters: PyTree):
+        self.follower, self.parameters = follower, parameters
+        self.state = jax.tree.map(np.array, starts)
+        self.record, n = follower.search.record, count_of(starts)
+        self.seen = follower.see(self.state)
+        self.kept: deque[_Kept] = deque(maxlen=follower.search.memory)
+        self.pending, self.was_regular = np.arange(n), np.zeros(n, bool)
+        self.kind, self.period = np.full(n, UNSETTLED), np.zeros(n, int)
+        cloud = (n, self.record // 2, len(self.seen))
+        self.sampled = np.full((n, self.record, cloud[2]), np.nan)
+        self.points, self.before = np.full(cloud, np.nan), np.full(cloud, np.nan)
+        self.distinct = np.full(n, cloud[1])
+        self.scatter, self.lifetime = np.full(n, np.nan), np.zeros(n, int)
+        self.ended, self.exact = np.zeros(n, bool), np.ones(n, bool)
+
+    def orbits(self) -> Orbits:
+        return Orbits(
+            self.kind, self.period, self.points, self.distinct, self.scatter,
+            self.state, self.lifetime * self.follower.system.drive_period, self.ended,
+            self.exact, self.before,
+        )  # fmt: skip
+
+    def look(self, number: int, last: bool) -> None:
+        """One look at all that are pending; those that settle are no longer."""
+        start = jax.tree.map(np.copy, self.state)
+        self.kept.append(_Kept(number, start, self.seen.copy()))
+        reached: dict[int, tuple[_Cycle | _Set, np.ndarray]] = {}
+        left = []
+        for lanes, after, found in self.follower.look(
+            self.parameters, start, self.pending
+        ):
+            self.state = put(self.state, after, lanes)
+            self.seen[:, lanes] = found.record[-1]
+            self._sample(lanes, found.record, number)
+            kinds = self._judge(lanes, found, number, last)
+            left.append(lanes[kinds < 0])
+            for i in np.flatnonzero(kinds >= 0):
+                lane, record = int(lanes[i]), np.array(found.record[..., i])
+                self.kind[lane] = kinds[i]
+                goal = self._settle(lane, record, int(found.period[i]), number)
+                if goal is not None:
+                    reached[lane] = goal, record
+        self.pending = np.sort(np.concatenate(left))
+        self._enter(reached, number)
+
+    def _sample(self, lanes, record, number: int) -> None:
+        """Keep a few points of this look, so that the whole run leaves `record`."""
+        looks = self.follower.looks
+        each, every = max(self.record // looks, 1), -(-looks // self.record)
+        if number % every == 0:
+            chosen = np.linspace(0, self.record - 1, each).astype(int)
+            first = number // every * each
+            points = np.moveaxis(record[chosen], -1, 0)
+            self.sampled[lanes, first : first + each] = points
+
+    def _late(self, lane: int) -> tuple[np.ndarray, np.ndarray]:
+        """Points of a lane from the third and from the last quarter of the run."""
+        points = self.sampled[lane]
+        points = points[np.isfinite(points).all(axis=1)]
+        quarter = len(points) // 4
+        return points[-2 * quarter : -quarter], points[-quarter:]
+
+    def _judge(self, lanes, found, number: int, last: bool) -> np.ndarray:
+        """Kind of each lane, or -1 while it is on the way."""
+        search = self.follower.search
+        late = (number + 1) * self.follower.steps_per_look >= search.transient
+        regular = found.smooth & found.steady
+        was, self.was_regular[lanes] = self.was_regular[lanes], regular
+        regular = regular & (was & late | last)
+        kinds = np.where(regular, REGULAR, IRREGULAR if last else -1)
+        kinds = np.where(found.finite, kinds, GONE)
+        for i in np.flatnonzero(found.finite & ((found.period > 0) | regular | last)):
+            record, period = np.asarray(found.record[..., i]), int(found.period[i])
+            still = found.smooth[i] and not found.steady[i]
+            if period and left_to_go(record, period) <= search.recurrence / 2:
+                kinds[i] = CYCLE
+            elif period or still or regular[i] and drifts(*np.split(record, 2)):
+                kinds[i] = UNSETTLED if last else -1
+            elif last and not regular[i] and drifts(*self._late(lanes[i])):
+                kinds[i] = UNSETTLED
+        return kinds
+
+    def _settle(self, lane: int, record, q: int, number: int) -> _Cycle | _Set | None:
+        """What a lane ended on; the neighbourhood that ends a transient, if any."""
+        end, half, kind = (number + 1) * self.record, self.record // 2, self.kind[lane]
+        self.lifetime[lane], self.ended[lane] = end, kind in (CYCLE, REGULAR, GONE)
+        if kind == GONE:
+            near = (np.abs(record) < HORIZON).all(axis=1)
+            self.lifetime[lane] = end - self.record + 1 + np.argmin(near)
+            return None
+        reach = self.follower.search.capture * (1 + np.abs(record[-half:]).max())
+        if kind == CYCLE:
+            self.points[lane] = np.resize(record[-q:], self.points[lane].shape)
+            self.distinct[lane], self.scatter[lane] = q, 0.0
+            self.period[lane] = q * self.follower.system.drive_period
+            return _Cycle(record[-q:], end, reach)
+        pieces = np.split(record, 2) if kind == REGULAR else self._late(lane)
+        both = pieces[1] if kind == REGULAR else np.concatenate(pieces)
+        self.points[lane] = np.resize(both, self.points[lane].shape)
+        self.distinct[lane] = min(len(both), half)
+        self.scatter[lane] = max(set_distance(*pieces), resolution(pieces[1]))
+        wide = max(reach, WIDE * self.scatter[lane])
+        return _Set(record, wide) if kind == REGULAR else None
+
+    def _enter(self, reached: dict, number: int) -> None:
+        """When neighbourhoods were entered for good, and what was before."""
+        early: dict[int, _Cycle | _Set] = {}
+        keep: dict[int, list[int]] = defaultdict(list)
+        for lane, (goal, record) in reached.items():
+            s = self._last_outside(goal, record, number)
+            if s is None:
+                early[lane] = goal
+            else:
+                self._entered(lane, s, keep)
+        self._walk_back(early, keep)
+        for kept in list(self.kept):
+            for lane, record in self._again(kept, keep[kept.number]):
+                self.before[lane] = record[-self.points.shape[1] :]
+
+    def _walk_back(self, early: dict, keep) -> None:
+        """Do looks again, the latest first, until all that entered early are found."""
+        for kept in list(self.kept)[-2::-1]:
+            for lane, record in self._again(kept, list(early)):
+                s = self._last_outside(early[lane], record, kept.number)
+                if s is not None:
+                    self._entered(lane, s, keep)
+                    del early[lane]
+        oldest = self.kept[0]
+        begin = oldest.number * self.record
+        for lane, goal in early.items():
+            if goal.outside(np.array([begin]), oldest.seen[None, :, lane])[0]:
+                self._entered(lane, begin, keep)
+            else:
+                self.lifetime[lane], self.exact[lane] = begin, begin == 0
+
+    def _last_outside(self, goal: _Cycle | _Set, record, number: int) -> int | None:
+        s = number * self.record + 1 + np.arange(self.record)
+        found = np.flatnonzero(goal.outside(s, record))
+        return int(s[found[-1]]) if found.size else None
+
+    def _entered(self, lane: int, last_outside: int, keep) -> None:
+        """The lifetime; the look before the one it ended in is to be kept."""
+        self.lifetime[lane] = last_outside + 1
+        keep[(last_outside - 1) // self.record - 1].append(lane)
+
+    def _again(self, kept: _Kept, lanes: list[int]):
+        """Do a look of some lanes again, bit for bit: lane and record of each."""
+        for some, _, found in self.follower.look(
+            self.parameters, kept.state, np.array(lanes, int)
+        ):
+            for i, lane in enumerate(some):
+                yield int(lane), found.record[..., i]
+
+
+def drifts(earlier: np.ndarray, later: np.ndarray) -> bool:
+    """Whether a later piece of an orbit is not where the earlier one was."""
+    return set_distance(earlier, later) > DRIFT * resolution(later)
+
+
+def left_to_go(record: np.ndarray, q: int) -> float:
+    """Distance of an orbit (T, d) that recurs after q points from its limit, relative.
+
+    From the rate at which |z_{s+q} - z_s| falls, at the time from which on the orbit
+    has been asked whether it recurs.  An orbit that closes in on a cycle of period q/2
+    from both sides in turn recurs after q before it does after q/2.
+    """
+    size = 1 + np.abs(record).max()
+    gaps = np.abs(record[q:] - record[:-q]).max(axis=1) / size
+    turns = (len(record) // 3 - 1) // q
+    late, early = gaps[-q:].max(), gaps[-q * (turns + 1) : -q * turns].max()
+    if early <= EXACT:
+        return float(early)
+    if late >= early:
+        return np.inf
+    return float(early / (1 - (late / early) ** (1 / turns)))

@@ -1,0 +1,189 @@
+r"""Attractors at one parameter and their basins (docs/theory/attractors.md, section 2).
+
+Starts that ended on one set are one group: cycles of one period whose points agree,
+and other sets whose distance is within a few of their own scatters.  A group of n_k of
+n starts has the share p = n_k/n, with Wilson's interval of one standard error,
+
+    $\frac{1}{1 + z^2/n} \Big( p + \frac{z^2}{2n}
+        \pm z \sqrt{\frac{p (1 - p)}{n} + \frac{z^2}{4n^2}} \Big), \quad z = 1,$
+
+which is not empty for a share of 0 or 1.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import PyTree
+
+from statmech_attn.dynamics.attractors import (
+    follow,
+    GONE,
+    IRREGULAR,
+    Orbits,
+    UNSETTLED,
+)
+from statmech_attn.dynamics.following import Map, Search
+from statmech_attn.dynamics.matching import directed_distance, set_distance
+
+
+CLOSE = 1e-5  # distance of cycles that are one, over 1 + the largest coordinate
+SCATTERS = 2.0  # distance of other sets that are one, over their scatter
+NOT_SETTLED, DIVERGED = -1, -2
+
+
+class Attractors(NamedTuple):
+    """K sets on which n starts ended, those with most starts first."""
+
+    kind: np.ndarray  # (K,) index into KINDS
+    period: np.ndarray  # (K,) steps; 0 where orbits do not recur
+    count: np.ndarray  # (K,) starts that ended there
+    transient: np.ndarray  # (K,) bool: orbits were seen to leave this set
+    label: np.ndarray  # (n,) set of each start; -1 not settled, -2 diverged
+    leader: np.ndarray  # (K,) the start that stands for the set
+    orbits: Orbits
+
+    @property
+    def points(self) -> np.ndarray:
+        """Points of the sets, (K, P, d)."""
+        return self.orbits.points[self.leader]
+
+    @property
+    def scatter(self) -> np.ndarray:
+        return self.orbits.scatter[self.leader]
+
+    @property
+    def fraction(self) -> np.ndarray:
+        """Share of the starts, (K,)."""
+        return self.count / len(self.label)
+
+    @property
+    def interval(self) -> tuple[np.ndarray, np.ndarray]:
+        """Wilson's interval of one standard error around the shares."""
+        return wilson(self.count, len(self.label))
+
+
+def find_attractors(
+    step: Callable[[PyTree], PyTree],
+    starts: PyTree,
+    *,
+    drive_period: int = 1,
+    observe: Callable[[PyTree], Any] | None = None,
+    batched: bool = False,
+    search: Search = Search(),
+) -> Attractors:
+    """Distinct attractors of any JAX map, and the starts that go to each.
+
+    Args:
+        step: the map, a pure function of one state (a tree of arrays).
+        starts: states side by side on the last axis of every array; an array without
+            axes, such as a clock, is shared.
+        drive_period: period of an external clock, steps; all starts have one phase of
+            it, and sets are compared at this phase.  Orbits on one cycle that
+            differ by whole drive periods are on one attractor; those that differ by a
+            part of it are on two attractors of the driven map.
+        observe: state -> (d,), what is compared; all coordinates when omitted.
+        batched: `step` and `observe` take the starts side by side themselves.
+        search: horizon and tolerances.
+
+    Raises:
+        ValueError: a map that changes its state's shape, or a choice that makes no
+            sense.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> found = find_attractors(lambda x: 1.5 * jnp.tanh(x), np.array([-2.0, 1, 3]))
+        >>> found.count.tolist(), found.period.tolist()
+        ([2, 1], [1, 1])
+    """
+    alone = lambda _, state: step(state)
+    system = Map(alone, observe, drive_period, batched)
+    return distinguish(follow(system, starts, (), search))
+
+
+def distinguish(orbits: Orbits) -> Attractors:
+    """Group the orbits of one parameter by the set they ended on.
+
+    The groups do not depend on the order of the orbits.
+    """
+    order = _canonical(orbits)
+    label = np.where(orbits.kind == GONE, DIVERGED, NOT_SETTLED)
+    leaders: list[int] = []
+    for i in order:
+        same = (
+            k for k, leader in enumerate(leaders) if is_same(orbits, i, orbits, leader)
+        )
+        label[i] = next(same, len(leaders))
+        if label[i] == len(leaders):
+            leaders.append(int(i))
+    count = np.array([np.sum(label == k) for k in range(len(leaders))], int)
+    rank = np.argsort(-count, kind="stable")
+    place = np.append(np.argsort(rank), [DIVERGED, NOT_SETTLED])
+    leader = np.array(leaders, int)[rank]
+    kind = np.array([_kind_of(orbits.kind[label == k]) for k in rank], int)
+    left = [_was_left(orbits, i) for i in leader]
+    return Attractors(
+        kind, orbits.period[leader], count[rank], np.array(left, bool), place[label],
+        leader, orbits,
+    )  # fmt: skip
+
+
+def is_same(one: Orbits, i: int, other: Orbits, j: int) -> bool:
+    """Whether orbit i of `one` and orbit j of `other` ended on one set."""
+    if one.period[i] != other.period[j] or UNSETTLED in (one.kind[i], other.kind[j]):
+        return False
+    a, b = one.set_of(i), other.set_of(j)
+    if one.period[i]:
+        return set_distance(a, b) <= CLOSE * (1 + np.abs(a).max())
+    return set_distance(a, b) <= SCATTERS * max(one.scatter[i], other.scatter[j])
+
+
+def _canonical(orbits: Orbits) -> np.ndarray:
+    """Orbits that settled, in an order that depends on where they ended alone."""
+    settled = np.flatnonzero(orbits.kind < UNSETTLED)
+    means = orbits.points[settled].mean(axis=1)
+    keys = (*means.T[::-1], orbits.scatter[settled], orbits.period[settled])
+    return settled[np.lexsort(keys)]
+
+
+def _kind_of(kinds: np.ndarray) -> int:
+    return int(np.argmax(np.bincount(kinds)))
+
+
+def _was_left(orbits: Orbits, leader: int) -> bool:
+    """Whether an orbit that ended elsewhere was on this set a look before."""
+    if orbits.kind[leader] != IRREGULAR:
+        return False
+    reach, points = SCATTERS * orbits.scatter[leader], orbits.set_of(leader)
+    return any(
+        directed_distance(before, points) <= reach
+        for before in orbits.before[orbits.ended]
+        if np.isfinite(before).all()
+    )
+
+
+def most_common(arrived: np.ndarray) -> int:
+    """The set most orbits arrived on; -1 if none arrived.
+
+    Example:
+        >>> most_common(np.array([2, -1, 2, 0]))
+        2
+    """
+    arrived = arrived[arrived >= 0]
+    return int(np.argmax(np.bincount(arrived))) if arrived.size else -1
+
+
+def wilson(count, n: int, z: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's interval of z standard errors for `count` of n.
+
+    Example:
+        >>> low, high = wilson(0, 99)
+        >>> float(low), round(float(high), 6)
+        (0.0, 0.01)
+    """
+    share = np.asarray(count) / n
+    width = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    centre = share + z**2 / (2 * n)
+    scale = 1 + z**2 / n
+    low, high = (centre - width) / scale, (centre + width) / scale
+    return np.where(share == 0, 0.0, low), np.where(share == 1, 1.0, high)

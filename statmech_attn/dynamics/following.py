@@ -1,0 +1,270 @@
+r"""Orbits followed until they settle (docs/theory/attractors.md, section 1).
+
+Many starts of a map, at one parameter or at many, run side by side.  Every `record`
+drive periods (a look) the last stretch of each orbit, seen once per drive period,
+
+    z_s,  s = 0, 1, ...   (d, lanes)   z_0 the start, s in drive periods
+
+is asked whether it recurs.  An orbit that does has settled on a cycle and leaves the
+batch; one that does not recur but whose weighted averages have converged (a torus)
+leaves after two such looks; the others go on to the horizon.  What is kept of a cycle
+are its points c, of a torus the last `record`/2 points, of another set as many from the
+second half of the run.  The lifetime of the transient before a cycle is
+
+    $\min \{ s : |z_{s'} - c_{s'}| \le \epsilon \text{ for all } s' \ge s \}$
+
+with c continued backwards in its own phase.  It is exact: the look in which the orbit
+came close is computed again, bit for bit, from a state that was kept.  No orbit is
+stored; memory is bounded by the number of starts.
+"""
+
+import copy
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import PyTree
+
+from statmech_attn.dynamics.evidence import recurrence
+from statmech_attn.dynamics.lyapunov import window_weights
+from statmech_attn.dynamics.phases import HORIZON
+from statmech_attn.precision import require_double
+from statmech_attn.scan.lanes import batches, Compiled, lanes_for, run_all
+
+
+NARROW = 8  # lanes of a batch when few orbits are left
+STEADY = 0.01  # largest change of the range between quarters of a regular look
+
+
+class Search(NamedTuple):
+    """Numerical choices; distances are relative to 1 + the largest coordinate."""
+
+    horizon: int = 100_000  # steps after which an orbit is followed no further
+    transient: int = 0  # steps before which a regular orbit is not believed
+    record: int = 1024  # drive periods between two looks; cycles up to a third of it
+    recurrence: float = 1e-9
+    capture: float = 1e-3  # neighbourhood that ends a transient
+    digits: float = 5.0  # agreement of the half averages of a regular orbit
+    memory: int = 16  # looks that can be computed again
+
+    def check(self) -> None:
+        """Raise `ValueError` for a choice that makes no sense."""
+        for name, least in (
+            ("horizon", 1), ("transient", 0), ("record", 64), ("memory", 2),
+        ):  # fmt: skip
+            if getattr(self, name) < least:
+                raise ValueError(
+                    f"{name} must be at least {least}; got {getattr(self, name)}."
+                )
+        if self.record % 2:
+            raise ValueError(f"record must be even; got {self.record}.")
+        for name in ("recurrence", "capture"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(
+                    f"{name} must lie between 0 and 1; got {getattr(self, name)}."
+                )
+
+
+def take(tree: PyTree, indices: np.ndarray) -> PyTree:
+    """Some of the lanes of a tree; leaves without axes are shared by all lanes."""
+    return jax.tree.map(lambda x: x[..., indices] if np.ndim(x) else x, tree)
+
+
+def put(old: PyTree, new: PyTree, lanes: np.ndarray) -> PyTree:
+    """Replace some lanes of a tree of arrays, in place; shared leaves as a whole."""
+
+    def put(x, y):
+        if not np.ndim(x):
+            return y
+        x[..., lanes] = y
+        return x
+
+    return jax.tree.map(put, old, new)
+
+
+def count_of(tree: PyTree) -> int:
+    """Number of lanes, the same in all arrays of a tree.
+
+    Raises:
+        ValueError: no array, or last axes of different lengths.
+    """
+    lengths = {np.shape(x)[-1] for x in jax.tree.leaves(tree) if np.ndim(x)}
+    if len(lengths) != 1 or not min(lengths):
+        raise ValueError(
+            "starts must be arrays with the starts on their last axis; "
+            f"got last axes of length {sorted(lengths) or 'none'}."
+        )
+    return lengths.pop()
+
+
+class Map(NamedTuple):
+    """A map with parameters, and what is seen of its state.
+
+    `step(parameters, state)` and `observe(parameters, state)` take one state, unless
+    `batched`: then they take any number of them on the last axis.
+    """
+
+    step: Callable[[PyTree, PyTree], PyTree]
+    observe: Callable[[PyTree], Any] | None = None
+    drive_period: int = 1
+    batched: bool = False
+
+    def steps(self, parameters: PyTree, state: PyTree) -> PyTree:
+        """One step of all lanes."""
+        if self.batched:
+            return self.step(parameters, state)
+        axes = jax.tree.map(lambda x: -1 if x.ndim else None, (parameters, state))
+        return jax.vmap(self.step, in_axes=axes, out_axes=axes[1])(parameters, state)
+
+    def seen(self, state: PyTree):
+        """Observables (d, lanes); all floating-point coordinates by default."""
+        if self.batched and self.observe is not None:
+            return self.observe(state)
+        floats = [
+            x
+            for x in jax.tree.leaves(state)
+            if x.ndim and jnp.issubdtype(x.dtype, jnp.inexact)
+        ]
+        if self.observe is None:
+            return jnp.concatenate([x.reshape(-1, x.shape[-1]) for x in floats])
+        axes = jax.tree.map(lambda x: -1 if x.ndim else None, state)
+        observe = self.observe
+        flat = lambda one: ravel_pytree(observe(one))[0]
+        return jax.vmap(flat, in_axes=(axes,), out_axes=-1)(state)
+
+    def check(self, parameters: PyTree, state: PyTree) -> None:
+        """Refuse a map that changes its state's shape, or shows nothing.
+
+        Raises:
+            ValueError: in one line.
+        """
+        if self.drive_period < 1:
+            raise ValueError(
+                f"drive_period must be at least 1; got {self.drive_period}."
+            )
+        after = jax.eval_shape(self.steps, parameters, state)
+        form = lambda tree: jax.tree.map(lambda x: (x.shape, jnp.result_type(x)), tree)
+        if form(after) != form(state):
+            raise ValueError(
+                "step must return a state like the one it takes; "
+                f"got {_describe(after)} from {_describe(state)}."
+            )
+        if self.observe is None and not any(
+            jnp.issubdtype(x.dtype, jnp.inexact) for x in jax.tree.leaves(state)
+        ):
+            raise ValueError("state has no floating-point coordinates to compare.")
+
+
+def _describe(tree: PyTree) -> str:
+    leaves = [f"{jnp.result_type(x)}{list(x.shape)}" for x in jax.tree.leaves(tree)]
+    return ", ".join(leaves)
+
+
+class Look(NamedTuple):
+    """What one look says of each lane."""
+
+    period: Any  # (lanes,) drive periods; 0: none
+    smooth: Any  # bool: the averages over the halves agree
+    steady: Any  # bool: the ranges of the quarters agree
+    finite: Any  # bool
+    record: Any  # (record, d, lanes)
+
+
+class Follower:
+    """The compiled look of one map; build once, follow any starts and parameters."""
+
+    def __init__(self, system: Map, search: Search, parameters: PyTree, starts: PyTree):
+        require_double()
+        search.check()
+        self.system, self.search = system, search
+        self.lanes = lanes_for(count_of(starts))
+        example = jax.tree.map(
+            jnp.asarray, take((parameters, starts), np.zeros(self.lanes, int))
+        )
+        system.check(*example)
+        self._compiled = {self.lanes: Compiled(self._looked, *example)}
+        self._see = Compiled(system.seen, example[1])
+
+    @property
+    def steps_per_look(self) -> int:
+        return self.search.record * self.system.drive_period
+
+    @property
+    def looks(self) -> int:
+        """Looks up to the horizon, at least one."""
+        return -(-self.search.horizon // self.steps_per_look)
+
+    def _looked(self, parameters, state):
+        system, length = self.system, self.search.record
+        step = lambda _, state: system.steps(parameters, state)
+
+        def turn(carry, weight):
+            state, sums = carry
+            state = jax.lax.fori_loop(0, system.drive_period, step, state)
+            seen = system.seen(state)
+            return (state, sums + weight[:, None, None] * seen), seen
+
+        weights = jax.vmap(window_weights)((jnp.arange(length) + 0.5) / length)
+        sums = jnp.zeros((3, *jax.eval_shape(system.seen, state).shape))
+        (state, sums), record = jax.lax.scan(turn, (state, sums), weights)
+        recurs = lambda x: recurrence(x, multiple=1, tolerance=self.search.recurrence)
+        period, _ = jax.vmap(recurs, in_axes=-1)(record)
+        finite = jnp.all(jnp.abs(record) < HORIZON, axis=(0, 1))
+        averages = sums / jnp.sum(weights, axis=0)[:, None, None]
+        smooth, steady = self._witnesses(record, averages)
+        period = jnp.where(finite, period, 0)
+        return state, Look(period, smooth, steady, finite, record)
+
+    def _witnesses(self, record, averages):
+        """Half averages agree to `digits`; ranges of the quarters to one per cent."""
+        quarters = record[: len(record) - len(record) % 4]
+        quarters = quarters.reshape((4, -1) + record.shape[1:])
+        ranges = jnp.max(quarters, axis=1) - jnp.min(quarters, axis=1)
+        spread = jnp.max(record, axis=0) - jnp.min(record, axis=0)
+        spread = jnp.maximum(spread, 1e-9 * (1 + jnp.max(jnp.abs(record), axis=(0, 1))))
+        gap = jnp.max(jnp.abs(averages[1] - averages[2]) / spread, axis=0)
+        change = (jnp.max(ranges, axis=0) - jnp.min(ranges, axis=0)) / spread
+        return gap <= 10.0**-self.search.digits, jnp.max(change, axis=0) <= STEADY
+
+    def look(
+        self, parameters: PyTree, state: PyTree, indices: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, PyTree, Look]]:
+        """One look at some lanes, in batches: who, their states after it, the look."""
+        if not len(indices):
+            return
+        narrow = take((parameters, state), np.zeros(NARROW, int))
+        width = self.lanes if lanes_for(len(indices)) > NARROW else NARROW
+        if width not in self._compiled:
+            self._compiled[width] = Compiled(self._looked, *_on_device(narrow))
+        look, items = self._compiled[width], list(batches(indices, width))
+
+        def job(item, stop: threading.Event):
+            chosen, real = item
+            found = look(*_on_device(take((parameters, state), chosen)))
+            real_ones = take(jax.tree.map(np.asarray, found), np.arange(real))
+            return chosen[:real], *real_ones
+
+        for _, result in run_all(job, items):
+            yield result
+
+    def until(self, horizon: int) -> "Follower":
+        """The same compiled map with another horizon, steps."""
+        other = copy.copy(self)
+        other.search = self.search._replace(horizon=horizon)
+        return other
+
+    def see(self, state: PyTree) -> np.ndarray:
+        """Observables (d, n) of any number of states."""
+        parts = [
+            np.asarray(self._see(_on_device(take(state, chosen))))[:, :real]
+            for chosen, real in batches(np.arange(count_of(state)), self.lanes)
+        ]
+        return np.concatenate(parts, axis=-1)
+
+
+def _on_device(tree: PyTree) -> PyTree:
+    return jax.tree.map(jnp.asarray, tree)

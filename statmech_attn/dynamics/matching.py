@@ -1,0 +1,113 @@
+r"""Distances of sets of points, and which sets are one (docs/theory/attractors.md).
+
+The distance of two sets of points A and B (P, d) is the larger of the two mean
+distances to the nearest neighbour,
+
+    $D(A, B) = \max\big( \langle \min_b |a - b| \rangle_a,
+                         \langle \min_a |a - b| \rangle_b \big)$
+
+which unlike Hausdorff's does not hang on one rare excursion.  Two pieces of one orbit
+on a chaotic or quasi-periodic set have a distance that is not zero, its scatter; two
+orbits lie on one set when their distance is not larger than a few scatters.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial import KDTree
+
+
+Points = Float[np.ndarray, "P d"]
+
+
+def set_distance(a: Points, b: Points) -> float:
+    """Larger mean distance to the nearest neighbour in the other set.
+
+    Example:
+        >>> set_distance(np.array([[0.0], [1.0]]), np.array([[0.0], [1.5]]))
+        0.25
+    """
+    return max(directed_distance(a, b), directed_distance(b, a))
+
+
+def directed_distance(a: Points, b: Points) -> float:
+    """Mean over a of the distance to the nearest point of b."""
+    return float(np.mean(KDTree(b).query(a)[0]))
+
+
+def resolution(a: Points) -> float:
+    """Mean distance from a point of the set to its third nearest other point.
+
+    The second would do for points that fill an area; those of a quasi-periodic orbit
+    come in gaps of up to three lengths, and the nearest neighbour sees the shortest.
+    """
+    return float(np.mean(KDTree(a).query(a, k=4)[0][:, 3]))
+
+
+def distances(a: Sequence[Points], b: Sequence[Points]) -> Float[np.ndarray, "n m"]:
+    """Set distances between the sets of two lists."""
+    table = [[set_distance(x, y) for y in b] for x in a]
+    return np.array(table).reshape(len(a), len(b))
+
+
+def match_by_distance(
+    between: Float[np.ndarray, "n m"], furthest: float = np.inf
+) -> Int[np.ndarray, " m"]:
+    """Which of n earlier sets each of m later ones goes on from; -1: it is new.
+
+    The assignment with the smallest sum of distances; a pair further apart than
+    `furthest` is none.
+
+    Example:
+        >>> match_by_distance(np.array([[0.1, 2.0, 9.0], [3.0, 0.2, 9.0]]))
+        array([ 0,  1, -1])
+    """
+    parent = np.full(between.shape[1], -1)
+    rows, columns = linear_sum_assignment(np.minimum(between, 1e300))
+    near = between[rows, columns] <= furthest
+    parent[columns[near]] = rows[near]
+    return parent
+
+
+def match_by_flow(
+    target: Int[np.ndarray, " n"], between: Float[np.ndarray, "n m"]
+) -> Int[np.ndarray, " m"]:
+    """The same where set i flows to the later set `target[i]`; -1: to none of them.
+
+    Of several that flow to one set, the nearest goes on as this set, the others end.
+
+    Example:
+        >>> match_by_flow(np.array([0, 0, -1]), np.array([[2.0], [1.0], [0.0]]))
+        array([1])
+    """
+    parent = np.full(between.shape[1], -1)
+    for j in range(between.shape[1]):
+        arriving = np.flatnonzero(target == j)
+        if arriving.size:
+            parent[j] = arriving[np.argmin(between[arriving, j])]
+    return parent
+
+
+def identities(parents: Sequence[Int[np.ndarray, " m"]]) -> list[np.ndarray]:
+    """Numbers of the sets along a parameter: their parents', or the next new one.
+
+    Args:
+        parents: for each value of the parameter, the parent of each set among those of
+            the value before, or -1; those of the first value are not used.
+
+    Example:
+        >>> [x.tolist() for x in identities([np.array([-1, -1]), np.array([1, -1])])]
+        [[0, 1], [1, 2]]
+    """
+    found: list[np.ndarray] = []
+    count = 0
+    for parent in parents:
+        before = found[-1] if found else np.array([], int)
+        here = np.array([before[p] if found and p >= 0 else -1 for p in parent], int)
+        new = here < 0
+        here[new] = count + np.arange(new.sum())
+        count += int(new.sum())
+        found.append(here)
+    return found

@@ -1,0 +1,116 @@
+r"""Sweeps up and down a parameter, and the hysteresis they show.
+
+An attractor is followed upward and downward: at every value the orbit starts where it
+ended at the value before (docs/theory/attractors.md, section 5).  Where the two sweeps
+end on different sets, the system remembers where it came from.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Bool, Float, PyTree
+
+from statmech_attn.dynamics.attractors import follow_with, GONE, Orbits
+from statmech_attn.dynamics.basins import CLOSE, SCATTERS
+from statmech_attn.dynamics.following import Follower, Map, put, Search, take
+from statmech_attn.dynamics.matching import set_distance
+
+
+class Hysteresis(NamedTuple):
+    """Two sweeps over the same n values, in the order of the values."""
+
+    values: Float[np.ndarray, " n"]
+    up: Orbits
+    down: Orbits
+    distance: Float[np.ndarray, " n"]  # of the sets; NaN where one diverged
+    differ: Bool[np.ndarray, " n"]
+    interval: Float[np.ndarray, "k 4"]  # see `intervals`
+
+
+def hysteresis(
+    step, start: PyTree, values, *, observe=None, drive_period=1, search=Search()
+) -> Hysteresis:
+    """Sweep a parameter of any JAX map up and down, and compare.
+
+    Args:
+        step: the map, step(parameter, state) -> state.
+        start: one state, where both sweeps begin.  A sweep that diverges at a value
+            goes on from the last state that did not.
+        values: values of the parameter; sorted before use.
+        observe, drive_period, search: as for `find_attractors`.
+
+    Raises:
+        ValueError: fewer than two values, or what `find_attractors` refuses.
+
+    Example:
+        >>> from jax import numpy as jnp
+        >>> cubic = lambda r, x: x + 0.1 * (r + x - x**3)
+        >>> found = hysteresis(cubic, jnp.array(-1.0), np.linspace(-1, 1, 21))
+        >>> found.interval.round(1).tolist()
+        [[-0.4, -0.3, 0.3, 0.4]]
+    """
+    values = np.sort(np.asarray(values, float).ravel())
+    if values.size < 2:
+        raise ValueError(f"values must hold at least two; got {values.size}.")
+    state = jax.tree.map(lambda x: np.repeat(np.asarray(x)[..., None], 2, -1), start)
+    pairs = np.stack([values, values[::-1]], axis=-1)
+    system = Map(step, observe, drive_period)
+    follower = Follower(system, search, pairs[0], state)
+    orbits = []
+    for pair in pairs:
+        found = follow_with(follower, state, pair)
+        well = np.flatnonzero(found.kind != GONE)
+        state = put(state, take(found.state, well), well)
+        orbits.append(found)
+    up = _joined([o.take(np.array([0])) for o in orbits])
+    down = _joined([o.take(np.array([1])) for o in orbits[::-1]])
+    distance = np.array([_distance(up, down, i) for i in range(values.size)])
+    differ = np.array([_differs(up, down, i, d) for i, d in enumerate(distance)], bool)
+    return Hysteresis(values, up, down, distance, differ, intervals(values, differ))
+
+
+def intervals(
+    values: Float[np.ndarray, " n"], differ: Bool[np.ndarray, " n"]
+) -> Float[np.ndarray, "k 4"]:
+    """Where sweeps differ: last value before, first and last in it, first after.
+
+    NaN where the interval reaches the end of the values.
+
+    Example:
+        >>> intervals(np.array([0.0, 1, 2, 3]), np.array([False, True, True, False]))
+        array([[0., 1., 2., 3.]])
+    """
+    inside = np.concatenate([[False], differ, [False]]).astype(int)
+    first = np.flatnonzero(np.diff(inside) == 1)
+    last = np.flatnonzero(np.diff(inside) == -1) - 1
+    padded = np.concatenate([[np.nan], values, [np.nan]])
+    rows = [padded[first], padded[first + 1], padded[last + 1], padded[last + 2]]
+    return np.stack(rows, axis=1)
+
+
+def sets_differ(distance, scatter: float, size: float, recurs: bool) -> bool:
+    """Whether sets at this distance are two: cycles exactly, others in scatters."""
+    return bool(distance > (10 * CLOSE * (1 + size) if recurs else SCATTERS * scatter))
+
+
+def _joined(parts: list[Orbits]) -> Orbits:
+    join = lambda *xs: np.concatenate(xs)
+    last = lambda *xs: np.concatenate(xs, -1) if np.ndim(xs[0]) else xs[0]
+    rows = {name: join(*[getattr(o, name) for o in parts]) for name in Orbits._fields
+            if name != "state"}  # fmt: skip
+    return Orbits(state=jax.tree.map(last, *[o.state for o in parts]), **rows)
+
+
+def _distance(up: Orbits, down: Orbits, i: int) -> float:
+    if GONE in (up.kind[i], down.kind[i]):
+        return np.nan
+    return set_distance(up.set_of(i), down.set_of(i))
+
+
+def _differs(up: Orbits, down: Orbits, i: int, distance: float) -> Any:
+    if np.isnan(distance):
+        return up.kind[i] != down.kind[i]
+    recurs = bool(up.period[i] and down.period[i])
+    size = float(np.abs(up.set_of(i)).max())
+    return sets_differ(distance, max(up.scatter[i], down.scatter[i]), size, recurs)

@@ -1,0 +1,238 @@
+r"""Lifetimes of transients (docs/theory/attractors.md, section 4).
+
+A lifetime is the number of steps until an orbit has arrived; where the run ended
+first it is censored.  An orbit that leaves a chaotic set at a constant rate $\kappa$
+(nats per step) has the chance $h = 1 - e^{-\kappa}$ to leave at each step.  With $e$
+lifetimes that ended after $t_0$, and T the steps that were spent on the way after $t_0$
+by all orbits, those of censored runs included, the likelihood $h^e (1-h)^{T-e}$ gives
+
+    $\hat h = e/T, \qquad \hat\kappa = -\ln(1 - \hat h), \qquad
+     \sigma_\kappa = \hat h / \sqrt{e\,(1 - \hat h)}$
+
+which are $e/T$ and $\hat\kappa/\sqrt e$ for lifetimes that are long.  Times known in
+units of u steps are divided by u, and the rate after it.
+"""
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, PyTree, Shaped
+from scipy.stats import CensoredData, ecdf
+
+from statmech_attn.dynamics.following import count_of, Map, put, take
+from statmech_attn.precision import require_double
+from statmech_attn.scan.lanes import batches, Compiled, lanes_for, run_all
+
+
+Times = Shaped[np.ndarray, " n"]
+TAILS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)  # shares of the ended that may be early
+
+
+class EscapeRate(NamedTuple):
+    """Rate of an exponential tail; NaN where nothing ended after `after`."""
+
+    rate: float  # nats per step
+    stderr: float
+    events: int  # lifetimes that ended after `after`
+    time: float  # steps at risk
+    after: float  # steps, t_0
+    constancy: float  # early minus late rate, in standard errors
+
+    @property
+    def mean(self) -> float:
+        """Expected lifetime, steps."""
+        return 1 / self.rate
+
+
+class Survival(NamedTuple):
+    """Kaplan-Meier estimate of the share of orbits that are still on their way."""
+
+    time: np.ndarray  # steps
+    share: np.ndarray
+    low: np.ndarray  # one standard error, on the log(-log) scale
+    high: np.ndarray
+
+
+def escape_times(
+    step: Callable[[PyTree], PyTree],
+    starts: PyTree,
+    inside: Callable[[PyTree], Any],
+    *,
+    horizon: int,
+    chunk: int = 4096,
+    batched: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Steps until each start is outside a region for the first time.
+
+    Args:
+        step: the map, as in `find_attractors`.
+        starts: states side by side on the last axis of every array.
+        inside: state -> bool, the region; a NaN is outside every comparison.
+        horizon: steps after which an orbit is followed no further.
+        chunk: steps between two looks at who is left.
+
+    Returns:
+        lifetime (n,), steps, 0 for a start that is outside; and ended (n,), False for
+        an orbit that was inside for the whole of `horizon`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> escape_times(lambda x: 2 * x, np.array([0.3, 3.0]), lambda x: x < 1,
+        ...              horizon=10)
+        (array([2, 0]), array([ True,  True]))
+    """
+    require_double()
+    for name, value in (("horizon", horizon), ("chunk", chunk)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1 step; got {value}.")
+    exits = _Exit(Map(lambda _, s: step(s), batched=batched), inside, starts, chunk)
+    state, n = jax.tree.map(np.array, starts), count_of(starts)
+    lifetime, ended, pending = np.zeros(n, int), np.zeros(n, bool), np.arange(n)
+    for begin in range(0, horizon + 1, chunk):
+        steps = min(chunk, horizon + 1 - begin)
+        start, left = state, []
+        for lanes, after, alive, time in exits.run(start, pending, steps):
+            state = put(state, after, lanes)
+            lifetime[lanes] += time
+            ended[lanes] = ~alive
+            left.append(lanes[alive])
+        pending = np.sort(np.concatenate(left))
+        if not pending.size:
+            break
+    return np.minimum(lifetime, horizon), ended
+
+
+def survival(lifetime: Times, ended: Bool[np.ndarray, " n"]) -> Survival:
+    """Share of orbits with a lifetime beyond t, censored runs taken into account.
+
+    Example:
+        >>> survival(np.array([1, 2, 2, 5]), np.array([True, True, True, False])).share
+        array([0.75, 0.25, 0.25])
+    """
+    _check(lifetime, ended)
+    found = ecdf(CensoredData(lifetime[ended], right=lifetime[~ended])).sf
+    one_sigma = 0.6826894921370859
+    with warnings.catch_warnings():  # it is undefined where the share is 0
+        warnings.simplefilter("ignore", RuntimeWarning)
+        between = found.confidence_interval(one_sigma, method="log-log")
+    return Survival(
+        found.quantiles, found.probabilities, between.low.probabilities,
+        between.high.probabilities,
+    )  # fmt: skip
+
+
+def escape_rate(
+    lifetime: Times,
+    ended: Bool[np.ndarray, " n"],
+    *,
+    after: float | None = None,
+    unit: int = 1,
+) -> EscapeRate:
+    """Maximum likelihood rate of the exponential tail of lifetimes.
+
+    Args:
+        lifetime: steps; where not `ended`, at least so many.
+        after: where the tail begins, steps; when omitted the earliest of a few
+            quantiles of the ended ones from which the rate is constant within two
+            standard errors.
+        unit: resolution of the lifetimes, steps.
+
+    Example:
+        >>> found = escape_rate(np.array([3, 5, 8]), np.array([True, True, False]))
+        >>> found.events, round(found.rate, 4)
+        (2, 0.1335)
+    """
+    _check(lifetime, ended)
+    if unit < 1:
+        raise ValueError(f"unit must be at least 1 step; got {unit}.")
+    if after is not None:
+        return _rate(lifetime, ended, after, unit)
+    finished = np.sort(lifetime[ended])
+    begins = [np.quantile(finished, q, method="lower") for q in TAILS if finished.size]
+    tails = (_rate(lifetime, ended, after, unit) for after in [0.0, *begins[1:]])
+    found = EscapeRate(np.nan, np.nan, 0, 0.0, 0.0, np.nan)
+    for found in tails:
+        if not abs(found.constancy) > 2:
+            return found
+    return found
+
+
+def _rate(lifetime, ended, after, unit) -> EscapeRate:
+    tail = lifetime > after
+    left, over = (lifetime[tail] - after) / unit, ended[tail]
+    rate, error = _likeliest(left, over)
+    middle = np.median(left[over]) if over.any() else 0.0
+    late = left > middle
+    early = _likeliest(np.minimum(left, middle), over & ~late)
+    later = _likeliest(left[late] - middle, over[late])
+    gap = (early[0] - later[0]) / np.hypot(early[1], later[1])
+    return EscapeRate(
+        rate / unit, error / unit, int(over.sum()), float(left.sum() * unit),
+        float(after), float(gap),
+    )  # fmt: skip
+
+
+def _likeliest(left, over) -> tuple[float, float]:
+    """Rate and error per unit of time; NaN without an event, or with nothing else."""
+    events, time = int(over.sum()), float(left.sum())
+    if events in (0, time):
+        return np.nan, np.nan
+    chance = events / time
+    return float(-np.log1p(-chance)), float(chance / np.sqrt(events * (1 - chance)))
+
+
+class _Exit:
+    """The compiled chunk of steps of `escape_times`."""
+
+    def __init__(self, system: Map, inside, starts: PyTree, chunk: int):
+        self.lanes = lanes_for(count_of(starts))
+        example = jax.tree.map(jnp.asarray, take(starts, np.zeros(self.lanes, int)))
+        system.check((), example)
+        axes = jax.tree.map(lambda x: -1 if x.ndim else None, example)
+        self.within = jax.vmap(inside, in_axes=(axes,), out_axes=-1)
+        form = jax.eval_shape(self.within, example)
+        if form.shape != (self.lanes,) or form.dtype != bool:
+            raise ValueError(
+                "inside must return one bool for a state; "
+                f"got {form.dtype}{list(form.shape[:-1])}."
+            )
+        self.system, self.chunk = system, chunk
+        self._run = Compiled(self._steps, example, jnp.asarray(chunk))
+
+    def _steps(self, state, steps):
+        def step(_, carry):
+            state, alive, time = carry
+            alive &= self.within(state)
+            return self.system.steps((), state), alive, time + alive
+
+        nobody = jnp.zeros(self.lanes, int)
+        everyone = jnp.ones(self.lanes, bool)
+        return jax.lax.fori_loop(0, steps, step, (state, everyone, nobody))
+
+    def run(self, state: PyTree, indices: np.ndarray, steps: int):
+        """Advance some starts; yields who, states, bool still inside, steps inside."""
+        items = list(batches(indices, self.lanes))
+
+        def job(item, stop: threading.Event):
+            chosen, real = item
+            lanes = jax.tree.map(jnp.asarray, take(state, chosen))
+            found = jax.tree.map(np.asarray, self._run(lanes, jnp.asarray(steps)))
+            return chosen[:real], *take(found, np.arange(real))
+
+        for _, result in run_all(job, items):
+            yield result
+
+
+def _check(lifetime, ended) -> None:
+    if np.shape(lifetime) != np.shape(ended) or np.ndim(lifetime) != 1:
+        raise ValueError(
+            "lifetime and ended must be of one length; "
+            f"got {np.shape(lifetime)} and {np.shape(ended)}."
+        )
+    if len(lifetime) == 0 or not (np.asarray(lifetime) >= 0).all():
+        raise ValueError("lifetime must be non-negative and hold at least one.")

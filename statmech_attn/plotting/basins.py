@@ -1,0 +1,210 @@
+"""Basins of attraction along a parameter, lifetimes of transients, hysteresis.
+
+Takes files of kind `basins` and `hysteresis` (docs/hdf5.md).
+"""
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from statmech_attn.dynamics import PHASES
+from statmech_attn.dynamics.transients import survival
+from statmech_attn.plotting import style
+from statmech_attn.plotting.bifurcation import span
+
+
+LETTERED = 0.07  # a cell wider than this share of the axis carries its period
+CURVES = 6
+SETS = (style.BLUE, style.GREEN, style.SKY, style.ORANGE, style.PURPLE)
+SETS += ("#7F6A3B", "#332288", "#88AA22", "#AA4466", "#44AAAA")
+SHARED = ("transient", "unsettled", "chaotic", "hyperchaotic")
+LEGEND = 14  # sets with an entry of their own
+
+
+@style.styled
+def basin_fractions(dataset: xr.Dataset) -> Figure:
+    """Shares of the starts by set, stacked, and with errors; mean lifetimes below.
+
+    A set keeps its colour along the parameter; the number in a cell is its period.
+    """
+    name = _axis(dataset)
+    dataset = dataset.sortby(name)
+    figure = style.figure(style.DOUBLE, 4.6)
+    axes = figure.subplots(3, 1, sharex=True, height_ratios=[1.0, 0.8, 0.8])
+    entries = _stacked(axes[0], dataset, name)
+    _with_errors(axes[1], dataset, name)
+    _mean_lifetimes(axes[2], dataset, name)
+    axes[-1].set_xlabel(style.WORDS[name])
+    edges = style.cell_edges(dataset[name].values)
+    axes[-1].set_xlim(edges[0], edges[-1])
+    rows = -(-len(entries) // 6)
+    figure.legend(
+        handles=entries, loc="outside upper center", ncols=-(-len(entries) // rows)
+    )
+    style.letters(axes)
+    return figure
+
+
+@style.styled
+def lifetimes(dataset: xr.Dataset) -> Figure:
+    """Share of the starts still on their way, and the fitted exponential tail.
+
+    Kaplan-Meier curves with bands of one standard error; crosses mark runs that ended
+    first.  Dashed: the maximum likelihood rate, from where the tail begins.
+    """
+    name = _axis(dataset)
+    dataset = dataset.sortby(name)
+    chosen = np.unique(np.linspace(0, dataset.sizes[name] - 1, CURVES).astype(int))
+    figure = style.figure(style.DOUBLE, 3.0)
+    axis = figure.subplots()
+    for colour, i in zip(style.SERIES, chosen, strict=False):
+        _survival(axis, dataset.isel({name: i}), name, colour)
+    axis.set_yscale("log")
+    axis.set_xscale("log")
+    axis.set_ylim(top=1.2)
+    shown = dataset.lifetime.values[chosen]
+    axis.set_xlim(left=0.5 * np.quantile(shown[shown > 0], 0.01))
+    axis.set_xlabel(r"lifetime $\tau$ (tokens)")
+    axis.set_ylabel(r"share with a longer lifetime")
+    handles, labels = axis.get_legend_handles_labels()
+    handles += [
+        Line2D([], [], color=style.BLACK, ls="--"),
+        Line2D([], [], color=style.BLACK, ls="", marker="x", ms=4),
+    ]
+    labels += ["exponential tail", "end of the runs"]
+    figure.legend(handles, labels, loc="outside right upper")
+    return figure
+
+
+@style.styled
+def hysteresis(dataset: xr.Dataset) -> Figure:
+    """Samples of the sweeps up and down a parameter; shaded where they differ."""
+    name = str(dataset.differ.dims[0])
+    figure = style.figure(style.DOUBLE, 3.4)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[1.0, 0.4])
+    for key, colour, label in (
+        ("strobe_up", style.VERMILLION, "upward"),
+        ("strobe_down", style.BLUE, "downward"),
+    ):  # fmt: skip
+        y = dataset[key].transpose(name, ...).values
+        x = np.broadcast_to(dataset[name].values[:, None], y.shape)
+        upper.plot(
+            x.ravel(), y.ravel(), ".", ms=1.6, mew=0, color=colour, rasterized=True,
+            label=label,
+        )  # fmt: skip
+    for axis in (upper, lower):
+        for low, first, last, high in dataset.interval.values:
+            axis.axvspan((low + first) / 2, (last + high) / 2, color=style.PALE,
+                         alpha=0.6, lw=0, zorder=0)  # fmt: skip
+    lower.plot(dataset[name], dataset.distance, color=style.BLACK)
+    lower.set_ylabel("distance")
+    lower.set_xlabel(style.WORDS[name])
+    upper.set_ylabel(style.WORDS["section"])
+    span(lower, dataset, name)
+    figure.legend(
+        handles=upper.get_legend_handles_labels()[0]
+        + [Patch(facecolor=style.PALE, label="they differ")],
+        loc="outside upper center", ncols=3, markerscale=4,
+    )  # fmt: skip
+    style.letters((upper, lower))
+    return figure
+
+
+def _axis(dataset: xr.Dataset) -> str:
+    return str(dataset["count"].dims[0])
+
+
+def _colour(number: int, phase: str) -> str:
+    """The colour of a set; those that may be no attractors have their phase's."""
+    if phase in SHARED:
+        return style.PHASE_COLOURS[phase]
+    return SETS[number % len(SETS)]
+
+
+def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> list[Patch]:
+    """Draw the shares; returns the legend entries, one for each set."""
+    edges = style.cell_edges(dataset[name].values)
+    width, bottom = np.diff(edges), np.zeros(dataset.sizes[name])
+    entries: dict[str, tuple[str, list[str]]] = {}
+    numbers = dataset.attractor.values
+    places = np.argwhere(dataset["count"].values > 0)
+    for i, k in sorted(places.tolist(), key=lambda place: numbers[tuple(place)]):
+        here = dataset.isel({name: i, "slot": k})
+        phase, share = PHASES[int(here.phase)], float(here.fraction)
+        colour = _colour(int(here.attractor), phase)
+        axis.bar(edges[i], share, width[i], bottom[i], align="edge", color=colour,
+                 edgecolor="white", lw=0.3)  # fmt: skip
+        if width[i] > LETTERED * np.ptp(edges) and share > 0.08 and here.period > 0:
+            axis.text(
+                float(edges[i] + width[i] / 2), float(bottom[i] + share / 2),
+                str(int(here.period)), ha="center", va="center", fontsize=7,
+                color="white",
+            )  # fmt: skip
+        bottom[i] += share
+        key = phase if phase in SHARED else str(int(here.attractor))
+        entries.setdefault(key, (colour, []))[1].append(phase)
+    for key, colour in (("unsettled", style.GREY), ("diverged", style.BLACK)):
+        share = dataset[f"count_{key}"].values / dataset.sizes["start"]
+        if share.any():
+            axis.bar(edges[:-1], share, width, bottom, align="edge", color=colour)
+            bottom = bottom + share
+            entries.setdefault(key, (colour, [key]))
+    axis.set_ylim(0, 1)
+    axis.set_ylabel("share of starts")
+    words = lambda key, phases: key if key in phases else f"{key}: " + ", ".join(
+        sorted(set(phases))
+    )  # fmt: skip
+    return [
+        Patch(facecolor=colour, label=words(key, phases))
+        for key, (colour, phases) in list(entries.items())[:LEGEND]
+    ]
+
+
+def _with_errors(axis: Axes, dataset: xr.Dataset, name: str) -> None:
+    for i, k in np.argwhere(dataset["count"].values > 0):
+        here = dataset.isel({name: i, "slot": k})
+        y = float(here.fraction)
+        errors = [[y - float(here.fraction_low)], [float(here.fraction_high) - y]]
+        colour = _colour(int(here.attractor), PHASES[int(here.phase)])
+        axis.errorbar(
+            float(here[name]), y, errors, fmt="o", ms=2.5, mew=0, color=colour, lw=0.8,
+        )  # fmt: skip
+    axis.set_ylim(-0.05, 1.35)
+    axis.set_yticks([0, 0.5, 1])
+    axis.set_ylabel("share")
+
+
+def _mean_lifetimes(axis: Axes, dataset: xr.Dataset, name: str) -> None:
+    rate, error = dataset.escape_rate.values, dataset.escape_rate_stderr.values
+    axis.errorbar(
+        dataset[name].values, 1 / rate, error / rate**2, fmt="o", ms=2.5, mew=0,
+        color=style.BLACK, lw=0.8,
+    )  # fmt: skip
+    if np.isfinite(rate).any():
+        axis.set_yscale("log")
+    axis.set_ylabel(r"$1/\kappa$ (tokens)")
+
+
+def _survival(axis: Axes, here: xr.Dataset, name: str, colour: str) -> None:
+    stayed = here.label.values != -2
+    lifetime, ended = here.lifetime.values[stayed], here.lifetime_ended.values[stayed]
+    label = rf"$\{name} = {float(here[name]):.6g}$"
+    if not ended.any():
+        axis.plot([], [], color=colour, label=f"{label}: nobody settled")
+        return
+    found = survival(lifetime, ended)
+    axis.step(found.time, found.share, where="post", color=colour, label=label)
+    axis.fill_between(found.time, found.low, found.high, step="post", color=colour,
+                      alpha=0.2, lw=0)  # fmt: skip
+    cut = np.unique(lifetime[~ended])
+    axis.plot(cut, np.full(len(cut), found.share[-1]), "x", ms=4, color=colour)
+    rate, after = float(here.escape_rate), float(here.escape_after)
+    before = found.share[found.time <= after]
+    start = before[-1] if before.size else 1.0
+    time = np.geomspace(max(after, 1.0), found.time[-1] * 1.3, 100)
+    y = start * np.exp(-rate * (time - after))
+    near = y > 0.3 / len(lifetime)
+    axis.plot(time[near], y[near], "--", color=colour, lw=0.8)

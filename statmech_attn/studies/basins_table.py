@@ -1,0 +1,28 @@
+"""Table of the studies of attractors and their basins."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictInt
+
+from statmech_attn.studies.dmft_tables import DmftStudy, RunSpec
+from statmech_attn.studies.tables import Count, Finite, WholeNumber
+
+
+class BasinsRun(RunSpec):
+    """Random starts, how long they are followed, and how sets are matched."""
+
+    start: Literal["random"] = "random"
+    starts: Annotated[StrictInt, Field(ge=2)] = 88
+    transient: WholeNumber = 50_000
+    horizon: Count = 200_000
+    steps: Count = 20_000
+    exponents: Count = 2
+    capture: Annotated[Finite, Field(gt=0, lt=1)] = 1e-3
+    points: Annotated[StrictInt, Field(ge=16, le=512)] = 256
+    matching: Literal["flow", "distance"] = "flow"
+    furthest: Annotated[Finite, Field(gt=0)] = 0.1
+
+
+class BasinsStudy(DmftStudy):
+    kind: Literal["basins"]
+    run: BasinsRun = BasinsRun()

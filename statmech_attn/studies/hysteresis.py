@@ -1,0 +1,91 @@
+"""Two scans that follow an attractor up and down, compared (dynamics.sweeps)."""
+
+import numpy as np
+import xarray as xr
+
+from statmech_attn.dynamics.matching import resolution, set_distance
+from statmech_attn.dynamics.sweeps import intervals, sets_differ
+from statmech_attn.labels import labelled
+
+
+PARAMETERS = ("beta", "gamma", "epsilon")
+
+
+def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
+    """Where a scan with start "continue-up" and one with "continue-down" differ.
+
+    The samples at the clock's phase 0 are compared, value by value: cycles exactly,
+    other orbits in units of the distance between the halves of their samples.
+
+    Args:
+        up, down: files of kind `bifurcation` over the same values of one parameter.
+
+    Raises:
+        ValueError: other kinds, networks or values, or more than one parameter.
+    """
+    for scan in (up, down):
+        if scan.attrs.get("kind") != "bifurcation" or "phase" not in scan:
+            raise ValueError(
+                "hysteresis needs two bifurcation files with phases; "
+                f"got {scan.attrs.get('kind')!r}."
+            )
+    names = [str(d) for d in up.strobe.dims if d != "strobe_sample"]
+    if (
+        len(names) != 1
+        or names[0] not in PARAMETERS
+        or up.strobe.dims != down.strobe.dims
+    ):
+        raise ValueError(
+            "hysteresis is shown along one scanned parameter from one start; "
+            f"got the dimensions {list(up.strobe.dims)} and {list(down.strobe.dims)}."
+        )
+    name = names[0]
+    up, down = up.sortby(name), down.sortby(name)
+    if up.attrs["network"] != down.attrs["network"]:
+        raise ValueError("the two files are of different networks.")
+    if not np.array_equal(up[name], down[name]):
+        raise ValueError(f"the two files have different values of {name}.")
+    found = [_compared(up.isel({name: i}), down.isel({name: i}))
+             for i in range(up.sizes[name])]  # fmt: skip
+    distance, differ = (np.array(x) for x in zip(*found, strict=True))
+    values = up[name].values
+    ends = intervals(values, differ.astype(bool))
+    over = (name, "strobe_sample")
+    return labelled(
+        {
+            "strobe_up": (over, up.strobe.transpose(*over).values),
+            "strobe_down": (over, down.strobe.transpose(*over).values),
+            "phase_up": ((name,), up.phase.values),
+            "phase_down": ((name,), down.phase.values),
+            "distance": ((name,), distance),
+            "differ": ((name,), differ),
+            "interval": (("number", "end"), ends),
+        },
+        {
+            name: values,
+            "strobe_sample": up.strobe_sample.values,
+            "number": np.arange(1, len(ends) + 1),
+            "end": ["before", "first", "last", "after"],
+        },
+    ).assign_attrs(kind="hysteresis", network=up.attrs["network"])
+
+
+def _compared(up: xr.Dataset, down: xr.Dataset) -> tuple[float, bool]:
+    clouds = [_samples(scan) for scan in (up, down)]
+    if any(len(x) < 8 for x in clouds):
+        return np.nan, bool(up.phase != down.phase)
+    distance = set_distance(*clouds)
+    recurs = bool(up.period > 0) and bool(down.period > 0)
+    size = float(np.abs(clouds[0]).max())
+    scatter = max(_scatter(x) for x in clouds)
+    return distance, sets_differ(distance, scatter, size, recurs)
+
+
+def _samples(scan: xr.Dataset) -> np.ndarray:
+    values = scan.strobe.values
+    return values[np.isfinite(values), None]
+
+
+def _scatter(cloud: np.ndarray) -> float:
+    half = len(cloud) // 2
+    return max(set_distance(cloud[:half], cloud[-half:]), resolution(cloud))

@@ -1,0 +1,167 @@
+"""Numbers of the sets of a basin file along its parameter, from what the file holds.
+
+By distance nothing is followed anew.  By flow the states kept of every set are followed
+at the next value of the parameter; no new starts are drawn.
+"""
+
+import tomllib
+
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from statmech_attn import dmft
+from statmech_attn.dynamics.attractors import (
+    CYCLE,
+    follow_with,
+    GONE,
+    Orbits,
+    UNSETTLED,
+)
+from statmech_attn.dynamics.basins import CLOSE, most_common, SCATTERS
+from statmech_attn.dynamics.following import Follower, Map, Search
+from statmech_attn.dynamics.matching import (
+    distances,
+    identities,
+    match_by_distance,
+    match_by_flow,
+    resolution,
+    set_distance,
+)
+from statmech_attn.labels import attributes
+from statmech_attn.studies import build
+from statmech_attn.studies.basins_table import BasinsStudy
+
+
+LOOKS = 8  # for how long states are followed at the next value
+
+
+def rematch(
+    dataset: xr.Dataset, matching: str = "distance", furthest: float = 0.1
+) -> xr.Dataset:
+    """A basin file with its sets matched anew; nothing else changes.
+
+    Args:
+        dataset: a file of kind `basins`.
+        matching: "distance", from the stored points, or "flow", from the stored states
+            and the network that the study in the file names.
+        furthest: sets are one at neighbouring values up to this distance, in units of
+            the extent of all points of the file.
+
+    Raises:
+        ValueError: another kind of file, or an unknown way of matching.
+    """
+    if dataset.attrs.get("kind") != "basins":
+        raise ValueError(
+            f"only files of kind 'basins' have sets; got {dataset.attrs.get('kind')!r}."
+        )
+    if matching == "distance":
+        return matched(dataset, None, furthest)
+    if matching != "flow":
+        raise ValueError(f"matching must be 'flow' or 'distance'; got {matching!r}.")
+    tree = tomllib.loads(dataset.attrs["study"])
+    study = BasinsStudy.model_validate(tree)
+    return matched(dataset, build.model(study.network).net, furthest)
+
+
+def matched(
+    dataset: xr.Dataset,
+    net: dmft.Network | None,
+    furthest: float,
+    follower: Follower | None = None,
+) -> xr.Dataset:
+    """Add the variable `attractor`; by flow where the network is given.
+
+    Args:
+        follower: the compiled mean-field map of the network, if there is one already.
+    """
+    name = str(dataset["count"].dims[0])
+    order = np.argsort(dataset[name].values, kind="stable")
+    sets = [_sets(dataset.isel({name: i})) for i in order]
+    reach = furthest * _extent(dataset)
+    flows = None
+    if net is not None:
+        flows = _flows(dataset.isel({name: order}), name, net, sets, follower)
+    parents = [np.full(len(sets[0]), -1)]
+    for i in range(len(sets) - 1):
+        between = distances(sets[i], sets[i + 1])
+        parents.append(
+            match_by_distance(between, reach)
+            if flows is None
+            else match_by_flow(flows[i], between)
+        )
+    numbers = np.full(dataset["count"].shape, -1)
+    for i, found in zip(order, identities(parents), strict=True):
+        numbers[i, : len(found)] = found
+    variable = (dataset["count"].dims, numbers, attributes("attractor"))
+    return dataset.assign(attractor=variable).assign_attrs(
+        matching="distance" if net is None else "flow", furthest=furthest
+    )
+
+
+def _sets(here: xr.Dataset) -> list[np.ndarray]:
+    """The points of every set of one value of the parameter."""
+    present = range(int((here["count"] > 0).sum()))
+    points = here.points.transpose("slot", "point", "pattern").values
+    return [points[k, : int(here.n_points[k])] for k in present]
+
+
+def _extent(dataset: xr.Dataset) -> float:
+    """The largest range of a coordinate over all sets of the file."""
+    points = dataset.points.values.reshape(-1, dataset.sizes["pattern"])
+    points = points[np.isfinite(points).all(axis=1)]
+    return float(np.ptp(points, axis=0).max()) if len(points) else 0.0
+
+
+def mean_field(net: dmft.Network, period: int) -> Map:
+    """The mean-field map, seen by its newest attention vector once per clock period."""
+    step = lambda params, state: dmft.step(net, params, state)
+    return Map(step, lambda state: state.newest, period, batched=True)
+
+
+def _flows(
+    dataset: xr.Dataset, name: str, net: dmft.Network, sets, follower: Follower | None
+) -> list[np.ndarray]:
+    """For every value but the last: where its sets flow at the next value."""
+    period = int(dataset.attrs["clock_period"])
+    places = [(i, k) for i, found in enumerate(sets[:-1]) for k in range(len(found))]
+    flows = [np.full(len(found), -1) for found in sets[:-1]]
+    if not places:
+        return flows
+    states = dataset.states.transpose(name, "slot", "state", "age", "pattern").values
+    windows = np.concatenate([states[i, k] for i, k in places])
+    after = np.repeat([i + 1 for i, _ in places], states.shape[2])
+    column = lambda key: np.broadcast_to(dataset[key].values, dataset.sizes[name])[
+        after
+    ]
+    params = dmft.parameters(*(column(key) for key in ("beta", "gamma", "epsilon")))
+    start = dmft.from_window(net, params, jnp.moveaxis(jnp.asarray(windows), 0, -1), 0)
+    if follower is None:
+        search = Search(capture=float(dataset.attrs["capture"]))
+        follower = Follower(mean_field(net, period), search, params, start)
+    short = follower.until(LOOKS * follower.steps_per_look)
+    orbits = follow_with(short, start, params)
+    for j, (i, k) in enumerate(places):
+        row = range(j * states.shape[2], (j + 1) * states.shape[2])
+        flows[i][k] = most_common(
+            np.array([_arrival(orbits, lane, sets[i + 1]) for lane in row])
+        )
+    return flows
+
+
+def _arrival(orbits: Orbits, lane: int, sets: list[np.ndarray]) -> int:
+    """The set on which an orbit ended, -1: on none of them."""
+    if orbits.kind[lane] in (GONE, UNSETTLED) or not sets:
+        return -1
+    ended = orbits.set_of(lane)
+    apart = [set_distance(ended, points) for points in sets]
+    nearest = int(np.argmin(apart))
+    if orbits.kind[lane] == CYCLE:
+        reach = 10 * CLOSE * (1 + np.abs(ended).max())
+    else:
+        reach = SCATTERS * max(orbits.scatter[lane], _spacing(sets[nearest]))
+    return nearest if apart[nearest] <= reach else -1
+
+
+def _spacing(points: np.ndarray) -> float:
+    return resolution(points) if len(points) > 3 else 0.0

@@ -1,0 +1,271 @@
+"""Where starts go and when: systems whose basins and lifetimes are known on paper."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from statmech_attn.dynamics import find_attractors, follow, Map, Search, wilson
+from statmech_attn.dynamics.attractors import (
+    CYCLE,
+    follow_with,
+    GONE,
+    IRREGULAR,
+    left_to_go,
+    REGULAR,
+)
+from statmech_attn.dynamics.following import Follower
+from statmech_attn.scan import lanes
+
+
+CHANCE = 1e-3  # of a false alarm, divided by the number of comparisons of a test
+
+
+def assert_shares(counts, n, shares):
+    for count, share in zip(counts, shares, strict=True):
+        assert binomtest(int(count), n, share).pvalue > CHANCE / len(shares)
+
+
+def uniform(seed, low, high, n, d=None):
+    shape = (n,) if d is None else (d, n)
+    return jax.random.uniform(jax.random.key(seed), shape, minval=low, maxval=high)
+
+
+def cubic(x):
+    """Fixed points at -1 and 1, boundary at 0; monotone for |x| < 2.6."""
+    return x + 0.05 * (x - x**3)
+
+
+def test_a_known_boundary_cuts_an_asymmetric_box():
+    found = find_attractors(cubic, uniform(1, -0.5, 1.5, 2000))
+    assert found.period.tolist() == [1, 1]
+    assert_shares(found.count, 2000, [3 / 4, 1 / 4])
+    assert found.points[:, 0, 0] == pytest.approx([1.0, -1.0], abs=1e-7)
+
+
+def test_newton_roots_have_equal_basins_in_a_disc():
+    """z^3 = 1: rotation by a third of a turn permutes the roots and keeps a disc."""
+
+    def newton(z):
+        z = z[0] + 1j * z[1]
+        w = z - (z**3 - 1) / (3 * z**2)
+        return jnp.stack([w.real, w.imag])
+
+    radius, angle = uniform(2, 0, 1, 1500, 2)
+    z = jnp.sqrt(radius) * jnp.exp(2j * jnp.pi * angle)
+    found = find_attractors(newton, jnp.stack([z.real, z.imag]))
+    assert_shares(found.count, 1500, [1 / 3] * 3)
+
+
+def test_starts_beyond_the_fixed_point_of_the_quadratic_map_diverge():
+    """x^2 - 1: bounded for |x| < (1 + sqrt 5)/2, where the cycle 0, -1 attracts."""
+    found = find_attractors(lambda x: x**2 - 1, uniform(3, -3, 3, 2000))
+    bounded = (1 + np.sqrt(5)) / 2 / 3
+    assert found.period.tolist() == [2]
+    assert_shares([found.count[0], np.sum(found.label == -2)], 2000,
+                  [bounded, 1 - bounded])  # fmt: skip
+    assert (found.orbits.kind[found.label == -2] == GONE).all()
+
+
+def test_cycles_in_and_out_of_phase_are_two_attractors_of_a_product():
+    """Two logistic maps at r = 3.2: in phase with p^2 + q^2, else out of phase."""
+    logistic = lambda x: 3.2 * x * (1 - x)
+    grid = (np.arange(20_000) + 0.5) / 20_000
+    for _ in range(200):
+        grid = logistic(grid)
+    p = np.mean(grid > 0.6)
+    found = find_attractors(logistic, uniform(4, 0, 1, 1000, 2))
+    assert found.period.tolist() == [2, 2]
+    alike = np.abs(found.points[:, 0, 0] - found.points[:, 0, 1]) < 1e-6
+    both = p**2 + (1 - p) ** 2
+    assert_shares([*found.count[alike], *found.count[~alike]], 1000, [both, 1 - both])
+
+
+def test_two_chaotic_attractors_are_told_apart():
+    """x' = 2.5 x - x^3: its values on (0, sqrt 2.5) stay there, and so do the odd
+    images; every start beyond is in neither half of the box."""
+    starts = uniform(5, -0.5, 1.5, 400)
+    found = find_attractors(lambda x: 2.5 * x - x**3, starts, search=Search(20_000))
+    assert found.kind.tolist() == [IRREGULAR, IRREGULAR]
+    assert not found.transient.any()
+    assert (found.points[0] > 0).all() and (found.points[1] < 0).all()
+    np.testing.assert_array_equal(found.label, np.where(starts > 0, 0, 1))
+
+
+def test_one_torus_is_one_attractor_whatever_the_phase():
+    """Rotation with attraction to the unit circle."""
+
+    def ring(z):
+        radius, angle = jnp.hypot(z[0], z[1]), jnp.arctan2(z[1], z[0])
+        radius, angle = jnp.sqrt(radius), angle + 2 * jnp.pi * (np.sqrt(2) - 1)
+        return radius * jnp.stack([jnp.cos(angle), jnp.sin(angle)])
+
+    found = find_attractors(ring, uniform(6, 0.1, 2, 100, 2))
+    assert found.kind.tolist() == [REGULAR] and found.count.tolist() == [100]
+    # |z| - 1 halves in the logarithm at each step; within 1e-3 (1 + 1) in about ten.
+    assert found.orbits.lifetime.max() < 20 and found.orbits.exact.all()
+
+
+def driven(state):
+    """x' = x/2 + [clock = 0], clock of period 3; and a sign of its own kept forever."""
+    x, sign, clock = state
+    return x / 2 + (clock == 0) * sign, sign, (clock + 1) % 3
+
+
+def test_a_shared_clock_sets_the_phase_of_comparison():
+    n = 40
+    starts = (uniform(7, -2, 2, n), jnp.where(jnp.arange(n) < 10, 1.0, -1.0), 0)
+    found = find_attractors(driven, starts, drive_period=3)
+    assert found.count.tolist() == [30, 10] and found.period.tolist() == [3, 3]
+
+
+def test_phase_lags_by_whole_drive_periods_are_one_attractor():
+    """Period 6 under a clock of 2: three phases at the clock's zero, one cycle."""
+
+    def turns(state):
+        place, clock = state
+        return (place + 1) % 6 + 0.0, (clock + 1) % 2
+
+    even = find_attractors(turns, (jnp.array([0.0, 2.0, 4.0]), 0), drive_period=2)
+    assert even.count.tolist() == [3] and even.period.tolist() == [6]
+    odd = find_attractors(turns, (jnp.array([0.0, 1.0, 2.0]), 0), drive_period=2)
+    assert odd.count.tolist() == [2, 1]
+
+
+def test_lifetimes_before_a_cycle_are_those_of_the_stored_orbit():
+    """Period 3 at r = 3.8285 after chaotic transients of up to hundreds of steps."""
+    x0 = np.asarray(uniform(8, 0, 1, 64))
+    system = Map(lambda _, x: 3.8285 * x * (1 - x))
+    follower = Follower(system, Search(20_000, record=64), (), x0)
+    orbits = follow_with(follower, x0)
+    state, records = x0, [x0[None]]
+    for _ in range(60):
+        after, record = np.empty(64), np.empty((64, 64))
+        for who, x, look in follower.look((), state, np.arange(64)):
+            after[who], record[:, who] = x, look.record[:, 0]
+        state = after
+        records.append(record)
+    long = np.concatenate(records)
+    place = (np.arange(len(long)) - len(long)) % 3
+    outside = np.abs(long - long[-3:][place]) > 1e-3 * (1 + long[-3:].max())
+    expected = [np.flatnonzero(row)[-1] + 1 if row.any() else 0 for row in outside.T]
+    assert (orbits.kind == CYCLE).all() and orbits.exact.all()
+    np.testing.assert_array_equal(orbits.lifetime, expected)
+    assert max(expected) > 2 * 64  # some cross several looks
+
+
+@pytest.mark.parametrize(("memory", "exact"), [(400, True), (4, False)])
+def test_slow_arrival_is_found_by_walking_back_or_says_so(memory, exact):
+    """x' = 0.999 x: inside 1e-3 after ln(x0/1e-3)/0.0010005 steps, at rest later."""
+    x0 = np.array([0.5, 0.02])
+    search = Search(40_000, record=64, memory=memory)
+    orbits = follow(Map(lambda _, x: 0.999 * x), x0, search=search)
+    expected = np.ceil(np.log(x0 / (1e-3)) / -np.log(0.999))
+    assert orbits.exact.tolist() == [exact] * 2
+    if exact:
+        assert np.abs(orbits.lifetime - expected).max() <= 1
+    else:
+        assert (orbits.lifetime > expected).all()
+
+
+def test_an_alternating_approach_is_not_the_doubled_cycle():
+    """A cycle of 3 places, with x' = -0.99 x beside it: it recurs after 6 before 3."""
+    step = lambda _, z: jnp.stack([-0.99 * z[0], (z[1] + 1) % 3])
+    starts = np.array([[0.7, -0.3, 1e-3], [0.0, 1.0, 2.0]])
+    orbits = follow(Map(step), starts, search=Search(20_000, record=64))
+    assert orbits.period.tolist() == [3, 3, 3]
+    s = np.arange(1024)
+    record = (1e-7 * (-0.99) ** s)[:, None]
+    amplitude = 1e-7 * 0.99 ** (1024 - 340)
+    assert left_to_go(record, 2) == pytest.approx(amplitude, rel=0.05)
+
+
+def test_order_company_and_width_of_batches_change_nothing(monkeypatch):
+    starts = np.asarray(uniform(9, -2, 2, 60, 2))
+    henon = lambda z: jnp.stack([1 - 1.4 * z[0] ** 2 + z[1], 0.3 * z[0]])
+    search = Search(8_000, record=256)
+    found = find_attractors(henon, starts, search=search)
+    order = np.random.default_rng(0).permutation(60)
+    again = find_attractors(henon, starts[:, order], search=search)
+    monkeypatch.setattr(lanes, "CPU_LANES", 16)
+    few = find_attractors(henon, starts[:, :20], search=search)
+    np.testing.assert_array_equal(again.count, found.count)
+    np.testing.assert_array_equal(again.label, found.label[order])
+    for one, other in ((again.orbits.points, found.orbits.points[order]),
+                       (few.orbits.points, found.orbits.points[:20])):  # fmt: skip
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(few.orbits.lifetime, found.orbits.lifetime[:20])
+    assert 0 < np.sum(found.label == -2) < 60
+
+
+def test_sets_of_equal_count_are_ordered_by_where_they_lie():
+    starts = np.array([0.5, -0.4, 0.2, -1.2])
+    one, other = (find_attractors(cubic, x) for x in (starts, -starts))
+    np.testing.assert_array_equal(one.points[:, 0] < 0, other.points[:, 0] < 0)
+    np.testing.assert_array_equal(one.label, 1 - other.label)
+
+
+def leaking(s):
+    """Tent map of slope s > 2; beyond 1 it falls onto the fixed point 2."""
+    return lambda x: jnp.where(x > 1, 1 + x / 2, s * jnp.minimum(x, 1 - x))
+
+
+def test_a_chaotic_set_that_orbits_left_is_a_transient():
+    """Slope 2.0002: the rate is ln 1.0001, half have left after 6900 steps."""
+    starts = uniform(10, 0, 1, 200)
+    found = find_attractors(leaking(2.0002), starts, search=Search(6_000, record=256))
+    assert sorted(found.period.tolist()) == [0, 1]
+    np.testing.assert_array_equal(found.transient, found.period == 0)
+    assert not found.orbits.ended[found.label == np.argmax(found.transient)].any()
+    closed = find_attractors(leaking(1.99), starts, search=Search(6_000, record=256))
+    assert closed.transient.tolist() == [False] and closed.period.tolist() == [0]
+
+
+def test_a_spiral_that_still_moves_is_not_an_attractor():
+    """Amplitude down by a factor e in the run: neither a cycle nor a torus."""
+
+    def spiral(z):
+        turned = jnp.stack([0.8 * z[0] - 0.6 * z[1], 0.6 * z[0] + 0.8 * z[1]])
+        return (1 - 1e-4) * turned
+
+    found = find_attractors(
+        spiral, np.array([[1.0, 0.5], [0.0, 0.5]]), search=Search(10_000)
+    )
+    assert found.count.size == 0 and found.label.tolist() == [-1, -1]
+
+
+def test_nan_and_infinity_are_diverged_with_their_time():
+    step = lambda x: jnp.where(x > 10, jnp.nan, x + 1)
+    found = find_attractors(step, np.array([0.5, 9.5]))
+    assert found.label.tolist() == [-2, -2] and found.count.size == 0
+    assert found.orbits.lifetime.tolist() == [11, 2]
+
+
+def test_wilson_interval_covers_as_often_as_it_says():
+    """One standard error: 68.3 % of the time, over the shares and numbers in use."""
+    rng = np.random.default_rng(1)
+    for share, n in ((0.5, 88), (0.1, 400)):
+        low, high = wilson(rng.binomial(n, share, 20_000), n)
+        assert np.mean((low <= share) & (share <= high)) == pytest.approx(
+            0.683, abs=0.05
+        )
+
+
+@pytest.mark.parametrize(
+    ("step", "starts", "options", "message"),
+    [
+        (lambda x: x[:1], np.ones((2, 4)), {}, "step must return a state like the one"),
+        (lambda x: x, np.float64(1.0), {}, "starts must be arrays with the starts on"),
+        (lambda x: x, (np.ones(3), np.ones(4)), {}, r"last axes of length \[3, 4\]"),
+        (lambda x: x, np.arange(4), {}, "no floating-point coordinates"),
+        (lambda x: x, np.ones(4), {"drive_period": 0}, "drive_period must be at least"),
+        (lambda x: x, np.ones(4), {"search": Search(0)}, "horizon must be at least 1"),
+        (lambda x: x, np.ones(4), {"search": Search(capture=2.0)}, "capture must lie"),
+        (lambda x: x, np.ones(4), {"search": Search(record=65)}, "record must be even"),
+    ],
+)
+def test_what_makes_no_sense_is_one_clear_line(step, starts, options, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        find_attractors(step, starts, **options)
+    assert "\n" not in str(caught.value)

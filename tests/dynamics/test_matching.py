@@ -1,0 +1,156 @@
+"""Which set goes on as which: pitchfork, doubling, fold; sweeps with hysteresis."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn.dynamics import (
+    hysteresis,
+    identities,
+    Map,
+    match_by_distance,
+    match_by_flow,
+    Search,
+    set_distance,
+)
+from statmech_attn.dynamics.attractors import follow_with
+from statmech_attn.dynamics.basins import distinguish, is_same, most_common
+from statmech_attn.dynamics.following import Follower
+from statmech_attn.dynamics.matching import distances, resolution
+from statmech_attn.dynamics.sweeps import intervals
+
+
+def test_the_distance_of_shifted_and_nested_sets():
+    line = np.arange(10.0)[:, None]
+    assert set_distance(line, line) == 0
+    assert set_distance(line, line + 0.3) == pytest.approx(0.3)
+    assert set_distance(line, line[::-1]) == 0
+    # A part is near the whole, the whole is not near its part.
+    assert set_distance(line, line[:1]) == pytest.approx(4.5)
+    assert set_distance(line[:1], line) == pytest.approx(4.5)
+    # The third neighbour is at 2 inside, at 3 from an end, at 2 from the one beside it.
+    assert resolution(line) == pytest.approx((8 * 2 + 2 * 3) / 10)
+
+
+SEARCH = Search(6_000, record=128)
+
+
+def matched(step, starts, values, by):
+    """Sets at every value, all values side by side, and their numbers."""
+    n, values = len(starts), np.asarray(values)
+    system, tiled = Map(step), np.tile(starts, len(values))
+    follower = Follower(system, SEARCH, np.repeat(values, n), tiled)
+    orbits = follow_with(follower, tiled, np.repeat(values, n))
+    rows = np.arange(tiled.size).reshape(-1, n)
+    found = [distinguish(orbits.take(row)) for row in rows]
+    parents = [np.full(len(found[0].count), -1)]
+    for one, other, r in zip(found, found[1:], values[1:], strict=False):
+        between = distances(
+            [one.orbits.set_of(i) for i in one.leader],
+            [other.orbits.set_of(i) for i in other.leader],
+        )
+        if by == "distance":
+            parents.append(match_by_distance(between, 1.0))
+            continue
+        ends = one.orbits.state[one.leader]
+        moved = follow_with(follower, ends, np.full(len(ends), r))
+        parents.append(match_by_flow(arrivals(moved, other), between))
+    return found, identities(parents)
+
+
+def arrivals(moved, found):
+    """The set on which each orbit ended, -1: none."""
+    sets = list(enumerate(found.leader))
+    which = lambda i: [k for k, j in sets if is_same(moved, i, found.orbits, j)]
+    return np.array([[*which(i), -1][0] for i in range(len(moved.kind))])
+
+
+STARTS = np.array([-1.1, -0.6, -0.2, 0.3, 0.7, 1.2])
+
+
+@pytest.mark.parametrize("by", ["flow", "distance"])
+def test_through_a_pitchfork_one_branch_goes_on_and_the_other_is_new(by):
+    """x' = r x - x^3: 0 until r = 1, then +-sqrt(r - 1), named as they were before."""
+    step = lambda r, x: r * x - x**3
+    values = [0.9, 1.1, 1.2, 1.3]
+    found, numbers = matched(step, STARTS, values, by)
+    assert [len(x) for x in numbers] == [1, 2, 2, 2]
+    assert numbers[0].tolist() == [0] and sorted(numbers[1]) == [0, 1]
+    side = [dict(zip(n, np.sign(x.points[:, 0, 0]), strict=True))
+            for n, x in zip(numbers[1:], found[1:], strict=True)]  # fmt: skip
+    assert side[0] == side[1] == side[2]
+    assert np.abs(found[3].points[:, 0, 0]) == pytest.approx(np.sqrt(0.3))
+
+
+@pytest.mark.parametrize("by", ["flow", "distance"])
+def test_a_doubled_cycle_is_the_same_attractor(by):
+    step = lambda r, x: r * x * (1 - x)
+    starts = np.linspace(0.1, 0.9, 6)
+    found, numbers = matched(step, starts, [2.9, 3.1, 3.4, 3.5], by)
+    assert [x.period.tolist() for x in found] == [[1], [2], [2], [4]]
+    assert [x.tolist() for x in numbers] == [[0]] * 4
+
+
+@pytest.mark.parametrize("by", ["flow", "distance"])
+def test_at_a_fold_the_attractor_that_ends_gives_its_name_to_nobody(by):
+    """x' = x + 0.1 (r + x - x^3): the left one ends at r = 2/sqrt(27)."""
+    step = lambda r, x: x + 0.1 * (r + x - x**3)
+    found, numbers = matched(step, STARTS, [0.2, 0.35, 0.45, 0.6], by)
+    assert [len(x) for x in numbers] == [2, 2, 1, 1]
+    right = [
+        n[np.argmax(x.points[:, 0, 0])] for n, x in zip(numbers, found, strict=True)
+    ]
+    assert len(set(right)) == 1
+
+
+def test_flow_to_none_of_the_sets_starts_a_new_one():
+    between = np.array([[0.1, 0.2], [0.3, 0.05]])
+    assert match_by_flow(np.array([1, -1]), between).tolist() == [-1, 0]
+    assert match_by_flow(np.array([1, 1]), between).tolist() == [-1, 1]
+    assert most_common(np.array([-1, -1])) == -1
+    assert match_by_distance(between, 0.06).tolist() == [-1, 1]
+    assert match_by_distance(np.zeros((0, 2))).tolist() == [-1, -1]
+    parents = [np.array([-1]), np.array([-1, 0]), np.array([0]), np.array([], int)]
+    assert [x.tolist() for x in identities(parents)] == [[0], [1, 0], [1], []]
+
+
+def test_hysteresis_of_the_cubic_map_ends_at_its_folds():
+    """Two fixed points between r = -2/sqrt(27) and 2/sqrt(27)."""
+    step = lambda r, x: x + 0.1 * (r + x - x**3)
+    values = np.linspace(-0.6, 0.6, 61)
+    found = hysteresis(step, jnp.array(-1.0), values[::-1], search=Search(record=128))
+    fold = 2 / np.sqrt(27)
+    (before, first, last, after), = found.interval  # fmt: skip
+    assert before < -fold < first and last < fold < after
+    np.testing.assert_array_equal(found.values, values)
+    inside = np.abs(values) < fold
+    np.testing.assert_array_equal(found.differ, inside)
+    assert (found.up.points[inside, 0, 0] < 0).all()
+    assert (found.down.points[inside, 0, 0] > 0).all()
+
+
+def test_where_one_attractor_lives_the_sweeps_agree():
+    """The logistic map through its cascade and chaos: no hysteresis."""
+    step = lambda r, x: r * x * (1 - x)
+    values = np.array([2.8, 3.2, 3.5, 3.7, 3.9])
+    found = hysteresis(step, jnp.array(0.4), values, search=Search(20_000, record=512))
+    assert not found.differ.any() and found.interval.shape == (0, 4)
+
+
+def test_a_sweep_goes_on_from_the_last_state_that_did_not_diverge():
+    """x^2 - 1 + r: bounded from r = -1 to 1.25; above it, nothing to follow."""
+    step = lambda r, x: x**2 - 1 + r
+    found = hysteresis(step, jnp.array(0.0), [0.2, 0.9, 1.5], search=Search(record=128))
+    assert np.isnan(found.distance[2]) and not found.differ.any()
+    assert found.down.period[:2].tolist() == found.up.period[:2].tolist() == [2, 1]
+
+
+def test_intervals_at_the_ends_are_open():
+    differ = np.array([True, False, True, True])
+    expected = [[np.nan, 0, 0, 1], [1, 2, 3, np.nan]]
+    np.testing.assert_array_equal(intervals(np.arange(4.0), differ), expected)
+
+
+def test_a_sweep_of_one_value_is_refused():
+    with pytest.raises(ValueError, match="values must hold at least two; got 1"):
+        hysteresis(lambda r, x: r * x, jnp.array(1.0), [0.5])

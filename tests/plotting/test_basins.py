@@ -1,0 +1,65 @@
+"""Basins, lifetimes and hysteresis as drawn."""
+
+import numpy as np
+import pytest
+
+from statmech_attn import plotting
+from statmech_attn.plotting import style
+
+
+def test_shares_are_stacked_to_one_and_sets_keep_their_colour(basins):
+    axis = plotting.basin_fractions(basins).axes[0]
+    tops = {}
+    for bar in axis.patches:
+        left = round(bar.get_x(), 6)
+        tops[left] = max(tops.get(left, 0.0), bar.get_y() + bar.get_height())
+    assert len(tops) == 3
+    assert list(tops.values()) == pytest.approx([1.0, 1.0, 1.0])
+    texts = {text.get_text() for text in axis.texts}
+    assert {"28", "32", "44"} <= texts
+    colours = {bar.get_facecolor() for bar in axis.patches}
+    assert len(colours) == 4  # three attractors and what did not settle
+
+
+def test_errors_of_shares_are_the_stored_intervals(basins):
+    axis = plotting.basin_fractions(basins).axes[1]
+    drawn = [c for c in axis.containers]
+    assert len(drawn) == int((basins["count"] > 0).sum())
+    segment = drawn[0][2][0].get_segments()[0]
+    low, high = segment[:, 1]
+    first = basins.sortby("beta").isel(beta=0, slot=0)
+    assert (low, high) == pytest.approx(
+        (float(first.fraction_low), float(first.fraction_high))
+    )
+
+
+def test_mean_lifetimes_are_the_inverse_rates(basins):
+    axis = plotting.basin_fractions(basins).axes[2]
+    points = axis.containers[0][0]
+    np.testing.assert_allclose(
+        points.get_ydata(), 1 / basins.sortby("beta").escape_rate, equal_nan=True
+    )
+    assert axis.get_yscale() == "log" and "(tokens)" in axis.get_ylabel()
+
+
+def test_survival_curves_fall_from_one_beside_their_fit(basins):
+    figure = plotting.lifetimes(basins)
+    (axis,) = figure.axes
+    solid = [x for x in axis.lines if x.get_linestyle() == "-" and len(x.get_xdata())]
+    dashed = [x for x in axis.lines if x.get_linestyle() == "--"]
+    assert len(solid) == len(dashed) == 2
+    for line in solid:
+        assert (np.diff(line.get_ydata()) <= 0).all() and line.get_ydata()[0] <= 1
+    labels = [str(x.get_label()) for x in axis.lines]
+    assert any("nobody settled" in label for label in labels)
+
+
+def test_the_stretches_of_hysteresis_are_shaded(swept):
+    upper, lower = plotting.hysteresis(swept).axes
+    shaded = [p for p in upper.patches]
+    assert len(shaded) == 1
+    low, high = shaded[0].get_x(), shaded[0].get_x() + shaded[0].get_width()
+    assert (low, high) == pytest.approx((0.15, 0.35))
+    up, down = upper.lines[:2]
+    np.testing.assert_array_equal(up.get_ydata(), np.ravel(swept.strobe_up))
+    assert style.WORDS["beta"] in lower.get_xlabel()

@@ -1,0 +1,208 @@
+"""Studies of basins: what a file holds; matching it anew changes one thing only."""
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from statmech_attn import storage, studies
+from statmech_attn.cli import app
+from statmech_attn.dynamics import PHASES
+from statmech_attn.studies import files, spec
+
+
+STUDY = {
+    "kind": "basins",
+    "parameters": {"beta": [1.27, 1.0, 1.2645]},
+    "run": {"starts": 24, "seed": 1, "horizon": 60_000, "steps": 4000},
+}
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """The file of a small study, through TOML and HDF5."""
+    folder = tmp_path_factory.mktemp("basins")
+    (folder / "study.toml").write_text(spec.dump(STUDY))
+    study, text = studies.load(folder / "study.toml")
+    files.compute(study, text, folder / "basins.h5")
+    return folder / "basins.h5"
+
+
+@pytest.fixture(scope="module")
+def found(stored):
+    return storage.read(stored)
+
+
+def names(found, beta):
+    here = found.sel(beta=beta)
+    present = here["count"].values > 0
+    return [PHASES[int(p)] for p in here.phase.values[present]]
+
+
+def test_the_published_attractors_with_their_periods(found):
+    assert names(found, 1.0) == ["fixed"]
+    assert set(names(found, 1.27)) == {"periodic"}
+    assert 28 in found.period.sel(beta=1.27).values
+    assert found.period.sel(beta=1.2645).values[0] == 44
+    assert set(names(found, 1.2645)) <= {"periodic", "quasiperiodic"}
+
+
+def test_every_start_is_counted_once(found):
+    total = found["count"].sum("slot") + found.count_unsettled + found.count_diverged
+    np.testing.assert_array_equal(total, 24)
+    for k in found.slot.values:
+        of_k = (found.label == k - 1).sum("start")
+        np.testing.assert_array_equal(of_k, found["count"].sel(slot=k))
+    np.testing.assert_allclose(found.fraction, found["count"] / 24)
+    present = found["count"] > 0
+    assert (found.fraction_low <= found.fraction).values[present].all()
+    assert (found.fraction <= found.fraction_high).values[present].all()
+    assert (found.attractor.values >= 0).sum() == present.values.sum()
+
+
+def test_stored_points_lie_on_the_cycles(found):
+    here = found.sel(beta=1.27).isel(slot=0)
+    q = int(here.n_points)
+    assert q == int(here.period) // 4
+    points = here.points.transpose("point", "pattern").values
+    np.testing.assert_array_equal(points[q : 2 * q], points[:q])
+    newest = here.states.transpose("state", "age", "pattern").values[:, 0]
+    gap = np.abs(newest[:, None] - points[None, :q]).max(-1).min(1)
+    assert gap.max() < 1e-8
+
+
+def test_a_study_does_not_depend_on_which_values_are_beside(found):
+    alone = STUDY | {"parameters": {"beta": [1.27]}}
+    again = studies.run(studies.parse(alone)).isel(beta=0)
+    here = found.sel(beta=1.27)
+    np.testing.assert_array_equal(again.lifetime, here.lifetime)
+    np.testing.assert_array_equal(again.label, here.label)
+    assert float(again.escape_rate) == float(here.escape_rate)
+
+
+def test_matching_anew_changes_numbers_only(found, stored, monkeypatch):
+    by_distance = studies.rematch(found, "distance", 0.1)
+    by_flow = studies.rematch(found, "flow")
+    for again in (by_distance, by_flow):
+        kept = [name for name in found.variables if name != "attractor"]
+        assert all(again[name].equals(found[name]) for name in kept)
+    np.testing.assert_array_equal(by_flow.attractor, found.attractor)
+    far = studies.rematch(found, "distance", 1e-9).attractor.values
+    numbers = far[far >= 0]
+    assert len(set(numbers)) == len(numbers)  # nothing is that near
+
+
+def test_the_command_line_matches_a_stored_file_anew(stored, tmp_path):
+    output = tmp_path / "again.h5"
+    result = CliRunner().invoke(app, ["rematch", str(stored), "--output", str(output)])
+    assert result.exit_code == 0, result.output
+    again = storage.read(output)
+    assert again.attrs["matching"] == "distance" and again.attrs["kind"] == "basins"
+    assert again.attrs["study"] == storage.read(stored).attrs["study"]
+    assert "mean lifetime" in result.output
+
+
+def test_the_forecast_says_what_a_run_may_cost():
+    class Notes(studies.Silent):
+        def __init__(self):
+            self.said, self.work, self.done = [], 0.0, 0.0
+
+        def note(self, text):
+            self.said.append(text)
+
+        def begin(self, description, points, work):
+            self.work = work
+
+        def advance(self, work):
+            self.done += work
+
+    report = Notes()
+    small = {"kind": "basins", "parameters": {"beta": 1.0}, "run": {"starts": 4}}
+    studies.run(studies.parse(small), report)
+    assert "if nobody settles before the horizon" in report.said[0]
+    assert report.done == pytest.approx(report.work)
+
+
+@pytest.fixture(scope="module")
+def sweeps():
+    """Up and down through a stretch where periods 28 and 32 coexist."""
+    run = {"exponents": 2, "transient": 30_000, "steps": 4000, "max_doublings": 2}
+    beta = {"start": 1.268, "stop": 1.275, "num": 15}
+    tree = {"kind": "bifurcation", "parameters": {"beta": beta}}
+    ways = ("continue-up", "continue-down")
+    return [studies.run(studies.parse(tree | {"run": run | {"start": way}}))
+            for way in ways]  # fmt: skip
+
+
+def test_sweeps_of_the_network_show_hysteresis(sweeps):
+    found = studies.compare_sweeps(*sweeps)
+    up, down = sweeps
+    inside = (up.period > 0) & (down.period > 0)
+    inside &= (up.period % 28 == 0) & (down.period % 16 == 0)
+    assert inside.values.sum() > 3 and found.differ.values[inside].all()
+    same = (up.period == down.period) & (up.period > 0)
+    gap = np.abs(np.sort(up.strobe) - np.sort(down.strobe)).max(-1)
+    assert not found.differ.values[same & (gap < 1e-9)].any()
+    low, first, last, high = found.interval.values[0]
+    assert first <= float(up.beta[np.argmax(inside.values)]) <= last
+    with pytest.raises(ValueError, match="different values of beta"):
+        studies.compare_sweeps(up, down.isel(beta=slice(1, None)))
+    with pytest.raises(ValueError, match="of different networks"):
+        studies.compare_sweeps(up, down.assign_attrs(network="another"))
+    with pytest.raises(ValueError, match="needs two bifurcation files"):
+        studies.compare_sweeps(up, found)
+
+
+def test_the_command_line_stores_the_intervals(sweeps, tmp_path):
+    paths = [str(tmp_path / f"{way}.h5") for way in ("up", "down", "both")]
+    for path, scan in zip(paths, sweeps, strict=False):
+        storage.write(path, scan, study='kind = "bifurcation"')
+    result = CliRunner().invoke(app, ["hysteresis", *paths[:2], "--output", paths[2]])
+    assert result.exit_code == 0, result.output
+    assert "up and down differ from" in result.output
+    found = storage.read(paths[2])
+    assert found.attrs["kind"] == "hysteresis" and found.sizes["number"] > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parameters": {"beta": [1, 2.0], "gamma": [1, 2.0]}}, "scans one parameter"),
+        ({"run": {"starts": 1}}, "run.starts: should be greater than or equal to 2"),
+        ({"run": {"start": "token"}}, "run.start: should be 'random'; got 'token'"),
+        ({"run": {"matching": "name"}}, "run.matching: should be 'flow' or 'distance'"),
+        ({"run": {"capture": 0.0}}, "run.capture: should be greater than 0"),
+        ({"run": {"exponents": 13}}, "exponents must lie in 0..12"),
+    ],
+)
+def test_impossible_studies_are_one_clear_line(changes, message):
+    small = {"kind": "basins", "parameters": {"beta": 1.0}, "run": {"starts": 2}}
+    with pytest.raises(ValueError, match=message) as caught:
+        studies.run(studies.parse(small | changes))
+    assert "\n" not in str(caught.value)
+
+
+def test_only_basin_files_are_matched(found):
+    with pytest.raises(ValueError, match="only files of kind 'basins'"):
+        studies.rematch(found.assign_attrs(kind="bifurcation"))
+    with pytest.raises(ValueError, match="matching must be 'flow' or 'distance'"):
+        studies.rematch(found, "name")
+
+
+@pytest.mark.slow
+def test_the_published_shares_of_88_random_starts():
+    """Torus and period 44 at 1.2645, periods 28 and 32 at 1.2738; 3 and 85, 77 and 11.
+
+    The shares are those of a set of starts of its own, compared in binomial errors of
+    both counts.
+    """
+    run = {"starts": 400, "seed": 7, "horizon": 1_000_000, "steps": 4000}
+    tree = {"kind": "basins", "parameters": {"beta": [1.2645, 1.2738]}, "run": run}
+    found = studies.run(studies.parse(tree))
+    for beta, period, count in ((1.2645, 44, 85), (1.2738, 28, 77)):
+        here = found.sel(beta=beta)
+        # A set that 88 starts did not see is one that they would miss now and then.
+        assert (1 - here.fraction.values[2:].sum()) ** 88 > 1e-3
+        share = float(here.fraction.values[here.period.values == period][0])
+        both = (share * 400 + count) / 488
+        error = np.sqrt(both * (1 - both) * (1 / 400 + 1 / 88))
+        assert abs(share - count / 88) < 3.5 * error
