@@ -134,6 +134,8 @@ def _degenerate(dataset: xr.Dataset, console: Console, free: str) -> None:
             str(int(one.degenerate_curve)), _number(one.degenerate_rotation, ".6f"),
         )  # fmt: skip
     console.print(table)
+
+
 SHOWN = 40  # rows of a table
 
 

@@ -1,7 +1,9 @@
-"""Phases of any map or flow: Lyapunov spectra, recurrences, spectra, continuation."""
+"""Any map or flow: exponents, phases, attractors, continuation, chaos indicators."""
 
 from statmech_attn.dynamics import continuation
 from statmech_attn.dynamics.alignment import Alignment, gali
+from statmech_attn.dynamics.attractors import Orbits, settle
+from statmech_attn.dynamics.basins import Attractors, find_attractors, wilson
 from statmech_attn.dynamics.dimension import (
     correlation_dimension,
     CorrelationDimension,
@@ -19,13 +21,6 @@ from statmech_attn.dynamics.flows import (
     stroboscopic_map,
     time_map,
 )
-from statmech_attn.dynamics.lyapunov import lyapunov_spectrum, Spectrum
-from statmech_attn.dynamics.orbits import orbit
-"""Phases and attractors of any map or flow: spectra, recurrences, basins."""
-
-from statmech_attn.dynamics.attractors import follow, Orbits
-from statmech_attn.dynamics.basins import Attractors, find_attractors, wilson
-from statmech_attn.dynamics.flows import time_map
 from statmech_attn.dynamics.following import Map, Search
 from statmech_attn.dynamics.lyapunov import lyapunov_spectrum, Spectrum
 from statmech_attn.dynamics.matching import (
@@ -34,6 +29,7 @@ from statmech_attn.dynamics.matching import (
     match_by_flow,
     set_distance,
 )
+from statmech_attn.dynamics.orbits import orbit
 from statmech_attn.dynamics.phases import (
     as_in_paper,
     Classification,
@@ -50,6 +46,7 @@ from statmech_attn.dynamics.rotation import (
     ROTATION_RESULTS,
     series_rotation,
 )
+from statmech_attn.dynamics.sweeps import Hysteresis, hysteresis
 from statmech_attn.dynamics.systems import Linearised, TangentSystem
 from statmech_attn.dynamics.tongues import (
     drift_sign,
@@ -58,8 +55,7 @@ from statmech_attn.dynamics.tongues import (
     Tongue,
     tongue,
     TONGUE_RESULTS,
-from statmech_attn.dynamics.sweeps import Hysteresis, hysteresis
-from statmech_attn.dynamics.systems import Linearised, TangentSystem
+)
 from statmech_attn.dynamics.transients import (
     escape_rate,
     escape_times,
@@ -76,62 +72,55 @@ __all__ = [
     "Classification",
     "classify",
     "continuation",
-    "Criteria",
-    "curve_rotation",
-    "drift_sign",
     "correlation_dimension",
     "CorrelationDimension",
     "Criteria",
+    "curve_rotation",
     "delay_embedding",
     "DIMENSION_RESULTS",
-    "Evidence",
-    "finite_time_exponents",
-    "FiniteTimeExponents",
-    "flow_spectrum",
-    "gali",
+    "drift_sign",
     "escape_rate",
     "escape_times",
     "EscapeRate",
     "Evidence",
     "find_attractors",
-    "follow",
-    "Hysteresis",
+    "finite_time_exponents",
+    "FiniteTimeExponents",
+    "flow_spectrum",
+    "gali",
     "hysteresis",
+    "Hysteresis",
     "identities",
     "Linearised",
-    "Locking",
     "locking",
+    "Locking",
     "lyapunov_spectrum",
+    "Map",
+    "match_by_distance",
+    "match_by_flow",
     "orbit",
+    "Orbits",
     "per_unit_time",
     "PHASES",
     "REASONS",
     "Rotation",
     "rotation_number",
     "ROTATION_RESULTS",
+    "Search",
     "series_rotation",
+    "set_distance",
+    "settle",
     "Spectrum",
     "stroboscopic_map",
+    "survival",
+    "Survival",
     "TangentSystem",
     "time_map",
     "Tongue",
     "tongue",
     "TONGUE_RESULTS",
+    "wilson",
     "ZERO_ONE_RESULTS",
     "zero_one_test",
     "ZeroOne",
-    "Map",
-    "match_by_distance",
-    "match_by_flow",
-    "Orbits",
-    "PHASES",
-    "REASONS",
-    "Search",
-    "set_distance",
-    "Spectrum",
-    "Survival",
-    "survival",
-    "TangentSystem",
-    "time_map",
-    "wilson",
 ]

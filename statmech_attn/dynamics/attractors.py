@@ -1,6 +1,6 @@
 r"""Where many starts go, and when they arrive (docs/theory/attractors.md, section 1).
 
-`follow` looks at all starts that are still on the way; those that have settled leave,
+`settle` looks at all starts that are still on the way; those that have settled leave,
 until nobody is left or the horizon is reached.
 
     s      time in drive periods, 0 at the start; look k holds s = kR + 1 ... (k + 1)R
@@ -59,7 +59,7 @@ class Orbits(NamedTuple):
         return Orbits(*(x[indices] for x in flat))._replace(state=state)
 
 
-def follow(
+def settle(
     system: Map,
     starts: PyTree,
     parameters: PyTree = (),
@@ -135,7 +135,7 @@ class _Kept(NamedTuple):
 
 
 class _Run:
-    """State of `follow`: the orbits so far, and who is still on the way."""
+    """State of `settle`: the orbits so far, and who is still on the way."""
 
     def __init__(self, follower: Follower, starts: PyTree, parameters: PyTree):
         self.follower, self.parameters = follower, parameters

@@ -17,10 +17,10 @@ import numpy as np
 from jaxtyping import PyTree
 
 from statmech_attn.dynamics.attractors import (
-    follow,
     GONE,
     IRREGULAR,
     Orbits,
+    settle,
     UNSETTLED,
 )
 from statmech_attn.dynamics.following import Map, Search
@@ -98,7 +98,7 @@ def find_attractors(
     """
     alone = lambda _, state: step(state)
     system = Map(alone, observe, drive_period, batched)
-    return distinguish(follow(system, starts, (), search))
+    return distinguish(settle(system, starts, (), search))
 
 
 def distinguish(orbits: Orbits) -> Attractors:

@@ -171,7 +171,7 @@ def _states(net, points: Points, *, period: int):
 
 
 EMPTY = {"count": 0, "period": 0, "n_points": 0, "fraction": 0.0, "phase": -1}
-DIMS = {"points": ("point", "pattern"), "states": ("state", "age", "pattern"),
+DIMS = {"points": ("point", "pattern"), "states": ("turn", "age", "pattern"),
         "lyapunov": ("exponent",), "lyapunov_stderr": ("exponent",)}  # fmt: skip
 
 

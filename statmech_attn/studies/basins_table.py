@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt
 
-from statmech_attn.studies.dmft_tables import DmftStudy, RunSpec
+from statmech_attn.studies.dmft_tables import DmftStudy, ParametersSpec, RunSpec
 from statmech_attn.studies.tables import Count, Finite, WholeNumber
 
 
@@ -25,4 +25,5 @@ class BasinsRun(RunSpec):
 
 class BasinsStudy(DmftStudy):
     kind: Literal["basins"]
+    parameters: ParametersSpec
     run: BasinsRun = BasinsRun()

@@ -59,13 +59,13 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
             "phase_down": ((name,), down.phase.values),
             "distance": ((name,), distance),
             "differ": ((name,), differ),
-            "interval": (("number", "end"), ends),
+            "interval": (("number", "edge"), ends),
         },
         {
             name: values,
             "strobe_sample": up.strobe_sample.values,
             "number": np.arange(1, len(ends) + 1),
-            "end": ["before", "first", "last", "after"],
+            "edge": ["before", "first", "last", "after"],
         },
     ).assign_attrs(kind="hysteresis", network=up.attrs["network"])
 

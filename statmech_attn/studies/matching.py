@@ -128,7 +128,7 @@ def _flows(
     flows = [np.full(len(found), -1) for found in sets[:-1]]
     if not places:
         return flows
-    states = dataset.states.transpose(name, "slot", "state", "age", "pattern").values
+    states = dataset.states.transpose(name, "slot", "turn", "age", "pattern").values
     windows = np.concatenate([states[i, k] for i, k in places])
     after = np.repeat([i + 1 for i, _ in places], states.shape[2])
     column = lambda key: np.broadcast_to(dataset[key].values, dataset.sizes[name])[

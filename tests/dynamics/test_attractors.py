@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from statmech_attn.dynamics import find_attractors, follow, Map, Search, wilson
+from statmech_attn.dynamics import find_attractors, Map, Search, settle, wilson
 from statmech_attn.dynamics.attractors import (
     CYCLE,
     follow_with,
@@ -160,7 +160,7 @@ def test_slow_arrival_is_found_by_walking_back_or_says_so(memory, exact):
     """x' = 0.999 x: inside 1e-3 after ln(x0/1e-3)/0.0010005 steps, at rest later."""
     x0 = np.array([0.5, 0.02])
     search = Search(40_000, record=64, memory=memory)
-    orbits = follow(Map(lambda _, x: 0.999 * x), x0, search=search)
+    orbits = settle(Map(lambda _, x: 0.999 * x), x0, search=search)
     expected = np.ceil(np.log(x0 / (1e-3)) / -np.log(0.999))
     assert orbits.exact.tolist() == [exact] * 2
     if exact:
@@ -173,7 +173,7 @@ def test_an_alternating_approach_is_not_the_doubled_cycle():
     """A cycle of 3 places, with x' = -0.99 x beside it: it recurs after 6 before 3."""
     step = lambda _, z: jnp.stack([-0.99 * z[0], (z[1] + 1) % 3])
     starts = np.array([[0.7, -0.3, 1e-3], [0.0, 1.0, 2.0]])
-    orbits = follow(Map(step), starts, search=Search(20_000, record=64))
+    orbits = settle(Map(step), starts, search=Search(20_000, record=64))
     assert orbits.period.tolist() == [3, 3, 3]
     s = np.arange(1024)
     record = (1e-7 * (-0.99) ** s)[:, None]

@@ -5,9 +5,8 @@ import pytest
 import xarray as xr
 
 from statmech_attn.comparison import compare
-from statmech_attn.dynamics import PHASES
-from statmech_attn.dynamics.continuation import KINDS
 from statmech_attn.dynamics import PHASES, wilson
+from statmech_attn.dynamics.continuation import KINDS
 from statmech_attn.dynamics.sweeps import intervals
 from statmech_attn.labels import attributes as attributes_of, labelled
 
@@ -235,7 +234,7 @@ def swept() -> xr.Dataset:
             "strobe_down": (over, up + differ[:, None]),
             "distance": (("beta",), differ.astype(float)),
             "differ": (("beta",), differ),
-            "interval": (("number", "end"), intervals(beta, differ)),
+            "interval": (("number", "edge"), intervals(beta, differ)),
         },
         {"beta": beta, "number": [1]},
     ).assign_attrs(kind="hysteresis")

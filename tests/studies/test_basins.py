@@ -65,7 +65,7 @@ def test_stored_points_lie_on_the_cycles(found):
     assert q == int(here.period) // 4
     points = here.points.transpose("point", "pattern").values
     np.testing.assert_array_equal(points[q : 2 * q], points[:q])
-    newest = here.states.transpose("state", "age", "pattern").values[:, 0]
+    newest = here.states.transpose("turn", "age", "pattern").values[:, 0]
     gap = np.abs(newest[:, None] - points[None, :q]).max(-1).min(1)
     assert gap.max() < 1e-8
 

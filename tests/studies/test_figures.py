@@ -176,6 +176,8 @@ def test_series_of_finite_runs_are_drawn_beside_the_exact_exponents(run, data):
     # Torus, cycle and chaos by the map; series of 3000 spins call all of them chaos.
     assert abs(exact[0]) < 1e-3 and exact[1] < -0.02 and exact[2] > 0.05
     assert (measured.lyapunov_rosenstein.isel(size=0) > 0.03).all()
+
+
 def test_basin_figures_show_every_set_and_both_sweeps(run, data):
     figures = run("basins")
     found = read(data, "basins")
@@ -191,13 +193,10 @@ def test_basin_figures_show_every_set_and_both_sweeps(run, data):
 
 def test_every_script_is_tested():
     tested = {
-        "bifurcation_full", "bifurcation_zoom", "chaos_indicators",
+        "basins", "bifurcation_full", "bifurcation_zoom", "chaos_indicators",
         "classifier_disagreement", "continuation", "finite_size", "hidden_markov",
         "hidden_markov_noisy", "learning_at_finite_width", "phase_diagram",
         "running_lyapunov", "trajectories",
-        "basins", "bifurcation_full", "bifurcation_zoom", "classifier_disagreement",
-        "finite_size", "hidden_markov", "hidden_markov_noisy",
-        "learning_at_finite_width", "phase_diagram", "running_lyapunov", "trajectories",
     }  # fmt: skip
     assert {path.stem for path in SCRIPTS} == tested
 
