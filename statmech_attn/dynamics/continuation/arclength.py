@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
+from statmech_attn.dynamics.continuation.locate import BRANCHING, locate
 from statmech_attn.dynamics.continuation.results import (
     CLOSED,
     CONVERGED,
@@ -37,9 +38,11 @@ from statmech_attn.dynamics.continuation.results import (
 from statmech_attn.precision import require_double
 
 
-SMALLEST_COSINE = 0.9  # between tangents at the two ends of a step
+LARGEST_TURN = 0.45  # of the unit tangent over a step
 OFF = 0.25  # of a step: how far a point may lie from its prediction
-OFF_AT_CROSSING = 0.02  # the same where the step crosses a branch point, or jumps
+SMALL = 1e-4  # of the largest step
+ALMOST = 0.05  # by how much of a step a located point may lie beyond its ends
+AWAY = 2.0  # and by how many steps off its chord
 NEAR_START = 0.05  # of a step: distance at which a curve has come back to its start
 GROWTH = 1.5
 EASY = 3  # Newton iterations of a step after which the next may be longer
@@ -226,20 +229,33 @@ class Curve(Iterator[Point]):
         """Whether the step may be taken, and may be followed by a longer one."""
         if found.code != CONVERGED:
             return int(found.code)
-        crossing = _orientation(last) != _orientation(self._point(found, 0.0))
-        allowed = OFF_AT_CROSSING if crossing else OFF
-        if np.linalg.norm(found.u - guess) > allowed * self._step:
+        if np.linalg.norm(found.u - guess) > OFF * self._step:
             return NOT_CONVERGED
-        self._size = max(self._size, float(np.linalg.norm(found.jacobian)))
-        before = last.jacobian * self.scales
-        change = np.linalg.norm(found.jacobian - before) / self._size
+        size = max(self._size, float(np.linalg.norm(found.jacobian)))
+        change = np.linalg.norm(found.jacobian - last.jacobian * self.scales) / size
         if change > self.settings.bend:
             return NOT_DIFFERENTIABLE
-        if found.tangent @ (last.tangent / self.scales) < SMALLEST_COSINE:
+        turn = np.linalg.norm(found.tangent - last.tangent / self.scales)
+        if turn > LARGEST_TURN or self._jumps(last, self._point(found, 0.0)):
             return NOT_CONVERGED
+        self._size = size
         if found.iterations <= EASY and change < self.settings.bend / 2:
             self._step = min(GROWTH * self._step, self.settings.largest)
         return CONVERGED
+
+    def _jumps(self, last: Point, point: Point) -> bool:
+        """Whether the point lies on another curve.
+
+        The orientation differs there.  On one curve it changes only at a branch point,
+        which is then found between the two; where it is not, a step much smaller than
+        the largest one is taken in good faith.
+        """
+        small = self._step <= SMALL * self.settings.largest
+        if small or _orientation(last) == _orientation(point):
+            return False
+        residual = self._residual.residual
+        found = locate(residual, BRANCHING, (last.u + point.u) / 2)
+        return not (found.converged and on_step(last.u, point.u, found.u))
 
     def _diagnose(self, code: int, u, tangent, step) -> int:
         """Why the smallest step failed: a tangent is no tangent at a kink or a jump."""
@@ -379,6 +395,14 @@ def _orientation(point: Point) -> float:
     """Sign of det (DG; t): it changes at branch points only, or between curves."""
     matrix = np.vstack([point.jacobian, point.tangent])
     return float(np.linalg.slogdet(matrix)[0])
+
+
+def on_step(a, b, u) -> bool:
+    """Whether u lies near the chord from a to b, between its ends."""
+    chord = b - a
+    place = (u - a) @ chord / (chord @ chord)
+    away = np.linalg.norm(u - a - place * chord) / np.linalg.norm(chord)
+    return bool(-ALMOST <= place <= 1 + ALMOST and away < AWAY)
 
 
 def interpolate(a: Point, b: Point, fraction: float) -> Float[np.ndarray, " n+1"]:

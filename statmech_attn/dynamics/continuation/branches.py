@@ -181,7 +181,8 @@ def follow_cycle(
         ValueError: x of another size, or an empty range.
 
     Example:
-        >>>         >>> logistic = lambda x, p: p["r"] * x * (1 - x)
+        >>> import jax.numpy as jnp
+        >>> logistic = lambda x, p: p["r"] * x * (1 - x)
         >>> problem = Problem(logistic, jnp.zeros(1), {"r": 2.5}, "r")
         >>> found = follow_cycle(problem, jnp.array([0.6]), 2.5, within=(2, 3.2)).run()
         >>> [(s.kind, round(s.value, 9)) for s in found.special], found.reason

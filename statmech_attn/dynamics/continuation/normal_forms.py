@@ -86,6 +86,15 @@ class NormalForm(eqx.Module):
         square = -self.speed.real * distance / self.coefficient
         return float(np.sqrt(square)) if square >= 0 else np.nan
 
+    def depart(self, xi: float) -> tuple[Float[np.ndarray, " n"], float]:
+        """The bifurcating orbit of amplitude xi at a doubling or pitchfork.
+
+        Returns x - x_0 and the distance in the parameter, both to second order.
+        """
+        distance = -self.coefficient * xi**2 / self.speed.real
+        shift = xi * np.real(self.vector) + distance * self.drift
+        return shift + xi**2 / 2 * self.quadratic, float(distance)
+
     def rotation_at(self, distance: float) -> float:
         """Rotation number of the closed curve, to first order in the distance."""
         square = -self.speed.real * distance / self.coefficient

@@ -5,7 +5,7 @@ Between two points a and b of a branch, with t the tangent and A the Jacobian of
     fold              the parameter's component of t changes sign
     branch point      det (A - 1, f_p; t) changes sign
     period doubling   det (A + 1) changes sign
-    Neimark-Sacker    two multipliers cross the unit circle, and none of the above
+    Neimark-Sacker    two multipliers cross the unit circle
 
 The number of multipliers outside the circle, not the product $\mu_i \mu_j - 1$, is what
 is tested, so a pair of real ones with product 1 is no event.  A step with more than one
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Complex, Float
 
-from statmech_attn.dynamics.continuation.arclength import Curve, Point
+from statmech_attn.dynamics.continuation.arclength import Curve, on_step, Point
 from statmech_attn.dynamics.continuation.cycles import minimal_period, multipliers
 from statmech_attn.dynamics.continuation.locate import (
     BRANCHING,
@@ -43,9 +43,9 @@ KINDS = (
     "period_halving",
     "unresolved",
 )
-SPLITS = 12  # halvings of a step in search of one event
-ALMOST = 0.05  # by how much of the step a located point may lie beyond its ends
-AWAY = 2.0  # and by how many steps off its chord
+SPLITS = 12  # splits of a step in search of one event
+SPLIT_AT = 0.46  # off the middle, where a symmetric step may have its event
+REAL = 1e-6  # sine of an angle at which a multiplier is no member of a pair
 
 
 class SpecialPoint(eqx.Module):
@@ -80,7 +80,9 @@ def events(problem: Problem, curve: Curve, a: Point, b: Point) -> list[SpecialPo
 def _events(problem, curve, a, b, splits) -> Iterator[SpecialPoint]:
     kinds = _changes(a, b)
     found = _located(problem, a, b, kinds[0]) if len(kinds) == 1 else None
-    middle = curve.between(a, b, 0.5) if kinds and found is None and splits else None
+    middle = (
+        curve.between(a, b, SPLIT_AT) if kinds and found is None and splits else None
+    )
     if found is not None:
         yield found
     elif middle is not None:
@@ -94,11 +96,10 @@ def _changes(a: Point, b: Point) -> list[int]:
     """Kinds of the events on a step; several entries where it must be split."""
     branching = _flips(_bordered, a, b)
     folded = bool(a.tangent[-1] * b.tangent[-1] < 0) and not branching
-    doubled = _flips(lambda point: _shifted(point, 1.0), a, b)
-    at_one = _flips(lambda point: _shifted(point, -1.0), a, b)
-    crossings = abs(_outside(b) - _outside(a)) - (at_one + doubled)
+    doubled = _flips(_plus_one, a, b)
+    pairs = abs(_outside(b) - _outside(a)) // 2
     kinds = [BRANCHING] * branching + [FOLD] * folded + [DOUBLING] * doubled
-    return kinds + [TORUS] * max(crossings // 2, 0)
+    return kinds + [TORUS] * pairs
 
 
 def _flips(matrix_of, a: Point, b: Point) -> bool:
@@ -110,9 +111,8 @@ def _bordered(point: Point):
     return np.vstack([point.jacobian, point.tangent])
 
 
-def _shifted(point: Point, shift: float):
-    """A + shift."""
-    return point.jacobian[:, :-1] + (1 + shift) * np.eye(len(point.jacobian))
+def _plus_one(point: Point):
+    return point.jacobian[:, :-1] + 2 * np.eye(len(point.jacobian))
 
 
 def _outside(point: Point) -> int:
@@ -121,16 +121,15 @@ def _outside(point: Point) -> int:
 
 def _located(problem: Problem, a: Point, b: Point, kind: int) -> SpecialPoint | None:
     """Newton from the middle of the step; None unless it ends on the step."""
-    chord = b.u - a.u
     angle = _critical_angle(a, b) if kind == TORUS else 0.0
     if angle is None:
         return None
     found = locate(problem.residual, kind, (a.u + b.u) / 2, angle)
-    place = float((found.u - a.u) @ chord / (chord @ chord))
-    away = np.linalg.norm(found.u - a.u - place * chord) / np.linalg.norm(chord)
-    on_step = -ALMOST <= place <= 1 + ALMOST and away < AWAY
-    if not (found.converged and on_step):
+    real = kind == TORUS and abs(np.sin(found.angle)) < REAL
+    if real or not (found.converged and on_step(a.u, b.u, found.u)):
         return None
+    chord = b.u - a.u
+    place = float((found.u - a.u) @ chord / (chord @ chord))
     return _special(problem, a, b, kind, found, place)
 
 

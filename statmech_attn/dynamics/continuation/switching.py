@@ -66,15 +66,13 @@ def switch(
     if amplitude == 0 or not np.isfinite(amplitude):
         raise ValueError(f"amplitude must be finite and not zero; got {amplitude}.")
     form = special.form
-    q = np.real(form.vector)
-    distance = -form.coefficient * amplitude**2 / np.real(form.speed)
-    x = special.x + amplitude * q + distance * form.drift
+    shift, distance = form.depart(amplitude)
     doubled = special.kind == "period_doubling"
     return follow_cycle(
         problem.with_period(int(problem.period) * (2 if doubled else 1)),
-        x + amplitude**2 / 2 * form.quadratic,
+        special.x + shift,
         special.value + distance,
-        direction=np.append(np.sign(amplitude) * q, 0.0),
+        direction=np.append(np.sign(amplitude) * np.real(form.vector), 0.0),
         within=within,
         settings=settings,
         unit=unit,

@@ -51,6 +51,10 @@ def _matrix(m, which):
     return jnp.where(which > 0.5, collision, saddle)
 
 
+def round_map(s, p):
+    return (1 + p["m"] - s @ s) * s
+
+
 def isola(x, p):
     """Fixed points on the circle (x - 2)^2 + m^2 = 1."""
     return x + 0.3 * ((x - 2) ** 2 + p["m"] ** 2 - 1)
@@ -180,19 +184,23 @@ def test_a_symmetric_branch_point_is_a_pitchfork_on_either_branch():
         assert abs(branch.special[0].value) < LOCATED
 
 
-def test_a_pitchfork_taken_apart_is_a_fold():
-    """x^3 - m x = h has folds at m^3 = 27 h^2 / 4, and no branch point."""
-    h = 1e-3
-    branch = branch_of(
-        imperfect, [-0.5], 0.3, {"m": 0.3, "h": h}, "m", direction=-1,
-        within=(-0.5, 0.5),
-    )  # fmt: skip
-    assert kinds(branch) == ["fold"]
-    assert abs(branch.special[0].value - (27 * h**2 / 4) ** (1 / 3)) < LOCATED
-    other = branch_of(
-        imperfect, [0.0], -0.3, {"m": 0.3, "h": h}, "m", within=(-0.5, 0.5)
+@pytest.mark.parametrize("h", [1e-3, 1e-5, 1e-7])
+def test_a_pitchfork_taken_apart_is_a_fold(h):
+    """x^3 - m x = h has folds at m^3 = 27 h^2 / 4, and no branch point.
+
+    Its two branches come within about h^(1/3) of each other, 0.005 at the least, with
+    steps of 0.1: neither may be left for the other.
+    """
+    options = dict(direction=-1, within=(-0.6, 0.6))
+    parameters = {"m": 0.5, "h": h}
+    lower = branch_of(imperfect, [-0.7], 0.5, parameters, "m", **options)
+    upper = branch_of(imperfect, [0.7], 0.5, parameters, "m", **options)
+    assert kinds(lower) == ["fold"] and (lower.x < 0).all()
+    assert abs(lower.special[0].value - (27 * h**2 / 4) ** (1 / 3)) < LOCATED
+    assert kinds(upper) == [] and (upper.x > 0).all() and upper.stable.all()
+    assert lower.values[-1] == pytest.approx(0.6) and upper.values[-1] == pytest.approx(
+        -0.6
     )
-    assert kinds(other) == [] and other.stable.all()
 
 
 @pytest.mark.parametrize("which", [0.0, 1.0])
@@ -204,6 +212,16 @@ def test_no_bifurcation_is_seen_where_none_is(which):
     product = np.prod(branch.multipliers, axis=1).real
     assert which or (product.min() < 1 < product.max())
     assert branch.special == ()
+
+
+def test_two_multipliers_that_cross_together_are_not_given_a_wrong_name():
+    """With the symmetry of the circle both reach 1 at m = 0."""
+    branch = branch_of(round_map, [0.0, 0.0], -0.4, {"m": 0.0}, "m", within=(-0.4, 0.2))
+    assert kinds(branch) == ["unresolved"]
+    special = branch.special[0]
+    # The step on which it lies, at most 0.1, was split at 0.46 twelve times.
+    assert abs(special.value) <= 0.1 * 0.54**12
+    assert special.form is None and np.isnan(special.error)
 
 
 def test_an_isola_closes():
@@ -276,8 +294,13 @@ def test_newton_on_a_bad_map_tells_why():
 
 
 def test_an_orbit_that_overflows_is_diverged_and_not_nan():
-    problem = Problem(logistic, jnp.zeros(1), {"r": 4.0}, "r", period=50)
-    assert find_cycle(problem, jnp.array([3.0]), 4.0).reason == "diverged"
+    """The second coordinate is infinity minus infinity one step later."""
+
+    def squares(s, p):
+        return jnp.array([p["a"] * s[0] ** 2, s[0] ** 2 - s[0]])
+
+    problem = Problem(squares, jnp.zeros(2), {"a": 1.0}, "a", period=50)
+    assert find_cycle(problem, jnp.array([3.0, 0.0]), 1.0).reason == "diverged"
 
 
 @pytest.mark.parametrize(

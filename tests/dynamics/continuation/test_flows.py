@@ -5,9 +5,9 @@ equilibria born there lose stability in a Hopf bifurcation at
 
     r = sigma (sigma + b + 3) / (sigma - b - 1) = 470/19,   omega^2 = b (sigma + r)
 
-(Routh-Hurwitz), which is subcritical (J. E. Marsden and M. McCracken, *The Hopf
-Bifurcation and Its Applications*, Springer 1976, section 4B).  In the map over a time
-tau it is a Neimark-Sacker point with rotation number omega tau / 2 pi.
+(Routh-Hurwitz), which is subcritical (C. Sparrow, *The Lorenz Equations*, Springer
+1982).  In the map over a time tau it is a Neimark-Sacker point with rotation number
+omega tau / 2 pi.
 """
 
 import jax.numpy as jnp

@@ -197,22 +197,19 @@ def test_a_subcritical_doubling_has_an_unstable_cycle_beside_the_stable_point():
 
 
 def test_doubled_orbit_with_its_second_order_term():
-    """x_0 + x' dp +- xi q + xi^2 h/2 misses the two-cycle by O(xi^3)."""
+    """x_0 + x' dp + xi q + xi^2 h/2 misses the two-cycle by O(xi^3)."""
     problem, special = special_of(
         henon, [0.7, 0.2], 0.2, {"a": 0.2, "b": 0.3}, "a", within=(0.1, 0.8)
     )
-    form = special.form
     errors = []
-    for distance in (4e-4, 1e-4):
-        xi = form.amplitude(distance)
-        x = special.x + distance * form.drift + xi**2 / 2 * form.quadratic
-        x = x + xi * form.vector.real
-        cycle = find_cycle(
-            problem.with_period(2), jnp.asarray(x), special.value + distance
-        )
+    for xi in (0.04, 0.02):
+        shift, distance = special.form.depart(xi)
+        assert special.form.amplitude(distance) == pytest.approx(xi, rel=EXACT)
+        x = special.x + shift
+        two = problem.with_period(2)
+        cycle = find_cycle(two, jnp.asarray(x), special.value + distance)
         assert cycle.period == 2
         errors.append(np.linalg.norm(cycle.x - x))
-    # xi halves, so the error falls eightfold, up to terms of relative order xi^2.
     assert errors[0] / errors[1] == pytest.approx(8, rel=0.02)
 
 
