@@ -8,7 +8,9 @@ rank. From a point u with unit tangent t the next one, a step h further, is the 
 found by Newton from the prediction u + h t; the bordered matrix (DG; t) is regular at
 folds.  Steps shrink when Newton fails, or when the Jacobian has changed by more than
 the fraction `bend` of the largest one met (it may vanish where branches cross): a
-change that does not shrink with the step is a kink.
+change that does not shrink with the step is a kink.  The sign of det (DG; t) is
+constant along a curve: a step over which it changes must have a branch point on it, or
+it has landed on another curve.
 
 Lengths are Euclidean in u divided by `scales`.
 """
