@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from statmech_attn.dynamics import rotation, tongues
-from statmech_attn.dynamics.continuation import critical_curve, Problem, Settings
+from statmech_attn.dynamics.continuation import (
+    codimension_two,
+    critical_curve,
+    extended,
+    Problem,
+    Settings,
+)
 from statmech_attn.dynamics.continuation.curves import CURVE_RESULTS
 
 
@@ -135,6 +141,15 @@ def test_the_cubics_cusp(cubic_curves):
     b = np.array([point.coefficient for point in points])
     np.testing.assert_allclose(np.abs(b), 3 * np.abs(x), atol=EXACT)
     assert (np.sign(b * x) == np.sign(b[0] * x[0])).all(), "b changes sign once"
+
+
+def test_the_sign_of_b_is_that_for_the_vector_of_the_curve():
+    system, u = extended.start_of(FIXED, jnp.array([-0.5]), 0.25, "fold", "q")
+    parts = system.parts(u)
+    back = parts._replace(vector=-parts.vector)
+    b = codimension_two.coefficient(system, parts)
+    assert b == pytest.approx(1.5 * float(parts.vector[0]))
+    assert codimension_two.coefficient(system, back) == pytest.approx(-b)
 
 
 def test_the_cubics_generalized_flips(cubic_curves):
