@@ -18,6 +18,7 @@ from statmech_attn.plotting.bifurcation import (
     set_depth,
     span,
 )
+from statmech_attn.scan.refinement import on_grid
 
 
 # What the paper's classifier can tell apart: it knows periods only by exponents.
@@ -32,11 +33,15 @@ def phase_diagram(dataset: xr.Dataset) -> Figure:
     """Phases and largest exponent over two parameters, the first one across.
 
     Of several starts the first is shown; one that is missing an exponent is left white.
+    A refined file is drawn on its finest grid, points that were not computed like
+    their neighbours of a coarser level.
     """
     x, y = _two_parameters(dataset)
-    dataset = dataset.sortby([x, y])
     if "start" in dataset.dims:
         dataset = dataset.isel(start=0)
+    if "point" in dataset.dims:
+        dataset = on_grid(dataset, "phase", "lyapunov")
+    dataset = dataset.sortby([x, y])
     figure = style.figure(style.DOUBLE, 3.1)
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     cells = [style.cell_edges(dataset[name].values) for name in (x, y)]
@@ -45,7 +50,7 @@ def phase_diagram(dataset: xr.Dataset) -> Figure:
     left.pcolormesh(*cells, codes, cmap=cmap, norm=norm, rasterized=True)
     patches = style.phase_patches(codes)
     figure.legend(handles=patches, loc="outside upper center", ncols=len(patches))
-    _exponent_map(figure, right, cells, dataset.lyapunov[..., 0].transpose(y, x).values)
+    _exponent_map(figure, right, cells, dataset.lyapunov.isel(exponent=0).transpose(y, x).values)
     for axis in (left, right):
         axis.set_xlabel(style.WORDS[x])
         axis.tick_params(color=style.BLACK, direction="out", top=False, right=False)

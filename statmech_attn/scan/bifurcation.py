@@ -92,13 +92,24 @@ class Verdicts(NamedTuple):
 
 
 class Scan:
-    """Compiled stages of a scan; build once, run on any number of points."""
+    """Compiled stages of a scan; build once, run on any number of points.
 
-    def __init__(self, net: Network, plan: Plan, points: Points, drive_period: int):
+    Args:
+        points: examples, as many as will be run at once unless `most` says how many.
+    """
+
+    def __init__(
+        self,
+        net: Network,
+        plan: Plan,
+        points: Points,
+        drive_period: int,
+        most: int | None = None,
+    ):
         plan.check(net)
         self.net, self.plan = net, plan
         self.drive_period = drive_period
-        self.lanes = lanes_for(points.count)
+        self.lanes = lanes_for(most or points.count)
         batch = lambda lanes: (net, *points.take(np.zeros(lanes, int)))
         number, cap = jnp.asarray(1), jnp.asarray(False)
         stage = lambda function, *rest: Stage(

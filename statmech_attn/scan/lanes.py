@@ -92,6 +92,7 @@ class Stage:
         self._lanes = lanes
         self._made = {lanes: Compiled(function, *examples(lanes))}
         self._rate = 0.0  # seconds per unit of work and lane; 0: not measured
+        self._wasted = 0.0  # seconds that narrower batches would have saved so far
 
     @property
     def bytes(self) -> int:
@@ -104,15 +105,18 @@ class Stage:
     def width(self, n_points: int, work: float) -> int:
         """Lanes of the batches for so many points, `work` units for each of them.
 
-        A narrow width is compiled when it is expected to save more than that takes.
+        A narrow width is compiled once batches of it would have saved, in all calls,
+        what that takes.
         """
         time_of = lambda lanes: _rounds(n_points, lanes) * (lanes + OVERHEAD)
         narrow = [lanes for lanes in NARROW if lanes < self._lanes]
         best = min([*narrow, self._lanes], key=time_of)
         if best not in self._made:
             saved = time_of(min(self._made, key=time_of)) - time_of(best)
-            if saved * work * self._rate > self._made[self._lanes].seconds:
+            self._wasted += saved * work * self._rate
+            if self._wasted > self._made[self._lanes].seconds:
                 self._made[best] = Compiled(self._function, *self._examples(best))
+                self._wasted = 0.0
         return min(self._made, key=time_of)
 
     def measured(self, n_points: int, lanes: int, work: float, seconds: float) -> None:

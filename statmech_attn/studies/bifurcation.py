@@ -60,10 +60,17 @@ class Job(NamedTuple):
     plan: Plan
 
     def points(self, axes: build.Axes, index: np.ndarray) -> Points:
-        """Points with these indices on the grid of `axes`, with all their starts."""
-        params = axes.at(index, self.options.starts)
-        starts = build.start(self.options, self.made, params, self.options.starts)
-        return Points(params, starts)
+        """Points with these indices on the grid of `axes`, with all their starts.
+
+        Padded to a power of two on the way, so that few sizes are compiled.
+        """
+        repeat, count = self.options.starts, len(index)
+        padding = 2 ** (count - 1).bit_length() - count
+        index = np.pad(index, ((0, padding), (0, 0)), mode="edge")
+        params = axes.at(index, repeat)
+        starts = build.start(self.options, self.made, params, repeat)
+        on_host = Points(*jax.tree.map(np.asarray, (params, starts)))
+        return on_host.take(np.arange(count * repeat))
 
     @property
     def clock_period(self) -> int:
@@ -71,8 +78,8 @@ class Job(NamedTuple):
         epsilon = (self.axes.fixed | scanned)["epsilon"]
         return clock_period(self.made.net, float(np.max(epsilon)))
 
-    def scan(self, points: Points) -> Scan:
-        return Scan(self.made.net, self.plan, points, self.clock_period)
+    def scan(self, points: Points, most: int | None = None) -> Scan:
+        return Scan(self.made.net, self.plan, points, self.clock_period, most)
 
 
 def whole(job: Job, report: Reporter) -> Outcome:
@@ -98,8 +105,9 @@ def refined(job: Job, report: Reporter) -> xr.Dataset:
         job.axes.refined(options.refine),
     )
     coarse = job.points(finest, grid.coarse())
-    scan = job.scan(coarse)
-    report.note(forecast(scan, coarse, grid.size * options.starts))
+    most = grid.size * options.starts
+    scan = job.scan(coarse, most)
+    report.note(forecast(scan, coarse, most))
     outcomes: list[Outcome] = []
 
     def compute(index: np.ndarray) -> np.ndarray:
