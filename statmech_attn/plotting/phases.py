@@ -50,7 +50,9 @@ def phase_diagram(dataset: xr.Dataset) -> Figure:
     left.pcolormesh(*cells, codes, cmap=cmap, norm=norm, rasterized=True)
     patches = style.phase_patches(codes)
     figure.legend(handles=patches, loc="outside upper center", ncols=len(patches))
-    _exponent_map(figure, right, cells, dataset.lyapunov.isel(exponent=0).transpose(y, x).values)
+    _exponent_map(
+        figure, right, cells, dataset.lyapunov.isel(exponent=0).transpose(y, x).values
+    )
     for axis in (left, right):
         axis.set_xlabel(style.WORDS[x])
         axis.tick_params(color=style.BLACK, direction="out", top=False, right=False)
