@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.comparison import network_digest
-from statmech_attn.dmft import clock_period
+from statmech_attn.dmft import clock_period, Network
 from statmech_attn.dynamics.phases import PHASES, QUASIPERIODIC
 from statmech_attn.labels import attributes, labelled
 from statmech_attn.reporting import duration, Reporter, size
@@ -29,11 +29,14 @@ from statmech_attn.studies import build
 from statmech_attn.studies.dmft_tables import BifurcationRun, BifurcationStudy
 
 
+TURNS = 256  # of the clock that the recorded tail of a window holds at least
+
+
 def run_study(study: BifurcationStudy, report: Reporter) -> xr.Dataset:
     """Scan, classify and sample the sections of every point."""
     made = build.model(study.network)
     axes, options = build.axes(study.parameters, made.file), study.run
-    job = Job(made, axes, options, plan(options, made.net.dimension))
+    job = Job(made, axes, options, plan(options, made.net))
     if options.refine:
         dataset = refined(job, report)
     else:
@@ -151,10 +154,11 @@ def _computed(grid: Grid, finest: build.Axes, index: np.ndarray):
     return dims, coordinates
 
 
-def plan(options: BifurcationRun, dimension: int) -> Plan:
+def plan(options: BifurcationRun, net: Network) -> Plan:
     """Numerical choices of a scan from the keys of [run]."""
-    exponents = dimension if options.exponents == "all" else options.exponents
+    exponents = net.dimension if options.exponents == "all" else options.exponents
     return Plan(
+        tail=max(Plan().tail, TURNS * net.context),
         transient=options.transient,
         steps=options.steps,
         exponents=exponents,
