@@ -9,6 +9,12 @@ import xarray as xr
 
 from statmech_attn.bpkr import RESULTS
 from statmech_attn.dynamics import PHASES, REASONS
+from statmech_attn.dynamics.continuation import (
+    CODIMENSION_TWO,
+    CURVE_RESULTS,
+    RESULTS as BRANCH_RESULTS,
+)
+from statmech_attn.dynamics.continuation.special import KINDS as SPECIAL_KINDS
 
 
 NATS = "nat / token"
@@ -53,6 +59,21 @@ LABELS = {
     "section": ("m_o_se_1 on the section |m_o_se_2| < tolerance", "1", "m^{o,SE}_1"),
     "section_count": ("visits to the section in the recorded steps", "1", "n"),
     "strobe": ("m_o_se_1 at the clock's phase 0", "1", "m^{o,SE}_1"),
+    "arclength": ("length along the branch, in units of its steps", "1", "s"),
+    "state": ("attention window of a point of the cycle at clock 0", "1", "A"),
+    "multiplier_re": ("multipliers of the cycle, real part", "1", "Re μ"),
+    "multiplier_im": ("multipliers of the cycle, imaginary part", "1", "Im μ"),
+    "n_unstable": ("multipliers outside the unit circle", "1", "n_u"),
+    "end": ("end of a branch or curve, 0 before its first point", "1", "end"),
+    "parent": ("special point on which it was born, -1 if none", "1", "n"),
+    "origin": ("special point from which it was followed", "1", "n"),
+    "kind": ("kind of bifurcation", "1", "kind"),
+    "branch": ("branch", "1", "n"),
+    "curve": ("curve", "1", "n"),
+    "error": ("size of the last Newton step", "1", "δ"),
+    "coefficient": ("coefficient of the normal form: b, c or Re d", "1", "b, c, Re d"),
+    "criticality": ("whether what is born is stable", "1", "criticality"),
+    "rotation": ("rotation number, turns per period of the cycle", "1", "ρ"),
     "width": ("hidden width", "1", "N"),
     "temperature": ("temperature of the posterior", "1", "T"),
     "attention_head": ("layer.head", "1", "(l, h)"),
@@ -103,6 +124,20 @@ NUMBERED = {
     r"U_(\d+)": ("order parameter, overlap of effective weights", "1", "U_{}"),
 }
 
+BEGINNINGS = {
+    "branch_": "branch",
+    "special_": "special point",
+    "curve_": "curve of critical cycles",
+    "degenerate_": "point of codimension two",
+}
+FLAGS = {
+    "branch_result": BRANCH_RESULTS,
+    "curve_result": CURVE_RESULTS,
+    "special_kind": SPECIAL_KINDS,
+    "curve_kind": SPECIAL_KINDS,
+    "special_criticality": ("none", "supercritical", "subcritical"),
+    "degenerate_kind": CODIMENSION_TWO,
+}
 ENDINGS = {  # words, units (None: those of the quantity itself), symbol
     "_rms_slope": ("exponent of the difference in the width", "1", "d ln Δ{}/d ln N"),
     "_rms": ("root mean square difference from the reference", None, "Δ{}"),
@@ -125,6 +160,10 @@ def _words(name: str) -> tuple[str, str, str]:
         if match := re.fullmatch(pattern, name):
             long_name, units, symbol = (text.format(match[1]) for text in words)
             return long_name, units, symbol
+    for beginning, words in BEGINNINGS.items():
+        if name.startswith(beginning):
+            long_name, units, symbol = _words(name.removeprefix(beginning))
+            return f"{words}: {long_name}", units, symbol
     for ending, (words, units, symbol) in ENDINGS.items():
         if name.endswith(ending):
             long_name, own_units, own_symbol = _words(name.removesuffix(ending))
@@ -143,6 +182,9 @@ def attributes(name: str) -> dict[str, Any]:
     if name.startswith("phase"):
         found["flag_values"] = np.arange(len(PHASES), dtype=np.int8)
         found["flag_meanings"] = " ".join(PHASES)
+    if name in FLAGS:
+        found["flag_values"] = np.arange(len(FLAGS[name]), dtype=np.int8)
+        found["flag_meanings"] = " ".join(FLAGS[name])
     if name == "reasons":
         found["flag_masks"] = 1 << np.arange(len(REASONS), dtype=np.int32)
         found["flag_meanings"] = " ".join(text.replace(" ", "_") for text in REASONS)

@@ -36,6 +36,8 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
     kind = dataset.attrs.get("kind")
     if "phase" in dataset:
         _phases(dataset, console)
+    elif kind == "continuation":
+        _continuation(dataset, console)
     elif kind == "comparison" and "estimate" in dataset.dims:
         _estimates(dataset, console)
     elif kind == "comparison":
@@ -74,6 +76,62 @@ def _phases(dataset: xr.Dataset, console: Console) -> None:
         f"the paper's classifier agrees at {100 * agree:.1f} % of the points",
         highlight=False,
     )
+
+
+def _continuation(dataset: xr.Dataset, console: Console) -> None:
+    """Every branch with its end, every bifurcation, every curve with its end."""
+    free = dataset.attrs["free"]
+    ends = dataset.branch_result.attrs["flag_meanings"].split()
+    for i, period in enumerate(dataset.branch_period.values):
+        low, high = (ends[int(code)] for code in dataset.branch_result[i])
+        values = dataset[free][i].values
+        console.print(
+            f"branch {i}: cycle of {int(period)} tokens, "
+            f"{np.isfinite(values).sum()} points, {free} from {np.nanmin(values):.6g} "
+            f"to {np.nanmax(values):.6g}; ends: {low}, {high}",
+            highlight=False,
+        )  # fmt: skip
+    if "special_kind" in dataset:
+        _bifurcations(dataset, console, free)
+    if "degenerate_kind" in dataset:
+        _degenerate(dataset, console, free)
+
+
+def _bifurcations(dataset: xr.Dataset, console: Console, free: str) -> None:
+    table = _table(
+        "bifurcations",
+        ("kind", free, "branch", "tokens", "coefficient", "", "rotation"),
+    )
+    kinds, words = (
+        dataset[name].attrs["flag_meanings"].split()
+        for name in ("special_kind", "special_criticality")
+    )
+    shown = {"none": "-", "supercritical": "super", "subcritical": "sub"}
+    for i in range(dataset.sizes["special"]):
+        one = dataset.isel(special=i)
+        table.add_row(
+            kinds[int(one.special_kind)].replace("_", " "),
+            f"{float(one[f'special_{free}']):.10f}", str(int(one.special_branch)),
+            str(int(one.special_period)), _number(one.special_coefficient, ".4g"),
+            shown[words[int(one.special_criticality)]],
+            _number(one.special_rotation, ".6f"),
+        )  # fmt: skip
+    console.print(table)
+
+
+def _degenerate(dataset: xr.Dataset, console: Console, free: str) -> None:
+    second = dataset.attrs["second"]
+    table = _table("on the curves", ("kind", free, second, "curve", "rotation"))
+    kinds = dataset.degenerate_kind.attrs["flag_meanings"].split()
+    for i in range(dataset.sizes["degenerate"]):
+        one = dataset.isel(degenerate=i)
+        table.add_row(
+            kinds[int(one.degenerate_kind)].replace("_", " "),
+            f"{float(one[f'degenerate_{free}']):.8f}",
+            f"{float(one[f'degenerate_{second}']):.8f}",
+            str(int(one.degenerate_curve)), _number(one.degenerate_rotation, ".6f"),
+        )  # fmt: skip
+    console.print(table)
 
 
 def _coarse(phase: np.ndarray) -> np.ndarray:
@@ -211,7 +269,7 @@ def _points(dataset: xr.Dataset):
 def _table(title: str, columns) -> Table:
     table = Table(title=title, box=None, pad_edge=False)
     for column in columns:
-        words = column in ("estimate", "result", "verdict")
+        words = column in ("estimate", "kind", "result", "verdict")
         table.add_column(column, justify="left" if words else "right")
     return table
 

@@ -46,6 +46,7 @@ from statmech_attn.dmft.patterns import (
     random_segments,
     site_classes,
 )
+from statmech_attn.dmft.strobe import strobe, strobe_point, StroboscopicMap
 from statmech_attn.dmft.tangent import TangentMap
 
 
@@ -83,6 +84,9 @@ __all__ = [
     "site_classes",
     "State",
     "step",
+    "strobe",
+    "strobe_point",
+    "StroboscopicMap",
     "TangentMap",
     "token",
     "trajectory",

@@ -11,7 +11,22 @@ from statmech_attn.dynamics.phases import (
     PHASES,
     REASONS,
 )
+from statmech_attn.dynamics.rotation import (
+    curve_rotation,
+    Rotation,
+    rotation_number,
+    ROTATION_RESULTS,
+    series_rotation,
+)
 from statmech_attn.dynamics.systems import Linearised, TangentSystem
+from statmech_attn.dynamics.tongues import (
+    drift_sign,
+    Locking,
+    locking,
+    Tongue,
+    tongue,
+    TONGUE_RESULTS,
+)
 
 
 __all__ = [
@@ -19,12 +34,23 @@ __all__ = [
     "Classification",
     "classify",
     "Criteria",
+    "curve_rotation",
+    "drift_sign",
     "Evidence",
     "Linearised",
+    "Locking",
+    "locking",
     "lyapunov_spectrum",
     "PHASES",
     "REASONS",
+    "Rotation",
+    "rotation_number",
+    "ROTATION_RESULTS",
+    "series_rotation",
     "Spectrum",
     "TangentSystem",
     "time_map",
+    "Tongue",
+    "tongue",
+    "TONGUE_RESULTS",
 ]

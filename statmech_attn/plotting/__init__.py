@@ -2,6 +2,13 @@
 
 from statmech_attn.plotting.bifurcation import bifurcation_diagram
 from statmech_attn.plotting.comparison import agreement, finite_size
+from statmech_attn.plotting.continuation import (
+    continuation_diagram,
+    critical_curves,
+    draw_branches,
+    draw_curves,
+    draw_special,
+)
 from statmech_attn.plotting.drawing import draw
 from statmech_attn.plotting.learning import (
     accuracy_against_width,
@@ -27,8 +34,13 @@ __all__ = [
     "alignment",
     "bifurcation_diagram",
     "classifier_disagreement",
+    "continuation_diagram",
+    "critical_curves",
     "describe_phase",
     "draw",
+    "draw_branches",
+    "draw_curves",
+    "draw_special",
     "finite_size",
     "finite_width",
     "growth",

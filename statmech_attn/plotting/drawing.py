@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from statmech_attn.plotting.bifurcation import bifurcation_diagram, parameters
 from statmech_attn.plotting.comparison import agreement, finite_size
+from statmech_attn.plotting.continuation import continuation_diagram, critical_curves
 from statmech_attn.plotting.learning import (
     accuracy_against_width,
     alignment,
@@ -54,6 +55,12 @@ def _bifurcation(dataset: xr.Dataset) -> Pictures:
     yield "bifurcation", bifurcation_diagram(dataset)
     if "phase" in dataset:
         yield "classifiers", classifier_disagreement(dataset)
+
+
+def _continuation(dataset: xr.Dataset) -> Pictures:
+    yield "continuation", continuation_diagram(dataset)
+    if "curve_kind" in dataset:
+        yield "critical_curves", critical_curves(dataset)
 
 
 def _trajectory(dataset: xr.Dataset) -> Pictures:
@@ -120,6 +127,7 @@ def _pages(dataset: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
 
 KINDS: dict[str, Callable[[xr.Dataset], Pictures]] = {
     "bifurcation": _bifurcation,
+    "continuation": _continuation,
     "trajectory": _trajectory,
     "running-lyapunov": _running_lyapunov,
     "monte-carlo": _monte_carlo,

@@ -7,6 +7,7 @@ import xarray as xr
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.studies import (
     bifurcation,
+    continuation,
     monte_carlo,
     order_parameter,
     posterior,
@@ -14,6 +15,7 @@ from statmech_attn.studies import (
 )
 from statmech_attn.studies.spec import (
     BifurcationStudy,
+    ContinuationStudy,
     load,
     MonteCarloStudy,
     OrderParameterStudy,
@@ -42,6 +44,8 @@ def run(
         return trajectory.run(study, report)
     if isinstance(study, BifurcationStudy):
         return bifurcation.run_study(study, report)
+    if isinstance(study, ContinuationStudy):
+        return continuation.run(study, report)
     if isinstance(study, MonteCarloStudy):
         return monte_carlo.run(study, report)
     if isinstance(study, OrderParameterStudy):
@@ -51,6 +55,7 @@ def run(
 
 __all__ = [
     "BifurcationStudy",
+    "ContinuationStudy",
     "load",
     "MonteCarloStudy",
     "OrderParameterStudy",

@@ -1,6 +1,7 @@
 """From a checked study to networks, parameters, starts and labelled axes."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from statmech_attn import dmft
 from statmech_attn.dmft import PatternFile, Patterns
 from statmech_attn.labels import attributes
 from statmech_attn.scan.refinement import Grid, refine_axis
-from statmech_attn.studies.dmft_tables import NetworkSpec, ParametersSpec, RunSpec
+from statmech_attn.studies.dmft_tables import NetworkSpec, ParametersSpec, StartSpec
 from statmech_attn.studies.tables import MAX_POINTS, Range
 
 
@@ -97,17 +98,24 @@ def model(spec: NetworkSpec) -> Model:
     return Model(dmft.network(patterns, context=context), patterns, file)
 
 
-def axes(spec: ParametersSpec, file: PatternFile | None) -> Axes:
-    """Scanned and fixed parameters; a file's gamma and epsilon fill what is missing."""
-    given = {"beta": spec.beta, "gamma": spec.gamma, "epsilon": spec.epsilon}
-    scanned, fixed = {}, {}
+def defaults(given: Mapping[str, Any], file: PatternFile | None) -> dict[str, Any]:
+    """Parameters with what is missing taken from a pattern file."""
+    filled = dict(given)
     for name, value in given.items():
         if value is None:
             if file is None:
                 raise ValueError(
                     f"parameters.{name}: is missing (no file to take it from)."
                 )
-            value = getattr(file, name)
+            filled[name] = getattr(file, name)
+    return filled
+
+
+def axes(spec: ParametersSpec, file: PatternFile | None) -> Axes:
+    """Scanned and fixed parameters; a file's gamma and epsilon fill what is missing."""
+    given = {"beta": spec.beta, "gamma": spec.gamma, "epsilon": spec.epsilon}
+    scanned, fixed = {}, {}
+    for name, value in defaults(given, file).items():
         if isinstance(value, Range):
             scanned[name] = value.values()
         elif isinstance(value, list):
@@ -136,7 +144,7 @@ def only_beta(found: Axes, kind: str) -> Axes:
 
 
 def start(
-    run: RunSpec, made: Model, params: dmft.Parameters, starts: int = 1
+    run: StartSpec, made: Model, params: dmft.Parameters, starts: int = 1
 ) -> dmft.State:
     """Start states of flat points; the start index runs fastest."""
     how = _how(run, made)
@@ -158,7 +166,7 @@ def start(
     return dmft.from_window(made.net, params, windows[..., index], 0)
 
 
-def describe_start(run: RunSpec, made: Model) -> str:
+def describe_start(run: StartSpec, made: Model) -> str:
     """The start in words; files with the same words start alike."""
     how = _how(run, made)
     words = {"token": f"token {run.row}", "random": f"random {run.seed}"}.get(how, how)
@@ -174,7 +182,7 @@ def with_fixed(dataset: xr.Dataset, axes: Axes) -> xr.Dataset:
     return dataset.assign_coords(scalars)
 
 
-def _how(run: RunSpec, made: Model) -> str:
+def _how(run: StartSpec, made: Model) -> str:
     """The kind of start; a file's checkpoint where it fits, else the token W^o_row."""
     if run.start is not None and not run.start.startswith("continue"):
         return run.start

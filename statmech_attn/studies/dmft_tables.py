@@ -7,9 +7,11 @@ from pydantic import Field, model_validator, StrictBool, StrictInt
 
 from statmech_attn.studies.tables import (
     Axis,
+    Bounds,
     Count,
     Finite,
     HowMany,
+    Interval,
     Seed,
     StudyTable,
     Table,
@@ -17,6 +19,7 @@ from statmech_attn.studies.tables import (
 )
 
 
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 SIZES = {  # what patterns generated from a seed need, besides seed and context
     "random-segments": ("n_patterns", "n_segments", "n_bits"),
     "random-independent": ("n_patterns", "n_sites", "n_bits"),
@@ -67,13 +70,18 @@ class ParametersSpec(Table):
     epsilon: Axis | None = None
 
 
-class RunSpec(Table):
+class StartSpec(Table):
     """Keys of [run] that every kind has; counts are token steps."""
 
     start: Literal["checkpoint", "token", "random"] | None = None
     row: WholeNumber = 0
     seed: Seed = 0
     transient: WholeNumber = 0
+
+
+class RunSpec(StartSpec):
+    """Keys of [run] of what is iterated."""
+
     steps: Count = 1000
 
 
@@ -94,7 +102,7 @@ class BifurcationRun(RunSpec):
     max_doublings: Annotated[StrictInt, Field(ge=0, le=16)] = 4
     refine: Annotated[StrictInt, Field(ge=0, le=10)] = 0
     exponents: HowMany = 4
-    section_tolerance: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1e-3
+    section_tolerance: Positive = 1e-3
     section_samples: Count = 128
     strobe_samples: Count = 64
 
@@ -139,8 +147,8 @@ class DmftStudy(StudyTable):
     """What the studies of self-attention dynamics share."""
 
     network: NetworkSpec = NetworkSpec()
-    parameters: ParametersSpec
-    run: RunSpec
+    parameters: Table
+    run: StartSpec
 
     @property
     def seeds(self) -> dict[str, int]:
@@ -156,14 +164,88 @@ class DmftStudy(StudyTable):
 
 class TrajectoryStudy(DmftStudy):
     kind: Literal["trajectory"]
+    parameters: ParametersSpec
     run: TrajectoryRun = TrajectoryRun()
 
 
 class BifurcationStudy(DmftStudy):
     kind: Literal["bifurcation"]
+    parameters: ParametersSpec
     run: BifurcationRun = BifurcationRun()
 
 
 class MonteCarloStudy(DmftStudy):
     kind: Literal["monte-carlo"]
+    parameters: ParametersSpec
     run: MonteCarloRun
+
+
+class BoundsSpec(Table):
+    """[parameters] of a continuation: one interval, {start, stop}, and numbers."""
+
+    beta: Bounds
+    gamma: Bounds | None = None
+    epsilon: Bounds | None = None
+
+    @property
+    def free(self) -> dict[str, Interval]:
+        """The parameters that are given as intervals."""
+        given = {"beta": self.beta, "gamma": self.gamma, "epsilon": self.epsilon}
+        return {n: v for n, v in given.items() if isinstance(v, Interval)}
+
+    @model_validator(mode="after")
+    def _one_is_free(self):
+        if len(self.free) != 1:
+            raise ValueError(
+                "give exactly one of beta, gamma and epsilon as { start, stop }"
+            )
+        return self
+
+
+class ContinuationRun(StartSpec):
+    """A cycle of `period` drive periods, from a simulated state at the value `at`.
+
+    Steps are arclengths, in units of the attention vectors and of the interval.
+    `switch` is the number of period doublings that are followed one after another.
+    """
+
+    transient: WholeNumber = 100_000
+    period: Annotated[StrictInt, Field(ge=1, le=1024)] = 1
+    at: Finite | None = None
+    largest_step: Positive = 0.05
+    smallest_step: Positive = 1e-8
+    max_points: Count = 1000
+    switch: Annotated[StrictInt, Field(ge=0, le=8)] = 0
+
+    @model_validator(mode="after")
+    def _steps_in_order(self):
+        if self.smallest_step > self.largest_step:
+            raise ValueError("smallest_step must not exceed largest_step")
+        return self
+
+
+class CurvesSpec(Interval):
+    """[curves]: the second parameter in which special points are followed."""
+
+    parameter: Literal["beta", "gamma", "epsilon"]
+    max_points: Count = 1000
+
+
+class ContinuationStudy(DmftStudy):
+    kind: Literal["continuation"]
+    parameters: BoundsSpec
+    run: ContinuationRun = ContinuationRun()
+    curves: CurvesSpec | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self):
+        ((free, bounds),) = self.parameters.free.items()
+        at = self.run.at
+        if at is not None and not bounds.start <= at <= bounds.stop:
+            raise ValueError(
+                f"run.at must lie in the interval of {free}, "
+                f"{bounds.start:g} to {bounds.stop:g}"
+            )
+        if self.curves is not None and self.curves.parameter == free:
+            raise ValueError(f"curves.parameter must not be {free}, which is free")
+        return self

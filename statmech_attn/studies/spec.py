@@ -16,15 +16,17 @@ from pydantic import BaseModel, ValidationError
 from statmech_attn.studies.bpkr_tables import OrderParameterStudy, PosteriorStudy
 from statmech_attn.studies.dmft_tables import (
     BifurcationStudy,
+    ContinuationStudy,
     MonteCarloStudy,
     TrajectoryStudy,
 )
-from statmech_attn.studies.tables import Range, StudyTable, TAGS
+from statmech_attn.studies.tables import Interval, Range, StudyTable, TAGS
 
 
 Study = (
     TrajectoryStudy
     | BifurcationStudy
+    | ContinuationStudy
     | MonteCarloStudy
     | OrderParameterStudy
     | PosteriorStudy
@@ -32,6 +34,7 @@ Study = (
 KINDS: dict[str, type[StudyTable]] = {
     "trajectory": TrajectoryStudy,
     "bifurcation": BifurcationStudy,
+    "continuation": ContinuationStudy,
     "monte-carlo": MonteCarloStudy,
     "order-parameter": OrderParameterStudy,
     "posterior": PosteriorStudy,
@@ -151,6 +154,8 @@ def _keys_at(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
     """Keys that the table at `location` allows."""
     if "range" in location:
         return list(Range.model_fields)
+    if "interval" in location:
+        return list(Interval.model_fields)
     for key in location:
         model = model.model_fields[key].annotation  # type: ignore[assignment]
     return list(model.model_fields)

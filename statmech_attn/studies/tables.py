@@ -4,7 +4,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictInt, Tag
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    model_validator,
+    StrictInt,
+    Tag,
+)
 
 
 Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
@@ -29,7 +37,20 @@ class Range(Table):
         return np.linspace(self.start, self.stop, self.num)
 
 
-TAGS = ("number", "list", "range", "word", "count")
+class Interval(Table):
+    """A range without steps."""
+
+    start: Finite
+    stop: Finite
+
+    @model_validator(mode="after")
+    def _upward(self):
+        if not self.start < self.stop:
+            raise ValueError(f"start must be below stop, {self.stop:g}")
+        return self
+
+
+TAGS = ("number", "list", "range", "interval", "word", "count")
 
 
 def _axis_form(value: Any) -> str:
@@ -41,6 +62,12 @@ Number = Annotated[Finite, Tag("number")]
 Values = Annotated[list[Finite], Field(min_length=1), Tag("list")]
 Axis = Annotated[
     Number | Values | Annotated[Range, Tag("range")], Discriminator(_axis_form)
+]
+Bounds = Annotated[
+    Number | Annotated[Interval, Tag("interval")],
+    Discriminator(
+        lambda v: "interval" if isinstance(v, (dict, Interval)) else "number"
+    ),
 ]
 HowMany = Annotated[
     Annotated[Literal["all"], Tag("word")] | Annotated[WholeNumber, Tag("count")],

@@ -144,6 +144,19 @@ def test_learning_figures_show_theory_samples_and_kernels(run, data, task):
     assert len(kernels) == theory.sizes["path_1"] + 2
 
 
+def test_continuation_figures_mark_every_bifurcation(run, data):
+    figures = run("continuation")
+    first, locking = (read(data, f"continuation{x}") for x in ("", "_locking"))
+    (axis,) = figures["continuation"].axes
+    marked = [line for line in axis.lines if line.get_marker() in ("o", "v", "D")]
+    there = [file.sizes.get("special", 0) for file in (first, locking)]
+    assert there[0] == 1 and len(marked) == sum(there)
+    assert float(first.special_beta[0]) == pytest.approx(1.24344454782, abs=1e-10)
+    plane = figures["critical_curves"].axes[0]
+    np.testing.assert_array_equal(plane.lines[0].get_xdata(), first.curve_beta[0])
+    np.testing.assert_array_equal(plane.lines[0].get_ydata(), first.curve_epsilon[0])
+
+
 def test_finite_width_figure_has_all_estimates(run):
     figure = run("learning_at_finite_width")["learning_at_finite_width"]
     (legend,) = figure.legends
@@ -155,7 +168,7 @@ def test_finite_width_figure_has_all_estimates(run):
 def test_every_script_is_tested():
     tested = {
         "bifurcation_full", "bifurcation_zoom", "classifier_disagreement",
-        "finite_size", "hidden_markov", "hidden_markov_noisy",
+        "continuation", "finite_size", "hidden_markov", "hidden_markov_noisy",
         "learning_at_finite_width", "phase_diagram", "running_lyapunov", "trajectories",
     }  # fmt: skip
     assert {path.stem for path in SCRIPTS} == tested

@@ -1,0 +1,66 @@
+"""Continuation of fixed points and cycles of maps, stable and unstable."""
+
+from statmech_attn.dynamics.continuation.arclength import (
+    correct,
+    Curve,
+    follow,
+    interpolate,
+    Point,
+    Settings,
+)
+from statmech_attn.dynamics.continuation.branches import (
+    Branch,
+    BranchPoint,
+    follow_cycle,
+    Solution,
+)
+from statmech_attn.dynamics.continuation.codimension_two import CODIMENSION_TWO
+from statmech_attn.dynamics.continuation.curves import (
+    CodimensionTwo,
+    critical_curve,
+    CriticalCurve,
+    CriticalPoint,
+    CURVE_RESULTS,
+)
+from statmech_attn.dynamics.continuation.cycles import Cycle, find_cycle
+from statmech_attn.dynamics.continuation.locate import locate, Located
+from statmech_attn.dynamics.continuation.normal_forms import normal_form, NormalForm
+from statmech_attn.dynamics.continuation.problem import Problem
+from statmech_attn.dynamics.continuation.results import RESULTS
+from statmech_attn.dynamics.continuation.sensitivity import multipliers_at, orbit
+from statmech_attn.dynamics.continuation.special import KINDS, SpecialPoint
+from statmech_attn.dynamics.continuation.switching import cascade, switch
+
+
+__all__ = [
+    "Branch",
+    "BranchPoint",
+    "cascade",
+    "CODIMENSION_TWO",
+    "CodimensionTwo",
+    "correct",
+    "critical_curve",
+    "CriticalCurve",
+    "CriticalPoint",
+    "Curve",
+    "CURVE_RESULTS",
+    "Cycle",
+    "find_cycle",
+    "follow",
+    "follow_cycle",
+    "interpolate",
+    "KINDS",
+    "locate",
+    "Located",
+    "multipliers_at",
+    "normal_form",
+    "NormalForm",
+    "orbit",
+    "Point",
+    "Problem",
+    "RESULTS",
+    "Settings",
+    "Solution",
+    "SpecialPoint",
+    "switch",
+]

@@ -1,0 +1,392 @@
+r"""Pseudo-arclength continuation of a curve of zeros (docs/theory/continuation.md, 2).
+
+The zeros of a residual $G: R^{n+1} \to R^n$ form curves where its Jacobian has full
+rank. From a point u with unit tangent t the next one, a step h further, is the zero of
+
+    G(v) = 0,    t . (v - u) = h
+
+found by Newton from the prediction u + h t; the bordered matrix (DG; t) is regular at
+folds.  Steps shrink when Newton fails, or when the Jacobian has changed by more than
+the fraction `bend` of the largest one met (it may vanish where branches cross): a
+change that does not shrink with the step is a kink.
+
+Lengths are Euclidean in u divided by `scales`.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int
+
+from statmech_attn.dynamics.continuation.results import (
+    CLOSED,
+    CONVERGED,
+    DIVERGED,
+    LEFT_RANGE,
+    MAX_POINTS,
+    NOT_A_NUMBER,
+    NOT_CONVERGED,
+    NOT_DIFFERENTIABLE,
+    RESULTS,
+    UNFINISHED,
+)
+from statmech_attn.precision import require_double
+
+
+SMALLEST_COSINE = 0.9  # between tangents at the two ends of a step
+OFF = 0.25  # of a step: how far a point may lie from its prediction
+OFF_AT_CROSSING = 0.02  # the same where the step crosses a branch point, or jumps
+NEAR_START = 0.05  # of a step: distance at which a curve has come back to its start
+GROWTH = 1.5
+EASY = 3  # Newton iterations of a step after which the next may be longer
+
+
+class Settings(eqx.Module):
+    """Frozen numerical choices of a continuation; lengths are arclengths.
+
+    `first`, `smallest`, `largest` are steps; `tolerance` is the size of the last Newton
+    correction relative to 1 + |u|; `bend` the largest change of the Jacobian over a
+    step, relative to the largest one met; a curve beyond `bound` has diverged.
+    """
+
+    first: float = 0.01
+    smallest: float = 1e-8
+    largest: float = 0.1
+    max_points: int = 1000
+    tolerance: float = 1e-10
+    max_iterations: int = 10
+    bend: float = 0.5
+    bound: float = 1e8
+
+    def __check_init__(self):
+        if not 0 < self.smallest <= self.first <= self.largest:
+            raise ValueError(
+                "steps must satisfy 0 < smallest <= first <= largest; got "
+                f"{self.smallest:g}, {self.first:g}, {self.largest:g}."
+            )
+        for name in ("tolerance", "bend", "bound"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be > 0; got {getattr(self, name)}.")
+        for name in ("max_points", "max_iterations"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"{name} must be at least 1; got {getattr(self, name)}."
+                )
+
+
+class Point(eqx.Module):
+    """A point of a curve, `u` (n+1,), with its unit tangent and Jacobian there."""
+
+    u: Float[np.ndarray, " n+1"]
+    tangent: Float[np.ndarray, " n+1"]
+    jacobian: Float[np.ndarray, "n n+1"]
+    arclength: float
+    iterations: int
+
+
+class Correction(eqx.Module):
+    """What Newton on a bordered system found; `code` indexes `RESULTS`."""
+
+    u: Float[Array, " n+1"]
+    tangent: Float[Array, " n+1"]
+    jacobian: Float[Array, "n n+1"]
+    size: Float[Array, ""]
+    iterations: Int[Array, ""]
+    code: Int[Array, ""]
+
+
+class Scaled(eqx.Module):
+    """A residual of u / scales."""
+
+    residual: Callable
+    scales: Float[Array, " n+1"]
+
+    def __call__(self, w):
+        return self.residual(self.scales * w)
+
+
+@eqx.filter_jit
+def correct(
+    residual: Callable,
+    guess: Float[Array, " n+1"],
+    row: Float[Array, " n+1"],
+    tolerance,
+    max_iterations,
+) -> Correction:
+    """Newton for residual(u) = 0 in the plane row . (u - guess) = 0.
+
+    The unit tangent points along `row`.
+    """
+
+    def linearised(u):
+        jacobian = jax.jacfwd(residual)(u)
+        return residual(u), jacobian, jnp.concatenate([jacobian, row[None]])
+
+    def improve(carry):
+        u, _, iterations, _ = carry
+        value, _, matrix = linearised(u)
+        step = jnp.linalg.solve(matrix, jnp.append(value, row @ (u - guess)))
+        sound = jnp.all(jnp.isfinite(step))
+        size = jnp.linalg.norm(step) / (1 + jnp.linalg.norm(u))
+        return jnp.where(sound, u - step, u), size, iterations + 1, sound
+
+    def unfinished(carry):
+        _, size, iterations, sound = carry
+        return sound & (size > tolerance) & (iterations < max_iterations)
+
+    start = (guess, jnp.array(jnp.inf), jnp.array(0), jnp.array(True))
+    u, size, iterations, sound = jax.lax.while_loop(unfinished, improve, start)
+    value, jacobian, matrix = linearised(u)
+    last = jnp.zeros_like(u).at[-1].set(1.0)
+    tangent = jnp.linalg.solve(matrix, last)
+    tangent = tangent / jnp.linalg.norm(tangent)
+    reached = sound & (size <= tolerance) & jnp.all(jnp.isfinite(tangent))
+    code = _judge(u, value, jacobian, reached)
+    return Correction(u, tangent, jacobian, size, iterations, code)
+
+
+def _judge(u, value, jacobian, reached):
+    """Why Newton ended; a bad map is a better reason than no convergence."""
+    choices = (
+        (jnp.any(jnp.isnan(value)), NOT_A_NUMBER),
+        (jnp.any(jnp.isinf(value)), DIVERGED),
+        (~jnp.all(jnp.isfinite(jacobian)), NOT_DIFFERENTIABLE),
+        (reached, CONVERGED),
+    )
+    return jnp.select(
+        [c for c, _ in choices], [jnp.array(k) for _, k in choices], NOT_CONVERGED
+    )
+
+
+class Curve(Iterator[Point]):
+    """The driver: iterate to go on, stop at any time.
+
+    `points` are those found so far; `result` is a code that indexes `RESULTS`,
+    "unfinished" while there is more to come.
+    """
+
+    def __init__(self, residual, start, *, direction, settings, inside, scales):
+        self.settings = settings
+        self.scales = scales
+        self.points: list[Point] = []
+        self.result: int = UNFINISHED
+        self._residual = Scaled(residual, jnp.asarray(scales))
+        self._start = start / scales
+        self._row = direction
+        self._inside = inside
+        self._step = settings.first
+        self._size = 0.0  # largest norm of the Jacobian so far
+
+    @property
+    def reason(self) -> str:
+        """The result in a word."""
+        return RESULTS[self.result]
+
+    def __next__(self) -> Point:
+        if self.result != UNFINISHED:
+            raise StopIteration
+        point = self._advance() if self.points else self._begin()
+        if point is None:
+            raise StopIteration
+        self.points.append(point)
+        return point
+
+    def _begin(self) -> Point | None:
+        found = self._correct(self._start, self._row)
+        self.result = int(found.code) if found.code != CONVERGED else UNFINISHED
+        if self.result == UNFINISHED and not self._inside(self._unscaled(found)):
+            self.result = LEFT_RANGE
+        self._size = float(np.linalg.norm(found.jacobian))
+        return None if self.result != UNFINISHED else self._point(found, 0.0)
+
+    def _advance(self) -> Point | None:
+        last = self.points[-1]
+        if len(self.points) >= self.settings.max_points:
+            self.result = MAX_POINTS
+            return None
+        u, tangent = last.u / self.scales, last.tangent / self.scales
+        while True:
+            step = self._step
+            found = self._correct(u + step * tangent, tangent)
+            code = self._accept(last, found, u + step * tangent)
+            if code == CONVERGED:
+                break
+            if step <= self.settings.smallest:
+                self.result = self._diagnose(code, u, tangent, step)
+                return None
+            self._step = max(step / 2, self.settings.smallest)
+        length = float(np.linalg.norm(found.u - u))
+        return self._goes_on(last, self._point(found, last.arclength + length))
+
+    def _accept(self, last: Point, found: Correction, guess) -> int:
+        """Whether the step may be taken, and may be followed by a longer one."""
+        if found.code != CONVERGED:
+            return int(found.code)
+        crossing = _orientation(last) != _orientation(self._point(found, 0.0))
+        allowed = OFF_AT_CROSSING if crossing else OFF
+        if np.linalg.norm(found.u - guess) > allowed * self._step:
+            return NOT_CONVERGED
+        self._size = max(self._size, float(np.linalg.norm(found.jacobian)))
+        before = last.jacobian * self.scales
+        change = np.linalg.norm(found.jacobian - before) / self._size
+        if change > self.settings.bend:
+            return NOT_DIFFERENTIABLE
+        if found.tangent @ (last.tangent / self.scales) < SMALLEST_COSINE:
+            return NOT_CONVERGED
+        if found.iterations <= EASY and change < self.settings.bend / 2:
+            self._step = min(GROWTH * self._step, self.settings.largest)
+        return CONVERGED
+
+    def _diagnose(self, code: int, u, tangent, step) -> int:
+        """Why the smallest step failed: a tangent is no tangent at a kink or a jump."""
+        value = self._residual(jnp.asarray(u + 2 * step * tangent))
+        off = np.linalg.norm(value) > self.settings.bend * step * self._size
+        return NOT_DIFFERENTIABLE if code == NOT_CONVERGED and off else code
+
+    def _goes_on(self, last: Point, point: Point) -> Point | None:
+        """The point, the first one again where the curve closes, or None at an end."""
+        if not self._inside(point.u):
+            self.result = LEFT_RANGE
+        elif np.linalg.norm(point.u / self.scales) > self.settings.bound:
+            self.result = DIVERGED
+        elif len(self.points) > 1 and self._passes_start(last, point):
+            self.result = CLOSED
+            length = np.linalg.norm((self.points[0].u - last.u) / self.scales)
+            arclength = last.arclength + float(length)
+            return dataclasses.replace(self.points[0], arclength=arclength)
+        return None if self.result != UNFINISHED else point
+
+    def _passes_start(self, last: Point, point: Point) -> bool:
+        """Whether the arc from `last` to `point` runs through the first point."""
+        first = self.points[0]
+        chord = (point.u - last.u) / self.scales
+        length = float(np.linalg.norm(chord))
+        offset = (first.u - last.u) / self.scales
+        place = float(chord @ offset) / length**2
+        if not 0 < place <= 1:
+            return False
+        near = interpolate(last, point, place) - first.u
+        along = float(first.tangent / self.scales @ (point.tangent / self.scales))
+        return bool(
+            np.linalg.norm(near / self.scales) < NEAR_START * length and along > 0
+        )
+
+    def _correct(self, guess, row) -> Correction:
+        found = correct(
+            self._residual,
+            jnp.asarray(guess),
+            jnp.asarray(row),
+            jnp.asarray(self.settings.tolerance),
+            jnp.asarray(self.settings.max_iterations),
+        )
+        return jax.tree.map(np.asarray, found)
+
+    def _unscaled(self, found: Correction):
+        return found.u * self.scales
+
+    def _point(self, found: Correction, arclength: float) -> Point:
+        return Point(
+            u=np.asarray(found.u) * self.scales,
+            tangent=np.asarray(found.tangent) * self.scales,
+            jacobian=np.asarray(found.jacobian) / self.scales,
+            arclength=arclength,
+            iterations=int(found.iterations),
+        )
+
+    def between(self, a: Point, b: Point, fraction: float) -> Point | None:
+        """The point of the curve at a fraction of the way from a to b; None if lost."""
+        arclength = a.arclength + fraction * (b.arclength - a.arclength)
+        return self.onto(interpolate(a, b, fraction), b.u - a.u, arclength)
+
+    def onto(self, guess, direction, arclength: float) -> Point | None:
+        """The point of the curve in the plane through `guess` across `direction`."""
+        row = direction / self.scales
+        found = self._correct(guess / self.scales, row / np.linalg.norm(row))
+        return self._point(found, arclength) if found.code == CONVERGED else None
+
+
+def follow(
+    residual: Callable[[Float[Array, " n+1"]], Float[Array, " n"]],
+    start: ArrayLike,
+    *,
+    direction: ArrayLike = 1,
+    settings: Settings | None = None,
+    inside: Callable[[Float[np.ndarray, " n+1"]], bool] | None = None,
+    scales: ArrayLike | None = None,
+) -> Curve:
+    """Follow the curve of zeros of any JAX residual through a point near `start`.
+
+    The first point is the zero in the plane through `start` across `direction`.
+
+    Args:
+        residual: R^{n+1} -> R^n.  An `eqx.Module` (or a function defined once) is
+            compiled once; its arrays are traced.
+        direction: a vector (n+1,) that the first tangent shall follow; 1 or -1 for the
+            last coordinate, up or down.
+        inside: whether a point may still be part of the curve.
+        scales: unit of length of each coordinate; ones when omitted.
+
+    Raises:
+        ValueError: shapes that disagree.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> circle = lambda u: jnp.array([u @ u - 1])
+        >>> curve = follow(circle, jnp.array([1.0, 0.0]))
+        >>> length = [point.arclength for point in curve][-1]
+        >>> curve.reason, 6.1 < length < 6.3
+        ('closed', True)
+    """
+    require_double()
+    first = np.asarray(start, float)
+    units = np.ones_like(first) if scales is None else np.asarray(scales, float)
+    if units.shape != first.shape or not (units > 0).all():
+        raise ValueError(f"scales must be {first.size} positive numbers; got {units}.")
+    out = jax.eval_shape(residual, jnp.asarray(first)).shape
+    if first.ndim != 1 or out != (first.size - 1,):
+        raise ValueError(
+            "residual must map (n+1,) to (n,); "
+            f"got {first.shape} to {out} at this start."
+        )
+    return Curve(
+        residual,
+        first,
+        direction=_unit(direction, units),
+        settings=settings or Settings(),
+        inside=inside or (lambda u: True),
+        scales=units,
+    )
+
+
+def _unit(direction, scales):
+    if np.ndim(direction) == 0:
+        if direction not in (1, -1):
+            raise ValueError(f"direction must be 1, -1 or a vector; got {direction}.")
+        return np.append(np.zeros(scales.size - 1), float(direction))
+    row = np.asarray(direction, float) / scales
+    if row.shape != scales.shape or not np.linalg.norm(row) > 0:
+        raise ValueError(
+            f"direction must be a non-zero vector {scales.shape}; got {row.shape}."
+        )
+    return row / np.linalg.norm(row)
+
+
+def _orientation(point: Point) -> float:
+    """Sign of det (DG; t): it changes at branch points only, or between curves."""
+    matrix = np.vstack([point.jacobian, point.tangent])
+    return float(np.linalg.slogdet(matrix)[0])
+
+
+def interpolate(a: Point, b: Point, fraction: float) -> Float[np.ndarray, " n+1"]:
+    """Cubic Hermite interpolation of the curve between two of its points."""
+    s, length = fraction, b.arclength - a.arclength
+    return (
+        (1 + 2 * s) * (1 - s) ** 2 * a.u
+        + s * (1 - s) ** 2 * length * a.tangent
+        + s**2 * (3 - 2 * s) * b.u
+        - s**2 * (1 - s) * length * b.tangent
+    )

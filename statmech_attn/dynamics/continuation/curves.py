@@ -1,0 +1,268 @@
+r"""Curves of fold, period-doubling and Neimark-Sacker points in two parameters.
+
+The zeros of an extended system (`extended`, docs/theory/two_parameters.md, section 3)
+are followed by pseudo-arclength.  Every point carries the normal-form coefficient and
+the multipliers of its cycle; between points, changes of sign of the test functions
+(`codimension_two`) are closed in on along the curve, and named.
+
+    p_1     the free parameter of the problem             `values[0]`
+    p_2     the second parameter                          `values[1]`
+    rho     theta / 2 pi, turns per period of the cycle   `rotation_number`
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Complex, Float, PyTree
+from scipy import optimize
+
+from statmech_attn.dynamics.continuation import codimension_two, extended
+from statmech_attn.dynamics.continuation.arclength import (
+    Curve,
+    follow,
+    interpolate,
+    Point,
+    Settings,
+)
+from statmech_attn.dynamics.continuation.codimension_two import Linear
+from statmech_attn.dynamics.continuation.extended import Extended, NEIMARK_SACKER
+from statmech_attn.dynamics.continuation.problem import Problem
+from statmech_attn.dynamics.continuation.results import RESULTS, UNFINISHED
+
+
+CURVE_RESULTS = (*RESULTS, "resonance")  # a Neimark-Sacker curve ends at 1:1 or 1:2
+RESONANCE = len(RESULTS)
+CLOSE_IN = 1e-13  # of a step, tolerance of the place of a codimension-two point
+AROUND = (-0.4, -0.2, 0.2, 0.4)  # of a step, from where a singular end is reached
+
+
+class CriticalPoint(eqx.Module):
+    """A cycle with a critical multiplier, at one point of the plane of parameters.
+
+    `coefficient` is the normal form's: b of a fold, c of a period doubling (positive:
+    supercritical), Re d of a Neimark-Sacker point (negative: supercritical).
+    """
+
+    values: Float[np.ndarray, " 2"]
+    state: Float[np.ndarray, " d"]
+    multipliers: Complex[np.ndarray, " d"]
+    coefficient: float
+    rotation_number: float  # turns per period of the cycle
+    arclength: float
+    tests: dict[str, float]
+
+
+class CodimensionTwo(eqx.Module):
+    """A point where a second condition holds, by name; see `codimension_two`."""
+
+    name: str = eqx.field(static=True)
+    point: CriticalPoint
+
+
+class CriticalCurve(Iterator[CriticalPoint]):
+    """The driver: iterate to go on, stop at any time.
+
+    `points` and `codimension_two` are what was found so far; `result` indexes
+    `CURVE_RESULTS`.
+    """
+
+    def __init__(self, system: Extended, parameters: tuple[str, str], curve: Curve):
+        self.system = system
+        self.parameters = parameters  # names of the free and of the second one
+        self.points: list[CriticalPoint] = []
+        self.codimension_two: list[CodimensionTwo] = []
+        self.unresolved: list[str] = []  # changes of sign that were not closed in on
+        self.result: int = UNFINISHED
+        self._curve = curve
+        self._last: tuple[Point, Linear] | None = None
+
+    @property
+    def reason(self) -> str:
+        """The result in a word."""
+        return CURVE_RESULTS[self.result]
+
+    @property
+    def kind(self) -> str:
+        return self.system.kind
+
+    def __next__(self) -> CriticalPoint:
+        if self.result != UNFINISHED:
+            raise StopIteration
+        found = next(self._curve, None)
+        if found is None:
+            self.result = self._curve.result
+            raise StopIteration
+        if self._last is not None and self._ends(self._last[0], found):
+            raise StopIteration
+        point, linear = self._read(found, self._last and self._last[1])
+        if self._last is not None:
+            self._compare(self._last, found, point)
+        self._last = (found, linear)
+        self.points.append(point)
+        return point
+
+    def _read(self, found: Point, previous: Linear | None):
+        """The cycle at a point of the curve."""
+        parts = self.system.parts(found.u)
+        linear = codimension_two.linearise(self.system, parts, previous)
+        coefficient = codimension_two.coefficient(self.system, parts)
+        angle = float(parts.angle)
+        point = CriticalPoint(
+            values=np.asarray(parts.values),
+            state=np.asarray(parts.state),
+            multipliers=linear.multipliers,
+            coefficient=coefficient,
+            rotation_number=_turns(angle) if self.kind == NEIMARK_SACKER else np.nan,
+            arclength=found.arclength,
+            tests=codimension_two.tests(self.system, parts, linear, coefficient),
+        )
+        return point, linear
+
+    def _compare(self, last: tuple[Point, Linear], found: Point, point: CriticalPoint):
+        """Close in on every test function that has changed its sign."""
+        before, linear = last
+        for name, value in self.points[-1].tests.items():
+            if value * point.tests[name] >= 0:
+                continue
+            title = codimension_two.NAMES[self.kind][name]
+            place = self._close_in(name, before, found, linear)
+            if place is None:
+                self.unresolved.append(title)
+                continue
+            at, here = self._read(place, linear)
+            if name in codimension_two.POLES:
+                at = eqx.tree_at(lambda p: p.coefficient, at, np.nan)
+            angle = angle_of(self.system, place.u)
+            if codimension_two.confirmed(name, here, self.kind, angle):
+                self.codimension_two.append(CodimensionTwo(title, at))
+
+    def _close_in(self, name, before: Point, after: Point, linear) -> Point | None:
+        """The zero of a test function between two points of the curve."""
+
+        def value(fraction: float) -> float:
+            place = self._curve.between(before, after, fraction)
+            if place is None:
+                return np.nan
+            return self._read(place, linear)[0].tests[name]
+
+        try:
+            fraction = _root(value)
+        except ValueError:  # not a number, or no change of sign after all
+            return None
+        return self._curve.between(before, after, fraction)
+
+    def _ends(self, before: Point, after: Point) -> bool:
+        """A Neimark-Sacker curve turns back on itself where sin theta changes sign."""
+        if self.kind != NEIMARK_SACKER:
+            return False
+        angle = lambda place: angle_of(self.system, place.u)
+        if np.sin(angle(before)) * np.sin(angle(after)) > 0:
+            return False
+
+        point = self._resonance(before, after, angle)
+        if point is not None:
+            name = "resonance_1_1" if point.rotation_number == 0 else "resonance_1_2"
+            self.points.append(point)
+            self.codimension_two.append(CodimensionTwo(name, point))
+        self.result = RESONANCE
+        return True
+
+    def _resonance(self, before: Point, after: Point, angle) -> CriticalPoint | None:
+        """The end of the curve, where its extended system is singular.
+
+        The cycle and the parameters are even functions of the angle from there.
+        """
+        at = lambda fraction: angle_of(
+            self.system, interpolate(before, after, fraction)
+        )
+        middle = _root(lambda f: np.sin(at(f)))
+        places = [self._curve.between(before, after, middle + f) for f in AROUND]
+        places = [place for place in places if place is not None]
+        if len(places) < 3:
+            return None
+        end = np.pi * round(angle(places[0]) / np.pi)
+        square = np.array([(angle(place) - end) ** 2 for place in places])
+        u = np.polyfit(square / square.max(), [place.u for place in places], 2)[-1]
+        parts = self.system.parts(u)._replace(angle=end)
+        linear = codimension_two.linearise(self.system, parts, None)
+        return CriticalPoint(
+            values=np.asarray(parts.values),
+            state=np.asarray(parts.state),
+            multipliers=linear.multipliers,
+            coefficient=np.nan,
+            rotation_number=_turns(end % (2 * np.pi)),
+            arclength=before.arclength + middle * (after.arclength - before.arclength),
+            tests={},
+        )
+
+
+def critical_curve(
+    problem: Problem,
+    state: PyTree,
+    value: float,
+    *,
+    kind: str,
+    second: str,
+    direction: int = 1,
+    settings: Settings | None = None,
+    inside: Callable[[float, float], bool] | None = None,
+    scales: tuple[float, float] = (1.0, 1.0),
+) -> CriticalCurve:
+    """Follow a fold, period-doubling or Neimark-Sacker point in a second parameter.
+
+    Args:
+        problem: the cycle, with the free parameter and the value of the second one at
+            the start.
+        state: a point of the critical cycle, near enough for Newton.
+        value: of the free parameter there.
+        kind: "fold", "period_doubling" or "neimark_sacker".
+        second: name of the second parameter.
+        direction: 1 or -1, towards larger or smaller values of the second parameter.
+        inside: whether a pair of values (free, second) may still be part of the curve.
+        scales: units of length of the two parameters; arclengths are measured in
+            these, in units of the state, and in the critical vector of unit length.
+
+    Raises:
+        ValueError: an unknown kind or parameter, or multipliers that cannot be of it.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> cubic = lambda x, p: p["p"] + p["q"] * x - x**3
+        >>> fixed = Problem(cubic, jnp.zeros(1), {"p": 0.25, "q": 1.75}, "p")
+        >>> curve = critical_curve(
+        ...     fixed, jnp.array([-0.5]), 0.25, kind="fold", second="q", direction=-1,
+        ...     inside=lambda p, q: q < 2.0)
+        >>> points = list(curve)
+        >>> [found.name for found in curve.codimension_two]
+        ['cusp']
+    """
+    system, start = extended.start_of(problem, state, value, kind, second)
+    lengths = np.ones(start.size)
+    lengths[-2:] = scales
+    allowed = None if inside is None else lambda u: inside(*map(float, u[-2:]))
+    curve = follow(
+        system,
+        start,
+        direction=direction,
+        settings=settings,
+        inside=allowed,
+        scales=lengths,
+    )
+    return CriticalCurve(system, (problem.free, second), curve)
+
+
+def _root(function: Callable[[float], float]) -> float:
+    """Zero in [0, 1] of a function of opposite signs at the ends."""
+    found: Any = optimize.brentq(function, 0.0, 1.0, xtol=CLOSE_IN)
+    return float(found)
+
+
+def angle_of(system: Extended, u) -> float:
+    """Angle of the critical multiplier, radians."""
+    return float(system.parts(u).angle)
+
+
+def _turns(angle: float) -> float:
+    return float(angle / (2 * np.pi))

@@ -1,0 +1,128 @@
+r"""One cycle at fixed parameters, by Newton (docs/theory/continuation.md, section 1).
+
+Multipliers are the eigenvalues of $D_x f^k$ at a point of the cycle, the same at every
+point; the cycle is stable where all lie inside the unit circle.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Complex, Float, PyTree
+
+from statmech_attn.dynamics.continuation.arclength import correct, Settings
+from statmech_attn.dynamics.continuation.problem import Problem
+from statmech_attn.dynamics.continuation.results import CONVERGED, RESULTS
+
+
+RETURNED = 1e-7  # relative distance of a point that counts as the same
+
+
+class Cycle(eqx.Module):
+    """A cycle, or how far Newton came.
+
+    `period` is the smallest number of iterates after which the orbit closes, which may
+    be a divisor of the one that was asked for; `asked` is that one.
+    """
+
+    x: Float[np.ndarray, " d"]
+    value: float
+    period: int
+    asked: int
+    multipliers: Complex[np.ndarray, " d"]
+    result: int
+    iterations: int
+
+    @property
+    def converged(self) -> bool:
+        return self.result == CONVERGED
+
+    @property
+    def reason(self) -> str:
+        """The result in a word."""
+        return RESULTS[self.result]
+
+    @property
+    def stable(self) -> bool:
+        """All multipliers of the asked number of iterates inside the unit circle."""
+        return self.converged and bool(np.all(np.abs(self.multipliers) < 1))
+
+
+def find_cycle(
+    problem: Problem, x: PyTree, value: float, settings: Settings | None = None
+) -> Cycle:
+    """Newton for a cycle, stable or not, near a state x at one value of `free`.
+
+    Args:
+        x: a state, or its coordinates (d,).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> logistic = lambda x, p: p["r"] * x * (1 - x)
+        >>> problem = Problem(logistic, jnp.zeros(1), {"r": 3.2}, "r", period=2)
+        >>> cycle = find_cycle(problem, jnp.array([0.5]), 3.2)
+        >>> cycle.period, round(float(cycle.multipliers[0].real), 6)
+        (2, 0.16)
+        >>> find_cycle(problem, jnp.array([0.7]), 3.2).period
+        1
+    """
+    settings = settings or Settings()
+    u = np.append(coordinates(problem, x), float(value))
+    row = np.zeros_like(u)
+    row[-1] = 1.0
+    found = correct(
+        problem.residual,
+        jnp.asarray(u),
+        jnp.asarray(row),
+        jnp.asarray(settings.tolerance),
+        jnp.asarray(settings.max_iterations),
+    )
+    u, jacobian = np.asarray(found.u), np.asarray(found.jacobian)
+    sound = int(found.code) == CONVERGED
+    return Cycle(
+        x=u[:-1],
+        value=float(value),
+        period=minimal_period(problem, u) if sound else int(problem.period),
+        asked=int(problem.period),
+        multipliers=multipliers(jacobian)
+        if sound
+        else np.full(u.size - 1, np.nan + 0j),
+        result=int(found.code),
+        iterations=int(found.iterations),
+    )
+
+
+def coordinates(problem: Problem, x: PyTree) -> Float[Array, " d"]:
+    """Coordinates of a state that is given as such or as its coordinates."""
+    flat = problem.ravel(jax.tree.map(lambda leaf: jnp.asarray(leaf, float), x))
+    if flat.shape != (problem.dimension,):
+        raise ValueError(
+            f"x must have {problem.dimension} coordinates; got {flat.size}."
+        )
+    return flat
+
+
+def multipliers(jacobian: Float[np.ndarray, "d d+1"]) -> Complex[np.ndarray, " d"]:
+    """Eigenvalues of D f^k, largest modulus first, from the Jacobian of f^k - x."""
+    values = np.linalg.eigvals(jacobian[:, :-1] + np.eye(len(jacobian)))
+    order = np.lexsort((-values.imag, -np.abs(values)))
+    return values[order].astype(complex)
+
+
+def minimal_period(problem: Problem, u: Float[np.ndarray, " d+1"]) -> int:
+    """Smallest divisor of the period after which the orbit through u closes."""
+    asked = int(problem.period)
+    x = jnp.asarray(u[:-1])
+    for k in (k for k in range(1, asked) if asked % k == 0):
+        away = np.linalg.norm(
+            _image(problem, x, jnp.asarray(u[-1]), jnp.asarray(k)) - x
+        )
+        if away < RETURNED * (1 + np.linalg.norm(x)):
+            return k
+    return asked
+
+
+@eqx.filter_jit
+def _image(problem, x, value, times):
+    parameters = {**problem.parameters, problem.free: value}
+    return problem.iterate(x, parameters, times)

@@ -1,0 +1,128 @@
+r"""Special points to full accuracy (docs/theory/continuation.md, section 3).
+
+Newton on minimally augmented systems.  With A the Jacobian of f^k in x, and v, w the
+right and left singular vectors of the smallest singular value $\sigma$ of
+
+    A - 1                      fold
+    A + 1                      period doubling
+    A - e^{i theta}            Neimark-Sacker, theta unknown
+    (A - 1, f^k_p)             branch point: n x (n+1), short of one rank
+
+one step solves G = 0 together with $\sigma + w^* (dM) v = 0$, dM the change of the
+matrix along the step.  A branch point has one unknown more, the strength of w added to
+G, and two such conditions, for the two vectors that the matrix sends to zero.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from statmech_attn.dynamics.continuation.derivatives import slopes
+
+
+FOLD, DOUBLING, TORUS, BRANCHING = range(4)
+ITERATIONS = 12
+TOLERANCE = 1e-9  # of a step; the one after it is at rounding, and is taken too
+
+
+class Located(eqx.Module):
+    """A point on a curve, with the angle of its critical multiplier.
+
+    `error` is the size of the last Newton step; NaN where Newton did not converge.
+    """
+
+    u: Float[np.ndarray, " n+1"]
+    angle: float
+    error: float
+
+    @property
+    def converged(self) -> bool:
+        return bool(np.isfinite(self.error))
+
+
+@eqx.filter_jit
+def linearise(residual: Callable, u: Float[Array, " n+1"]):
+    """Residual and Jacobian."""
+    return residual(u), jax.jacfwd(residual)(u)
+
+
+def locate(residual: Callable, kind: int, u, angle: float = 0.0) -> Located:
+    """The special point of a kind near u; `angle` starts that of the multiplier.
+
+    `residual` is G(x, p) = f^k(x, p) - x of u = (x, p).
+    """
+    step_of = _branching_step if kind == BRANCHING else _critical_step
+    angle = {FOLD: 0.0, DOUBLING: np.pi, BRANCHING: 0.0}.get(kind, angle)
+    u, size = np.asarray(u, float), np.inf
+    for _ in range(ITERATIONS):
+        step, turn = step_of(residual, kind, u, angle)
+        if not np.isfinite(step).all():
+            break
+        last, size = size, np.linalg.norm(step) / (1 + np.linalg.norm(u))
+        u, angle = u + step, angle + turn
+        if last < TOLERANCE and _is_zero(residual, u):
+            return Located(u, float(angle), float(size))
+    return Located(u, float(angle), np.nan)
+
+
+def _is_zero(residual, u) -> bool:
+    value = np.asarray(linearise(residual, jnp.asarray(u))[0])
+    return bool(np.linalg.norm(value) < TOLERANCE * (1 + np.linalg.norm(u)))
+
+
+def _critical_step(residual, kind, u, angle):
+    """Newton step for a multiplier at e^{i angle}."""
+    value, jacobian = (np.asarray(a) for a in linearise(residual, jnp.asarray(u)))
+    n = value.size
+    mu = np.exp(1j * angle) if kind == TORUS else np.cos(angle)
+    if not (np.isfinite(value).all() and np.isfinite(jacobian).all()):
+        return np.full(n + 1, np.nan), 0.0
+    left, sigma, right = smallest(jacobian[:, :-1] + (1 - mu) * np.eye(n))
+    slope = slopes(residual, u, left, np.append(right, 0.0))
+    if kind != TORUS:
+        step = _solve(np.vstack([jacobian, np.real(slope)]), np.append(value, sigma))
+        return -step, 0.0
+    turn = -1j * mu * np.vdot(left, right)
+    matrix = np.zeros((n + 2, n + 2))
+    matrix[:n, :-1] = jacobian
+    matrix[n] = np.append(np.real(slope), turn.real)
+    matrix[n + 1] = np.append(np.imag(slope), turn.imag)
+    step = -_solve(matrix, np.concatenate([value, [sigma, 0.0]]))
+    return step[:-1], step[-1]
+
+
+def _branching_step(residual, kind, u, angle):
+    """Newton step for a point where the n x (n+1) Jacobian loses a rank.
+
+    The strength of w is solved for afresh at each step: it is zero where branches
+    meet, and where it is not, they pass each other and the residual is no zero.
+    """
+    value, jacobian = (np.asarray(a) for a in linearise(residual, jnp.asarray(u)))
+    n = value.size
+    if not (np.isfinite(value).all() and np.isfinite(jacobian).all()):
+        return np.full(n + 1, np.nan), 0.0
+    left, sigma, right = np.linalg.svd(jacobian)
+    w = left[:, -1]
+    matrix = np.zeros((n + 2, n + 2))
+    matrix[:n, :-1], matrix[:n, -1] = jacobian, w
+    for row, vector in enumerate(right[-2:]):
+        matrix[n + row, :-1] = np.real(slopes(residual, u, w, vector))
+    step = -_solve(matrix, np.concatenate([value, [sigma[-1], 0.0]]))
+    return step[:-1], 0.0
+
+
+def smallest(matrix):
+    """Left vector, value and right vector of the smallest singular value."""
+    left, values, right = np.linalg.svd(matrix)
+    return left[:, -1], values[-1], right[-1].conj()
+
+
+def _solve(matrix, right):
+    try:
+        return np.linalg.solve(matrix, right)
+    except np.linalg.LinAlgError:
+        return np.full(right.shape, np.nan)

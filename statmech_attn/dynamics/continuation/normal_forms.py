@@ -1,0 +1,220 @@
+r"""Normal forms of bifurcations of cycles (docs/theory/continuation.md, section 4).
+
+With $A = D_x f^k$, forms B and C of $f^k$, $A q = \mu q$, $A^T \bar p = \mu \bar p$,
+$\langle q, q \rangle = 1$, $\langle p, q \rangle = \bar p^T q = 1$ (Kuznetsov,
+*Elements of Applied Bifurcation Theory*, sections 5.4 and 9.5):
+
+    fold              xi -> xi + s dp + b xi^2      b = <p, B(q, q)> / 2
+    period doubling   xi -> -xi + m dp xi + c xi^3  c = <p, C(q, q, q)
+                                                        + 3 B(q, (1-A)^-1 B(q, q))> / 6
+    Neimark-Sacker    z -> e^{i theta}(z + m dp z + d z |z|^2)
+                      d = e^{-i theta} <p, C(q, q, q*) + 2 B(q, (1-A)^-1 B(q, q*))
+                               + B(q*, (e^{2 i theta} - A)^-1 B(q, q))> / 2
+    pitchfork         xi -> xi + m dp xi + c xi^3   c as for doubling, in the
+                                                    complement of q
+
+dp is the distance in the parameter, s = <p, f_p>, and m the speed with which the
+multiplier moves along the branch (relative to it for Neimark-Sacker, mu'/mu).  The
+coefficients are those of the cycle's point x: the amplitude is measured there.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Complex, Float
+
+from statmech_attn.dynamics.continuation.derivatives import second, third
+from statmech_attn.dynamics.continuation.locate import (
+    BRANCHING,
+    DOUBLING,
+    FOLD,
+    linearise,
+    Located,
+    smallest,
+    TORUS,
+)
+
+
+RESONANCE = 1e-3  # of a turn: distance from m/q, q <= 4, that counts as resonance
+SINGULAR = (1, 2, 3)  # orders at which e^{2 i theta} is a multiplier, or theta is 0
+FLAT = 1e-6  # relative size below which a coefficient is a symmetry's zero
+
+
+class NormalForm(eqx.Module):
+    """Coefficients at one special point; NaN where a kind has none.
+
+    `coefficient` is b, c or Re d; `twist` is Im d; `speed` is s at a fold, else m
+    (at a transcritical point its size, of either sign on the two branches);
+    `vector` and `adjoint` are q and p; `quadratic` is the second-order term of the
+    bifurcating orbit, $x = x_0 + x' \\delta p + \\xi q + \\xi^2 h/2$, and `drift` x'.
+    `resonance` is the order of the strong resonance it is at, 0 if none: at orders 1
+    to 3 there is no d, at 4 it does not decide alone.
+    """
+
+    name: str
+    coefficient: float = eqx.field(converter=float)
+    speed: complex = eqx.field(converter=complex)
+    vector: Complex[np.ndarray, " n"]
+    adjoint: Complex[np.ndarray, " n"]
+    drift: Float[np.ndarray, " n"]
+    quadratic: Float[np.ndarray, " n"]
+    twist: float = eqx.field(converter=float, default=np.nan)
+    rotation: float = np.nan
+    resonance: int = 0
+
+    @property
+    def criticality(self) -> str:
+        """Supercritical: the bifurcating orbit is stable in the critical directions."""
+        if self.name in ("fold", "transcritical") or self.resonance:
+            return ""
+        sign = self.coefficient if self.name == "period_doubling" else -self.coefficient
+        return "supercritical" if sign > 0 else "subcritical"
+
+    @property
+    def side(self) -> int:
+        """Where the bifurcating orbit is: 1 above the parameter, -1 below, 0 both."""
+        if self.name == "transcritical" or self.resonance in SINGULAR:
+            return 0
+        return int(-np.sign(self.speed.real * self.coefficient))
+
+    def amplitude(self, distance: float) -> float:
+        r"""$|\xi|$ or $|z|$ at a distance in the parameter, to leading order.
+
+        The orbit is $x_0 \pm \xi q$ at fold, doubling and pitchfork, and the closed
+        curve $x_0 + 2 \mathrm{Re}(z q)$ at Neimark-Sacker.  NaN on the other side.
+        """
+        square = -self.speed.real * distance / self.coefficient
+        return float(np.sqrt(square)) if square >= 0 else np.nan
+
+    def rotation_at(self, distance: float) -> float:
+        """Rotation number of the closed curve, to first order in the distance."""
+        square = -self.speed.real * distance / self.coefficient
+        turn = self.speed.imag * distance + self.twist * square
+        return self.rotation + turn / (2 * np.pi)
+
+
+def normal_form(residual, kind: int, located: Located) -> NormalForm:
+    """Coefficients at a located point of residual G(x, p) = f^k(x, p) - x."""
+    jacobian = np.asarray(linearise(residual, jnp.asarray(located.u))[1])
+    A, f_p = jacobian[:, :-1] + np.eye(len(jacobian)), jacobian[:, -1]
+    B = lambda a, b: second(residual, located.u, a, b)
+    C = lambda a, b, c: third(residual, located.u, a, b, c)
+    if kind == TORUS:
+        return _torus(A, f_p, B, C, np.exp(1j * abs(located.angle)))
+    form = {FOLD: _fold, DOUBLING: _doubling, BRANCHING: _branching}[kind]
+    real = lambda form: lambda *directions: form(*directions).real
+    return form(A, f_p, real(B), real(C))
+
+
+def _fold(A, f_p, B, C):
+    q, p = _vectors(A, 1.0)
+    b = p @ B(_flat(q), _flat(q)) / 2
+    nothing = np.full(len(q), np.nan)
+    return NormalForm(
+        name="fold",
+        coefficient=b,
+        speed=p @ f_p,
+        vector=q,
+        adjoint=p,
+        drift=nothing,
+        quadratic=nothing,
+    )
+
+
+def _doubling(A, f_p, B, C):
+    q, p = _vectors(A, -1.0)
+    one = np.eye(len(A))
+    drift = np.linalg.solve(one - A, f_p)
+    h = np.linalg.solve(one - A, B(_flat(q), _flat(q)))
+    return NormalForm(
+        name="period_doubling",
+        coefficient=_cubic(B, C, p, q, h),
+        speed=p @ B(_flat(q), np.append(drift, 1.0)),
+        vector=q,
+        adjoint=p,
+        drift=drift,
+        quadratic=h,
+    )
+
+
+def _torus(A, f_p, B, C, mu):
+    q, p = _vectors(A, mu)
+    one, conj = np.eye(len(A)), q.conj()
+    rotation = float(np.angle(mu)) / (2 * np.pi)
+    resonance = _resonance(rotation)
+    drift = np.linalg.solve(one - A, f_p)
+    h_11 = np.linalg.solve(one - A, B(_flat(q), _flat(conj)))
+    d = np.nan + 1j * np.nan
+    if resonance not in SINGULAR:
+        h_20 = np.linalg.solve(mu**2 * one - A, B(_flat(q), _flat(q)))
+        cubic = C(_flat(q), _flat(q), _flat(conj))
+        bent = cubic + 2 * B(_flat(q), _flat(h_11)) + B(_flat(conj), _flat(h_20))
+        d = np.vdot(p, bent) / (2 * mu)
+    return NormalForm(
+        name="neimark_sacker",
+        coefficient=d.real,
+        twist=d.imag,
+        speed=np.vdot(p, B(_flat(q), np.append(drift, 1.0))) / mu,
+        rotation=rotation,
+        resonance=resonance,
+        vector=q,
+        adjoint=p,
+        drift=drift,
+        quadratic=h_11.real,
+    )
+
+
+def _branching(A, f_p, B, C):
+    """Transcritical or pitchfork, as the quadratic coefficient tells.
+
+    The branches leave along y q + drift, with b y^2 + m y + e = 0; where b = 0 by
+    symmetry the bifurcating one leaves along q, without a slope in the parameter.
+    """
+    q, p = _vectors(A, 1.0)
+    bend = B(_flat(q), _flat(q))
+    h, drift = _in_complement(A, p, q, bend), _in_complement(A, p, q, f_p)
+    along = np.append(drift, 1.0)
+    b, m, e = p @ bend / 2, p @ B(_flat(q), along), p @ B(along, along) / 2
+    common = dict(vector=q, adjoint=p, quadratic=h)
+    if abs(b) > FLAT * np.linalg.norm(p) * (1 + np.linalg.norm(bend)):
+        speed = np.sqrt(max(m**2 - 4 * b * e, 0.0))
+        return NormalForm(
+            name="transcritical", coefficient=b, speed=speed, drift=drift, **common
+        )
+    return NormalForm(
+        name="pitchfork",
+        coefficient=_cubic(B, C, p, q, h),
+        speed=m,
+        drift=drift - e / m * q,
+        **common,
+    )
+
+
+def _vectors(A, mu):
+    """Right and left eigenvectors q and p of mu, <q, q> = <p, q> = 1."""
+    left, _, q = smallest(A - mu * np.eye(len(A)))
+    return q, left / np.vdot(q, left)
+
+
+def _flat(x):
+    """The direction x at a fixed parameter."""
+    return np.append(x, 0.0)
+
+
+def _in_complement(A, p, q, right):
+    """Solve (1 - A) h = right with <p, h> = 0, dropping the share along q."""
+    border = np.block([[np.eye(len(A)) - A, q[:, None]], [p[None], np.zeros((1, 1))]])
+    return np.linalg.solve(border, np.append(right, 0.0))[:-1]
+
+
+def _cubic(B, C, p, q, h):
+    q = _flat(q)
+    return p @ (C(q, q, q) + 3 * B(q, _flat(h))) / 6
+
+
+def _resonance(rotation: float) -> int:
+    """Smallest q <= 4 for which the rotation number is near m/q; 0 if none."""
+    near = (
+        q for q in (1, 2, 3, 4) if abs(rotation - round(rotation * q) / q) < RESONANCE
+    )
+    return next(near, 0)

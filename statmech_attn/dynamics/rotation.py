@@ -1,0 +1,281 @@
+r"""Rotation numbers by weighted averages (docs/theory/two_parameters.md, section 1).
+
+The mean advance of an angle per step, in turns, over a window of n steps,
+
+    $\rho = \sum_i w(s_i) \, (\theta_{i+1} - \theta_i) / \sum_i w(s_i)$,
+    $w(s) = \exp(-1/(s(1-s)))$
+
+On a smooth quasi-periodic orbit it converges faster than any power of n (Das, Saiki,
+Sander, Yorke, Nonlinearity 30, 4111 (2017)); on a cycle it is p/q to rounding.  The
+difference between the two halves of the window, each with a weight of its own, is the
+stated error: it is that of a window half as long, hence an upper bound.
+
+    lift        F(x, parameters) with F(x + 1) = F(x) + 1     x in turns
+    series      (T, 2) points of a plane around which the curve winds
+    error       |rho of first half - rho of second half|, turns per step
+"""
+
+from collections.abc import Callable, Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, PyTree
+
+from statmech_attn.dynamics.lyapunov import window_weights
+from statmech_attn.precision import require_double
+
+
+ROTATION_RESULTS = (
+    "converged: both halves of the window agree",
+    "unsettled: the halves differ by more than the tolerance",
+    "ambiguous: the angle does not wind once around the center of the curve",
+    "not a number: the orbit diverged",
+)
+CONVERGED, UNSETTLED, AMBIGUOUS, NOT_A_NUMBER = range(4)
+AGREE = 1e-6  # turns per step, largest difference between the halves
+SHEETS = 0.1  # mean jump between neighbours over the range of radii; 1/3 at random
+ROUNDING = 1e-9
+NEAR_HALF = 0.45  # turns from the mean advance at which unwrapping gets ambiguous
+
+
+class Rotation(eqx.Module):
+    """Rotation number in turns per step, its error, and an index into
+    `ROTATION_RESULTS`."""
+
+    number: Float[Array, "*batch"]
+    error: Float[Array, "*batch"]
+    result: Int[Array, "*batch"]
+
+
+def rotation_number(
+    lift: Callable[[Array, Mapping[str, Array]], Array],
+    start: float | Array,
+    parameters: Mapping[str, float | Array],
+    *,
+    steps: int,
+    transient: int = 0,
+    tolerance: float = AGREE,
+) -> Rotation:
+    """Rotation number of a lift of a circle map, x in turns.
+
+    Args:
+        lift: F(x, parameters) with F(x + 1) = F(x) + 1, elementwise in x.
+        start: x of the first point.
+        parameters: numbers or arrays; start and parameters are broadcast together.
+        steps: length of the window.
+        transient: steps before the window.
+        tolerance: largest difference between the halves that counts as converged.
+
+    Raises:
+        ValueError: a count out of range, or F(x + 1) is not F(x) + 1.
+
+    Example:
+        >>> turn = lambda x, p: x + p["omega"]
+        >>> float(rotation_number(turn, 0.1, {"omega": 0.25}, steps=100).number)
+        0.25
+    """
+    require_double()
+    _check("steps", steps, 2)
+    _check("transient", transient, 0)
+    x, values = broadcast_parameters(start, parameters)
+    check_lift(lift, x, values)
+    counts = jnp.asarray(steps), jnp.asarray(transient)
+    return _rotation_number(lift, x, values, *counts, jnp.asarray(tolerance))
+
+
+@eqx.filter_jit
+def _rotation_number(lift, x, values, steps, transient, tolerance):
+    turn = lambda _, x: _whole_turns(lift(x, values))[0]
+    x = jax.lax.fori_loop(0, transient, turn, _whole_turns(x)[0])
+
+    def body(i, carry):
+        x, sums, weights = carry
+        after = lift(x, values)
+        w = window_weights((i + 0.5) / steps)
+        sums = sums + w.reshape((3,) + (1,) * x.ndim) * (after - x)
+        return _whole_turns(after)[0], sums, weights + w
+
+    empty = jnp.zeros((3, *x.shape)), jnp.zeros(3)
+    _, sums, weights = jax.lax.fori_loop(0, steps, body, (x, *empty))
+    averages = sums / weights.reshape((3,) + (1,) * x.ndim)
+    return _verdict(averages, tolerance, ambiguous=jnp.zeros(x.shape, bool))
+
+
+def curve_rotation(
+    step: Callable[[PyTree], PyTree],
+    state: PyTree,
+    *,
+    steps: int,
+    transient: int = 0,
+    every: int = 1,
+    observe: Callable[[PyTree], Float[Array, " 2"]] | None = None,
+    tolerance: float = AGREE,
+) -> Rotation:
+    """Rotation number of an orbit on a closed curve in any state space.
+
+    The angle is that around the center of the points in a plane: the one that `observe`
+    gives, or that of the two leading principal components of the orbit.  The second has
+    no orientation, so rho and 1 - rho are the same to it and rho <= 1/2 is returned.
+
+    Args:
+        step: the map; `jax.vmap` around this call batches it.
+        state: where the orbit starts.
+        steps: length of the window, in units of `every` applications of the map.
+        transient: the same before the window.
+        every: applications of the map between two points (the drive period of a driven
+            map, or the period of the cycle that the curves surround).
+        observe: two coordinates of a state; the direction of turning is positive from
+            the first to the second.
+        tolerance: largest difference between the halves that counts as converged.
+
+    Returns:
+        turns per `every` applications of the map.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> turn = lambda z: z * jnp.exp(2j * jnp.pi * 0.3)
+        >>> plane = lambda z: jnp.stack([z.real, z.imag])
+        >>> found = curve_rotation(
+        ...     turn, jnp.array(1.0 + 0j), steps=1000, observe=plane)
+        >>> round(float(found.number), 12)
+        0.3
+    """
+    require_double()
+    for name, value, least in (
+        ("steps", steps, 4), ("transient", transient, 0), ("every", every, 1),
+    ):  # fmt: skip
+        _check(name, value, least)
+    return _curve_rotation(
+        step, state, observe, jnp.asarray(tolerance), steps, transient, every
+    )
+
+
+@eqx.filter_jit
+def _curve_rotation(step, state, observe, tolerance, steps, transient, every):
+    advance = lambda s: jax.lax.fori_loop(0, every, lambda _, s: step(s), s)
+    state = jax.lax.fori_loop(0, transient, lambda _, s: advance(s), state)
+    see = vector if observe is None else observe
+    record = lambda s, _: (advance(s), see(s))
+    _, series = jax.lax.scan(record, state, None, length=steps)
+    if observe is not None:
+        return series_rotation(series, tolerance=tolerance)
+    found = series_rotation(principal_plane(series), tolerance=tolerance)
+    return eqx.tree_at(
+        lambda r: r.number, found, jnp.minimum(found.number, 1 - found.number)
+    )
+
+
+def series_rotation(
+    series: Float[Array, "T 2"], *, tolerance: float | Array = AGREE
+) -> Rotation:
+    """Rotation number in [0, 1) of points that follow one another on a closed curve.
+
+    Advances are unwrapped to within half a turn of their circular mean, and the points,
+    put into the order of n rho mod 1, must follow one curve exactly once around their
+    center; otherwise the result is `ambiguous`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> angle = 2 * jnp.pi * 0.2 * jnp.arange(300.0)
+        >>> points = jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+        >>> round(float(series_rotation(points).number), 12)
+        0.2
+    """
+    w = _weights(series.shape[0])[0]
+    center = jnp.sum(w[:, None] * series, axis=0) / jnp.sum(w)
+    x, y = (series - center).T
+    angle = jnp.arctan2(y, x) / (2 * jnp.pi)
+    advance = jnp.diff(angle)
+    middle = _circular_mean(advance)
+    advance = middle + _to_half(advance - middle)
+    weights = _weights(advance.shape[0])
+    averages = weights @ advance / jnp.sum(weights, axis=1)
+    far = jnp.max(jnp.abs(advance - averages[0])) > NEAR_HALF
+    once = _winds_once(angle, jnp.hypot(x, y), averages[0])
+    averages = averages - jnp.floor(averages[0])
+    return _verdict(averages, tolerance, ambiguous=far | ~once)
+
+
+def principal_plane(series: Float[Array, "T d"]) -> Float[Array, "T 2"]:
+    """The two leading principal components of a series, each with unit variance."""
+    if series.shape[1] < 2:
+        raise ValueError(
+            f"a closed curve needs two coordinates or more; got {series.shape[1]}."
+        )
+    centered = series - jnp.mean(series, axis=0)
+    variance, axes = jnp.linalg.eigh(centered.T @ centered / series.shape[0])
+    scale = jnp.sqrt(jnp.maximum(variance[-2:], jnp.finfo(float).tiny))
+    return centered @ axes[:, -2:] / scale
+
+
+def vector(state: PyTree) -> Float[Array, " d"]:
+    """All floating-point coordinates of a state."""
+    return ravel_pytree(eqx.filter(state, eqx.is_inexact_array))[0]
+
+
+def broadcast_parameters(start, parameters: Mapping[str, float | Array]):
+    """Start and parameters as float arrays of one shape."""
+    names = sorted(parameters)
+    arrays = [jnp.asarray(a, float) for a in (start, *(parameters[n] for n in names))]
+    x, *values = jnp.broadcast_arrays(*arrays)
+    return x, dict(zip(names, values, strict=True))
+
+
+def check_lift(lift, x, values) -> None:
+    """Refuse a function that is not the lift of a circle map of degree one."""
+    error = jnp.max(jnp.abs(lift(x + 1, values) - lift(x, values) - 1))
+    if error > 1e-9:
+        raise ValueError(
+            "lift must satisfy F(x + 1) = F(x) + 1, x in turns; "
+            f"it misses by {error:.3g}."
+        )
+
+
+def _verdict(averages, tolerance, *, ambiguous) -> Rotation:
+    number, first, second = averages
+    error = jnp.abs(first - second)
+    result = jnp.where(error <= tolerance, CONVERGED, UNSETTLED)
+    result = jnp.where(ambiguous, AMBIGUOUS, result)
+    result = jnp.where(jnp.isfinite(number), result, NOT_A_NUMBER)
+    return Rotation(number, error, result)
+
+
+def _whole_turns(x):
+    """x in [0, 1) and the turns taken off, which keeps all digits of long orbits."""
+    turns = jnp.floor(x)
+    return x - turns, turns
+
+
+def _weights(length: int) -> Float[Array, "3 T"]:
+    return jax.vmap(window_weights)((jnp.arange(length) + 0.5) / length).T
+
+
+def _to_half(x):
+    """The same angle in [-1/2, 1/2)."""
+    return (x + 0.5) % 1 - 0.5
+
+
+def _circular_mean(turns):
+    phase = 2 * jnp.pi * turns
+    return jnp.arctan2(jnp.mean(jnp.sin(phase)), jnp.mean(jnp.cos(phase))) / (
+        2 * jnp.pi
+    )
+
+
+def _winds_once(angle, radius, rho):
+    """Whether points in the order of n rho mod 1 follow one curve, once around.
+
+    A curve of several turns would jump between its sheets in that order.
+    """
+    order = jnp.argsort((jnp.arange(angle.shape[0]) * rho) % 1)
+    turns = jnp.sum(_to_half(jnp.diff(angle[order], append=angle[order[:1]])))
+    jump = jnp.mean(jnp.abs(jnp.diff(radius[order])))
+    small = SHEETS * jnp.ptp(radius) + ROUNDING * jnp.mean(radius)
+    return (jnp.abs(jnp.abs(turns) - 1) < 0.5) & (jump <= small)
+
+
+def _check(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}; got {value}.")

@@ -1,0 +1,216 @@
+r"""Lockings and Arnold tongues of circle maps (docs/theory/two_parameters.md, 2).
+
+The tongue p/q is the set of parameters whose rotation number is p/q.  Its edges are
+found without the rotation number itself: with the drift
+
+    $d_n = F^{nq}(x) - x - np$        turns gained on p/q in n rounds of q steps
+
+the orbit is ahead of p/q as soon as $d_n \ge 1$, behind as soon as $d_n \le -1$, and
+counts as locked if neither happens in n rounds, which bounds |rho - p/q| by 1/(nq).
+At distance $\delta$ from an edge the way past the ghost of the lost cycle takes
+$\propto \delta^{-1/2}$ rounds, so that the edge appears shifted outward by $c/n^2$.
+Edges at n/4, n/2 and n rounds are extrapolated with that law in pairs; what is left is
+$O(n^{-3})$, and the change from the first pair to the second is the stated error.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from statmech_attn.dynamics.rotation import broadcast_parameters, check_lift
+from statmech_attn.precision import require_double
+
+
+TONGUE_RESULTS = (
+    "found",
+    "outside: the bracket does not go from below p/q to above it",
+)
+CHANCE = 0.01  # of a fraction within the error of a number drawn at random
+
+
+class Locking(NamedTuple):
+    """A fraction p/q that a rotation number cannot be told from.
+
+    `chance` is the expected number of fractions with denominators up to q that lie that
+    close to a number drawn at random: a large one means that p/q says nothing.
+    """
+
+    p: int
+    q: int
+    chance: float
+
+
+def locking(
+    number: float, error: float, *, largest: int = 1000, chance: float = CHANCE
+) -> Locking | None:
+    r"""The simplest fraction within the error of a rotation number, if it is a finding.
+
+    Between 0 and 1 there are about $3 q^2/\pi^2$ fractions with denominators up to q,
+    so a window of $\pm$ error holds $6 \, \mathrm{error} \, q^2/\pi^2$ of them.
+
+    Args:
+        number, error: rotation number and its error; errors below 1e-14 count as that.
+        largest: largest denominator that is looked for.
+        chance: largest chance at which a fraction is reported.
+
+    Example:
+        >>> locking(0.3636363636, 1e-9)[:2], locking(0.6180339887, 1e-9)
+        ((4, 11), None)
+    """
+    if not (np.isfinite(number) and np.isfinite(error)):
+        return None
+    error = max(error, 1e-14)
+    found = _simplest(Fraction(number - error), Fraction(number + error))
+    p, q = found.numerator, found.denominator
+    odds = 6 * error * q**2 / np.pi**2
+    return Locking(p, q, odds) if q <= largest and odds <= chance else None
+
+
+def _simplest(low: Fraction, high: Fraction) -> Fraction:
+    """The fraction of smallest denominator in [low, high], by continued fractions."""
+    whole = -(-low.numerator // low.denominator)
+    if whole <= high:
+        return Fraction(whole)
+    floor = whole - 1
+    return floor + 1 / _simplest(1 / (high - floor), 1 / (low - floor))
+
+
+class Tongue(eqx.Module):
+    """Edges of a tongue in the free parameter, and an index into `TONGUE_RESULTS`.
+
+    `error` is the larger of the bisection's tolerance and the last change of the
+    extrapolated edges; edges that were not found are NaN.
+    """
+
+    lower: Float[Array, "*batch"]
+    upper: Float[Array, "*batch"]
+    error: Float[Array, "*batch"]
+    result: Int[Array, "*batch"]
+
+    @property
+    def width(self) -> Float[Array, "*batch"]:
+        return self.upper - self.lower
+
+
+def drift_sign(
+    lift, start, parameters: Mapping[str, float | Array], *, p: int, q: int, rounds: int
+) -> Int[Array, "*batch"]:
+    """Whether an orbit gets behind p/q (-1), ahead of it (+1), or neither in n rounds.
+
+    Example:
+        >>> turn = lambda x, p: x + p["omega"]
+        >>> omega = jnp.array([0.49, 0.5, 0.51])
+        >>> drift_sign(turn, 0.0, {"omega": omega}, p=1, q=2, rounds=100).tolist()
+        [-1, 0, 1]
+    """
+    require_double()
+    _check_counts(q, rounds)
+    x, values = broadcast_parameters(start, parameters)
+    check_lift(lift, x, values)
+    return _drift_sign(lift, x, values, p, q, jnp.asarray(rounds))
+
+
+@eqx.filter_jit
+def _drift_sign(lift, x, values, p, q, rounds):
+    def more(carry):
+        n, _, drift = carry
+        return (n < rounds) & jnp.any(jnp.abs(drift) < 1)
+
+    def turn(carry):
+        n, x, drift = carry
+        after = jax.lax.fori_loop(0, q, lambda _, x: lift(x, values), x)
+        gained = jnp.where(jnp.abs(drift) < 1, after - x - p, 0.0)
+        return n + 1, after - jnp.floor(after), drift + gained
+
+    _, _, drift = jax.lax.while_loop(more, turn, (0, x, jnp.zeros_like(x)))
+    return jnp.where(drift >= 1, 1, jnp.where(drift <= -1, -1, 0))
+
+
+def tongue(
+    lift,
+    parameters: Mapping[str, float | Array],
+    *,
+    free: str,
+    bracket: tuple[float | Array, float | Array],
+    p: int,
+    q: int,
+    start: float | Array = 0.0,
+    rounds: int = 4000,
+    tolerance: float = 1e-10,
+) -> Tongue:
+    """Edges of the tongue p/q in one parameter, batched over the others.
+
+    Args:
+        lift: F(x, parameters), increasing in x and in the free parameter (where it is
+            not invertible the edges are those that the orbit of `start` sees).
+        parameters: the other parameters, numbers or arrays.
+        free: name of the parameter in which the edges are sought.
+        bracket: values of it at which the orbit is behind p/q and ahead of it.
+        rounds: rounds of q steps in which a free orbit shows; see the module docstring.
+        tolerance: of the bisection, in units of the free parameter.
+
+    Raises:
+        ValueError: not a lift, or a count or tolerance out of range.
+
+    Example:
+        >>> def sine(x, p):
+        ...     return x + p["omega"] - 0.1 * jnp.sin(2 * jnp.pi * x)
+        >>> edges = tongue(sine, {}, free="omega", bracket=(-0.4, 0.4), p=0, q=1)
+        >>> round(float(edges.upper), 6)
+        0.1
+    """
+    require_double()
+    _check_counts(q, rounds)
+    if not tolerance > 0:
+        raise ValueError(f"tolerance must be > 0; got {tolerance:g}.")
+    if free in parameters:
+        raise ValueError(f"parameters must not hold the free parameter {free!r}.")
+    low, high = bracket
+    x, values = broadcast_parameters(start, {**parameters, free: low, "_high": high})
+    low, high = values.pop(free), values.pop("_high")
+    check_lift(lift, x, values | {free: low})
+    width = jnp.asarray(tolerance)
+    edges = lambda n: _edges(
+        lift, free, x, values, low, high, p, q, width, jnp.asarray(n)
+    )
+    found = [edges(count) for count in (rounds // 4, rounds // 2, rounds)]
+    (few, _), (more, _), (most, inside) = found
+    before, last = more + (more - few) / 3, most + (most - more) / 3
+    error = jnp.maximum(tolerance, jnp.max(jnp.abs(last - before), axis=0))
+    mark = lambda edge: jnp.where(inside, edge, jnp.nan)
+    result = jnp.where(inside, 0, 1)
+    return Tongue(mark(last[0]), mark(last[1]), mark(error), result)
+
+
+@eqx.filter_jit
+def _edges(lift, free, x, values, low, high, p, q, tolerance, rounds):
+    """Lower and upper edge (2, *batch) by bisection, and whether the bracket holds."""
+    sign = lambda value: _drift_sign(lift, x, values | {free: value}, p, q, rounds)
+    inside = (sign(low) < 0) & (sign(high) > 0)
+
+    def halve(bounds, *, least):
+        low, high = bounds
+        middle = (low + high) / 2
+        above = sign(middle) >= least
+        return jnp.where(above, low, middle), jnp.where(above, middle, high)
+
+    def edge(least):
+        wide = lambda bounds: jnp.any(bounds[1] - bounds[0] > tolerance)
+        bounds = jax.lax.while_loop(wide, partial(halve, least=least), (low, high))
+        return (bounds[0] + bounds[1]) / 2
+
+    return jnp.stack([edge(0), edge(1)]), inside
+
+
+def _check_counts(q: int, rounds: int) -> None:
+    if q < 1:
+        raise ValueError(f"q must be at least 1; got {q}.")
+    if rounds < 4:
+        raise ValueError(f"rounds must be at least 4; got {rounds}.")

@@ -1,0 +1,347 @@
+"""Continuation studies: branches of cycles, their bifurcations, curves of these.
+
+A state is simulated at one value of the free parameter, Newton finds the cycle next to
+it, and its branch is followed to both ends of the interval, stable or not; so are the
+branches of the doubled cycles, and the special points in a second parameter
+(docs/theory/continuation.md, docs/theory/two_parameters.md).
+"""
+
+import dataclasses
+import time
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from statmech_attn import dmft
+from statmech_attn.comparison import network_digest
+from statmech_attn.dynamics.continuation import (
+    Branch,
+    BranchPoint,
+    CodimensionTwo,
+    critical_curve,
+    CriticalPoint,
+    find_cycle,
+    follow_cycle,
+    Problem,
+    Settings,
+    SpecialPoint,
+)
+from statmech_attn.dynamics.continuation.extended import CRITICAL
+from statmech_attn.dynamics.continuation.results import (
+    CLOSED,
+    LEFT_RANGE,
+    NOT_CONVERGED,
+)
+from statmech_attn.dynamics.continuation.switching import switch
+from statmech_attn.reporting import duration, Reporter
+from statmech_attn.studies import build
+from statmech_attn.studies.continuation_file import dataset
+from statmech_attn.studies.dmft_tables import ContinuationRun, ContinuationStudy
+
+
+FIRST_STEP = 0.2  # of the largest
+SAME = 1e-6  # relative distance of points that are one
+SAME_VALUE = 1e-9  # the same, of parameters
+AMPLITUDE = 1e-3  # at which a doubled cycle is sought
+SHRINK = (1.0, 0.2, 0.04)  # of amplitude and steps, one after another
+
+
+class Track(NamedTuple):
+    """A branch: its points along the arc, and why it ended before and after them."""
+
+    problem: Problem
+    points: list[BranchPoint]
+    special: list[SpecialPoint]
+    results: tuple[int, int]
+    parent: int  # the special point on which it was born, -1 for the first one
+
+
+class Line(NamedTuple):
+    """A curve of critical cycles in two parameters, from the special point `origin`."""
+
+    kind: str
+    origin: int
+    points: list[CriticalPoint]
+    degenerate: list[CodimensionTwo]
+    results: tuple[int, int]
+
+
+def run(study: ContinuationStudy, report: Reporter) -> xr.Dataset:
+    """Follow the cycle, its doublings and the curves of its bifurcations."""
+    made, options = build.model(study.network), study.run
+    ((free, bounds),) = study.parameters.free.items()
+    given = {n: getattr(study.parameters, n) for n in ("beta", "gamma", "epsilon")}
+    values = build.defaults(given, made.file)
+    values[free] = bounds.start if options.at is None else options.at
+    _check_interval(free, bounds)
+    x = _simulated(options, made, values)
+    turn = dmft.strobe(made.net, _largest_epsilon(study, values))
+    problem = Problem(turn, x, values, free, options.period)
+    x = _cycle(problem, x, values[free])
+    settings = Settings(
+        first=max(FIRST_STEP * options.largest_step, options.smallest_step),
+        smallest=options.smallest_step,
+        largest=options.largest_step,
+        max_points=options.max_points,
+    )
+    within = (bounds.start, bounds.stop)
+    report.note(_forecast(problem, x, values[free], settings, options))
+    report.begin("continuation", options.max_points, options.max_points)
+    first = _both_ways(problem, x, values[free], within, settings, report)
+    tracks = list(_with_doublings(first, options.switch, within, settings, report))
+    lines = list(_lines(study, tracks, settings, report))
+    report.finish()
+    second = study.curves.parameter if study.curves else ""
+    found = dataset(made.net, tracks, lines, second)
+    return _described(found, study, made, values, turn.tokens)
+
+
+def _check_interval(name: str, bounds) -> None:
+    """Both ends must be possible values of the parameter."""
+    ends = np.array([bounds.start, bounds.stop])
+    dmft.parameters(**({"beta": 0.0, "gamma": 0.0, "epsilon": 0.0} | {name: ends}))
+
+
+def _largest_epsilon(study: ContinuationStudy, values) -> float:
+    """Decides whether the drive acts anywhere."""
+    ends = [values["epsilon"]]
+    if "epsilon" in study.parameters.free:
+        ends.append(study.parameters.free["epsilon"].stop)
+    if study.curves is not None and study.curves.parameter == "epsilon":
+        ends.append(study.curves.stop)
+    return max(ends)
+
+
+def _simulated(options: ContinuationRun, made: build.Model, values):
+    """The attention window at clock 0 after the transient."""
+    params = dmft.parameters(**{n: np.array([v]) for n, v in values.items()})
+    state = build.start(options, made, params)
+    steps = max(options.transient, made.net.context)
+    state = dmft.advance(made.net, params, state, steps)
+    one = lambda tree: jax.tree.map(lambda a: a[..., 0] if a.ndim else a, tree)
+    return dmft.strobe_point(made.net, one(params), one(state))
+
+
+def _cycle(problem: Problem, x, value: float):
+    """The cycle near the simulated state, or one line that says why there is none."""
+    found = find_cycle(problem, x, value)
+    place = f"at {problem.free} = {value:g}"
+    if not found.converged:
+        raise ValueError(
+            f"run.period: no cycle of {found.asked} drive periods near the simulated "
+            f"state {place} ({found.reason}); change run.at, period or transient."
+        )
+    if found.period != found.asked:
+        raise ValueError(
+            f"run.period: the cycle {place} has {found.period} drive periods; "
+            f"got {found.asked}."
+        )
+    return found.x
+
+
+def _forecast(problem, x, value, settings: Settings, options: ContinuationRun) -> str:
+    """Seconds for a point, from the first steps of the branch."""
+    pilot = follow_cycle(problem, x, value, settings=settings)
+    next(pilot, None)
+    clock = time.perf_counter()
+    next(pilot, None)
+    seconds = time.perf_counter() - clock
+    return (
+        f"a cycle of {problem.dimension} coordinates, at most {options.max_points} "
+        f"points of a branch at about {duration(seconds)} each"
+    )
+
+
+def _counted(points: Iterable, report: Reporter) -> Iterator:
+    for point in points:
+        report.advance(1.0)
+        yield point
+
+
+def _both_ways(problem, x, value, within, settings, report: Reporter) -> Track:
+    """The branch through a cycle, from the lower end of the interval to the upper.
+
+    A closed branch is followed once.
+    """
+    parts = {1: ([], LEFT_RANGE), -1: ([], LEFT_RANGE)}
+    for direction, end in ((1, within[1]), (-1, within[0])):
+        if value == end or parts[1][1] == CLOSED:
+            continue
+        branch = follow_cycle(
+            problem, x, value, direction=direction, within=within, settings=settings,
+            unit=within[1] - within[0],
+        )  # fmt: skip
+        parts[direction] = _until_it_repeats(_counted(branch, report), branch)
+    (up, last), (down, first) = parts[1], parts[-1]
+    if last == CLOSED:
+        first = CLOSED
+    points = [_backward(p) for p in down[::-1]] + (up[1:] if down else up)
+    special = [_backward(s) for p in down[::-1] for s in p.special[::-1]]
+    special += [s for p in up for s in p.special]
+    return Track(problem, points, special, (first, last), -1)
+
+
+def _until_it_repeats(points: Iterable, branch: Branch):
+    """Points of a branch, until it comes back to any point of its first cycle.
+
+    An isola winds through all points of the cycle before the curve itself closes.
+    """
+    found: list[BranchPoint] = []
+    for point in points:
+        if len(found) > 1 and _repeats(branch.problem, found, point):
+            return found, CLOSED
+        found.append(point)
+    return found, branch.result
+
+
+def _repeats(problem: Problem, found: list[BranchPoint], point: BranchPoint) -> bool:
+    first, last = found[0], found[-1]
+    rise = point.value - last.value
+    share = (first.value - last.value) / rise if rise else -1.0
+    if not 0 <= share < 1 or rise * (found[1].value - first.value) < 0:
+        return False
+    here = find_cycle(problem, last.x + share * (point.x - last.x), first.value)
+    orbit, size = here.x, np.linalg.norm(first.x)
+    for _ in range(int(problem.period)):
+        if np.linalg.norm(orbit - first.x) < SAME * (1 + size):
+            return True
+        orbit = np.asarray(_image(problem, orbit, first.value, jnp.asarray(1)))
+    return False
+
+
+def _backward(point):
+    """The same point, with lengths counted from the other end."""
+    return eqx.tree_at(lambda p: p.arclength, point, -point.arclength)
+
+
+def _with_doublings(
+    first: Track, doublings: int, within, settings, report: Reporter
+) -> Iterator[Track]:
+    """The first branch, then those born at its period doublings, level by level.
+
+    A branch that joins two doublings is followed from one of them.
+    """
+    yield first
+    level, total = [(first, 0)], len(first.special)
+    for _ in range(doublings):
+        born: list[tuple[Track, int]] = []
+        ends: list[float] = []
+        for parent, offset in level:
+            for number, special in enumerate(parent.special):
+                if special.kind != "period_doubling":
+                    continue
+                if np.any(np.abs(np.array(ends) - special.value) < SAME_VALUE):
+                    continue
+                doubled, points, result = _doubled(
+                    parent.problem, special, within, settings, report
+                )
+                found = [s for p in points for s in p.special]
+                ends += [s.value for s in found if s.kind == "period_halving"]
+                codes = (CLOSED, result)
+                track = Track(doubled, points, found, codes, offset + number)
+                born.append((track, total))
+                total += len(found)
+                yield track
+        level = born
+
+
+def _doubled(problem: Problem, special, within, settings: Settings, report: Reporter):
+    """The branch born at a doubling, to where it ends on one of half its period.
+
+    Where the old branch is near, Newton may fall back on it: then the branch is left
+    closer to the doubling, with smaller steps.
+
+    Returns:
+        its problem, its points and a code.
+    """
+    for shrink in SHRINK:
+        shorter = Settings(
+            first=shrink * settings.first,
+            smallest=shrink * settings.smallest,
+            largest=shrink * settings.largest,
+            max_points=settings.max_points,
+        )
+        branch = switch(
+            problem, special, amplitude=AMPLITUDE * shrink, within=within,
+            settings=shorter, unit=within[1] - within[0],
+        )  # fmt: skip
+        found: list[BranchPoint] = []
+        for point in _counted(branch, report):
+            halving = any(s.kind == "period_halving" for s in point.special)
+            if not halving and _is_halved(branch.problem, point):
+                break
+            found.append(point)
+            if halving:
+                return branch.problem, found, CLOSED
+        else:
+            return branch.problem, found, branch.result
+    return branch.problem, found, NOT_CONVERGED
+
+
+def _is_halved(problem: Problem, point: BranchPoint) -> bool:
+    """Whether an orbit closes after half the period."""
+    x, half = point.x, int(problem.period) // 2
+    after = np.asarray(_image(problem, x, point.value, jnp.asarray(half)))
+    return bool(np.linalg.norm(after - x) < SAME * (1 + np.linalg.norm(x)))
+
+
+@eqx.filter_jit
+def _image(problem: Problem, x, value, times):
+    return problem.iterate(x, {**problem.parameters, problem.free: value}, times)
+
+
+def _lines(study: ContinuationStudy, tracks, settings, report) -> Iterator[Line]:
+    """Curves of all special points of one parameter that have one in two."""
+    second = study.curves
+    if second is None:
+        return
+    ((free, bounds),) = study.parameters.free.items()
+    inside = lambda p, q: (
+        bounds.start <= p <= bounds.stop and second.start <= q <= second.stop
+    )
+    origin = -1
+    for track in tracks:
+        for special in track.special:
+            origin += 1
+            if special.kind not in CRITICAL:
+                continue
+            curves = [
+                critical_curve(
+                    track.problem.with_period(special.period), special.x,
+                    special.value, kind=special.kind, second=second.parameter,
+                    direction=direction, inside=inside,
+                    settings=dataclasses.replace(settings, max_points=second.max_points),
+                    scales=(bounds.stop - bounds.start, second.stop - second.start),
+                )
+                for direction in (-1, 1)
+            ]  # fmt: skip
+            down, up = (list(_counted(curve, report)) for curve in curves)
+            lost = [name for curve in curves for name in curve.unresolved]
+            if lost:
+                report.note(f"not resolved on curve {origin}: {', '.join(lost)}")
+            yield Line(
+                special.kind,
+                origin,
+                down[::-1] + up[1:],
+                curves[0].codimension_two[::-1] + curves[1].codimension_two,
+                (curves[0].result, curves[1].result),
+            )
+
+
+def _described(found: xr.Dataset, study, made: build.Model, values, tokens: int):
+    """The data set with the parameters that were held, and how it was made."""
+    options = study.run
+    ((free, _),) = study.parameters.free.items()
+    held = {n: v for n, v in values.items() if n != free}
+    words = build.describe_start(options, made)
+    attributes = {"second": study.curves.parameter} if study.curves else {}
+    return build.with_fixed(found, build.Axes((), (), held)).assign_attrs(
+        attributes, kind="continuation", free=free, clock_period=tokens,
+        start=f"{words}, at {free} = {values[free]!r}",
+        network=network_digest(made.net), context=made.net.context,
+    )  # fmt: skip

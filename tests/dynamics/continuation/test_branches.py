@@ -1,0 +1,316 @@
+"""Branches of cycles of maps whose bifurcations are known on paper."""
+
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn.dynamics.continuation import (
+    find_cycle,
+    follow_cycle,
+    Problem,
+    Settings,
+)
+
+
+LOCATED = 1e-10  # asked of every special point; they are found to rounding
+
+
+def logistic(x, p):
+    return p["r"] * x * (1 - x)
+
+
+def henon(s, p):
+    x, y = s
+    return jnp.array([1 - p["a"] * x**2 + y, p["b"] * x])
+
+
+def delayed_logistic(s, p):
+    x, y = s
+    return jnp.array([p["a"] * x * (1 - y), x])
+
+
+def cubic(x, p):
+    return (1 + p["m"]) * x + p["c"] * x**3
+
+
+def imperfect(x, p):
+    """The pitchfork taken apart: x^3 - m x = h."""
+    return (1 + p["m"]) * x - x**3 + p["h"]
+
+
+def linear(s, p):
+    """Fixed point 0 of an arbitrary matrix that depends on m."""
+    return _matrix(p["m"], p["which"]) @ s
+
+
+def _matrix(m, which):
+    saddle = jnp.array([[2 + m, 0.0], [0.0, 0.5]])
+    collision = jnp.array([[1.5, m], [1.0, 1.5]])
+    return jnp.where(which > 0.5, collision, saddle)
+
+
+def isola(x, p):
+    """Fixed points on the circle (x - 2)^2 + m^2 = 1."""
+    return x + 0.3 * ((x - 2) ** 2 + p["m"] ** 2 - 1)
+
+
+def logistic_cycle(period=1, r=2.5):
+    return Problem(logistic, jnp.zeros(1), {"r": r}, "r", period)
+
+
+def henon_cycle(period=1):
+    return Problem(henon, jnp.zeros(2), {"a": 0.2, "b": 0.3}, "a", period)
+
+
+def branch_of(map, x, value, parameters, free, **options):
+    problem = Problem(map, jnp.zeros(len(x)), parameters, free)
+    return follow_cycle(problem, jnp.array(x), value, **options).run()
+
+
+def kinds(branch):
+    return [special.kind for special in branch.special]
+
+
+def test_multipliers_of_the_logistic_two_cycle():
+    """mu = 4 + 2 r - r^2 on the whole branch."""
+    branch = follow_cycle(
+        logistic_cycle(2), jnp.array([0.5]), 3.2, within=(3.1, 3.8)
+    ).run()
+    r = branch.values
+    np.testing.assert_allclose(
+        branch.multipliers[:, 0], 4 + 2 * r - r**2, rtol=0, atol=1e-12
+    )
+    np.testing.assert_array_equal(branch.stable, np.abs(4 + 2 * r - r**2) < 1)
+    assert branch.stable.any() and not branch.stable.all()
+    assert branch.reason == "left_range" and r[-1] == pytest.approx(3.8, abs=1e-12)
+
+
+def test_the_logistic_fixed_point_doubles_at_three_and_dies_at_one():
+    up = follow_cycle(logistic_cycle(), jnp.array([0.6]), 2.5, within=(2, 4)).run()
+    down = follow_cycle(
+        logistic_cycle(), jnp.array([0.6]), 2.5, direction=-1, within=(0.5, 4)
+    ).run()
+    assert kinds(up) == ["period_doubling"] and kinds(down) == ["transcritical"]
+    assert abs(up.special[0].value - 3) < LOCATED
+    assert abs(down.special[0].value - 1) < LOCATED
+    # The branch goes straight through: x = 1 - 1/r, negative and unstable below 1.
+    np.testing.assert_allclose(down.x[:, 0], 1 - 1 / down.values, atol=1e-12)
+    assert not down.stable[-1]
+
+
+def test_the_two_cycle_ends_on_the_fixed_point():
+    branch = follow_cycle(
+        logistic_cycle(2), jnp.array([0.5]), 3.2, direction=-1, within=(2, 3.6)
+    ).run()
+    # Down to r = 3, through the fixed point, and up the other half of the branch.
+    assert kinds(branch) == ["period_halving", "period_doubling"]
+    assert abs(branch.special[0].value - 3) < LOCATED
+    assert abs(branch.special[1].value - (1 + np.sqrt(6))) < LOCATED
+    assert [special.period for special in branch.special] == [1, 2]
+
+
+def test_the_period_three_window_opens_in_a_fold():
+    problem = logistic_cycle(3)
+    start = find_cycle(problem, jnp.array([0.5]), 3.84)
+    branch = follow_cycle(problem, start.x, 3.84, direction=-1, within=(3, 3.86)).run()
+    fold = branch.special[0]
+    assert kinds(branch) == ["fold"] and fold.period == 3
+    assert abs(fold.value - (1 + np.sqrt(8))) < LOCATED
+    # One multiplier, above 1 on the unstable side: both sides were followed.
+    assert branch.stable[0] and not branch.stable[-1]
+    assert branch.values[-1] == pytest.approx(3.86, abs=1e-12)
+
+
+def test_henon_fold_is_exact_and_both_its_branches_are_followed():
+    """Fixed points solve a x^2 + (1 - b) x - 1 = 0."""
+    b = 0.3
+    branch = follow_cycle(
+        henon_cycle(), jnp.array([0.7, 0.2]), 0.2, direction=-1, within=(-1, 0.5)
+    )
+    points = list(itertools.islice(branch, 40))
+    special = [s for point in points for s in point.special]
+    assert [s.kind for s in special] == ["fold"]
+    assert abs(special[0].value + (1 - b) ** 2 / 4) < LOCATED
+    for sign in (1, -1):
+        side = [p for p in points if sign * (2 * p.value * p.x[0] + 1 - b) > 0]
+        a = np.array([p.value for p in side])
+        x = (-(1 - b) + sign * np.sqrt((1 - b) ** 2 + 4 * a)) / (2 * a)
+        assert len(side) > 5
+        np.testing.assert_allclose([p.x[0] for p in side], x, rtol=1e-9)
+
+
+def test_henon_doublings_are_exact():
+    b = 0.3
+    fixed = follow_cycle(
+        henon_cycle(), jnp.array([0.7, 0.2]), 0.2, within=(-1, 1)
+    ).run()
+    assert kinds(fixed) == ["period_doubling"]
+    assert abs(fixed.special[0].value - 3 * (1 - b) ** 2 / 4) < LOCATED
+    two = find_cycle(henon_cycle(2), jnp.array([1.0, -0.1]), 0.6)
+    doubled = follow_cycle(henon_cycle(2), two.x, 0.6, within=(-1, 1)).run()
+    assert kinds(doubled) == ["period_doubling"]
+    # The trace of the two-cycle, 4 (1-b)^2 - 4 a + 2 b, is -1 - b^2 there.
+    exact = (1 - b) ** 2 + (1 + b) ** 2 / 4
+    assert exact == pytest.approx(0.9125, abs=1e-15)
+    assert abs(doubled.special[0].value - exact) < LOCATED
+
+
+def test_delayed_logistic_loses_stability_to_a_torus():
+    branch = branch_of(
+        delayed_logistic, [0.33, 0.33], 1.5, {"a": 1.5}, "a", within=(0.5, 2.5)
+    )
+    assert kinds(branch) == ["neimark_sacker"]
+    point = branch.special[0]
+    assert abs(point.value - 2) < LOCATED
+    np.testing.assert_allclose(
+        point.multipliers, np.exp([1j * np.pi / 3, -1j * np.pi / 3]), atol=1e-10
+    )
+    assert abs(point.form.rotation - 1 / 6) < LOCATED
+
+
+def test_a_symmetric_branch_point_is_a_pitchfork_on_either_branch():
+    for x, start, direction in ((0.0, -0.5, 1), (0.7, 0.49, -1)):
+        branch = branch_of(
+            cubic, [x], start, {"m": 0.0, "c": -1.0}, "m",
+            direction=direction, within=(-1, 1),
+        )  # fmt: skip
+        assert kinds(branch) == ["pitchfork"]
+        assert abs(branch.special[0].value) < LOCATED
+
+
+def test_a_pitchfork_taken_apart_is_a_fold():
+    """x^3 - m x = h has folds at m^3 = 27 h^2 / 4, and no branch point."""
+    h = 1e-3
+    branch = branch_of(
+        imperfect, [-0.5], 0.3, {"m": 0.3, "h": h}, "m", direction=-1,
+        within=(-0.5, 0.5),
+    )  # fmt: skip
+    assert kinds(branch) == ["fold"]
+    assert abs(branch.special[0].value - (27 * h**2 / 4) ** (1 / 3)) < LOCATED
+    other = branch_of(
+        imperfect, [0.0], -0.3, {"m": 0.3, "h": h}, "m", within=(-0.5, 0.5)
+    )
+    assert kinds(other) == [] and other.stable.all()
+
+
+@pytest.mark.parametrize("which", [0.0, 1.0])
+def test_no_bifurcation_is_seen_where_none_is(which):
+    """Real multipliers with product 1, and a pair that meets outside the circle."""
+    branch = branch_of(
+        linear, [0.0, 0.0], -0.4, {"m": 0.0, "which": which}, "m", within=(-0.4, 0.2)
+    )
+    product = np.prod(branch.multipliers, axis=1).real
+    assert which or (product.min() < 1 < product.max())
+    assert branch.special == ()
+
+
+def test_an_isola_closes():
+    settings = Settings(largest=0.3)
+    branch = branch_of(
+        isola, [3.0], 0.0, {"m": 0.0}, "m", settings=settings, within=(-3, 3)
+    )
+    assert branch.reason == "closed"
+    assert kinds(branch) == ["fold", "fold"]
+    np.testing.assert_allclose([s.value for s in branch.special], [1, -1], atol=LOCATED)
+    assert branch.values[0] == branch.values[-1]
+
+
+def test_a_cycle_knows_its_smallest_period():
+    four = find_cycle(logistic_cycle(4), jnp.array([0.5]), 3.2)
+    assert four.converged and four.asked == 4 and four.period == 2
+    assert find_cycle(logistic_cycle(4), jnp.array([0.69]), 3.2).period == 1
+    assert find_cycle(logistic_cycle(2), jnp.array([0.5]), 3.2).period == 2
+
+
+def test_the_point_on_the_cycle_does_not_matter():
+    """Multipliers and located parameters are those of the cycle."""
+    problem = logistic_cycle(2)
+    found = []
+    for start in (0.5, 0.8):
+        branch = follow_cycle(problem, jnp.array([start]), 3.2, within=(3.1, 3.6)).run()
+        found.append(branch.special[0].value)
+    assert abs(found[0] - found[1]) < LOCATED
+
+
+def bad_maps():
+    return {
+        "not_a_number": lambda x, p: jnp.where(p["m"] > 1, jnp.nan, 0.5 * x),
+        "diverged": lambda x, p: jnp.where(p["m"] > 1, jnp.inf, 0.5 * x),
+        "not_differentiable": lambda x, p: 0.5 * x + 3 * jnp.abs(p["m"] - 1),
+    }
+
+
+@pytest.mark.parametrize("reason", ["not_a_number", "diverged", "not_differentiable"])
+def test_a_bad_map_ends_the_branch_and_keeps_it(reason):
+    problem = Problem(bad_maps()[reason], jnp.zeros(1), {"m": 0.0}, "m")
+    branch = follow_cycle(problem, jnp.array([6.0]), 0.0, within=(0, 2)).run()
+    assert branch.reason == reason
+    assert branch.values.size > 5 and np.isfinite(branch.x).all()
+    # The last step taken is one of the smallest, so the point is next to the trouble.
+    assert 0 <= 1 - branch.values[-1] < 1e-6
+
+
+def test_newton_on_a_bad_map_tells_why():
+    reasons = {
+        reason: find_cycle(
+            Problem(map, jnp.zeros(1), {"m": 0.0}, "m"), jnp.array([1.0]), 1.5
+        ).reason
+        for reason, map in bad_maps().items()
+    }
+    assert reasons == {
+        "not_a_number": "not_a_number",
+        "diverged": "diverged",
+        "not_differentiable": "converged",  # the kink itself is at m = 1
+    }
+    no_cycle = find_cycle(henon_cycle(), jnp.array([0.7, 0.2]), -0.5)
+    assert no_cycle.reason == "not_converged" and not no_cycle.stable
+    assert np.isnan(no_cycle.multipliers).all()
+
+
+def test_an_orbit_that_overflows_is_diverged_and_not_nan():
+    problem = Problem(logistic, jnp.zeros(1), {"r": 4.0}, "r", period=50)
+    assert find_cycle(problem, jnp.array([3.0]), 4.0).reason == "diverged"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(map=lambda x, p: x[:1]), "map must return a state of the shape"),
+        (dict(map=lambda x, p: x > 0), "map must return a state of the shape"),
+        (dict(map=lambda x, p: (x, x)), "map must return a state of the shape"),
+        (dict(free="s"), r"free must be one of \['r'\]; got 's'"),
+        (dict(period=0), "period must be at least 1; got 0"),
+        (dict(template=jnp.zeros(2, int)), "template must be float64 arrays"),
+    ],
+)
+def test_a_bad_problem_is_refused_in_one_line(change, message):
+    good = dict(
+        map=logistic, template=jnp.zeros(2), parameters={"r": 3.0}, free="r", period=1
+    )
+    with pytest.raises(ValueError, match=message) as caught:
+        Problem(**{**good, **change})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_bad_branch_is_refused_in_one_line():
+    with pytest.raises(ValueError, match="x must have 1 coordinates; got 2"):
+        follow_cycle(logistic_cycle(), jnp.zeros(2), 3.0)
+    with pytest.raises(ValueError, match="low < high"):
+        follow_cycle(logistic_cycle(), jnp.zeros(1), 3.0, within=(2, 1))
+    with pytest.raises(ValueError, match=r"parameters must be among \['r'\]"):
+        logistic_cycle().with_parameters(s=1.0)
+
+
+def test_the_state_may_be_any_pytree():
+    """The same map on a dictionary of arrays gives the same branch."""
+
+    def on_dictionary(state, p):
+        after = henon(jnp.append(state["x"], state["y"]), p)
+        return {"x": after[:1], "y": after[1]}
+
+    state = {"x": jnp.array([0.7]), "y": jnp.array(0.2)}
+    problem = Problem(on_dictionary, state, {"a": 0.2, "b": 0.3}, "a")
+    branch = follow_cycle(problem, state, 0.2, within=(-1, 1)).run()
+    assert abs(branch.special[0].value - 0.3675) < LOCATED

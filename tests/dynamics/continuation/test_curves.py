@@ -1,0 +1,335 @@
+"""Curves of critical cycles: closed forms along whole curves, and their special points.
+
+Tolerances are 1e-9 where the reference is exact: Newton on the extended systems ends at
+rounding, 1e-13 or better; strong resonances are reached by extrapolation, 1e-8.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn.dynamics import rotation, tongues
+from statmech_attn.dynamics.continuation import critical_curve, Problem, Settings
+from statmech_attn.dynamics.continuation.curves import CURVE_RESULTS
+
+
+EXACT = 1e-9
+
+
+def henon(z, p):
+    return jnp.stack([p["a"] - z[0] ** 2 + p["b"] * z[1], z[0]])
+
+
+def cubic(x, p):
+    return p["p"] + p["q"] * x - x**3
+
+
+def delayed(z, p):
+    """Logistic growth, share c limited by the present and 1 - c by the past."""
+    limit = p["c"] * z[0] + (1 - p["c"]) * z[1]
+    return jnp.stack([p["a"] * z[0] * (1 - limit), z[0]])
+
+
+def both_ways(map, state, parameters, kind, *, free, second, period=1, box=4.0):
+    """The whole curve through a point, its special points, and why each way ended."""
+    problem = Problem(map, jnp.zeros(len(state)), parameters, free, period)
+    inside = lambda p, q: max(abs(p), abs(q)) < box
+    ways = []
+    for direction in (-1, 1):
+        curve = critical_curve(
+            problem, jnp.asarray(state, float), parameters[free], kind=kind,
+            second=second, direction=direction, inside=inside,
+            settings=Settings(largest=0.2, max_points=200),
+        )  # fmt: skip
+        ways.append((list(curve), curve))
+    (down, first), (up, last) = ways
+    special = first.codimension_two + last.codimension_two
+    values = np.array([point.values for point in down[::-1] + up[1:]])
+    return values, special, down[::-1] + up[1:], (first.reason, last.reason)
+
+
+B = 0.3
+CYCLE = np.roots([1, -(1 - B), (1 - B) ** 2 - 0.9125])
+HENON = {
+    "fold": ("fold", 1, -(1 - B) / 2, lambda b: -((1 - b) ** 2) / 4),
+    "doubling": ("period_doubling", 1, (1 - B) / 2, lambda b: 3 * (1 - b) ** 2 / 4),
+    # x_1 + x_2 = 1 - b, x_1 x_2 = (1 - b)^2 - a, and 1 + tr + det = 0 for J_2 J_1
+    "second doubling": (
+        "period_doubling", 2, CYCLE, lambda b: (1 - b) ** 2 + (1 + b) ** 2 / 4,
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def henon_curves():
+    found = {}
+    for name, (kind, period, x, a) in HENON.items():
+        state = np.broadcast_to(x, 2)[::-1].real
+        parameters = {"a": a(B), "b": B}
+        found[name] = both_ways(
+            henon, state, parameters, kind, free="a", second="b", period=period
+        )
+    return found
+
+
+@pytest.mark.parametrize("name", HENON)
+def test_henons_curves_are_parabolas(henon_curves, name):
+    values, _, points, reasons = henon_curves[name]
+    a, b = values.T
+    exact = HENON[name][3]
+    assert np.abs(a - exact(b)).max() < EXACT
+    assert b.min() < -0.8 and b.max() > 2.0 and len(points) > 20
+    assert reasons == ("left_range", "left_range")
+
+
+def test_henons_multipliers_along_the_curves(henon_curves):
+    for name, critical in (("fold", 1.0), ("doubling", -1.0), ("second doubling", -1)):
+        values, _, points, _ = henon_curves[name]
+        for (_, b), point in zip(values, points, strict=True):
+            product = b**2 if name == "second doubling" else -b
+            # Near b = -1, 1 the two multipliers meet: a double root of the polynomial.
+            if abs(abs(b) - 1) > 0.1:
+                expected = sorted([critical, product / critical])
+                found = np.sort(point.multipliers.real)
+                np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("name", "special"),
+    [
+        ("fold", {"resonance_1_1": (-1.0, -1.0), "fold_flip": (0.0, 1.0)}),
+        ("doubling", {"resonance_1_2": (3.0, -1.0), "fold_flip": (0.0, 1.0)}),
+    ],
+)
+def test_henons_resonances_are_where_a_second_multiplier_is_critical(
+    henon_curves, name, special
+):
+    found = {two.name: two.point.values for two in henon_curves[name][1]}
+    assert set(found) == set(special)
+    for key, values in special.items():
+        np.testing.assert_allclose(found[key], values, atol=EXACT)
+
+
+@pytest.fixture(scope="module")
+def cubic_curves():
+    fold = {"p": 0.25, "q": 1.75}
+    x = np.sqrt(0.2 / 3)
+    flip = {"p": x * (1 + 0.8 + x**2), "q": -0.8}
+    return {
+        "fold": both_ways(cubic, [-0.5], fold, "fold", free="p", second="q"),
+        "doubling": both_ways(
+            cubic, [x], flip, "period_doubling", free="p", second="q"
+        ),
+    }
+
+
+def test_the_cubics_cusp(cubic_curves):
+    values, special, points, _ = cubic_curves["fold"]
+    p, q = values.T
+    np.testing.assert_allclose(p**2, 4 * ((q - 1) / 3) ** 3, atol=EXACT)
+    assert p.min() < -1 and p.max() > 1, "both branches, through the cusp"
+    (cusp,) = special
+    assert cusp.name == "cusp"
+    np.testing.assert_allclose(cusp.point.values, [0.0, 1.0], atol=EXACT)
+    x = np.array([point.state[0] for point in points])
+    b = np.array([point.coefficient for point in points])
+    np.testing.assert_allclose(np.abs(b), 3 * np.abs(x), atol=EXACT)
+    assert (np.sign(b * x) == np.sign(b[0] * x[0])).all(), "b changes sign once"
+
+
+def test_the_cubics_generalized_flips(cubic_curves):
+    values, special, points, _ = cubic_curves["doubling"]
+    p, q = values.T
+    x = np.array([point.state[0] for point in points])
+    np.testing.assert_allclose(x**2, (q + 1) / 3, atol=EXACT)
+    np.testing.assert_allclose(p, x * (1 - q + x**2), atol=EXACT)
+    c = np.array([point.coefficient for point in points])
+    np.testing.assert_allclose(c, 9 * x**2 - 1, atol=1e-8)
+    assert [two.name for two in special] == ["generalized_flip"] * 2
+    found = sorted(two.point.values[0] for two in special)
+    np.testing.assert_allclose(found, [-16 / 27, 16 / 27], atol=EXACT)
+    np.testing.assert_allclose([two.point.values[1] for two in special], -2 / 3)
+
+
+@pytest.fixture(scope="module")
+def torus_curve():
+    start = {"a": 2.0, "c": 0.0}
+    return both_ways(
+        delayed, [0.5, 0.5], start, "neimark_sacker", free="a", second="c", box=6.0
+    )
+
+
+def test_the_delayed_logistic_maps_curve(torus_curve):
+    # At x = 1 - 1/a: det = (1 - c)(a - 1) = 1 and trace = 1 - c (a - 1) = 3 - a.
+    values, _, points, reasons = torus_curve
+    a, c = values.T
+    np.testing.assert_allclose((1 - c) * (a - 1), 1.0, atol=1e-8)
+    rho = np.array([point.rotation_number for point in points])
+    np.testing.assert_allclose(2 * np.cos(2 * np.pi * rho), 3 - a, atol=1e-7)
+    assert reasons == ("left_range", "resonance")
+
+
+def test_the_delayed_logistic_maps_strong_resonances(torus_curve):
+    found = {two.name: two.point for two in torus_curve[1]}
+    exact = {
+        "resonance_1_4": (3.0, 1 / 2, EXACT),
+        "resonance_1_3": (4.0, 2 / 3, EXACT),
+        "resonance_1_2": (5.0, 3 / 4, 1e-8),
+    }
+    assert set(found) == set(exact)
+    for name, (a, c, tolerance) in exact.items():
+        np.testing.assert_allclose(found[name].values, [a, c], atol=tolerance)
+    assert np.isnan(found["resonance_1_3"].coefficient)
+    assert found["resonance_1_2"].rotation_number == 0.5
+
+
+THETA = 2 * np.pi * 0.15
+
+
+def radial(u, p):
+    """z -> e^{i theta} z (1 + p + Q |z|^2 - |z|^4), seen through a bent plane.
+
+    The bend has the unit matrix at the origin, where d = 2 Q in the normal form for
+    x = 2 Re(z q), |q| = 1.  A line y -> -(1 + Q - 1/5) y is attached.
+    """
+    x, y = u[0] - 0.3 * u[1] ** 2, u[1]
+    z = jnp.array([x, y])
+    square = z @ z
+    c, s = np.cos(THETA), np.sin(THETA)
+    turned = jnp.array([[c, -s], [s, c]]) @ z
+    x, y = turned * (1 + p["p"] + p["Q"] * square - square**2)
+    line = -(0.8 + p["Q"]) * u[2] + u[2] ** 3
+    return jnp.stack([x + 0.3 * y**2, y, line])
+
+
+def test_chenciner_and_flip_neimark_sacker():
+    start = {"p": 0.0, "Q": -0.5}
+    values, special, points, _ = both_ways(
+        radial, [0.0, 0.0, 0.0], start, "neimark_sacker", free="p", second="Q", box=0.6
+    )
+    assert np.abs(values[:, 0]).max() < EXACT
+    coefficients = [point.coefficient for point in points]
+    np.testing.assert_allclose(coefficients, 2 * values[:, 1], atol=1e-8)
+    rho = [point.rotation_number for point in points]
+    np.testing.assert_allclose(rho, 0.15, atol=EXACT)
+    found = {two.name: two.point.values[1] for two in special}
+    assert set(found) == {"chenciner", "flip_neimark_sacker"}
+    assert found["chenciner"] == pytest.approx(0.0, abs=EXACT)
+    assert found["flip_neimark_sacker"] == pytest.approx(0.2, abs=EXACT)
+
+
+def saddles(u, p):
+    """A fold at p = 0 beside a spiral of radius q and a saddle with 2 q^2 = 1."""
+    c, s = np.cos(1.0), np.sin(1.0)
+    spiral = p["q"] * jnp.array([[c, -s], [s, c]]) @ u[1:3]
+    saddle = jnp.array([2 * u[3], p["q"] ** 2 * u[4]])
+    return jnp.concatenate([(u[0] + p["p"] - u[0] ** 2)[None], spiral, saddle])
+
+
+def test_a_neutral_saddle_is_no_neimark_sacker_point():
+    start = {"p": 0.0, "q": 0.6}
+    values, special, _, _ = both_ways(
+        saddles, np.zeros(5), start, "fold", free="p", second="q", box=1.2
+    )
+    assert values[:, 1].min() < 0.6 < np.sqrt(0.5) < 1.05 < values[:, 1].max()
+    (found,) = [two for two in special if two.point.values[1] > 0.1]
+    assert found.name == "fold_neimark_sacker"
+    np.testing.assert_allclose(found.point.values, [0.0, 1.0], atol=EXACT)
+
+
+def sine(x, p):
+    return x + p["omega"] - p["K"] / (2 * jnp.pi) * jnp.sin(2 * jnp.pi * x)
+
+
+def half_turn(x, p):
+    """Zero displacement of two rounds less one turn: cycles of the 1/2 tongue."""
+    return sine(sine(x, p), p) - 1
+
+
+@pytest.mark.parametrize(("p", "q", "map"), [(0, 1, sine), (1, 2, half_turn)])
+def test_a_tongues_edge_is_a_curve_of_folds(p, q, map):
+    K = np.array([1.0, 0.9, 0.7, 0.5])
+    edges = tongues.tongue(
+        sine, {"K": K}, free="omega", bracket=(p / q - 0.3, p / q + 0.3), p=p, q=q
+    )
+    omega = float(edges.upper[0])
+    x = jnp.linspace(0, 1, 2001)
+    nearest = x[jnp.argmin(jnp.abs(map(x, {"omega": omega, "K": 1.0}) - x))]
+    problem = Problem(map, jnp.zeros(1), {"omega": omega, "K": 1.0}, "omega")
+    for k, edge in zip(K[1:], edges.upper[1:], strict=True):
+        curve = critical_curve(
+            problem, nearest[None], omega, kind="fold", second="K", direction=-1,
+            inside=lambda omega, K, k=k: K > k,
+        )  # fmt: skip
+        last = list(curve)[-1]
+        exact = critical_curve(
+            problem.with_parameters(K=float(k)), jnp.asarray(last.state),
+            float(last.values[0]), kind="fold", second="K",
+        )  # fmt: skip
+        folded = next(exact).values
+        assert folded[1] == pytest.approx(k, abs=1e-12)
+        assert abs(folded[0] - float(edge)) <= float(edges.error.max())
+        assert abs(folded[0] - float(edge)) < 1e-8
+        if q == 1:
+            assert folded[0] == pytest.approx(k / (2 * np.pi), abs=1e-12)
+
+
+def test_inside_the_tongue_the_rotation_number_is_locked():
+    found = rotation.rotation_number(
+        sine, 0.0, {"omega": 0.5, "K": 1.0}, steps=2000, transient=100
+    )
+    assert float(found.number) == pytest.approx(0.5, abs=1e-12)
+
+
+FIXED = Problem(cubic, jnp.zeros(1), {"p": 0.25, "q": 1.75}, "p")
+
+
+def folds(problem, **options):
+    return critical_curve(
+        problem, jnp.array([-0.5]), 0.25, kind="fold", second="q", **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (lambda x, p: jnp.where(p["q"] > 2.0, jnp.nan, cubic(x, p)), "not_a_number"),
+        (lambda x, p: jnp.where(p["q"] > 2.0, jnp.inf, cubic(x, p)), "diverged"),
+        (lambda x, p: cubic(x, p) + (p["q"] > 2), "not_differentiable"),
+    ],
+)
+def test_a_bad_map_ends_a_curve_with_its_reason_and_the_last_good_point(bad, reason):
+    problem = Problem(bad, jnp.zeros(1), {"p": 0.25, "q": 1.75}, "p")
+    curve = folds(problem)
+    points = list(curve)
+    assert curve.reason == reason in CURVE_RESULTS
+    assert 1.99 < points[-1].values[1] <= 2.0 + 1e-6
+
+
+def test_a_curve_says_why_it_ended_and_can_be_stopped():
+    curve = folds(FIXED, settings=Settings(max_points=3))
+    assert next(curve).values[1] == pytest.approx(1.75) and curve.reason == "unfinished"
+    assert len(list(curve)) == 2 and curve.reason == "max_points"
+    curve = folds(FIXED, inside=lambda p, q: q < 1.8)
+    assert list(curve)[-1].values[1] < 1.8 and curve.reason == "left_range"
+    nowhere = critical_curve(
+        FIXED, jnp.array([300.0]), 0.25, kind="fold", second="q",
+        settings=Settings(max_iterations=2),
+    )  # fmt: skip
+    assert list(nowhere) == [] and nowhere.reason == "not_converged"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "hopf"}, "kind must be one of fold, period_doubling, .*'hopf'"),
+        ({"second": "r"}, r"second must be one of \['q'\]; got 'r'"),
+        ({"second": "p"}, r"second must be one of \['q'\]; got 'p'"),
+        ({"kind": "neimark_sacker"}, "needs complex multipliers"),
+        ({"direction": 2}, "direction must be 1, -1"),
+    ],
+)
+def test_impossible_curves_are_refused(changes, message):
+    options = {"kind": "fold", "second": "q"} | changes
+    with pytest.raises(ValueError, match=message):
+        critical_curve(FIXED, jnp.array([-0.5]), 0.25, **options)

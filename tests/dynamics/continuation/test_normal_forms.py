@@ -1,0 +1,258 @@
+r"""Normal-form coefficients against closed forms, coordinates and simulation.
+
+Closed forms, all by hand with q normalised to length one and <p, q> = 1:
+
+    logistic, r = 3          c = (3 f''^2 / 2) / 6 = 9
+    Henon, fold              q ~ (1, b), p ~ (1, 1):   b_2 = -a / ((1+b) sqrt(1+b^2))
+    Henon, doubling          q ~ (1, -b), p ~ (1, -1): c = a^2 / ((1-b^2)(1+b^2))
+    delayed logistic, a = 2  d = -1 - i sqrt 3,  mu'/mu = 1/2 + i / (2 sqrt 3)
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn.dynamics.continuation import (
+    find_cycle,
+    follow_cycle,
+    Problem,
+    Settings,
+)
+from statmech_attn.dynamics.lyapunov import window_weights
+
+
+EXACT = 1e-12  # derivatives are exact; what is left is rounding times condition
+
+
+def logistic(x, p):
+    return p["r"] * x * (1 - x)
+
+
+def henon(s, p):
+    x, y = s
+    return jnp.array([1 - p["a"] * x**2 + y, p["b"] * x])
+
+
+def delayed_logistic(s, p):
+    x, y = s
+    return jnp.array([p["a"] * x * (1 - y), x])
+
+
+def cubic(x, p):
+    """xi -> (sign + m) xi + c xi^3, seen through y = x + k x^2."""
+    k = p["k"]
+    x = 2 * x / (1 + jnp.sqrt(1 + 4 * k * x))
+    x = (p["sign"] + p["m"]) * x + p["c"] * x**3
+    return x + k * x**2
+
+
+def spiral(s, p):
+    """z -> e^{i theta} z (1 + m + (d + i twist) |z|^2), seen through y + k x^2."""
+    x, y = s[0], s[1] - p["k"] * s[0] ** 2
+    square = x**2 + y**2
+    re, im = 1 + p["m"] + p["d"] * square, p["twist"] * square
+    x, y = re * x - im * y, im * x + re * y
+    c, s = jnp.cos(p["theta"]), jnp.sin(p["theta"])
+    x, y = c * x - s * y, s * x + c * y
+    return jnp.array([x, y + p["k"] * x**2])
+
+
+def special_of(map, x, value, parameters, free, **options):
+    problem = Problem(map, jnp.zeros(len(x)), parameters, free)
+    branch = follow_cycle(problem, jnp.array(x), value, **options).run()
+    (special,) = branch.special
+    return problem, special
+
+
+def cubic_point(sign, c, k=0.0):
+    parameters = {"sign": sign, "m": 0.0, "c": c, "k": k}
+    return special_of(cubic, [0.0], -0.13, parameters, "m", within=(-0.2, 0.2))
+
+
+def spiral_point(d, twist=0.3, theta=2.0, k=0.7):
+    parameters = {"m": 0.0, "d": d, "twist": twist, "theta": theta, "k": k}
+    return special_of(spiral, [0.0, 0.0], -0.13, parameters, "m", within=(-0.2, 0.2))
+
+
+@pytest.fixture(scope="module")
+def torus_birth():
+    return special_of(
+        delayed_logistic, [0.33, 0.33], 1.5, {"a": 1.5}, "a", within=(1.2, 2.2)
+    )
+
+
+def test_logistic_doubling():
+    _, special = special_of(logistic, [0.6], 2.5, {"r": 2.5}, "r", within=(2, 3.2))
+    assert special.form.coefficient == pytest.approx(9, rel=EXACT)
+    assert special.form.criticality == "supercritical" and special.form.side == 1
+
+
+def test_logistic_period_three_fold():
+    """b = (f^3)'' / 2 and s = d f^3 / d r, from the composed polynomial."""
+    problem = Problem(logistic, jnp.zeros(1), {"r": 3.84}, "r", period=3)
+    start = find_cycle(problem, jnp.array([0.5]), 3.84)
+    branch = follow_cycle(problem, start.x, 3.84, direction=-1, within=(3.5, 3.86))
+    (fold,) = branch.run().special
+    r = 1 + np.sqrt(8)
+    f = np.polynomial.Polynomial([0, r, -r])
+    third = f(f(f))
+    assert third.deriv()(fold.x[0]) == pytest.approx(1, abs=1e-9)
+    # Degree 8 with coefficients up to 10^5, evaluated at a point of the fold, where x
+    # is known to the square root of rounding.
+    assert fold.form.coefficient == pytest.approx(
+        third.deriv(2)(fold.x[0]) / 2, rel=1e-6
+    )
+    h = 1e-6
+    at = lambda r: np.polynomial.Polynomial([0, r, -r])
+    difference = at(r + h)(at(r + h)(at(r + h))) - at(r - h)(at(r - h)(at(r - h)))
+    slope = difference(fold.x[0]) / (2 * h)
+    assert fold.form.speed.real == pytest.approx(slope, rel=1e-6)
+    assert fold.form.side == 1 and fold.form.criticality == ""
+
+
+def test_henon_fold_and_doubling():
+    options = dict(parameters={"a": 0.2, "b": 0.3}, free="a")
+    b = 0.3
+    _, fold = special_of(
+        henon,
+        [0.7, 0.2],
+        0.2,
+        direction=-1,
+        settings=Settings(max_points=40),
+        **options,
+    )
+    a = -((1 - b) ** 2) / 4
+    exact = -a / ((1 + b) * np.sqrt(1 + b**2))
+    # Signs of q and p are arbitrary, and with them those of b and s, not of b s.
+    assert abs(fold.form.coefficient) == pytest.approx(exact, rel=EXACT)
+    assert fold.form.side == 1
+    _, doubling = special_of(henon, [0.7, 0.2], 0.2, within=(0.1, 0.8), **options)
+    a = 3 * (1 - b) ** 2 / 4
+    exact = a**2 / ((1 - b**2) * (1 + b**2))
+    assert doubling.form.coefficient == pytest.approx(exact, rel=EXACT)
+    assert doubling.form.criticality == "supercritical"
+
+
+def test_delayed_logistic_torus(torus_birth):
+    form = torus_birth[1].form
+    assert form.coefficient + 1j * form.twist == pytest.approx(
+        -1 - 1j * np.sqrt(3), rel=EXACT
+    )
+    assert form.speed == pytest.approx(0.5 + 0.5j / np.sqrt(3), rel=EXACT)
+    assert form.criticality == "supercritical" and form.resonance == 0
+
+
+@pytest.mark.parametrize("c", [0.8, -0.8])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_cubic_coefficient_does_not_depend_on_coordinates(sign, c):
+    """A change of coordinates tangent to the identity leaves c as it is."""
+    for k in (0.0, 0.6):
+        _, special = cubic_point(sign, c, k)
+        assert special.kind == ("pitchfork" if sign > 0 else "period_doubling")
+        assert special.form.coefficient == pytest.approx(c, rel=EXACT)
+        assert special.form.speed.real == pytest.approx(1, rel=EXACT)
+        # A doubling is supercritical for c > 0, a pitchfork for c < 0.
+        assert special.form.criticality == (
+            "supercritical" if sign * c < 0 else "subcritical"
+        )
+        assert special.form.side == -np.sign(c)
+
+
+@pytest.mark.parametrize("d", [0.4, -0.4])
+def test_torus_coefficient_does_not_depend_on_coordinates(d):
+    """With |q| = 1 the amplitude |w|^2 of w = x + i y is 2 |z|^2."""
+    for k in (0.0, 0.7):
+        _, special = spiral_point(d, k=k)
+        form = special.form
+        assert special.kind == "neimark_sacker"
+        assert form.coefficient + 1j * form.twist == pytest.approx(
+            2 * (d + 0.3j), rel=EXACT
+        )
+        assert form.speed == pytest.approx(1, rel=EXACT)
+        assert form.criticality == ("supercritical" if d < 0 else "subcritical")
+        assert form.side == -np.sign(d)
+
+
+@pytest.mark.parametrize(("order", "turn"), [(3, 1 / 3), (4, 1 / 4)])
+def test_strong_resonances_are_flagged(order, turn):
+    _, special = spiral_point(-0.4, theta=2 * np.pi * turn)
+    assert special.form.resonance == order
+    assert special.form.rotation == pytest.approx(turn, abs=1e-12)
+    assert special.form.criticality == ""
+    assert np.isnan(special.form.coefficient) == (order == 3)
+
+
+def test_a_subcritical_doubling_has_an_unstable_cycle_beside_the_stable_point():
+    """The cycle at distance dp is +-sqrt(-dp/c), and unstable."""
+    problem, special = cubic_point(-1.0, -0.8)
+    distance = 1e-4
+    amplitude = special.form.amplitude(distance)
+    doubled = problem.with_period(2)
+    cycle = find_cycle(doubled, jnp.array([amplitude]), special.value + distance)
+    assert cycle.period == 2 and not cycle.stable
+    assert abs(cycle.x[0]) == pytest.approx(amplitude, rel=1e-3)
+    assert np.isnan(special.form.amplitude(-distance))
+
+
+def test_doubled_orbit_with_its_second_order_term():
+    """x_0 + x' dp +- xi q + xi^2 h/2 misses the two-cycle by O(xi^3)."""
+    problem, special = special_of(
+        henon, [0.7, 0.2], 0.2, {"a": 0.2, "b": 0.3}, "a", within=(0.1, 0.8)
+    )
+    form = special.form
+    errors = []
+    for distance in (4e-4, 1e-4):
+        xi = form.amplitude(distance)
+        x = special.x + distance * form.drift + xi**2 / 2 * form.quadratic
+        x = x + xi * form.vector.real
+        cycle = find_cycle(
+            problem.with_period(2), jnp.asarray(x), special.value + distance
+        )
+        assert cycle.period == 2
+        errors.append(np.linalg.norm(cycle.x - x))
+    # xi halves, so the error falls eightfold, up to terms of relative order xi^2.
+    assert errors[0] / errors[1] == pytest.approx(8, rel=0.02)
+
+
+@eqx.filter_jit
+def orbit(problem, x, value, *, skip, steps):
+    image = lambda x: problem.image(x, value)
+    x = jax.lax.fori_loop(0, skip, lambda _, x: image(x), x)
+    return jax.lax.scan(lambda x, _: (image(x), x), x, None, length=steps)[1]
+
+
+def closed_curve(problem, special, distance, *, steps=2000):
+    """Measured radius |z| and rotation number over their predictions' distance."""
+    form, value = special.form, special.value + distance
+    radius = form.amplitude(distance)
+    centre = find_cycle(problem, special.x + distance * form.drift, value).x
+    start = centre + 2 * np.real(radius * form.vector)
+    # The radius relaxes at the rate 2 |mu|' dp: e^-20 is left.
+    skip = int(10 / (abs(form.speed.real) * abs(distance)))
+    points = orbit(
+        problem,
+        jnp.asarray(start),
+        jnp.asarray(value),
+        skip=jnp.asarray(skip),
+        steps=steps,
+    )
+    z = (np.asarray(points) - centre) @ form.adjoint.conj()
+    turns = np.angle(z[1:] / z[:-1]) / (2 * np.pi)
+    s = (np.arange(turns.size) + 0.5) / turns.size
+    weights = np.asarray(jax.vmap(window_weights)(jnp.asarray(s)))[:, 0]
+    rotation = np.sum(weights * turns) / np.sum(weights)
+    return np.sqrt(np.mean(np.abs(z) ** 2)) / radius, rotation - form.rotation_at(
+        distance
+    )
+
+
+def test_torus_has_the_predicted_radius_and_rotation(torus_birth):
+    """To leading order; the next ones are dp in the radius, dp^2 in the rotation."""
+    problem, special = torus_birth
+    far, near = (closed_curve(problem, special, dp) for dp in (2e-3, 5e-4))
+    assert far[0] == pytest.approx(1, abs=2e-3)
+    assert (far[0] - 1) / (near[0] - 1) == pytest.approx(4, rel=0.2)
+    assert abs(far[1]) < 1e-6
+    assert far[1] / near[1] == pytest.approx(16, rel=0.2)

@@ -1,0 +1,230 @@
+"""Rotation numbers and tongues: closed forms, convergence, the network's own torus."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn import dmft, dynamics
+from statmech_attn.dynamics import rotation, tongues
+
+
+GOLDEN = (np.sqrt(5) - 1) / 2
+
+
+def rigid(x, p):
+    return x + p["omega"]
+
+
+def sine(x, p):
+    """The sine circle map; 0/1 locks for |omega| < K/2 pi."""
+    return x + p["omega"] - p["K"] / (2 * jnp.pi) * jnp.sin(2 * jnp.pi * x)
+
+
+def test_a_rigid_rotation_has_its_own_rotation_number():
+    omega = np.array([GOLDEN, 0.1, -0.3, np.sqrt(2), 0.0])
+    found = rotation.rotation_number(rigid, 0.2, {"omega": omega}, steps=2000)
+    # Rounding of the sum over 2000 weighted steps; measured 2e-15.
+    np.testing.assert_allclose(found.number, omega, atol=1e-12)
+    assert (found.error < 1e-12).all()
+    assert (found.result == rotation.CONVERGED).all()
+
+
+def test_on_a_torus_the_weighted_average_converges_faster_than_any_power():
+    parameters = {"omega": GOLDEN, "K": 0.8}
+    at = lambda n: rotation.rotation_number(sine, 0.1, parameters, steps=n)
+    best = float(at(100_000).number)
+    errors = np.array([abs(float(at(n).number) - best) for n in (300, 1000, 3000)])
+    powers = np.log(errors[:-1] / errors[1:]) / np.log(10 / 3)
+    assert powers[0] > 4 and powers[1] > powers[0]
+    orbit = np.zeros(3001)
+    for i in range(3000):
+        orbit[i + 1] = float(np.asarray(sine(orbit[i], parameters)))
+    plain = abs(orbit[-1] / 3000 - best)
+    assert plain > 1e-6 > 1e4 * errors[-1]
+
+
+def test_the_stated_error_covers_the_true_one():
+    parameters = {"omega": np.linspace(0.05, 0.45, 17), "K": 0.9}
+    exact = rotation.rotation_number(sine, 0.1, parameters, steps=200_000)
+    rough = rotation.rotation_number(sine, 0.1, parameters, steps=400)
+    smooth = np.asarray(exact.error) < 1e-12
+    assert smooth.sum() > 10
+    off = np.abs(np.asarray(rough.number - exact.number))[smooth]
+    assert (off <= np.asarray(rough.error)[smooth] + 1e-12).all()
+
+
+def test_the_rotation_number_does_not_depend_on_the_start_or_the_batch():
+    parameters = {"omega": 0.37, "K": 0.7}
+    starts = np.linspace(0, 1, 5)
+    found = rotation.rotation_number(sine, starts, parameters, steps=20_000)
+    alone = rotation.rotation_number(sine, starts[3], parameters, steps=20_000)
+    assert np.ptp(np.asarray(found.number)) < 1e-12
+    assert float(found.number[3]) == float(alone.number)
+
+
+def conjugated(omega):
+    """A rotation of the plane seen through a nonlinear change of coordinates."""
+    bend = lambda z: jnp.array([z[0] + 0.3 * z[1] ** 2, z[1] + 0.2 * z[0]])
+
+    def straight(u):
+        slope = lambda x: u[0] - 0.3 * (u[1] - 0.2 * x) ** 2
+        x = jax.lax.fori_loop(0, 60, lambda _, x: slope(x), u[0])
+        return jnp.array([x, u[1] - 0.2 * x])
+
+    c, s = np.cos(2 * np.pi * omega), np.sin(2 * np.pi * omega)
+    turn = jnp.array([[c, -s], [s, c]])
+    return lambda u: bend(turn @ straight(u)), bend(jnp.array([0.5, 0.0]))
+
+
+@pytest.mark.parametrize("omega", [0.6180339887, 0.1234567, 0.9])
+def test_a_curve_in_the_plane_has_the_rotation_number_of_its_conjugate(omega):
+    step, start = conjugated(omega)
+    found = rotation.curve_rotation(step, start, steps=4000, observe=lambda u: u)
+    assert float(found.number) == pytest.approx(omega, abs=1e-10)
+    unoriented = rotation.curve_rotation(step, start, steps=4000)
+    assert float(unoriented.number) == pytest.approx(min(omega, 1 - omega), abs=1e-10)
+
+
+def test_every_second_point_turns_twice_as_far():
+    step, start = conjugated(0.15)
+    found = rotation.curve_rotation(
+        step, start, steps=2000, every=2, observe=lambda u: u
+    )
+    assert float(found.number) == pytest.approx(0.3, abs=1e-10)
+
+
+def test_a_curve_that_does_not_surround_its_center_once_is_ambiguous():
+    angle = 2 * np.pi * GOLDEN * np.arange(3000)
+    trefoil = np.stack([np.cos(2 * angle), np.sin(2 * angle)], axis=1)
+    trefoil *= 1 + 0.3 * np.cos(angle)[:, None]
+    found = rotation.series_rotation(jnp.asarray(trefoil))
+    wide = np.stack([np.cos(angle), np.sin(angle) * np.sin(3 * angle)], axis=1)
+    crossed = rotation.series_rotation(jnp.asarray(wide))
+    # The angle of the first turns by 2 rho, but its points lie on two sheets.
+    assert {int(found.result), int(crossed.result)} == {rotation.AMBIGUOUS}
+
+
+def test_a_diverging_orbit_is_not_a_number():
+    x = jnp.ones((40, 2)).at[7].set(jnp.nan)
+    assert int(rotation.series_rotation(x).result) == rotation.NOT_A_NUMBER
+
+
+def test_a_chaotic_orbit_is_not_converged():
+    parameters = {"omega": 0.3, "K": 9.0}
+    found = rotation.rotation_number(sine, 0.1, parameters, steps=4000)
+    assert int(found.result) == rotation.UNSETTLED
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "error"), [(1, 4, 1e-9), (0, 1, 1e-6), (4, 11, 1e-7), (377, 610, 1e-12)]
+)
+def test_lockings_are_recognised(p, q, error):
+    found = tongues.locking(p / q + error / 2, error)
+    assert found is not None and (found.p, found.q) == (p, q)
+    assert found.chance <= tongues.CHANCE
+
+
+def test_numbers_at_random_are_locked_as_often_as_stated():
+    numbers = np.random.default_rng(0).uniform(size=4000)
+    hits = sum(tongues.locking(x, 1e-6, chance=0.05) is not None for x in numbers)
+    expected = 0.05 * len(numbers)  # fractions that exclude one another: an upper bound
+    assert 0.3 * expected < hits < expected + 4 * np.sqrt(expected)
+
+
+K = np.array([0.2, 0.5, 0.8, 1.0])
+
+
+@pytest.fixture(scope="module")
+def edges():
+    find = lambda p, q, bracket: tongues.tongue(
+        sine, {"K": K}, free="omega", bracket=bracket, p=p, q=q
+    )
+    return {0: find(0, 1, (-0.4, 0.4)), 1: find(1, 2, (0.4, 0.6))}
+
+
+def test_the_first_tongue_is_exact(edges):
+    exact = K / (2 * np.pi)
+    for edge, value in ((edges[0].upper, exact), (edges[0].lower, -exact)):
+        assert (np.abs(edge - value) <= edges[0].error).all()
+        np.testing.assert_allclose(edge, value, atol=1e-9)
+
+
+def test_the_second_tongue_opens_like_the_square_of_the_coupling(edges):
+    # F^2(x) - x - 1 = 2 d - (K^2/4 pi) sin 4 pi x + O(K^3) at omega = 1/2 + d; the
+    # first relative correction to |d| = K^2/8 pi is of order K^2 by symmetry.
+    ratio = np.asarray(edges[1].width) / (K**2 / (4 * np.pi))
+    correction = (ratio - 1) / K**2
+    assert (np.abs(correction) < 0.2).all()
+    assert np.ptp(correction) < 0.2 * np.abs(correction).max() + 0.05
+    np.testing.assert_allclose(edges[1].upper + edges[1].lower, 1.0, atol=1e-6)
+
+
+def test_between_the_edges_the_rotation_number_is_the_fraction(edges):
+    for shift, inside in ((-1e-5, True), (1e-5, False)):
+        found = rotation.rotation_number(
+            sine, 0.1, {"omega": edges[1].upper + shift, "K": K},
+            steps=40_000, transient=40_000,
+        )  # fmt: skip
+        assert (np.abs(found.number - 0.5) < 1e-9).all() == inside
+
+
+def test_a_bracket_without_the_tongue_is_said_so():
+    found = tongues.tongue(
+        sine, {"K": K}, free="omega", bracket=(0.2, 0.4), p=1, q=2, rounds=100
+    )
+    assert (found.result == 1).all() and np.isnan(found.upper).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: rotation.rotation_number(rigid, 0.0, {"omega": 0.1}, steps=1),
+         "steps must be at least 2; got 1"),
+        (lambda: rotation.rotation_number(lambda x, p: 2 * x, 0.1, {}, steps=10),
+         "lift must satisfy .* misses by 1"),
+        (lambda: rotation.principal_plane(jnp.zeros((5, 1))),
+         "two coordinates or more; got 1"),
+        (lambda: tongues.tongue(sine, {"K": 1.0}, free="K", bracket=(0, 1), p=0, q=1),
+         "must not hold the free parameter 'K'"),
+        (lambda: tongues.drift_sign(rigid, 0.0, {"omega": 0.1}, p=0, q=0, rounds=9),
+         "q must be at least 1; got 0"),
+    ],
+)  # fmt: skip
+def test_impossible_requests_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.fixture(scope="module")
+def network_rotation():
+    """Rotation number per clock period of the published network, over beta."""
+    file = dmft.load("poclopez-pe2")
+    net = dmft.network(file.patterns, context=file.context)
+
+    @jax.jit
+    @jax.vmap
+    def found(beta):
+        values = dmft.Parameters(beta, jnp.array(file.gamma), jnp.array(file.epsilon))
+        start = dmft.from_checkpoint(net, values, file)
+        step = lambda state: dmft.step(net, values, state)
+        return dynamics.curve_rotation(
+            step, start, steps=5000, transient=10_000, every=net.context
+        )
+
+    return found
+
+
+def test_the_networks_torus_has_the_known_rotation_number(network_rotation):
+    beta = jnp.array([1.2445, 1.255])
+    found = network_rotation(beta)
+    assert (found.result == rotation.CONVERGED).all()
+    # docs/validation.md, by the strongest line of a spectrum
+    assert float(found.number[1]) == pytest.approx(0.256140, abs=5e-7)
+    assert 0.2420 < float(found.number[0]) < 0.2435
+    assert tongues.locking(float(found.number[1]), 1e-12) is None
+
+
+def test_the_networks_rotation_number_locks_to_a_quarter(network_rotation):
+    found = network_rotation(jnp.array([1.2500]))
+    assert tongues.locking(float(found.number[0]), float(found.error[0]))[:2] == (1, 4)
