@@ -14,6 +14,7 @@ from statmech_attn.plotting import drawing, style
 EXPECTED = {
     "scan": {"bifurcation", "classifiers"},
     "plane": {"phase_diagram"},
+    "refined_plane": {"phase_diagram"},
     "orbits": {"trajectories", "spectra", "planes"},
     "measured": {"running_lyapunov"},
     "simulation": {"simulation"},

@@ -1,4 +1,4 @@
-"""Refined scans: the same numbers as the whole fine grid, at the points they compute."""
+"""Refined scans have the numbers of the whole fine grid, at the points they compute."""
 
 import numpy as np
 import pytest
