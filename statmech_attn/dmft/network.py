@@ -190,10 +190,8 @@ def from_window(net: Network, params: Parameters, window, next_position) -> Stat
     batch = jnp.broadcast_shapes(params.beta.shape, window.shape[2:])
     window = jnp.broadcast_to(window, window.shape[:2] + batch)
     attention = jnp.zeros_like(window).at[slots].set(window)
-    tokens = [
-        token(net, params, attention[c], jnp.array(c)) for c in range(net.context)
-    ]
-    overlaps = jnp.stack(tokens)
+    draw = lambda A, slot: token(net, params, A, slot)
+    overlaps = jax.vmap(draw)(attention, jnp.arange(net.context))
     return State(
         v=overlaps[:, KINDS.index("v")],
         k=overlaps[:, KINDS.index("k")],

@@ -78,17 +78,16 @@ def test_structured_push_is_the_jacobian_at_any_size(name):
         np.testing.assert_allclose(found[..., i], expected, atol=1e-12 * scale)
 
 
-@pytest.mark.parametrize("name", ["eight"])
-def test_numbers_of_long_sums_do_not_depend_on_the_width(name):
+def test_numbers_of_long_sums_do_not_depend_on_the_width():
     """Sums over 64 classes and 256 coordinates, in batches of 8 and of 24."""
-    net = network(name)
+    net = network("eight")
     params = dmft.parameters(np.linspace(0.5, 4.0, 24), 60.0, 0.02)
     points = Points(params, dmft.from_row(net, params, 0))
     plan = Plan(transient=64, steps=128, exponents=2, max_doublings=0)
     wide = Scan(net, plan, points, 32, most=48)
     few = points.take(np.arange(3))
     narrow = Scan(net, plan, few, 32)
-    assert (wide.lanes, narrow.lanes) != (8, 8)
+    assert wide.lanes > narrow.lanes
     a, b = run(wide, points), run(narrow, few)
     for one, other in zip(
         jax.tree.leaves(a.verdicts), jax.tree.leaves(b.verdicts), strict=True
@@ -112,10 +111,11 @@ def test_leading_exponents_are_those_of_the_plain_map():
     structured = dynamics.lyapunov_spectrum(
         dmft.TangentMap(net, params), state, **options
     )
-    gap = np.abs(structured.weighted - automatic.weighted)
-    # Both orbits have settled on the drive's period; what is left is the alignment of
-    # two frames in different coordinates over 32 steps of the first block.
-    assert gap.max() < 2e-3 and structured.weighted[0] < 0
+    # A settled orbit with a complex pair of multipliers: the pair's sum has converged,
+    # its members still turn into each other.
+    gap = structured.weighted - automatic.weighted
+    assert abs(gap.sum()) < 1e-7 and np.abs(gap).max() < 1e-5
+    assert structured.weighted[0] < -0.01
 
 
 def test_a_settled_orbit_has_the_period_of_its_clock():
