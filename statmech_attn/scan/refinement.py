@@ -168,14 +168,12 @@ def _values_of(coordinate: xr.DataArray):
 
 
 class _Cells:
-    """Labels on the finest grid, and which cells of each level have been halved."""
+    """Labels of the computed points on the finest grid."""
 
     def __init__(self, grid: Grid):
         self.grid = grid
         self.known = np.zeros(grid.finest, bool)
         self.labels: np.ndarray | None = None
-        cells = lambda level: tuple((n - 1) * 2**level for n in grid.shape)
-        self.halved = [np.zeros(cells(level), bool) for level in range(grid.levels)]
 
     def put(self, index: np.ndarray, labels: Labels) -> None:
         if self.labels is None:
@@ -184,16 +182,10 @@ class _Cells:
         self.known[at], self.labels[at] = True, labels
 
     def halve(self) -> np.ndarray:
-        """Halve all cells that differ; returns the new points to compute."""
+        """The points of all halved cells that are still to be computed."""
         wanted = np.zeros(self.grid.finest, bool)
-        exists = np.ones_like(self.halved[0]) if self.halved else np.zeros(0, bool)
-        for level, differ in zip(range(self.grid.levels), self._differ(), strict=True):
-            marked = exists & differ & ~self.halved[level]
-            self._want_corners_of_halves(wanted, np.argwhere(marked), level)
-            self.halved[level] |= marked
-            exists = self.halved[level]
-            for axis in range(exists.ndim):
-                exists = np.repeat(exists, 2, axis=axis)
+        for level, differ in enumerate(self._differ()):
+            self._want_corners_of_halves(wanted, np.argwhere(differ), level)
         return np.argwhere(wanted & ~self.known)
 
     def _want_corners_of_halves(self, wanted, cells, level) -> None:
