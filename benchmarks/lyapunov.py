@@ -2,12 +2,15 @@
 
     python benchmarks/lyapunov.py                the table: 1000 beta at once
     python benchmarks/lyapunov.py --published    the whole published scan as well
+    python benchmarks/lyapunov.py --long         a context of 32 tokens instead
 
-The network is the published one (M = 3, C = 4, three site classes).  Rates count token
+The network is the published one (M = 3, C = 4, three site classes), or with C = 32
+the preset random-c32 and 8 and 16 independent patterns.  Rates count token
 steps of all beta together; the median of five repeats is given with its range.
 """
 
 import argparse
+import itertools
 import platform
 import resource
 import statistics
@@ -78,11 +81,10 @@ def rate(stage, points: Points, lanes: int, steps: int) -> tuple[float, float, f
     return statistics.median(found), min(found), max(found)
 
 
-def stages(net, points: Points):
-    """(name, steps, compile seconds, stage) for every row of the table."""
+def stages(net, points: Points, plain: int = 8000, per_block: int = 25):
+    """(name, steps, function that compiles a stage) for every row of the table."""
     lanes = lanes_for(points.count)
     example = points.take(np.zeros(lanes, int))
-    plain, per_block = 8000, 25
 
     def advance():
         call = Compiled(dmft.advance, net, *example, jnp.asarray(plain))
@@ -134,23 +136,42 @@ def stages(net, points: Points):
 
 def table() -> None:
     net, points = model(N_BETA)
+    print(f"{N_BETA} beta in batches of {lanes_for(N_BETA)} lanes, C = 4, M = 3")
+    rows(points, stages(net, points))
+
+
+def long_table() -> None:
+    """C = 32: the preset of random patterns, 8 and 16 independent patterns."""
+    key, n_beta = jax.random.key(1), 272
+    networks = [dmft.load("random-c32").patterns]
+    for n_patterns, n_sites in ((8, 64), (16, 128)):
+        sizes = dict(n_patterns=n_patterns, n_sites=n_sites, n_bits=5)
+        networks.append(dmft.random_independent(key, **sizes))
+    for patterns in networks:
+        net = dmft.network(patterns, context=32)
+        params = dmft.parameters(np.linspace(0.5, 5, n_beta), 127.0, 0.02)
+        points = Points(params, dmft.from_row(net, params, 0))
+        print(
+            f"{n_beta} beta in batches of {lanes_for(n_beta)} lanes, C = 32, "
+            f"M = {net.n_patterns}, {net.n_classes} site classes"
+        )
+        rows(points, itertools.islice(stages(net, points, 640, 4), 2))
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(f"{'process memory so far':32}{memory:8.2f}GiB")
+
+
+def rows(points: Points, made) -> None:
+    """Print rates and compile times; steps/s as median, least and largest."""
     lanes = lanes_for(points.count)
-    device = jax.devices()[0].device_kind
-    print(
-        f"{platform.node()} ({platform.machine()}), {device}, {workers()} worker(s), "
-        f"jax {jax.__version__}, Python {platform.python_version()}"
-    )
-    print(
-        f"{N_BETA} beta in batches of {lanes} lanes; steps/s: median (least, largest)"
-    )
     print(f"{'':32}{'steps/s':>10}{'least':>10}{'largest':>10}{'compile':>10}")
-    for name, steps, make in stages(net, points):
+    for name, steps, make in made:
         clock = time.perf_counter()
         stage = make()
         compile_time = time.perf_counter() - clock
         middle, least, largest = rate(stage, points, lanes, steps)
         print(
-            f"{name:32}{middle:10.3g}{least:10.3g}{largest:10.3g}{compile_time:9.1f}s"
+            f"{name:32}{middle:10.3g}{least:10.3g}{largest:10.3g}{compile_time:9.1f}s",
+            flush=True,
         )
 
 
@@ -173,8 +194,16 @@ def published() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--published", action="store_true")
+    parser.add_argument("--long", action="store_true")
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
+    print(
+        f"{platform.node()} ({platform.machine()}), {jax.devices()[0].device_kind}, "
+        f"{workers()} worker(s), jax {jax.__version__}, "
+        f"Python {platform.python_version()}"
+    )
+    if options.long:
+        return long_table()
     table()
     if options.published:
         published()

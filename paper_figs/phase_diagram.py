@@ -1,4 +1,4 @@
-"""Phases and largest Lyapunov exponent in the plane of beta and gamma."""
+"""Phases and bifurcations in the plane of beta and gamma."""
 
 from statmech_attn import plotting
 from statmech_attn.plotting.scripts import Script
@@ -7,7 +7,8 @@ from statmech_attn.plotting.scripts import Script
 def main(arguments=None):
     script = Script(__file__, __doc__, arguments)
     scan = script.study("analysis/phase_diagram.toml")
-    script.save(plotting.phase_diagram(scan), "phase_diagram")
+    curves = script.study("analysis/phase_boundary.toml")
+    script.save(plotting.phase_diagram(scan, curves), "phase_diagram")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ LABELS = {
     "sample": ("sample on the section |m_o_se_2| < tolerance", "1", "n"),
     "strobe_sample": ("sample at the clock's phase 0, latest last", "1", "n"),
     "start": ("random start", "1", "s"),
+    "level": ("level of refinement, 0 is the coarse grid", "1", "l"),
     "A": ("attention", "1", "A"),
     "m_o_se": ("semantic output overlap", "1", "m^{o,SE}"),
     "m_v": ("value overlap", "1", "m^v"),
@@ -188,6 +189,8 @@ ENDINGS = {  # words, units (None: those of the quantity itself), symbol
     "_r_hat": ("split R-hat over chains", "1", "R̂({})"),
     "_draws": ("draws", None, "{}"),
     "_corrected": ("corrected to order 1/N", None, "{}"),
+    "_grid": ("values of the finest grid", None, "{}"),
+    "_index": ("place on the finest grid", "1", "i({})"),
     "_z": ("difference from the reference in standard errors", "1", "z({})"),
 }
 

@@ -1,15 +1,21 @@
-"""Short sums written out term by term.
+"""Sums written out term by term.
 
 XLA fuses a written-out sum with its surroundings and vectorises it over the trailing
 batch; a reduction or a matrix product call over a small axis would do neither, and its
-tiling, hence its last digit, would depend on the width of the batch.
+tiling, hence its last digit, would depend on the width of the batch.  Longer sums go
+through a loop over pieces that are written out, so that programs stay short.
 """
 
 import functools
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from jaxtyping import Array
+import jax
+from jaxtyping import Array, Float
+
+
+WRITTEN_OUT = 32  # longer sums are loops
+PIECE = 16  # terms written out in each turn of a loop
 
 
 def add_up(terms: Iterable[Array]) -> Array:
@@ -21,3 +27,38 @@ def add_up(terms: Iterable[Array]) -> Array:
         6.0
     """
     return functools.reduce(operator.add, terms)
+
+
+def add_loop(term: Callable[[Array | int], Array], count: int) -> Array:
+    """Sum of term(0) .. term(count - 1), in order, as a loop.
+
+    Example:
+        >>> float(add_loop(lambda i: 1.0 * i, 101))
+        5050.0
+    """
+    add = lambda i, total: total + term(i)
+    return jax.lax.fori_loop(1, count, add, term(0))
+
+
+def add_products(
+    u: Float[Array, "n *left"], v: Float[Array, "n *right"]
+) -> Float[Array, "*both"]:
+    """Sum over the first axis of the product of two arrays that broadcast.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> float(add_products(jnp.arange(101.0), jnp.ones(101)))
+        5050.0
+    """
+    count = u.shape[0]
+    if count <= WRITTEN_OUT:
+        return add_up(u[i] * v[i] for i in range(count))
+
+    def piece(j):
+        part = lambda x: jax.lax.dynamic_slice_in_dim(x, j * PIECE, PIECE)
+        left, right = part(u), part(v)
+        return add_up(left[i] * right[i] for i in range(PIECE))
+
+    whole = add_loop(piece, count // PIECE)
+    rest = range(count - count % PIECE, count)
+    return add_up([whole, *(u[i] * v[i] for i in rest)])

@@ -57,6 +57,8 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
 
 def _phases(dataset: xr.Dataset, console: Console) -> None:
     axis = str(dataset.phase.dims[0])
+    if axis == "point":  # of a refined grid
+        axis = next(name for name in ("beta", "gamma") if name in dataset.coords)
     table = Table(title="phases", box=None, pad_edge=False)
     for column in ("phase", "points", f"{axis} from", "to", "largest λ_1 (nat/token)"):
         table.add_column(column, justify="left" if column == "phase" else "right")

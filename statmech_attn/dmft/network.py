@@ -25,7 +25,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn.dmft.patterns import KINDS, PatternFile, Patterns
 from statmech_attn.precision import require_double
-from statmech_attn.sums import add_up
+from statmech_attn.sums import add_products
 
 
 class Network(eqx.Module):
@@ -190,10 +190,8 @@ def from_window(net: Network, params: Parameters, window, next_position) -> Stat
     batch = jnp.broadcast_shapes(params.beta.shape, window.shape[2:])
     window = jnp.broadcast_to(window, window.shape[:2] + batch)
     attention = jnp.zeros_like(window).at[slots].set(window)
-    tokens = [
-        token(net, params, attention[c], jnp.array(c)) for c in range(net.context)
-    ]
-    overlaps = jnp.stack(tokens)
+    draw = lambda A, slot: token(net, params, A, slot)
+    overlaps = jax.vmap(draw)(attention, jnp.arange(net.context))
     return State(
         v=overlaps[:, KINDS.index("v")],
         k=overlaps[:, KINDS.index("k")],
@@ -252,15 +250,8 @@ def token_overlaps(net: Network, params: Parameters, means, clock):
     return (1 - params.epsilon) * semantic + params.epsilon * positional
 
 
-UNROLL_LIMIT = 32  # longer sums go to a matrix product
-
-
 def contract(matrix: Float[Array, "*rows n"], x: Float[Array, "n *rest"]):
-    """Sum over the last axis of `matrix` and the first of `x`.
-
-    Short sums are written out, long ones are a matrix product.
-    """
-    if x.shape[0] > UNROLL_LIMIT:
-        return jnp.tensordot(matrix, x, axes=1)
-    column = lambda i: matrix[..., i].reshape(matrix.shape[:-1] + (1,) * (x.ndim - 1))
-    return add_up(column(i) * x[i] for i in range(x.shape[0]))
+    """Sum over the last axis of `matrix` and the first of `x`."""
+    rows, rest = matrix.shape[:-1], x.shape[1:]
+    columns = jnp.moveaxis(matrix, -1, 0).reshape(x.shape[:1] + rows + (1,) * len(rest))
+    return add_products(columns, x.reshape(x.shape[:1] + (1,) * len(rows) + rest))

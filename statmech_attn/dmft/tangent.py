@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 from statmech_attn.dmft.mean_field import attention_weights, receive, step
 from statmech_attn.dmft.network import Network, Parameters, State, token
 from statmech_attn.dynamics.systems import TangentSystem
-from statmech_attn.sums import add_up
+from statmech_attn.sums import add_loop, add_up, WRITTEN_OUT
 
 
 class Lifted(eqx.Module):
@@ -65,11 +65,9 @@ class TangentMap(TangentSystem):
         )
 
     def lift(self, state: State) -> Lifted:
-        responses = [
-            self._response(state.attention[slot], jnp.array(slot))[1][jnp.array([1, 3])]
-            for slot in range(self.net.context)
-        ]
-        return Lifted(state, jnp.stack(responses))
+        kept = lambda slot: self._response(*slot)[1][jnp.array([1, 3])]
+        slots = (state.attention, jnp.arange(self.net.context))
+        return Lifted(state, jax.lax.map(kept, slots))
 
     def lower(self, lifted: Lifted) -> State:
         return lifted.state
@@ -83,23 +81,33 @@ class TangentMap(TangentSystem):
         response = jax.lax.dynamic_update_index_in_dim(lifted.response, kept, slot, 0)
         rows = self._rows(after, slot, overlaps[2], response, fresh[2])
         columns = frame.reshape((net.context, net.n_patterns) + frame.shape[1:])
-        new = add_up(
-            rows[d, :, b][:, None] * columns[d, b][None]
-            for d in range(net.context)
-            for b in range(net.n_patterns)
-        )
+        new = self._product(rows, columns)
         columns = jax.lax.dynamic_update_index_in_dim(columns, new, after.clock, 0)
         return Lifted(after, response), columns.reshape(frame.shape)
+
+    def _product(self, rows, columns):
+        """Dense rows (C, M, M) times tangent columns (C, M, k)."""
+        context, n = self.net.context, self.net.n_patterns
+        term = lambda row, column, b: row[:, b][:, None] * column[b][None]
+        if context * n <= WRITTEN_OUT:
+            slots = range(context)
+            return add_up(term(rows[d], columns[d], b) for d in slots for b in range(n))
+
+        def of_slot(d):
+            at = lambda x: jax.lax.dynamic_index_in_dim(x, d, 0, False)
+            row, column = at(rows), at(columns)
+            return add_up(term(row, column, b) for b in range(n))
+
+        return add_loop(of_slot, context)
 
     def _response(self, attention, clock):
         """Overlaps (4, M) of a token and their Jacobian (4, M, M) in A."""
         draw = lambda A: token(self.net, self.params, A, clock)
-        columns = []
-        for b in range(self.net.n_patterns):
-            unit = jnp.zeros_like(attention).at[b].set(1.0)
-            overlaps, column = jax.jvp(draw, (attention,), (unit,))
-            columns.append(column)
-        return overlaps, jnp.stack(columns, axis=2)
+        units = jnp.eye(self.net.n_patterns)
+        units = units.reshape(units.shape + (1,) * (attention.ndim - 1))
+        units = jnp.broadcast_to(units, units.shape[:1] + attention.shape)
+        column = lambda unit: jax.jvp(draw, (attention,), (unit,))
+        return jax.vmap(column, out_axes=(None, 2))(units)
 
     def _rows(self, after: State, slot, m_q, response, query_response):
         """Dense rows dA/dA_slot (C, M, M); the newest slot acts through its query too.

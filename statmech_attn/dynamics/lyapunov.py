@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from statmech_attn.dynamics.systems import as_system, random_frame, TangentSystem
 from statmech_attn.precision import require_double
-from statmech_attn.sums import add_up
+from statmech_attn.sums import add_products, add_up
 
 
 EPS = 2.220446049250313e-16
@@ -267,17 +267,17 @@ def orthonormalise(frame: Float[Array, "dim k *batch"]):
     are written out, so that XLA vectorises over the batch; dividing by the squared
     length inside keeps it from recomputing the projections for every row.
     """
-    dimension, k = frame.shape[:2]
+    k = frame.shape[1]
     done, squares, pushed = [], [], []
     for j in range(k):
         v = frame[:, j]
-        pushed.append(_dot(v, v))
+        pushed.append(add_products(v, v))
         for _ in range(2 if j else 0):
             basis, norms = jnp.stack(done, axis=1), jnp.stack(squares)
-            shares = add_up(basis[i] * v[i] for i in range(dimension)) / _nonzero(norms)
+            shares = add_products(basis, v[:, None]) / _nonzero(norms)
             v = v - add_up(basis[:, i] * shares[i] for i in range(j))
         done.append(v)
-        squares.append(_dot(v, v))
+        squares.append(add_products(v, v))
     lengths = jnp.sqrt(jnp.stack(squares))
     basis = jnp.stack(done, axis=1) / _nonzero(lengths)
     return basis, lengths, jnp.sqrt(jnp.stack(pushed))
@@ -306,10 +306,6 @@ def safe_log(x):
 
 def _push(system, lifted, frame, every):
     return jax.lax.fori_loop(0, every, lambda _, c: system.push(*c), (lifted, frame))
-
-
-def _dot(u, v):
-    return add_up(u[i] * v[i] for i in range(u.shape[0]))
 
 
 def _nonzero(x):

@@ -73,7 +73,7 @@ REASONS = (
     R_MARGINAL,
 ) = (1 << i for i in range(len(REASONS)))
 
-LANES_AT_ONCE = 8  # a fixed number, so that sums are tiled alike for any batch
+LANES_AT_ONCE = 4  # below any batch: a loop of one turn would round differently
 QUARTER_SIGMAS = 6.0  # quarters and drift: disagreement in standard errors
 EXACT = 1e-12  # recurrence of a neutral orbit up to rounding
 HORIZON = 1e12  # a coordinate beyond this has diverged

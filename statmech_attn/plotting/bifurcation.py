@@ -19,6 +19,8 @@ DEPTH = 3.0  # lower end of the exponents' axis over its upper end
 
 def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
     """The scanned parameters of a bifurcation file, in the order of its dimensions."""
+    if "point" in dataset.section_count.dims:  # two refined ones
+        return tuple(name for name in PARAMETERS if f"{name}_grid" in dataset.dims)
     return tuple(str(d) for d in dataset.section_count.dims if d in PARAMETERS)
 
 

@@ -5,9 +5,11 @@ Takes files of kind `bifurcation` (docs/hdf5.md).
 
 import numpy as np
 import xarray as xr
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm, ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from statmech_attn.dynamics import PHASES
 from statmech_attn.plotting import style
@@ -18,6 +20,8 @@ from statmech_attn.plotting.bifurcation import (
     set_depth,
     span,
 )
+from statmech_attn.plotting.continuation import draw_curves, KINDS as BIFURCATIONS
+from statmech_attn.scan.refinement import on_grid
 
 
 # What the paper's classifier can tell apart: it knows periods only by exponents.
@@ -28,24 +32,35 @@ UNDECIDED = -1
 
 
 @style.styled
-def phase_diagram(dataset: xr.Dataset) -> Figure:
+def phase_diagram(dataset: xr.Dataset, curves: xr.Dataset | None = None) -> Figure:
     """Phases and largest exponent over two parameters, the first one across.
 
     Of several starts the first is shown; one that is missing an exponent is left white.
+    A refined file is drawn on its finest grid, points that were not computed like
+    their neighbours of a coarser level.
+
+    Args:
+        curves: a continuation file with curves of bifurcations in the same parameters,
+            drawn over the phases.
     """
     x, y = _two_parameters(dataset)
-    dataset = dataset.sortby([x, y])
     if "start" in dataset.dims:
         dataset = dataset.isel(start=0)
+    if "point" in dataset.dims:
+        dataset = on_grid(dataset, "phase", "lyapunov")
+    dataset = dataset.sortby([x, y])
     figure = style.figure(style.DOUBLE, 3.1)
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     cells = [style.cell_edges(dataset[name].values) for name in (x, y)]
     cmap, norm = style.phase_colours()
     codes = dataset.phase.transpose(y, x).values
     left.pcolormesh(*cells, codes, cmap=cmap, norm=norm, rasterized=True)
-    patches = style.phase_patches(codes)
-    figure.legend(handles=patches, loc="outside upper center", ncols=len(patches))
-    _exponent_map(figure, right, cells, dataset.lyapunov[..., 0].transpose(y, x).values)
+    entries: list[Artist] = [*style.phase_patches(codes)]
+    if curves is not None:
+        entries += _bifurcations(left, curves, (x, y))
+        left.set(xlim=cells[0][[0, -1]], ylim=cells[1][[0, -1]])
+    figure.legend(handles=entries, loc="outside upper center", ncols=len(entries))
+    _exponent_map(figure, right, cells, dataset.lyapunov.isel(exponent=0), (y, x))
     for axis in (left, right):
         axis.set_xlabel(style.WORDS[x])
         axis.tick_params(color=style.BLACK, direction="out", top=False, right=False)
@@ -117,9 +132,19 @@ def describe_phase(dataset: xr.Dataset, **selected: float) -> str:
     return phase
 
 
-def _exponent_map(figure: Figure, axis: Axes, cells, values) -> None:
+def _bifurcations(axis: Axes, curves: xr.Dataset, names: tuple[str, str]):
+    """Draw curves of bifurcations; returns their legend entries."""
+    of_file = (curves.attrs.get("free"), curves.attrs.get("second"))
+    if set(of_file) != set(names):
+        raise ValueError(f"curves must be in {names}, as the phases; got {of_file}.")
+    found = dict.fromkeys(draw_curves(axis, curves, x=names[0]))
+    entry = lambda colour, _, words: Line2D([], [], lw=1.3, color=colour, label=words)
+    return [entry(*BIFURCATIONS[kind]) for kind in found]
+
+
+def _exponent_map(figure: Figure, axis: Axes, cells, values, dims) -> None:
     """The largest exponent in colours around zero, the scale set by its bulk."""
-    shown = np.ma.masked_invalid(values)
+    shown = np.ma.masked_invalid(values.transpose(*dims).values)
     bulk = np.quantile(np.append(shown.compressed(), 0.0), [0.02, 0.98])
     scale = np.abs(bulk).max() or 1.0
     mesh = axis.pcolormesh(

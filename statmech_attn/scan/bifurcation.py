@@ -9,7 +9,7 @@ section tolerance, and those at the clock's phase 0.  No trajectory is stored.
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -20,7 +20,7 @@ from statmech_attn.dmft.mean_field import advance, observe
 from statmech_attn.dmft.network import Network, Parameters, State
 from statmech_attn.dmft.tangent import TangentMap
 from statmech_attn.dynamics import lyapunov, phases
-from statmech_attn.scan.lanes import batches, Compiled, lanes_for, run_all
+from statmech_attn.scan.lanes import batches, lanes_for, run_all, Stage
 
 
 SEGMENT = 1024  # tokens recorded at a time in the section stage
@@ -92,20 +92,33 @@ class Verdicts(NamedTuple):
 
 
 class Scan:
-    """Compiled stages of a scan; build once, run on any number of points."""
+    """Compiled stages of a scan; build once, run on any number of points.
 
-    def __init__(self, net: Network, plan: Plan, points: Points, drive_period: int):
+    Args:
+        points: examples, as many as will be run at once unless `most` says how many.
+    """
+
+    def __init__(
+        self,
+        net: Network,
+        plan: Plan,
+        points: Points,
+        drive_period: int,
+        most: int | None = None,
+    ):
         plan.check(net)
         self.net, self.plan = net, plan
         self.drive_period = drive_period
-        self.lanes = lanes_for(points.count)
-        example = points.take(np.zeros(self.lanes, int))
-        number = jnp.asarray(1)
-        self._advance = Compiled(advance, net, *example, number)
-        self._record = Compiled(self._recorded, net, *example)
+        self.lanes = lanes_for(most or points.count)
+        batch = lambda lanes: (net, *points.take(np.zeros(lanes, int)))
+        number, cap = jnp.asarray(1), jnp.asarray(False)
+        stage = lambda function, *rest: Stage(
+            function, lambda lanes: (*batch(lanes), *rest), self.lanes
+        )
+        self.advance = stage(advance, number)
+        self.record = stage(self._recorded)
         if plan.exponents:
-            cap = jnp.asarray(False)
-            self._window = Compiled(self._windowed, net, *example, number, cap)
+            self.examine = stage(self._windowed, number, cap)
 
     def _windowed(self, net, params, state, per_block, at_cap):
         system, plan = TangentMap(net, params), self.plan
@@ -152,9 +165,11 @@ class Scan:
 
     def window_work(self) -> float:
         """Cost of the first window of a point, in plain steps."""
-        return (
-            self._tangent_cost() * self.first_window() * lyapunov.BLOCKS * self._every
-        )
+        return self._tangent_cost() * self.window_steps(0)
+
+    def window_steps(self, doubling: int) -> int:
+        """Token steps of a window that has been doubled so often."""
+        return self.first_window() * lyapunov.BLOCKS * self._every * 2**doubling
 
     def _tangent_cost(self) -> float:
         """A step with frame in plain steps, as measured (benchmarks/lyapunov.py)."""
@@ -171,13 +186,14 @@ class Scan:
     def pilot(self, points: Points) -> float:
         """Seconds that a batch will take without extensions, from short runs of it."""
         plan, net = self.plan, self.net
-        advance = self._seconds(lambda: self._advance(net, *points, jnp.asarray(PIECE)))
-        record = self._seconds(lambda: self._record(net, *points))
+        lanes, piece = points.count, jnp.asarray(PIECE)
+        advance = self._seconds(lambda: self.advance(lanes, net, *points, piece))
+        record = self._seconds(lambda: self.record(lanes, net, *points))
         seconds = plan.transient / PIECE * advance + plan.steps / SEGMENT * record
         if plan.exponents:
             short, long = self._shortest(), 4 * self._shortest()
             cap = jnp.asarray(True)
-            window = lambda n: self._window(net, *points, jnp.asarray(n), cap)
+            window = lambda n: self.examine(lanes, net, *points, jnp.asarray(n), cap)
             few = self._seconds(lambda: window(short))
             many = self._seconds(lambda: window(long))
             turn = max(many - few, 0.0) / (long - short)
@@ -194,9 +210,9 @@ class Scan:
 
     def working_memory(self) -> int:
         """Bytes that one batch needs while it is computed."""
-        stages = [self._advance, self._record]
+        stages = [self.advance, self.record]
         if self.plan.exponents:
-            stages.append(self._window)
+            stages.append(self.examine)
         return max(stage.bytes for stage in stages)
 
     def bytes_per_point(self) -> int:
@@ -209,33 +225,35 @@ class Scan:
         state, left = points.starts, self.plan.transient
         while left > 0 and not stop.is_set():
             piece = min(PIECE, left)
-            state = self._advance(self.net, points.params, state, jnp.asarray(piece))
+            steps = jnp.asarray(piece)
+            state = self.advance(points.count, self.net, points.params, state, steps)
             left -= piece
-            tick(piece * self.lanes)
+            tick(piece)
         return state
 
     def window(self, points: Points, doubling: int):
         """One window of one batch; returns end states and verdicts."""
         per_block = jnp.asarray(self.first_window() * 2**doubling)
         at_cap = jnp.asarray(doubling >= self.plan.max_doublings)
-        return self._window(self.net, *points, per_block, at_cap)
+        return self.examine(points.count, self.net, *points, per_block, at_cap)
 
     def section(self, points: Points, stop: threading.Event, tick: Tick):
         """Record `steps` tokens of one batch and keep what lies on the sections."""
-        plan, state = self.plan, points.starts
-        hits = SectionBuffer(plan.section_samples, self.lanes)
-        strobe = np.full((plan.strobe_samples, self.lanes), np.nan)
+        plan, state, lanes = self.plan, points.starts, points.count
+        hits = SectionBuffer(plan.section_samples, lanes)
+        strobe = np.full((plan.strobe_samples, lanes), np.nan)
         for first_step in range(0, plan.steps, SEGMENT):
             if stop.is_set():
                 break
-            state, (first, second, clock) = self._record(self.net, points.params, state)
+            state, seen = self.record(lanes, self.net, points.params, state)
+            first, second, clock = seen
             length = min(SEGMENT, plan.steps - first_step)
             first, second = np.asarray(first)[:length], np.asarray(second)[:length]
             hits.add(first, np.abs(second) < plan.section_tolerance)
             at_zero = np.asarray(clock)[:length] % self.drive_period == 0
             recent = np.concatenate([strobe, first[at_zero]])
             strobe = recent[len(recent) - plan.strobe_samples :]
-            tick(length * self.lanes)
+            tick(length)
         return state, hits.values, hits.count, strobe
 
 
@@ -251,14 +269,21 @@ class Outcome(NamedTuple):
 
 def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
     """All points through all stages; extension rounds take only the unsettled ones."""
-    everyone = np.arange(points.count)
-    transient = lambda batch, real, stop: scan.transient(batch, stop, tick)
-    points = Points(points.params, _gather(scan, points, everyone, transient))
+    everyone, plan = np.arange(points.count), scan.plan
+
+    def transient(batch, real, stop):
+        return scan.transient(batch, stop, lambda steps: tick(steps * real))
+
+    def section(batch, real, stop):
+        return scan.section(batch, stop, lambda steps: tick(steps * real))
+
+    starts = _gather(scan.advance, plan.transient, points, everyone, transient)
+    points = Points(points.params, starts)
     verdicts = None
-    if scan.plan.exponents:
+    if plan.exponents:
         points, verdicts = _classify(scan, points, tick)
-    section = lambda batch, real, stop: scan.section(batch, stop, tick)
-    final, hits, count, strobe = _gather(scan, points, everyone, section)
+    found = _gather(scan.record, plan.steps, points, everyone, section)
+    final, hits, count, strobe = found
     return Outcome(hits.T, count, strobe.T, verdicts, final)
 
 
@@ -274,13 +299,17 @@ def run_continued(scan: Scan, points: Points, order, tick: Tick) -> Outcome:
         outcome = run(scan, Points(points.take(group).params, starts), tick)
         starts = outcome.final
         outcomes.append(outcome)
-    back = np.argsort(np.concatenate(order))
-    rows = lambda name: np.concatenate([getattr(o, name) for o in outcomes])[back]
+    return join(outcomes, np.argsort(np.concatenate(order)))
+
+
+def join(outcomes: Sequence[Outcome], order: np.ndarray) -> Outcome:
+    """Outcomes one after the other, their points then put into an order."""
+    rows = lambda name: np.concatenate([getattr(o, name) for o in outcomes])[order]
     last = lambda *xs: (
-        np.concatenate(xs, axis=-1)[..., back] if np.ndim(xs[0]) else xs[0]
+        np.concatenate(xs, axis=-1)[..., order] if np.ndim(xs[0]) else xs[0]
     )
     verdicts = None
-    if scan.plan.exponents:
+    if outcomes[0].verdicts is not None:
         verdicts = jax.tree.map(last, *[o.verdicts for o in outcomes])
     final = jax.tree.map(last, *[o.final for o in outcomes])
     return Outcome(
@@ -299,7 +328,8 @@ def _classify(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]
             tick(0.0 if doubling else scan.window_work() * real)
             return outcome
 
-        state, latest = _gather(scan, points, pending, job)
+        steps = scan.window_steps(doubling)
+        state, latest = _gather(scan.examine, steps, points, pending, job)
         points = Points(points.params, _put(points.starts, state, pending))
         if verdicts is None:
             verdicts = latest
@@ -313,14 +343,17 @@ def _classify(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]
     return points, verdicts
 
 
-def _gather(scan: Scan, points: Points, indices, job):
+def _gather(stage: Stage, steps: int, points: Points, indices, job):
     """Run a stage on batches of some points; trees with points on the last axis."""
-    items = list(batches(indices, scan.lanes))
+    lanes = stage.width(len(indices), steps)
+    items = list(batches(indices, lanes))
     work = lambda i, stop: job(points.take(items[i][0]), items[i][1], stop)
     pieces = [None] * len(items)
+    clock = time.perf_counter()
     for i, result in run_all(work, range(len(items))):
         real = items[i][1]
         pieces[i] = jax.tree.map(lambda x, real=real: _trim(x, real), result)
+    stage.measured(len(indices), lanes, steps, time.perf_counter() - clock)
     join = lambda *xs: np.concatenate(xs, axis=-1) if xs[0].ndim else xs[0]
     return jax.tree.map(join, *pieces)
 

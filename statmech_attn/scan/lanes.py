@@ -4,11 +4,13 @@ A batch has a fixed number of lanes, the last one padded, so that everything com
 once.  The lanes are the trailing axis of every array.  On a CPU a batch is small
 enough to stay in its cache and one thread per core computes a batch each (XLA runs
 compiled calls from different threads side by side); a GPU takes one wide batch.
-The numbers of a point do not depend on its lane or on its neighbours.
+The numbers of a point do not depend on its lane or on its neighbours, nor on the lanes
+of its batch, so that few points may go into a narrower one.
 """
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
@@ -21,6 +23,8 @@ import numpy as np
 # into the same cache sets, as rows of 128 would.
 CPU_LANES = 136
 ACCELERATOR_LANES = 8192
+NARROW = (8, 32)  # widths of batches for few points
+OVERHEAD = 5  # time that a batch of any width takes, in lanes
 CPU_OPTIONS = {
     "xla_cpu_prefer_vector_width": 512,
     "xla_cpu_multi_thread_eigen": False,
@@ -53,8 +57,10 @@ class Compiled:
 
     def __init__(self, function: Callable, *examples: Any):
         options = CPU_OPTIONS if on_cpu() else {}
+        clock = time.perf_counter()
         jitted = jax.jit(function, compiler_options=options)
         self._call = jitted.lower(*examples).compile()
+        self.seconds = time.perf_counter() - clock
         Compiled.count += 1
 
     @property
@@ -66,6 +72,63 @@ class Compiled:
 
     def __call__(self, *args: Any) -> Any:
         return jax.block_until_ready(self._call(*args))
+
+
+class Stage:
+    """A function of batches: compiled for full ones, and for narrow ones where it pays.
+
+    Few points in a full batch cost as much as a full batch of them, and a wider
+    program has the same numbers: only time decides between the widths.
+
+    Args:
+        examples: the arguments for a batch of a given number of lanes.
+        lanes: width of a full batch.
+    """
+
+    def __init__(
+        self, function: Callable, examples: Callable[[int], tuple], lanes: int
+    ):
+        self._function, self._examples = function, examples
+        self._lanes = lanes
+        self._made = {lanes: Compiled(function, *examples(lanes))}
+        self._rate = 0.0  # seconds per unit of work and lane; 0: not measured
+        self._wasted = 0.0  # seconds that narrower batches would have saved so far
+
+    @property
+    def bytes(self) -> int:
+        """Memory of one full batch."""
+        return self._made[self._lanes].bytes
+
+    def __call__(self, lanes: int, *args: Any) -> Any:
+        return self._made[lanes](*args)
+
+    def width(self, n_points: int, work: float) -> int:
+        """Lanes of the batches for so many points, `work` units for each of them.
+
+        A narrow width is compiled once batches of it would have saved, in all calls,
+        what that takes.
+        """
+        time_of = lambda lanes: _rounds(n_points, lanes) * (lanes + OVERHEAD)
+        narrow = [lanes for lanes in NARROW if lanes < self._lanes]
+        best = min([*narrow, self._lanes], key=time_of)
+        if best not in self._made:
+            saved = time_of(min(self._made, key=time_of)) - time_of(best)
+            self._wasted += saved * work * self._rate
+            if self._wasted > self._made[self._lanes].seconds:
+                self._made[best] = Compiled(self._function, *self._examples(best))
+                self._wasted = 0.0
+        return min(self._made, key=time_of)
+
+    def measured(self, n_points: int, lanes: int, work: float, seconds: float) -> None:
+        """Learn from a run of all batches of these points."""
+        if work > 0:
+            lanes_done = _rounds(n_points, lanes) * (lanes + OVERHEAD)
+            self._rate = seconds / (work * lanes_done)
+
+
+def _rounds(n_points: int, lanes: int) -> int:
+    """How often every worker takes a batch."""
+    return -(-n_points // (lanes * workers()))
 
 
 def batches(indices: np.ndarray, lanes: int) -> Iterator[tuple[np.ndarray, int]]:

@@ -11,8 +11,9 @@ import xarray as xr
 from statmech_attn import dmft
 from statmech_attn.dmft import PatternFile, Patterns
 from statmech_attn.labels import attributes
+from statmech_attn.scan.refinement import Grid, refine_axis
 from statmech_attn.studies.dmft_tables import NetworkSpec, ParametersSpec, StartSpec
-from statmech_attn.studies.tables import Range
+from statmech_attn.studies.tables import MAX_POINTS, Range
 
 
 class Model(NamedTuple):
@@ -36,14 +37,42 @@ class Axes(NamedTuple):
 
     def points(self, repeat: int = 1) -> dmft.Parameters:
         """Parameters of every point, each repeated (for several starts)."""
-        grid = np.meshgrid(*self.values, indexing="ij")
+        index = np.argwhere(np.ones(self.shape, bool))
+        return self.at(index, repeat)
+
+    def at(self, index: np.ndarray, repeat: int = 1) -> dmft.Parameters:
+        """Parameters of the points with these indices (points, axes)."""
         table = {
-            n: np.repeat(g.ravel(), repeat)
-            for n, g in zip(self.names, grid, strict=True)
+            name: np.repeat(values[index[:, axis]], repeat)
+            for axis, (name, values) in enumerate(
+                zip(self.names, self.values, strict=True)
+            )
         }
-        size = repeat * int(np.prod(self.shape))
+        size = repeat * len(index)
         column = lambda n: table.get(n, np.full(size, self.fixed.get(n, np.nan)))
         return dmft.parameters(column("beta"), column("gamma"), column("epsilon"))
+
+    def refined(self, levels: int) -> "Axes":
+        """The finest of nested grids, each level with half the spacing.
+
+        Raises:
+            ValueError: fewer than two values of a parameter, values that are not in
+                order, or too many points.
+        """
+        for name, values in zip(self.names, self.values, strict=True):
+            steps = np.sign(np.diff(values))
+            if not steps.size or abs(steps.sum()) < steps.size:
+                raise ValueError(
+                    f"run.refine: needs at least two values of {name}, in order."
+                )
+        size = Grid(self.shape, levels).size
+        if size > MAX_POINTS:
+            raise ValueError(
+                f"run.refine: {levels} levels make a finest grid of {size} points, "
+                f"more than {MAX_POINTS}."
+            )
+        finest = tuple(refine_axis(values, levels) for values in self.values)
+        return self._replace(values=finest)
 
 
 GENERATORS = {

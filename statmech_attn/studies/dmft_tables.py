@@ -100,6 +100,7 @@ class BifurcationRun(RunSpec):
     steps: Count = 20_000
     extend: StrictBool = True
     max_doublings: Annotated[StrictInt, Field(ge=0, le=16)] = 4
+    refine: Annotated[StrictInt, Field(ge=0, le=10)] = 0
     exponents: HowMany = 4
     section_tolerance: Positive = 1e-3
     section_samples: Count = 128
@@ -109,6 +110,17 @@ class BifurcationRun(RunSpec):
     def _starts_are_random(self):
         if self.starts > 1 and self.start != "random":
             raise ValueError('starts > 1 needs start = "random"')
+        return self
+
+    @model_validator(mode="after")
+    def _refinement_sees_phases(self):
+        if self.refine and (self.start or "").startswith("continue"):
+            raise ValueError(
+                "refine needs points that do not depend on their neighbours; "
+                f"start = {self.start!r} follows them"
+            )
+        if self.refine and self.exponents == 0:
+            raise ValueError("refine compares phases, which need exponents > 0")
         return self
 
 

@@ -9,6 +9,7 @@ from statmech_attn.dynamics import PHASES, wilson
 from statmech_attn.dynamics.continuation import KINDS
 from statmech_attn.dynamics.sweeps import intervals
 from statmech_attn.labels import attributes as attributes_of, labelled
+from statmech_attn.scan.refinement import Grid
 
 
 FOUND = ("fixed", "periodic", "quasiperiodic", "chaotic", "unsettled")
@@ -105,6 +106,46 @@ def plane() -> xr.Dataset:
         },
         {"beta": beta, "gamma": gamma, "exponent": [1]},
     ).assign_attrs(kind="bifurcation", section_tolerance=1e-3)
+
+
+@pytest.fixture
+def refined_plane(plane) -> xr.Dataset:
+    """A refined file with the centre of one of two coarse cells, chaotic like them."""
+    grid = Grid((3, 2), 1)
+    index = np.concatenate([grid.coarse(), [[1, 1]]])
+    beta, gamma = np.linspace(1.0, 1.4, 5), np.linspace(50.0, 150.0, 3)
+    largest = beta[index[:, 0]] - 1.25
+    phase = np.where(largest > 0, PHASES.index("chaotic"), PHASES.index("fixed"))
+    zeros = np.zeros((len(index), 1))
+    found = labelled(
+        {
+            "section": (("point", "sample"), zeros),
+            "section_count": (("point",), np.ones(len(index), int)),
+            "strobe": (("point", "strobe_sample"), zeros),
+            "lyapunov": (("point", "exponent"), largest[:, None]),
+            "phase": (("point",), phase.astype(np.int8)),
+        },
+        {"exponent": [1], "beta_grid": beta, "gamma_grid": gamma},
+    )
+    for name, axis, column in (("beta", beta, 0), ("gamma", gamma, 1)):
+        place = ("point", index[:, column], attributes_of(f"{name}_index"))
+        value = ("point", axis[index[:, column]], attributes_of(name))
+        found = found.assign_coords({f"{name}_index": place, name: value})
+    return found.assign_attrs(plane.attrs | {"refine": 1})
+
+
+@pytest.fixture
+def boundary() -> xr.Dataset:
+    """A curve of Neimark-Sacker points in beta and gamma, as a continuation has it."""
+    curve = {
+        "curve_kind": ("curve", np.array([0], np.int8)),
+        "curve_beta": (("curve", "curve_point"), [[1.1, 1.15, 1.2]]),
+        "curve_gamma": (("curve", "curve_point"), [[50.0, 100.0, 150.0]]),
+        "curve_coefficient": (("curve", "curve_point"), [[-1.0, -1.0, 1.0]]),
+    }
+    found = xr.Dataset(curve, attrs={"free": "beta", "second": "gamma"})
+    found.curve_kind.attrs["flag_meanings"] = "neimark_sacker fold"
+    return found
 
 
 @pytest.fixture

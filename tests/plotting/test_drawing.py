@@ -15,6 +15,7 @@ EXPECTED = {
     "scan": {"bifurcation", "classifiers"},
     "branches": {"continuation", "critical_curves"},
     "plane": {"phase_diagram"},
+    "refined_plane": {"phase_diagram"},
     "orbits": {"trajectories", "spectra", "planes"},
     "measured": {"running_lyapunov"},
     "simulation": {"simulation"},

@@ -24,6 +24,31 @@ def test_the_exponent_map_is_centred_on_zero_and_has_a_unit(plane):
     assert "(nat/token)" in bar.get_ylabel()
 
 
+def test_a_refined_plane_is_drawn_on_its_finest_grid(refined_plane):
+    left, right = plotting.phase_diagram(refined_plane).axes[:2]
+    fixed, chaotic = PHASES.index("fixed"), PHASES.index("chaotic")
+    codes = left.collections[0].get_array()
+    np.testing.assert_array_equal(codes, [[fixed] * 4 + [chaotic]] * 3)
+    largest = right.collections[0].get_array()
+    # Where nothing was computed: from the left and from below; in the centre: computed.
+    np.testing.assert_allclose(largest[1], [-0.25, -0.15, -0.05, -0.05, 0.15])
+    np.testing.assert_allclose(largest[0], [-0.25, -0.25, -0.05, -0.05, 0.15])
+
+
+def test_curves_of_bifurcations_lie_over_the_phases(plane, boundary):
+    figure = plotting.phase_diagram(plane, boundary)
+    drawn = figure.axes[0].lines[0].get_xydata()
+    np.testing.assert_array_equal(drawn, [[1.1, 50], [1.15, 100], [1.2, 150]])
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert words[-1].startswith("Neimark") and words.count(words[-1]) == 1
+
+
+def test_curves_in_other_parameters_are_refused(plane, boundary):
+    other = boundary.assign_attrs(second="epsilon")
+    with pytest.raises(ValueError, match=r"curves must be in .'beta', 'gamma'."):
+        plotting.phase_diagram(plane, other)
+
+
 def test_a_phase_diagram_of_one_parameter_is_refused(scan):
     with pytest.raises(ValueError, match="two scanned parameters"):
         plotting.phase_diagram(scan)

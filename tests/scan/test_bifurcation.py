@@ -69,6 +69,33 @@ def test_batch_width_and_company_change_no_bit(published, short_scan):
         assert np.array_equal(one[..., chosen], other, equal_nan=True)
 
 
+def test_the_narrowest_batches_change_no_bit(published, short_scan):
+    """Batches of 8 lanes, as the few points of an extension go into."""
+    _, points, _, outcome = short_scan
+    chosen = np.arange(45, 85)
+    few = points.take(chosen)
+    narrow = Scan(published[0], PLAN, few, 4, most=8)
+    assert narrow.lanes == 8
+    again = run(narrow, few)
+    for one, other in zip(
+        jax.tree.leaves(outcome.verdicts), jax.tree.leaves(again.verdicts), strict=True
+    ):
+        assert np.array_equal(one[..., chosen], other, equal_nan=True)
+
+
+def test_a_narrow_width_is_compiled_once_it_would_have_paid(monkeypatch):
+    monkeypatch.setattr(lanes, "workers", lambda: 1)
+    stage = lanes.Stage(lambda x: x + 1, lambda width: (np.zeros(width),), 136)
+    assert stage.width(5, 1000) == 136  # nothing is known about its time
+    stage._made[136].seconds = 10.0
+    stage.measured(136, 136, 1000, seconds=6.0)
+    # A batch of 8 would save 5.4 of these 6 seconds; two of them pay for 10.
+    assert stage.width(5, 1000) == 136
+    assert stage.width(5, 1000) == 8
+    assert stage.width(136, 1000) == 136
+    assert stage(8, np.zeros(8)).shape == (8,)
+
+
 def test_a_scan_point_is_what_the_general_functions_give(published, short_scan):
     """The lane pipeline against `classify` on one state, point by point."""
     betas, _, _, outcome = short_scan

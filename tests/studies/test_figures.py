@@ -10,6 +10,7 @@ import pytest
 from statmech_attn import storage, studies
 from statmech_attn.dynamics import PHASES
 from statmech_attn.plotting.scripts import Script
+from statmech_attn.scan.refinement import on_grid
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -119,11 +120,25 @@ def test_classifier_figures_cover_both_scans(run):
     assert len(run("classifier_disagreement")) == 2
 
 
-def test_the_phase_diagram_has_a_cell_for_every_point(run, data):
+def test_the_phase_diagram_has_a_cell_for_every_point_of_the_finest_grid(run, data):
     (figure,) = run("phase_diagram").values()
-    scan = read(data, "phase_diagram")
-    codes = figure.axes[0].collections[0].get_array()
-    np.testing.assert_array_equal(codes, scan.phase.values.T)
+    scan, curves = read(data, "phase_diagram"), read(data, "phase_boundary")
+    axis = figure.axes[0]
+    codes = axis.collections[0].get_array()
+    np.testing.assert_array_equal(codes, on_grid(scan, "phase").phase.values.T)
+    assert codes.shape == (7, 9)
+    drawn = axis.lines[0].get_xydata()
+    np.testing.assert_array_equal(drawn[:, 0], curves.curve_beta[0])
+    np.testing.assert_array_equal(drawn[:, 1], curves.curve_gamma[0])
+
+
+def test_a_long_context_has_phases_and_exponents(run, data):
+    (figure,) = run("long_context").values()
+    scan = read(data, "long_context")
+    assert scan.attrs["context"] == scan.attrs["clock_period"] == 32
+    settled = scan.period.values[scan.phase.values == PHASES.index("fixed")]
+    assert (settled == 32).all() and settled.size
+    assert len(figure.axes) == 3
 
 
 @pytest.mark.parametrize("task", ["hidden_markov", "hidden_markov_noisy"])
@@ -196,6 +211,9 @@ def test_every_script_is_tested():
         "basins", "bifurcation_full", "bifurcation_zoom", "chaos_indicators",
         "classifier_disagreement", "continuation", "finite_size", "hidden_markov",
         "hidden_markov_noisy", "learning_at_finite_width", "phase_diagram",
+        "bifurcation_full", "bifurcation_zoom", "classifier_disagreement",
+        "continuation", "finite_size", "hidden_markov", "hidden_markov_noisy",
+        "learning_at_finite_width", "long_context", "phase_diagram",
         "running_lyapunov", "trajectories",
     }  # fmt: skip
     assert {path.stem for path in SCRIPTS} == tested

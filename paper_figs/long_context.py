@@ -1,0 +1,14 @@
+"""Bifurcation diagram, Lyapunov spectrum and phases of a context of 32 tokens."""
+
+from statmech_attn import plotting
+from statmech_attn.plotting.scripts import Script
+
+
+def main(arguments=None):
+    script = Script(__file__, __doc__, arguments)
+    scan = script.study("analysis/long_context.toml")
+    script.save(plotting.bifurcation_diagram(scan), "long_context")
+
+
+if __name__ == "__main__":
+    main()

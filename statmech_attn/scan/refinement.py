@@ -1,0 +1,223 @@
+r"""Grids that are refined where neighbouring points differ.
+
+A coarse grid of one or two parameters is the level 0 of nested grids; each level halves
+the spacing, and all of them lie on the finest, whose indices name the points:
+
+    i = 0 .. (n - 1) 2^L     index on the finest grid, n coarse values, L levels
+    cell of level l          edges of 2^(L - l) steps of the finest grid
+
+A cell whose closed box holds two points with different labels (phases, say) is halved
+along every axis: its midpoints are computed.  This goes on until every cell that is
+not finest has one label only, so points and labels of the result are the least set
+that is closed under this rule: they depend neither on the order nor on the batches in
+which points were computed.  A point on a shared edge counts for both cells, so that a
+boundary is followed into cells whose corners agree; an island inside a coarse cell
+that touches no computed point remains unseen.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Int
+
+
+Labels = Int[np.ndarray, "n q"]
+
+
+class Grid(NamedTuple):
+    """Coarse shape (points along each axis, at least 2) and number of levels L."""
+
+    shape: tuple[int, ...]
+    levels: int
+
+    @property
+    def finest(self) -> tuple[int, ...]:
+        """Points of the finest grid along each axis."""
+        return tuple((n - 1) * 2**self.levels + 1 for n in self.shape)
+
+    @property
+    def size(self) -> int:
+        """Points of the finest grid: the most that can be computed."""
+        return int(np.prod(self.finest))
+
+    def coarse(self) -> Int[np.ndarray, "n d"]:
+        """Indices of the coarse points on the finest grid, last axis fastest."""
+        step = 2**self.levels
+        axes = [np.arange(n) * step for n in self.shape]
+        return np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(axes))
+
+    def level_of(self, index: Int[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
+        """The first level whose grid holds a point.
+
+        Example:
+            >>> Grid((2, 2), 2).level_of(np.array([[0, 4], [2, 0], [1, 2]])).tolist()
+            [0, 1, 2]
+        """
+        steps = 2 ** np.arange(self.levels, -1, -1)
+        on_level = (index[:, :, None] % steps == 0).all(axis=1)
+        return on_level.argmax(axis=1)
+
+
+def refine_axis(values, levels: int) -> np.ndarray:
+    """The finest grid of an axis; its even members are those of the level before.
+
+    Evenly spaced values stay what `numpy.linspace` gives for the finer grid, to the
+    last bit; of others the midpoints are taken, level by level.
+
+    Example:
+        >>> refine_axis([0.0, 1.0, 3.0], 1).tolist()
+        [0.0, 0.5, 1.0, 2.0, 3.0]
+    """
+    values = np.asarray(values, float)
+    even = np.linspace(values[0], values[-1], len(values))
+    if np.array_equal(values, even):
+        return np.linspace(values[0], values[-1], (len(values) - 1) * 2**levels + 1)
+    for _ in range(levels):
+        finer = np.empty(2 * len(values) - 1)
+        finer[::2], finer[1::2] = values, (values[1:] + values[:-1]) / 2
+        values = finer
+    return values
+
+
+def refine(
+    grid: Grid, compute: Callable[[Int[np.ndarray, "n d"]], Labels]
+) -> Int[np.ndarray, "points d"]:
+    """Compute the coarse grid, then midpoints until no halved cell is left undone.
+
+    Args:
+        compute: given indices of new points on the finest grid, computes them and
+            returns their labels (n, q), integers; points differ when any of the q does.
+
+    Returns:
+        Indices of all computed points on the finest grid, in the order of computation.
+    """
+    cells = _Cells(grid)
+    new = grid.coarse()
+    computed = []
+    while len(new):
+        cells.put(new, compute(new))
+        computed.append(new)
+        new = cells.halve()
+    return np.concatenate(computed)
+
+
+def fill(grid: Grid, index: Int[np.ndarray, "points d"], values) -> np.ndarray:
+    """Values of computed points on the finest grid, others from a neighbour.
+
+    Points that were not computed take the value of the next computed point of a coarser
+    level.  Labels filled in this way are those of the whole cell around a point.
+
+    Args:
+        values: (points, ...) in the order of `index`.
+    """
+    values = np.asarray(values)
+    level = grid.level_of(index)
+    filled = values[level == 0]
+    order = np.lexsort(index[level == 0].T[::-1])
+    filled = filled[order].reshape(grid.shape + values.shape[1:])
+    for current in range(1, grid.levels + 1):
+        for axis in range(len(grid.shape)):
+            filled = np.repeat(filled, 2, axis=axis)
+            filled = np.delete(filled, -1, axis=axis)
+        here = level <= current
+        step = 2 ** (grid.levels - current)
+        filled[tuple((index[here] // step).T)] = values[here]
+    return filled
+
+
+def on_grid(dataset: xr.Dataset, *names: str) -> xr.Dataset:
+    """Variables of a refined file on its finest grid, with `computed` beside them.
+
+    Points that were not computed have the values of a neighbour of a coarser level; the
+    phase of such a point is that of every computed point around it.
+
+    Args:
+        dataset: a bifurcation file of two refined parameters (docs/hdf5.md).
+        names: variables along `point`; all of them when omitted.
+
+    Example:
+        `on_grid(scan, "phase").phase.sel(beta=1.3, gamma=90, method="nearest")`
+    """
+    if "point" not in dataset.dims:
+        raise ValueError("on_grid: needs a refined file, with the dimension point.")
+    axes = [str(n).removesuffix("_grid") for n in dataset.dims if "_grid" in str(n)]
+    axes.sort(key=list(dataset.coords).index)
+    index = np.stack([dataset[f"{axis}_index"].values for axis in axes], axis=1)
+    levels = int(dataset.attrs["refine"])
+    finest = [dataset.sizes[f"{axis}_grid"] for axis in axes]
+    grid = Grid(tuple((n - 1) // 2**levels + 1 for n in finest), levels)
+    computed = np.zeros(grid.finest, bool)
+    computed[tuple(index.T)] = True
+    found: dict[str, xr.Variable] = {"computed": xr.Variable(axes, computed)}
+    for name in names or [n for n in dataset.data_vars if "point" in dataset[n].dims]:
+        variable = dataset[str(name)].variable.transpose("point", ...)
+        dims = (*axes, *variable.dims[1:])
+        values = fill(grid, index, variable.values)
+        found[str(name)] = xr.Variable(dims, values, variable.attrs)
+    kept = {n: c for n, c in dataset.coords.items() if c.dims == (n,) and n not in axes}
+    along = {axis: (axis, *_values_of(dataset[f"{axis}_grid"])) for axis in axes}
+    kept = {n: c for n, c in kept.items() if not str(n).endswith("_grid")}
+    return xr.Dataset(found, along | kept, dataset.attrs)
+
+
+def _values_of(coordinate: xr.DataArray):
+    return coordinate.values, coordinate.attrs
+
+
+class _Cells:
+    """Labels of the computed points on the finest grid."""
+
+    def __init__(self, grid: Grid):
+        self.grid = grid
+        self.known = np.zeros(grid.finest, bool)
+        self.labels: np.ndarray | None = None
+
+    def put(self, index: np.ndarray, labels: Labels) -> None:
+        if self.labels is None:
+            self.labels = np.zeros((*self.grid.finest, labels.shape[1]), np.int64)
+        at = tuple(index.T)
+        self.known[at], self.labels[at] = True, labels
+
+    def halve(self) -> np.ndarray:
+        """The points of all halved cells that are still to be computed."""
+        wanted = np.zeros(self.grid.finest, bool)
+        for level, differ in enumerate(self._differ()):
+            self._want_corners_of_halves(wanted, np.argwhere(differ), level)
+        return np.argwhere(wanted & ~self.known)
+
+    def _want_corners_of_halves(self, wanted, cells, level) -> None:
+        half = 2 ** (self.grid.levels - level - 1)
+        for corner in itertools.product(range(3), repeat=wanted.ndim):
+            wanted[tuple(((2 * cells + corner) * half).T)] = True
+
+    def _differ(self) -> Iterator[np.ndarray]:
+        """Whether the computed points in each closed cell differ, from level 0 on."""
+        assert self.labels is not None
+        known = self.known[..., None]
+        least = np.iinfo(np.int64)
+        low = self._corners(np.where(known, self.labels, least.max), np.minimum)
+        high = self._corners(np.where(known, self.labels, least.min), np.maximum)
+        found = []
+        for _ in range(self.grid.levels):
+            low, high = _pairs(low, np.minimum), _pairs(high, np.maximum)
+            found.append((low < high).any(axis=-1))
+        return reversed(found)
+
+    @staticmethod
+    def _corners(points: np.ndarray, choose: np.ufunc) -> np.ndarray:
+        """The least or largest of the corners of every finest cell."""
+        for axis in range(points.ndim - 1):
+            points = np.moveaxis(points, axis, 0)
+            points = np.moveaxis(choose(points[1:], points[:-1]), 0, axis)
+        return points
+
+
+def _pairs(cells: np.ndarray, choose: np.ufunc) -> np.ndarray:
+    """Cells of the next coarser level from those of this one."""
+    for axis in range(cells.ndim - 1):
+        cells = np.moveaxis(cells, axis, 0)
+        cells = np.moveaxis(choose(cells[::2], cells[1::2]), 0, axis)
+    return cells

@@ -1,0 +1,147 @@
+"""Refined scans have the numbers of the whole fine grid, at the points they compute."""
+
+import numpy as np
+import pytest
+
+from statmech_attn import storage, studies
+from statmech_attn.dynamics import PHASES
+from statmech_attn.scan import lanes
+from statmech_attn.scan.refinement import on_grid
+
+
+RUN = {
+    "transient": 600, "steps": 1024, "exponents": 2, "max_doublings": 1,
+    "section_samples": 4, "strobe_samples": 3, "start": "random", "seed": 3,
+}  # fmt: skip
+
+
+def plane(n_beta, n_gamma, **run):
+    parameters = {
+        "beta": {"start": 1.1, "stop": 1.6, "num": n_beta},
+        "gamma": {"start": 60.0, "stop": 140.0, "num": n_gamma},
+    }
+    tree = {"kind": "bifurcation", "parameters": parameters, "run": RUN | run}
+    return studies.run(studies.parse(tree))
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return plane(17, 9, starts=2)
+
+
+@pytest.fixture(scope="module")
+def refined():
+    return plane(5, 3, starts=2, refine=2)
+
+
+def test_computed_points_are_those_of_the_whole_grid_to_the_last_bit(whole, refined):
+    at = (refined.beta_index.values, refined.gamma_index.values)
+    assert refined.sizes["point"] < whole.phase[..., 0].size
+    for axis, index in zip(("beta", "gamma"), at, strict=True):
+        np.testing.assert_array_equal(refined[f"{axis}_grid"], whole[axis])
+        np.testing.assert_array_equal(refined[axis], whole[axis].values[index])
+    assert set(refined.data_vars) == set(whole.data_vars)
+    for name, variable in whole.data_vars.items():
+        np.testing.assert_array_equal(refined[name].values, variable.values[at])
+
+
+def test_neighbours_that_differ_on_the_finest_grid_are_both_computed(refined):
+    grid = on_grid(refined)
+    # A phase that was filled in is never wrong about a computed neighbour.
+    for axis in ("beta", "gamma"):
+        one, other = (grid.isel({axis: s}) for s in (slice(1, None), slice(-1)))
+        differ = (one.phase.values != other.phase.values).any(axis=-1)
+        both = one.computed.values & other.computed.values
+        assert differ.any() and (both | ~differ).all()
+    assert {"fixed", "chaotic"} <= {PHASES[i] for i in np.unique(grid.phase)}
+
+
+def test_filling_changes_no_computed_value_and_keeps_labels(refined):
+    grid = on_grid(refined, "phase", "lyapunov")
+    assert set(grid.data_vars) == {"computed", "phase", "lyapunov"}
+    assert int(grid.computed.sum()) == refined.sizes["point"]
+    at = (refined.beta_index.values, refined.gamma_index.values)
+    np.testing.assert_array_equal(grid.lyapunov.values[at], refined.lyapunov)
+    assert grid.phase.attrs == refined.phase.attrs
+    np.testing.assert_array_equal(grid.gamma, refined.gamma_grid)
+
+
+def test_numbers_do_not_depend_on_the_width_of_the_batches(refined, monkeypatch):
+    monkeypatch.setattr(lanes, "CPU_LANES", 24)
+    monkeypatch.setattr(lanes, "NARROW", ())
+    again = plane(5, 3, starts=2, refine=2)
+    assert refined.drop_attrs().identical(again.drop_attrs())
+
+
+def test_refined_files_keep_their_shape_on_disk(refined, tmp_path):
+    storage.write(tmp_path / "refined.h5", refined, study='kind = "bifurcation"')
+    back = storage.read(tmp_path / "refined.h5")
+    assert back.phase.dims == ("point", "start") and back.attrs["refine"] == 2
+    np.testing.assert_array_equal(on_grid(back).phase, on_grid(refined).phase)
+    table = back.set_index(point=["beta", "gamma"])
+    assert int(table.phase.sel(beta=1.1, gamma=140.0)[0]) == PHASES.index("fixed")
+
+
+def test_a_line_is_refined_where_its_phase_changes():
+    def line(num, **run):
+        beta = {"start": 1.1, "stop": 1.4, "num": num}
+        tree = {"kind": "bifurcation", "parameters": {"beta": beta}, "run": RUN | run}
+        return studies.run(studies.parse(tree))
+
+    fine, coarse = line(33), line(5, refine=3)
+    assert 5 < coarse.sizes["beta"] < 33 and coarse.phase.dims == ("beta",)
+    same = fine.sel(beta=coarse.beta)
+    for name, variable in coarse.data_vars.items():
+        np.testing.assert_array_equal(same[name].values, variable.values)
+    assert coarse.level.values[[0, -1]].tolist() == [0, 0]
+    assert (np.diff(coarse.beta) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "run", "message"),
+    [
+        ({"beta": 1.3}, {"refine": 1}, "run.refine: needs at least two values of beta"),
+        ({"beta": [1.3, 1.2, 1.4]}, {"refine": 1}, "two values of beta, in order"),
+        (
+            {
+                "beta": {"start": 1.0, "stop": 2.0, "num": 2000},
+                "gamma": [1.0, 2.0, 3.0],
+            },
+            {"refine": 9},
+            "run.refine: 9 levels make a finest grid of 1049076225 points, more than",
+        ),
+        ({"beta": [1.0, 2.0]}, {"refine": -1}, "run.refine: .* or equal to 0; got -1"),
+        ({"beta": [1.0, 2.0]}, {"refine": 11}, "run.refine: .* equal to 10; got 11"),
+        ({"beta": [1.0, 2.0]}, {"refine": 1.5}, "run.refine: .* integer; got 1.5"),
+        (
+            {"beta": [1.0, 2.0]},
+            {"refine": 1, "start": "continue-up"},
+            "refine needs points that do not depend on their neighbours; start = 'cont",
+        ),
+        (
+            {"beta": [1.0, 2.0]},
+            {"refine": 1, "exponents": 0},
+            "refine compares phases, which need exponents > 0",
+        ),
+    ],
+)
+def test_impossible_refinements_are_refused_in_one_line(parameters, run, message):
+    tree = {"kind": "bifurcation", "parameters": parameters, "run": run}
+    with pytest.raises(ValueError, match=message) as caught:
+        studies.run(studies.parse(tree))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_most_that_can_be_computed_is_announced_first():
+    notes = []
+
+    class Notes(studies.Silent):
+        def note(self, text):
+            notes.append(text)
+
+    beta = {"start": 1.1, "stop": 1.4, "num": 5}
+    run = RUN | {"refine": 2, "steps": 64, "max_doublings": 0}
+    tree = {"kind": "bifurcation", "parameters": {"beta": beta}, "run": run}
+    found = studies.run(studies.parse(tree), Notes())
+    assert notes[0].startswith("5 points, refined to at most 17, ")
+    assert notes[1] == f"{found.sizes['beta']} of 17 points of the finest grid computed"
