@@ -210,11 +210,8 @@ def test_every_script_is_tested():
     tested = {
         "basins", "bifurcation_full", "bifurcation_zoom", "chaos_indicators",
         "classifier_disagreement", "continuation", "finite_size", "hidden_markov",
-        "hidden_markov_noisy", "learning_at_finite_width", "phase_diagram",
-        "bifurcation_full", "bifurcation_zoom", "classifier_disagreement",
-        "continuation", "finite_size", "hidden_markov", "hidden_markov_noisy",
-        "learning_at_finite_width", "long_context", "phase_diagram",
-        "running_lyapunov", "trajectories",
+        "hidden_markov_noisy", "learning_at_finite_width", "long_context",
+        "phase_diagram", "running_lyapunov", "trajectories",
     }  # fmt: skip
     assert {path.stem for path in SCRIPTS} == tested
 
