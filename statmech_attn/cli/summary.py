@@ -320,8 +320,7 @@ def _points(dataset: xr.Dataset):
 def _table(title: str, columns) -> Table:
     table = Table(title=title, box=None, pad_edge=False)
     for column in columns:
-        words = column in ("estimate", "kind", "result", "verdict")
-        words = column in ("estimate", "result", "verdict", "phase")
+        words = column in ("estimate", "kind", "phase", "result", "verdict")
         table.add_column(column, justify="left" if words else "right")
     return table
 

@@ -8,6 +8,7 @@ branches of the doubled cycles, and the special points in a second parameter
 
 import dataclasses
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -328,9 +329,12 @@ def _lines(study: ContinuationStudy, tracks, settings, report) -> Iterator[Line]
                 for direction in (-1, 1)
             ]  # fmt: skip
             down, up = (list(_counted(curve, report)) for curve in curves)
-            lost = [name for curve in curves for name in curve.unresolved]
+            lost = Counter(name for curve in curves for name in curve.unresolved)
             if lost:
-                report.note(f"not resolved on curve {origin}: {', '.join(lost)}")
+                names = ", ".join(f"{n} × {name}" for name, n in lost.items())
+                report.note(
+                    f"changes of sign not closed in on, curve {origin}: {names}"
+                )
             yield Line(
                 special.kind,
                 origin,

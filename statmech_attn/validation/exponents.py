@@ -167,9 +167,6 @@ CHAOTIC_MAPS = (
     of_map("Burgers", S.burgers, (0.12076, -0.22136), SPROTT, start=(-0.1, 0.1)),
     of_map("Holmes cubic", S.holmes, (0.59458, -2.20402), SPROTT, start=(1.6, 0.0)),
     of_map(
-        "dissipative standard", S.dissipative_standard, (1.46995, -3.77254), SPROTT,
-    ),
-    of_map(
         "coupled logistic ε=0.4", S.coupled_logistic(0.4),
         (np.log(2), np.log(2) + np.log(0.2)), "ln 2 + ln|1-2ε| across",
         start=(0.3, 0.3), error=0.0,

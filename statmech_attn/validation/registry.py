@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from statmech_attn.validation import exponents, geometry, phases
+from statmech_attn.validation import bifurcations, exponents, geometry, phases
 from statmech_attn.validation.rows import Row
 
 
-ROWS: tuple[Row, ...] = exponents.ROWS + phases.ROWS + geometry.ROWS
+ROWS: tuple[Row, ...] = exponents.ROWS + phases.ROWS + geometry.ROWS + bifurcations.ROWS
 
 
 def select(words: Sequence[str] = (), rows: Sequence[Row] = ROWS) -> list[Row]:
@@ -16,8 +16,8 @@ def select(words: Sequence[str] = (), rows: Sequence[Row] = ROWS) -> list[Row]:
         ValueError: a word that no name contains.
 
     Example:
-        >>> [row.name for row in select(["henon"])]
-        ['Henon']
+        >>> [row.name for row in select(["lozi"])]
+        ['Lozi']
     """
     has = lambda row, word: word.lower() in row.name.lower()
     for word in words:

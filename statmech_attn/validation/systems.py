@@ -78,11 +78,6 @@ def kaplan_yorke(z, a=0.2):
     return jnp.stack([2 * z[0] % 0.99999995, a * z[1] + jnp.cos(4 * jnp.pi * z[0])])
 
 
-def dissipative_standard(z, b=0.1, k=8.8):
-    y = (b * z[1] + k * jnp.sin(z[0])) % (2 * jnp.pi)
-    return jnp.stack([(z[0] + y) % (2 * jnp.pi), y])
-
-
 def standard(k):
     """Chirikov's map on the torus of periods 1."""
 

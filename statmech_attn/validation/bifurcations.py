@@ -1,0 +1,158 @@
+r"""Rows on bifurcation points, edges of tongues, basins and lifetimes.
+
+Bifurcation points are deterministic: `LOCATED` is the accuracy that continuation
+promises in the parameter.  Shares of starts have binomial errors.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech_attn.dynamics import (
+    escape_rate,
+    escape_times,
+    find_attractors,
+    tongue,
+)
+from statmech_attn.dynamics.continuation import (
+    cascade,
+    find_cycle,
+    follow_cycle,
+    Problem,
+    Solution,
+)
+from statmech_attn.validation.rows import Measurement, Row
+
+
+LOCATED = 1e-10
+STARTS = 4000
+K = 0.8  # of the sine circle map
+SLOPE = 2.5  # of the open tent
+R_8, R_16, R_32 = 3.564407266095432598, 3.568759419543826431, 3.569691609801396714
+R_4 = 3.544090359551922854
+
+
+def of_branch(name, quantities, measure, reference, source) -> Row:
+    """Places and coefficients along a branch, all to `LOCATED`."""
+    return Row(name, quantities, measure, reference, source, tolerance=LOCATED,
+               unit="1")  # fmt: skip
+
+
+def _logistic(x, p):
+    return p["r"] * x * (1 - x)
+
+
+def _cascade():
+    problem = Problem(_logistic, jnp.zeros(1), {"r": 2.9}, "r")
+    found = cascade(problem, jnp.array([0.65]), 2.9, doublings=6)
+    return Measurement([branch.special[-1].value for branch in found])
+
+
+def _period_three():
+    problem = Problem(_logistic, jnp.zeros(1), {"r": 3.84}, "r", period=3)
+    start = find_cycle(problem, jnp.array([0.5]), 3.84)
+    branch = follow_cycle(problem, start.x, 3.84, direction=-1, within=(3, 3.86))
+    return Measurement(_places(branch.run(), "fold"))
+
+
+def _henon():
+    def henon(z, p):
+        return jnp.stack([1 - p["a"] * z[0] ** 2 + z[1], 0.3 * z[0]])
+
+    one = Problem(henon, jnp.zeros(2), {"a": 0.2}, "a")
+    two = one.with_period(2)
+    fixed = jnp.array([0.7, 0.2])
+    down = follow_cycle(one, fixed, 0.2, direction=-1, within=(-1, 0.5))
+    up = follow_cycle(one, fixed, 0.2, within=(-1, 0.8))
+    start = find_cycle(two, jnp.array([1.0, -0.1]), 0.6)
+    doubled = follow_cycle(two, start.x, 0.6, within=(-1, 1))
+    return Measurement(
+        _places(down.run(), "fold")[:1]
+        + _places(up.run(), "period_doubling")
+        + _places(doubled.run(), "period_doubling")
+    )
+
+
+def _delayed_logistic():
+    def step(z, p):
+        return jnp.stack([p["a"] * z[0] * (1 - z[1]), z[0]])
+
+    problem = Problem(step, jnp.zeros(2), {"a": 1.5}, "a")
+    branch = follow_cycle(problem, jnp.array([0.33, 0.33]), 1.5, within=(0.5, 2.5))
+    (point,) = branch.run().special
+    assert point.form is not None
+    angles = np.angle(point.multipliers) / np.pi
+    return Measurement([point.value, float(max(angles)), point.form.coefficient])
+
+
+def _places(branch: Solution, kind: str) -> list[float]:
+    return [point.value for point in branch.special if point.kind == kind]
+
+
+def _tongue():
+    def sine(x, p):
+        return x + p["omega"] - K / (2 * jnp.pi) * jnp.sin(2 * jnp.pi * x)
+
+    found = tongue(sine, {}, free="omega", bracket=(-0.4, 0.4), p=0, q=1)
+    return Measurement([float(found.lower), float(found.upper)])
+
+
+def _shares(step, low, high, share):
+    """Share of uniform starts that `share` picks, with its binomial error."""
+    starts = jax.random.uniform(jax.random.key(0), (STARTS,), minval=low, maxval=high)
+    p = float(np.mean(share(find_attractors(step, starts))))
+    return Measurement([p], [float(np.sqrt(p * (1 - p) / STARTS))])
+
+
+def _two_wells():
+    to_the_right = lambda found: found.points[found.label, 0, 0] > 0
+    return _shares(lambda x: x + 0.05 * (x - x**3), -0.5, 1.5, to_the_right)
+
+
+def _bounded():
+    return _shares(lambda x: x**2 - 1, -3, 3, lambda found: found.label >= 0)
+
+
+def _open_tent():
+    starts = jax.random.uniform(jax.random.key(0), (STARTS,))
+    tent = lambda x: SLOPE * jnp.minimum(x, 1 - x)
+    inside = lambda x: (x >= 0) & (x <= 1)
+    lifetime, ended = escape_times(tent, starts, inside, horizon=1000)
+    found = escape_rate(lifetime, ended, after=0)
+    return Measurement([found.rate], [found.stderr])
+
+
+ROWS = (
+    of_branch(
+        "logistic cascade", tuple(f"r_{2**n}" for n in range(1, 7)), _cascade,
+        (3.0, 1 + np.sqrt(6), R_4, R_8, R_16, R_32),
+        "closed forms; 60-digit Newton for cycles of 4 to 32",
+    ),
+    of_branch(
+        "logistic period three", ("fold r",), _period_three, (1 + np.sqrt(8),), "1+√8",
+    ),
+    of_branch(
+        "Henon b=0.3 bifurcations", ("fold a", "doubling a", "second doubling a"),
+        _henon, (-0.1225, 0.3675, 0.9125), "closed forms in b",
+    ),
+    of_branch(
+        "delayed logistic torus", ("a", "angle/π", "Re d"), _delayed_logistic,
+        (2.0, 1 / 3, -1.0), "d = -1 - i√3",
+    ),
+    Row(
+        "sine circle map, tongue 0/1", ("lower Ω", "upper Ω"), _tongue,
+        (-K / (2 * np.pi), K / (2 * np.pi)), "K/2π", tolerance=1e-9, unit="1",
+    ),
+    Row(
+        "odd cubic map, basins", ("share",), _two_wells, (0.75,), "boundary at 0",
+        unit="1",
+    ),
+    Row(
+        "x²-1, bounded starts", ("share",), _bounded, ((1 + np.sqrt(5)) / 6,),
+        "unstable fixed point", unit="1",
+    ),
+    Row(
+        "open tent, slope 2.5", ("escape rate",), _open_tent, (np.log(SLOPE / 2),),
+        "ln(slope/2)",
+    ),
+)  # fmt: skip
