@@ -4,6 +4,8 @@ Takes files of kind `continuation` (docs/hdf5.md).  Branches are shown by the ob
 of a scan's stroboscopic section, so that they can be drawn over its diagram.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -14,13 +16,14 @@ from matplotlib.patheffects import withStroke
 from statmech_attn.plotting import style
 
 
+INDIGO, WINE, PINK, OLIVE = "#332288", "#882255", "#E7298A", "#999933"  # of no phase
 KINDS = {  # colour, marker and words of what can happen on a branch
-    "fold": (style.BLUE, "v", "fold"),
-    "period_doubling": (style.VERMILLION, "D", "period doubling"),
-    "neimark_sacker": (style.GREEN, "o", "Neimark–Sacker"),
-    "transcritical": (style.PURPLE, "P", "transcritical"),
-    "pitchfork": (style.PURPLE, "s", "pitchfork"),
-    "period_halving": (style.VERMILLION, "D", "period doubling"),  # seen from above
+    "fold": (INDIGO, "v", "fold"),
+    "period_doubling": (WINE, "D", "period doubling"),
+    "neimark_sacker": (PINK, "o", "Neimark–Sacker"),
+    "transcritical": (OLIVE, "P", "transcritical"),
+    "pitchfork": (OLIVE, "s", "pitchfork"),
+    "period_halving": (WINE, "D", "period doubling"),  # seen from above
     "unresolved": (style.GREY, "X", "unresolved"),
 }
 DEGENERATE = {  # short names of points of codimension two
@@ -99,6 +102,9 @@ def critical_curves(dataset: xr.Dataset) -> Figure:
     lower.set_xlabel(style.WORDS[second])
     upper.tick_params(labelbottom=False)
     handles = _kind_handles(found, lines=True)
+    if any(_subcritical_parts(dataset)):
+        words = "subcritical (dashed)"
+        handles.append(Line2D([], [], label=words, lw=1.3, color=style.GREY, ls="--"))
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
     style.letters((left, upper, lower))
     return figure
@@ -181,6 +187,15 @@ def _name_degenerate(axis: Axes, dataset: xr.Dataset, across: str, up: str) -> N
             textcoords="offset points", va="center", zorder=5,
             path_effects=[withStroke(linewidth=2, foreground="white")],
         )  # fmt: skip
+
+
+def _subcritical_parts(dataset: xr.Dataset) -> Iterator[bool]:
+    """Whether each curve has points that `_supercritical` denies."""
+    kinds = dataset.curve_kind.attrs["flag_meanings"].split()
+    for i, code in enumerate(dataset.curve_kind):
+        found = dataset.curve_coefficient.values[i]
+        found = found[~np.isnan(found)]
+        yield not _supercritical(kinds[int(code)], found).all()
 
 
 def _supercritical(kind: str, coefficient) -> np.ndarray:
