@@ -16,3 +16,14 @@ def data_folder() -> pathlib.Path:
     if not folder.is_dir():
         pytest.fail(f"no data in {folder}: set STATMECH_ATTN_DATA to their folder.")
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget_compiled():
+    """Drop the compiled functions of a module of tests once it is done.
+
+    Each holds some 17 memory mappings, of which Linux allows a process 65530; at the
+    limit LLVM crashes in the middle of a compilation.
+    """
+    yield
+    jax.clear_caches()

@@ -1,6 +1,7 @@
 """The command line as a user meets it: good runs, and one line for what is wrong."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -249,6 +250,14 @@ def test_a_place_that_fails_after_the_run_loses_nothing(
     assert opened(kept).equals(opened(folder / "theory.h5"))
 
 
+LISTENING = """
+import signal
+from statmech_attn.cli import app
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also below nohup
+app()
+"""
+
+
 def test_ctrl_c_leaves_no_file_and_says_so(folder, tmp_path):
     """A long scan interrupted with SIGINT: exit code 130, one line, nothing written."""
     out = tmp_path / "long.h5"
@@ -261,15 +270,19 @@ def test_ctrl_c_leaves_no_file_and_says_so(folder, tmp_path):
         "run.transient=1000000000",
     ]
     process = subprocess.Popen(
-        [sys.executable, "-m", "statmech_attn.cli", *map(str, words)],
+        [sys.executable, "-c", LISTENING, *map(str, words)],
         stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
-    for line in process.stderr:
-        if "points" in line:
-            break
-    process.send_signal(2)
-    _, rest = process.communicate(timeout=120)
+    with process:
+        for line in process.stderr:
+            if "points" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        try:
+            _, rest = process.communicate(timeout=120)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert rest.strip().splitlines()[-1].endswith("interrupted; nothing was written.")
     assert not out.exists() and not list(tmp_path.glob(".long*"))
