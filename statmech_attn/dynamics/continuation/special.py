@@ -9,7 +9,8 @@ Between two points a and b of a branch, with t the tangent and A the Jacobian of
 
 The number of multipliers outside the circle, not the product $\mu_i \mu_j - 1$, is what
 is tested, so a pair of real ones with product 1 is no event.  A step with more than one
-event is split.
+event is split.  At a pitchfork the branch that bifurcates turns as well; at a
+transcritical point none does, so that a turn on its step is a fold beside it.
 """
 
 from collections.abc import Iterator
@@ -80,6 +81,8 @@ def events(problem: Problem, curve: Curve, a: Point, b: Point) -> list[SpecialPo
 def _events(problem, curve, a, b, splits) -> Iterator[SpecialPoint]:
     kinds = _changes(a, b)
     found = _located(problem, a, b, kinds[0]) if len(kinds) == 1 else None
+    if found is not None and _hides_a_fold(found, a, b):
+        found = None
     middle = (
         curve.between(a, b, SPLIT_AT) if kinds and found is None and splits else None
     )
@@ -92,10 +95,23 @@ def _events(problem, curve, a, b, splits) -> Iterator[SpecialPoint]:
         yield _unresolved(problem, a)
 
 
+def _hides_a_fold(found: SpecialPoint, a: Point, b: Point) -> bool:
+    """Whether the branch turns on the step, but not at the branch point found on it.
+
+    A branch turns where it meets another in a pitchfork; in a transcritical point it
+    goes straight through.
+    """
+    return found.kind == "transcritical" and _turns(a, b)
+
+
+def _turns(a: Point, b: Point) -> bool:
+    return bool(a.tangent[-1] * b.tangent[-1] < 0)
+
+
 def _changes(a: Point, b: Point) -> list[int]:
     """Kinds of the events on a step; several entries where it must be split."""
     branching = _flips(_bordered, a, b)
-    folded = bool(a.tangent[-1] * b.tangent[-1] < 0) and not branching
+    folded = _turns(a, b) and not branching
     doubled = _flips(_plus_one, a, b)
     pairs = abs(_outside(b) - _outside(a)) // 2
     kinds = [BRANCHING] * branching + [FOLD] * folded + [DOUBLING] * doubled

@@ -40,6 +40,11 @@ def imperfect(x, p):
     return (1 + p["m"]) * x - x**3 + p["h"]
 
 
+def skewed(x, p):
+    """Fixed points x = 0 and p = a x + x^2, with a fold at p = -a^2/4 beside 0."""
+    return x + x * (p["p"] - p["a"] * x - x**2)
+
+
 def linear(s, p):
     """Fixed point 0 of an arbitrary matrix that depends on m."""
     return _matrix(p["m"], p["which"]) @ s
@@ -182,6 +187,20 @@ def test_a_symmetric_branch_point_is_a_pitchfork_on_either_branch():
         )  # fmt: skip
         assert kinds(branch) == ["pitchfork"]
         assert abs(branch.special[0].value) < LOCATED
+
+
+@pytest.mark.parametrize("a", [0.1, 0.05, 0.02])
+def test_a_fold_beside_a_transcritical_point_is_not_lost(a):
+    """On p = a x + x^2 the fold at x = -a/2 and the crossing of x = 0 are one step."""
+    for x in (-0.63, -0.6, -0.57):
+        branch = branch_of(
+            skewed, [x], a * x + x**2, {"p": 0.0, "a": a}, "p",
+            direction=np.array([1.0, a + 2 * x]), within=(-1, 0.5),
+        )  # fmt: skip
+        assert kinds(branch) == ["fold", "transcritical"]
+        np.testing.assert_allclose(
+            [s.value for s in branch.special], [-(a**2) / 4, 0], rtol=0, atol=LOCATED
+        )
 
 
 @pytest.mark.parametrize("h", [1e-3, 1e-5, 1e-7])
