@@ -171,7 +171,8 @@ class Curve(Iterator[Point]):
     """The driver: iterate to go on, stop at any time.
 
     `points` are those found so far; `result` is a code that indexes `RESULTS`,
-    "unfinished" while there is more to come.
+    "unfinished" while there is more to come; `outside` is the first point that is not
+    `inside`, where the curve has left.
     """
 
     def __init__(self, residual, start, *, direction, settings, inside, scales):
@@ -179,6 +180,7 @@ class Curve(Iterator[Point]):
         self.scales = scales
         self.points: list[Point] = []
         self.result: int = UNFINISHED
+        self.outside: Point | None = None
         self._residual = Scaled(residual, jnp.asarray(scales))
         self._start = start / scales
         self._row = direction
@@ -268,7 +270,7 @@ class Curve(Iterator[Point]):
     def _goes_on(self, last: Point, point: Point) -> Point | None:
         """The point, the first one again where the curve closes, or None at an end."""
         if not self._inside(point.u):
-            self.result = LEFT_RANGE
+            self.result, self.outside = LEFT_RANGE, point
         elif np.linalg.norm(point.u / self.scales) > self.settings.bound:
             self.result = DIVERGED
         elif len(self.points) > 1 and self._passes_start(last, point):

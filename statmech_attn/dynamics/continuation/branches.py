@@ -10,10 +10,14 @@ from collections.abc import Iterator
 import equinox as eqx
 import numpy as np
 from jaxtyping import ArrayLike, Bool, Complex, Float, PyTree
+from scipy.optimize import brentq
 
 from statmech_attn.dynamics.continuation.arclength import (
     Curve,
     follow,
+    interpolate,
+    LARGEST_TURN,
+    on_step,
     Point,
     Settings,
 )
@@ -25,6 +29,9 @@ from statmech_attn.dynamics.continuation.cycles import (
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import LEFT_RANGE, RESULTS
 from statmech_attn.dynamics.continuation.special import events, SpecialPoint
+
+
+HALVINGS = 12  # of the step on which a branch leaves its range
 
 
 class BranchPoint(eqx.Module):
@@ -113,17 +120,15 @@ class Branch(Iterator[BranchPoint]):
 
     def _edge(self) -> Point | None:
         """The point at the end of the allowed range, once, where the branch leaves."""
-        if self._ended or self.result != LEFT_RANGE or not self.points:
+        outside = self._curve.outside
+        if self._ended or self.result != LEFT_RANGE or outside is None:
             return None
         self._ended = True
         last = self._curve.points[-1]
-        edge = self._within[int(last.tangent[-1] > 0)]
-        length = (edge - last.u[-1]) / last.tangent[-1]
+        edge = self._within[int(outside.u[-1] > self._within[1])]
         if abs(edge - last.u[-1]) < _padding(edge):
             return None
-        across = np.append(np.zeros(last.u.size - 1), np.sign(last.tangent[-1]))
-        guess = last.u + length * last.tangent
-        return self._curve.onto(guess, across, last.arclength + length)
+        return _crossing(self._curve, last, outside, edge)
 
     def _smallest_period(self) -> int:
         """That of the first point; the period asked for where there is none."""
@@ -202,6 +207,34 @@ def follow_cycle(
         scales=scales,
     )
     return Branch(problem, curve, within)
+
+
+def _crossing(curve: Curve, a: Point, b: Point, edge: float) -> Point | None:
+    """Where the parameter passes `edge` between two points; None if it is lost.
+
+    Newton at the parameter's value may find another branch, as steps of the curve may:
+    what it finds must pass for a step from a to b, or the step is halved.
+    """
+    across = np.append(np.zeros(a.u.size - 1), np.sign(b.u[-1] - edge))
+    for _ in range(HALVINGS):
+        place = brentq(lambda s: interpolate(a, b, s)[-1] - edge, 0, 1)
+        guess = np.append(interpolate(a, b, place)[:-1], edge)
+        arclength = a.arclength + place * (b.arclength - a.arclength)
+        found = curve.onto(guess, across, arclength)
+        if found is not None and _is_between(curve, a, b, found):
+            return found
+        middle = curve.between(a, b, 0.5)
+        if middle is None:
+            return None
+        beyond = (middle.u[-1] - edge) * across[-1] > 0
+        a, b = (a, middle) if beyond else (middle, b)
+    return None
+
+
+def _is_between(curve: Curve, a: Point, b: Point, found: Point) -> bool:
+    """Whether a point lies on the step from a to b, and in the branch's direction."""
+    turn = np.linalg.norm((found.tangent - a.tangent) / curve.scales)
+    return on_step(a.u, b.u, found.u) and bool(turn < LARGEST_TURN)
 
 
 def _padding(edge: float) -> float:

@@ -45,6 +45,11 @@ def skewed(x, p):
     return x + x * (p["p"] - p["a"] * x - x**2)
 
 
+def flat(x, p):
+    """Fixed points p = x^3 (1 - x/4): steep beside x = 0, and a second one near 4."""
+    return x + p["p"] - x**3 * (1 - x / 4)
+
+
 def linear(s, p):
     """Fixed point 0 of an arbitrary matrix that depends on m."""
     return _matrix(p["m"], p["which"]) @ s
@@ -241,6 +246,23 @@ def test_two_multipliers_that_cross_together_are_not_given_a_wrong_name():
     # The step on which it lies, at most 0.1, was split at 0.46 twelve times.
     assert abs(special.value) <= 0.1 * 0.54**12
     assert special.form is None and np.isnan(special.error)
+
+
+def test_a_branch_ends_on_the_edge_where_it_leaves_and_not_on_another_branch():
+    """Beside x = 0 the parameter hardly moves, and p = x^3 (1 - x/4) again near 4."""
+    edge = 1e-4
+    near, far = sorted(np.roots([-1 / 4, 1, 0, 0, -edge]).real)[-2:]
+    assert 0.046 < near < 0.047 and far > 3.9
+    for x in np.linspace(-0.5, -0.4, 60):
+        branch = branch_of(
+            flat, [x], x**3 * (1 - x / 4), {"p": 0.0}, "p", within=(-1, edge)
+        )
+        assert branch.reason == "left_range"
+        assert branch.values[-1] == pytest.approx(edge, abs=1e-12)
+        assert branch.x[-1, 0] == pytest.approx(near, abs=LOCATED)
+        # Longer than the chord, and shorter than its two sides.
+        assert 0 < branch.arclength[-1] - np.hypot(near - x, edge - branch.values[0])
+        assert branch.arclength[-1] < near - x + edge - branch.values[0]
 
 
 def test_an_isola_closes():
