@@ -202,6 +202,11 @@ class Curve(Iterator[Point]):
         self.points.append(point)
         return point
 
+    def leave(self, outside: Point) -> None:
+        """End before the last point: the way to it has led through one outside."""
+        self.points.pop()
+        self.result, self.outside = LEFT_RANGE, outside
+
     def _begin(self) -> Point | None:
         found = self._correct(self._start, self._row)
         self.result = int(found.code) if found.code != CONVERGED else UNFINISHED

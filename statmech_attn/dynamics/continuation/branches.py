@@ -28,7 +28,11 @@ from statmech_attn.dynamics.continuation.cycles import (
 )
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import LEFT_RANGE, RESULTS
-from statmech_attn.dynamics.continuation.special import events, SpecialPoint
+from statmech_attn.dynamics.continuation.special import (
+    events,
+    point_at,
+    SpecialPoint,
+)
 
 
 HALVINGS = 12  # of the step on which a branch leaves its range
@@ -79,7 +83,10 @@ class Solution(eqx.Module):
 
 
 class Branch(Iterator[BranchPoint]):
-    """The driver of one branch; made by `follow_cycle`."""
+    """The driver of one branch; made by `follow_cycle`.
+
+    It ends where it first leaves its range, be that only to turn in a fold beyond.
+    """
 
     def __init__(self, problem: Problem, curve: Curve, within: tuple[float, float]):
         self.problem = problem
@@ -100,12 +107,16 @@ class Branch(Iterator[BranchPoint]):
 
     def __next__(self) -> BranchPoint:
         before = self._curve.points[-1] if self._curve.points else None
-        point = next(self._curve, None) or self._edge()
+        point = next(self._curve, None)
+        found = self._events(before, point)
+        beyond = next((s for s in found if not _within(s.value, *self._within)), None)
+        if beyond is not None:
+            self._curve.leave(point_at(self.problem, beyond))
+        if point is None or beyond is not None:
+            point = self._edge()
+            found = self._events(before, point)
         if point is None:
             raise StopIteration
-        found = (
-            () if before is None else events(self.problem, self._curve, before, point)
-        )
         self.points.append(
             BranchPoint(
                 value=float(point.u[-1]),
@@ -117,6 +128,12 @@ class Branch(Iterator[BranchPoint]):
             )
         )
         return self.points[-1]
+
+    def _events(self, before: Point | None, point: Point | None):
+        """The special points between two points, if there are two."""
+        if before is None or point is None:
+            return []
+        return events(self.problem, self._curve, before, point)
 
     def _edge(self) -> Point | None:
         """The point at the end of the allowed range, once, where the branch leaves."""
@@ -203,7 +220,7 @@ def follow_cycle(
         start,
         direction=direction,
         settings=settings,
-        inside=lambda u: low - _padding(low) <= u[-1] <= high + _padding(high),
+        inside=lambda u: _within(u[-1], low, high),
         scales=scales,
     )
     return Branch(problem, curve, within)
@@ -235,6 +252,10 @@ def _is_between(curve: Curve, a: Point, b: Point, found: Point) -> bool:
     """Whether a point lies on the step from a to b, and in the branch's direction."""
     turn = np.linalg.norm((found.tangent - a.tangent) / curve.scales)
     return on_step(a.u, b.u, found.u) and bool(turn < LARGEST_TURN)
+
+
+def _within(value: float, low: float, high: float) -> bool:
+    return bool(low - _padding(low) <= value <= high + _padding(high))
 
 
 def _padding(edge: float) -> float:

@@ -78,6 +78,18 @@ def events(problem: Problem, curve: Curve, a: Point, b: Point) -> list[SpecialPo
     return found
 
 
+def point_at(problem: Problem, special: SpecialPoint) -> Point:
+    """A special point as a point of its curve."""
+    u = np.append(special.x, special.value)
+    return Point(
+        u=u,
+        tangent=special.tangent,
+        jacobian=_jacobian_of(problem, u),
+        arclength=special.arclength,
+        iterations=0,
+    )
+
+
 def _events(problem, curve, a, b, splits) -> Iterator[SpecialPoint]:
     kinds = _changes(a, b)
     found = _located(problem, a, b, kinds[0]) if len(kinds) == 1 else None

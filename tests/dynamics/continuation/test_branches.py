@@ -265,6 +265,34 @@ def test_a_branch_ends_on_the_edge_where_it_leaves_and_not_on_another_branch():
         assert branch.arclength[-1] < near - x + edge - branch.values[0]
 
 
+def fold_at_one(x, p):
+    return x + p["p"] - 1 + x**2
+
+
+@pytest.mark.parametrize("beyond", [1e-3, 1e-5, 1e-7])
+def test_a_branch_that_turns_beyond_its_range_ends_on_the_edge(beyond):
+    """The fold is at 1: between two points of the branch, and outside the range."""
+    for x in (-0.76, -0.73, -0.7):
+        branch = branch_of(
+            fold_at_one, [x], 1 - x**2, {"p": 0.0}, "p", within=(-5, 1 - beyond)
+        )
+        assert branch.reason == "left_range" and branch.special == ()
+        assert branch.values[-1] == pytest.approx(1 - beyond, abs=1e-12)
+        assert (branch.x < 0).all() and (np.diff(branch.arclength) > 0).all()
+        assert branch.x[-1, 0] == pytest.approx(-np.sqrt(beyond), rel=1e-6)
+
+
+def test_a_two_cycle_whose_birth_is_out_of_range_ends_on_the_edge():
+    """Not on the fixed point either, which is near; x = (r+1 - sqrt((r-3)(r+1)))/2r."""
+    for low in (3.01, 3.001, 3.0001):
+        branch = follow_cycle(
+            logistic_cycle(2), jnp.array([0.5]), 3.2, direction=-1, within=(low, 3.6)
+        ).run()
+        assert branch.special == () and branch.values[-1] == pytest.approx(low)
+        lower = (low + 1 - np.sqrt((low - 3) * (low + 1))) / (2 * low)
+        assert branch.x[-1, 0] == pytest.approx(lower, abs=LOCATED)
+
+
 def test_an_isola_closes():
     settings = Settings(largest=0.3)
     branch = branch_of(
