@@ -6,6 +6,7 @@ unstable cycles.  What it has found so far is its `solution`.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -234,7 +235,8 @@ def _crossing(curve: Curve, a: Point, b: Point, edge: float) -> Point | None:
     """
     across = np.append(np.zeros(a.u.size - 1), np.sign(b.u[-1] - edge))
     for _ in range(HALVINGS):
-        place = brentq(lambda s: interpolate(a, b, s)[-1] - edge, 0, 1)
+        short_of = lambda s: interpolate(a, b, s)[-1] - edge
+        place: Any = brentq(short_of, 0, 1)
         guess = np.append(interpolate(a, b, place)[:-1], edge)
         arclength = a.arclength + place * (b.arclength - a.arclength)
         found = curve.onto(guess, across, arclength)
