@@ -82,7 +82,10 @@ class NormalForm(eqx.Module):
 
         The orbit is $x_0 \pm \xi q$ at fold, doubling and pitchfork, and the closed
         curve $x_0 + 2 \mathrm{Re}(z q)$ at Neimark-Sacker.  NaN on the other side.
+        At a transcritical point it is the distance of the two branches, on both sides.
         """
+        if self.name == "transcritical":
+            return abs(self.speed.real * distance / self.coefficient)
         square = -self.speed.real * distance / self.coefficient
         return float(np.sqrt(square)) if square >= 0 else np.nan
 

@@ -196,6 +196,20 @@ def test_a_subcritical_doubling_has_an_unstable_cycle_beside_the_stable_point():
     assert np.isnan(special.form.amplitude(-distance))
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_branches_of_a_transcritical_point_part_linearly(sign):
+    """x = 0 and x = 1 - 1/r of the logistic map are |r - 1| apart, on both sides.
+
+    1 - 1/r = dr - dr^2 + ..., so the error is dr relative to the prediction.
+    """
+    _, special = special_of(logistic, [0.0], 0.5, {"r": 0.5}, "r", within=(0.4, 1.5))
+    form = special.form
+    assert special.kind == "transcritical" and form.side == 0
+    for dr in (1e-2 * sign, 1e-3 * sign):
+        apart = abs(1 - 1 / (1 + dr))
+        assert form.amplitude(dr) == pytest.approx(apart, rel=1.1 * abs(dr))
+
+
 def test_doubled_orbit_with_its_second_order_term():
     """x_0 + x' dp + xi q + xi^2 h/2 misses the two-cycle by O(xi^3)."""
     problem, special = special_of(
