@@ -187,7 +187,7 @@ def _branching(A, f_p, B, C):
 
     The branches leave along y q + drift, with b y^2 + m y + e = 0; where b = 0 by
     symmetry the bifurcating one leaves along q, without a slope in the parameter.
-    At a point known to a small part of a unit of x, a b of zero is found as small a part
+    With x known to a small part of its unit, a b that is zero comes out as small a part
     of the cubic terms, whatever their size.
     """
     q, p = _vectors(A, 1.0)
