@@ -264,7 +264,8 @@ class Curve(Iterator[Point]):
             return False
         residual = self._residual.residual
         found = locate(residual, BRANCHING, (last.u + point.u) / 2)
-        return not (found.converged and on_step(last.u, point.u, found.u))
+        place = place_on_step(last, point, found.u, self.scales)
+        return not found.converged or place is None
 
     def _diagnose(self, code: int, u, tangent, step) -> int:
         """Why the smallest step failed: a tangent is no tangent at a kink or a jump."""
@@ -406,12 +407,12 @@ def _orientation(point: Point) -> float:
     return float(np.linalg.slogdet(matrix)[0])
 
 
-def on_step(a, b, u) -> bool:
-    """Whether u lies near the chord from a to b, between its ends."""
-    chord = b - a
-    place = (u - a) @ chord / (chord @ chord)
-    away = np.linalg.norm(u - a - place * chord) / np.linalg.norm(chord)
-    return bool(-ALMOST <= place <= 1 + ALMOST and away < AWAY)
+def place_on_step(a: Point, b: Point, u, scales) -> float | None:
+    """How far along the chord from a to b u lies, 0 to 1; None if not near it."""
+    chord, offset = (b.u - a.u) / scales, (u - a.u) / scales
+    place = float(offset @ chord / (chord @ chord))
+    away = np.linalg.norm(offset - place * chord) / np.linalg.norm(chord)
+    return place if -ALMOST <= place <= 1 + ALMOST and away < AWAY else None
 
 
 def interpolate(a: Point, b: Point, fraction: float) -> Float[np.ndarray, " n+1"]:

@@ -18,7 +18,7 @@ from statmech_attn.dynamics.continuation.arclength import (
     follow,
     interpolate,
     LARGEST_TURN,
-    on_step,
+    place_on_step,
     Point,
     Settings,
 )
@@ -253,7 +253,8 @@ def _crossing(curve: Curve, a: Point, b: Point, edge: float) -> Point | None:
 def _is_between(curve: Curve, a: Point, b: Point, found: Point) -> bool:
     """Whether a point lies on the step from a to b, and in the branch's direction."""
     turn = np.linalg.norm((found.tangent - a.tangent) / curve.scales)
-    return on_step(a.u, b.u, found.u) and bool(turn < LARGEST_TURN)
+    place = place_on_step(a, b, found.u, curve.scales)
+    return place is not None and bool(turn < LARGEST_TURN)
 
 
 def _within(value: float, low: float, high: float) -> bool:

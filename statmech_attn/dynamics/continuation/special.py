@@ -20,7 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Complex, Float
 
-from statmech_attn.dynamics.continuation.arclength import Curve, on_step, Point
+from statmech_attn.dynamics.continuation.arclength import (
+    Curve,
+    place_on_step,
+    Point,
+)
 from statmech_attn.dynamics.continuation.cycles import minimal_period, multipliers
 from statmech_attn.dynamics.continuation.locate import (
     BRANCHING,
@@ -92,7 +96,7 @@ def point_at(problem: Problem, special: SpecialPoint) -> Point:
 
 def _events(problem, curve, a, b, splits) -> Iterator[SpecialPoint]:
     kinds = _changes(a, b)
-    found = _located(problem, a, b, kinds[0]) if len(kinds) == 1 else None
+    found = _located(problem, curve, a, b, kinds[0]) if len(kinds) == 1 else None
     if found is not None and _hides_a_fold(found, a, b):
         found = None
     middle = (
@@ -147,17 +151,18 @@ def _outside(point: Point) -> int:
     return int(np.sum(np.abs(multipliers(point.jacobian)) > 1))
 
 
-def _located(problem: Problem, a: Point, b: Point, kind: int) -> SpecialPoint | None:
+def _located(
+    problem: Problem, curve: Curve, a: Point, b: Point, kind: int
+) -> SpecialPoint | None:
     """Newton from the middle of the step; None unless it ends on the step."""
     angle = _critical_angle(a, b) if kind == TORUS else 0.0
     if angle is None:
         return None
     found = locate(problem.residual, kind, (a.u + b.u) / 2, angle)
     real = kind == TORUS and abs(np.sin(found.angle)) < REAL
-    if real or not (found.converged and on_step(a.u, b.u, found.u)):
+    place = place_on_step(a, b, found.u, curve.scales)
+    if real or not found.converged or place is None:
         return None
-    chord = b.u - a.u
-    place = float((found.u - a.u) @ chord / (chord @ chord))
     return _special(problem, a, b, kind, found, place)
 
 

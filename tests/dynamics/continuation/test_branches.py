@@ -293,6 +293,24 @@ def test_a_two_cycle_whose_birth_is_out_of_range_ends_on_the_edge():
         assert branch.x[-1, 0] == pytest.approx(lower, abs=LOCATED)
 
 
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_a_branch_is_the_same_in_any_unit_of_the_parameter(unit):
+    """p/L instead of p, with L as its unit: lengths along the branch are equal."""
+    branches = [
+        branch_of(
+            lambda x, p: x + p["p"] / p["L"] - 1 + x**2, [-0.73], L * (1 - 0.73**2),
+            {"p": 0.0, "L": L}, "p", within=(-L, 2 * L), unit=L,
+        )
+        for L in (1.0, unit)
+    ]  # fmt: skip
+    one, other = branches
+    np.testing.assert_allclose(other.arclength, one.arclength, rtol=1e-9)
+    assert kinds(one) == kinds(other) == ["fold"]
+    assert other.special[0].arclength == pytest.approx(
+        one.special[0].arclength, rel=1e-9
+    )
+
+
 def test_an_isola_closes():
     settings = Settings(largest=0.3)
     branch = branch_of(
