@@ -171,7 +171,8 @@ class Curve(Iterator[Point]):
     """The driver: iterate to go on, stop at any time.
 
     `points` are those found so far; `result` is a code that indexes `RESULTS`,
-    "unfinished" while there is more to come.
+    "unfinished" while there is more to come; `outside` is the first point that is not
+    `inside`, where the curve has left.
     """
 
     def __init__(self, residual, start, *, direction, settings, inside, scales):
@@ -179,6 +180,7 @@ class Curve(Iterator[Point]):
         self.scales = scales
         self.points: list[Point] = []
         self.result: int = UNFINISHED
+        self.outside: Point | None = None
         self._residual = Scaled(residual, jnp.asarray(scales))
         self._start = start / scales
         self._row = direction
@@ -199,6 +201,11 @@ class Curve(Iterator[Point]):
             raise StopIteration
         self.points.append(point)
         return point
+
+    def leave(self, outside: Point) -> None:
+        """End before the last point: the way to it has led through one outside."""
+        self.points.pop()
+        self.result, self.outside = LEFT_RANGE, outside
 
     def _begin(self) -> Point | None:
         found = self._correct(self._start, self._row)
@@ -257,7 +264,8 @@ class Curve(Iterator[Point]):
             return False
         residual = self._residual.residual
         found = locate(residual, BRANCHING, (last.u + point.u) / 2)
-        return not (found.converged and on_step(last.u, point.u, found.u))
+        place = place_on_step(last, point, found.u, self.scales)
+        return not found.converged or place is None
 
     def _diagnose(self, code: int, u, tangent, step) -> int:
         """Why the smallest step failed: a tangent is no tangent at a kink or a jump."""
@@ -268,7 +276,7 @@ class Curve(Iterator[Point]):
     def _goes_on(self, last: Point, point: Point) -> Point | None:
         """The point, the first one again where the curve closes, or None at an end."""
         if not self._inside(point.u):
-            self.result = LEFT_RANGE
+            self.result, self.outside = LEFT_RANGE, point
         elif np.linalg.norm(point.u / self.scales) > self.settings.bound:
             self.result = DIVERGED
         elif len(self.points) > 1 and self._passes_start(last, point):
@@ -399,12 +407,12 @@ def _orientation(point: Point) -> float:
     return float(np.linalg.slogdet(matrix)[0])
 
 
-def on_step(a, b, u) -> bool:
-    """Whether u lies near the chord from a to b, between its ends."""
-    chord = b - a
-    place = (u - a) @ chord / (chord @ chord)
-    away = np.linalg.norm(u - a - place * chord) / np.linalg.norm(chord)
-    return bool(-ALMOST <= place <= 1 + ALMOST and away < AWAY)
+def place_on_step(a: Point, b: Point, u, scales) -> float | None:
+    """How far along the chord from a to b u lies, 0 to 1; None if not near it."""
+    chord, offset = (b.u - a.u) / scales, (u - a.u) / scales
+    place = float(offset @ chord / (chord @ chord))
+    away = np.linalg.norm(offset - place * chord) / np.linalg.norm(chord)
+    return place if -ALMOST <= place <= 1 + ALMOST and away < AWAY else None
 
 
 def interpolate(a: Point, b: Point, fraction: float) -> Float[np.ndarray, " n+1"]:

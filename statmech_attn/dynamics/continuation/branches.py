@@ -6,14 +6,19 @@ unstable cycles.  What it has found so far is its `solution`.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import ArrayLike, Bool, Complex, Float, PyTree
+from scipy.optimize import brentq
 
 from statmech_attn.dynamics.continuation.arclength import (
     Curve,
     follow,
+    interpolate,
+    LARGEST_TURN,
+    place_on_step,
     Point,
     Settings,
 )
@@ -24,7 +29,14 @@ from statmech_attn.dynamics.continuation.cycles import (
 )
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import LEFT_RANGE, RESULTS
-from statmech_attn.dynamics.continuation.special import events, SpecialPoint
+from statmech_attn.dynamics.continuation.special import (
+    events,
+    point_at,
+    SpecialPoint,
+)
+
+
+HALVINGS = 12  # of the step on which a branch leaves its range
 
 
 class BranchPoint(eqx.Module):
@@ -72,7 +84,10 @@ class Solution(eqx.Module):
 
 
 class Branch(Iterator[BranchPoint]):
-    """The driver of one branch; made by `follow_cycle`."""
+    """The driver of one branch; made by `follow_cycle`.
+
+    It ends where it first leaves its range, be that only to turn in a fold beyond.
+    """
 
     def __init__(self, problem: Problem, curve: Curve, within: tuple[float, float]):
         self.problem = problem
@@ -93,12 +108,16 @@ class Branch(Iterator[BranchPoint]):
 
     def __next__(self) -> BranchPoint:
         before = self._curve.points[-1] if self._curve.points else None
-        point = next(self._curve, None) or self._edge()
+        point = next(self._curve, None)
+        found = self._events(before, point)
+        beyond = next((s for s in found if not _within(s.value, *self._within)), None)
+        if beyond is not None:
+            self._curve.leave(point_at(self.problem, beyond))
+        if point is None or beyond is not None:
+            point = self._edge()
+            found = self._events(before, point)
         if point is None:
             raise StopIteration
-        found = (
-            () if before is None else events(self.problem, self._curve, before, point)
-        )
         self.points.append(
             BranchPoint(
                 value=float(point.u[-1]),
@@ -111,19 +130,23 @@ class Branch(Iterator[BranchPoint]):
         )
         return self.points[-1]
 
+    def _events(self, before: Point | None, point: Point | None):
+        """The special points between two points, if there are two."""
+        if before is None or point is None:
+            return []
+        return events(self.problem, self._curve, before, point)
+
     def _edge(self) -> Point | None:
         """The point at the end of the allowed range, once, where the branch leaves."""
-        if self._ended or self.result != LEFT_RANGE or not self.points:
+        outside = self._curve.outside
+        if self._ended or self.result != LEFT_RANGE or outside is None:
             return None
         self._ended = True
         last = self._curve.points[-1]
-        edge = self._within[int(last.tangent[-1] > 0)]
-        length = (edge - last.u[-1]) / last.tangent[-1]
+        edge = self._within[int(outside.u[-1] > self._within[1])]
         if abs(edge - last.u[-1]) < _padding(edge):
             return None
-        across = np.append(np.zeros(last.u.size - 1), np.sign(last.tangent[-1]))
-        guess = last.u + length * last.tangent
-        return self._curve.onto(guess, across, last.arclength + length)
+        return _crossing(self._curve, last, outside, edge)
 
     def _smallest_period(self) -> int:
         """That of the first point; the period asked for where there is none."""
@@ -198,10 +221,44 @@ def follow_cycle(
         start,
         direction=direction,
         settings=settings,
-        inside=lambda u: low - _padding(low) <= u[-1] <= high + _padding(high),
+        inside=lambda u: _within(u[-1], low, high),
         scales=scales,
     )
     return Branch(problem, curve, within)
+
+
+def _crossing(curve: Curve, a: Point, b: Point, edge: float) -> Point | None:
+    """Where the parameter passes `edge` between two points; None if it is lost.
+
+    Newton at the parameter's value may find another branch, as steps of the curve may:
+    what it finds must pass for a step from a to b, or the step is halved.
+    """
+    across = np.append(np.zeros(a.u.size - 1), np.sign(b.u[-1] - edge))
+    for _ in range(HALVINGS):
+        short_of = lambda s: interpolate(a, b, s)[-1] - edge
+        place: Any = brentq(short_of, 0, 1)
+        guess = np.append(interpolate(a, b, place)[:-1], edge)
+        arclength = a.arclength + place * (b.arclength - a.arclength)
+        found = curve.onto(guess, across, arclength)
+        if found is not None and _is_between(curve, a, b, found):
+            return found
+        middle = curve.between(a, b, 0.5)
+        if middle is None:
+            return None
+        beyond = (middle.u[-1] - edge) * across[-1] > 0
+        a, b = (a, middle) if beyond else (middle, b)
+    return None
+
+
+def _is_between(curve: Curve, a: Point, b: Point, found: Point) -> bool:
+    """Whether a point lies on the step from a to b, and in the branch's direction."""
+    turn = np.linalg.norm((found.tangent - a.tangent) / curve.scales)
+    place = place_on_step(a, b, found.u, curve.scales)
+    return place is not None and bool(turn < LARGEST_TURN)
+
+
+def _within(value: float, low: float, high: float) -> bool:
+    return bool(low - _padding(low) <= value <= high + _padding(high))
 
 
 def _padding(edge: float) -> float:

@@ -37,7 +37,7 @@ from statmech_attn.dynamics.continuation.locate import (
 
 RESONANCE = 1e-3  # of a turn: distance from m/q, q <= 4, that counts as resonance
 SINGULAR = (1, 2, 3)  # orders at which e^{2 i theta} is a multiplier, or theta is 0
-FLAT = 1e-6  # relative size below which a coefficient is a symmetry's zero
+FLAT = 1e-6  # of the cubic terms: size below which b is a symmetry's zero
 
 
 class NormalForm(eqx.Module):
@@ -64,8 +64,12 @@ class NormalForm(eqx.Module):
 
     @property
     def criticality(self) -> str:
-        """Supercritical: the bifurcating orbit is stable in the critical directions."""
-        if self.name in ("fold", "transcritical") or self.resonance:
+        """Supercritical: the bifurcating orbit is stable in the critical directions.
+
+        Empty where there is no such thing, or where the coefficient does not tell.
+        """
+        undecided = self.resonance or self.coefficient == 0
+        if self.name in ("fold", "transcritical") or undecided:
             return ""
         sign = self.coefficient if self.name == "period_doubling" else -self.coefficient
         return "supercritical" if sign > 0 else "subcritical"
@@ -82,7 +86,12 @@ class NormalForm(eqx.Module):
 
         The orbit is $x_0 \pm \xi q$ at fold, doubling and pitchfork, and the closed
         curve $x_0 + 2 \mathrm{Re}(z q)$ at Neimark-Sacker.  NaN on the other side.
+        At a transcritical point it is the distance of the two branches, on both sides.
         """
+        if self.name == "transcritical":
+            return abs(self.speed.real * distance / self.coefficient)
+        if self.coefficient == 0:
+            return np.nan
         square = -self.speed.real * distance / self.coefficient
         return float(np.sqrt(square)) if square >= 0 else np.nan
 
@@ -178,6 +187,8 @@ def _branching(A, f_p, B, C):
 
     The branches leave along y q + drift, with b y^2 + m y + e = 0; where b = 0 by
     symmetry the bifurcating one leaves along q, without a slope in the parameter.
+    With x known to a small part of its unit, a b that is zero comes out as small a part
+    of the cubic terms, whatever their size.
     """
     q, p = _vectors(A, 1.0)
     bend = B(_flat(q), _flat(q))
@@ -185,14 +196,15 @@ def _branching(A, f_p, B, C):
     along = np.append(drift, 1.0)
     b, m, e = p @ bend / 2, p @ B(_flat(q), along), p @ B(along, along) / 2
     common = dict(vector=q, adjoint=p, quadratic=h)
-    if abs(b) > FLAT * np.linalg.norm(p) * (1 + np.linalg.norm(bend)):
+    c = _cubic(B, C, p, q, h)
+    if abs(b) > FLAT * (abs(c) + np.linalg.norm(p) * np.linalg.norm(bend)):
         speed = np.sqrt(max(m**2 - 4 * b * e, 0.0))
         return NormalForm(
             name="transcritical", coefficient=b, speed=speed, drift=drift, **common
         )
     return NormalForm(
         name="pitchfork",
-        coefficient=_cubic(B, C, p, q, h),
+        coefficient=c,
         speed=m,
         drift=drift - e / m * q,
         **common,

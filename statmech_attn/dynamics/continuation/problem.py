@@ -105,10 +105,6 @@ class Problem(eqx.Module):
         """The state with these coordinates."""
         return ravel_pytree(self.template)[1](x)
 
-    def once(self, x: Float[Array, " d"], value) -> Float[Array, " d"]:
-        """One iterate of the map, f."""
-        return self.iterate(x, {**self.parameters, self.free: value}, 1)
-
     def image(self, x: Float[Array, " d"], value) -> Float[Array, " d"]:
         """The state one period later, f^k; infinite if the orbit is on the way."""
         return self.iterate(x, {**self.parameters, self.free: value}, self.period)

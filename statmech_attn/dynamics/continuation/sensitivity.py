@@ -31,7 +31,8 @@ def orbit(
     """A point of the cycle near x, differentiable in the parameters given by name.
 
     Parameters that are not given keep the values of the problem.  NaN where Newton
-    finds no cycle.  Works under `jax.jit`, `grad`, `jvp`, `vmap` over parameters.
+    finds no cycle.  The cycle is the same from any x near it: the derivative in x is
+    zero.  Works under `jax.jit`, `grad`, `jvp`, `vmap` over parameters.
 
     Raises:
         ValueError: a name that is no parameter, x of another size.
@@ -53,7 +54,7 @@ def orbit(
     return _orbit(
         {**problem.parameters, **values},
         problem=problem,
-        x=coordinates(problem, x),
+        x=jax.lax.stop_gradient(coordinates(problem, x)),
         settings=settings or Settings(),
     )
 

@@ -9,7 +9,8 @@ Between two points a and b of a branch, with t the tangent and A the Jacobian of
 
 The number of multipliers outside the circle, not the product $\mu_i \mu_j - 1$, is what
 is tested, so a pair of real ones with product 1 is no event.  A step with more than one
-event is split.
+event is split.  At a pitchfork the branch that bifurcates turns as well; at a
+transcritical point none does, so that a turn on its step is a fold beside it.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Complex, Float
 
-from statmech_attn.dynamics.continuation.arclength import Curve, on_step, Point
+from statmech_attn.dynamics.continuation.arclength import (
+    Curve,
+    place_on_step,
+    Point,
+)
 from statmech_attn.dynamics.continuation.cycles import minimal_period, multipliers
 from statmech_attn.dynamics.continuation.locate import (
     BRANCHING,
@@ -77,9 +82,23 @@ def events(problem: Problem, curve: Curve, a: Point, b: Point) -> list[SpecialPo
     return found
 
 
+def point_at(problem: Problem, special: SpecialPoint) -> Point:
+    """A special point as a point of its curve."""
+    u = np.append(special.x, special.value)
+    return Point(
+        u=u,
+        tangent=special.tangent,
+        jacobian=_jacobian_of(problem, u),
+        arclength=special.arclength,
+        iterations=0,
+    )
+
+
 def _events(problem, curve, a, b, splits) -> Iterator[SpecialPoint]:
     kinds = _changes(a, b)
-    found = _located(problem, a, b, kinds[0]) if len(kinds) == 1 else None
+    found = _located(problem, curve, a, b, kinds[0]) if len(kinds) == 1 else None
+    if found is not None and _hides_a_fold(found, a, b):
+        found = None
     middle = (
         curve.between(a, b, SPLIT_AT) if kinds and found is None and splits else None
     )
@@ -92,10 +111,23 @@ def _events(problem, curve, a, b, splits) -> Iterator[SpecialPoint]:
         yield _unresolved(problem, a)
 
 
+def _hides_a_fold(found: SpecialPoint, a: Point, b: Point) -> bool:
+    """Whether the branch turns on the step, but not at the branch point found on it.
+
+    A branch turns where it meets another in a pitchfork; in a transcritical point it
+    goes straight through.
+    """
+    return found.kind == "transcritical" and _turns(a, b)
+
+
+def _turns(a: Point, b: Point) -> bool:
+    return bool(a.tangent[-1] * b.tangent[-1] < 0)
+
+
 def _changes(a: Point, b: Point) -> list[int]:
     """Kinds of the events on a step; several entries where it must be split."""
     branching = _flips(_bordered, a, b)
-    folded = bool(a.tangent[-1] * b.tangent[-1] < 0) and not branching
+    folded = _turns(a, b) and not branching
     doubled = _flips(_plus_one, a, b)
     pairs = abs(_outside(b) - _outside(a)) // 2
     kinds = [BRANCHING] * branching + [FOLD] * folded + [DOUBLING] * doubled
@@ -119,17 +151,18 @@ def _outside(point: Point) -> int:
     return int(np.sum(np.abs(multipliers(point.jacobian)) > 1))
 
 
-def _located(problem: Problem, a: Point, b: Point, kind: int) -> SpecialPoint | None:
+def _located(
+    problem: Problem, curve: Curve, a: Point, b: Point, kind: int
+) -> SpecialPoint | None:
     """Newton from the middle of the step; None unless it ends on the step."""
     angle = _critical_angle(a, b) if kind == TORUS else 0.0
     if angle is None:
         return None
     found = locate(problem.residual, kind, (a.u + b.u) / 2, angle)
     real = kind == TORUS and abs(np.sin(found.angle)) < REAL
-    if real or not (found.converged and on_step(a.u, b.u, found.u)):
+    place = place_on_step(a, b, found.u, curve.scales)
+    if real or not found.converged or place is None:
         return None
-    chord = b.u - a.u
-    place = float((found.u - a.u) @ chord / (chord @ chord))
     return _special(problem, a, b, kind, found, place)
 
 

@@ -40,6 +40,16 @@ def imperfect(x, p):
     return (1 + p["m"]) * x - x**3 + p["h"]
 
 
+def skewed(x, p):
+    """Fixed points x = 0 and p = a x + x^2, with a fold at p = -a^2/4 beside 0."""
+    return x + x * (p["p"] - p["a"] * x - x**2)
+
+
+def flat(x, p):
+    """Fixed points p = x^3 (1 - x/4): steep beside x = 0, and a second one near 4."""
+    return x + p["p"] - x**3 * (1 - x / 4)
+
+
 def linear(s, p):
     """Fixed point 0 of an arbitrary matrix that depends on m."""
     return _matrix(p["m"], p["which"]) @ s
@@ -184,6 +194,20 @@ def test_a_symmetric_branch_point_is_a_pitchfork_on_either_branch():
         assert abs(branch.special[0].value) < LOCATED
 
 
+@pytest.mark.parametrize("a", [0.1, 0.05, 0.02])
+def test_a_fold_beside_a_transcritical_point_is_not_lost(a):
+    """On p = a x + x^2 the fold at x = -a/2 and the crossing of x = 0 are one step."""
+    for x in (-0.63, -0.6, -0.57):
+        branch = branch_of(
+            skewed, [x], a * x + x**2, {"p": 0.0, "a": a}, "p",
+            direction=np.array([1.0, a + 2 * x]), within=(-1, 0.5),
+        )  # fmt: skip
+        assert kinds(branch) == ["fold", "transcritical"]
+        np.testing.assert_allclose(
+            [s.value for s in branch.special], [-(a**2) / 4, 0], rtol=0, atol=LOCATED
+        )
+
+
 @pytest.mark.parametrize("h", [1e-3, 1e-5, 1e-7])
 def test_a_pitchfork_taken_apart_is_a_fold(h):
     """x^3 - m x = h has folds at m^3 = 27 h^2 / 4, and no branch point.
@@ -222,6 +246,69 @@ def test_two_multipliers_that_cross_together_are_not_given_a_wrong_name():
     # The step on which it lies, at most 0.1, was split at 0.46 twelve times.
     assert abs(special.value) <= 0.1 * 0.54**12
     assert special.form is None and np.isnan(special.error)
+
+
+def test_a_branch_ends_on_the_edge_where_it_leaves_and_not_on_another_branch():
+    """Beside x = 0 the parameter hardly moves, and p = x^3 (1 - x/4) again near 4."""
+    edge = 1e-4
+    near, far = sorted(np.roots([-1 / 4, 1, 0, 0, -edge]).real)[-2:]
+    assert 0.046 < near < 0.047 and far > 3.9
+    for x in np.linspace(-0.5, -0.4, 60):
+        branch = branch_of(
+            flat, [x], x**3 * (1 - x / 4), {"p": 0.0}, "p", within=(-1, edge)
+        )
+        assert branch.reason == "left_range"
+        assert branch.values[-1] == pytest.approx(edge, abs=1e-12)
+        assert branch.x[-1, 0] == pytest.approx(near, abs=LOCATED)
+        # Longer than the chord, and shorter than its two sides.
+        assert 0 < branch.arclength[-1] - np.hypot(near - x, edge - branch.values[0])
+        assert branch.arclength[-1] < near - x + edge - branch.values[0]
+
+
+def fold_at_one(x, p):
+    return x + p["p"] - 1 + x**2
+
+
+@pytest.mark.parametrize("beyond", [1e-3, 1e-5, 1e-7])
+def test_a_branch_that_turns_beyond_its_range_ends_on_the_edge(beyond):
+    """The fold is at 1: between two points of the branch, and outside the range."""
+    for x in (-0.76, -0.73, -0.7):
+        branch = branch_of(
+            fold_at_one, [x], 1 - x**2, {"p": 0.0}, "p", within=(-5, 1 - beyond)
+        )
+        assert branch.reason == "left_range" and branch.special == ()
+        assert branch.values[-1] == pytest.approx(1 - beyond, abs=1e-12)
+        assert (branch.x < 0).all() and (np.diff(branch.arclength) > 0).all()
+        assert branch.x[-1, 0] == pytest.approx(-np.sqrt(beyond), rel=1e-6)
+
+
+def test_a_two_cycle_whose_birth_is_out_of_range_ends_on_the_edge():
+    """Not on the fixed point either, which is near; x = (r+1 - sqrt((r-3)(r+1)))/2r."""
+    for low in (3.01, 3.001, 3.0001):
+        branch = follow_cycle(
+            logistic_cycle(2), jnp.array([0.5]), 3.2, direction=-1, within=(low, 3.6)
+        ).run()
+        assert branch.special == () and branch.values[-1] == pytest.approx(low)
+        lower = (low + 1 - np.sqrt((low - 3) * (low + 1))) / (2 * low)
+        assert branch.x[-1, 0] == pytest.approx(lower, abs=LOCATED)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_a_branch_is_the_same_in_any_unit_of_the_parameter(unit):
+    """p/L instead of p, with L as its unit: lengths along the branch are equal."""
+    branches = [
+        branch_of(
+            lambda x, p: x + p["p"] / p["L"] - 1 + x**2, [-0.73], L * (1 - 0.73**2),
+            {"p": 0.0, "L": L}, "p", within=(-L, 2 * L), unit=L,
+        )
+        for L in (1.0, unit)
+    ]  # fmt: skip
+    one, other = branches
+    np.testing.assert_allclose(other.arclength, one.arclength, rtol=1e-9)
+    assert kinds(one) == kinds(other) == ["fold"]
+    assert other.special[0].arclength == pytest.approx(
+        one.special[0].arclength, rel=1e-9
+    )
 
 
 def test_an_isola_closes():

@@ -59,6 +59,12 @@ def spiral(s, p):
     return jnp.array([x, y + p["k"] * x**2])
 
 
+def crossing(x, p):
+    """x = 0 met by another fixed point, in units of L: askew for a, straight for c."""
+    y = x / p["L"]
+    return x + p["L"] * (p["p"] * y - p["a"] * y**2 - p["c"] * y**3)
+
+
 def special_of(map, x, value, parameters, free, **options):
     problem = Problem(map, jnp.zeros(len(x)), parameters, free)
     branch = follow_cycle(problem, jnp.array(x), value, **options).run()
@@ -194,6 +200,44 @@ def test_a_subcritical_doubling_has_an_unstable_cycle_beside_the_stable_point():
     assert cycle.period == 2 and not cycle.stable
     assert abs(cycle.x[0]) == pytest.approx(amplitude, rel=1e-3)
     assert np.isnan(special.form.amplitude(-distance))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_branches_of_a_transcritical_point_part_linearly(sign):
+    """x = 0 and x = 1 - 1/r of the logistic map are |r - 1| apart, on both sides.
+
+    1 - 1/r = dr - dr^2 + ..., so the error is dr relative to the prediction.
+    """
+    _, special = special_of(logistic, [0.0], 0.5, {"r": 0.5}, "r", within=(0.4, 1.5))
+    form = special.form
+    assert special.kind == "transcritical" and form.side == 0
+    for dr in (1e-2 * sign, 1e-3 * sign):
+        apart = abs(1 - 1 / (1 + dr))
+        assert form.amplitude(dr) == pytest.approx(apart, rel=1.1 * abs(dr))
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e6])
+@pytest.mark.parametrize("a", [1.0, 0.0])
+def test_a_branch_point_has_the_same_name_in_all_units(a, unit):
+    """b = -a/L and c = -1/L^2, in whatever units x is measured."""
+    for c in (1.0, 0.0) if a else (1.0,):
+        parameters = {"p": 0.0, "L": unit, "a": a, "c": c}
+        _, special = special_of(
+            crossing, [0.0], -0.3, parameters, "p", within=(-0.3, 0.4)
+        )
+        assert special.kind == ("transcritical" if a else "pitchfork")
+        exact = -a / unit if a else -c / unit**2
+        assert abs(special.form.coefficient) == pytest.approx(abs(exact), rel=EXACT)
+        assert special.form.criticality == ("" if a else "supercritical")
+
+
+def test_no_criticality_is_read_off_a_coefficient_that_is_zero():
+    """A linear map: at p = 0 every x is a fixed point, and none beside it."""
+    parameters = {"p": 0.0, "L": 1.0, "a": 0.0, "c": 0.0}
+    _, special = special_of(crossing, [0.0], -0.3, parameters, "p", within=(-0.3, 0.4))
+    form = special.form
+    assert form.coefficient == 0 and form.criticality == "" and form.side == 0
+    assert np.isnan(form.amplitude(0.1)) and np.isnan(form.amplitude(-0.1))
 
 
 def test_doubled_orbit_with_its_second_order_term():

@@ -76,6 +76,15 @@ def test_any_parameter_by_name():
     assert kept(0.2) == pytest.approx(float(x_of(0.2, 0.2)), rel=1e-14)
 
 
+def test_the_cycle_does_not_depend_on_where_newton_starts():
+    """The derivative in the start is zero; it passes through to other uses of it."""
+    from_x = lambda x: orbit(TWO_CYCLE, x, r=3.2)[0]
+    for derivative in (jax.grad, jax.jacfwd):
+        assert derivative(from_x)(START)[0] == 0
+    both = lambda r: from_x(jnp.array([exact(r)])) + point(r)
+    assert jax.grad(both)(3.2) == pytest.approx(float(jax.grad(exact)(3.2)), rel=1e-12)
+
+
 def test_no_cycle_is_nan_and_a_wrong_name_is_refused():
     problem = Problem(henon, jnp.zeros(2), {"a": 0.2, "b": 0.3}, "a")
     lost = orbit(problem, jnp.array([0.7, 0.2]), a=-0.5)
