@@ -7,6 +7,7 @@ branches of the doubled cycles, and the special points in a second parameter
 """
 
 import dataclasses
+import itertools
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from scipy.interpolate import CubicHermiteSpline
 
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
@@ -26,6 +28,7 @@ from statmech_attn.dynamics.continuation import (
     CodimensionTwo,
     critical_curve,
     CriticalPoint,
+    Cycle,
     find_cycle,
     follow_cycle,
     Problem,
@@ -200,19 +203,58 @@ def _until_it_repeats(points: Iterable, branch: Branch):
     """
     found: list[BranchPoint] = []
     for point in points:
-        if len(found) > 1 and _repeats(branch.problem, found, point):
-            return found, CLOSED
+        closing = _passage(branch.problem, found, point) if found else None
+        if closing is not None:
+            return [*found, closing], CLOSED
         found.append(point)
     return found, branch.result
 
 
-def _repeats(problem: Problem, found: list[BranchPoint], point: BranchPoint) -> bool:
-    first, last = found[0], found[-1]
-    rise = point.value - last.value
-    share = (first.value - last.value) / rise if rise else -1.0
-    if not 0 <= share < 1 or rise * (found[1].value - first.value) < 0:
-        return False
-    here = find_cycle(problem, last.x + share * (point.x - last.x), first.value)
+def _passage(
+    problem: Problem, found: list[BranchPoint], point: BranchPoint
+) -> BranchPoint | None:
+    """Where the last step passes the first cycle, with the special points before.
+
+    The parameter is monotone between special points, so that their order is exact.
+    """
+    first = found[0]
+    nodes = [found[-1], *point.special, point]
+    for number, (before, after) in enumerate(itertools.pairwise(nodes)):
+        rise = after.value - before.value
+        ahead = (first.value - before.value) * rise > 0
+        passed = (after.value - first.value) * rise >= 0
+        if not (ahead and passed and rise * first.tangent[-1] > 0):
+            continue
+        place, x = _crossing(before, after, first.value)
+        here = find_cycle(problem, x, first.value)
+        if here.converged and _on_orbit(problem, here, first):
+            length = after.arclength - before.arclength
+            return BranchPoint(
+                value=first.value,
+                x=here.x,
+                multipliers=here.multipliers,
+                tangent=(1 - place) * before.tangent + place * after.tangent,
+                arclength=before.arclength + place * length,
+                special=point.special[:number],
+            )
+    return None
+
+
+def _crossing(before, after, value: float):
+    """Fraction of the arc at which a value is met, and x there, by Hermite's cubic."""
+    length = max(after.arclength - before.arclength, 0.0)
+    cubic = lambda a, b, slopes: CubicHermiteSpline(
+        [0.0, 1.0], [a, b], length * np.array(slopes)
+    )
+    slopes = np.array([before.tangent, after.tangent])
+    parameter = cubic(before.value, after.value, slopes[:, -1])
+    inside = parameter.solve(value, extrapolate=False)
+    place = float(inside[0]) if inside.size else 1.0
+    return place, cubic(before.x, after.x, slopes[:, :-1])(place)
+
+
+def _on_orbit(problem: Problem, here: Cycle, first: BranchPoint) -> bool:
+    """Whether two points belong to one cycle."""
     orbit, size = here.x, np.linalg.norm(first.x)
     for _ in range(int(problem.period)):
         if np.linalg.norm(orbit - first.x) < SAME * (1 + size):
