@@ -77,6 +77,7 @@ class CriticalCurve(Iterator[CriticalPoint]):
         self.result: int = UNFINISHED
         self._curve = curve
         self._last: tuple[Point, Linear] | None = None
+        self._signed: dict[str, tuple[Point, Linear, float]] = {}  # last with a sign
 
     @property
     def reason(self) -> str:
@@ -97,8 +98,7 @@ class CriticalCurve(Iterator[CriticalPoint]):
         if self._last is not None and self._ends(self._last[0], found):
             raise StopIteration
         point, linear = self._read(found, self._last and self._last[1])
-        if self._last is not None:
-            self._compare(self._last, found, point)
+        self._compare(found, linear, point)
         self._last = (found, linear)
         self.points.append(point)
         return point
@@ -120,23 +120,32 @@ class CriticalCurve(Iterator[CriticalPoint]):
         )
         return point, linear
 
-    def _compare(self, last: tuple[Point, Linear], found: Point, point: CriticalPoint):
-        """Close in on every test function that has changed its sign."""
-        before, linear = last
-        for name, value in self.points[-1].tests.items():
-            if value * point.tests[name] >= 0:
+    def _compare(self, found: Point, linear: Linear, point: CriticalPoint):
+        """Close in on every test function that has changed its sign.
+
+        Where a function is zero or not a number it has no sign; the last one counts.
+        """
+        for name, value in point.tests.items():
+            if not abs(value) > 0:
                 continue
-            title = codimension_two.NAMES[self.kind][name]
-            place = self._close_in(name, before, found, linear)
-            if place is None:
-                self.unresolved.append(title)
-                continue
-            at, here = self._read(place, linear)
-            if name in codimension_two.POLES:
-                at = eqx.tree_at(lambda p: p.coefficient, at, np.nan)
-            angle = angle_of(self.system, place.u)
-            if codimension_two.confirmed(name, here, self.kind, angle):
-                self.codimension_two.append(CodimensionTwo(title, at))
+            last = self._signed.get(name)
+            self._signed[name] = (found, linear, value)
+            if last is not None and last[2] * value < 0:
+                self._name(name, last[0], found, last[1])
+
+    def _name(self, name: str, before: Point, after: Point, linear: Linear):
+        """The point of codimension two at a change of sign."""
+        title = codimension_two.NAMES[self.kind][name]
+        place = self._close_in(name, before, after, linear)
+        if place is None:
+            self.unresolved.append(title)
+            return
+        at, here = self._read(place, linear)
+        if name in codimension_two.POLES:
+            at = eqx.tree_at(lambda p: p.coefficient, at, np.nan)
+        angle = angle_of(self.system, place.u)
+        if codimension_two.confirmed(name, here, self.kind, angle):
+            self.codimension_two.append(CodimensionTwo(title, at))
 
     def _close_in(self, name, before: Point, after: Point, linear) -> Point | None:
         """The zero of a test function between two points of the curve."""

@@ -198,6 +198,19 @@ def test_the_delayed_logistic_maps_strong_resonances(torus_curve):
     assert found["resonance_1_2"].rotation_number == 0.5
 
 
+def test_a_coefficient_that_a_resonance_leaves_out_is_no_change_of_sign():
+    # Steps of 0.02 have points within 1e-3 of a turn of 1:3, where Re d is NaN.
+    problem = Problem(delayed, jnp.zeros(2), {"a": 3.9, "c": 19 / 29}, "a")
+    curve = critical_curve(
+        problem, jnp.full(2, 1 - 1 / 3.9), 3.9, kind="neimark_sacker", second="c",
+        inside=lambda a, c: a < 4.1, settings=Settings(largest=0.02),
+    )  # fmt: skip
+    missing = np.isnan([point.coefficient for point in curve])
+    assert missing.any() and not (missing[0] or missing[-1])
+    assert [two.name for two in curve.codimension_two] == ["resonance_1_3"]
+    assert curve.unresolved == []
+
+
 THETA = 2 * np.pi * 0.15
 
 
