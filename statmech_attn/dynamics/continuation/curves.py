@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Complex, Float, PyTree
 from scipy import optimize
@@ -27,7 +28,11 @@ from statmech_attn.dynamics.continuation.arclength import (
     Settings,
 )
 from statmech_attn.dynamics.continuation.codimension_two import Linear
-from statmech_attn.dynamics.continuation.extended import Extended, NEIMARK_SACKER
+from statmech_attn.dynamics.continuation.extended import (
+    Extended,
+    NEIMARK_SACKER,
+    Parts,
+)
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import RESULTS, UNFINISHED
 
@@ -35,6 +40,7 @@ from statmech_attn.dynamics.continuation.results import RESULTS, UNFINISHED
 CURVE_RESULTS = (*RESULTS, "resonance")  # a Neimark-Sacker curve ends at 1:1 or 1:2
 RESONANCE = len(RESULTS)
 CLOSE_IN = 1e-13  # of a step, tolerance of the place of a codimension-two point
+AT_END = 1e-6  # error of an end; two multipliers that meet there have its root
 AROUND = (-0.4, -0.2, 0.2, 0.4)  # of a step, from where a singular end is reached
 
 
@@ -171,8 +177,11 @@ class CriticalCurve(Iterator[CriticalPoint]):
             return False
 
         point = self._resonance(before, after, angle)
-        if point is not None:
-            name = "resonance_1_1" if point.rotation_number == 0 else "resonance_1_2"
+        one = np.cos(angle(before)) > 0
+        name = "resonance_1_1" if one else "resonance_1_2"
+        if point is None:
+            self.unresolved.append(name)
+        else:
             self.points.append(point)
             self.codimension_two.append(CodimensionTwo(name, point))
         self.result = RESONANCE
@@ -181,7 +190,8 @@ class CriticalCurve(Iterator[CriticalPoint]):
     def _resonance(self, before: Point, after: Point, angle) -> CriticalPoint | None:
         """The end of the curve, where its extended system is singular.
 
-        The cycle and the parameters are even functions of the angle from there.
+        The cycle and the parameters are even functions of the angle from there, unless
+        cycles meet; then what is found is no end, and None is returned.
         """
         at = lambda fraction: angle_of(
             self.system, interpolate(before, after, fraction)
@@ -196,6 +206,8 @@ class CriticalCurve(Iterator[CriticalPoint]):
         u = np.polyfit(square / square.max(), [place.u for place in places], 2)[-1]
         parts = self.system.parts(u)._replace(angle=end)
         linear = codimension_two.linearise(self.system, parts, None)
+        if not self._is_end(parts, linear):
+            return None
         return CriticalPoint(
             values=np.asarray(parts.values),
             state=np.asarray(parts.state),
@@ -205,6 +217,19 @@ class CriticalCurve(Iterator[CriticalPoint]):
             arclength=before.arclength + middle * (after.arclength - before.arclength),
             tests={},
         )
+
+    def _is_end(self, parts: Parts, linear: Linear) -> bool:
+        """Whether this is a cycle with two multipliers at e^{i theta} = +-1.
+
+        An error of the point moves their mean in proportion, and each by its root.
+        """
+        image = self.system.image(jnp.asarray(parts.state), jnp.asarray(parts.values))
+        off = np.linalg.norm(np.asarray(image) - parts.state)
+        away = linear.multipliers - np.exp(1j * float(parts.angle))
+        pair = away[np.argsort(np.abs(away))[:2]]
+        closed = off < AT_END * (1 + np.linalg.norm(parts.state))
+        met = abs(pair.mean()) < AT_END and np.abs(pair).max() < np.sqrt(AT_END)
+        return bool(closed and met)
 
 
 def critical_curve(

@@ -211,6 +211,38 @@ def test_a_coefficient_that_a_resonance_leaves_out_is_no_change_of_sign():
     assert curve.unresolved == []
 
 
+def meeting(u, p):
+    """A fixed point at 0 that another one meets where its curve ends, at (1, 2)."""
+    x, y = u
+    bent = 0.3 * p["t"] * x**2 - y**3
+    return jnp.stack([y, -p["d"] * x + p["t"] * y + bent])
+
+
+def spiral(u, p):
+    """Nothing but the two multipliers, which meet at t = 2."""
+    return jnp.stack([u[1], -p["s"] * u[0] + p["t"] * u[1] + u[0] ** 2])
+
+
+@pytest.mark.parametrize(
+    ("map", "free", "largest"),
+    [(meeting, "d", 0.1), (meeting, "d", 0.02), (spiral, "s", 0.1)],
+)
+def test_an_end_is_a_point_of_the_curve_or_is_said_not_to_be_found(map, free, largest):
+    problem = Problem(map, jnp.zeros(2), {free: 1.0, "t": 1.5}, free)
+    curve = critical_curve(
+        problem, jnp.zeros(2), 1.0, kind="neimark_sacker", second="t",
+        settings=Settings(largest=largest),
+    )  # fmt: skip
+    points = list(curve)
+    assert curve.reason == "resonance"
+    assert max(abs(point.values[0] - 1) for point in points) < EXACT
+    np.testing.assert_allclose(points[-1].values, [1.0, 2.0], atol=1e-4)
+    for two in curve.codimension_two:
+        np.testing.assert_allclose(two.point.values, [1.0, 2.0], atol=1e-8)
+    names = [two.name for two in curve.codimension_two] + curve.unresolved
+    assert names == ["resonance_1_1"]
+
+
 THETA = 2 * np.pi * 0.15
 
 
