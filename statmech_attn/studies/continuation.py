@@ -28,7 +28,6 @@ from statmech_attn.dynamics.continuation import (
     CodimensionTwo,
     critical_curve,
     CriticalPoint,
-    Cycle,
     find_cycle,
     follow_cycle,
     Problem,
@@ -227,7 +226,7 @@ def _passage(
             continue
         place, x = _crossing(before, after, first.value)
         here = find_cycle(problem, x, first.value)
-        if here.converged and _on_orbit(problem, here, first):
+        if here.converged and _on_orbit(problem, here.x, first.x, first.value):
             length = after.arclength - before.arclength
             return BranchPoint(
                 value=first.value,
@@ -253,13 +252,12 @@ def _crossing(before, after, value: float):
     return place, cubic(before.x, after.x, slopes[:, :-1])(place)
 
 
-def _on_orbit(problem: Problem, here: Cycle, first: BranchPoint) -> bool:
-    """Whether two points belong to one cycle."""
-    orbit, size = here.x, np.linalg.norm(first.x)
+def _on_orbit(problem: Problem, orbit, x, value: float) -> bool:
+    """Whether a cycle through one point passes another."""
     for _ in range(int(problem.period)):
-        if np.linalg.norm(orbit - first.x) < SAME * (1 + size):
+        if np.linalg.norm(orbit - x) < SAME * (1 + np.linalg.norm(x)):
             return True
-        orbit = np.asarray(_image(problem, orbit, first.value, jnp.asarray(1)))
+        orbit = np.asarray(_image(problem, orbit, value, jnp.asarray(1)))
     return False
 
 
@@ -345,45 +343,81 @@ def _image(problem: Problem, x, value, times):
 
 
 def _lines(study: ContinuationStudy, tracks, settings, report) -> Iterator[Line]:
-    """Curves of all special points of one parameter that have one in two."""
+    """Curves of all special points of one parameter that have one in two.
+
+    A point that lies on the curve of an earlier one has no curve of its own.
+    """
     second = study.curves
     if second is None:
         return
-    ((free, bounds),) = study.parameters.free.items()
+    ((_, bounds),) = study.parameters.free.items()
     settings = dataclasses.replace(settings, max_points=second.max_points)
+    found: list[tuple[Line, Problem]] = []
+    specials = [(track, special) for track in tracks for special in track.special]
+    for origin, (track, special) in enumerate(specials):
+        if special.kind not in CRITICAL:
+            continue
+        problem = track.problem.with_period(special.period)
+        if any(_on_line(*one, problem, special, second.parameter) for one in found):
+            continue
+        line = _line(problem, special, origin, bounds, second, settings, report)
+        found.append((line, problem))
+        yield line
+
+
+def _line(problem, special, origin, bounds, second, settings, report) -> Line:
+    """The curve through a special point, both ways; once where it is closed."""
     inside = lambda p, q: (
         bounds.start <= p <= bounds.stop and second.start <= q <= second.stop
     )
-    origin = -1
-    for track in tracks:
-        for special in track.special:
-            origin += 1
-            if special.kind not in CRITICAL:
-                continue
-            curves = [
-                critical_curve(
-                    track.problem.with_period(special.period), special.x,
-                    special.value, kind=special.kind, second=second.parameter,
-                    direction=direction, inside=inside,
-                    settings=settings,
-                    scales=(bounds.stop - bounds.start, second.stop - second.start),
-                )
-                for direction in (-1, 1)
-            ]  # fmt: skip
-            down, up = (list(_counted(curve, report)) for curve in curves)
-            lost = Counter(name for curve in curves for name in curve.unresolved)
-            if lost:
-                names = ", ".join(f"{n} × {name}" for name, n in lost.items())
-                report.note(
-                    f"changes of sign not closed in on, curve {origin}: {names}"
-                )
-            yield Line(
-                special.kind,
-                origin,
-                down[::-1] + up[1:],
-                curves[0].codimension_two[::-1] + curves[1].codimension_two,
-                (curves[0].result, curves[1].result),
-            )
+    follow = lambda direction: critical_curve(
+        problem, special.x, special.value, kind=special.kind, second=second.parameter,
+        direction=direction, inside=inside, settings=settings,
+        scales=(bounds.stop - bounds.start, second.stop - second.start),
+    )  # fmt: skip
+    down, up = follow(-1), follow(1)
+    points = list(_counted(down, report))[::-1]
+    if down.result != CLOSED:
+        points += list(_counted(up, report))[1:]
+    lost = Counter(down.unresolved + up.unresolved)
+    if lost:
+        names = ", ".join(f"{n} × {name}" for name, n in lost.items())
+        report.note(f"changes of sign not closed in on, curve {origin}: {names}")
+    return Line(
+        special.kind,
+        origin,
+        points,
+        down.codimension_two[::-1] + up.codimension_two,
+        (down.result, CLOSED if down.result == CLOSED else up.result),
+    )
+
+
+def _on_line(line: Line, on: Problem, problem: Problem, special, second: str) -> bool:
+    """Whether a special point is where a curve meets the held second value."""
+    if line.kind != special.kind or int(on.period) != int(problem.period):
+        return False
+    held = float(problem.parameters[second])
+    for a, b in itertools.pairwise(line.points):
+        rise = b.values[1] - a.values[1]
+        share = (held - a.values[1]) / rise if rise else -1.0
+        if not 0 <= share <= 1:
+            continue
+        near = a.values + share * (b.values - a.values)
+        x = a.state + share * (b.state - a.state)
+        here = next(
+            critical_curve(problem, x, near[0], kind=line.kind, second=second), None
+        )
+        if here is not None and _same_point(problem, here, special):
+            return True
+    return False
+
+
+def _same_point(problem: Problem, here: CriticalPoint, special: SpecialPoint) -> bool:
+    """Whether a critical cycle is that of a special point."""
+    value = float(here.values[0])
+    if abs(value - special.value) > SAME * (1 + abs(special.value)):
+        return False
+    return _on_orbit(problem, here.state, special.x, value)
 
 
 def _described(found: xr.Dataset, study, made: build.Model, values, tokens: int):

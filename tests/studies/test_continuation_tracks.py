@@ -4,6 +4,8 @@ The maps have closed forms or come back to known bifurcations from every start; 
 are those of `locate`, at rounding.
 """
 
+from types import SimpleNamespace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -118,3 +120,51 @@ def test_a_doubled_branch_holds_cycles_of_its_full_period_alone(bubbles):
         )
         point = parent.points[len(parent.points) // 2]
         assert continuation._is_halved(track.problem, point)
+
+
+def cubic(x, p):
+    return p["p"] + p["q"] * x - x**3
+
+
+def ring(x, p):
+    """Multipliers -r and 1/2, r^2 = p^2 + q^2; c = (p - 3/10) |v|^4 at r = 1."""
+    a, b = p["p"], p["q"]
+    r = jnp.hypot(a, b)
+    turn = jnp.array([[a, b], [b, -a]]) / r
+    matrix = (0.5 - r) / 2 * jnp.eye(2) - (r + 0.5) / 2 * turn
+    return matrix @ x + (a - 0.3) * (x @ x) * x
+
+
+def lines_of(map, x, parameters, reach):
+    """Curves of everything on the branch through x, in a square around the origin."""
+    ends = SimpleNamespace(start=-reach, stop=reach)
+    study = SimpleNamespace(
+        parameters=SimpleNamespace(free={"p": ends}),
+        curves=SimpleNamespace(parameter="q", start=-reach, stop=reach, max_points=400),
+    )
+    problem = Problem(map, jnp.zeros(len(x)), parameters, "p")
+    track = continuation._both_ways(
+        problem, jnp.array(x), parameters["p"], (-reach, reach), SETTINGS, Silent()
+    )
+    kinds = [special.kind for special in track.special]
+    return kinds, list(continuation._lines(study, [track], SETTINGS, Silent()))
+
+
+def test_two_bifurcations_on_one_curve_give_one_curve():
+    kinds, lines = lines_of(cubic, [-1.2], {"p": -0.828, "q": 1.75}, 2.5)
+    assert sorted(kinds) == ["fold"] * 2 + ["period_doubling"] * 2
+    assert sorted(line.kind for line in lines) == ["fold", "period_doubling"]
+    found = {line.kind: [two.name for two in line.degenerate] for line in lines}
+    assert found["fold"] == ["cusp"]
+    assert found["period_doubling"] == ["generalized_flip"] * 2
+
+
+def test_a_closed_curve_is_followed_once_from_one_of_its_points():
+    kinds, lines = lines_of(ring, [0.0, 0.0], {"p": -1.5, "q": 0.3}, 1.8)
+    assert kinds == ["period_doubling"] * 2
+    (line,) = lines
+    assert line.results == (continuation.CLOSED,) * 2
+    p, q = np.array([point.values for point in line.points]).T
+    turns = np.ptp(np.unwrap(np.arctan2(q, p))) / (2 * np.pi)
+    assert turns == pytest.approx(1.0, abs=EXACT)
+    assert [two.name for two in line.degenerate] == ["generalized_flip"] * 2

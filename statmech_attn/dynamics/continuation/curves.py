@@ -24,6 +24,7 @@ from statmech_attn.dynamics.continuation.arclength import (
     Curve,
     follow,
     interpolate,
+    NEAR_START,
     Point,
     Settings,
 )
@@ -34,7 +35,7 @@ from statmech_attn.dynamics.continuation.extended import (
     Parts,
 )
 from statmech_attn.dynamics.continuation.problem import Problem
-from statmech_attn.dynamics.continuation.results import RESULTS, UNFINISHED
+from statmech_attn.dynamics.continuation.results import CLOSED, RESULTS, UNFINISHED
 
 
 CURVE_RESULTS = (*RESULTS, "resonance")  # a Neimark-Sacker curve ends at 1:1 or 1:2
@@ -103,6 +104,8 @@ class CriticalCurve(Iterator[CriticalPoint]):
             raise StopIteration
         if self._last is not None and self._ends(self._last[0], found):
             raise StopIteration
+        if self._last is not None and self._closes_reversed(self._last[0], found):
+            found, self.result = self._reversed_start(self._last[0]), CLOSED
         point, linear = self._read(found, self._last and self._last[1])
         self._compare(found, linear, point)
         self._last = (found, linear)
@@ -167,6 +170,33 @@ class CriticalCurve(Iterator[CriticalPoint]):
         except ValueError:  # not a number, or no change of sign after all
             return None
         return self._curve.between(before, after, fraction)
+
+    def _closes_reversed(self, last: Point, found: Point) -> bool:
+        """Whether the last step passes the first point with the critical vector -v.
+
+        v may come back reversed once around, as on a Moebius strip; the extended system
+        would then be followed a second time.
+        """
+        if self.kind == NEIMARK_SACKER or len(self.points) < 2:
+            return False
+        start, scales = self._reversed_start(last), self._curve.scales
+        chord, offset = (found.u - last.u) / scales, (start.u - last.u) / scales
+        length = float(np.linalg.norm(chord))
+        place = float(chord @ offset) / length**2
+        if not 0 < place <= 1:
+            return False
+        near = (interpolate(last, found, place) - start.u) / scales
+        along = (start.tangent / scales) @ (found.tangent / scales)
+        return bool(np.linalg.norm(near) < NEAR_START * length and along > 0)
+
+    def _reversed_start(self, last: Point) -> Point:
+        """The first point of the curve, with the critical vector -v, after the last."""
+        first, d = self._curve.points[0], self.system.problem.dimension
+        turn = np.ones(first.u.size)
+        turn[d : 2 * d] = -1.0
+        u = first.u * turn
+        length = last.arclength + np.linalg.norm((u - last.u) / self._curve.scales)
+        return Point(u, first.tangent * turn, first.jacobian, float(length), 0)
 
     def _ends(self, before: Point, after: Point) -> bool:
         """A Neimark-Sacker curve turns back on itself where sin theta changes sign."""

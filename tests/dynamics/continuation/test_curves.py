@@ -243,6 +243,35 @@ def test_an_end_is_a_point_of_the_curve_or_is_said_not_to_be_found(map, free, la
     assert names == ["resonance_1_1"]
 
 
+def ring(x, p):
+    """Multipliers -r and 1/2, r^2 = p^2 + q^2, with vectors that turn by half of 2 pi.
+
+    On the circle r = 1 of doublings c = (p - 3/10) |v|^4.
+    """
+    a, b = p["p"], p["q"]
+    r = jnp.hypot(a, b)
+    turn = jnp.array([[a, b], [b, -a]]) / r
+    matrix = (0.5 - r) / 2 * jnp.eye(2) - (r + 0.5) / 2 * turn
+    return matrix @ x + (a - 0.3) * (x @ x) * x
+
+
+@pytest.mark.parametrize("largest", [0.1, 0.03])
+def test_a_closed_curve_is_followed_once_where_the_vector_comes_back_reversed(largest):
+    side = np.sqrt(0.5)
+    problem = Problem(ring, jnp.zeros(2), {"p": side, "q": side}, "p")
+    curve = critical_curve(
+        problem, jnp.zeros(2), side, kind="period_doubling", second="q",
+        settings=Settings(largest=largest),
+    )  # fmt: skip
+    p, q = np.array([point.values for point in curve]).T
+    np.testing.assert_allclose(np.hypot(p, q), 1.0, atol=EXACT)
+    turns = np.ptp(np.unwrap(np.arctan2(q, p))) / (2 * np.pi)
+    assert curve.reason == "closed" and turns == pytest.approx(1.0, abs=EXACT)
+    assert [two.name for two in curve.codimension_two] == ["generalized_flip"] * 2
+    flips = sorted(two.point.values[1] for two in curve.codimension_two)
+    np.testing.assert_allclose(flips, [-np.sqrt(0.91), np.sqrt(0.91)], atol=EXACT)
+
+
 THETA = 2 * np.pi * 0.15
 
 
