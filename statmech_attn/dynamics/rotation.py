@@ -174,7 +174,7 @@ def series_rotation(
 
     Advances are unwrapped to within half a turn of their circular mean, and the points,
     put into the order of n rho mod 1, must follow one curve exactly once around their
-    center; otherwise the result is `ambiguous`.
+    center; otherwise the result is `ambiguous`, as it is on a cycle of one or two points.
 
     Example:
         >>> import jax.numpy as jnp

@@ -105,6 +105,16 @@ def test_a_curve_that_does_not_surround_its_center_once_is_ambiguous():
     assert {int(found.result), int(crossed.result)} == {rotation.AMBIGUOUS}
 
 
+@pytest.mark.parametrize(("p", "q"), [(1, 2), (1, 3), (2, 5), (3, 7)])
+def test_a_cycle_surrounds_its_center_from_three_points_on(p, q):
+    angle = 2 * jnp.pi * (p / q) * (jnp.arange(420) % q)
+    cycle = jnp.stack([jnp.cos(angle), 0.4 * jnp.sin(angle + 0.3)], axis=1)
+    found = rotation.series_rotation(cycle)
+    expected = rotation.AMBIGUOUS if q == 2 else rotation.CONVERGED
+    assert int(found.result) == expected
+    assert float(found.number) == pytest.approx(p / q, abs=1e-12)
+
+
 def test_a_diverging_orbit_is_not_a_number():
     x = jnp.ones((40, 2)).at[7].set(jnp.nan)
     assert int(rotation.series_rotation(x).result) == rotation.NOT_A_NUMBER
