@@ -289,7 +289,8 @@ def critical_curve(
             these, in units of the state, and in the critical vector of unit length.
 
     Raises:
-        ValueError: an unknown kind or parameter, or multipliers that cannot be of it.
+        ValueError: an unknown kind or parameter, a state of another size, or
+            multipliers that cannot be of the kind.
 
     Example:
         >>> import jax.numpy as jnp

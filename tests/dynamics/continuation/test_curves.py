@@ -422,3 +422,8 @@ def test_impossible_curves_are_refused(changes, message):
     options = {"kind": "fold", "second": "q"} | changes
     with pytest.raises(ValueError, match=message):
         critical_curve(FIXED, jnp.array([-0.5]), 0.25, **options)
+
+
+def test_a_state_of_another_size_is_refused():
+    with pytest.raises(ValueError, match="x must have 1 coordinates; got 3"):
+        critical_curve(FIXED, jnp.zeros(3), 0.25, kind="fold", second="q")
