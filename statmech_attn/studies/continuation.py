@@ -44,7 +44,11 @@ from statmech_attn.dynamics.continuation.switching import switch
 from statmech_attn.reporting import duration, Reporter
 from statmech_attn.studies import build
 from statmech_attn.studies.continuation_file import dataset
-from statmech_attn.studies.dmft_tables import ContinuationRun, ContinuationStudy
+from statmech_attn.studies.dmft_tables import (
+    ContinuationRun,
+    ContinuationStudy,
+    CurvesSpec,
+)
 
 
 FIRST_STEP = 0.2  # of the largest
@@ -84,6 +88,7 @@ def run(study: ContinuationStudy, report: Reporter) -> xr.Dataset:
     _check_interval(free, bounds)
     if study.curves is not None:
         _check_interval(study.curves.parameter, study.curves)
+        _check_holds(study.curves, values[study.curves.parameter])
     x = _simulated(options, made, values)
     turn = dmft.strobe(made.net, _largest_epsilon(study, values))
     problem = Problem(turn, x, values, free, options.period)
@@ -114,6 +119,15 @@ def _check_interval(name: str, bounds) -> None:
     """Both ends must be possible values of the parameter."""
     ends = np.array([bounds.start, bounds.stop])
     dmft.parameters(**({"beta": 0.0, "gamma": 0.0, "epsilon": 0.0} | {name: ends}))
+
+
+def _check_holds(curves: CurvesSpec, held: float) -> None:
+    """Curves start at the value of the second parameter that the branches have."""
+    if not curves.start <= held <= curves.stop:
+        raise ValueError(
+            f"curves: start to stop must contain {curves.parameter} = {held:g}, at "
+            f"which the branches are followed; got {curves.start:g} to {curves.stop:g}."
+        )
 
 
 def _largest_epsilon(study: ContinuationStudy, values) -> float:
