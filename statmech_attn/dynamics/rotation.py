@@ -174,7 +174,7 @@ def series_rotation(
 
     Advances are unwrapped to within half a turn of their circular mean, and the points,
     put into the order of n rho mod 1, must follow one curve exactly once around their
-    center; otherwise the result is `ambiguous`.
+    center; otherwise the result is `ambiguous`, as it is on a cycle of one or two points.
 
     Example:
         >>> import jax.numpy as jnp
@@ -226,7 +226,7 @@ def broadcast_parameters(start, parameters: Mapping[str, float | Array]):
 def check_lift(lift, x, values) -> None:
     """Refuse a function that is not the lift of a circle map of degree one."""
     error = jnp.max(jnp.abs(lift(x + 1, values) - lift(x, values) - 1))
-    if error > 1e-9:
+    if not error <= 1e-9:
         raise ValueError(
             "lift must satisfy F(x + 1) = F(x) + 1, x in turns; "
             f"it misses by {error:.3g}."

@@ -7,8 +7,9 @@ found without the rotation number itself: with the drift
 
 the orbit is ahead of p/q as soon as $d_n \ge 1$, behind as soon as $d_n \le -1$, and
 counts as locked if neither happens in n rounds, which bounds |rho - p/q| by 1/(nq).
-At distance $\delta$ from an edge the way past the ghost of the lost cycle takes
-$\propto \delta^{-1/2}$ rounds, so that the edge appears shifted outward by $c/n^2$.
+At distance $\delta$ from an edge a turn leads past the ghosts of all q points of the lost
+cycle and takes $\propto q \, \delta^{-1/2}$ rounds, so that the edge appears shifted
+outward by $c/n^2$ with $c \propto q^2$.
 Edges at n/4, n/2 and n rounds are extrapolated with that law in pairs; what is left is
 $O(n^{-3})$, and the change from the first pair to the second is the stated error.
 """
@@ -31,7 +32,11 @@ from statmech_attn.precision import require_double
 TONGUE_RESULTS = (
     "found",
     "outside: the bracket does not go from below p/q to above it",
+    "not a number: the orbit diverged",
 )
+FOUND, OUTSIDE, NOT_A_NUMBER = range(3)
+LOST = 2  # instead of the sign of a drift that is not finite
+ROUNDING = 4.0  # units in the last place of a bracket: the least tolerance
 CHANCE = 0.01  # of a fraction within the error of a number drawn at random
 
 
@@ -104,6 +109,8 @@ def drift_sign(
 ) -> Int[Array, "*batch"]:
     """Whether an orbit gets behind p/q (-1), ahead of it (+1), or neither in n rounds.
 
+    An orbit that diverges before it does has the code 2 (`LOST`).
+
     Example:
         >>> turn = lambda x, p: x + p["omega"]
         >>> omega = jnp.array([0.49, 0.5, 0.51])
@@ -130,7 +137,8 @@ def _drift_sign(lift, x, values, p, q, rounds):
         return n + 1, after - jnp.floor(after), drift + gained
 
     _, _, drift = jax.lax.while_loop(more, turn, (0, x, jnp.zeros_like(x)))
-    return jnp.where(drift >= 1, 1, jnp.where(drift <= -1, -1, 0))
+    sign = jnp.where(drift >= 1, 1, jnp.where(drift <= -1, -1, 0))
+    return jnp.where(jnp.isfinite(drift), sign, LOST)
 
 
 def tongue(
@@ -157,7 +165,8 @@ def tongue(
         tolerance: of the bisection, in units of the free parameter.
 
     Raises:
-        ValueError: not a lift, or a count or tolerance out of range.
+        ValueError: not a lift, a count out of range, or a tolerance below rounding of
+            the bracket.
 
     Example:
         >>> def sine(x, p):
@@ -175,38 +184,63 @@ def tongue(
     low, high = bracket
     x, values = broadcast_parameters(start, {**parameters, free: low, "_high": high})
     low, high = values.pop(free), values.pop("_high")
+    _check_tolerance(tolerance, low, high)
     check_lift(lift, x, values | {free: low})
     width = jnp.asarray(tolerance)
     edges = lambda n: _edges(
         lift, free, x, values, low, high, p, q, width, jnp.asarray(n)
     )
     found = [edges(count) for count in (rounds // 4, rounds // 2, rounds)]
-    (few, _), (more, _), (most, inside) = found
+    (few, *_), (more, *_), (most, inside, lost) = found
+    lost = lost | found[0][2] | found[1][2]
+    inside = inside & ~lost
     before, last = more + (more - few) / 3, most + (most - more) / 3
     error = jnp.maximum(tolerance, jnp.max(jnp.abs(last - before), axis=0))
     mark = lambda edge: jnp.where(inside, edge, jnp.nan)
-    result = jnp.where(inside, 0, 1)
+    result = jnp.where(lost, NOT_A_NUMBER, jnp.where(inside, FOUND, OUTSIDE))
     return Tongue(mark(last[0]), mark(last[1]), mark(error), result)
 
 
 @eqx.filter_jit
 def _edges(lift, free, x, values, low, high, p, q, tolerance, rounds):
-    """Lower and upper edge (2, *batch) by bisection, and whether the bracket holds."""
+    """Lower and upper edge (2, *batch) by bisection.
+
+    Also whether the bracket holds, and whether an orbit diverged on the way.
+    """
     sign = lambda value: _drift_sign(lift, x, values | {free: value}, p, q, rounds)
-    inside = (sign(low) < 0) & (sign(high) > 0)
+    first, last = sign(low), sign(high)
+    lost = (first == LOST) | (last == LOST)
 
     def halve(bounds, *, least):
-        low, high = bounds
+        low, high, lost = bounds
         middle = (low + high) / 2
-        above = sign(middle) >= least
-        return jnp.where(above, low, middle), jnp.where(above, middle, high)
+        found = sign(middle)
+        above = found >= least
+        low, high = jnp.where(above, low, middle), jnp.where(above, middle, high)
+        return low, high, lost | (found == LOST)
 
     def edge(least):
         wide = lambda bounds: jnp.any(bounds[1] - bounds[0] > tolerance)
-        bounds = jax.lax.while_loop(wide, partial(halve, least=least), (low, high))
-        return (bounds[0] + bounds[1]) / 2
+        start = low, high, lost
+        below, above, gone = jax.lax.while_loop(
+            wide, partial(halve, least=least), start
+        )
+        return (below + above) / 2, gone
 
-    return jnp.stack([edge(0), edge(1)]), inside
+    (lower, first_lost), (upper, last_lost) = edge(0), edge(1)
+    inside = (first < 0) & (last == 1)
+    return jnp.stack([lower, upper]), inside, first_lost | last_lost
+
+
+def _check_tolerance(tolerance: float, low, high) -> None:
+    """Halving stops making progress within a few units in the last place."""
+    size = float(jnp.max(jnp.maximum(jnp.abs(low), jnp.abs(high))))
+    least = ROUNDING * float(jnp.finfo(float).eps) * size
+    if not tolerance >= least:
+        raise ValueError(
+            f"tolerance must be at least {least:.3g} for this bracket; "
+            f"got {tolerance:g}."
+        )
 
 
 def _check_counts(q: int, rounds: int) -> None:

@@ -166,7 +166,7 @@ def draw_curves(
         one = dataset.isel(curve=i)
         points = one[f"curve_{across}"].values, one[f"curve_{up}"].values
         axis.plot(*points, color="white", lw=2.6, zorder=2.5)
-        solid = _supercritical(kind, one.curve_coefficient.values)
+        solid = _supercritical(kind, _filled(one.curve_coefficient.values))
         for chosen, dashes in ((solid, "-"), (~solid, (0, (2, 1)))):
             shown = np.where(_either_side(chosen), points[1], np.nan)
             axis.plot(
@@ -202,6 +202,14 @@ def _supercritical(kind: str, coefficient) -> np.ndarray:
     if kind == "fold":
         return np.ones(coefficient.shape, bool)
     return coefficient < 0 if kind == "neimark_sacker" else coefficient > 0
+
+
+def _filled(coefficient: np.ndarray) -> np.ndarray:
+    """Values between the neighbours' where a resonance leaves none."""
+    known = np.flatnonzero(np.isfinite(coefficient))
+    if known.size == 0:
+        return coefficient
+    return np.interp(np.arange(coefficient.size), known, coefficient[known])
 
 
 def _either_side(chosen: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ branches of the doubled cycles, and the special points in a second parameter
 """
 
 import dataclasses
+import itertools
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from scipy.interpolate import CubicHermiteSpline
 
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
@@ -42,7 +44,11 @@ from statmech_attn.dynamics.continuation.switching import switch
 from statmech_attn.reporting import duration, Reporter
 from statmech_attn.studies import build
 from statmech_attn.studies.continuation_file import dataset
-from statmech_attn.studies.dmft_tables import ContinuationRun, ContinuationStudy
+from statmech_attn.studies.dmft_tables import (
+    ContinuationRun,
+    ContinuationStudy,
+    CurvesSpec,
+)
 
 
 FIRST_STEP = 0.2  # of the largest
@@ -82,6 +88,7 @@ def run(study: ContinuationStudy, report: Reporter) -> xr.Dataset:
     _check_interval(free, bounds)
     if study.curves is not None:
         _check_interval(study.curves.parameter, study.curves)
+        _check_holds(study.curves, values[study.curves.parameter])
     x = _simulated(options, made, values)
     turn = dmft.strobe(made.net, _largest_epsilon(study, values))
     problem = Problem(turn, x, values, free, options.period)
@@ -112,6 +119,15 @@ def _check_interval(name: str, bounds) -> None:
     """Both ends must be possible values of the parameter."""
     ends = np.array([bounds.start, bounds.stop])
     dmft.parameters(**({"beta": 0.0, "gamma": 0.0, "epsilon": 0.0} | {name: ends}))
+
+
+def _check_holds(curves: CurvesSpec, held: float) -> None:
+    """Curves start at the value of the second parameter that the branches have."""
+    if not curves.start <= held <= curves.stop:
+        raise ValueError(
+            f"curves: start to stop must contain {curves.parameter} = {held:g}, at "
+            f"which the branches are followed; got {curves.start:g} to {curves.stop:g}."
+        )
 
 
 def _largest_epsilon(study: ContinuationStudy, values) -> float:
@@ -200,24 +216,62 @@ def _until_it_repeats(points: Iterable, branch: Branch):
     """
     found: list[BranchPoint] = []
     for point in points:
-        if len(found) > 1 and _repeats(branch.problem, found, point):
-            return found, CLOSED
+        closing = _passage(branch.problem, found, point) if found else None
+        if closing is not None:
+            return [*found, closing], CLOSED
         found.append(point)
     return found, branch.result
 
 
-def _repeats(problem: Problem, found: list[BranchPoint], point: BranchPoint) -> bool:
-    first, last = found[0], found[-1]
-    rise = point.value - last.value
-    share = (first.value - last.value) / rise if rise else -1.0
-    if not 0 <= share < 1 or rise * (found[1].value - first.value) < 0:
-        return False
-    here = find_cycle(problem, last.x + share * (point.x - last.x), first.value)
-    orbit, size = here.x, np.linalg.norm(first.x)
+def _passage(
+    problem: Problem, found: list[BranchPoint], point: BranchPoint
+) -> BranchPoint | None:
+    """Where the last step passes the first cycle, with the special points before.
+
+    The parameter is monotone between special points, so that their order is exact.
+    """
+    first = found[0]
+    nodes = [found[-1], *point.special, point]
+    for number, (before, after) in enumerate(itertools.pairwise(nodes)):
+        rise = after.value - before.value
+        ahead = (first.value - before.value) * rise > 0
+        passed = (after.value - first.value) * rise >= 0
+        if not (ahead and passed and rise * first.tangent[-1] > 0):
+            continue
+        place, x = _crossing(before, after, first.value)
+        here = find_cycle(problem, x, first.value)
+        if here.converged and _on_orbit(problem, here.x, first.x, first.value):
+            length = after.arclength - before.arclength
+            return BranchPoint(
+                value=first.value,
+                x=here.x,
+                multipliers=here.multipliers,
+                tangent=(1 - place) * before.tangent + place * after.tangent,
+                arclength=before.arclength + place * length,
+                special=point.special[:number],
+            )
+    return None
+
+
+def _crossing(before, after, value: float):
+    """Fraction of the arc at which a value is met, and x there, by Hermite's cubic."""
+    length = max(after.arclength - before.arclength, 0.0)
+    cubic = lambda a, b, slopes: CubicHermiteSpline(
+        [0.0, 1.0], [a, b], length * np.array(slopes)
+    )
+    slopes = np.array([before.tangent, after.tangent])
+    parameter = cubic(before.value, after.value, slopes[:, -1])
+    inside = parameter.solve(value, extrapolate=False)
+    place = float(inside[0]) if inside.size else 1.0
+    return place, cubic(before.x, after.x, slopes[:, :-1])(place)
+
+
+def _on_orbit(problem: Problem, orbit, x, value: float) -> bool:
+    """Whether a cycle through one point passes another."""
     for _ in range(int(problem.period)):
-        if np.linalg.norm(orbit - first.x) < SAME * (1 + size):
+        if np.linalg.norm(orbit - x) < SAME * (1 + np.linalg.norm(x)):
             return True
-        orbit = np.asarray(_image(problem, orbit, first.value, jnp.asarray(1)))
+        orbit = np.asarray(_image(problem, orbit, value, jnp.asarray(1)))
     return False
 
 
@@ -303,45 +357,81 @@ def _image(problem: Problem, x, value, times):
 
 
 def _lines(study: ContinuationStudy, tracks, settings, report) -> Iterator[Line]:
-    """Curves of all special points of one parameter that have one in two."""
+    """Curves of all special points of one parameter that have one in two.
+
+    A point that lies on the curve of an earlier one has no curve of its own.
+    """
     second = study.curves
     if second is None:
         return
-    ((free, bounds),) = study.parameters.free.items()
+    ((_, bounds),) = study.parameters.free.items()
     settings = dataclasses.replace(settings, max_points=second.max_points)
+    found: list[tuple[Line, Problem]] = []
+    specials = [(track, special) for track in tracks for special in track.special]
+    for origin, (track, special) in enumerate(specials):
+        if special.kind not in CRITICAL:
+            continue
+        problem = track.problem.with_period(special.period)
+        if any(_on_line(*one, problem, special, second.parameter) for one in found):
+            continue
+        line = _line(problem, special, origin, bounds, second, settings, report)
+        found.append((line, problem))
+        yield line
+
+
+def _line(problem, special, origin, bounds, second, settings, report) -> Line:
+    """The curve through a special point, both ways; once where it is closed."""
     inside = lambda p, q: (
         bounds.start <= p <= bounds.stop and second.start <= q <= second.stop
     )
-    origin = -1
-    for track in tracks:
-        for special in track.special:
-            origin += 1
-            if special.kind not in CRITICAL:
-                continue
-            curves = [
-                critical_curve(
-                    track.problem.with_period(special.period), special.x,
-                    special.value, kind=special.kind, second=second.parameter,
-                    direction=direction, inside=inside,
-                    settings=settings,
-                    scales=(bounds.stop - bounds.start, second.stop - second.start),
-                )
-                for direction in (-1, 1)
-            ]  # fmt: skip
-            down, up = (list(_counted(curve, report)) for curve in curves)
-            lost = Counter(name for curve in curves for name in curve.unresolved)
-            if lost:
-                names = ", ".join(f"{n} × {name}" for name, n in lost.items())
-                report.note(
-                    f"changes of sign not closed in on, curve {origin}: {names}"
-                )
-            yield Line(
-                special.kind,
-                origin,
-                down[::-1] + up[1:],
-                curves[0].codimension_two[::-1] + curves[1].codimension_two,
-                (curves[0].result, curves[1].result),
-            )
+    follow = lambda direction: critical_curve(
+        problem, special.x, special.value, kind=special.kind, second=second.parameter,
+        direction=direction, inside=inside, settings=settings,
+        scales=(bounds.stop - bounds.start, second.stop - second.start),
+    )  # fmt: skip
+    down, up = follow(-1), follow(1)
+    points = list(_counted(down, report))[::-1]
+    if down.result != CLOSED:
+        points += list(_counted(up, report))[1:]
+    lost = Counter(down.unresolved + up.unresolved)
+    if lost:
+        names = ", ".join(f"{n} × {name}" for name, n in lost.items())
+        report.note(f"changes of sign not closed in on, curve {origin}: {names}")
+    return Line(
+        special.kind,
+        origin,
+        points,
+        down.codimension_two[::-1] + up.codimension_two,
+        (down.result, CLOSED if down.result == CLOSED else up.result),
+    )
+
+
+def _on_line(line: Line, on: Problem, problem: Problem, special, second: str) -> bool:
+    """Whether a special point is where a curve meets the held second value."""
+    if line.kind != special.kind or int(on.period) != int(problem.period):
+        return False
+    held = float(problem.parameters[second])
+    for a, b in itertools.pairwise(line.points):
+        rise = b.values[1] - a.values[1]
+        share = (held - a.values[1]) / rise if rise else -1.0
+        if not 0 <= share <= 1:
+            continue
+        near = a.values + share * (b.values - a.values)
+        x = a.state + share * (b.state - a.state)
+        here = next(
+            critical_curve(problem, x, near[0], kind=line.kind, second=second), None
+        )
+        if here is not None and _same_point(problem, here, special):
+            return True
+    return False
+
+
+def _same_point(problem: Problem, here: CriticalPoint, special: SpecialPoint) -> bool:
+    """Whether a critical cycle is that of a special point."""
+    value = float(here.values[0])
+    if abs(value - special.value) > SAME * (1 + abs(special.value)):
+        return False
+    return _on_orbit(problem, here.state, special.x, value)
 
 
 def _described(found: xr.Dataset, study, made: build.Model, values, tokens: int):

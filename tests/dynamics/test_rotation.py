@@ -105,6 +105,16 @@ def test_a_curve_that_does_not_surround_its_center_once_is_ambiguous():
     assert {int(found.result), int(crossed.result)} == {rotation.AMBIGUOUS}
 
 
+@pytest.mark.parametrize(("p", "q"), [(1, 2), (1, 3), (2, 5), (3, 7)])
+def test_a_cycle_surrounds_its_center_from_three_points_on(p, q):
+    angle = 2 * jnp.pi * (p / q) * (jnp.arange(420) % q)
+    cycle = jnp.stack([jnp.cos(angle), 0.4 * jnp.sin(angle + 0.3)], axis=1)
+    found = rotation.series_rotation(cycle)
+    expected = rotation.AMBIGUOUS if q == 2 else rotation.CONVERGED
+    assert int(found.result) == expected
+    assert float(found.number) == pytest.approx(p / q, abs=1e-12)
+
+
 def test_a_diverging_orbit_is_not_a_number():
     x = jnp.ones((40, 2)).at[7].set(jnp.nan)
     assert int(rotation.series_rotation(x).result) == rotation.NOT_A_NUMBER
@@ -161,12 +171,12 @@ def test_the_second_tongue_opens_like_the_square_of_the_coupling(edges):
 
 
 def test_between_the_edges_the_rotation_number_is_the_fraction(edges):
-    for shift, inside in ((-1e-5, True), (1e-5, False)):
+    for shift, count in ((-1e-5, K.size), (1e-5, 0)):
         found = rotation.rotation_number(
             sine, 0.1, {"omega": edges[1].upper + shift, "K": K},
             steps=40_000, transient=40_000,
         )  # fmt: skip
-        assert (np.abs(found.number - 0.5) < 1e-9).all() == inside
+        assert np.sum(np.abs(found.number - 0.5) < 1e-9) == count
 
 
 def test_a_bracket_without_the_tongue_is_said_so():
@@ -174,6 +184,27 @@ def test_a_bracket_without_the_tongue_is_said_so():
         sine, {"K": K}, free="omega", bracket=(0.2, 0.4), p=1, q=2, rounds=100
     )
     assert (found.result == 1).all() and np.isnan(found.upper).all()
+
+
+def blind(x, p):
+    """A rigid rotation with a hole on the circle."""
+    return jnp.where(jnp.abs(x % 1 - 0.5) < 0.01, jnp.nan, x + p["omega"])
+
+
+def test_an_orbit_that_is_lost_is_not_locked():
+    omega = jnp.array([0.49, 0.5, 0.013, 0.51])
+    sign = tongues.drift_sign(blind, 0.25, {"omega": omega}, p=1, q=2, rounds=100)
+    assert sign.tolist() == [tongues.LOST, 0, -1, tongues.LOST], "behind at once"
+
+
+def test_a_tongue_of_an_orbit_that_is_lost_says_so():
+    # At the ends of the second bracket the orbit gets past 1/2 before it is lost.
+    for bracket in ((0.4, 0.6), (0.01, 0.99)):
+        found = tongues.tongue(
+            blind, {}, free="omega", bracket=bracket, p=1, q=2, start=0.25, rounds=64
+        )
+        words = tongues.TONGUE_RESULTS[int(found.result)]
+        assert words.startswith("not a number") and np.isnan(float(found.upper))
 
 
 @pytest.mark.parametrize(
@@ -187,6 +218,11 @@ def test_a_bracket_without_the_tongue_is_said_so():
          "two coordinates or more; got 1"),
         (lambda: tongues.tongue(sine, {"K": 1.0}, free="K", bracket=(0, 1), p=0, q=1),
          "must not hold the free parameter 'K'"),
+        (lambda: tongues.tongue(sine, {"K": 1.0}, free="omega", bracket=(-1.0, 0.5),
+                                p=0, q=1, tolerance=1e-17),
+         "tolerance must be at least 8.88e-16 for this bracket; got 1e-17"),
+        (lambda: rotation.rotation_number(lambda x, p: x * np.nan, 0.1, {}, steps=10),
+         "lift must satisfy .* misses by nan"),
         (lambda: tongues.drift_sign(rigid, 0.0, {"omega": 0.1}, p=0, q=0, rounds=9),
          "q must be at least 1; got 0"),
     ],

@@ -66,6 +66,15 @@ def test_curves_are_dashed_where_subcritical_and_folds_never(branches):
     assert all(shown[4]) and not any(shown[5])
 
 
+def test_a_coefficient_that_a_resonance_leaves_out_is_not_taken_for_subcritical(
+    branches,
+):
+    branches.curve_coefficient[0] = [2.0, np.nan, np.nan, np.nan, 1.0]
+    axis = plotting.critical_curves(branches).axes[0]
+    solid, dashed = (np.isfinite(axis.lines[i].get_ydata()) for i in (1, 2))
+    assert solid.all() and not dashed.any()
+
+
 def test_points_of_codimension_two_are_named(branches):
     axis = plotting.critical_curves(branches).axes[0]
     assert {"cusp"} < {text.get_text() for text in axis.texts}

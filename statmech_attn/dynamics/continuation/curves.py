@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Complex, Float, PyTree
 from scipy import optimize
@@ -23,18 +24,24 @@ from statmech_attn.dynamics.continuation.arclength import (
     Curve,
     follow,
     interpolate,
+    NEAR_START,
     Point,
     Settings,
 )
 from statmech_attn.dynamics.continuation.codimension_two import Linear
-from statmech_attn.dynamics.continuation.extended import Extended, NEIMARK_SACKER
+from statmech_attn.dynamics.continuation.extended import (
+    Extended,
+    NEIMARK_SACKER,
+    Parts,
+)
 from statmech_attn.dynamics.continuation.problem import Problem
-from statmech_attn.dynamics.continuation.results import RESULTS, UNFINISHED
+from statmech_attn.dynamics.continuation.results import CLOSED, RESULTS, UNFINISHED
 
 
 CURVE_RESULTS = (*RESULTS, "resonance")  # a Neimark-Sacker curve ends at 1:1 or 1:2
 RESONANCE = len(RESULTS)
 CLOSE_IN = 1e-13  # of a step, tolerance of the place of a codimension-two point
+AT_END = 1e-6  # error of an end; two multipliers that meet there have its root
 AROUND = (-0.4, -0.2, 0.2, 0.4)  # of a step, from where a singular end is reached
 
 
@@ -77,6 +84,7 @@ class CriticalCurve(Iterator[CriticalPoint]):
         self.result: int = UNFINISHED
         self._curve = curve
         self._last: tuple[Point, Linear] | None = None
+        self._signed: dict[str, tuple[Point, Linear, float]] = {}  # last with a sign
 
     @property
     def reason(self) -> str:
@@ -96,9 +104,10 @@ class CriticalCurve(Iterator[CriticalPoint]):
             raise StopIteration
         if self._last is not None and self._ends(self._last[0], found):
             raise StopIteration
+        if self._last is not None and self._closes_reversed(self._last[0], found):
+            found, self.result = self._reversed_start(self._last[0]), CLOSED
         point, linear = self._read(found, self._last and self._last[1])
-        if self._last is not None:
-            self._compare(self._last, found, point)
+        self._compare(found, linear, point)
         self._last = (found, linear)
         self.points.append(point)
         return point
@@ -120,23 +129,32 @@ class CriticalCurve(Iterator[CriticalPoint]):
         )
         return point, linear
 
-    def _compare(self, last: tuple[Point, Linear], found: Point, point: CriticalPoint):
-        """Close in on every test function that has changed its sign."""
-        before, linear = last
-        for name, value in self.points[-1].tests.items():
-            if value * point.tests[name] >= 0:
+    def _compare(self, found: Point, linear: Linear, point: CriticalPoint):
+        """Close in on every test function that has changed its sign.
+
+        Where a function is zero or not a number it has no sign; the last one counts.
+        """
+        for name, value in point.tests.items():
+            if not abs(value) > 0:
                 continue
-            title = codimension_two.NAMES[self.kind][name]
-            place = self._close_in(name, before, found, linear)
-            if place is None:
-                self.unresolved.append(title)
-                continue
-            at, here = self._read(place, linear)
-            if name in codimension_two.POLES:
-                at = eqx.tree_at(lambda p: p.coefficient, at, np.nan)
-            angle = angle_of(self.system, place.u)
-            if codimension_two.confirmed(name, here, self.kind, angle):
-                self.codimension_two.append(CodimensionTwo(title, at))
+            last = self._signed.get(name)
+            self._signed[name] = (found, linear, value)
+            if last is not None and last[2] * value < 0:
+                self._name(name, last[0], found, last[1])
+
+    def _name(self, name: str, before: Point, after: Point, linear: Linear):
+        """The point of codimension two at a change of sign."""
+        title = codimension_two.NAMES[self.kind][name]
+        place = self._close_in(name, before, after, linear)
+        if place is None:
+            self.unresolved.append(title)
+            return
+        at, here = self._read(place, linear)
+        if name in codimension_two.POLES:
+            at = eqx.tree_at(lambda p: p.coefficient, at, np.nan)
+        angle = angle_of(self.system, place.u)
+        if codimension_two.confirmed(name, here, self.kind, angle):
+            self.codimension_two.append(CodimensionTwo(title, at))
 
     def _close_in(self, name, before: Point, after: Point, linear) -> Point | None:
         """The zero of a test function between two points of the curve."""
@@ -153,6 +171,33 @@ class CriticalCurve(Iterator[CriticalPoint]):
             return None
         return self._curve.between(before, after, fraction)
 
+    def _closes_reversed(self, last: Point, found: Point) -> bool:
+        """Whether the last step passes the first point with the critical vector -v.
+
+        v may come back reversed once around, as on a Moebius strip; the extended system
+        would then be followed a second time.
+        """
+        if self.kind == NEIMARK_SACKER or len(self.points) < 2:
+            return False
+        start, scales = self._reversed_start(last), self._curve.scales
+        chord, offset = (found.u - last.u) / scales, (start.u - last.u) / scales
+        length = float(np.linalg.norm(chord))
+        place = float(chord @ offset) / length**2
+        if not 0 < place <= 1:
+            return False
+        near = (interpolate(last, found, place) - start.u) / scales
+        along = (start.tangent / scales) @ (found.tangent / scales)
+        return bool(np.linalg.norm(near) < NEAR_START * length and along > 0)
+
+    def _reversed_start(self, last: Point) -> Point:
+        """The first point of the curve, with the critical vector -v, after the last."""
+        first, d = self._curve.points[0], self.system.problem.dimension
+        turn = np.ones(first.u.size)
+        turn[d : 2 * d] = -1.0
+        u = first.u * turn
+        length = last.arclength + np.linalg.norm((u - last.u) / self._curve.scales)
+        return Point(u, first.tangent * turn, first.jacobian, float(length), 0)
+
     def _ends(self, before: Point, after: Point) -> bool:
         """A Neimark-Sacker curve turns back on itself where sin theta changes sign."""
         if self.kind != NEIMARK_SACKER:
@@ -162,8 +207,11 @@ class CriticalCurve(Iterator[CriticalPoint]):
             return False
 
         point = self._resonance(before, after, angle)
-        if point is not None:
-            name = "resonance_1_1" if point.rotation_number == 0 else "resonance_1_2"
+        one = np.cos(angle(before)) > 0
+        name = "resonance_1_1" if one else "resonance_1_2"
+        if point is None:
+            self.unresolved.append(name)
+        else:
             self.points.append(point)
             self.codimension_two.append(CodimensionTwo(name, point))
         self.result = RESONANCE
@@ -172,7 +220,8 @@ class CriticalCurve(Iterator[CriticalPoint]):
     def _resonance(self, before: Point, after: Point, angle) -> CriticalPoint | None:
         """The end of the curve, where its extended system is singular.
 
-        The cycle and the parameters are even functions of the angle from there.
+        The cycle and the parameters are even functions of the angle from there, unless
+        cycles meet; then what is found is no end, and None is returned.
         """
         at = lambda fraction: angle_of(
             self.system, interpolate(before, after, fraction)
@@ -187,6 +236,8 @@ class CriticalCurve(Iterator[CriticalPoint]):
         u = np.polyfit(square / square.max(), [place.u for place in places], 2)[-1]
         parts = self.system.parts(u)._replace(angle=end)
         linear = codimension_two.linearise(self.system, parts, None)
+        if not self._is_end(parts, linear):
+            return None
         return CriticalPoint(
             values=np.asarray(parts.values),
             state=np.asarray(parts.state),
@@ -196,6 +247,19 @@ class CriticalCurve(Iterator[CriticalPoint]):
             arclength=before.arclength + middle * (after.arclength - before.arclength),
             tests={},
         )
+
+    def _is_end(self, parts: Parts, linear: Linear) -> bool:
+        """Whether this is a cycle with two multipliers at e^{i theta} = +-1.
+
+        An error of the point moves their mean in proportion, and each by its root.
+        """
+        image = self.system.image(jnp.asarray(parts.state), jnp.asarray(parts.values))
+        off = np.linalg.norm(np.asarray(image) - parts.state)
+        away = linear.multipliers - np.exp(1j * float(parts.angle))
+        pair = away[np.argsort(np.abs(away))[:2]]
+        closed = off < AT_END * (1 + np.linalg.norm(parts.state))
+        met = abs(pair.mean()) < AT_END and np.abs(pair).max() < np.sqrt(AT_END)
+        return bool(closed and met)
 
 
 def critical_curve(
@@ -225,7 +289,8 @@ def critical_curve(
             these, in units of the state, and in the critical vector of unit length.
 
     Raises:
-        ValueError: an unknown kind or parameter, or multipliers that cannot be of it.
+        ValueError: an unknown kind or parameter, a state of another size, or
+            multipliers that cannot be of the kind.
 
     Example:
         >>> import jax.numpy as jnp

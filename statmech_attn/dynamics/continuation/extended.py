@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from statmech_attn.dynamics.continuation.cycles import coordinates
 from statmech_attn.dynamics.continuation.problem import Problem
 
 
@@ -110,15 +111,15 @@ def start_of(
     -1, or to the unit circle off the real axis.
 
     Raises:
-        ValueError: an unknown kind or parameter, or a Neimark-Sacker point whose cycle
-            has real multipliers only.
+        ValueError: an unknown kind or parameter, a state of another size, or a
+            Neimark-Sacker point whose cycle has real multipliers only.
     """
     if kind not in CRITICAL:
         raise ValueError(f"kind must be one of {', '.join(CRITICAL)}; got {kind!r}.")
     others = sorted(set(problem.parameters) - {problem.free})
     if second not in others:
         raise ValueError(f"second must be one of {others}; got {second!r}.")
-    x = np.asarray(problem.ravel(state), float)
+    x = np.asarray(coordinates(problem, state), float)
     values = np.array([value, float(problem.parameters[second])])
     names = sorted(problem.parameters)
     places = jnp.array([names.index(problem.free), names.index(second)])

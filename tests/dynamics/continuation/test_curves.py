@@ -198,6 +198,80 @@ def test_the_delayed_logistic_maps_strong_resonances(torus_curve):
     assert found["resonance_1_2"].rotation_number == 0.5
 
 
+def test_a_coefficient_that_a_resonance_leaves_out_is_no_change_of_sign():
+    # Steps of 0.02 have points within 1e-3 of a turn of 1:3, where Re d is NaN.
+    problem = Problem(delayed, jnp.zeros(2), {"a": 3.9, "c": 19 / 29}, "a")
+    curve = critical_curve(
+        problem, jnp.full(2, 1 - 1 / 3.9), 3.9, kind="neimark_sacker", second="c",
+        inside=lambda a, c: a < 4.1, settings=Settings(largest=0.02),
+    )  # fmt: skip
+    missing = np.isnan([point.coefficient for point in curve])
+    assert missing.any() and not (missing[0] or missing[-1])
+    assert [two.name for two in curve.codimension_two] == ["resonance_1_3"]
+    assert curve.unresolved == []
+
+
+def meeting(u, p):
+    """A fixed point at 0 that another one meets where its curve ends, at (1, 2)."""
+    x, y = u
+    bent = 0.3 * p["t"] * x**2 - y**3
+    return jnp.stack([y, -p["d"] * x + p["t"] * y + bent])
+
+
+def spiral(u, p):
+    """Nothing but the two multipliers, which meet at t = 2."""
+    return jnp.stack([u[1], -p["s"] * u[0] + p["t"] * u[1] + u[0] ** 2])
+
+
+@pytest.mark.parametrize(
+    ("map", "free", "largest"),
+    [(meeting, "d", 0.1), (meeting, "d", 0.02), (spiral, "s", 0.1)],
+)
+def test_an_end_is_a_point_of_the_curve_or_is_said_not_to_be_found(map, free, largest):
+    problem = Problem(map, jnp.zeros(2), {free: 1.0, "t": 1.5}, free)
+    curve = critical_curve(
+        problem, jnp.zeros(2), 1.0, kind="neimark_sacker", second="t",
+        settings=Settings(largest=largest),
+    )  # fmt: skip
+    points = list(curve)
+    assert curve.reason == "resonance"
+    assert max(abs(point.values[0] - 1) for point in points) < EXACT
+    np.testing.assert_allclose(points[-1].values, [1.0, 2.0], atol=1e-4)
+    for two in curve.codimension_two:
+        np.testing.assert_allclose(two.point.values, [1.0, 2.0], atol=1e-8)
+    names = [two.name for two in curve.codimension_two] + curve.unresolved
+    assert names == ["resonance_1_1"]
+
+
+def ring(x, p):
+    """Multipliers -r and 1/2, r^2 = p^2 + q^2, with vectors that turn by half of 2 pi.
+
+    On the circle r = 1 of doublings c = (p - 3/10) |v|^4.
+    """
+    a, b = p["p"], p["q"]
+    r = jnp.hypot(a, b)
+    turn = jnp.array([[a, b], [b, -a]]) / r
+    matrix = (0.5 - r) / 2 * jnp.eye(2) - (r + 0.5) / 2 * turn
+    return matrix @ x + (a - 0.3) * (x @ x) * x
+
+
+@pytest.mark.parametrize("largest", [0.1, 0.03])
+def test_a_closed_curve_is_followed_once_where_the_vector_comes_back_reversed(largest):
+    side = np.sqrt(0.5)
+    problem = Problem(ring, jnp.zeros(2), {"p": side, "q": side}, "p")
+    curve = critical_curve(
+        problem, jnp.zeros(2), side, kind="period_doubling", second="q",
+        settings=Settings(largest=largest),
+    )  # fmt: skip
+    p, q = np.array([point.values for point in curve]).T
+    np.testing.assert_allclose(np.hypot(p, q), 1.0, atol=EXACT)
+    turns = np.ptp(np.unwrap(np.arctan2(q, p))) / (2 * np.pi)
+    assert curve.reason == "closed" and turns == pytest.approx(1.0, abs=EXACT)
+    assert [two.name for two in curve.codimension_two] == ["generalized_flip"] * 2
+    flips = sorted(two.point.values[1] for two in curve.codimension_two)
+    np.testing.assert_allclose(flips, [-np.sqrt(0.91), np.sqrt(0.91)], atol=EXACT)
+
+
 THETA = 2 * np.pi * 0.15
 
 
@@ -348,3 +422,8 @@ def test_impossible_curves_are_refused(changes, message):
     options = {"kind": "fold", "second": "q"} | changes
     with pytest.raises(ValueError, match=message):
         critical_curve(FIXED, jnp.array([-0.5]), 0.25, **options)
+
+
+def test_a_state_of_another_size_is_refused():
+    with pytest.raises(ValueError, match="x must have 1 coordinates; got 3"):
+        critical_curve(FIXED, jnp.zeros(3), 0.25, kind="fold", second="q")
