@@ -300,8 +300,8 @@ def mean_of(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
 
 
 def safe_log(x):
-    """Natural logarithm with ln 0 = -inf."""
-    return jnp.where(x > 0, jnp.log(jnp.where(x > 0, x, 1.0)), -jnp.inf)
+    """Natural logarithm of lengths: ln 0 = -inf, and NaN stays NaN."""
+    return jnp.where(x == 0, -jnp.inf, jnp.log(jnp.where(x == 0, 1.0, x)))
 
 
 def _push(system, lifted, frame, every):

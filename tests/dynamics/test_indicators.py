@@ -247,6 +247,11 @@ def test_finite_time_exponents_average_to_the_spectrum_and_batch():
     assert (np.abs(one.mean - spectrum.exponents) < 4 * error).all()
 
 
+def test_finite_time_exponents_of_a_diverging_map_are_not_numbers():
+    found = finite_time_exponents(lambda z: z**2 + 10.0, START, window=5, count=4)
+    assert np.isnan(found.values).all()
+
+
 def test_short_windows_are_refused():
     few = FiniteTimeExponents(jnp.zeros((8, 1)), 5)
     with pytest.raises(ValueError, match="at least 16 windows; got 8"):

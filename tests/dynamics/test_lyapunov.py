@@ -163,6 +163,17 @@ def test_a_lost_column_is_reported_and_not_printed_as_a_number():
     assert int(found.resolved) == 1 and not np.isfinite(found.exponents[1])
 
 
+def test_a_state_or_jacobian_that_is_not_a_number_is_not_superstable():
+    """NaN lengths stay NaN; only a length of exactly zero has the logarithm -inf."""
+    escapes = lyapunov_spectrum(lambda z: z**2 + 10.0, jnp.array([0.1, 0.2]), steps=64)
+    # The orbit stays in (0, 1), where the added term is 0 and its derivative 0 * inf.
+    rooted = lambda x: 3.2 * x * (1 - x) + jnp.sqrt(jnp.maximum(x - 2, 0.0))
+    broken = lyapunov_spectrum(rooted, jnp.array(0.3), steps=64)
+    for found in (escapes, broken):
+        assert np.isnan(found.exponents).all() and np.isnan(found.weighted).all()
+        assert int(found.resolved) == 0 and np.isnan(found.kaplan_yorke)
+
+
 def test_running_average_ends_at_the_average():
     found = lyapunov_spectrum(henon, jnp.array([0.1, 0.2]), steps=3200, blocks=32)
     assert found.running.shape == (32, 2)
