@@ -82,7 +82,7 @@ HORIZON = 1e12  # a coordinate beyond this has diverged
 class Criteria(NamedTuple):
     """Thresholds of the verdict, all dimensionless."""
 
-    zero: float = 2e-5  # |weighted exponent| below this is zero, nats per step
+    zero: float = lyapunov.ZERO  # |weighted exponent| below this is zero, nats per step
     recurrence: float = 1e-9  # relative to the size of the orbit
     digits: float = 5.0  # agreement of weighted averages on a torus, decimal digits
     zero_one: float = 0.5
@@ -231,8 +231,9 @@ def examine(
         per_block=per_block, every=every, blocks=lyapunov.BLOCKS,
     )  # fmt: skip
     spectrum = lyapunov.summarise(
-        sums, per_block=per_block, every=every, rank=system.rank
-    )
+        sums, per_block=per_block, every=every, rank=system.rank,
+        dimension=frame.shape[0],
+    )  # fmt: skip
     record = lambda s, _: (lambda after: (after, observe(after)))(system.step(s))
     state, series = jax.lax.scan(record, system.lower(lifted), None, length=tail)
     return (

@@ -1,5 +1,6 @@
 """Dimension, finite-time exponents and alignment on systems with known answers."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,8 +37,8 @@ def henon():
 def spectrum_of(*exponents):
     """A spectrum of which only the exponents matter."""
     values = jnp.array(exponents)
-    zero = jnp.zeros_like(values)
-    return Spectrum(values, values, zero, jnp.array(2), zero, zero, jnp.array(1))
+    zero, halves = jnp.zeros_like(values), jnp.stack([values, values])
+    return Spectrum(values, values, zero, jnp.array(2), halves, zero, jnp.array(1))
 
 
 # Correlation dimension
@@ -182,6 +183,26 @@ def test_bad_delays_are_refused():
 def test_kaplan_yorke_dimension(exponents, dimension):
     found = float(spectrum_of(*exponents).kaplan_yorke)
     assert found == pytest.approx(dimension, abs=1e-12, nan_ok=True)
+
+
+def test_kaplan_yorke_dimension_of_a_torus_is_its_number_of_zeros():
+    """Plain averages leave noise of either sign on the zeros."""
+    shift = jnp.array([GOLDEN, np.sqrt(2)])
+    bend = lambda x: (x + shift + 0.1 * jnp.sin(2 * jnp.pi * x) / (2 * jnp.pi)) % 1.0
+    of = lambda step, **options: lyapunov_spectrum(
+        step, jnp.array([0.4, 0.5]), steps=20_000, transient=20_000, **options
+    )
+    both, one = of(bend), of(bend, exponents=1)
+    assert np.abs(both.exponents).max() < 1e-3
+    assert float(both.kaplan_yorke) == 2
+    # One zero of a two-dimensional map does not say how many there are.
+    assert np.isnan(one.kaplan_yorke)
+    for noise in (1e-4, -1e-4):
+        bent = eqx.tree_at(lambda s: s.exponents, both, jnp.array([noise, -noise]))
+        assert float(bent.kaplan_yorke) == 2
+    # The invariant circle just beyond the Neimark-Sacker bifurcation at a = 2.
+    circle = of(systems.delayed_logistic(2.01))
+    assert float(circle.kaplan_yorke) == 1
 
 
 # Finite-time exponents
