@@ -20,7 +20,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from statmech_attn.dynamics.systems import as_system, random_frame, TangentSystem
+from statmech_attn.dynamics.systems import (
+    as_system,
+    random_frame,
+    require_axes,
+    TangentSystem,
+)
 from statmech_attn.precision import require_double
 from statmech_attn.sums import add_products, add_up
 
@@ -38,6 +43,8 @@ class Spectrum(eqx.Module):
 
     -inf marks a direction that collapses to working precision, NaN one that is
     round-off limited; `resolved` counts the leading exponents that are numbers.
+    Properties expect the batch on the last axis: under `jax.vmap` pass `out_axes=-1`,
+    or take them inside; they refuse a batch on the first.
     """
 
     exponents: Float[Array, "k *batch"]
@@ -48,10 +55,15 @@ class Spectrum(eqx.Module):
     blocks: Float[Array, "blocks k *batch"]  # plain average over each block
     steps: Int[Array, ""]  # length of the window
     dimension: int | None = eqx.field(static=True, default=None)  # of tangent space
+    _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # blocks, k
+
+    def __post_init__(self):
+        self._axes = self.blocks.shape[:2]
 
     @property
     def running(self) -> Float[Array, "blocks k *batch"]:
         """Plain average up to the end of each block."""
+        require_axes(self.blocks, self._axes)
         counts = jnp.arange(1, self.blocks.shape[0] + 1)
         shape = (-1,) + (1,) * (self.blocks.ndim - 1)
         return jnp.cumsum(self.blocks, axis=0) / counts.reshape(shape)
@@ -69,6 +81,7 @@ class Spectrum(eqx.Module):
         it is a lower bound; else NaN.  NaN when they add up to more: then more
         exponents are needed, or the map expands volumes.
         """
+        require_axes(self.blocks, self._axes)
         averages = jnp.concatenate([self.weighted[None], self.halves])
         zero = jnp.all(jnp.abs(averages) <= ZERO, axis=0)
         exponents = jnp.where(zero, 0.0, self.exponents)

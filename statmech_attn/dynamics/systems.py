@@ -93,6 +93,21 @@ def as_system(step: "Callable | TangentSystem") -> TangentSystem:
     return step if isinstance(step, TangentSystem) else Linearised(step)
 
 
+def require_axes(values: Array, axes: tuple[int, ...], *, ndim: int | None = None):
+    """Refuse a result whose leading axes are no longer those it was made with.
+
+    `jax.vmap` puts its axis first unless told otherwise, where properties would take
+    it for blocks, windows or samples.
+    """
+    if values.shape[: len(axes)] != axes:
+        raise ValueError(
+            f"result must have axes {axes}, then the batch; got {values.shape}: pass "
+            "out_axes=-1 to jax.vmap, or take properties inside it."
+        )
+    if ndim is not None and values.ndim != ndim:
+        raise ValueError(f"result must be unbatched here; got shape {values.shape}.")
+
+
 def random_frame(dimension: int, k: int, batch: tuple[int, ...]) -> Array:
     """A fixed generic frame: no column lies in an invariant subspace by design."""
     frame = jax.random.normal(jax.random.key(0), (dimension, k), jnp.float64)

@@ -41,6 +41,49 @@ def spectrum_of(*exponents):
     return Spectrum(values, values, zero, jnp.array(2), halves, zero, jnp.array(1))
 
 
+# Results under vmap
+
+PROPERTIES = (
+    (
+        lambda x: lyapunov_spectrum(systems.henon, x, steps=64),
+        (lambda s: s.kaplan_yorke, lambda s: s.running),
+    ),
+    (
+        lambda x: finite_time_exponents(systems.henon, x, window=5, count=32),
+        (
+            lambda f: f.mean,
+            lambda f: f.variance,
+            lambda f: f.merged(2).values,
+            lambda f: f.diffusion()[1],
+        ),
+    ),
+    (
+        lambda x: gali(systems.henon, x, samples=8, every=2),
+        (lambda a: a.rate(), lambda a: a.power(), lambda a: a.log_sali),
+    ),
+)
+
+
+@pytest.mark.parametrize(("compute", "properties"), PROPERTIES)
+def test_results_of_a_batch_on_the_last_axis_are_those_of_a_loop(compute, properties):
+    """Rounding may differ by lanes; chaos has amplified it little after 160 steps."""
+    starts = jnp.stack([START, START + 0.05])
+    last, first = (jax.vmap(compute, out_axes=axis)(starts) for axis in (-1, 0))
+    alone = [compute(x) for x in starts]
+    for of in properties:
+        loop = np.stack([of(found) for found in alone], axis=-1)
+        assert np.allclose(of(last), loop, rtol=1e-6, atol=1e-6)
+        with pytest.raises(ValueError, match="pass out_axes=-1 to jax.vmap"):
+            of(first)
+
+
+def test_what_is_of_one_orbit_refuses_a_batch():
+    compute, _ = PROPERTIES[1]
+    batch = jax.vmap(compute, out_axes=-1)(jnp.stack([START, START]))
+    with pytest.raises(ValueError, match="must be unbatched here; got shape .32, 2, 2"):
+        batch.cramer()
+
+
 # Correlation dimension
 
 
@@ -279,6 +322,8 @@ def test_short_windows_are_refused():
         few.diffusion()
     with pytest.raises(ValueError, match=r"turns must lie in 1\.\.4; got 5"):
         few.merged(5)
+    with pytest.raises(ValueError, match=r"turns must lie in 1\.\.4; got 0"):
+        few.merged(0)
     with pytest.raises(ValueError, match=r"exponent must lie in 0\.\.0; got 1"):
         few.cramer(exponent=1)
     with pytest.raises(ValueError, match="window must be at least 1; got 0"):
