@@ -32,7 +32,12 @@ from statmech_attn.dynamics.lyapunov import (
     safe_log,
     start_frame,
 )
-from statmech_attn.dynamics.systems import as_system, require_axes, TangentSystem
+from statmech_attn.dynamics.systems import (
+    advance,
+    as_system,
+    require_axes,
+    TangentSystem,
+)
 from statmech_attn.precision import require_double
 from statmech_attn.sums import add_up
 
@@ -137,7 +142,7 @@ def gali(
 
 @eqx.filter_jit
 def _indices(system, state, every, transient, *, order, samples):
-    state = jax.lax.fori_loop(0, transient, lambda _, s: system.step(s), state)
+    state = advance(system, state, transient)
     lifted, frame = start_frame(system, state, order)
     batch = frame.shape[2:]
     unit = jnp.broadcast_to(

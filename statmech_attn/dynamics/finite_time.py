@@ -25,7 +25,12 @@ from statmech_attn.dynamics.lyapunov import (
     safe_log,
     start_frame,
 )
-from statmech_attn.dynamics.systems import as_system, require_axes, TangentSystem
+from statmech_attn.dynamics.systems import (
+    advance,
+    as_system,
+    require_axes,
+    TangentSystem,
+)
 from statmech_attn.precision import require_double
 
 
@@ -173,7 +178,7 @@ def finite_time_exponents(
 
 @eqx.filter_jit
 def _windows(system, state, *, window, count, transient, alignment, k):
-    state = jax.lax.fori_loop(0, transient, lambda _, s: system.step(s), state)
+    state = advance(system, state, transient)
     lifted, frame = start_frame(system, state, k)
 
     def turn(carry):

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from statmech_attn.dynamics.systems import (
+    advance,
     as_system,
     random_frame,
     require_axes,
@@ -148,7 +149,7 @@ def lyapunov_spectrum(
 
 @eqx.filter_jit
 def _spectrum(system, state, *, per_block, transient, every, k, blocks):
-    state = jax.lax.fori_loop(0, transient, lambda _, s: system.step(s), state)
+    state = advance(system, state, transient)
     lifted, frame = start_frame(system, state, k)
     no_observation = lambda state: jnp.zeros((0,) + frame.shape[2:])
     lifted, frame = align(system, lifted, frame, per_block=per_block, every=every)

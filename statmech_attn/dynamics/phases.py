@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from statmech_attn.dynamics import evidence, lyapunov
 from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
-from statmech_attn.dynamics.systems import as_system, TangentSystem
+from statmech_attn.dynamics.systems import advance, as_system, TangentSystem
 from statmech_attn.precision import require_double
 
 
@@ -188,7 +188,7 @@ def classify(
 def _classify(
     system, state, *, per_block, transient, max_doublings, criteria, **window
 ):
-    state = jax.lax.fori_loop(0, transient, lambda _, s: system.step(s), state)
+    state = advance(system, state, transient)
 
     def attempt(state, doubling):
         state, spectrum, found = examine(

@@ -5,7 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn.dynamics import lyapunov_spectrum, time_map
+from statmech_attn.dynamics import (
+    classify,
+    finite_time_exponents,
+    gali,
+    lyapunov_spectrum,
+    orbit,
+    time_map,
+)
 from statmech_attn.dynamics.lyapunov import orthonormalise
 
 
@@ -212,3 +219,26 @@ def test_bad_counts_are_refused(options, message):
 def test_a_state_without_coordinates_is_refused():
     with pytest.raises(ValueError, match="no floating-point coordinates"):
         lyapunov_spectrum(lambda n: n + 1, jnp.array(0), steps=10)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda step, x: lyapunov_spectrum(step, x, steps=10),
+        lambda step, x: finite_time_exponents(step, x, window=2, count=2),
+        lambda step, x: gali(step, x),
+        lambda step, x: orbit(step, x, samples=2),
+        lambda step, x: classify(step, x),
+    ],
+)
+def test_a_map_that_changes_its_state_is_refused_in_one_line(of):
+    state = jnp.array([0.1, 0.2])
+    for step, got in (
+        (lambda z: z[:1], r"float64\[1\]"),
+        (lambda z: z.astype(jnp.float32), r"float32\[2\]"),
+        (lambda z: (z[0], z[1]), r"float64\[\], float64\[\]"),
+    ):
+        message = rf"must return a state like the .*; got {got} from float64\[2\]"
+        with pytest.raises(ValueError, match=message) as caught:
+            of(step, state)
+        assert "\n" not in str(caught.value)
