@@ -174,6 +174,8 @@ def test_points_without_a_dimension_have_a_reason():
     words = lambda points: DIMENSION_RESULTS[int(correlation_dimension(points).result)]
     constant = jnp.ones((1000, 2))
     assert words(constant) == "the points do not differ"
+    flicker = jax.random.randint(jax.random.key(1), (1000, 2), 0, 3)
+    assert words(constant + 2.3e-16 * flicker) == "the points do not differ"
     assert words(constant.at[3, 1].set(jnp.nan)) == "a value is not finite"
     cloud = jax.random.normal(jax.random.key(0), (1000, 30))
     assert "too few close pairs" in words(cloud)
