@@ -156,7 +156,8 @@ def _indices(system, state, every, transient, *, order, samples):
         frame, lengths, _ = orthonormalise(pushed)
         columns = _triangular(frame, pushed, lengths, columns)
         norms = jnp.sqrt(jnp.sum(columns**2, axis=0))
-        logs = logs + safe_log(lengths) - safe_log(norms)
+        growth = safe_log(lengths) - safe_log(norms)
+        logs = logs + jnp.where(norms == 0, -jnp.inf, growth)
         return lifted, frame, columns / jnp.where(norms > 0, norms, 1.0), logs
 
     def record(carry, _):

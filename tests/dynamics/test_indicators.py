@@ -395,6 +395,13 @@ def test_alignment_of_a_diverging_map_is_not_a_number():
     assert np.isnan(found.log_gali[-1]).all()
 
 
+def test_alignment_of_lost_vectors_is_minus_infinity():
+    """All of them at once at the superstable z = 0, one of two if one does not map."""
+    for step in (lambda z: z**2, lambda z: jnp.stack([z[0] / 2, z[1] ** 2])):
+        found = gali(step, jnp.zeros(2), samples=3)
+        assert np.isneginf(found.log_gali).all()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
