@@ -49,9 +49,12 @@ def summary(found: Sequence[Comparison]) -> str:
     seconds = sum({line.name: line.seconds for line in found}.values())
     names = ", ".join(dict.fromkeys(line.name for line in missed))
     head = f"{len(found) - len(missed)} of {len(found)} agree in {seconds:.0f} s"
+    failures = {line.name: line.failure for line in found if line.failure}
+    failed = "".join(f" {name} failed: {why}" for name, why in failures.items())
     return (
         f"{head}{'; not: ' + names if missed else ''}. Deviations are in standard "
         "errors where the value has one, in tolerances where it is deterministic."
+        f"{failed}"
     )
 
 

@@ -55,9 +55,22 @@ def test_infinities_words_and_nan():
     assert verdicts(row(["chaotic", "fixed"], ("chaotic", "chaotic"))) == ["ok", "MISS"]
 
 
-def test_a_row_that_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="made up: .* as many; got 1, 1 and 2"):
-        run_row(row([1.0, 2.0], (1.0,)))
+def test_a_row_that_fails_is_a_miss_and_leaves_the_others():
+    def broken():
+        raise TypeError("no such map\nand more")
+
+    rows = [
+        row([1.0, 2.0], (1.0,)),
+        row([], (1.0, 2.0))._replace(name="raises", measure=broken),
+        row([1.0], (1.0,)),
+    ]
+    found = judge([run_row(r) for r in rows])
+    assert [line.verdict for line in found] == ["MISS", "MISS", "MISS", "ok"]
+    assert "as many; got 1, 1 and 2" in found[0].failure
+    assert found[1].failure == found[2].failure == "TypeError: no such map"
+    assert np.isnan(found[1].value) and not found[3].failure
+    text = report.summary(found)
+    assert "1 of 4 agree" in text and "raises failed: TypeError: no such map" in text
 
 
 def test_every_row_has_a_source_and_a_name_of_its_own():
