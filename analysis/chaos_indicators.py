@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
     started = storage.now()
     found = measure(length, points, runs, sizes)
     storage.write(output, found, study=study, started=started,
-                  overwrite=options.overwrite)  # fmt: skip
+                  keys=seeds(sizes), overwrite=options.overwrite)  # fmt: skip
     print(f"wrote {output}")
 
 
@@ -107,14 +107,19 @@ def _density(values, bins: int = 40):
     )
 
 
+def seeds(sizes) -> dict[str, int]:
+    """The seed of the runs of every size, the order of magnitude of N."""
+    return {f"runs, N = {n}": int(np.log10(n)) for n in sizes}
+
+
 def finite_series(file, net, params, state, sizes, length: int, runs: int):
     """A_1 of finite runs (beta, size, run, time)."""
     found = []
-    for n in sizes:
+    for n, seed in zip(sizes, seeds(sizes).values(), strict=True):
         result = montecarlo.simulate(
             net, file.patterns, params, state, n_spins=int(n), runs=runs,
             steps=LEFT_OUT + length, transient=LEFT_OUT, stored=runs,
-            key=jax.random.key(int(np.log10(n))),
+            key=jax.random.key(seed),
         )  # fmt: skip
         found.append(result.sample.A[LEFT_OUT:, 0])
     return np.stack(found).transpose(2, 0, 3, 1)

@@ -222,6 +222,7 @@ def validate(
         Path | None,
         typer.Option("--output", "-o", help="JSON file, or a Markdown table (.md)."),
     ] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
 ) -> None:
     """Measure reference systems and compare with their known values.
 
@@ -233,7 +234,7 @@ def validate(
         from statmech_attn import validation
         from statmech_attn.cli import validation as report
 
-        report.check_output(output)
+        report.check_output(output, overwrite=overwrite)
         rows = validation.select(only or [])
         _prepare_jax()
         found = report.measure(rows, err)

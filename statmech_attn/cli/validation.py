@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from statmech_attn import storage
 from statmech_attn.validation import Comparison, judge, Row, run_row
 
 
@@ -49,16 +50,29 @@ def summary(found: Sequence[Comparison]) -> str:
     seconds = sum({line.name: line.seconds for line in found}.values())
     names = ", ".join(dict.fromkeys(line.name for line in missed))
     head = f"{len(found) - len(missed)} of {len(found)} agree in {seconds:.0f} s"
+    failures = {line.name: line.failure for line in found if line.failure}
+    failed = "".join(f" {name} failed: {why}" for name, why in failures.items())
     return (
         f"{head}{'; not: ' + names if missed else ''}. Deviations are in standard "
         "errors where the value has one, in tolerances where it is deterministic."
+        f"{failed}"
     )
 
 
-def check_output(path: Path | None) -> None:
-    """Refuse an unknown format before anything runs."""
-    if path is not None and path.suffix not in WRITERS:
+def check_output(path: Path | None, *, overwrite: bool = False) -> None:
+    """Refuse a destination before anything runs; folders on the way are made.
+
+    Raises:
+        ValueError: an unknown format, or a file that would be replaced unasked.
+        StorageError: no regular file, or its folder cannot be written.
+    """
+    if path is None:
+        return
+    if path.suffix not in WRITERS:
         raise ValueError(f"--output must end in {' or '.join(WRITERS)}; got {path}.")
+    storage.check_output(path, study="", overwrite=True)
+    if path.exists() and not overwrite:
+        raise ValueError(f"{path}: exists: choose another output, or pass --overwrite.")
 
 
 def write(found: Sequence[Comparison], path: Path) -> None:

@@ -32,7 +32,12 @@ from statmech_attn.dynamics.lyapunov import (
     safe_log,
     start_frame,
 )
-from statmech_attn.dynamics.systems import as_system, TangentSystem
+from statmech_attn.dynamics.systems import (
+    advance,
+    as_system,
+    require_axes,
+    TangentSystem,
+)
 from statmech_attn.precision import require_double
 from statmech_attn.sums import add_up
 
@@ -40,15 +45,27 @@ from statmech_attn.sums import add_up
 class Alignment(eqx.Module):
     """ln GALI_j for j = 2..k at sampled times; NaN after the state diverged.
 
-    -inf: a vector was lost in one step, as at a superstable point.
+    -inf: a vector was lost in one step, as at a superstable point.  Properties and
+    methods expect the batch on the last axis: under `jax.vmap` pass `out_axes=-1`, or
+    take them inside; they refuse a batch on the first.
     """
 
-    time: Int[Array, " samples"]  # steps since the vectors were set out
     log_gali: Float[Array, "samples k-1 *batch"]
+    every: int = eqx.field(static=True)  # steps between samples
+    _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # samples, k-1
+
+    def __post_init__(self):
+        self._axes = self.log_gali.shape[:2]
+
+    @property
+    def time(self) -> Int[Array, " samples"]:
+        """Steps since the vectors were set out."""
+        return self.every * (1 + jnp.arange(self._axes[0]))
 
     @property
     def log_sali(self) -> Float[Array, "samples *batch"]:
         """ln SALI; SALI = 2 sin(theta/2) where GALI_2 = sin(theta)."""
+        require_axes(self.log_gali, self._axes)
         log_sine = self.log_gali[:, 0]
         cosine = jnp.sqrt(-jnp.expm1(2 * jnp.minimum(log_sine, 0.0)))
         return log_sine + jnp.log(2 / (1 + cosine)) / 2
@@ -62,6 +79,7 @@ class Alignment(eqx.Module):
         return self._slope(jnp.log(self.time), start)
 
     def _slope(self, x, start: float):
+        require_axes(self.log_gali, self._axes)
         if not 0 <= start < 1 or self.time[int(start * len(self.time)) :].size < 2:
             raise ValueError(
                 f"start must lie in [0, 1) and leave two samples; got {start:g}."
@@ -119,12 +137,12 @@ def gali(
         )
     counts = jnp.asarray(every), jnp.asarray(transient)
     log_gali = _indices(system, state, *counts, order=order, samples=samples)
-    return Alignment(every * (1 + jnp.arange(samples)), log_gali)
+    return Alignment(log_gali, every)
 
 
 @eqx.filter_jit
 def _indices(system, state, every, transient, *, order, samples):
-    state = jax.lax.fori_loop(0, transient, lambda _, s: system.step(s), state)
+    state = advance(system, state, transient)
     lifted, frame = start_frame(system, state, order)
     batch = frame.shape[2:]
     unit = jnp.broadcast_to(
@@ -138,7 +156,8 @@ def _indices(system, state, every, transient, *, order, samples):
         frame, lengths, _ = orthonormalise(pushed)
         columns = _triangular(frame, pushed, lengths, columns)
         norms = jnp.sqrt(jnp.sum(columns**2, axis=0))
-        logs = logs + safe_log(lengths) - safe_log(norms)
+        growth = safe_log(lengths) - safe_log(norms)
+        logs = logs + jnp.where(norms == 0, -jnp.inf, growth)
         return lifted, frame, columns / jnp.where(norms > 0, norms, 1.0), logs
 
     def record(carry, _):

@@ -38,6 +38,7 @@ CLOSE_PAIRS = 1000  # fewer leave a statistical error above some per cent
 LARGEST = 0.25  # radii beyond this share of the cloud's size see its edges
 SHORTEST = 2  # octaves of the shortest scaling region
 FLAT = 0.15  # scatter of local slopes, relative to max(D, 1), that is no plateau
+ROUNDING = 1e-13  # size over the largest coordinate that is no size at all
 DIMENSION_RESULTS = (
     "scaling region found",
     "the local slopes have no plateau",
@@ -140,9 +141,10 @@ def _dimension(points, theiler, per_block):
     edges = dimension * jnp.sum(jnp.where(chosen, RADII, 0.0)) / jnp.sum(chosen) / 2
     statistical = jnp.sqrt(spread * (BLOCKS - 1) / BLOCKS)
     finite = jnp.all(jnp.isfinite(points))
+    differ = size > ROUNDING * jnp.max(jnp.abs(points))
     result = jnp.where(scatter > FLAT * jnp.maximum(dimension, 1.0), 1, 0)
     result = jnp.where(found, result, 2)
-    result = jnp.where(finite, jnp.where(size > 0, result, 3), 4)
+    result = jnp.where(finite, jnp.where(differ, result, 3), 4)
     shown = lambda x: jnp.where(result <= 1, x, jnp.nan)
     return CorrelationDimension(
         dimension=shown(dimension),

@@ -25,7 +25,12 @@ from statmech_attn.dynamics.lyapunov import (
     safe_log,
     start_frame,
 )
-from statmech_attn.dynamics.systems import as_system, TangentSystem
+from statmech_attn.dynamics.systems import (
+    advance,
+    as_system,
+    require_axes,
+    TangentSystem,
+)
 from statmech_attn.precision import require_double
 
 
@@ -38,27 +43,36 @@ class FiniteTimeExponents(eqx.Module):
 
     The columns keep the order of the frame: sorting them window by window would bias
     every one.  -inf marks a direction that collapsed, NaN a state that diverged.
+    Properties and methods expect the batch on the last axis: under `jax.vmap` pass
+    `out_axes=-1`, or take them inside; they refuse a batch on the first.
     """
 
     values: Float[Array, "count k *batch"]
     window: int = eqx.field(static=True)  # steps, n
+    _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # count, k
+
+    def __post_init__(self):
+        self._axes = self.values.shape[:2]
 
     @property
     def mean(self) -> Float[Array, "k *batch"]:
+        """Average over the windows."""
+        require_axes(self.values, self._axes)
         return jnp.mean(self.values, axis=0)
 
     @property
     def variance(self) -> Float[Array, "k *batch"]:
         """Unbiased variance over the windows, of n-step averages."""
+        require_axes(self.values, self._axes)
         return jnp.var(self.values, axis=0, ddof=1)
 
     def merged(self, turns: int) -> "FiniteTimeExponents":
         """The same orbit cut into windows `turns` times as long."""
+        require_axes(self.values, self._axes)
+        most = self.values.shape[0] // 2
+        if not 1 <= turns <= most:
+            raise ValueError(f"turns must lie in 1..{most}; got {turns}.")
         count = self.values.shape[0] // turns
-        if turns < 1 or count < 2:
-            raise ValueError(
-                f"turns must lie in 1..{self.values.shape[0] // 2}; got {turns}."
-            )
         kept = self.values[: count * turns]
         grouped = kept.reshape((count, turns) + kept.shape[1:])
         return FiniteTimeExponents(jnp.mean(grouped, axis=1), self.window * turns)
@@ -82,6 +96,7 @@ class FiniteTimeExponents(eqx.Module):
             >>> bool(abs(D[0, 0] - 1) < 4 * error[0, 0])
             True
         """
+        require_axes(self.values, self._axes)
         count = self.values.shape[0]
         if count < LEAST:
             raise ValueError(f"diffusion needs at least {LEAST} windows; got {count}.")
@@ -100,6 +115,7 @@ class FiniteTimeExponents(eqx.Module):
         Unbatched.  Returns the centres of the bins (nats per step) and S (per step),
         NaN in empty bins; it carries corrections of order ln(n)/n.
         """
+        require_axes(self.values, self._axes, ndim=2)
         if not 0 <= exponent < self.values.shape[1]:
             raise ValueError(
                 f"exponent must lie in 0..{self.values.shape[1] - 1}; got {exponent}."
@@ -162,7 +178,7 @@ def finite_time_exponents(
 
 @eqx.filter_jit
 def _windows(system, state, *, window, count, transient, alignment, k):
-    state = jax.lax.fori_loop(0, transient, lambda _, s: system.step(s), state)
+    state = advance(system, state, transient)
     lifted, frame = start_frame(system, state, k)
 
     def turn(carry):

@@ -9,13 +9,16 @@ changes, and takes about twice as long at the same error of the Lorenz flow
 (docs/theory/indicators.md, section 1).
 """
 
+import math
 from collections.abc import Callable
 
 import diffrax
 import equinox as eqx
+import jax
 from jaxtyping import Array, Float, PyTree
 
 from statmech_attn.dynamics.lyapunov import BLOCKS, lyapunov_spectrum, Spectrum
+from statmech_attn.dynamics.systems import require_like
 
 
 def time_map(
@@ -104,9 +107,10 @@ def flow_spectrum(
         >>> [round(float(x), 6) for x in found.exponents]
         [-0.1, -0.1]
     """
-    if not time > 0 or not transient >= 0 or not interval > 0:
+    positive = 0 < time < math.inf and 0 < interval < math.inf
+    if not positive or not 0 <= transient < math.inf:
         raise ValueError(
-            "time and interval must be > 0 and transient >= 0; got "
+            "time and interval must be > 0 and transient >= 0, all finite; got "
             f"{time:g}, {interval:g} and {transient:g}."
         )
     found = lyapunov_spectrum(
@@ -122,22 +126,25 @@ def flow_spectrum(
 
 def per_unit_time(found: PyTree, interval: float) -> PyTree:
     """A `Spectrum` of the map over `interval`, in nats per unit time of the flow."""
-    if not interval > 0:
-        raise ValueError(f"interval must be > 0; got {interval:g}.")
+    if not 0 < interval < math.inf:
+        raise ValueError(f"interval must be > 0 and finite; got {interval:g}.")
     rates = lambda s: (s.exponents, s.weighted, s.stderr, s.halves, s.blocks)
     return eqx.tree_at(rates, found, tuple(x / interval for x in rates(found)))
 
 
 def _flow(field, start: float, time: float, substeps: int):
-    if not time > 0 or substeps < 1:
+    if not 0 < time < math.inf or substeps < 1:
         raise ValueError(
-            f"time must be > 0 and substeps >= 1; got {time:g} and {substeps}."
+            "time must be > 0 and finite, and substeps >= 1; "
+            f"got {time:g} and {substeps}."
         )
     term = diffrax.ODETerm(lambda t, x, args: field(t, x))
     solver, adjoint = diffrax.Dopri8(), diffrax.ForwardMode()
     dt = time / substeps
 
     def step(x):
+        # A solver would broadcast what the field returns.
+        require_like(jax.eval_shape(field, start, x), x, "field")
         solution = diffrax.diffeqsolve(
             term, solver, start, start + time, dt, x, adjoint=adjoint,
             max_steps=substeps + 1, throw=False,

@@ -32,6 +32,7 @@ from jaxtyping import PyTree
 from statmech_attn.dynamics.evidence import recurrence
 from statmech_attn.dynamics.lyapunov import window_weights
 from statmech_attn.dynamics.phases import HORIZON
+from statmech_attn.dynamics.systems import require_like
 from statmech_attn.precision import require_double
 from statmech_attn.scan.lanes import batches, Compiled, lanes_for, run_all
 
@@ -146,22 +147,11 @@ class Map(NamedTuple):
             raise ValueError(
                 f"drive_period must be at least 1; got {self.drive_period}."
             )
-        after = jax.eval_shape(self.steps, parameters, state)
-        form = lambda tree: jax.tree.map(lambda x: (x.shape, jnp.result_type(x)), tree)
-        if form(after) != form(state):
-            raise ValueError(
-                "step must return a state like the one it takes; "
-                f"got {_describe(after)} from {_describe(state)}."
-            )
+        require_like(jax.eval_shape(self.steps, parameters, state), state)
         if self.observe is None and not any(
             jnp.issubdtype(x.dtype, jnp.inexact) for x in jax.tree.leaves(state)
         ):
             raise ValueError("state has no floating-point coordinates to compare.")
-
-
-def _describe(tree: PyTree) -> str:
-    leaves = [f"{jnp.result_type(x)}{list(x.shape)}" for x in jax.tree.leaves(tree)]
-    return ", ".join(leaves)
 
 
 class Look(NamedTuple):

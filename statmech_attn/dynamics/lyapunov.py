@@ -20,7 +20,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from statmech_attn.dynamics.systems import as_system, random_frame, TangentSystem
+from statmech_attn.dynamics.systems import (
+    advance,
+    as_system,
+    random_frame,
+    require_axes,
+    TangentSystem,
+)
 from statmech_attn.precision import require_double
 from statmech_attn.sums import add_products, add_up
 
@@ -28,6 +34,7 @@ from statmech_attn.sums import add_products, add_up
 EPS = 2.220446049250313e-16
 BLOCKS = 16
 LOST = 45 * EPS  # a column this much shorter than before Gram-Schmidt is round-off
+ZERO = 2e-5  # |weighted exponent| below this is zero, nats per step
 BALANCED = 1e-12  # exponents that add up to less than this share add up to zero
 FLAT = 4 * EPS  # a push this far below one, or below the largest, is no push at all
 
@@ -37,6 +44,8 @@ class Spectrum(eqx.Module):
 
     -inf marks a direction that collapses to working precision, NaN one that is
     round-off limited; `resolved` counts the leading exponents that are numbers.
+    Properties expect the batch on the last axis: under `jax.vmap` pass `out_axes=-1`,
+    or take them inside; they refuse a batch on the first.
     """
 
     exponents: Float[Array, "k *batch"]
@@ -46,10 +55,16 @@ class Spectrum(eqx.Module):
     halves: Float[Array, "2 k *batch"]  # weighted average over each half
     blocks: Float[Array, "blocks k *batch"]  # plain average over each block
     steps: Int[Array, ""]  # length of the window
+    dimension: int | None = eqx.field(static=True, default=None)  # of tangent space
+    _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # blocks, k
+
+    def __post_init__(self):
+        self._axes = self.blocks.shape[:2]
 
     @property
     def running(self) -> Float[Array, "blocks k *batch"]:
         """Plain average up to the end of each block."""
+        require_axes(self.blocks, self._axes)
         counts = jnp.arange(1, self.blocks.shape[0] + 1)
         shape = (-1,) + (1,) * (self.blocks.ndim - 1)
         return jnp.cumsum(self.blocks, axis=0) / counts.reshape(shape)
@@ -58,21 +73,31 @@ class Spectrum(eqx.Module):
     def kaplan_yorke(self) -> Float[Array, "*batch"]:
         r"""Kaplan-Yorke dimension $j + \sum_{i \le j} \lambda_i / |\lambda_{j+1}|$.
 
-        0 when the first exponent is negative, k when all k at hand add up to zero
-        (a volume-preserving map), NaN when they add up to more: then more exponents
-        are needed, or the map expands volumes.
+        An exponent whose weighted averages over the window and both halves are zero
+        to 2e-5, the zero of `classify`, counts as zero: a torus has the number of its
+        zeros, whatever the sign of their noise.
+
+        0 when the first exponent is negative.  When all k at hand add up to zero: k if
+        they are all there are (a volume-preserving map) or `dimension` is None, where
+        it is a lower bound; else NaN.  NaN when they add up to more: then more
+        exponents are needed, or the map expands volumes.
         """
-        sums = jnp.cumsum(self.exponents, axis=0)
-        finite = jnp.isfinite(self.exponents)
-        scale = 1 + jnp.sum(jnp.where(finite, jnp.abs(self.exponents), 0.0), axis=0)
+        require_axes(self.blocks, self._axes)
+        averages = jnp.concatenate([self.weighted[None], self.halves])
+        zero = jnp.all(jnp.abs(averages) <= ZERO, axis=0)
+        exponents = jnp.where(zero, 0.0, self.exponents)
+        sums = jnp.cumsum(exponents, axis=0)
+        finite = jnp.isfinite(exponents)
+        scale = 1 + jnp.sum(jnp.where(finite, jnp.abs(exponents), 0.0), axis=0)
         sums = jnp.where(jnp.abs(sums) <= BALANCED * scale, 0.0, sums)
         j = jnp.sum(jnp.cumprod(sums >= 0, axis=0), axis=0)
         pick = lambda x, i: jnp.take_along_axis(x, i[None], axis=0)[0]
-        last = self.exponents.shape[0] - 1
+        k = exponents.shape[0]
         above = jnp.where(j > 0, pick(sums, jnp.maximum(j - 1, 0)), 0.0)
-        dimension = j - above / pick(self.exponents, jnp.minimum(j, last))
-        whole = jnp.where(sums[-1] == 0, last + 1.0, jnp.nan)
-        return jnp.where(j > last, whole, dimension)
+        dimension = j - above / pick(exponents, jnp.minimum(j, k - 1))
+        complete = self.dimension is None or self.dimension == k
+        balanced = complete & (sums[-1] == 0)
+        return jnp.where(j < k, dimension, jnp.where(balanced, float(k), jnp.nan))
 
 
 def lyapunov_spectrum(
@@ -124,7 +149,7 @@ def lyapunov_spectrum(
 
 @eqx.filter_jit
 def _spectrum(system, state, *, per_block, transient, every, k, blocks):
-    state = jax.lax.fori_loop(0, transient, lambda _, s: system.step(s), state)
+    state = advance(system, state, transient)
     lifted, frame = start_frame(system, state, k)
     no_observation = lambda state: jnp.zeros((0,) + frame.shape[2:])
     lifted, frame = align(system, lifted, frame, per_block=per_block, every=every)
@@ -132,7 +157,10 @@ def _spectrum(system, state, *, per_block, transient, every, k, blocks):
         system, lifted, frame, no_observation,
         per_block=per_block, every=every, blocks=blocks,
     )  # fmt: skip
-    return summarise(sums, per_block=per_block, every=every, rank=system.rank)
+    return summarise(
+        sums, per_block=per_block, every=every, rank=system.rank,
+        dimension=frame.shape[0],
+    )  # fmt: skip
 
 
 def frame_size(system: TangentSystem, state: PyTree, exponents: int | None) -> int:
@@ -225,7 +253,9 @@ def measure(system, lifted, frame, observe, *, per_block, every, blocks):
     )
 
 
-def summarise(sums: Sums, *, per_block, every, rank: int | None) -> Spectrum:
+def summarise(
+    sums: Sums, *, per_block, every, rank: int | None, dimension: int | None = None
+) -> Spectrum:
     """Exponents, errors and resolution from the sums of one window."""
     k, blocks = sums.lost.shape[0], sums.blocks.shape[0]
     per_step = sums.blocks[:, :k] / (per_block * every)
@@ -256,6 +286,7 @@ def summarise(sums: Sums, *, per_block, every, rank: int | None) -> Spectrum:
         halves=marked[1:],
         blocks=sort_each(jax.vmap(mark)(per_step)),
         steps=jnp.asarray(blocks * per_block * every),
+        dimension=dimension,
     )
 
 
@@ -300,8 +331,8 @@ def mean_of(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
 
 
 def safe_log(x):
-    """Natural logarithm with ln 0 = -inf."""
-    return jnp.where(x > 0, jnp.log(jnp.where(x > 0, x, 1.0)), -jnp.inf)
+    """Natural logarithm of lengths: ln 0 = -inf, and NaN stays NaN."""
+    return jnp.where(x == 0, -jnp.inf, jnp.log(jnp.where(x == 0, 1.0, x)))
 
 
 def _push(system, lifted, frame, every):

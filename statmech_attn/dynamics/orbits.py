@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from statmech_attn.dynamics.systems import as_system, TangentSystem
+from statmech_attn.dynamics.systems import advance, as_system, TangentSystem
 from statmech_attn.precision import require_double
 
 
@@ -26,7 +26,8 @@ def orbit(
         step: the map, or a `TangentSystem`.
         state: where the orbit starts.
         samples: points to record.
-        transient: steps before the first one.
+        transient: steps before the recorded stretch; the first point is that after
+            `transient + every` steps.
         every: steps between two points.
         observe: what is recorded, state -> (d,); the coordinates when omitted.
 
@@ -53,12 +54,9 @@ def orbit(
 
 @eqx.filter_jit
 def _record(system, state, transient, every, observe, samples):
-    advance = lambda state, n: jax.lax.fori_loop(
-        0, n, lambda _, s: system.step(s), state
-    )
-
     def one(state, _):
-        state = advance(state, every)
+        state = advance(system, state, every)
         return state, observe(state)
 
-    return jax.lax.scan(one, advance(state, transient), None, length=samples)[1]
+    state = advance(system, state, transient)
+    return jax.lax.scan(one, state, None, length=samples)[1]

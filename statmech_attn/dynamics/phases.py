@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from statmech_attn.dynamics import evidence, lyapunov
 from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
-from statmech_attn.dynamics.systems import as_system, TangentSystem
+from statmech_attn.dynamics.systems import advance, as_system, TangentSystem
 from statmech_attn.precision import require_double
 
 
@@ -82,7 +82,7 @@ HORIZON = 1e12  # a coordinate beyond this has diverged
 class Criteria(NamedTuple):
     """Thresholds of the verdict, all dimensionless."""
 
-    zero: float = 2e-5  # |weighted exponent| below this is zero, nats per step
+    zero: float = lyapunov.ZERO  # |weighted exponent| below this is zero, nats per step
     recurrence: float = 1e-9  # relative to the size of the orbit
     digits: float = 5.0  # agreement of weighted averages on a torus, decimal digits
     zero_one: float = 0.5
@@ -188,7 +188,7 @@ def classify(
 def _classify(
     system, state, *, per_block, transient, max_doublings, criteria, **window
 ):
-    state = jax.lax.fori_loop(0, transient, lambda _, s: system.step(s), state)
+    state = advance(system, state, transient)
 
     def attempt(state, doubling):
         state, spectrum, found = examine(
@@ -231,8 +231,9 @@ def examine(
         per_block=per_block, every=every, blocks=lyapunov.BLOCKS,
     )  # fmt: skip
     spectrum = lyapunov.summarise(
-        sums, per_block=per_block, every=every, rank=system.rank
-    )
+        sums, per_block=per_block, every=every, rank=system.rank,
+        dimension=frame.shape[0],
+    )  # fmt: skip
     record = lambda s, _: (lambda after: (after, observe(after)))(system.step(s))
     state, series = jax.lax.scan(record, system.lower(lifted), None, length=tail)
     return (

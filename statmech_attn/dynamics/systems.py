@@ -16,7 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 
 class TangentSystem(eqx.Module):
@@ -91,6 +91,51 @@ class Linearised(TangentSystem):
 def as_system(step: "Callable | TangentSystem") -> TangentSystem:
     """Accept a plain map or a map that knows its tangent dynamics."""
     return step if isinstance(step, TangentSystem) else Linearised(step)
+
+
+def require_like(after: PyTree, before: PyTree, name: str = "step") -> None:
+    """Refuse what is not of the structure, shapes and types of a state.
+
+    Raises:
+        ValueError: in one line.
+    """
+    if _form(after) != _form(before):
+        raise ValueError(
+            f"{name} must return a state like the one it takes; "
+            f"got {_describe(after)} from {_describe(before)}."
+        )
+
+
+def _form(tree: PyTree):
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, [(jnp.shape(x), jnp.result_type(x)) for x in leaves]
+
+
+def _describe(tree: PyTree) -> str:
+    leaves = jax.tree.leaves(tree)
+    words = [f"{jnp.result_type(x)}{list(jnp.shape(x))}" for x in leaves]
+    return ", ".join(words) or "nothing"
+
+
+def advance(system: TangentSystem, state: PyTree, steps: Int[Array, ""]) -> PyTree:
+    """The state after some steps of a map that is first seen to keep its form."""
+    require_like(jax.eval_shape(system.step, state), state)
+    return jax.lax.fori_loop(0, steps, lambda _, s: system.step(s), state)
+
+
+def require_axes(values: Array, axes: tuple[int, ...], *, ndim: int | None = None):
+    """Refuse a result whose leading axes are no longer those it was made with.
+
+    `jax.vmap` puts its axis first unless told otherwise, where properties would take
+    it for blocks, windows or samples.
+    """
+    if values.shape[: len(axes)] != axes:
+        raise ValueError(
+            f"result must have axes {axes}, then the batch; got {values.shape}: pass "
+            "out_axes=-1 to jax.vmap, or take properties inside it."
+        )
+    if ndim is not None and values.ndim != ndim:
+        raise ValueError(f"result must be unbatched here; got shape {values.shape}.")
 
 
 def random_frame(dimension: int, k: int, batch: tuple[int, ...]) -> Array:

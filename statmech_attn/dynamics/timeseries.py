@@ -24,12 +24,14 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from statmech_attn.dynamics.dimension import ROUNDING
+
 
 METHODS = ("rosenstein", "eckmann")
 LONGEST = 8000  # nolds keeps all T^2 distances: 0.5 GB, twice
-ROUNDING = 1e-13  # relative spread below which a series counts as constant
 CLOSE = 1e-9  # a smaller share of close pairs is none at all, to rounding
 CURVED = 0.25  # change of slope along a fit, relative, that is no straight line
+LEVEL = 1e-10  # a slope smaller than this is rounding
 TIMESERIES_RESULTS = (
     "estimated",
     "the series does not vary",
@@ -111,7 +113,10 @@ def largest_exponent(
             series, emb_dim=embedding, matrix_dim=embedding, min_tsep=theiler,
             tau=spacing,
         )  # fmt: skip
-        return _estimate(name, unit, series, float(found[0]), more=(SPURIOUS,))
+        value, more = float(found[0]), (SPURIOUS,)
+        if not np.isfinite(value):
+            return _estimate(name, unit, series, result=4, more=more)
+        return _estimate(name, unit, series, value, more=more)
     _, (steps, logs, _) = _nolds().lyap_r(
         series, emb_dim=embedding, lag=lag, min_tsep=theiler, tau=spacing,
         trajectory_len=horizon + 1, fit="poly", debug_data=True,
@@ -216,7 +221,7 @@ def _estimate(
     if name == "correlation dimension":
         most = 2 * np.log10(len(series))
         caveats.append(f"T samples show no dimension above 2 log10 T = {most:.1f}")
-    if change > CURVED * abs(value):
+    if change > CURVED * (abs(value) + LEVEL):
         caveats.append("the fitted curve bends: there is no scaling region")
     if result:
         caveats.append(TIMESERIES_RESULTS[result])
@@ -232,8 +237,8 @@ def _checked(series, spacing: float, **counts: int) -> Float[np.ndarray, " T"]:
             f"series must be at most {LONGEST} samples (nolds keeps T^2 distances); "
             f"got {len(series)}: pass series[-{LONGEST}:]."
         )
-    if not spacing > 0:
-        raise ValueError(f"spacing must be > 0 tokens; got {spacing:g}.")
+    if not 0 < spacing < np.inf:
+        raise ValueError(f"spacing must be > 0 tokens and finite; got {spacing:g}.")
     least = {"embedding": 2, "lag": 1, "horizon": 3, "theiler": 0}
     for name, value in counts.items():
         if value < least[name]:

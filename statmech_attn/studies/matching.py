@@ -49,8 +49,11 @@ def rematch(
             the extent of all points of the file.
 
     Raises:
-        ValueError: another kind of file, or an unknown way of matching.
+        ValueError: another kind of file, an unknown way of matching, or a distance
+            that is not positive and finite.
     """
+    if not 0 < furthest < np.inf:
+        raise ValueError(f"furthest must be > 0 and finite; got {furthest:g}.")
     if dataset.attrs.get("kind") != "basins":
         raise ValueError(
             f"only files of kind 'basins' have sets; got {dataset.attrs.get('kind')!r}."

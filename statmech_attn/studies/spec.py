@@ -150,7 +150,8 @@ def _one_line(error: ValidationError, model: type[StudyTable]) -> str:
         message = "should be a table"
     got = first["input"]
     shown = "" if isinstance(got, (dict, BaseModel)) else f"; got {got!r}"
-    return f"{path}: {message}{shown}."
+    # What several keys together break has no place of its own.
+    return f"{path}{': ' if path else ''}{message}{shown}."
 
 
 def _keys_at(model: type[BaseModel], location: Sequence[Any]) -> list[str]:

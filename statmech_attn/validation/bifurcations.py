@@ -105,7 +105,9 @@ def _shares(step, low, high, share):
 
 
 def _two_wells():
-    to_the_right = lambda found: found.points[found.label, 0, 0] > 0
+    def to_the_right(found):
+        return (found.label >= 0) & (found.points[found.label, 0, 0] > 0)
+
     return _shares(lambda x: x + 0.05 * (x - x**3), -0.5, 1.5, to_the_right)
 
 

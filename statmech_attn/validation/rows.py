@@ -53,6 +53,7 @@ class Result(NamedTuple):
     row: Row
     measured: Measurement
     seconds: float
+    failure: str = ""  # the error that ended the measurement
 
 
 class Comparison(NamedTuple):
@@ -69,23 +70,30 @@ class Comparison(NamedTuple):
     allowed: float  # largest deviation that passes
     verdict: str  # "ok" or "MISS"
     seconds: float  # of the whole row
+    failure: str = ""  # why there is no value
 
 
 def run_row(row: Row) -> Result:
-    """Measure one row.
-
-    Raises:
-        ValueError: the measurement does not fit the row.
-    """
+    """Measure one row; one that fails has no values, and says why."""
     start = time.perf_counter()
+    try:
+        measured, failure = _measured(row), ""
+    except Exception as error:
+        first = (str(error).splitlines() or [""])[0]
+        measured = Measurement([float("nan")] * len(row.reference))
+        failure = f"{type(error).__name__}: {first}"
+    return Result(row, measured, time.perf_counter() - start, failure)
+
+
+def _measured(row: Row) -> Measurement:
     measured = row.measure()
     counts = {len(measured.values), len(row.quantities), len(row.reference)}
     if len(counts) > 1:
         raise ValueError(
-            f"{row.name}: quantities, references and values must be as many; got "
+            "quantities, references and values must be as many; got "
             f"{len(row.quantities)}, {len(row.reference)} and {len(measured.values)}."
         )
-    return Result(row, measured, time.perf_counter() - start)
+    return measured
 
 
 def judge(results: Sequence[Result]) -> list[Comparison]:
@@ -125,6 +133,7 @@ def _compare(result: Result, i: int, statistical: int) -> Comparison:
         allowed=allowed,
         verdict="ok" if abs(deviation) <= allowed else "MISS",
         seconds=result.seconds,
+        failure=result.failure,
     )
 
 

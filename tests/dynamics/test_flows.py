@@ -83,18 +83,34 @@ def test_henon_heiles_torus_has_the_powers_of_two_degrees_of_freedom():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: time_map(spiral, time=0.0, substeps=1), "time must be > 0 and sub"),
+        (
+            lambda: time_map(spiral, time=0.0, substeps=1),
+            "time must be > 0 and fin",
+        ),
         (lambda: time_map(spiral, time=np.nan, substeps=1), "got nan and 1"),
         (lambda: time_map(spiral, time=1.0, substeps=0), "got 1 and 0"),
         (
             lambda: stroboscopic_map(lambda t, x: x, period=-1.0, substeps=2),
-            "time must be > 0 and substeps >= 1; got -1 and 2",
+            "time must be > 0 and finite, and substeps >= 1; got -1 and 2",
         ),
         (
             lambda: flow_spectrum(spiral, jnp.ones(2), time=-1.0),
-            "time and interval must be > 0 and transient >= 0; got -1, 0.25 and 0",
+            "time and interval must be > 0 and transient >= 0, all finite; got -1, 0.2",
         ),
-        (lambda: per_unit_time(None, 0.0), "interval must be > 0; got 0"),
+        (
+            lambda: flow_spectrum(spiral, jnp.ones(2), time=np.inf),
+            "all finite; got inf, 0.25 and 0",
+        ),
+        (
+            lambda: flow_spectrum(spiral, jnp.ones(2), time=1.0, transient=np.inf),
+            "all finite; got 1, 0.25 and inf",
+        ),
+        (lambda: per_unit_time(None, 0.0), "interval must be > 0 and finite; got 0"),
+        (lambda: per_unit_time(None, np.inf), "> 0 and finite; got inf"),
+        (
+            lambda: flow_spectrum(lambda x: -x[:1], jnp.array([1.0, 2.0]), time=40.0),
+            r"field must return .* it takes; got float64\[1\] from float64\[2\]",
+        ),
     ],
 )
 def test_bad_times_are_refused(call, message):

@@ -1,5 +1,6 @@
 """Dimension, finite-time exponents and alignment on systems with known answers."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,8 +37,51 @@ def henon():
 def spectrum_of(*exponents):
     """A spectrum of which only the exponents matter."""
     values = jnp.array(exponents)
-    zero = jnp.zeros_like(values)
-    return Spectrum(values, values, zero, jnp.array(2), zero, zero, jnp.array(1))
+    zero, halves = jnp.zeros_like(values), jnp.stack([values, values])
+    return Spectrum(values, values, zero, jnp.array(2), halves, zero, jnp.array(1))
+
+
+# Results under vmap
+
+PROPERTIES = (
+    (
+        lambda x: lyapunov_spectrum(systems.henon, x, steps=64),
+        (lambda s: s.kaplan_yorke, lambda s: s.running),
+    ),
+    (
+        lambda x: finite_time_exponents(systems.henon, x, window=5, count=32),
+        (
+            lambda f: f.mean,
+            lambda f: f.variance,
+            lambda f: f.merged(2).values,
+            lambda f: f.diffusion()[1],
+        ),
+    ),
+    (
+        lambda x: gali(systems.henon, x, samples=8, every=2),
+        (lambda a: a.rate(), lambda a: a.power(), lambda a: a.log_sali),
+    ),
+)
+
+
+@pytest.mark.parametrize(("compute", "properties"), PROPERTIES)
+def test_results_of_a_batch_on_the_last_axis_are_those_of_a_loop(compute, properties):
+    """Rounding may differ by lanes; chaos has amplified it little after 160 steps."""
+    starts = jnp.stack([START, START + 0.05])
+    last, first = (jax.vmap(compute, out_axes=axis)(starts) for axis in (-1, 0))
+    alone = [compute(x) for x in starts]
+    for of in properties:
+        loop = np.stack([of(found) for found in alone], axis=-1)
+        assert np.allclose(of(last), loop, rtol=1e-6, atol=1e-6)
+        with pytest.raises(ValueError, match="pass out_axes=-1 to jax.vmap"):
+            of(first)
+
+
+def test_what_is_of_one_orbit_refuses_a_batch():
+    compute, _ = PROPERTIES[1]
+    batch = jax.vmap(compute, out_axes=-1)(jnp.stack([START, START]))
+    with pytest.raises(ValueError, match="must be unbatched here; got shape .32, 2, 2"):
+        batch.cramer()
 
 
 # Correlation dimension
@@ -130,6 +174,8 @@ def test_points_without_a_dimension_have_a_reason():
     words = lambda points: DIMENSION_RESULTS[int(correlation_dimension(points).result)]
     constant = jnp.ones((1000, 2))
     assert words(constant) == "the points do not differ"
+    flicker = jax.random.randint(jax.random.key(1), (1000, 2), 0, 3)
+    assert words(constant + 2.3e-16 * flicker) == "the points do not differ"
     assert words(constant.at[3, 1].set(jnp.nan)) == "a value is not finite"
     cloud = jax.random.normal(jax.random.key(0), (1000, 30))
     assert "too few close pairs" in words(cloud)
@@ -182,6 +228,26 @@ def test_bad_delays_are_refused():
 def test_kaplan_yorke_dimension(exponents, dimension):
     found = float(spectrum_of(*exponents).kaplan_yorke)
     assert found == pytest.approx(dimension, abs=1e-12, nan_ok=True)
+
+
+def test_kaplan_yorke_dimension_of_a_torus_is_its_number_of_zeros():
+    """Plain averages leave noise of either sign on the zeros."""
+    shift = jnp.array([GOLDEN, np.sqrt(2)])
+    bend = lambda x: (x + shift + 0.1 * jnp.sin(2 * jnp.pi * x) / (2 * jnp.pi)) % 1.0
+    of = lambda step, **options: lyapunov_spectrum(
+        step, jnp.array([0.4, 0.5]), steps=20_000, transient=20_000, **options
+    )
+    both, one = of(bend), of(bend, exponents=1)
+    assert np.abs(both.exponents).max() < 1e-3
+    assert float(both.kaplan_yorke) == 2
+    # One zero of a two-dimensional map does not say how many there are.
+    assert np.isnan(one.kaplan_yorke)
+    for noise in (1e-4, -1e-4):
+        bent = eqx.tree_at(lambda s: s.exponents, both, jnp.array([noise, -noise]))
+        assert float(bent.kaplan_yorke) == 2
+    # The invariant circle just beyond the Neimark-Sacker bifurcation at a = 2.
+    circle = of(systems.delayed_logistic(2.01))
+    assert float(circle.kaplan_yorke) == 1
 
 
 # Finite-time exponents
@@ -247,12 +313,19 @@ def test_finite_time_exponents_average_to_the_spectrum_and_batch():
     assert (np.abs(one.mean - spectrum.exponents) < 4 * error).all()
 
 
+def test_finite_time_exponents_of_a_diverging_map_are_not_numbers():
+    found = finite_time_exponents(lambda z: z**2 + 10.0, START, window=5, count=4)
+    assert np.isnan(found.values).all()
+
+
 def test_short_windows_are_refused():
     few = FiniteTimeExponents(jnp.zeros((8, 1)), 5)
     with pytest.raises(ValueError, match="at least 16 windows; got 8"):
         few.diffusion()
     with pytest.raises(ValueError, match=r"turns must lie in 1\.\.4; got 5"):
         few.merged(5)
+    with pytest.raises(ValueError, match=r"turns must lie in 1\.\.4; got 0"):
+        few.merged(0)
     with pytest.raises(ValueError, match=r"exponent must lie in 0\.\.0; got 1"):
         few.cramer(exponent=1)
     with pytest.raises(ValueError, match="window must be at least 1; got 0"):
@@ -320,6 +393,13 @@ def test_alignment_takes_a_batch_of_networks_with_their_own_tangent():
 def test_alignment_of_a_diverging_map_is_not_a_number():
     found = gali(lambda z: z**2 + 10.0, START, samples=5)
     assert np.isnan(found.log_gali[-1]).all()
+
+
+def test_alignment_of_lost_vectors_is_minus_infinity():
+    """All of them at once at the superstable z = 0, one of two if one does not map."""
+    for step in (lambda z: z**2, lambda z: jnp.stack([z[0] / 2, z[1] ** 2])):
+        found = gali(step, jnp.zeros(2), samples=3)
+        assert np.isneginf(found.log_gali).all()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn.dynamics import lyapunov_spectrum, time_map
+from statmech_attn.dynamics import (
+    classify,
+    finite_time_exponents,
+    gali,
+    lyapunov_spectrum,
+    orbit,
+    time_map,
+)
 from statmech_attn.dynamics.lyapunov import orthonormalise
 
 
@@ -163,6 +170,17 @@ def test_a_lost_column_is_reported_and_not_printed_as_a_number():
     assert int(found.resolved) == 1 and not np.isfinite(found.exponents[1])
 
 
+def test_a_state_or_jacobian_that_is_not_a_number_is_not_superstable():
+    """NaN lengths stay NaN; only a length of exactly zero has the logarithm -inf."""
+    escapes = lyapunov_spectrum(lambda z: z**2 + 10.0, jnp.array([0.1, 0.2]), steps=64)
+    # The orbit stays in (0, 1), where the added term is 0 and its derivative 0 * inf.
+    rooted = lambda x: 3.2 * x * (1 - x) + jnp.sqrt(jnp.maximum(x - 2, 0.0))
+    broken = lyapunov_spectrum(rooted, jnp.array(0.3), steps=64)
+    for found in (escapes, broken):
+        assert np.isnan(found.exponents).all() and np.isnan(found.weighted).all()
+        assert int(found.resolved) == 0 and np.isnan(found.kaplan_yorke)
+
+
 def test_running_average_ends_at_the_average():
     found = lyapunov_spectrum(henon, jnp.array([0.1, 0.2]), steps=3200, blocks=32)
     assert found.running.shape == (32, 2)
@@ -201,3 +219,26 @@ def test_bad_counts_are_refused(options, message):
 def test_a_state_without_coordinates_is_refused():
     with pytest.raises(ValueError, match="no floating-point coordinates"):
         lyapunov_spectrum(lambda n: n + 1, jnp.array(0), steps=10)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda step, x: lyapunov_spectrum(step, x, steps=10),
+        lambda step, x: finite_time_exponents(step, x, window=2, count=2),
+        lambda step, x: gali(step, x),
+        lambda step, x: orbit(step, x, samples=2),
+        lambda step, x: classify(step, x),
+    ],
+)
+def test_a_map_that_changes_its_state_is_refused_in_one_line(of):
+    state = jnp.array([0.1, 0.2])
+    for step, got in (
+        (lambda z: z[:1], r"float64\[1\]"),
+        (lambda z: z.astype(jnp.float32), r"float32\[2\]"),
+        (lambda z: (z[0], z[1]), r"float64\[\], float64\[\]"),
+    ):
+        message = rf"must return a state like the .*; got {got} from float64\[2\]"
+        with pytest.raises(ValueError, match=message) as caught:
+            of(step, state)
+        assert "\n" not in str(caught.value)

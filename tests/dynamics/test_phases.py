@@ -139,6 +139,15 @@ def test_escape_to_infinity_is_diverged():
     assert phases_of(found) == ["diverged"] and int(found.period) == 0
 
 
+def test_a_finite_orbit_with_a_broken_jacobian_is_unsettled():
+    """d/dx of sqrt(max(x - 2, 0)) below 2 is 0 * inf: no exponent, hence no cycle."""
+    rooted = lambda x: 3.2 * x * (1 - x) + jnp.sqrt(jnp.maximum(x - 2, 0.0))
+    options = dict(steps=2000, max_doublings=0)
+    found = classify(rooted, jnp.array(0.3), **options)
+    assert phases_of(found) == ["unsettled"]
+    assert "leading exponents are not resolved" in found.explain()
+
+
 def slow_escape(z):
     """Chaos on [0, 1) that leaks through a small hole to a fixed point."""
     x, out = z

@@ -107,8 +107,12 @@ def test_unusable_series_have_a_reason(logistic):
         broken = estimate(np.append(logistic[:500], np.nan))
         assert np.isnan(broken.value) and "not finite" in words(broken)
         assert words(broken) in broken.caveats
-    cycle = largest_exponent(np.tile([0.1, 0.5, 0.9], 200))
-    assert "repeats itself" in words(cycle) and np.isnan(cycle.value)
+    cycle = np.tile([0.1, 0.5, 0.9], 200)
+    for method in timeseries.METHODS:
+        found = largest_exponent(cycle, method=method)
+        assert "repeats itself" in words(found) and np.isnan(found.value)
+    points = correlation_dimension(cycle)
+    assert abs(points.value) < 1e-12 and not any("bends" in c for c in points.caveats)
     rare = sample_entropy(np.random.default_rng(0).random(150), tolerance=1e-6)
     assert "close enough" in words(rare)
     empty = correlation_dimension(logistic[:300], low=1e-9, high=1e-8)
@@ -119,7 +123,8 @@ def test_unusable_series_have_a_reason(logistic):
     ("call", "message"),
     [
         (lambda x: largest_exponent(x, method="wolf"), "must be one of rosenstein, e"),
-        (lambda x: largest_exponent(x, spacing=0.0), "spacing must be > 0 tokens; got"),
+        (lambda x: largest_exponent(x, spacing=0.0), "spacing must be > 0 tokens and"),
+        (lambda x: largest_exponent(x, spacing=np.inf), "tokens and finite; got inf"),
         (lambda x: largest_exponent(x, lag=0), "lag must be at least 1; got 0"),
         (lambda x: largest_exponent(x, horizon=2), "horizon must be at least 3; got 2"),
         (lambda x: largest_exponent(x, embedding=1), "embedding must be at least 2"),

@@ -1,10 +1,14 @@
-"""The flows worked through in docs/theory/indicators.md run as printed."""
+"""Examples of the documentation run as printed, and each block by itself."""
 
+import ast
+import builtins
 import re
 from pathlib import Path
 
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "theory" / "indicators.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = DOCS / "theory" / "indicators.md"
+PLACEHOLDERS = {"o", "v", "q", "k", "positional", "pair", "triple"}  # the reader's own
 
 
 def test_lorenz_and_rossler_go_through_every_call_of_the_page():
@@ -13,3 +17,21 @@ def test_lorenz_and_rossler_go_through_every_call_of_the_page():
     exec(compile(example, str(PAGE), "exec"), names)
     assert names["diffusion"].shape == names["error"].shape == (4, 1)
     assert float(names["D2"].dimension) > 1.9
+
+
+def test_blocks_of_the_guide_define_every_name_they_use():
+    text = (DOCS / "howto.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, re.S):
+        nodes = list(ast.walk(ast.parse(block)))
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        used = {n.id for n in names if isinstance(n.ctx, ast.Load)}
+        known = {n.id for n in names if isinstance(n.ctx, ast.Store)}
+        known |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+        known |= {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
+        known |= {
+            (alias.asname or alias.name).partition(".")[0]
+            for node in nodes
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+        }
+        assert used - known - set(dir(builtins)) <= PLACEHOLDERS, block

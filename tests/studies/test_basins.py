@@ -186,6 +186,9 @@ def test_only_basin_files_are_matched(found):
         studies.rematch(found.assign_attrs(kind="bifurcation"))
     with pytest.raises(ValueError, match="matching must be 'flow' or 'distance'"):
         studies.rematch(found, "name")
+    for furthest in (-1.0, 0.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="furthest must be > 0 and finite; got"):
+            studies.rematch(found, "distance", furthest)
 
 
 @pytest.mark.slow

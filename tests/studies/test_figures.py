@@ -188,6 +188,10 @@ def test_series_of_finite_runs_are_drawn_beside_the_exact_exponents(run, data):
     lines = figures["finite_series"].axes[0].lines
     levels = [line.get_ydata()[0] for line in lines if len(line.get_xdata()) == 2]
     assert set(exact.values) <= set(levels)
+    # One seed for every finite size, stored with what was computed from it.
+    keys = storage.info(data / "chaos_indicators-smoke.h5").keys
+    finite = measured.n_spins.values[:-1].astype(int)
+    assert keys == {f"runs, N = {n}": int(np.log10(n)) for n in finite}
     # Torus, cycle and chaos by the map; series of 3000 spins call all of them chaos.
     assert abs(exact[0]) < 1e-3 and exact[1] < -0.02 and exact[2] > 0.05
     assert (measured.lyapunov_rosenstein.isel(size=0) > 0.03).all()

@@ -167,3 +167,10 @@ def test_any_tree_is_a_study_or_a_one_line_error(tree):
         assert str(error).startswith("study: ") and "\n" not in str(error)
     else:
         assert study.kind in spec.KINDS
+
+
+def test_a_mistake_of_several_keys_has_no_empty_place():
+    bounds = {"beta": {"start": 1.0, "stop": 1.5}}
+    study = {"kind": "continuation", "parameters": bounds, "run": {"at": 2.0}}
+    with pytest.raises(ValueError, match=r"^mine\.toml: run\.at must lie in the"):
+        studies.parse(study, "mine.toml")

@@ -1,15 +1,24 @@
 """Verdicts of the table of reference systems: right values pass, wrong ones do not."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from statmech_attn import validation
-from statmech_attn.cli import app, main, validation as report
+from statmech_attn.cli import app, validation as report
 from statmech_attn.montecarlo.agreement import threshold
-from statmech_attn.validation import judge, Measurement, Row, ROWS, run_row, select
+from statmech_attn.validation import (
+    bifurcations,
+    judge,
+    Measurement,
+    Row,
+    ROWS,
+    run_row,
+    select,
+)
 
 
 def row(values, reference, errors=None, blocks=None, name="made up", **options):
@@ -55,9 +64,22 @@ def test_infinities_words_and_nan():
     assert verdicts(row(["chaotic", "fixed"], ("chaotic", "chaotic"))) == ["ok", "MISS"]
 
 
-def test_a_row_that_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="made up: .* as many; got 1, 1 and 2"):
-        run_row(row([1.0, 2.0], (1.0,)))
+def test_a_row_that_fails_is_a_miss_and_leaves_the_others():
+    def broken():
+        raise TypeError("no such map\nand more")
+
+    rows = [
+        row([1.0, 2.0], (1.0,)),
+        row([], (1.0, 2.0))._replace(name="raises", measure=broken),
+        row([1.0], (1.0,)),
+    ]
+    found = judge([run_row(r) for r in rows])
+    assert [line.verdict for line in found] == ["MISS", "MISS", "MISS", "ok"]
+    assert "as many; got 1, 1 and 2" in found[0].failure
+    assert found[1].failure == found[2].failure == "TypeError: no such map"
+    assert np.isnan(found[1].value) and not found[3].failure
+    text = report.summary(found)
+    assert "1 of 4 agree" in text and "raises failed: TypeError: no such map" in text
 
 
 def test_every_row_has_a_source_and_a_name_of_its_own():
@@ -72,6 +94,15 @@ def test_rows_are_selected_by_part_of_their_name():
     assert select() == list(ROWS)
     with pytest.raises(ValueError, match="no reference system 'henom'; there are: log"):
         select(["henom"])
+
+
+def test_starts_that_settle_nowhere_are_in_no_basin(monkeypatch):
+    """Labels below 0 are no index: -2 of two sets would be the first of them."""
+    found = SimpleNamespace(
+        label=np.array([0, 1, -1, -2]), points=np.array([[[1.0]], [[-1.0]]])
+    )
+    monkeypatch.setattr(bifurcations, "find_attractors", lambda step, starts: found)
+    assert bifurcations._two_wells().values == [0.25]
 
 
 CHEAP = ["logistic r=3", "tent", "cat map", "Kaplan", "forced tanh σ", "0-1"]
@@ -114,7 +145,35 @@ def test_command_fails_on_a_miss(monkeypatch):
 def test_command_refuses_in_one_line(words, message):
     result = CliRunner().invoke(app, ["validate", *words])
     assert result.exit_code == 1 and message in result.output
-    assert main.app is app and report.WRITERS == (".json", ".md")
+    assert len(result.output.splitlines()) == 1
+
+
+def test_command_checks_its_output_before_it_measures(tmp_path, monkeypatch):
+    """Each row would count; none does before the path is known to be good."""
+    measured = []
+
+    def measure():
+        measured.append(1)
+        return Measurement([1.0])
+
+    one = row([1.0], (1.0,), tolerance=1.0)._replace(measure=measure)
+    monkeypatch.setattr(validation, "select", lambda words: [one])
+    invoke = lambda *words: CliRunner().invoke(app, ["validate", *map(str, words)])
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "taken.json").write_text("kept")
+    for name, message in (
+        ("folder.json", "exists and is not a file"),
+        ("taken.json", "choose another output, or pass --overwrite"),
+        ("taken.json/table.md", "taken.json"),
+    ):
+        result = invoke("-o", tmp_path / name)
+        assert result.exit_code == 1 and message in result.output
+        assert len(result.output.splitlines()) == 1 and not measured
+    assert (tmp_path / "taken.json").read_text() == "kept"
+    assert invoke("-o", tmp_path / "taken.json", "--overwrite").exit_code == 0
+    assert invoke("-o", tmp_path / "new" / "table.md").exit_code == 0
+    assert json.loads((tmp_path / "taken.json").read_text())["comparisons"]
+    assert "made up" in (tmp_path / "new" / "table.md").read_text()
 
 
 @pytest.mark.slow
