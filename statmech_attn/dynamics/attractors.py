@@ -305,7 +305,7 @@ def left_to_go(record: np.ndarray, q: int) -> float:
     """
     size = 1 + np.abs(record).max()
     gaps = np.abs(record[q:] - record[:-q]).max(axis=1) / size
-    turns = (len(record) // 3 - 1) // q
+    turns = max(1, (len(record) // 3 - 1) // q)
     late, early = gaps[-q:].max(), gaps[-q * (turns + 1) : -q * turns].max()
     if early <= EXACT:
         return float(early)

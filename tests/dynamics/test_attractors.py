@@ -181,6 +181,19 @@ def test_an_alternating_approach_is_not_the_doubled_cycle():
     assert left_to_go(record, 2) == pytest.approx(amplitude, rel=0.05)
 
 
+@pytest.mark.parametrize("record", [64, 66, 68])
+def test_the_longest_cycle_of_a_look_is_a_cycle(record):
+    """q = record // 3 places, with x' = 0.5 x + cos beside them."""
+    q = record // 3
+    step = lambda _, z: jnp.stack(
+        [0.5 * z[0] + jnp.cos(2 * jnp.pi * z[1] / q), (z[1] + 1) % q]
+    )
+    orbits = settle(Map(step), np.array([[0.3], [1.0]]), search=Search(record=record))
+    assert orbits.period.tolist() == [q] and orbits.exact.all()
+    decay = (1e-3 * 0.5 ** (np.arange(record) / q))[:, None]
+    assert left_to_go(decay, q) == pytest.approx(decay[record - 3 * q, 0], rel=2e-3)
+
+
 def test_order_company_and_width_of_batches_change_nothing(monkeypatch):
     starts = np.asarray(uniform(9, -2, 2, 60, 2))
     henon = lambda z: jnp.stack([1 - 1.4 * z[0] ** 2 + z[1], 0.3 * z[0]])
