@@ -130,6 +130,7 @@ class _Kept(NamedTuple):
     """Everyone's state when a look began: what it takes to do the look again."""
 
     number: int
+    width: int  # lanes of the batches of that look
     state: PyTree
     seen: np.ndarray  # (d, n)
 
@@ -162,11 +163,12 @@ class _Run:
     def look(self, number: int, last: bool) -> None:
         """One look at all that are pending; those that settle are no longer."""
         start = jax.tree.map(np.copy, self.state)
-        self.kept.append(_Kept(number, start, self.seen.copy()))
+        width = self.follower.width(self.pending.size)
+        self.kept.append(_Kept(number, width, start, self.seen.copy()))
         reached: dict[int, tuple[_Cycle | _Set, np.ndarray]] = {}
         left = []
         for lanes, after, found in self.follower.look(
-            self.parameters, start, self.pending
+            self.parameters, start, self.pending, width
         ):
             self.state = put(self.state, after, lanes)
             self.seen[:, lanes] = found.record[-1]
@@ -285,7 +287,7 @@ class _Run:
     def _again(self, kept: _Kept, lanes: list[int]):
         """Do a look of some lanes again, bit for bit: lane and record of each."""
         for some, _, found in self.follower.look(
-            self.parameters, kept.state, np.array(lanes, int)
+            self.parameters, kept.state, np.array(lanes, int), kept.width
         ):
             for i, lane in enumerate(some):
                 yield int(lane), found.record[..., i]

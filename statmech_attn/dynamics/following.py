@@ -14,8 +14,10 @@ second half of the run.  The lifetime of the transient before a cycle is
     $\min \{ s : |z_{s'} - c_{s'}| \le \epsilon \text{ for all } s' \ge s \}$
 
 with c continued backwards in its own phase.  It is exact: the look in which the orbit
-came close is computed again, bit for bit, from a state that was kept.  No orbit is
-stored; memory is bounded by the number of starts.
+came close is computed again, bit for bit, from a state that was kept, by the program
+that computed it first: a sum over the coordinates of a state may be rounded otherwise
+in a batch of another width.  No orbit is stored; memory is bounded by the number of
+starts.
 """
 
 import copy
@@ -230,15 +232,28 @@ class Follower:
         change = (jnp.max(ranges, axis=0) - jnp.min(ranges, axis=0)) / spread
         return gap <= 10.0**-self.search.digits, jnp.max(change, axis=0) <= STEADY
 
+    def width(self, count: int) -> int:
+        """Lanes of the batches in which so many are looked at."""
+        return self.lanes if lanes_for(count) > NARROW else NARROW
+
     def look(
-        self, parameters: PyTree, state: PyTree, indices: np.ndarray
+        self,
+        parameters: PyTree,
+        state: PyTree,
+        indices: np.ndarray,
+        width: int | None = None,
     ) -> Iterator[tuple[np.ndarray, PyTree, Look]]:
-        """One look at some lanes, in batches: who, their states after it, the look."""
+        """One look at some lanes, in batches: who, their states after it, the look.
+
+        Args:
+            width: lanes of a batch, as `width` of this class gives them; by default
+                that of so many lanes.
+        """
         if not len(indices):
             return
-        narrow = take((parameters, state), np.zeros(NARROW, int))
-        width = self.lanes if lanes_for(len(indices)) > NARROW else NARROW
+        width = self.width(len(indices)) if width is None else width
         if width not in self._compiled:
+            narrow = take((parameters, state), np.zeros(NARROW, int))
             self._compiled[width] = Compiled(self._looked, *_on_device(narrow))
         look, items = self._compiled[width], list(batches(indices, width))
 

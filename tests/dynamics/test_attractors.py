@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from statmech_attn.dynamics import find_attractors, Map, Search, settle, wilson
+from statmech_attn.dynamics import (
+    attractors,
+    find_attractors,
+    Map,
+    Search,
+    settle,
+    wilson,
+)
 from statmech_attn.dynamics.attractors import (
     CYCLE,
     follow_with,
@@ -153,6 +160,39 @@ def test_lifetimes_before_a_cycle_are_those_of_the_stored_orbit():
     assert (orbits.kind == CYCLE).all() and orbits.exact.all()
     np.testing.assert_array_equal(orbits.lifetime, expected)
     assert max(expected) > 2 * 64  # some cross several looks
+
+
+def test_lifetimes_are_exact_where_rounding_depends_on_the_width(monkeypatch):
+    """Chaos of 150 coordinates, mixed by a matrix and a sum, until the sum passes 19.
+
+    Then all fall to 0 by halves.  The orbit is stored as it was computed first.
+    """
+    rng = np.random.default_rng(0)
+    mix = jnp.asarray(2.5 * rng.normal(size=(150, 150)) / np.sqrt(150))
+    starts = rng.normal(size=(150, 64)), np.zeros(64)
+
+    def step(state):
+        x, off = state
+        off = jnp.maximum(off, (jnp.sum(x[:50]) > 19.0) * 1.0)
+        chaos = jnp.tanh(mix @ x + jnp.sum(x) / 150)
+        return jnp.where(off > 0, 0.5 * x, chaos), off
+
+    stored = [[] for _ in range(64)]
+    sample = attractors._Run._sample
+
+    def store(self, lanes, record, number):
+        for i, lane in enumerate(lanes):
+            stored[lane].append(np.array(record[:, :150, i]))
+        sample(self, lanes, record, number)
+
+    monkeypatch.setattr(attractors._Run, "_sample", store)
+    search = Search(2_000, record=256)
+    orbits = find_attractors(step, starts, search=search).orbits
+    arrived = np.flatnonzero(orbits.ended & orbits.exact & (orbits.lifetime > 0))
+    assert 16 < arrived.size
+    for lane in arrived:
+        outside = np.abs(np.concatenate(stored[lane])).max(axis=1) > 2e-3  # off is 1
+        assert orbits.lifetime[lane] == np.flatnonzero(outside)[-1] + 2
 
 
 @pytest.mark.parametrize(("memory", "exact"), [(400, True), (4, False)])
