@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 from typer.testing import CliRunner
 
 from statmech_attn import storage, studies
@@ -150,6 +151,50 @@ def test_sweeps_of_the_network_show_hysteresis(sweeps):
         studies.compare_sweeps(up, down.assign_attrs(network="another"))
     with pytest.raises(ValueError, match="needs two bifurcation files"):
         studies.compare_sweeps(up, found)
+
+
+def swept(direction, strobe, period, **parameters):
+    """A scan over three beta with these samples at each."""
+    sample = np.arange(1, 1 + strobe.size)
+    return xr.Dataset(
+        {
+            "strobe": (("beta", "strobe_sample"), np.tile(strobe, (3, 1))),
+            "phase": ("beta", np.full(3, PHASES.index("periodic"))),
+            "period": ("beta", np.full(3, period)),
+        },
+        {"beta": [1.0, 1.1, 1.2], "strobe_sample": sample} | parameters,
+        {"kind": "bifurcation", "network": "a", "clock_period": 4}
+        | {"direction": direction},
+    )
+
+
+@pytest.mark.parametrize(("q", "samples"), [(82, 64), (82, 128), (16, 64)])
+def test_one_cycle_sampled_at_two_phases_is_no_hysteresis(q, samples):
+    """Of 82 points 64 samples see different parts; 10 per cent away is another."""
+    cycle = np.random.default_rng(0).normal(size=q)
+    seen = [cycle[(np.arange(samples) + lag) % q] for lag in (0, q // 2)]
+    up, down = swept("up", seen[0], 4 * q), swept("down", seen[1], 4 * q)
+    assert not studies.compare_sweeps(up, down).differ.any()
+    other = swept("down", 10 + 1.1 * seen[1], 4 * q)
+    assert studies.compare_sweeps(up, other).differ.all()
+
+
+def test_only_the_two_directions_of_one_sweep_are_compared():
+    samples = np.zeros(64)
+    up, down = (swept(way, samples, 4, gamma=90.0) for way in ("up", "down"))
+    assert float(studies.compare_sweeps(up, down).gamma) == 90
+    text = up.assign_attrs(study='run.start = "continue-up"')
+    del text.attrs["direction"]
+    assert not studies.compare_sweeps(text, down).differ.any()
+    for one, other, message in (
+        (up, swept("down", samples, 4, gamma=120.0), "different values of gamma"),
+        (up, swept("down", samples, 4), "different values of gamma"),
+        (up, up, "got the directions 'up' and 'up'"),
+        (down, up, "got the directions 'down' and 'up'"),
+        (swept("", samples, 4, gamma=90.0), down, "got the directions '' and 'down'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            studies.compare_sweeps(one, other)
 
 
 def test_the_command_line_stores_the_intervals(sweeps, tmp_path):
