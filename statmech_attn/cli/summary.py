@@ -162,7 +162,7 @@ def _basins(dataset: xr.Dataset, console: Console) -> None:
         console.print(f"and {len(places) - SHOWN} sets more", highlight=False)
     console.print(
         "share with Wilson's interval of one standard error; lifetime in tokens, of "
-        "the exponential tail of all starts that did not diverge",
+        "the exponential tail (-: no event, or no constant rate)",
         highlight=False,
     )
 

@@ -1,5 +1,6 @@
 """Studies of basins: what a file holds; matching it anew changes one thing only."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
@@ -7,8 +8,8 @@ from typer.testing import CliRunner
 
 from statmech_attn import storage, studies
 from statmech_attn.cli import app
-from statmech_attn.dynamics import PHASES
-from statmech_attn.studies import files, spec
+from statmech_attn.dynamics import find_attractors, PHASES, Search
+from statmech_attn.studies import basins, files, spec
 
 
 STUDY = {
@@ -100,6 +101,49 @@ def test_the_command_line_matches_a_stored_file_anew(stored, tmp_path):
     assert again.attrs["matching"] == "distance" and again.attrs["kind"] == "basins"
     assert again.attrs["study"] == storage.read(stored).attrs["study"]
     assert "mean lifetime" in result.output
+
+
+def leaking(s):
+    """Tent map of slope s; of s > 2 the part beyond 1 falls onto the fixed point 2."""
+    return lambda x: jnp.where(x > 1, 1 + x / 2, s * jnp.minimum(x, 1 - x))
+
+
+def test_starts_on_another_chaotic_set_do_not_slow_the_escape():
+    """Beside an open tent map (rate ln 1.01), a closed one that nobody leaves."""
+    one, other = leaking(2.02), leaking(1.99)
+    step = lambda z: jnp.where(z[1] > 0, jnp.stack([one(z[0]), z[1]]),
+                               jnp.stack([other(z[0]), z[1]]))  # fmt: skip
+    x = np.random.default_rng(3).uniform(0, 1, 400)
+    starts = np.stack([x, np.where(np.arange(400) < 200, 5.0, -5.0)])
+    found = find_attractors(step, starts, search=Search(20_000, record=256))
+    rate = basins.arrival_rate(found, 1)
+    assert abs(rate["escape_rate"] - np.log(1.01)) < 4 * rate["escape_rate_stderr"]
+    assert abs(rate["escape_constancy"]) <= 2 and rate["count_inexact"] == 0
+
+
+def test_what_has_no_rate_is_given_none():
+    """x' = 0.9 x needs ln(1000 x) / 0.105 steps; x' = 0.999 x more than are kept."""
+    x = 10 ** np.random.default_rng(4).uniform(-2, 3, 200)
+    none = basins.arrival_rate(find_attractors(lambda x: 0.9 * x, x), 1)
+    assert np.isnan(none["escape_rate"]) and abs(none["escape_constancy"]) > 2
+    short = Search(40_000, record=64, memory=4)
+    x = np.clip(x, 0.01, 1)
+    late = basins.arrival_rate(find_attractors(lambda x: 0.999 * x, x, search=short), 1)
+    assert np.isnan(late["escape_rate"]) and late["count_inexact"] == 200
+    gone = find_attractors(lambda x: 2 * x, x, search=Search(1000, record=64))
+    assert np.isnan(basins.arrival_rate(gone, 1)["escape_rate"])
+
+
+def test_a_few_upper_bounds_are_no_events():
+    """Of 400 exponential lifetimes 5 per cent are said to be known too late."""
+    x = np.random.default_rng(5).uniform(0, 1, 400)
+    found = find_attractors(leaking(2.02), x, search=Search(20_000, record=256))
+    exact, lifetime = np.arange(400) >= 20, found.orbits.lifetime.copy()
+    lifetime[:20] = 100_000
+    some = found._replace(orbits=found.orbits._replace(exact=exact, lifetime=lifetime))
+    rate = basins.arrival_rate(some, 1)
+    assert rate["count_inexact"] == 20 and rate["escape_events"] <= 380
+    assert abs(rate["escape_rate"] - np.log(1.01)) < 4 * rate["escape_rate_stderr"]
 
 
 def test_the_forecast_says_what_a_run_may_cost():
