@@ -21,6 +21,7 @@ from statmech_attn.dynamics.attractors import (
 from statmech_attn.dynamics.basins import CLOSE, most_common, SCATTERS
 from statmech_attn.dynamics.following import Follower, Map, Search
 from statmech_attn.dynamics.matching import (
+    directed_distance,
     distances,
     identities,
     match_by_distance,
@@ -125,6 +126,7 @@ def _flows(
     """For every value but the last: where its sets flow at the next value."""
     period = int(dataset.attrs["clock_period"])
     places = [(i, k) for i, found in enumerate(sets[:-1]) for k in range(len(found))]
+    periods = dataset.period.transpose(name, "slot").values
     flows = [np.full(len(found), -1) for found in sets[:-1]]
     if not places:
         return flows
@@ -144,19 +146,30 @@ def _flows(
     for j, (i, k) in enumerate(places):
         row = range(j * states.shape[2], (j + 1) * states.shape[2])
         flows[i][k] = most_common(
-            np.array([_arrival(orbits, lane, sets[i + 1]) for lane in row])
+            np.array([_arrival(orbits, lane, sets[i + 1], periods[i + 1]) for lane in row])
         )
     return flows
 
 
-def _arrival(orbits: Orbits, lane: int, sets: list[np.ndarray]) -> int:
-    """The set on which an orbit ended, -1: on none of them."""
+def _arrival(orbits: Orbits, lane: int, sets: list[np.ndarray], periods) -> int:
+    """The set on which an orbit ended, -1: on none of them.
+
+    All stored points of a cycle are points of the one it is, whose period it has; there
+    may be fewer of them than the cycle has.
+    """
     if orbits.kind[lane] in (GONE, UNSETTLED) or not sets:
         return -1
-    ended = orbits.set_of(lane)
-    apart = [set_distance(ended, points) for points in sets]
+    ended, recurs = orbits.set_of(lane), orbits.kind[lane] == CYCLE
+    apart = np.array(
+        [
+            directed_distance(points, ended) if recurs else set_distance(ended, points)
+            for points in sets
+        ]
+    )
+    if recurs:
+        apart[periods[: len(sets)] != orbits.period[lane]] = np.inf
     nearest = int(np.argmin(apart))
-    if orbits.kind[lane] == CYCLE:
+    if recurs:
         reach = 10 * CLOSE * (1 + np.abs(ended).max())
     else:
         reach = SCATTERS * max(orbits.scatter[lane], _spacing(sets[nearest]))

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from statmech_attn import storage, studies
 from statmech_attn.cli import app
 from statmech_attn.dynamics import find_attractors, PHASES, Search
-from statmech_attn.studies import basins, files, spec
+from statmech_attn.studies import basins, files, matching, spec
 
 
 STUDY = {
@@ -79,6 +79,21 @@ def test_a_study_does_not_depend_on_which_values_are_beside(found):
     np.testing.assert_array_equal(again.lifetime, here.lifetime)
     np.testing.assert_array_equal(again.label, here.label)
     assert float(again.escape_rate) == float(here.escape_rate)
+
+
+@pytest.mark.parametrize("stored", [16, 64, 82])
+def test_a_flow_arrives_on_a_cycle_of_which_some_points_are_stored(stored):
+    """82 places around a circle, and the same cycle beside it or run twice."""
+    angle = lambda k: 2 * jnp.pi * k / 82
+    step = lambda z: jnp.stack([0.5 * z[0] + jnp.cos(angle(z[1])), (z[1] + 1) % 82])
+    orbits = find_attractors(step, np.array([[0.1], [0.0]])).orbits
+    points = orbits.set_of(0)
+    here = points[np.linspace(0, 81, stored).astype(int)]
+    beside = here + np.array([0.1, 0.0])
+    arrival = lambda sets, *periods: matching._arrival(orbits, 0, sets, np.array(periods))
+    assert arrival([beside, here], 82, 82) == 1
+    assert arrival([beside], 82) == -1
+    assert arrival([here, here], 164, 82) == 1
 
 
 def test_matching_anew_changes_numbers_only(found, stored, monkeypatch):
