@@ -25,7 +25,7 @@ from statmech_attn.dynamics.basins import (
     NOT_SETTLED,
     wilson,
 )
-from statmech_attn.dynamics.following import Follower, Search, take
+from statmech_attn.dynamics.following import Follower, take
 from statmech_attn.dynamics.transients import escape_rate
 from statmech_attn.labels import labelled
 from statmech_attn.reporting import duration, Reporter, size
@@ -33,7 +33,7 @@ from statmech_attn.scan.bifurcation import Plan, Points, run as run_scan, Scan
 from statmech_attn.scan.lanes import workers
 from statmech_attn.studies import build
 from statmech_attn.studies.basins_table import BasinsRun, BasinsStudy
-from statmech_attn.studies.matching import matched, mean_field
+from statmech_attn.studies.matching import matched, mean_field, search
 
 
 INEXACT = 0.1  # share of the arrivals that may have an upper bound as their lifetime
@@ -77,12 +77,6 @@ def run(study: BasinsStudy, report: Reporter) -> xr.Dataset:
     dataset = build.with_fixed(dataset, axes)
     net = made.net if options.matching == "flow" else None
     return matched(dataset, net, options.furthest, follower)
-
-
-def search(options: BasinsRun) -> Search:
-    return Search(
-        horizon=options.horizon, transient=options.transient, capture=options.capture
-    )
 
 
 def forecast(follower: Follower, params, starts) -> str:

@@ -6,8 +6,9 @@ import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
-from statmech_attn import storage, studies
+from statmech_attn import dmft, storage, studies
 from statmech_attn.cli import app
+from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import find_attractors, PHASES, Search
 from statmech_attn.studies import basins, files, matching, spec
 
@@ -114,8 +115,34 @@ def test_the_command_line_matches_a_stored_file_anew(stored, tmp_path):
     assert result.exit_code == 0, result.output
     again = storage.read(output)
     assert again.attrs["matching"] == "distance" and again.attrs["kind"] == "basins"
-    assert again.attrs["study"] == storage.read(stored).attrs["study"]
     assert "mean lifetime" in result.output
+    # It is the result of the study that asks for these numbers, not of the first one.
+    text = storage.read(stored).attrs["study"]
+    run = STUDY["run"] | {"matching": "distance"}
+    assert files.holds(output, spec.dump(STUDY | {"run": run}))
+    assert not files.holds(output, text)
+    refused = CliRunner().invoke(app, ["rematch", str(stored), "-o", str(stored)])
+    assert refused.exit_code and files.holds(stored, text)
+    same = ["rematch", str(stored), "-o", str(stored), "--matching", "flow"]
+    assert CliRunner().invoke(app, same).exit_code == 0 and files.holds(stored, text)
+
+
+def test_a_file_is_matched_with_its_own_network_as_it_was_computed(
+    found, tmp_path, monkeypatch, data_folder
+):
+    with pytest.raises(ValueError, match="a network that is not the file's"):
+        studies.rematch(found.assign_attrs(network="another"), "flow")
+    used, context = [], int(found.context)
+    monkeypatch.setattr(
+        matching, "_flows", lambda *args: used.append(args[-1]) or [[-1] * 9] * 9
+    )
+    study = spec.dump(STUDY | {"network": {"patterns": "x.json"}})
+    published = (data_folder / "poclopez_patterns.json").read_bytes()
+    (tmp_path / "x.json").write_bytes(published)
+    net = dmft.network(dmft.load(tmp_path / "x.json").patterns, context=context)
+    moved = found.assign_attrs(study=study, network=network_digest(net))
+    studies.rematch(moved, "flow", 0.1, tmp_path)
+    assert used == [Search(60_000, transient=50_000, capture=1e-3)]
 
 
 def leaking(s):
@@ -290,6 +317,8 @@ def test_only_basin_files_are_matched(found):
         studies.rematch(found.assign_attrs(kind="bifurcation"))
     with pytest.raises(ValueError, match="matching must be 'flow' or 'distance'"):
         studies.rematch(found, "name")
+    with pytest.raises(ValueError, match="only a file names its study"):
+        studies.rematch(found.assign_attrs(study=""))
 
 
 @pytest.mark.slow
