@@ -275,6 +275,20 @@ def test_a_chaotic_set_that_orbits_left_is_a_transient():
     assert closed.transient.tolist() == [False] and closed.period.tolist() == [0]
 
 
+def test_a_chaotic_set_that_orbits_left_to_infinity_is_a_transient():
+    step = lambda x: jnp.where(x > 1, 2 * x, 2.0002 * jnp.minimum(x, 1 - x))
+    starts = uniform(10, 0, 1, 200)
+    found = find_attractors(step, starts, search=Search(6_000, record=256))
+    assert found.transient.tolist() == [True] and found.period.tolist() == [0]
+    gone = found.label == -2
+    assert gone.sum() == 200 - found.count[0] > 20
+    first = found.orbits.lifetime <= 256
+    assert np.isnan(found.orbits.before[gone & first]).all()
+    # The others need 40 of 256 steps to grow that large: some began a look before.
+    before = np.abs(found.orbits.before[gone & ~first]).max(axis=(1, 2))
+    assert np.mean(before <= 1.0002) > 0.7
+
+
 def test_a_spiral_that_still_moves_is_not_an_attractor():
     """Amplitude down by a factor e in the run: neither a cycle nor a torus."""
 
