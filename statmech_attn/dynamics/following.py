@@ -148,22 +148,40 @@ class Map(NamedTuple):
             raise ValueError(
                 f"drive_period must be at least 1; got {self.drive_period}."
             )
-        after = jax.eval_shape(self.steps, parameters, state)
+        lane = lambda x: x[..., 0] if x.ndim and not self.batched else x
+        one = jax.tree.map(lane, (parameters, state))
+        after = jax.eval_shape(self.step, *one)
         form = lambda tree: jax.tree.map(lambda x: (x.shape, jnp.result_type(x)), tree)
-        if form(after) != form(state):
+        if form(after) != form(one[1]):
             raise ValueError(
                 "step must return a state like the one it takes; "
-                f"got {_describe(after)} from {_describe(state)}."
+                f"got {_describe(after)} from {_describe(one[1])}."
             )
+        try:
+            jax.eval_shape(self.steps, parameters, state)
+        except ValueError:
+            raise ValueError(
+                "step must not let what all starts share (an array without axes) "
+                "depend on one of them; give every start its own."
+            ) from None
+        self._check_seen(state)
+
+    def _check_seen(self, state: PyTree) -> None:
         if self.observe is None and not any(
             jnp.issubdtype(x.dtype, jnp.inexact) for x in jax.tree.leaves(state)
         ):
             raise ValueError("state has no floating-point coordinates to compare.")
+        seen = jax.eval_shape(self.seen, state)
+        if seen.ndim != 2 or not seen.size:
+            raise ValueError(
+                "observe must return at least one number for a state; "
+                f"got {_describe(seen)} for {count_of(state)} states."
+            )
 
 
 def _describe(tree: PyTree) -> str:
     leaves = [f"{jnp.result_type(x)}{list(x.shape)}" for x in jax.tree.leaves(tree)]
-    return ", ".join(leaves)
+    return ", ".join(leaves) or "nothing"
 
 
 class Look(NamedTuple):

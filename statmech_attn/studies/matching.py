@@ -171,9 +171,9 @@ def _flows(
     orbits = follow_with(short, start, params)
     for j, (i, k) in enumerate(places):
         row = range(j * states.shape[2], (j + 1) * states.shape[2])
-        flows[i][k] = most_common(
-            np.array([_arrival(orbits, lane, sets[i + 1], periods[i + 1]) for lane in row])
-        )
+        there = sets[i + 1], periods[i + 1]
+        arrived = [_arrival(orbits, lane, *there) for lane in row]
+        flows[i][k] = most_common(np.array(arrived))
     return flows
 
 

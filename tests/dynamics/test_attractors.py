@@ -323,6 +323,25 @@ def test_wilson_interval_covers_as_often_as_it_says():
     ("step", "starts", "options", "message"),
     [
         (lambda x: x[:1], np.ones((2, 4)), {}, "step must return a state like the one"),
+        (lambda x: None, np.ones(4), {}, "got nothing from float64"),
+        (
+            lambda s: (0.5 * s[0], (s[1] + (s[0] > 0)) % 3),
+            (np.ones(4), 0),
+            {},
+            "step must not let what all starts share",
+        ),
+        (
+            lambda x: x,
+            np.ones(4),
+            {"observe": lambda x: ()},
+            "observe must return at least one number",
+        ),
+        (
+            lambda x: x,
+            np.ones(4),
+            {"observe": lambda x: x[0], "batched": True},
+            "observe must return at least one number",
+        ),
         (lambda x: x, np.float64(1.0), {}, "starts must be arrays with the starts on"),
         (lambda x: x, (np.ones(3), np.ones(4)), {}, r"last axes of length \[3, 4\]"),
         (lambda x: x, np.arange(4), {}, "no floating-point coordinates"),

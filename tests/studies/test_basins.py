@@ -91,7 +91,9 @@ def test_a_flow_arrives_on_a_cycle_of_which_some_points_are_stored(stored):
     points = orbits.set_of(0)
     here = points[np.linspace(0, 81, stored).astype(int)]
     beside = here + np.array([0.1, 0.0])
-    arrival = lambda sets, *periods: matching._arrival(orbits, 0, sets, np.array(periods))
+    arrival = lambda sets, *periods: matching._arrival(
+        orbits, 0, sets, np.array(periods)
+    )
     assert arrival([beside, here], 82, 82) == 1
     assert arrival([beside], 82) == -1
     assert arrival([here, here], 164, 82) == 1
