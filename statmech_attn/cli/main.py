@@ -148,8 +148,8 @@ def rematch(
 
         _prepare_jax()
         dataset = storage.read(file)
-        found = studies.rematch(dataset, matching, furthest)
-        study, keys = dataset.attrs["study"], storage.info(file).keys
+        found = studies.rematch(dataset, matching, furthest, file.parent)
+        study, keys = found.attrs["study"], storage.info(file).keys
         storage.write(output, found, study=study, keys=keys, overwrite=overwrite)
         print_summary(found, out)
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)

@@ -162,7 +162,7 @@ def _basins(dataset: xr.Dataset, console: Console) -> None:
         console.print(f"and {len(places) - SHOWN} sets more", highlight=False)
     console.print(
         "share with Wilson's interval of one standard error; lifetime in tokens, of "
-        "the exponential tail of all starts that did not diverge",
+        "the exponential tail (-: no event, or no constant rate)",
         highlight=False,
     )
 
@@ -176,13 +176,24 @@ def _lifetime(value: xr.Dataset) -> str:
 def _hysteresis(dataset: xr.Dataset, console: Console) -> None:
     axis = str(dataset.differ.dims[0])
     for low, first, last, high in dataset.interval.values:
+        agree = [
+            words.format(f"{value:.8g}")
+            for words, value in (("up to {}", low), ("from {} on", high))
+            if not np.isnan(value)
+        ]
         console.print(
-            f"{axis}: up and down differ from {first:.8g} to {last:.8g}; "
-            f"they agree up to {low:.8g} and from {high:.8g} on",
+            f"{axis}: up and down differ from "
+            f"{_end(first, low, 'first')} to {_end(last, high, 'last')}"
+            + (f"; they agree {' and '.join(agree)}" if agree else ""),
             highlight=False,
         )
     if not dataset.sizes["number"]:
         console.print("up and down agree everywhere", highlight=False)
+
+
+def _end(value: float, beyond: float, which: str) -> str:
+    """An end of an interval; `beyond` is NaN where it is also one of the values."""
+    return f"{value:.8g}" + (f" (the {which} value)" if np.isnan(beyond) else "")
 
 
 def _coarse(phase: np.ndarray) -> np.ndarray:

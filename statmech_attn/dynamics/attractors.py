@@ -47,7 +47,7 @@ class Orbits(NamedTuple):
     lifetime: np.ndarray  # (n,) steps before the set was entered for good
     ended: np.ndarray  # (n,) bool; False: still on the way after `lifetime` steps
     exact: np.ndarray  # (n,) bool; False: settled by `lifetime`, perhaps long before
-    before: np.ndarray  # (n, P, d) the look before that of arrival; NaN if none
+    before: np.ndarray  # (n, P, d) the look before it arrived or diverged; or NaN
 
     def set_of(self, i: int) -> np.ndarray:
         """The points that orbit i ended on, without repetitions."""
@@ -130,6 +130,7 @@ class _Kept(NamedTuple):
     """Everyone's state when a look began: what it takes to do the look again."""
 
     number: int
+    width: int  # lanes of the batches of that look
     state: PyTree
     seen: np.ndarray  # (d, n)
 
@@ -162,11 +163,12 @@ class _Run:
     def look(self, number: int, last: bool) -> None:
         """One look at all that are pending; those that settle are no longer."""
         start = jax.tree.map(np.copy, self.state)
-        self.kept.append(_Kept(number, start, self.seen.copy()))
+        width = self.follower.width(self.pending.size)
+        self.kept.append(_Kept(number, width, start, self.seen.copy()))
         reached: dict[int, tuple[_Cycle | _Set, np.ndarray]] = {}
-        left = []
+        left, gone = [], []
         for lanes, after, found in self.follower.look(
-            self.parameters, start, self.pending
+            self.parameters, start, self.pending, width
         ):
             self.state = put(self.state, after, lanes)
             self.seen[:, lanes] = found.record[-1]
@@ -179,8 +181,10 @@ class _Run:
                 goal = self._settle(lane, record, int(found.period[i]), number)
                 if goal is not None:
                     reached[lane] = goal, record
+                elif kinds[i] == GONE:
+                    gone.append(lane)
         self.pending = np.sort(np.concatenate(left))
-        self._enter(reached, number)
+        self._enter(reached, gone, number)
 
     def _sample(self, lanes, record, number: int) -> None:
         """Keep a few points of this look, so that the whole run leaves `record`."""
@@ -241,10 +245,13 @@ class _Run:
         wide = max(reach, WIDE * self.scatter[lane])
         return _Set(record, wide) if kind == REGULAR else None
 
-    def _enter(self, reached: dict, number: int) -> None:
-        """When neighbourhoods were entered for good, and what was before."""
+    def _enter(self, reached: dict, gone: list[int], number: int) -> None:
+        """When neighbourhoods were entered for good, and what was before that.
+
+        And what was before those that are `gone` diverged.
+        """
         early: dict[int, _Cycle | _Set] = {}
-        keep: dict[int, list[int]] = defaultdict(list)
+        keep: dict[int, list[int]] = defaultdict(list, {number - 1: gone})
         for lane, (goal, record) in reached.items():
             s = self._last_outside(goal, record, number)
             if s is None:
@@ -285,7 +292,7 @@ class _Run:
     def _again(self, kept: _Kept, lanes: list[int]):
         """Do a look of some lanes again, bit for bit: lane and record of each."""
         for some, _, found in self.follower.look(
-            self.parameters, kept.state, np.array(lanes, int)
+            self.parameters, kept.state, np.array(lanes, int), kept.width
         ):
             for i, lane in enumerate(some):
                 yield int(lane), found.record[..., i]
@@ -305,7 +312,7 @@ def left_to_go(record: np.ndarray, q: int) -> float:
     """
     size = 1 + np.abs(record).max()
     gaps = np.abs(record[q:] - record[:-q]).max(axis=1) / size
-    turns = (len(record) // 3 - 1) // q
+    turns = max(1, (len(record) // 3 - 1) // q)
     late, early = gaps[-q:].max(), gaps[-q * (turns + 1) : -q * turns].max()
     if early <= EXACT:
         return float(early)

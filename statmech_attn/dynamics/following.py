@@ -14,8 +14,10 @@ second half of the run.  The lifetime of the transient before a cycle is
     $\min \{ s : |z_{s'} - c_{s'}| \le \epsilon \text{ for all } s' \ge s \}$
 
 with c continued backwards in its own phase.  It is exact: the look in which the orbit
-came close is computed again, bit for bit, from a state that was kept.  No orbit is
-stored; memory is bounded by the number of starts.
+came close is computed again, bit for bit, from a state that was kept, by the program
+that computed it first: a sum over the coordinates of a state may be rounded otherwise
+in a batch of another width.  No orbit is stored; memory is bounded by the number of
+starts.
 """
 
 import copy
@@ -32,7 +34,7 @@ from jaxtyping import PyTree
 from statmech_attn.dynamics.evidence import recurrence
 from statmech_attn.dynamics.lyapunov import window_weights
 from statmech_attn.dynamics.phases import HORIZON
-from statmech_attn.dynamics.systems import require_like
+from statmech_attn.dynamics.systems import describe, require_like
 from statmech_attn.precision import require_double
 from statmech_attn.scan.lanes import batches, Compiled, lanes_for, run_all
 
@@ -147,11 +149,29 @@ class Map(NamedTuple):
             raise ValueError(
                 f"drive_period must be at least 1; got {self.drive_period}."
             )
-        require_like(jax.eval_shape(self.steps, parameters, state), state)
+        lane = lambda x: x[..., 0] if x.ndim and not self.batched else x
+        one = jax.tree.map(lane, (parameters, state))
+        require_like(jax.eval_shape(self.step, *one), one[1])
+        try:
+            jax.eval_shape(self.steps, parameters, state)
+        except ValueError:
+            raise ValueError(
+                "step must not let what all starts share (an array without axes) "
+                "depend on one of them; give every start its own."
+            ) from None
+        self._check_seen(state)
+
+    def _check_seen(self, state: PyTree) -> None:
         if self.observe is None and not any(
             jnp.issubdtype(x.dtype, jnp.inexact) for x in jax.tree.leaves(state)
         ):
             raise ValueError("state has no floating-point coordinates to compare.")
+        seen = jax.eval_shape(self.seen, state)
+        if seen.ndim != 2 or not seen.size:
+            raise ValueError(
+                "observe must return at least one number for a state; "
+                f"got {describe(seen)} for {count_of(state)} states."
+            )
 
 
 class Look(NamedTuple):
@@ -220,15 +240,28 @@ class Follower:
         change = (jnp.max(ranges, axis=0) - jnp.min(ranges, axis=0)) / spread
         return gap <= 10.0**-self.search.digits, jnp.max(change, axis=0) <= STEADY
 
+    def width(self, count: int) -> int:
+        """Lanes of the batches in which so many are looked at."""
+        return self.lanes if lanes_for(count) > NARROW else NARROW
+
     def look(
-        self, parameters: PyTree, state: PyTree, indices: np.ndarray
+        self,
+        parameters: PyTree,
+        state: PyTree,
+        indices: np.ndarray,
+        width: int | None = None,
     ) -> Iterator[tuple[np.ndarray, PyTree, Look]]:
-        """One look at some lanes, in batches: who, their states after it, the look."""
+        """One look at some lanes, in batches: who, their states after it, the look.
+
+        Args:
+            width: lanes of a batch, as `width` of this class gives them; by default
+                that of so many lanes.
+        """
         if not len(indices):
             return
-        narrow = take((parameters, state), np.zeros(NARROW, int))
-        width = self.lanes if lanes_for(len(indices)) > NARROW else NARROW
+        width = self.width(len(indices)) if width is None else width
         if width not in self._compiled:
+            narrow = take((parameters, state), np.zeros(NARROW, int))
             self._compiled[width] = Compiled(self._looked, *_on_device(narrow))
         look, items = self._compiled[width], list(batches(indices, width))
 

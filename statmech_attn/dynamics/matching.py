@@ -57,17 +57,20 @@ def match_by_distance(
 ) -> Int[np.ndarray, " m"]:
     """Which of n earlier sets each of m later ones goes on from; -1: it is new.
 
-    The assignment with the smallest sum of distances; a pair further apart than
-    `furthest` is none.
+    Pairs further apart than `furthest` are none.  Of the assignments with most of the
+    other pairs, the one with the smallest sum of distances.
 
     Example:
         >>> match_by_distance(np.array([[0.1, 2.0, 9.0], [3.0, 0.2, 9.0]]))
         array([ 0,  1, -1])
     """
     parent = np.full(between.shape[1], -1)
-    rows, columns = linear_sum_assignment(np.minimum(between, 1e300))
-    near = between[rows, columns] <= furthest
-    parent[columns[near]] = rows[near]
+    near = np.isfinite(between) & (between <= furthest)
+    # One pair that is none costs more than all that may be.
+    none = 2 * min(between.shape) * np.where(near, between, 0).max(initial=0) + 1
+    rows, columns = linear_sum_assignment(np.where(near, between, none))
+    matched = near[rows, columns]
+    parent[columns[matched]] = rows[matched]
     return parent
 
 

@@ -102,7 +102,7 @@ def require_like(after: PyTree, before: PyTree, name: str = "step") -> None:
     if _form(after) != _form(before):
         raise ValueError(
             f"{name} must return a state like the one it takes; "
-            f"got {_describe(after)} from {_describe(before)}."
+            f"got {describe(after)} from {describe(before)}."
         )
 
 
@@ -111,7 +111,8 @@ def _form(tree: PyTree):
     return structure, [(jnp.shape(x), jnp.result_type(x)) for x in leaves]
 
 
-def _describe(tree: PyTree) -> str:
+def describe(tree: PyTree) -> str:
+    """Types and shapes of the leaves, in words."""
     leaves = jax.tree.leaves(tree)
     words = [f"{jnp.result_type(x)}{list(jnp.shape(x))}" for x in leaves]
     return ", ".join(words) or "nothing"

@@ -97,8 +97,9 @@ def hysteresis(dataset: xr.Dataset) -> Figure:
         )  # fmt: skip
     for axis in (upper, lower):
         for low, first, last, high in dataset.interval.values:
-            axis.axvspan((low + first) / 2, (last + high) / 2, color=style.PALE,
-                         alpha=0.6, lw=0, zorder=0)  # fmt: skip
+            # NaN where the interval reaches an end of the values.
+            begin, end = np.nanmean([low, first]), np.nanmean([last, high])
+            axis.axvspan(begin, end, color=style.PALE, alpha=0.6, lw=0, zorder=0)
     lower.plot(dataset[name], dataset.distance, color=style.BLACK)
     lower.set_ylabel("distance")
     lower.set_xlabel(style.WORDS[name])

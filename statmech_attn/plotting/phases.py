@@ -44,6 +44,12 @@ def phase_diagram(dataset: xr.Dataset, curves: xr.Dataset | None = None) -> Figu
             drawn over the phases.
     """
     x, y = _two_parameters(dataset)
+    if "phase" not in dataset:
+        raise ValueError(
+            "a phase diagram needs phases; the scan has none (exponents = 0)."
+        )
+    if curves is not None:
+        _check_alike(dataset, curves, (x, y))
     if "start" in dataset.dims:
         dataset = dataset.isel(start=0)
     if "point" in dataset.dims:
@@ -57,7 +63,7 @@ def phase_diagram(dataset: xr.Dataset, curves: xr.Dataset | None = None) -> Figu
     left.pcolormesh(*cells, codes, cmap=cmap, norm=norm, rasterized=True)
     entries: list[Artist] = [*style.phase_patches(codes)]
     if curves is not None:
-        entries += _bifurcations(left, curves, (x, y))
+        entries += _bifurcations(left, curves, x)
         left.set(xlim=cells[0][[0, -1]], ylim=cells[1][[0, -1]])
     figure.legend(handles=entries, loc="outside upper center", ncols=len(entries))
     _exponent_map(figure, right, cells, dataset.lyapunov.isel(exponent=0), (y, x))
@@ -132,12 +138,22 @@ def describe_phase(dataset: xr.Dataset, **selected: float) -> str:
     return phase
 
 
-def _bifurcations(axis: Axes, curves: xr.Dataset, names: tuple[str, str]):
-    """Draw curves of bifurcations; returns their legend entries."""
+def _check_alike(dataset: xr.Dataset, curves: xr.Dataset, names: tuple[str, str]):
+    """Refuse curves of another network, in other parameters or at another third one."""
     of_file = (curves.attrs.get("free"), curves.attrs.get("second"))
     if set(of_file) != set(names):
         raise ValueError(f"curves must be in {names}, as the phases; got {of_file}.")
-    found = dict.fromkeys(draw_curves(axis, curves, x=names[0]))
+    if curves.attrs.get("network") != dataset.attrs.get("network"):
+        raise ValueError("curves must be of the network of the phases; got another.")
+    (fixed,) = {"beta", "gamma", "epsilon"} - set(names)
+    here, there = (float(x.coords.get(fixed, np.nan)) for x in (curves, dataset))
+    if not np.isclose(here, there, rtol=1e-12, atol=0, equal_nan=True):
+        raise ValueError(f"curves must have {fixed} = {there:g}; got {here:g}.")
+
+
+def _bifurcations(axis: Axes, curves: xr.Dataset, x: str):
+    """Draw curves of bifurcations; returns their legend entries."""
+    found = dict.fromkeys(draw_curves(axis, curves, x=x))
     entry = lambda colour, _, words: Line2D([], [], lw=1.3, color=colour, label=words)
     return [entry(*BIFURCATIONS[kind]) for kind in found]
 

@@ -4,8 +4,10 @@ A batch has a fixed number of lanes, the last one padded, so that everything com
 once.  The lanes are the trailing axis of every array.  On a CPU a batch is small
 enough to stay in its cache and one thread per core computes a batch each (XLA runs
 compiled calls from different threads side by side); a GPU takes one wide batch.
-The numbers of a point do not depend on its lane or on its neighbours, nor on the lanes
-of its batch, so that few points may go into a narrower one.
+The numbers of a point do not depend on its lane or on its neighbours.  Nor do they on
+the lanes of its batch, so that few points may go into a narrower one, where no sum runs
+over the coordinates of a point by a matrix product or a reduction: XLA may order its
+terms by the shape of the batch.
 """
 
 import os

@@ -17,7 +17,7 @@ import xarray as xr
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import phases
-from statmech_attn.dynamics.attractors import CYCLE, follow_with
+from statmech_attn.dynamics.attractors import CYCLE, follow_with, IRREGULAR
 from statmech_attn.dynamics.basins import (
     Attractors,
     distinguish,
@@ -25,7 +25,7 @@ from statmech_attn.dynamics.basins import (
     NOT_SETTLED,
     wilson,
 )
-from statmech_attn.dynamics.following import Follower, Search, take
+from statmech_attn.dynamics.following import Follower, take
 from statmech_attn.dynamics.transients import escape_rate
 from statmech_attn.labels import labelled
 from statmech_attn.reporting import duration, Reporter, size
@@ -33,9 +33,10 @@ from statmech_attn.scan.bifurcation import Plan, Points, run as run_scan, Scan
 from statmech_attn.scan.lanes import workers
 from statmech_attn.studies import build
 from statmech_attn.studies.basins_table import BasinsRun, BasinsStudy
-from statmech_attn.studies.matching import matched, mean_field
+from statmech_attn.studies.matching import matched, mean_field, search
 
 
+INEXACT = 0.1  # share of the arrivals that may have an upper bound as their lifetime
 STATES = 8  # states kept of every set, a drive period apart: where it flows from
 
 
@@ -76,12 +77,6 @@ def run(study: BasinsStudy, report: Reporter) -> xr.Dataset:
     dataset = build.with_fixed(dataset, axes)
     net = made.net if options.matching == "flow" else None
     return matched(dataset, net, options.furthest, follower)
-
-
-def search(options: BasinsRun) -> Search:
-    return Search(
-        horizon=options.horizon, transient=options.transient, capture=options.capture
-    )
 
 
 def forecast(follower: Follower, params, starts) -> str:
@@ -192,11 +187,9 @@ def _dataset(axes: build.Axes, options: BasinsRun, period: int, found, sets):
         )
         for key, x in sets.items()
     }
-    rates = [_rate(x, period) for x in found]
-    for key in ("rate", "stderr", "events", "after"):
-        stored = {"rate": "escape_rate", "stderr": "escape_rate_stderr"}
-        numbers = [getattr(rate, key) for rate in rates]
-        variables[stored.get(key, f"escape_{key}")] = (name,), numbers
+    rates = [arrival_rate(x, period) for x in found]
+    for key in rates[0]:
+        variables[key] = (name,), [rate[key] for rate in rates]
     for label, key in ((NOT_SETTLED, "unsettled"), (DIVERGED, "diverged")):
         counts = [int(np.sum(x.label == label)) for x in found]
         variables[f"count_{key}"] = (name,), counts
@@ -219,13 +212,30 @@ def _sizes(variables) -> dict[str, int]:
     }
 
 
-def _rate(found: Attractors, period: int):
-    """Rate at which the starts that did not diverge arrive."""
-    stayed = found.label != DIVERGED
-    if not stayed.any():
-        return escape_rate(np.zeros(1), np.array([False]))
+def arrival_rate(found: Attractors, period: int) -> dict[str, float]:
+    """Rate at which transients end, and the evidence that there is one.
+
+    Starts that diverged are left out, and so are those on a set that does not recur and
+    that nobody was seen to leave.  A lifetime that is only an upper bound is no event;
+    with more than `INEXACT` of them, and where the rate is not constant, it is NaN.
+    """
     orbits = found.orbits
-    return escape_rate(orbits.lifetime[stayed], orbits.ended[stayed], unit=period)
+    was_left = np.append(found.transient, [False, False])[found.label]
+    stays = (orbits.kind == IRREGULAR) & ~was_left
+    on_the_way = (found.label != DIVERGED) & ~stays
+    known = on_the_way & orbits.exact
+    inexact = int(np.sum(on_the_way & ~orbits.exact))
+    lifetime, ended = orbits.lifetime[known], orbits.ended[known]
+    if not known.any():
+        lifetime, ended = np.zeros(1), np.array([False])
+    fit = escape_rate(lifetime, ended, unit=period)
+    if abs(fit.constancy) > 2 or inexact > INEXACT * (inexact + ended.sum()):
+        fit = fit._replace(rate=np.nan, stderr=np.nan)
+    return {
+        "escape_rate": fit.rate, "escape_rate_stderr": fit.stderr,
+        "escape_events": fit.events, "escape_after": fit.after,
+        "escape_constancy": fit.constancy, "count_inexact": inexact,
+    }  # fmt: skip
 
 
 def _padded(x: np.ndarray, length: int, empty) -> np.ndarray:

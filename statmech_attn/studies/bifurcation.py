@@ -50,6 +50,7 @@ def run_study(study: BifurcationStudy, report: Reporter) -> xr.Dataset:
         section_tolerance=options.section_tolerance, transient=options.transient,
         steps=options.steps, max_doublings=job.plan.max_doublings,
         refine=options.refine,
+        direction=(options.start or "").partition("continue-")[2],
     )  # fmt: skip
     return build.with_fixed(dataset, axes)
 

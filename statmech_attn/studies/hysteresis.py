@@ -1,5 +1,7 @@
 """Two scans that follow an attractor up and down, compared (dynamics.sweeps)."""
 
+import tomllib
+
 import numpy as np
 import xarray as xr
 
@@ -15,13 +17,15 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
     """Where a scan with start "continue-up" and one with "continue-down" differ.
 
     The samples at the clock's phase 0 are compared, value by value: cycles exactly,
-    other orbits in units of the distance between the halves of their samples.
+    other orbits, and cycles with more points than samples, in units of the distance
+    between the halves of their samples.
 
     Args:
         up, down: files of kind `bifurcation` over the same values of one parameter.
 
     Raises:
-        ValueError: other kinds, networks or values, or more than one parameter.
+        ValueError: other kinds, networks, values or directions, or more than one
+            parameter.
     """
     for scan in (up, down):
         if scan.attrs.get("kind") != "bifurcation" or "phase" not in scan:
@@ -41,10 +45,7 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
         )
     name = names[0]
     up, down = up.sortby(name), down.sortby(name)
-    if up.attrs["network"] != down.attrs["network"]:
-        raise ValueError("the two files are of different networks.")
-    if not np.array_equal(up[name], down[name]):
-        raise ValueError(f"the two files have different values of {name}.")
+    _check_alike(up, down)
     found = [_compared(up.isel({name: i}), down.isel({name: i}))
              for i in range(up.sizes[name])]  # fmt: skip
     distance, differ = (np.array(x) for x in zip(*found, strict=True))
@@ -67,7 +68,37 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
             "number": np.arange(1, len(ends) + 1),
             "edge": ["before", "first", "last", "after"],
         },
-    ).assign_attrs(kind="hysteresis", network=up.attrs["network"])
+    ).assign_attrs(kind="hysteresis", network=up.attrs["network"]).assign_coords(
+        {key: up[key] for key in PARAMETERS if key in up.coords and key != name}
+    )  # fmt: skip
+
+
+def _check_alike(up: xr.Dataset, down: xr.Dataset) -> None:
+    """Refuse scans that are not the two sweeps of one attractor.
+
+    Raises:
+        ValueError: in one line.
+    """
+    if up.attrs["network"] != down.attrs["network"]:
+        raise ValueError("the two files are of different networks.")
+    for name in PARAMETERS:
+        one, other = (scan.coords.get(name, np.nan) for scan in (up, down))
+        if not np.array_equal(one, other, equal_nan=True):
+            raise ValueError(f"the two files have different values of {name}.")
+    found = _direction(up), _direction(down)
+    if found != ("up", "down"):
+        raise ValueError(
+            'hysteresis compares a scan with run.start "continue-up" and one with '
+            f'"continue-down"; got the directions {found[0]!r} and {found[1]!r}.'
+        )
+
+
+def _direction(scan: xr.Dataset) -> str:
+    """up, down, or empty where the points do not go on from their neighbours."""
+    if "direction" in scan.attrs:
+        return scan.attrs["direction"]
+    run = tomllib.loads(scan.attrs.get("study", "")).get("run", {})
+    return run.get("start", "").partition("continue-")[2]
 
 
 def _compared(up: xr.Dataset, down: xr.Dataset) -> tuple[float, bool]:
@@ -75,7 +106,10 @@ def _compared(up: xr.Dataset, down: xr.Dataset) -> tuple[float, bool]:
     if any(len(x) < 8 for x in clouds):
         return np.nan, bool(up.phase != down.phase)
     distance = set_distance(*clouds)
-    recurs = bool(up.period > 0) and bool(down.period > 0)
+    recurs = all(
+        0 < int(scan.period) <= len(cloud) * scan.attrs["clock_period"]
+        for scan, cloud in zip((up, down), clouds, strict=True)
+    )
     size = float(np.abs(clouds[0]).max())
     scatter = max(_scatter(x) for x in clouds)
     return distance, sets_differ(distance, scatter, size, recurs)

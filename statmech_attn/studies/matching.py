@@ -5,12 +5,14 @@ at the next value of the parameter; no new starts are drawn.
 """
 
 import tomllib
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from statmech_attn import dmft
+from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics.attractors import (
     CYCLE,
     follow_with,
@@ -21,6 +23,7 @@ from statmech_attn.dynamics.attractors import (
 from statmech_attn.dynamics.basins import CLOSE, most_common, SCATTERS
 from statmech_attn.dynamics.following import Follower, Map, Search
 from statmech_attn.dynamics.matching import (
+    directed_distance,
     distances,
     identities,
     match_by_distance,
@@ -30,16 +33,20 @@ from statmech_attn.dynamics.matching import (
 )
 from statmech_attn.labels import attributes
 from statmech_attn.studies import build
-from statmech_attn.studies.basins_table import BasinsStudy
+from statmech_attn.studies.basins_table import BasinsRun, BasinsStudy
+from statmech_attn.studies.spec import dump
 
 
 LOOKS = 8  # for how long states are followed at the next value
 
 
 def rematch(
-    dataset: xr.Dataset, matching: str = "distance", furthest: float = 0.1
+    dataset: xr.Dataset,
+    matching: str = "distance",
+    furthest: float = 0.1,
+    folder: Path = Path(),
 ) -> xr.Dataset:
-    """A basin file with its sets matched anew; nothing else changes.
+    """A basin file with its sets matched anew, and the study that gives these numbers.
 
     Args:
         dataset: a file of kind `basins`.
@@ -47,10 +54,12 @@ def rematch(
             and the network that the study in the file names.
         furthest: sets are one at neighbouring values up to this distance, in units of
             the extent of all points of the file.
+        folder: where the files are that the study names.
 
     Raises:
-        ValueError: another kind of file, an unknown way of matching, or a distance
-            that is not positive and finite.
+        ValueError: another kind of file, an unknown way of matching, a distance that
+            is not positive and finite, or a study that names another network than
+            that of the file.
     """
     if not 0 < furthest < np.inf:
         raise ValueError(f"furthest must be > 0 and finite; got {furthest:g}.")
@@ -58,25 +67,44 @@ def rematch(
         raise ValueError(
             f"only files of kind 'basins' have sets; got {dataset.attrs.get('kind')!r}."
         )
-    if matching == "distance":
-        return matched(dataset, None, furthest)
-    if matching != "flow":
+    if matching not in ("flow", "distance"):
         raise ValueError(f"matching must be 'flow' or 'distance'; got {matching!r}.")
+    if not dataset.attrs.get("study"):
+        raise ValueError("only a file names its study; store the data set first.")
     tree = tomllib.loads(dataset.attrs["study"])
-    study = BasinsStudy.model_validate(tree)
-    return matched(dataset, build.model(study.network).net, furthest)
+    study = BasinsStudy.model_validate(tree).beside(folder)
+    net = build.model(study.network).net if matching == "flow" else None
+    if net is not None and network_digest(net) != dataset.attrs["network"]:
+        raise ValueError(
+            "network: the study names a network that is not the file's; its patterns "
+            "may have changed."
+        )
+    found = matched(dataset, net, furthest, how=search(study.run))
+    wanted = {"matching": matching, "furthest": furthest}
+    changed = {k: v for k, v in wanted.items() if getattr(study.run, k) != v}
+    if not changed:
+        return found
+    run = tree.get("run", {}) | changed
+    return found.assign_attrs(study=dump(tree | {"run": run}))
+
+
+def search(options: BasinsRun) -> Search:
+    """How starts of a study, and states of its sets, are followed."""
+    return Search(
+        horizon=options.horizon, transient=options.transient, capture=options.capture
+    )
 
 
 def matched(
     dataset: xr.Dataset,
     net: dmft.Network | None,
     furthest: float,
-    follower: Follower | None = None,
+    how: Follower | Search,
 ) -> xr.Dataset:
     """Add the variable `attractor`; by flow where the network is given.
 
     Args:
-        follower: the compiled mean-field map of the network, if there is one already.
+        how: the compiled mean-field map of the network, or how it is to be followed.
     """
     name = str(dataset["count"].dims[0])
     order = np.argsort(dataset[name].values, kind="stable")
@@ -84,7 +112,7 @@ def matched(
     reach = furthest * _extent(dataset)
     flows = None
     if net is not None:
-        flows = _flows(dataset.isel({name: order}), name, net, sets, follower)
+        flows = _flows(dataset.isel({name: order}), name, net, sets, how)
     parents = [np.full(len(sets[0]), -1)]
     for i in range(len(sets) - 1):
         between = distances(sets[i], sets[i + 1])
@@ -123,11 +151,12 @@ def mean_field(net: dmft.Network, period: int) -> Map:
 
 
 def _flows(
-    dataset: xr.Dataset, name: str, net: dmft.Network, sets, follower: Follower | None
+    dataset: xr.Dataset, name: str, net: dmft.Network, sets, how: Follower | Search
 ) -> list[np.ndarray]:
     """For every value but the last: where its sets flow at the next value."""
     period = int(dataset.attrs["clock_period"])
     places = [(i, k) for i, found in enumerate(sets[:-1]) for k in range(len(found))]
+    periods = dataset.period.transpose(name, "slot").values
     flows = [np.full(len(found), -1) for found in sets[:-1]]
     if not places:
         return flows
@@ -139,27 +168,37 @@ def _flows(
     ]
     params = dmft.parameters(*(column(key) for key in ("beta", "gamma", "epsilon")))
     start = dmft.from_window(net, params, jnp.moveaxis(jnp.asarray(windows), 0, -1), 0)
-    if follower is None:
-        search = Search(capture=float(dataset.attrs["capture"]))
-        follower = Follower(mean_field(net, period), search, params, start)
-    short = follower.until(LOOKS * follower.steps_per_look)
+    if isinstance(how, Search):
+        how = Follower(mean_field(net, period), how, params, start)
+    short = how.until(LOOKS * how.steps_per_look)
     orbits = follow_with(short, start, params)
     for j, (i, k) in enumerate(places):
         row = range(j * states.shape[2], (j + 1) * states.shape[2])
-        flows[i][k] = most_common(
-            np.array([_arrival(orbits, lane, sets[i + 1]) for lane in row])
-        )
+        there = sets[i + 1], periods[i + 1]
+        arrived = [_arrival(orbits, lane, *there) for lane in row]
+        flows[i][k] = most_common(np.array(arrived))
     return flows
 
 
-def _arrival(orbits: Orbits, lane: int, sets: list[np.ndarray]) -> int:
-    """The set on which an orbit ended, -1: on none of them."""
+def _arrival(orbits: Orbits, lane: int, sets: list[np.ndarray], periods) -> int:
+    """The set on which an orbit ended, -1: on none of them.
+
+    All stored points of a cycle are points of the one it is, whose period it has; there
+    may be fewer of them than the cycle has.
+    """
     if orbits.kind[lane] in (GONE, UNSETTLED) or not sets:
         return -1
-    ended = orbits.set_of(lane)
-    apart = [set_distance(ended, points) for points in sets]
+    ended, recurs = orbits.set_of(lane), orbits.kind[lane] == CYCLE
+    apart = np.array(
+        [
+            directed_distance(points, ended) if recurs else set_distance(ended, points)
+            for points in sets
+        ]
+    )
+    if recurs:
+        apart[periods[: len(sets)] != orbits.period[lane]] = np.inf
     nearest = int(np.argmin(apart))
-    if orbits.kind[lane] == CYCLE:
+    if recurs:
         reach = 10 * CLOSE * (1 + np.abs(ended).max())
     else:
         reach = SCATTERS * max(orbits.scatter[lane], _spacing(sets[nearest]))

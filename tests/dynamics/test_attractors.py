@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from statmech_attn.dynamics import find_attractors, Map, Search, settle, wilson
+from statmech_attn.dynamics import (
+    attractors,
+    find_attractors,
+    Map,
+    Search,
+    settle,
+    wilson,
+)
 from statmech_attn.dynamics.attractors import (
     CYCLE,
     follow_with,
@@ -155,6 +162,39 @@ def test_lifetimes_before_a_cycle_are_those_of_the_stored_orbit():
     assert max(expected) > 2 * 64  # some cross several looks
 
 
+def test_lifetimes_are_exact_where_rounding_depends_on_the_width(monkeypatch):
+    """Chaos of 150 coordinates, mixed by a matrix and a sum, until the sum passes 19.
+
+    Then all fall to 0 by halves.  The orbit is stored as it was computed first.
+    """
+    rng = np.random.default_rng(0)
+    mix = jnp.asarray(2.5 * rng.normal(size=(150, 150)) / np.sqrt(150))
+    starts = rng.normal(size=(150, 64)), np.zeros(64)
+
+    def step(state):
+        x, off = state
+        off = jnp.maximum(off, (jnp.sum(x[:50]) > 19.0) * 1.0)
+        chaos = jnp.tanh(mix @ x + jnp.sum(x) / 150)
+        return jnp.where(off > 0, 0.5 * x, chaos), off
+
+    stored = [[] for _ in range(64)]
+    sample = attractors._Run._sample
+
+    def store(self, lanes, record, number):
+        for i, lane in enumerate(lanes):
+            stored[lane].append(np.array(record[:, :150, i]))
+        sample(self, lanes, record, number)
+
+    monkeypatch.setattr(attractors._Run, "_sample", store)
+    search = Search(2_000, record=256)
+    orbits = find_attractors(step, starts, search=search).orbits
+    arrived = np.flatnonzero(orbits.ended & orbits.exact & (orbits.lifetime > 0))
+    assert 16 < arrived.size
+    for lane in arrived:
+        outside = np.abs(np.concatenate(stored[lane])).max(axis=1) > 2e-3  # off is 1
+        assert orbits.lifetime[lane] == np.flatnonzero(outside)[-1] + 2
+
+
 @pytest.mark.parametrize(("memory", "exact"), [(400, True), (4, False)])
 def test_slow_arrival_is_found_by_walking_back_or_says_so(memory, exact):
     """x' = 0.999 x: inside 1e-3 after ln(x0/1e-3)/0.0010005 steps, at rest later."""
@@ -179,6 +219,19 @@ def test_an_alternating_approach_is_not_the_doubled_cycle():
     record = (1e-7 * (-0.99) ** s)[:, None]
     amplitude = 1e-7 * 0.99 ** (1024 - 340)
     assert left_to_go(record, 2) == pytest.approx(amplitude, rel=0.05)
+
+
+@pytest.mark.parametrize("record", [64, 66, 68])
+def test_the_longest_cycle_of_a_look_is_a_cycle(record):
+    """q = record // 3 places, with x' = 0.5 x + cos beside them."""
+    q = record // 3
+    step = lambda _, z: jnp.stack(
+        [0.5 * z[0] + jnp.cos(2 * jnp.pi * z[1] / q), (z[1] + 1) % q]
+    )
+    orbits = settle(Map(step), np.array([[0.3], [1.0]]), search=Search(record=record))
+    assert orbits.period.tolist() == [q] and orbits.exact.all()
+    decay = (1e-3 * 0.5 ** (np.arange(record) / q))[:, None]
+    assert left_to_go(decay, q) == pytest.approx(decay[record - 3 * q, 0], rel=2e-3)
 
 
 def test_order_company_and_width_of_batches_change_nothing(monkeypatch):
@@ -222,6 +275,20 @@ def test_a_chaotic_set_that_orbits_left_is_a_transient():
     assert closed.transient.tolist() == [False] and closed.period.tolist() == [0]
 
 
+def test_a_chaotic_set_that_orbits_left_to_infinity_is_a_transient():
+    step = lambda x: jnp.where(x > 1, 2 * x, 2.0002 * jnp.minimum(x, 1 - x))
+    starts = uniform(10, 0, 1, 200)
+    found = find_attractors(step, starts, search=Search(6_000, record=256))
+    assert found.transient.tolist() == [True] and found.period.tolist() == [0]
+    gone = found.label == -2
+    assert gone.sum() == 200 - found.count[0] > 20
+    first = found.orbits.lifetime <= 256
+    assert np.isnan(found.orbits.before[gone & first]).all()
+    # The others need 40 of 256 steps to grow that large: some began a look before.
+    before = np.abs(found.orbits.before[gone & ~first]).max(axis=(1, 2))
+    assert np.mean(before <= 1.0002) > 0.7
+
+
 def test_a_spiral_that_still_moves_is_not_an_attractor():
     """Amplitude down by a factor e in the run: neither a cycle nor a torus."""
 
@@ -256,6 +323,25 @@ def test_wilson_interval_covers_as_often_as_it_says():
     ("step", "starts", "options", "message"),
     [
         (lambda x: x[:1], np.ones((2, 4)), {}, "step must return a state like the one"),
+        (lambda x: None, np.ones(4), {}, "got nothing from float64"),
+        (
+            lambda s: (0.5 * s[0], (s[1] + (s[0] > 0)) % 3),
+            (np.ones(4), 0),
+            {},
+            "step must not let what all starts share",
+        ),
+        (
+            lambda x: x,
+            np.ones(4),
+            {"observe": lambda x: ()},
+            "observe must return at least one number",
+        ),
+        (
+            lambda x: x,
+            np.ones(4),
+            {"observe": lambda x: x[0], "batched": True},
+            "observe must return at least one number",
+        ),
         (lambda x: x, np.float64(1.0), {}, "starts must be arrays with the starts on"),
         (lambda x: x, (np.ones(3), np.ones(4)), {}, r"last axes of length \[3, 4\]"),
         (lambda x: x, np.arange(4), {}, "no floating-point coordinates"),

@@ -109,6 +109,10 @@ def test_flow_to_none_of_the_sets_starts_a_new_one():
     assert match_by_flow(np.array([1, 1]), between).tolist() == [-1, 1]
     assert most_common(np.array([-1, -1])) == -1
     assert match_by_distance(between, 0.06).tolist() == [-1, 1]
+    # 0.01 + 2 is more than 1 + 0.99, but neither 2 nor 1 is a match.
+    certain = np.array([[0.01, 1.0], [0.99, 2.0]])
+    assert match_by_distance(certain, 0.1).tolist() == [0, -1]
+    assert match_by_distance(certain).tolist() == [1, 0]
     assert match_by_distance(np.zeros((0, 2))).tolist() == [-1, -1]
     parents = [np.array([-1]), np.array([-1, 0]), np.array([0]), np.array([], int)]
     assert [x.tolist() for x in identities(parents)] == [[0], [1, 0], [1], []]

@@ -1,9 +1,14 @@
 """Basins, lifetimes and hysteresis as drawn."""
 
+import io
+
 import numpy as np
 import pytest
+from rich.console import Console
 
 from statmech_attn import plotting
+from statmech_attn.cli.summary import print_summary
+from statmech_attn.dynamics.sweeps import intervals
 from statmech_attn.plotting import style
 
 
@@ -63,3 +68,24 @@ def test_the_stretches_of_hysteresis_are_shaded(swept):
     up, down = upper.lines[:2]
     np.testing.assert_array_equal(up.get_ydata(), np.ravel(swept.strobe_up))
     assert style.WORDS["beta"] in lower.get_xlabel()
+
+
+@pytest.mark.parametrize(
+    ("differ", "ends", "words"),
+    [
+        ([1, 1, 0, 0], (0.1, 0.25), "from 0.1 (the first value) to 0.2; they agree "
+         "from 0.3 on"),
+        ([0, 0, 1, 1], (0.25, 0.4), "from 0.3 to 0.4 (the last value); they agree "
+         "up to 0.2"),
+        ([1, 1, 1, 1], (0.1, 0.4), "from 0.1 (the first value) to 0.4 (the last"),
+    ],
+)  # fmt: skip
+def test_open_stretches_reach_the_end_of_the_values(swept, differ, ends, words):
+    found = intervals(swept.beta.values, np.array(differ, bool))
+    swept["interval"] = swept.interval.dims, found
+    (shaded,) = plotting.hysteresis(swept).axes[0].patches
+    drawn = shaded.get_x(), shaded.get_x() + shaded.get_width()
+    assert drawn == pytest.approx(ends)
+    console = Console(width=200, record=True, file=io.StringIO())
+    print_summary(swept, console)
+    assert words in console.export_text() and "nan" not in console.export_text()

@@ -49,6 +49,22 @@ def test_curves_in_other_parameters_are_refused(plane, boundary):
         plotting.phase_diagram(plane, other)
 
 
+def test_curves_of_another_network_or_at_another_third_parameter_are_refused(
+    plane, boundary
+):
+    at = lambda scan, epsilon: scan.assign_coords(epsilon=epsilon)
+    plotting.phase_diagram(at(plane, 0.1), at(boundary, 0.1))
+    with pytest.raises(ValueError, match="must have epsilon = 0.1; got 0.2"):
+        plotting.phase_diagram(at(plane, 0.1), at(boundary, 0.2))
+    with pytest.raises(ValueError, match="of the network of the phases"):
+        plotting.phase_diagram(plane, boundary.assign_attrs(network="another"))
+
+
+def test_a_plane_without_exponents_has_no_phases(plane):
+    with pytest.raises(ValueError, match="a phase diagram needs phases"):
+        plotting.phase_diagram(plane.drop_vars(["phase", "lyapunov"]))
+
+
 def test_a_phase_diagram_of_one_parameter_is_refused(scan):
     with pytest.raises(ValueError, match="two scanned parameters"):
         plotting.phase_diagram(scan)

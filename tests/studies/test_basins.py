@@ -1,13 +1,16 @@
 """Studies of basins: what a file holds; matching it anew changes one thing only."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 from typer.testing import CliRunner
 
-from statmech_attn import storage, studies
+from statmech_attn import dmft, storage, studies
 from statmech_attn.cli import app
-from statmech_attn.dynamics import PHASES
-from statmech_attn.studies import files, spec
+from statmech_attn.comparison import network_digest
+from statmech_attn.dynamics import find_attractors, PHASES, Search
+from statmech_attn.studies import basins, files, matching, spec
 
 
 STUDY = {
@@ -79,6 +82,23 @@ def test_a_study_does_not_depend_on_which_values_are_beside(found):
     assert float(again.escape_rate) == float(here.escape_rate)
 
 
+@pytest.mark.parametrize("stored", [16, 64, 82])
+def test_a_flow_arrives_on_a_cycle_of_which_some_points_are_stored(stored):
+    """82 places around a circle, and the same cycle beside it or run twice."""
+    angle = lambda k: 2 * jnp.pi * k / 82
+    step = lambda z: jnp.stack([0.5 * z[0] + jnp.cos(angle(z[1])), (z[1] + 1) % 82])
+    orbits = find_attractors(step, np.array([[0.1], [0.0]])).orbits
+    points = orbits.set_of(0)
+    here = points[np.linspace(0, 81, stored).astype(int)]
+    beside = here + np.array([0.1, 0.0])
+    arrival = lambda sets, *periods: matching._arrival(
+        orbits, 0, sets, np.array(periods)
+    )
+    assert arrival([beside, here], 82, 82) == 1
+    assert arrival([beside], 82) == -1
+    assert arrival([here, here], 164, 82) == 1
+
+
 def test_matching_anew_changes_numbers_only(found, stored, monkeypatch):
     by_distance = studies.rematch(found, "distance", 0.1)
     by_flow = studies.rematch(found, "flow")
@@ -97,8 +117,77 @@ def test_the_command_line_matches_a_stored_file_anew(stored, tmp_path):
     assert result.exit_code == 0, result.output
     again = storage.read(output)
     assert again.attrs["matching"] == "distance" and again.attrs["kind"] == "basins"
-    assert again.attrs["study"] == storage.read(stored).attrs["study"]
     assert "mean lifetime" in result.output
+    # It is the result of the study that asks for these numbers, not of the first one.
+    text = storage.read(stored).attrs["study"]
+    run = STUDY["run"] | {"matching": "distance"}
+    assert files.holds(output, spec.dump(STUDY | {"run": run}))
+    assert not files.holds(output, text)
+    refused = CliRunner().invoke(app, ["rematch", str(stored), "-o", str(stored)])
+    assert refused.exit_code and files.holds(stored, text)
+    same = ["rematch", str(stored), "-o", str(stored), "--matching", "flow"]
+    assert CliRunner().invoke(app, same).exit_code == 0 and files.holds(stored, text)
+
+
+def test_a_file_is_matched_with_its_own_network_as_it_was_computed(
+    found, tmp_path, monkeypatch, data_folder
+):
+    with pytest.raises(ValueError, match="a network that is not the file's"):
+        studies.rematch(found.assign_attrs(network="another"), "flow")
+    used, context = [], int(found.context)
+    monkeypatch.setattr(
+        matching, "_flows", lambda *args: used.append(args[-1]) or [[-1] * 9] * 9
+    )
+    study = spec.dump(STUDY | {"network": {"patterns": "x.json"}})
+    published = (data_folder / "poclopez_patterns.json").read_bytes()
+    (tmp_path / "x.json").write_bytes(published)
+    net = dmft.network(dmft.load(tmp_path / "x.json").patterns, context=context)
+    moved = found.assign_attrs(study=study, network=network_digest(net))
+    studies.rematch(moved, "flow", 0.1, tmp_path)
+    assert used == [Search(60_000, transient=50_000, capture=1e-3)]
+
+
+def leaking(s):
+    """Tent map of slope s; of s > 2 the part beyond 1 falls onto the fixed point 2."""
+    return lambda x: jnp.where(x > 1, 1 + x / 2, s * jnp.minimum(x, 1 - x))
+
+
+def test_starts_on_another_chaotic_set_do_not_slow_the_escape():
+    """Beside an open tent map (rate ln 1.01), a closed one that nobody leaves."""
+    one, other = leaking(2.02), leaking(1.99)
+    step = lambda z: jnp.where(z[1] > 0, jnp.stack([one(z[0]), z[1]]),
+                               jnp.stack([other(z[0]), z[1]]))  # fmt: skip
+    x = np.random.default_rng(3).uniform(0, 1, 400)
+    starts = np.stack([x, np.where(np.arange(400) < 200, 5.0, -5.0)])
+    found = find_attractors(step, starts, search=Search(20_000, record=256))
+    rate = basins.arrival_rate(found, 1)
+    assert abs(rate["escape_rate"] - np.log(1.01)) < 4 * rate["escape_rate_stderr"]
+    assert abs(rate["escape_constancy"]) <= 2 and rate["count_inexact"] == 0
+
+
+def test_what_has_no_rate_is_given_none():
+    """x' = 0.9 x needs ln(1000 x) / 0.105 steps; x' = 0.999 x more than are kept."""
+    x = 10 ** np.random.default_rng(4).uniform(-2, 3, 200)
+    none = basins.arrival_rate(find_attractors(lambda x: 0.9 * x, x), 1)
+    assert np.isnan(none["escape_rate"]) and abs(none["escape_constancy"]) > 2
+    short = Search(40_000, record=64, memory=4)
+    x = np.clip(x, 0.01, 1)
+    late = basins.arrival_rate(find_attractors(lambda x: 0.999 * x, x, search=short), 1)
+    assert np.isnan(late["escape_rate"]) and late["count_inexact"] == 200
+    gone = find_attractors(lambda x: 2 * x, x, search=Search(1000, record=64))
+    assert np.isnan(basins.arrival_rate(gone, 1)["escape_rate"])
+
+
+def test_a_few_upper_bounds_are_no_events():
+    """Of 400 exponential lifetimes 5 per cent are said to be known too late."""
+    x = np.random.default_rng(5).uniform(0, 1, 400)
+    found = find_attractors(leaking(2.02), x, search=Search(20_000, record=256))
+    exact, lifetime = np.arange(400) >= 20, found.orbits.lifetime.copy()
+    lifetime[:20] = 100_000
+    some = found._replace(orbits=found.orbits._replace(exact=exact, lifetime=lifetime))
+    rate = basins.arrival_rate(some, 1)
+    assert rate["count_inexact"] == 20 and rate["escape_events"] <= 380
+    assert abs(rate["escape_rate"] - np.log(1.01)) < 4 * rate["escape_rate_stderr"]
 
 
 def test_the_forecast_says_what_a_run_may_cost():
@@ -152,6 +241,50 @@ def test_sweeps_of_the_network_show_hysteresis(sweeps):
         studies.compare_sweeps(up, found)
 
 
+def swept(direction, strobe, period, **parameters):
+    """A scan over three beta with these samples at each."""
+    sample = np.arange(1, 1 + strobe.size)
+    return xr.Dataset(
+        {
+            "strobe": (("beta", "strobe_sample"), np.tile(strobe, (3, 1))),
+            "phase": ("beta", np.full(3, PHASES.index("periodic"))),
+            "period": ("beta", np.full(3, period)),
+        },
+        {"beta": [1.0, 1.1, 1.2], "strobe_sample": sample} | parameters,
+        {"kind": "bifurcation", "network": "a", "clock_period": 4}
+        | {"direction": direction},
+    )
+
+
+@pytest.mark.parametrize(("q", "samples"), [(82, 64), (82, 128), (16, 64)])
+def test_one_cycle_sampled_at_two_phases_is_no_hysteresis(q, samples):
+    """Of 82 points 64 samples see different parts; 10 per cent away is another."""
+    cycle = np.random.default_rng(0).normal(size=q)
+    seen = [cycle[(np.arange(samples) + lag) % q] for lag in (0, q // 2)]
+    up, down = swept("up", seen[0], 4 * q), swept("down", seen[1], 4 * q)
+    assert not studies.compare_sweeps(up, down).differ.any()
+    other = swept("down", 10 + 1.1 * seen[1], 4 * q)
+    assert studies.compare_sweeps(up, other).differ.all()
+
+
+def test_only_the_two_directions_of_one_sweep_are_compared():
+    samples = np.zeros(64)
+    up, down = (swept(way, samples, 4, gamma=90.0) for way in ("up", "down"))
+    assert float(studies.compare_sweeps(up, down).gamma) == 90
+    text = up.assign_attrs(study='run.start = "continue-up"')
+    del text.attrs["direction"]
+    assert not studies.compare_sweeps(text, down).differ.any()
+    for one, other, message in (
+        (up, swept("down", samples, 4, gamma=120.0), "different values of gamma"),
+        (up, swept("down", samples, 4), "different values of gamma"),
+        (up, up, "got the directions 'up' and 'up'"),
+        (down, up, "got the directions 'down' and 'up'"),
+        (swept("", samples, 4, gamma=90.0), down, "got the directions '' and 'down'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            studies.compare_sweeps(one, other)
+
+
 def test_the_command_line_stores_the_intervals(sweeps, tmp_path):
     paths = [str(tmp_path / f"{way}.h5") for way in ("up", "down", "both")]
     for path, scan in zip(paths, sweeps, strict=False):
@@ -189,6 +322,8 @@ def test_only_basin_files_are_matched(found):
     for furthest in (-1.0, 0.0, np.inf, np.nan):
         with pytest.raises(ValueError, match="furthest must be > 0 and finite; got"):
             studies.rematch(found, "distance", furthest)
+    with pytest.raises(ValueError, match="only a file names its study"):
+        studies.rematch(found.assign_attrs(study=""))
 
 
 @pytest.mark.slow
