@@ -7,9 +7,9 @@ found without the rotation number itself: with the drift
 
 the orbit is ahead of p/q as soon as $d_n \ge 1$, behind as soon as $d_n \le -1$, and
 counts as locked if neither happens in n rounds, which bounds |rho - p/q| by 1/(nq).
-At distance $\delta$ from an edge a turn leads past the ghosts of all q points of the lost
-cycle and takes $\propto q \, \delta^{-1/2}$ rounds, so that the edge appears shifted
-outward by $c/n^2$ with $c \propto q^2$.
+At distance $\delta$ from an edge a turn leads past the ghosts of all q points of the
+lost cycle and takes $\propto q \, \delta^{-1/2}$ rounds, so that the edge appears
+shifted outward by $c/n^2$ with $c \propto q^2$.
 Edges at n/4, n/2 and n rounds are extrapolated with that law in pairs; what is left is
 $O(n^{-3})$, and the change from the first pair to the second is the stated error.
 """
