@@ -174,7 +174,8 @@ def series_rotation(
 
     Advances are unwrapped to within half a turn of their circular mean, and the points,
     put into the order of n rho mod 1, must follow one curve exactly once around their
-    center; otherwise the result is `ambiguous`, as it is on a cycle of one or two points.
+    center; otherwise the result is `ambiguous`.  So it is on a cycle of one or two
+    points, which surrounds nothing.
 
     Example:
         >>> import jax.numpy as jnp

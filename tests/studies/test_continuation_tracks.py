@@ -5,27 +5,21 @@ are those of `locate`, at rounding.
 """
 
 from types import SimpleNamespace
+from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from statmech_attn.dynamics.continuation import find_cycle, Problem, Settings
+from statmech_attn.reporting import Silent
 from statmech_attn.studies import continuation
 
 
 SETTINGS = Settings(first=0.02, largest=0.1)
 EXACT = 1e-9
-
-
-class Silent:
-    """A report that nobody reads."""
-
-    def advance(self, amount):
-        pass
-
-    def note(self, text):
-        pass
+SILENT = Silent()
 
 
 def circle(z, p):
@@ -40,7 +34,7 @@ ISOLA = Problem(circle, jnp.zeros(2), {"omega": 0.32}, "omega", period=3)
 
 def track_from(x, omega):
     return continuation._both_ways(
-        ISOLA, jnp.asarray(x), omega, (0.2, 0.5), SETTINGS, Silent()
+        ISOLA, jnp.asarray(x), omega, (0.2, 0.5), SETTINGS, SILENT
     )
 
 
@@ -90,8 +84,8 @@ def hump(x, p):
 def bubbles():
     problem = Problem(hump, jnp.zeros(1), {"p": -0.9}, "p")
     within, x = (-0.9, 0.9), jnp.array([1 - 1 / (3.5 - 0.81)])
-    first = continuation._both_ways(problem, x, -0.9, within, SETTINGS, Silent())
-    return list(continuation._with_doublings(first, 3, within, SETTINGS, Silent()))
+    first = continuation._both_ways(problem, x, -0.9, within, SETTINGS, SILENT)
+    return list(continuation._with_doublings(first, 3, within, SETTINGS, SILENT))
 
 
 def test_branches_of_doubled_cycles_are_found_level_by_level(bubbles):
@@ -122,6 +116,20 @@ def test_a_doubled_branch_holds_cycles_of_its_full_period_alone(bubbles):
         assert continuation._is_halved(track.problem, point)
 
 
+def test_a_doubled_branch_that_is_lost_says_so_and_holds_no_old_cycles(bubbles):
+    # In units of which x is a hundredth, steps are long enough to fall back on the old
+    # branch; only the shortest ones come this near to the other doubling.
+    small = lambda x, p: hump(100 * x, p) / 100
+    problem = Problem(small, jnp.zeros(1), {"p": -0.9}, "p")
+    doubling = bubbles[0].special[0]
+    start = eqx.tree_at(lambda s: s.x, doubling, doubling.x / 100)
+    doubled, points, result = continuation._doubled(
+        problem, start, (-0.9, 0.9), SETTINGS, SILENT
+    )
+    assert result == continuation.NOT_CONVERGED and 0.702 < points[-1].value < 0.7072
+    assert not any(continuation._is_halved(doubled, point) for point in points)
+
+
 def cubic(x, p):
     return p["p"] + p["q"] * x - x**3
 
@@ -138,16 +146,16 @@ def ring(x, p):
 def lines_of(map, x, parameters, reach):
     """Curves of everything on the branch through x, in a square around the origin."""
     ends = SimpleNamespace(start=-reach, stop=reach)
-    study = SimpleNamespace(
+    study: Any = SimpleNamespace(
         parameters=SimpleNamespace(free={"p": ends}),
         curves=SimpleNamespace(parameter="q", start=-reach, stop=reach, max_points=400),
     )
     problem = Problem(map, jnp.zeros(len(x)), parameters, "p")
     track = continuation._both_ways(
-        problem, jnp.array(x), parameters["p"], (-reach, reach), SETTINGS, Silent()
+        problem, jnp.array(x), parameters["p"], (-reach, reach), SETTINGS, SILENT
     )
     kinds = [special.kind for special in track.special]
-    return kinds, list(continuation._lines(study, [track], SETTINGS, Silent()))
+    return kinds, list(continuation._lines(study, [track], SETTINGS, SILENT))
 
 
 def test_two_bifurcations_on_one_curve_give_one_curve():
