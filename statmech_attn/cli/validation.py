@@ -54,7 +54,7 @@ def summary(found: Sequence[Comparison]) -> str:
     failed = "".join(f" {name} failed: {why}" for name, why in failures.items())
     return (
         f"{head}{'; not: ' + names if missed else ''}. Deviations are in standard "
-        "errors where the value has one, in tolerances where it is deterministic."
+        "errors, or in tolerances where only 1 is allowed."
         f"{failed}"
     )
 

@@ -4,10 +4,12 @@ A row measures one or several quantities q_i of one system and knows their refer
 
     statistical     z_i = (q_i - reference_i) / hypot(error_i, reference error_i)
     deterministic   |q_i - reference_i| <= tolerance, derived where the row is made
+    of both kinds   |q_i - reference_i| <= systematic_i + reference error_i + z error_i
     words           equal
 
-The threshold on |z| accounts for the number of statistical comparisons in the table
-and, by Student's law, for the number of blocks that the errors were estimated from.
+A systematic error is a bound, which chance does not stretch.  The threshold on |z|
+accounts for the number of statistical comparisons in the table and, by Student's law,
+for the number of blocks that the errors were estimated from.
 """
 
 import time
@@ -25,6 +27,7 @@ class Measurement(NamedTuple):
     values: Sequence[float] | Sequence[str]
     errors: Sequence[float] | None = None
     blocks: int | None = None
+    systematic: Sequence[float] | None = None  # bounds beside the errors
 
 
 class Row(NamedTuple):
@@ -118,9 +121,12 @@ def _compare(result: Result, i: int, statistical: int) -> Comparison:
         deviation = _difference(value, reference) / (row.tolerance or 1e-300)
     else:
         error = float(measured.errors[i])
-        scale = np.hypot(error, row.error)
-        deviation = _difference(value, reference) / scale if scale > 0 else np.inf
         allowed = threshold(statistical, measured.blocks)
+        scale = np.hypot(error, row.error)
+        if measured.systematic is not None:
+            scale = measured.systematic[i] + row.error + allowed * error
+            allowed = 1.0
+        deviation = _difference(value, reference) / scale if scale > 0 else np.inf
     return Comparison(
         name=row.name,
         quantity=row.quantities[i],

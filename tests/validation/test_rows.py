@@ -50,6 +50,29 @@ def test_the_error_of_the_reference_counts():
     assert verdicts(far._replace(error=0.05)) == ["ok"]
 
 
+def test_chance_does_not_stretch_a_systematic_error():
+    """Scatter 0.1 and counting error 0.01: 0.1 + 0.01 z, where z is about 4."""
+    allowed = 0.1 + 0.01 * threshold(1, 16)
+    for share, verdict in ((0.99, "ok"), (1.01, "MISS")):
+        measured = Measurement([1 + share * allowed], [0.01], 16, [0.1])
+        r = row([1.0], (1.0,))._replace(measure=lambda measured=measured: measured)
+        assert verdicts(r) == [verdict]
+    # The published error of a dimension is a bound too.
+    assert verdicts(r._replace(error=0.01)) == ["ok"]
+
+
+def test_a_dimension_far_from_its_reference_is_a_miss():
+    """0.44 is four scatters of the Cantor set, which once passed."""
+    (cantor,) = select(["Cantor"])
+    result = run_row(cantor)
+    value = result.measured.values[0]
+    verdict = lambda reference: (
+        judge([result._replace(row=cantor._replace(reference=(reference,)))])[0].verdict
+    )
+    assert verdict(cantor.reference[0]) == "ok"
+    assert verdict(value + 0.2) == verdict(value - 0.2) == "MISS"
+
+
 def test_deterministic_values_are_judged_by_their_tolerance():
     off = lambda x, tolerance: verdicts(row([x], (1.0,), tolerance=tolerance))
     assert off(1 + 1e-9, 2e-9) == ["ok"] and off(1 - 3e-9, 2e-9) == ["MISS"]
