@@ -21,6 +21,7 @@ from statmech_attn.dynamics.continuation import (
     Problem,
     Solution,
 )
+from statmech_attn.validation.families import delayed_logistic, henon, logistic
 from statmech_attn.validation.rows import Measurement, Row
 
 
@@ -38,28 +39,21 @@ def of_branch(name, quantities, measure, reference, source) -> Row:
                unit="1")  # fmt: skip
 
 
-def _logistic(x, p):
-    return p["r"] * x * (1 - x)
-
-
 def _cascade():
-    problem = Problem(_logistic, jnp.zeros(1), {"r": 2.9}, "r")
+    problem = Problem(logistic, jnp.zeros(1), {"r": 2.9}, "r")
     found = cascade(problem, jnp.array([0.65]), 2.9, doublings=6)
     return Measurement([branch.special[-1].value for branch in found])
 
 
 def _period_three():
-    problem = Problem(_logistic, jnp.zeros(1), {"r": 3.84}, "r", period=3)
+    problem = Problem(logistic, jnp.zeros(1), {"r": 3.84}, "r", period=3)
     start = find_cycle(problem, jnp.array([0.5]), 3.84)
     branch = follow_cycle(problem, start.x, 3.84, direction=-1, within=(3, 3.86))
     return Measurement(_places(branch.run(), "fold"))
 
 
 def _henon():
-    def henon(z, p):
-        return jnp.stack([1 - p["a"] * z[0] ** 2 + z[1], 0.3 * z[0]])
-
-    one = Problem(henon, jnp.zeros(2), {"a": 0.2}, "a")
+    one = Problem(henon, jnp.zeros(2), {"a": 0.2, "b": 0.3}, "a")
     two = one.with_period(2)
     fixed = jnp.array([0.7, 0.2])
     down = follow_cycle(one, fixed, 0.2, direction=-1, within=(-1, 0.5))
@@ -74,10 +68,7 @@ def _henon():
 
 
 def _delayed_logistic():
-    def step(z, p):
-        return jnp.stack([p["a"] * z[0] * (1 - z[1]), z[0]])
-
-    problem = Problem(step, jnp.zeros(2), {"a": 1.5}, "a")
+    problem = Problem(delayed_logistic, jnp.zeros(2), {"a": 1.5}, "a")
     branch = follow_cycle(problem, jnp.array([0.33, 0.33]), 1.5, within=(0.5, 2.5))
     (point,) = branch.run().special
     assert point.form is not None

@@ -12,23 +12,10 @@ from statmech_attn.dynamics.continuation import (
     Problem,
     Settings,
 )
+from statmech_attn.validation.families import delayed_logistic, henon, logistic
 
 
 LOCATED = 1e-10  # asked of every special point; they are found to rounding
-
-
-def logistic(x, p):
-    return p["r"] * x * (1 - x)
-
-
-def henon(s, p):
-    x, y = s
-    return jnp.array([1 - p["a"] * x**2 + y, p["b"] * x])
-
-
-def delayed_logistic(s, p):
-    x, y = s
-    return jnp.array([p["a"] * x * (1 - y), x])
 
 
 def cubic(x, p):

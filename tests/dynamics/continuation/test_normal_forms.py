@@ -21,23 +21,10 @@ from statmech_attn.dynamics.continuation import (
     Settings,
 )
 from statmech_attn.dynamics.lyapunov import window_weights
+from statmech_attn.validation.families import delayed_logistic, henon, logistic
 
 
 EXACT = 1e-12  # derivatives are exact; what is left is rounding times condition
-
-
-def logistic(x, p):
-    return p["r"] * x * (1 - x)
-
-
-def henon(s, p):
-    x, y = s
-    return jnp.array([1 - p["a"] * x**2 + y, p["b"] * x])
-
-
-def delayed_logistic(s, p):
-    x, y = s
-    return jnp.array([p["a"] * x * (1 - y), x])
 
 
 def cubic(x, p):

@@ -11,6 +11,7 @@ from statmech_attn.dynamics.continuation import (
     Settings,
     switch,
 )
+from statmech_attn.validation.families import henon, logistic
 
 
 # Period doublings of the logistic map: 1, 2 -> 3, 1 + sqrt 6; 4 to 64 by Newton on
@@ -27,15 +28,6 @@ LOGISTIC = {
 FEIGENBAUM = (
     4.669201609102990671853204  # M. J. Feigenbaum, J. Stat. Phys. 21 (1979) 669
 )
-
-
-def logistic(x, p):
-    return p["r"] * x * (1 - x)
-
-
-def henon(s, p):
-    x, y = s
-    return jnp.array([1 - p["a"] * x**2 + y, p["b"] * x])
 
 
 def cubic(x, p):
