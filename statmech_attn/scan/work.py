@@ -1,0 +1,147 @@
+"""What a study hands to whatever computes it: points, in rounds, in chunks.
+
+A study is a list of points, numbered from zero.  They come in rounds: most kinds have
+one; where points depend on the results of others (refinement, following an attractor)
+the next round begins when all chunks of the rounds before are there.  A chunk is a run
+of neighbouring points of one round.  Its arrays have one row for each of its points,
+
+    name -> (points of the chunk, ...)
+
+and do not depend on the chunks that other processes compute, nor on their order, nor
+on where the cuts between chunks are: that is what makes results the same to the last
+bit for every engine and after every interruption.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import xarray as xr
+
+
+Arrays = dict[str, np.ndarray]
+Tick = Callable[[float], None]  # takes the work done since the last call, in points
+
+COMPUTED, NOT_FINITE, RAISED = 0, 1, 2  # of the stored variable `failure`
+FAILURES = ("computed", "not finite", "raised")
+
+
+class Stopped(BaseException):
+    """Raised by a tick: drop the chunk that is being computed."""
+
+
+class Chunk(NamedTuple):
+    """Points `first` to `stop - 1` of a round; `number` counts over all rounds."""
+
+    number: int
+    round: int
+    first: int
+    stop: int
+
+    @property
+    def count(self) -> int:
+        return self.stop - self.first
+
+
+class Column(NamedTuple):
+    """A stored variable whose values are the rows of one array of all chunks.
+
+    Attributes:
+        dims, shape: as stored; rows run over the leading dimensions in C order.
+        blocks: reads the rows in order, in pieces that fit into memory.
+    """
+
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    attrs: Mapping[str, Any]
+    blocks: Callable[[], Iterator[np.ndarray]]
+
+    def values(self) -> np.ndarray:
+        """All of it at once."""
+        return np.concatenate(list(self.blocks())).reshape(self.shape)
+
+
+class Assembled(NamedTuple):
+    """A result: a data set, and variables of it that are too large for memory."""
+
+    dataset: xr.Dataset
+    columns: Mapping[str, Column] = {}
+
+
+class Pilot(NamedTuple):
+    """What a short run says of a long one.
+
+    Attributes:
+        seconds: for one point, on one of the workers of this process.
+        memory: bytes of one worker while it computes.
+    """
+
+    seconds: float
+    memory: int
+
+
+class Results(Protocol):
+    """The arrays of chunks that are done."""
+
+    def column(self, name: str, round: int | None = None) -> np.ndarray:
+        """Rows of one array over all points, or over those of one round, in order."""
+        ...
+
+    def blocks(self, name: str) -> Iterator[np.ndarray]:
+        """The same, a piece at a time."""
+        ...
+
+    def chunks(self) -> Sequence[Chunk]:
+        """All chunks, in order."""
+        ...
+
+
+class Work(Protocol):
+    """A study as an engine sees it.
+
+    Attributes:
+        title: a word or two for the progress bar.
+        batch: points that are computed together; chunks hold a multiple of it.
+        keeps_blocks: a chunk that is dropped goes on later from where it was.
+    """
+
+    title: str
+    batch: int
+    keeps_blocks: bool
+
+    def points(self, round: int, earlier: Results) -> int | None:
+        """Points of a round, given those before; None when there is no such round."""
+        ...
+
+    def payload(self, chunk: Chunk, earlier: Results) -> Any:
+        """What `compute` needs of earlier rounds: small, of plain numpy arrays."""
+        ...
+
+    def compute(
+        self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
+    ) -> Arrays:
+        """The rows of a chunk.
+
+        Args:
+            tick: called now and then; it raises `Stopped` to drop the chunk.
+            folder: where a kind that keeps blocks puts those of this chunk.
+
+        Raises:
+            ValueError, ArithmeticError, RuntimeError: a point that cannot be computed.
+                The engine then computes the points of the chunk one by one.
+        """
+        ...
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        """Which rows lack numbers that every computed point has."""
+        ...
+
+    def pilot(self) -> Pilot | None:
+        """Measured in about two seconds; None where only a whole chunk can tell."""
+        ...
+
+    def assemble(self, results: Results) -> Assembled:
+        """The labelled result."""
+        ...
