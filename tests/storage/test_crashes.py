@@ -77,7 +77,7 @@ def test_a_file_the_system_cuts_off_says_what_was_needed(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert "File too large: 1.4" in done.stderr
+    assert "File too large: 1.3" in done.stderr
     assert "MiB needed" in done.stderr
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["a.h5"]
