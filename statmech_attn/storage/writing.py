@@ -155,7 +155,9 @@ def _stored_form(dataset: xr.Dataset, attributes: dict[str, Any]) -> xr.Dataset:
     dataset = dataset.copy()
     for name, variable in dataset.variables.items():
         dataset[name].encoding.clear()
-        if not is_text(variable) and not variable.dtype.isnative:
+        if is_text(variable) and not variable.size:
+            dataset[name] = variable.astype("U1")  # of no objects, xarray makes numbers
+        elif not variable.dtype.isnative:
             native = variable.dtype.newbyteorder("=")
             dataset[name] = variable.astype(native)
     sums = {str(n): variable_checksum(str(n), v) for n, v in dataset.variables.items()}
