@@ -1,8 +1,8 @@
 """Writing what does not fit into memory: variables block by block, into one file.
 
-HDF5 crashes the process when a write fails, on a full disk or in a signal handler.  It
-therefore writes into a `_File`, which keeps the first error to itself and accepts
-everything after it; the error is raised when HDF5 is out of the way.
+HDF5 crashes the process when a write fails, on a full disk or by Ctrl-C.  It therefore
+writes into a `_File`, which keeps the first error to itself and accepts everything
+after it, and signals wait until HDF5 is out of the way.
 """
 
 import hashlib
@@ -11,8 +11,10 @@ import itertools
 import json
 import math
 import os
+import signal
+import threading
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -47,8 +49,8 @@ class _File(io.FileIO):
         length = len(left)
         try:
             while self.failure is None and left:
-                left = left[super().write(left) :]
-        except BaseException as error:  # an interrupt too
+                left = left[os.write(self.fileno(), left) :]
+        except BaseException as error:
             self.failure = error
         return length
 
@@ -80,7 +82,11 @@ def write_streamed(
         ValueError: the blocks of a column are not what the column says.
         OSError: the disk is full.
     """
-    with _File(handle, "r+", closefd=False) as file, _first_failure(file):
+    with (
+        _signals_wait() as handle_signals,
+        _File(handle, "r+", closefd=False) as file,
+        _first_failure(file),
+    ):
         bare = dataset.drop_attrs(deep=False)
         bare.to_netcdf(file, engine="h5netcdf", encoding=encoding)
         with h5netcdf.File(file, "r+") as stored:
@@ -89,7 +95,7 @@ def write_streamed(
                 _Writer(name, column, _create(stored, name, column, dataset), most)
                 for name, column in columns.items()
             ]
-            _fill(file, writers)
+            _fill(writers, file, handle_signals)
             sums = json.loads(dataset.attrs["checksums"])
             sums |= {writer.name: writer.checksum() for writer in writers}
             attributes = with_checksums(dataset.attrs, sums)
@@ -152,7 +158,9 @@ def _create(
     return variable
 
 
-def _fill(file: _File, writers: Sequence["_Writer"]) -> None:
+def _fill(
+    writers: Sequence["_Writer"], file: _File, handle_signals: Callable[[], None]
+) -> None:
     """Write all columns side by side: their blocks often come from the same file."""
     sources = (writer.column.blocks() for writer in writers)
     for blocks in itertools.zip_longest(*sources):
@@ -161,6 +169,7 @@ def _fill(file: _File, writers: Sequence["_Writer"]) -> None:
                 writer.add(block)
             if file.failure is not None:
                 raise file.failure
+            handle_signals()
 
 
 class _Writer:
@@ -229,6 +238,33 @@ class _Writer:
 
 def _lengths(box: Box) -> tuple[int, ...]:
     return tuple(part.stop - part.start for part in box)
+
+
+@contextmanager
+def _signals_wait() -> Iterator[Callable[[], None]]:
+    """Let the handlers of signals run at the end, or when what is yielded is called."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None  # handlers run in the main thread only
+        return
+    numbers = signal.valid_signals()
+    handlers: dict[int, Any] = {
+        n: h for n in numbers if callable(h := signal.getsignal(n))
+    }
+    came: list[int] = []
+    for number in handlers:
+        signal.signal(number, lambda number, _: came.append(number))
+
+    def handle() -> None:
+        while came:
+            number = came.pop(0)
+            handlers[number](number, None)
+
+    try:
+        yield handle
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        handle()
 
 
 @contextmanager
