@@ -4,6 +4,7 @@ A point is a value of beta; `batch` of them are iterated side by side.
 """
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
 from statmech_attn.dmft.fluctuations import noise_start, noise_steps
-from statmech_attn.labels import labelled
+from statmech_attn.labels import attributes, labelled
 from statmech_attn.reporting import size
 from statmech_attn.scan.work import Arrays, Assembled, Chunk, Pilot, Results, Tick
 from statmech_attn.studies import build
@@ -29,17 +30,20 @@ NOISY = ("A", "m_o_se")  # observables whose spread is stored
 
 
 class TrajectoryWork:
-    """Every beta, `steps` tokens after the transient.
+    """Every beta, `steps` tokens after the transient; a `scan.work.Work`.
 
     Args:
-        batch: points side by side, of which a chunk holds a multiple.
+        batch: points side by side, of which a chunk holds a multiple; a number that
+            depends on the study alone when omitted.
 
     Raises:
         ValueError: an impossible setting, or more than fits into memory.
     """
 
     title = "trajectory"
+    unit = 1
     keeps_blocks = False
+    empty: Mapping[str, int] = {}
 
     def __init__(self, study: TrajectoryStudy, batch: int | None = None):
         self.made = build.model(study.network)
@@ -58,13 +62,17 @@ class TrajectoryWork:
         self._start(np.arange(1))
 
     @property
+    def total(self) -> int:
+        return len(self.beta)
+
+    @property
     def names(self) -> list[str]:
         """Arrays that a chunk has."""
         spread = [f"{name}_noise_std" for name in NOISY] if self.options.noise else []
         return [*OBSERVABLES, *spread]
 
     def points(self, round: int, earlier: Results) -> int | None:
-        return len(self.beta) if round == 0 else None
+        return self.total if round == 0 else None
 
     def payload(self, chunk: Chunk, earlier: Results) -> None:
         return None
@@ -97,7 +105,7 @@ class TrajectoryWork:
         tokens = self.options.transient / PIECE, self.options.steps / self._segment
         each = float(np.dot(tokens, seconds)) / self.batch
         arrays = 8 * self.options.steps * self.made.net.n_patterns * len(self.names)
-        return Pilot(each, 2 * self.batch * arrays)
+        return Pilot(each, 2 * self.batch * arrays, arrays)
 
     def assemble(self, results: Results) -> Assembled:
         dims = ("beta", "time", "pattern")
@@ -112,6 +120,10 @@ class TrajectoryWork:
             kind="trajectory", network=network_digest(net), context=net.context,
             start=build.describe_start(self.options, self.made),
         )  # fmt: skip
+        failure = results.failure()
+        if failure.any():
+            dataset["failure"] = ("beta",), failure, attributes("failure")
+            dataset.attrs["failure_reasons"] = results.reasons()
         return Assembled(build.with_fixed(dataset, self.axes))
 
     @property
