@@ -5,17 +5,18 @@ from pathlib import Path
 import xarray as xr
 
 from statmech_attn.reporting import Reporter, Silent
+from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.studies import (
     basins,
     bifurcation,
     continuation,
     monte_carlo,
-    order_parameter,
-    posterior,
     trajectory,
 )
 from statmech_attn.studies.hysteresis import compare_sweeps
 from statmech_attn.studies.matching import rematch
+from statmech_attn.studies.order_parameter import OrderParameterWork
+from statmech_attn.studies.posterior import PosteriorWork
 from statmech_attn.studies.spec import (
     BasinsStudy,
     BifurcationStudy,
@@ -53,10 +54,10 @@ def run(
     if isinstance(study, MonteCarloStudy):
         return monte_carlo.run(study, report)
     if isinstance(study, OrderParameterStudy):
-        return order_parameter.run(study, report)
+        return in_memory(OrderParameterWork(study), report)
     if isinstance(study, BasinsStudy):
         return basins.run(study, report)
-    return posterior.run(study, report, workspace)
+    return in_memory(PosteriorWork(study), report)
 
 
 __all__ = [

@@ -17,7 +17,7 @@ from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan.work import Arrays, Assembled, Results, Tick
 from statmech_attn.studies import learning, spec
-from statmech_attn.studies.bpkr_tables import PosteriorStudy
+from statmech_attn.studies.bpkr_tables import PosteriorRun, PosteriorStudy
 from statmech_attn.studies.learning import Dimensions, Learning
 from statmech_attn.studies.order_parameter import alignment_and_scores
 
@@ -94,8 +94,11 @@ class PosteriorWork(learning.LearningWork):
     def _sampled(self, number: int, report: Reporter, folder: Path | None) -> Sampled:
         key, point = jax.random.fold_in(self.key, number), self.grid.numbered(number)
         if self.keeps_blocks:
-            return all_weights(key, self.made, point, self.study, report, folder)
-        return exact_law(key, self.made, point, self.study, report)
+            study = spec.dump(self.study.model_dump(exclude_none=True))
+            return all_weights(
+                key, self.made, point, self.run, report, folder=folder, study=study
+            )
+        return exact_law(key, self.made, point, self.run, report)
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         return learning.lacking(arrays, "U_1", "U_a", "predictor_mean", "accuracy")
@@ -120,10 +123,9 @@ class Ticking(Silent):
 
 
 def exact_law(
-    key, made: Learning, point, study: PosteriorStudy, report: Reporter
+    key, made: Learning, point, options: PosteriorRun, report: Reporter
 ) -> Sampled:
-    """The exact law of the order parameters, by NUTS, which needs no folder."""
-    options = study.run
+    """The exact law of the order parameters, by NUTS."""
     law = wishart.law(*made.data, heads=made.heads, **point)
     run_key, evidence_key = jax.random.split(key)
     report.begin("sampling", 3, 3)
@@ -148,10 +150,10 @@ def exact_law(
 
 
 def all_weights(
-    key, made: Learning, point, study: PosteriorStudy, report: Reporter, folder
-) -> Sampled:
-    """The posterior of all weights, by NUTS or Langevin dynamics."""
-    options = study.run
+    key, made: Learning, point, options: PosteriorRun, report: Reporter, *,
+    folder: Path | None, study: str,
+) -> Sampled:  # fmt: skip
+    """The posterior of all weights, by NUTS or Langevin dynamics; in blocks."""
     drawn = sample_weights(
         key,
         weight_space.posterior(*made.data, heads=made.heads, **point),
@@ -163,7 +165,7 @@ def all_weights(
         chains=options.chains,
         block=options.block_size,
         folder=folder,
-        study=spec.dump(study.model_dump(exclude_none=True)),
+        study=study,
         report=report,
         step_size=options.step_size,
     )
