@@ -26,8 +26,10 @@ from statmech_attn.studies.spec import (
     parse,
     PosteriorStudy,
     Study,
+    TrainingStudy,
     TrajectoryStudy,
 )
+from statmech_attn.studies.training import TrainingWork
 
 
 def work(study: Study, batch: int | None = None) -> Work:
@@ -42,6 +44,8 @@ def work(study: Study, batch: int | None = None) -> Work:
         return OrderParameterWork(study)
     if isinstance(study, PosteriorStudy):
         return PosteriorWork(study)
+    if isinstance(study, TrainingStudy):
+        return TrainingWork(study)
     raise NotImplementedError(study.kind)
 
 

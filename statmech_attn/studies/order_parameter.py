@@ -5,7 +5,7 @@ limit, and each saddle point is sought from the one before.  So a point depends 
 study alone, and a chunk that begins inside a chain follows it from its beginning.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ class OrderParameterWork(learning.LearningWork):
     """Order parameters, predictor and scores at every width and temperature."""
 
     title = "order parameters"
-    empty = {"result": -1}
+    empty: Mapping[str, int] = {"result": -1}
 
     def __init__(self, study: OrderParameterStudy):
         super().__init__(study)
