@@ -28,10 +28,6 @@ Output = Annotated[Path, typer.Option("--output", "-o", help="HDF5 file to write
 Overwrite = Annotated[bool, typer.Option(help="Replace an output of another study.")]
 
 
-class Interrupted(Exception):
-    """The user stopped a run that can go on later."""
-
-
 @app.callback()
 def _main(
     traceback: Annotated[bool, typer.Option(help="Show where an error arose.")] = False,
@@ -49,8 +45,15 @@ def run(
         typer.Option("--set", help="Override a key, e.g. run.steps=500; repeatable."),
     ] = None,
     overwrite: Overwrite = False,
+    chunk: Annotated[
+        int | None,
+        typer.Option(help="Points computed between two writes to disk.", min=1),
+    ] = None,
 ) -> None:
     """Compute a study and write one HDF5 file.
+
+    What is done is kept beside the output, in OUTPUT.chunks: after Ctrl-C, a kill or a
+    crash the same command goes on from there, and several at once share the work.
 
     Example: statmech-attn run analysis/demo_scan.toml -o scan.h5 --set run.steps=500
     """
@@ -58,25 +61,73 @@ def run(
         from statmech_attn import storage, studies
         from statmech_attn.cli.progress import Bar
         from statmech_attn.cli.summary import print_summary
-        from statmech_attn.studies.files import blocks_of, compute
+        from statmech_attn.studies.files import compute
 
         checked, text = studies.load(study, set_ or [])
         storage.check_output(output, study=text, overwrite=overwrite)
         _prepare_jax()
-        bar, blocks = Bar(err), blocks_of(output)
+        bar = Bar(err)
         try:
-            dataset = compute(checked, text, output, bar, overwrite=overwrite)
-        except KeyboardInterrupt:
-            if not (checked.keeps_blocks and blocks.exists()):
-                raise
-            raise Interrupted(
-                f"interrupted; the draws so far are in {blocks}: the same command "
-                "goes on from there."
-            ) from None
+            compute(
+                checked, text, output, bar, overwrite=overwrite, points_per_chunk=chunk
+            )
         finally:
             bar.close()
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
-        print_summary(dataset, out)
+        print_summary(storage.read(output), out)
+
+
+ChunkFolder = Annotated[
+    Path, typer.Argument(help="Folder OUTPUT.chunks, or the OUTPUT it belongs to.")
+]
+
+
+@app.command()
+def status(folder: ChunkFolder) -> None:
+    """Say how far a run is: chunks done, who computes, what is left.
+
+    Example: statmech-attn status scan.h5.chunks
+    """
+    with _one_line_errors():
+        from statmech_attn.cli.folders import print_status
+        from statmech_attn.scan.status import status as look
+        from statmech_attn.studies import files
+
+        _prepare_jax()
+        found, _, work = files.opened(folder)
+        print_status(found, look(found, work), out)
+
+
+@app.command()
+def repair(folder: ChunkFolder) -> None:
+    """Verify every chunk, put damaged ones aside, free what ended runs had claimed.
+
+    Run the study again afterwards to compute what was put aside.
+
+    Example: statmech-attn repair scan.h5.chunks
+    """
+    with _one_line_errors():
+        from statmech_attn.cli.folders import print_repairs
+        from statmech_attn.scan.status import repair as put_in_order
+        from statmech_attn.studies import files
+
+        _prepare_jax()
+        print_repairs(put_in_order(files.opened(folder)[0]), out)
+
+
+@app.command()
+def merge(folder: ChunkFolder, output: Output, overwrite: Overwrite = False) -> None:
+    """Write the HDF5 file of a folder whose chunks are all done; the folder stays.
+
+    Example: statmech-attn merge scan.h5.chunks --output scan.h5
+    """
+    with _one_line_errors():
+        from statmech_attn.studies import files
+
+        _prepare_jax()
+        found, study, work = files.opened(folder)
+        files.merge(found, work, study, output, overwrite=overwrite)
+        out.print(f"wrote {output}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -249,6 +300,8 @@ def validate(
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
     """Turn expected errors into one line on stderr and an exit code."""
+    from statmech_attn.scan.signals import Unfinished
+
     try:
         yield
     except (ValueError, OSError, RuntimeError) as error:
@@ -261,9 +314,9 @@ def _one_line_errors() -> Iterator[None]:
             lines = [f"{error.filename}: {error.strerror}."]
         typer.echo(f"statmech-attn: {lines[0]}", err=True)
         raise typer.Exit(1) from None
-    except Interrupted as stopped:
+    except Unfinished as stopped:
         typer.echo(f"statmech-attn: {stopped}", err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(stopped.exit_code) from None
     except KeyboardInterrupt:
         typer.echo("statmech-attn: interrupted; nothing was written.", err=True)
         raise typer.Exit(130) from None
