@@ -121,8 +121,6 @@ class Compiled:
         shared: how many of the first arguments belong to all lanes as a whole.
     """
 
-    count = 0  # compilations in this process, for the log and for tests
-
     def __init__(self, function: Callable, *examples: Any, shared: int = 0):
         self._places = _places(examples, shared)
         chosen = devices()
@@ -135,7 +133,6 @@ class Compiled:
         )  # fmt: skip
         self._call = jitted.lower(*examples).compile()
         self.seconds = time.perf_counter() - clock
-        Compiled.count += 1
 
     @property
     def bytes(self) -> int:
