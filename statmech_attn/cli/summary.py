@@ -1,5 +1,7 @@
 """What a file found, as short tables."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import xarray as xr
 from rich.console import Console
@@ -15,20 +17,32 @@ def print_info(found: Info, console: Console) -> None:
     version = found.package_version
     rows = {
         "kind": found.kind,
-        "computed": f"{found.started or '?'} to {found.finished}",
+        "computed": f"{found.started or '?'} to {found.finished}"
+        + (f", {found.elapsed:.6g} s" if found.elapsed is not None else ""),
         "package": version + (f" ({found.git_describe})" if found.git_describe else ""),
         "device": f"{found.backend} ({found.device_kind}), {found.dtype}",
+        "processor": _processor(found.environment),
         "platform": found.platform,
         "versions": ", ".join(f"{k} {v}" for k, v in found.versions.items()),
         "keys": ", ".join(f"{k} = {v}" for k, v in found.keys.items()),
         "command": found.command,
     }
     for name, value in rows.items():
-        table.add_row(name, value)
+        if value:
+            table.add_row(name, value)
     console.print(table)
     console.print("study:")
     for line in found.study.strip().splitlines():
         console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _processor(environment: Mapping[str, str]) -> str:
+    parts = [environment.get("cpu_model"), environment.get("cpu_instructions")]
+    if "cpu_threads" in environment:
+        parts.append(f"{environment['cpu_threads']} threads")
+    if environment.get("n_devices", "1") != "1":
+        parts.append(f"{environment['n_devices']} devices")
+    return ", ".join(filter(None, parts))
 
 
 def print_summary(dataset: xr.Dataset, console: Console) -> None:

@@ -95,7 +95,8 @@ class Scan:
     """Compiled stages of a scan; build once, run on any number of points.
 
     Args:
-        points: examples, as many as will be run at once unless `most` says how many.
+        points: examples, as many as will be run at once.
+        lanes: points of a batch; chosen for so many points when omitted.
     """
 
     def __init__(
@@ -104,12 +105,12 @@ class Scan:
         plan: Plan,
         points: Points,
         drive_period: int,
-        most: int | None = None,
+        lanes: int | None = None,
     ):
         plan.check(net)
         self.net, self.plan = net, plan
         self.drive_period = drive_period
-        self.lanes = lanes_for(most or points.count)
+        self.lanes = lanes or lanes_for(points.count)
         batch = lambda lanes: (net, *points.take(np.zeros(lanes, int)))
         number, cap = jnp.asarray(1), jnp.asarray(False)
         stage = lambda function, *rest: Stage(

@@ -15,6 +15,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -49,7 +51,20 @@ def workers() -> int:
     if not on_cpu():
         return 1
     usable = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
-    return max(1, len(usable(0)))
+    return max(1, min(len(usable(0)), _limit.get() or os.cpu_count() or 1))
+
+
+@contextmanager
+def limited(count: int) -> Iterator[None]:
+    """Use at most so many workers in this thread."""
+    token = _limit.set(count)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+_limit = ContextVar("limit", default=0)
 
 
 class Compiled:

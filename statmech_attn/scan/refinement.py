@@ -94,7 +94,7 @@ def refine(
     Returns:
         Indices of all computed points on the finest grid, in the order of computation.
     """
-    cells = _Cells(grid)
+    cells = Cells(grid)
     new = grid.coarse()
     computed = []
     while len(new):
@@ -167,8 +167,8 @@ def _values_of(coordinate: xr.DataArray):
     return coordinate.values, coordinate.attrs
 
 
-class _Cells:
-    """Labels of the computed points on the finest grid."""
+class Cells:
+    """Labels of the computed points on the finest grid, and what they leave to do."""
 
     def __init__(self, grid: Grid):
         self.grid = grid
@@ -176,6 +176,7 @@ class _Cells:
         self.labels: np.ndarray | None = None
 
     def put(self, index: np.ndarray, labels: Labels) -> None:
+        """Labels (n, q) of points with these indices (n, d)."""
         if self.labels is None:
             self.labels = np.zeros((*self.grid.finest, labels.shape[1]), np.int64)
         at = tuple(index.T)

@@ -12,7 +12,7 @@ on where the cuts between chunks are: that is what makes results the same to the
 bit for every engine and after every interruption.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -69,6 +69,11 @@ class Assembled(NamedTuple):
     dataset: xr.Dataset
     columns: Mapping[str, Column] = {}
 
+    def loaded(self) -> xr.Dataset:
+        """All in memory."""
+        read = {n: (c.dims, c.values(), c.attrs) for n, c in self.columns.items()}
+        return self.dataset.assign(read)
+
 
 class Pilot(NamedTuple):
     """What a short run says of a long one.
@@ -76,10 +81,12 @@ class Pilot(NamedTuple):
     Attributes:
         seconds: for one point, on one of the workers of this process.
         memory: bytes of one worker while it computes.
+        stored: bytes of the rows of a point, before compression; 0 if unknown.
     """
 
     seconds: float
     memory: int
+    stored: int = 0
 
 
 class Results(Protocol):
@@ -93,8 +100,16 @@ class Results(Protocol):
         """The same, a piece at a time."""
         ...
 
-    def chunks(self) -> Sequence[Chunk]:
-        """All chunks, in order."""
+    def like(self, name: str) -> np.ndarray:
+        """No row of an array: its type and the shape of its rows."""
+        ...
+
+    def failure(self) -> np.ndarray:
+        """Of each point, an index into `FAILURES`."""
+        ...
+
+    def reasons(self) -> list[str]:
+        """Why points were not computed, the most frequent first."""
         ...
 
 
@@ -104,12 +119,21 @@ class Work(Protocol):
     Attributes:
         title: a word or two for the progress bar.
         batch: points that are computed together; chunks hold a multiple of it.
+        unit: neighbouring points that cannot be computed one by one; divides `batch`.
         keeps_blocks: a chunk that is dropped goes on later from where it was.
+        total: points of all rounds, None where only the results will tell.
+        empty: what the integer columns hold for points that were not computed; others
+            hold zero, and NaN stands in the floating-point ones.
     """
 
     title: str
     batch: int
+    unit: int
     keeps_blocks: bool
+    empty: Mapping[str, int]
+
+    @property
+    def total(self) -> int | None: ...
 
     def points(self, round: int, earlier: Results) -> int | None:
         """Points of a round, given those before; None when there is no such round."""
@@ -130,7 +154,7 @@ class Work(Protocol):
 
         Raises:
             ValueError, ArithmeticError, RuntimeError: a point that cannot be computed.
-                The engine then computes the points of the chunk one by one.
+                The engine then computes the units of the chunk one by one.
         """
         ...
 

@@ -1,5 +1,11 @@
 """HDF5 files that describe themselves and survive a kill (docs/hdf5.md)."""
 
+from statmech_attn.storage.changes import (
+    differences,
+    in_one_line,
+    study_differences,
+)
+from statmech_attn.storage.machine import environment
 from statmech_attn.storage.provenance import now
 from statmech_attn.storage.reading import check, Info, info, read, VariableInfo
 from statmech_attn.storage.schema import (
@@ -14,6 +20,9 @@ from statmech_attn.storage.writing import check_output, write
 __all__ = [
     "check",
     "check_output",
+    "differences",
+    "environment",
+    "in_one_line",
     "Info",
     "info",
     "now",
@@ -21,6 +30,7 @@ __all__ = [
     "same_study",
     "SCHEMA_VERSION",
     "StorageError",
+    "study_differences",
     "study_digest",
     "VariableInfo",
     "write",

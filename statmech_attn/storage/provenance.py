@@ -1,14 +1,12 @@
 """The birth certificate of a file: what made it, where, when, and from which study."""
 
-import functools
 import json
+import math
 import platform
 import shlex
-import subprocess
 import sys
 from collections.abc import Mapping
 from datetime import datetime, UTC
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import statmech_attn
+from statmech_attn.storage.machine import environment, git_describe, version
 from statmech_attn.storage.schema import (
     plain_text,
     SCHEMA,
@@ -40,6 +39,7 @@ def provenance(
     kind: str | None,
     keys: Mapping[str, Any] | None,
     started: datetime | None,
+    elapsed: float | None,
 ) -> dict[str, Any]:
     """The file attributes that say how a result came about; unknown ones are absent."""
     digest = study_digest(study)
@@ -49,6 +49,8 @@ def provenance(
     plain_text("kind", kind)
     if started is not None and started.tzinfo is None:
         raise ValueError("started: needs a time zone; use storage.now().")
+    if elapsed is not None and not (elapsed >= 0 and math.isfinite(elapsed)):
+        raise ValueError(f"elapsed: must be seconds, not negative; got {elapsed!r}.")
     known = {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
@@ -63,8 +65,10 @@ def provenance(
         "backend": jax.default_backend(),
         "device_kind": jax.devices()[0].device_kind,
         "dtype": jnp.result_type(float).name,
+        "environment": json.dumps(environment()),
         "started": started and started.astimezone(UTC).isoformat(),
         "finished": now().isoformat(),
+        "elapsed": elapsed,
         "command": command_line(),
     }
     return {name: value for name, value in known.items() if value is not None}
@@ -72,22 +76,8 @@ def provenance(
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that the numbers depend on."""
-    found = {name: metadata.version(name) for name in PACKAGES}
+    found = {name: version(name) for name in PACKAGES}
     return {"python": platform.python_version(), **found}
-
-
-@functools.cache
-def git_describe() -> str | None:
-    """`git describe --always --dirty` when run from a checkout, else None."""
-    root = Path(statmech_attn.__file__).resolve().parents[1]
-    if not (root / ".git").exists():
-        return None
-    command = ["git", "-C", str(root), "describe", "--always", "--tags", "--dirty"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None
 
 
 def command_line() -> str:

@@ -26,6 +26,9 @@ from statmech_attn.storage.schema import (
 )
 
 
+NOT_TEXTS = ("schema_version", "keys", "versions", "environment", "elapsed")
+
+
 class VariableInfo(NamedTuple):
     """What is known of a variable without reading its data."""
 
@@ -54,8 +57,10 @@ class Info(NamedTuple):
     backend: str
     device_kind: str
     dtype: str
+    environment: dict[str, str]
     started: str | None
     finished: str
+    elapsed: float | None
     command: str
     attributes: dict[str, Any]
     variables: dict[str, VariableInfo]
@@ -97,14 +102,17 @@ def info(path: str | Path) -> Info:
     texts = {
         name: attributes.get(name)
         for name in PROVENANCE
-        if name in Info._fields and name not in ("schema_version", "keys", "versions")
+        if name in Info._fields and name not in NOT_TEXTS
     }
+    elapsed = attributes.get("elapsed")
     return Info(
         path=str(path),
         size_bytes=Path(path).stat().st_size,
         schema_version=int(attributes["schema_version"]),
         keys=json.loads(attributes["keys"]),
         versions=json.loads(attributes["versions"]),
+        environment=json.loads(attributes.get("environment", "{}")),
+        elapsed=None if elapsed is None else float(elapsed),
         attributes={k: v for k, v in attributes.items() if k not in PROVENANCE},
         variables=variables,
         **cast(dict[str, Any], texts),

@@ -19,6 +19,7 @@ from typing import Any
 
 import xarray as xr
 
+from statmech_attn.storage.changes import in_one_line, study_differences
 from statmech_attn.storage.provenance import provenance
 from statmech_attn.storage.reading import info, read
 from statmech_attn.storage.schema import (
@@ -44,6 +45,7 @@ def write(
     kind: str | None = None,
     keys: Mapping[str, Any] | None = None,
     started: datetime | None = None,
+    elapsed: float | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a data set with its provenance; folders on the way are made.
@@ -56,6 +58,8 @@ def write(
         kind: what the file is; the study's own `kind` when omitted.
         keys: random keys or seeds by name.
         started: when the computation began, see `now`.
+        elapsed: seconds that it took, by a clock that is never set, such as
+            `time.monotonic`.
         overwrite: replace whatever is there.  A file of the same study is always
             replaced.
 
@@ -67,7 +71,9 @@ def write(
     check_output(path, study=study, overwrite=overwrite)
     validate(dataset)
     attributes = {k: v for k, v in dataset.attrs.items() if k not in PROVENANCE}
-    attributes |= provenance(study, kind=kind, keys=keys, started=started)
+    attributes |= provenance(
+        study, kind=kind, keys=keys, started=started, elapsed=elapsed
+    )
     dataset = _stored_form(dataset, attributes)
     # The destination may be a symbolic link: its target is replaced, not the link.
     target = Path(os.path.realpath(path))
@@ -98,7 +104,10 @@ def check_output(path: str | Path, *, study: str, overwrite: bool = False) -> No
     except StorageError as error:
         raise StorageError(f"{error} It is kept: {_WAYS_OUT}") from None
     if not same_study(stored, study):
-        raise StorageError(f"{path}: exists and holds another study: {_WAYS_OUT}")
+        changes = in_one_line(study_differences(stored, study))
+        raise StorageError(
+            f"{path}: exists and holds another study ({changes}): {_WAYS_OUT}"
+        )
 
 
 _WAYS_OUT = "choose another output, or pass --overwrite (overwrite=True)."

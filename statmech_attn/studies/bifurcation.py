@@ -1,80 +1,89 @@
-"""Bifurcation studies: a scan, its forecast and its data set."""
+"""Bifurcation studies as work in chunks: grids, refined grids, sweeps.
 
-import resource
-import sys
-from typing import NamedTuple
+A point is a point of the grid with one of its starts, starts fastest.
+
+* A grid has one round.
+* A refined grid begins with the coarse one; a round holds the midpoints that the labels
+  of the rounds before ask for.
+* A sweep follows attractors along the first axis.  Every column (a point of the other
+  axis, and a start) is followed on its own; a round goes a few values further with all
+  columns, from the states that the round before ended in.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import jax
 import numpy as np
-import xarray as xr
 
-from statmech_attn.comparison import network_digest
-from statmech_attn.dmft import clock_period, Network
-from statmech_attn.dynamics.phases import PHASES, QUASIPERIODIC
-from statmech_attn.labels import attributes, labelled
-from statmech_attn.reporting import duration, Reporter, size
+from statmech_attn.dmft import clock_period, Network, State
+from statmech_attn.dynamics.phases import PHASES, QUASIPERIODIC, UNSETTLED
 from statmech_attn.scan.bifurcation import (
-    join,
-    Outcome,
     Plan,
     Points,
     run,
-    run_continued,
     Scan,
     Verdicts,
 )
-from statmech_attn.scan.lanes import Compiled, workers
-from statmech_attn.scan.refinement import Grid, refine
+from statmech_attn.scan.lanes import lanes_for
+from statmech_attn.scan.refinement import Cells, Grid
+from statmech_attn.scan.work import (
+    Arrays,
+    Assembled,
+    Chunk,
+    COMPUTED,
+    NOT_FINITE,
+    Pilot,
+    Results,
+    Tick,
+)
 from statmech_attn.studies import build
+from statmech_attn.studies.bifurcation_file import assembled, computed, rows
 from statmech_attn.studies.dmft_tables import BifurcationRun, BifurcationStudy
 
 
 TURNS = 256  # of the clock that the recorded tail of a window holds at least
+SWEEP_WORK = 1e8  # plain steps of a batch of columns between two stored states
 
 
-def run_study(study: BifurcationStudy, report: Reporter) -> xr.Dataset:
-    """Scan, classify and sample the sections of every point."""
-    made = build.model(study.network)
-    axes, options = build.axes(study.parameters, made.file), study.run
-    job = Job(made, axes, options, plan(options, made.net))
-    if options.refine:
-        dataset = refined(job, report)
-    else:
-        along = zip(axes.names, axes.values, strict=True)
-        coordinates = {name: ((name,), values) for name, values in along}
-        dataset = _dataset(whole(job, report), job, axes.names, coordinates)
-    report.note(f"compiled {Compiled.count} times")
-    dataset = dataset.assign_attrs(
-        kind="bifurcation", network=network_digest(made.net), context=made.net.context,
-        start=build.describe_start(options, made), clock_period=job.clock_period,
-        section_tolerance=options.section_tolerance, transient=options.transient,
-        steps=options.steps, max_doublings=job.plan.max_doublings,
-        refine=options.refine,
-        direction=(options.start or "").partition("continue-")[2],
-    )  # fmt: skip
-    return build.with_fixed(dataset, axes)
+def work(study: BifurcationStudy, batch: int | None = None) -> "GridWork":
+    """The kind of scan that a study asks for.
+
+    Args:
+        batch: see `Work`; chosen for this device when omitted.
+    """
+    if study.run.refine:
+        return RefinedWork(study, batch)
+    if (study.run.start or "").startswith("continue"):
+        return SweepWork(study, batch)
+    return GridWork(study, batch)
 
 
-class Job(NamedTuple):
-    """What a scan needs beside its points."""
+class GridWork:
+    """Every point of a grid, each on its own; a `scan.work.Work`."""
 
-    made: build.Model
-    axes: build.Axes
-    options: BifurcationRun
-    plan: Plan
+    title = "bifurcation"
+    unit = 1
+    keeps_blocks = False
+    empty: Mapping[str, int] = {"phase": UNSETTLED, "phase_paper": UNSETTLED}
 
-    def points(self, axes: build.Axes, index: np.ndarray) -> Points:
-        """Points with these indices on the grid of `axes`, with all their starts.
+    def __init__(self, study: BifurcationStudy, batch: int | None = None):
+        self.made = build.model(study.network)
+        self.options = study.run
+        self.axes = build.axes(study.parameters, self.made.file)
+        self.plan = plan(self.options, self.made.net)
+        self.plan.check(self.made.net)
+        self._lock = Lock()
+        self.batch = batch or lanes_for(self.most)
 
-        Padded to a power of two on the way, so that few sizes are compiled.
-        """
-        repeat, count = self.options.starts, len(index)
-        padding = 2 ** (count - 1).bit_length() - count
-        index = np.pad(index, ((0, padding), (0, 0)), mode="edge")
-        params = axes.at(index, repeat)
-        starts = build.start(self.options, self.made, params, repeat)
-        on_host = Points(*jax.tree.map(np.asarray, (params, starts)))
-        return on_host.take(np.arange(count * repeat))
+    @property
+    def most(self) -> int:
+        """The largest number of points that may be computed."""
+        return int(np.prod(self.axes.shape)) * self.options.starts
 
     @property
     def clock_period(self) -> int:
@@ -82,53 +91,220 @@ class Job(NamedTuple):
         epsilon = (self.axes.fixed | scanned)["epsilon"]
         return clock_period(self.made.net, float(np.max(epsilon)))
 
-    def scan(self, points: Points, most: int | None = None) -> Scan:
-        return Scan(self.made.net, self.plan, points, self.clock_period, most)
+    @property
+    def total(self) -> int | None:
+        return self.most
+
+    def points(self, round: int, earlier: Results) -> int | None:
+        return self.most if round == 0 else None
+
+    def payload(self, chunk: Chunk, earlier: Results) -> Any:
+        return None
+
+    def compute(
+        self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
+    ) -> Arrays:
+        numbers = np.arange(chunk.first, chunk.stop)
+        points = self._at(self.axes, numbers)
+        return rows(run(self.scan, points, self._in_points(tick)))
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        return ~np.isfinite(arrays["strobe"]).all(axis=1)
+
+    def pilot(self) -> Pilot:
+        points = self._at(self.axes, np.zeros(self.batch, int))
+        return Pilot(
+            self.scan.pilot(points) / self.batch,
+            self.scan.working_memory(),
+            self.scan.bytes_per_point(),
+        )
+
+    def assemble(self, results: Results) -> Assembled:
+        return assembled(self, results)
+
+    @property
+    def scan(self) -> Scan:
+        """The compiled stages; made once, by the first thread that asks."""
+        with self._lock:
+            return self._scan
+
+    @cached_property
+    def _scan(self) -> Scan:
+        points = self._at(self.axes, np.zeros(self.batch, int))
+        net = self.made.net
+        return Scan(net, self.plan, points, self.clock_period, self.batch)
+
+    def _in_points(self, tick: Tick) -> Tick:
+        each = self.scan.work_per_point()
+        return lambda work: tick(work / each)
+
+    def _at(self, axes: build.Axes, numbers: np.ndarray) -> Points:
+        """Points of the grid of `axes` by their numbers, starts fastest.
+
+        Made a batch at a time, so that one size is compiled.
+        """
+        index = np.stack(np.unravel_index(numbers // self.options.starts, axes.shape))
+        return self._points(axes, index.T, numbers % self.options.starts)
+
+    def _points(self, axes, index: np.ndarray, start: np.ndarray) -> Points:
+        parts = []
+        for first in range(0, len(index), self.batch):
+            rows = np.arange(first, first + self.batch).clip(max=len(index) - 1)
+            params = axes.at(index[rows])
+            states = build.starts(self.options, self.made, params, start[rows])
+            parts.append(jax.tree.map(np.asarray, (params, states)))
+        join = lambda *xs: np.concatenate(xs, axis=-1) if xs[0].ndim else xs[0]
+        return Points(*jax.tree.map(join, *parts)).take(np.arange(len(index)))
 
 
-def whole(job: Job, report: Reporter) -> Outcome:
-    """Every point of the grid."""
-    points = job.points(job.axes, np.argwhere(np.ones(job.axes.shape, bool)))
-    order = _order(job.options.start, job.axes)
-    scan = job.scan(points if order is None else points.take(order[0]))
-    report.note(forecast(scan, points))
-    report.begin("bifurcation", points.count, scan.work_per_point() * points.count)
-    if order is None:
-        outcome = run(scan, points, report.advance)
-    else:
-        outcome = run_continued(scan, points, order, report.advance)
-    report.finish()
-    return outcome
+class RefinedWork(GridWork):
+    """A coarse grid, and midpoints where neighbours differ, round after round."""
+
+    def __init__(self, study: BifurcationStudy, batch: int | None = None):
+        super().__init__(study, batch)
+        self.grid = Grid(self.axes.shape, self.options.refine)
+        self.finest = self.axes.refined(self.options.refine)
+        self._cells = Cells(self.grid)
+        self._rounds = [self.grid.coarse()]
+
+    @property
+    def total(self) -> None:
+        return None
+
+    def points(self, round: int, earlier: Results) -> int | None:
+        while round >= len(self._rounds):
+            last = len(self._rounds) - 1
+            labels = earlier.column("label", last).reshape(-1, self.options.starts)
+            self._cells.put(self._rounds[last], labels)
+            self._rounds.append(self._cells.halve())
+        return len(self._rounds[round]) * self.options.starts or None
+
+    def payload(self, chunk: Chunk, earlier: Results) -> np.ndarray:
+        rows = np.arange(chunk.first, chunk.stop) // self.options.starts
+        return self._rounds[chunk.round][rows]
+
+    def compute(
+        self, chunk: Chunk, payload: np.ndarray, tick: Tick, folder: Path | None
+    ) -> Arrays:
+        start = np.arange(chunk.first, chunk.stop) % self.options.starts
+        points = self._points(self.finest, payload, start)
+        outcome = run(self.scan, points, self._in_points(tick))
+        return rows(outcome) | {"label": labels(outcome.verdicts)}
+
+    def assemble(self, results: Results) -> Assembled:
+        index = np.concatenate([x for x in self._rounds if len(x)])
+        return assembled(self, results, computed(self.grid, self.finest, index))
 
 
-def refined(job: Job, report: Reporter) -> xr.Dataset:
-    """The coarse grid, and midpoints where neighbours differ."""
-    options = job.options
-    grid, finest = (
-        Grid(job.axes.shape, options.refine),
-        job.axes.refined(options.refine),
-    )
-    coarse = job.points(finest, grid.coarse())
-    most = grid.size * options.starts
-    scan = job.scan(coarse, most)
-    report.note(forecast(scan, coarse, most))
-    outcomes: list[Outcome] = []
+class SweepWork(GridWork):
+    """Attractors followed along the first axis; a point is a column of the grid.
 
-    def compute(index: np.ndarray) -> np.ndarray:
-        points, step = job.points(finest, index), len(outcomes)
-        words = f"refinement {step}" if step else "coarse grid"
-        report.begin(words, points.count, scan.work_per_point() * points.count)
-        outcomes.append(run(scan, points, report.advance))
-        report.finish()
-        return labels(outcomes[-1].verdicts).reshape(len(index), options.starts)
+    A row holds a column at the `span` values of its round; in the last round it is
+    filled up with the last value.
+    """
 
-    index = refine(grid, compute)
-    order = np.lexsort(index.T[::-1])
-    index = index[order]
-    report.note(f"{len(index)} of {grid.size} points of the finest grid computed")
-    one_by_one = np.arange(len(index) * options.starts).reshape(len(index), -1)
-    outcome = join(outcomes, one_by_one[order].ravel())
-    return _dataset(outcome, job, *_computed(grid, finest, index))
+    def __init__(self, study: BifurcationStudy, batch: int | None = None):
+        super().__init__(study, batch)
+        steps = self.plan.transient + self.plan.steps * (
+            4 if self.plan.exponents else 1
+        )
+        span = int(SWEEP_WORK // (steps * max(self.batch, 8)))
+        self.span = min(max(span, 1), self.axes.shape[0])
+        upward = np.argsort(self.axes.values[0])
+        self._along = upward if self.options.start == "continue-up" else upward[::-1]
+
+    @property
+    def most(self) -> int:
+        return int(np.prod(self.axes.shape[1:])) * self.options.starts
+
+    @property
+    def total(self) -> int:
+        return self.most * self._rounds
+
+    @property
+    def _rounds(self) -> int:
+        return -(-self.axes.shape[0] // self.span)
+
+    def points(self, round: int, earlier: Results) -> int | None:
+        return self.most if round < self._rounds else None
+
+    def payload(self, chunk: Chunk, earlier: Results) -> Arrays:
+        """States that the columns of a chunk start from; none in the first round."""
+        if chunk.round == 0:
+            return {}
+        columns = slice(chunk.first, chunk.stop)
+        return {n: earlier.column(n, chunk.round - 1)[columns] for n in STATE}
+
+    def compute(
+        self, chunk: Chunk, payload: Arrays, tick: Tick, folder: Path | None
+    ) -> Arrays:
+        columns = np.arange(chunk.first, chunk.stop)
+        tick = self._in_points(tick)
+        starts = _state(payload) if payload else None
+        found = []
+        for place in self._along[chunk.round * self.span :][: self.span]:
+            points = self._at(self.axes, place * self.most + columns)
+            if starts is not None:
+                points = points._replace(starts=starts)
+            outcome = run(self.scan, points, lambda work: tick(work / self.span))
+            starts = outcome.final
+            found.append(rows(outcome))
+        found += [found[-1]] * (self.span - len(found))
+        together = {n: np.stack([x[n] for x in found], axis=1) for n in found[0]}
+        assert starts is not None
+        return together | _state_rows(starts, len(columns))
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        return ~np.isfinite(arrays["strobe"]).all(axis=(1, 2))
+
+    def assemble(self, results: Results) -> Assembled:
+        return assembled(self, Unrolled(results, self))
+
+
+class Unrolled:
+    """`Results` of a sweep, a row for each point of the grid."""
+
+    def __init__(self, results: Results, work: SweepWork):
+        self._results, self._work = results, work
+
+    def column(self, name: str) -> np.ndarray:
+        work = self._work
+        parts = [self._results.column(name, b) for b in range(work._rounds)]
+        along = np.concatenate(parts, axis=1)[:, : len(work._along)]
+        found = np.empty_like(along)
+        found[:, work._along] = along
+        return np.moveaxis(found, 1, 0).reshape(-1, *along.shape[2:])
+
+    def blocks(self, name: str):
+        yield self.column(name)
+
+    def like(self, name: str) -> np.ndarray:
+        return self._results.like(name)[:, 0]
+
+    def failure(self) -> np.ndarray:
+        finite = np.isfinite(self.column("strobe")).all(axis=1)
+        return np.where(finite, COMPUTED, NOT_FINITE).astype(np.int8)
+
+    def reasons(self) -> list[str]:
+        return self._results.reasons()
+
+
+STATE = tuple(f"state_{field.name}" for field in dataclasses.fields(State))
+
+
+def _state_rows(state: State, count: int) -> Arrays:
+    """A state as rows of its points; what is the same for all is repeated."""
+    leaves = [np.asarray(getattr(state, name.removeprefix("state_"))) for name in STATE]
+    return {
+        name: np.moveaxis(x, -1, 0) if x.ndim else np.repeat(x, count)
+        for name, x in zip(STATE, leaves, strict=True)
+    }
+
+
+def _state(rows: Arrays) -> State:
+    """The state of these rows."""
+    back = lambda x: np.moveaxis(x, 0, -1) if x.ndim > 1 else x[0]
+    return State(*(back(rows[name]) for name in STATE))
 
 
 def labels(verdicts: Verdicts | None) -> np.ndarray:
@@ -140,19 +316,6 @@ def labels(verdicts: Verdicts | None) -> np.ndarray:
     phase, period = np.asarray(verdicts.phase), np.asarray(verdicts.period)
     zeros = np.where(phase == QUASIPERIODIC, verdicts.evidence.zeros, 0)
     return (period * (1 + verdicts.exponents.shape[0]) + zeros) * len(PHASES) + phase
-
-
-def _computed(grid: Grid, finest: build.Axes, index: np.ndarray):
-    """Dimensions and coordinates of computed points: a line, or a list of points."""
-    level = grid.level_of(index).astype(np.int8)
-    dims = finest.names if len(finest.names) == 1 else ("point",)
-    coordinates: Coordinates = {"level": (dims, level)}
-    for name, values, column in zip(finest.names, finest.values, index.T, strict=True):
-        coordinates[name] = (dims, values[column])
-        if dims == ("point",):
-            coordinates[f"{name}_index"] = (dims, column.astype(np.int32))
-            coordinates[f"{name}_grid"] = ((f"{name}_grid",), values)
-    return dims, coordinates
 
 
 def plan(options: BifurcationRun, net: Network) -> Plan:
@@ -168,98 +331,3 @@ def plan(options: BifurcationRun, net: Network) -> Plan:
         section_samples=options.section_samples,
         strobe_samples=options.strobe_samples,
     )
-
-
-def _order(start: str | None, axes: build.Axes):
-    """Groups of points to follow for a continuation along the first axis."""
-    if start not in ("continue-up", "continue-down"):
-        return None
-    groups = np.arange(np.prod(axes.shape)).reshape(axes.shape[0], -1)
-    upward = np.argsort(axes.values[0])
-    return list(groups[upward if start == "continue-up" else upward[::-1]])
-
-
-def forecast(scan: Scan, points: Points, most: int | None = None) -> str:
-    """Time, memory and file size from a short pilot, in one line.
-
-    Args:
-        most: points of a finest grid, when some of them may be computed as well.
-    """
-    seconds = scan.pilot(points.take(np.zeros(scan.lanes, int)))
-    parallel = min(workers(), -(-points.count // scan.lanes))
-    rounds = lambda count: -(-count // (scan.lanes * parallel))
-    results = (most or points.count) * scan.bytes_per_point()
-    unit = 2**10 if sys.platform != "darwin" else 1
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    memory = resident + parallel * scan.working_memory() + 3 * results
-    longest = f" to {duration(rounds(most) * seconds)}" if most else ""
-    finest = f", refined to at most {most}" if most else ""
-    return (
-        f"{points.count} points{finest}, {scan.lanes} lanes on {parallel} "
-        f"{jax.default_backend()} worker(s): about "
-        f"{duration(rounds(points.count) * seconds)}{longest} "
-        f"without extensions, {size(memory)} of memory, "
-        f"a file of at most {size(results)}"
-    )
-
-
-Coordinates = dict[str, tuple[tuple[str, ...], np.ndarray]]
-
-
-def _dataset(
-    outcome: Outcome, job: Job, dims: tuple[str, ...], coordinates: Coordinates
-) -> xr.Dataset:
-    starts = job.options.starts
-    shape = tuple(len(coordinates["level" if d == "point" else d][1]) for d in dims)
-    own = {
-        "sample": np.arange(job.plan.section_samples),
-        "strobe_sample": np.arange(job.plan.strobe_samples),
-    }
-    if starts > 1:
-        dims, shape = (*dims, "start"), (*shape, starts)
-        own["start"] = np.arange(starts)
-    reshape = lambda x, *rest: np.asarray(x).reshape(shape + rest)
-    variables = {
-        "section": (dims + ("sample",), reshape(outcome.section, -1)),
-        "section_count": (dims, reshape(outcome.section_count)),
-        "strobe": (dims + ("strobe_sample",), reshape(outcome.strobe, -1)),
-    }
-    if outcome.verdicts is not None:
-        own["exponent"] = np.arange(1, job.plan.exponents + 1)
-        variables |= _verdict_variables(outcome.verdicts, dims, reshape)
-    labelled_coordinates = {
-        name: (along, values, attributes(name))
-        for name, (along, values) in coordinates.items()
-    }
-    return labelled(variables, own).assign_coords(labelled_coordinates)
-
-
-def _verdict_variables(verdicts, dims, reshape):
-    found = verdicts.evidence
-    by_exponent = {
-        "lyapunov": verdicts.exponents,
-        "lyapunov_weighted": verdicts.weighted,
-        "lyapunov_stderr": verdicts.stderr,
-    }
-    by_point = {
-        "phase": verdicts.phase.astype(np.int8),
-        "phase_paper": verdicts.phase_paper.astype(np.int8),
-        "reasons": verdicts.reasons.astype(np.int32),
-        "period": verdicts.period,
-        "rotation_number": verdicts.rotation_number,
-        "n_resolved": verdicts.resolved,
-        "n_positive": found.positive,
-        "n_zero": found.zeros,
-        "recurrence_error": found.recurrence_error,
-        "zero_one": found.zero_one,
-        "broadband": found.broadband,
-        "convergence_digits": found.digits,
-        "quarter_disagreement": found.quarters,
-        "drift": found.drift,
-        "window": verdicts.window,
-    }
-    k = len(verdicts.exponents)
-    return {
-        name: (dims + ("exponent",), reshape(values.T, k))
-        for name, values in by_exponent.items()
-    } | {name: (dims, reshape(values)) for name, values in by_point.items()}

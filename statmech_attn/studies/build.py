@@ -144,9 +144,17 @@ def only_beta(found: Axes, kind: str) -> Axes:
 
 
 def start(
-    run: StartSpec, made: Model, params: dmft.Parameters, starts: int = 1
+    run: StartSpec, made: Model, params: dmft.Parameters, repeat: int = 1
 ) -> dmft.State:
-    """Start states of flat points; the start index runs fastest."""
+    """Start states of flat points; the index of the start runs fastest."""
+    index = np.tile(np.arange(repeat), params.beta.size // repeat)
+    return starts(run, made, params, index)
+
+
+def starts(
+    run: StartSpec, made: Model, params: dmft.Parameters, index: np.ndarray
+) -> dmft.State:
+    """Start states of flat points, each with an index of its random start."""
     how = _how(run, made)
     if how == "checkpoint":
         if made.file is None:
@@ -161,9 +169,8 @@ def start(
     draw = lambda i: jax.random.uniform(
         jax.random.fold_in(key, i), shape, minval=-1, maxval=1
     )
-    windows = jnp.moveaxis(jax.vmap(draw)(jnp.arange(starts)), 0, -1)
-    index = np.tile(np.arange(starts), params.beta.size // starts)
-    return dmft.from_window(made.net, params, windows[..., index], 0)
+    windows = jnp.moveaxis(jax.vmap(draw)(jnp.asarray(index)), 0, -1)
+    return dmft.from_window(made.net, params, windows, 0)
 
 
 def describe_start(run: StartSpec, made: Model) -> str:

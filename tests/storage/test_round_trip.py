@@ -122,17 +122,17 @@ def test_unknown_provenance_is_absent_not_invented(tmp_path, dataset, study):
 
 
 def test_git_state_is_recorded_only_in_a_checkout(tmp_path, monkeypatch):
-    from statmech_attn.storage import provenance
+    from statmech_attn.storage import machine
 
     package = tmp_path / "statmech_attn" / "__init__.py"
     package.parent.mkdir()
     package.touch()
-    monkeypatch.setattr(provenance.statmech_attn, "__file__", str(package))
-    describe = provenance.git_describe.__wrapped__
+    monkeypatch.setattr(machine.statmech_attn, "__file__", str(package))
+    describe = machine.git_describe.__wrapped__
     assert describe() is None
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
-        provenance.subprocess.run([*git, *command], check=True)
+        machine.subprocess.run([*git, *command], check=True)
     clean = describe()
     assert len(clean) >= 7 and not clean.endswith("-dirty")
     package.write_text("changed = 1")
@@ -187,3 +187,25 @@ def test_the_same_study_in_other_words(same):
 @pytest.mark.parametrize("other", ["a = 2", 'a = "1"', "a = 1\nb = 2", "a = true"])
 def test_another_study(other):
     assert not storage.same_study("a = 1", other)
+
+
+def test_a_clock_that_is_set_back_changes_nothing(
+    tmp_path, dataset, study, monkeypatch
+):
+    started = storage.now()
+    earlier = started - datetime.timedelta(days=1)
+    monkeypatch.setattr("statmech_attn.storage.provenance.now", lambda: earlier)
+    path = tmp_path / "a.h5"
+    storage.write(path, dataset, study=study, started=started, elapsed=2.5)
+    info = storage.info(path)
+    assert info.finished < info.started
+    assert info.elapsed == 2.5
+    storage.check(path)
+    storage.write(path, dataset, study=study)
+    assert storage.info(path).elapsed is None
+
+
+@pytest.mark.parametrize("elapsed", [-1.0, np.inf, np.nan])
+def test_an_impossible_duration_is_refused(tmp_path, dataset, study, elapsed):
+    with pytest.raises(ValueError, match="elapsed: must be seconds, not negative"):
+        storage.write(tmp_path / "a.h5", dataset, study=study, elapsed=elapsed)

@@ -1,0 +1,169 @@
+"""One chunk in one HDF5 file: whole or not there.
+
+The file's image is written to a temporary file in the same folder, flushed to disk,
+read back and compared with what was computed, and only then renamed into place.  It
+ends with the same seal as result files, a SHA-256 of everything before it.
+"""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+
+from statmech_attn.scan.work import Arrays, Chunk
+from statmech_attn.storage.schema import SEAL, seal, SEAL_LENGTH, StorageError
+
+
+SCHEMA = "statmech_attn chunk"
+SCHEMA_VERSION = 1
+COMPRESSED_FROM = 4096  # elements
+
+
+class Stored(NamedTuple):
+    """What a chunk file holds.
+
+    Attributes:
+        arrays: rows of its points; empty if none of them could be computed.
+        failures: why points have no numbers, by row: code and reason.
+        seconds: time it took to compute.
+        environment: digest of what computed it, see `Folder.environments`.
+        study: digest of the study.
+    """
+
+    chunk: Chunk
+    arrays: Arrays
+    failures: dict[int, tuple[int, str]]
+    seconds: float
+    environment: str
+    study: str
+
+
+def write(path: Path, stored: Stored, writer: str) -> None:
+    """Write and verify a chunk.
+
+    Args:
+        writer: name of this process, part of the temporary file's name.
+
+    Raises:
+        OSError: the folder cannot be written, the disk is full.
+        StorageError: what was written reads back differently.
+    """
+    image = _image(stored)
+    temporary = path.with_name(f".{path.name}.{writer}.part")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(image)
+            file.write(seal(hashlib.sha256(image).hexdigest()))
+            file.flush()
+            os.fsync(file.fileno())
+        if not _same(read(temporary).arrays, stored.arrays):
+            raise StorageError(f"{path}: reads back differently from what was written.")
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    handle = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read(path: Path, names: list[str] | None = None) -> Stored:
+    """Read a chunk and verify its checksum.
+
+    Args:
+        names: the arrays that are wanted; all of them when omitted.
+
+    Raises:
+        StorageError: missing, truncated, damaged, foreign, or from a newer version.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {error.strerror}.") from None
+    image, trailer = content[:-SEAL_LENGTH], content[-SEAL_LENGTH:]
+    if not trailer.startswith(SEAL):
+        raise StorageError(f"{path}: is truncated or no chunk.")
+    if trailer != seal(hashlib.sha256(image).hexdigest()):
+        raise StorageError(f"{path}: is damaged: its checksum does not match.")
+    try:
+        with h5py.File.in_memory(image) as file:
+            return _content(path, file, names)
+    except StorageError:
+        raise
+    except Exception as error:  # HDF5 reports damage by many types of exception
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise StorageError(f"{path}: is damaged ({reason[:200]}).") from None
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a file ends with a seal: a cheap look that finds truncation."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(-SEAL_LENGTH, os.SEEK_END)
+            return file.read(len(SEAL)) == SEAL
+    except OSError:
+        return False
+
+
+def _image(stored: Stored) -> bytes:
+    with h5py.File.in_memory() as file:
+        file.attrs.update(
+            {
+                "schema": SCHEMA,
+                "schema_version": SCHEMA_VERSION,
+                "chunk": json.dumps(stored.chunk),
+                "failures": json.dumps(stored.failures),
+                "seconds": stored.seconds,
+                "environment": stored.environment,
+                "study_sha256": stored.study,
+            }
+        )
+        for name, values in stored.arrays.items():
+            if len(values) != stored.chunk.count:
+                raise ValueError(
+                    f"{name}: needs one row for each of {stored.chunk.count} points; "
+                    f"got {len(values)}."
+                )
+            pressed: dict[str, Any] = (
+                {"compression": "gzip", "compression_opts": 1, "shuffle": True}
+                if values.size >= COMPRESSED_FROM
+                else {}
+            )
+            file.create_dataset(name, data=values, **pressed)
+        file.flush()
+        return file.id.get_file_image()
+
+
+def _content(path: Path, file: h5py.File, names: list[str] | None) -> Stored:
+    attributes = dict(file.attrs)
+    if attributes.get("schema") != SCHEMA:
+        raise StorageError(f"{path}: is no chunk that statmech-attn wrote.")
+    if attributes["schema_version"] > SCHEMA_VERSION:
+        raise StorageError(
+            f"{path}: has schema version {attributes['schema_version']}, this "
+            f"statmech-attn reads up to {SCHEMA_VERSION}; upgrade statmech-attn."
+        )
+    wanted = file.keys() if names is None else [n for n in names if n in file]
+    failures = json.loads(attributes["failures"]).items()
+    return Stored(
+        Chunk(*json.loads(attributes["chunk"])),
+        {name: np.asarray(file[name]) for name in wanted},
+        {int(row): (code, reason) for row, (code, reason) in failures},
+        float(attributes["seconds"]),
+        attributes["environment"],
+        attributes["study_sha256"],
+    )
+
+
+def _same(found: Arrays, computed: Arrays) -> bool:
+    """Equal to the last bit, NaN included."""
+    return found.keys() == computed.keys() and all(
+        x.shape == y.shape and x.dtype == y.dtype and x.tobytes() == y.tobytes()
+        for x, y in ((found[name], np.asarray(computed[name])) for name in found)
+    )

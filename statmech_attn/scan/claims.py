@@ -1,0 +1,147 @@
+"""Who computes which chunk, among processes that share a folder.
+
+Before a process computes a chunk it creates the chunk's claim, which succeeds for one
+of them only.  Claims save work and decide nothing: a chunk computed twice has the same
+bits and replaces itself.  So a claim may be taken over whenever its owner seems dead,
+
+* on the same machine when the owner's file is not locked any more (the kernel drops
+  the lock with the process, however it ends),
+* elsewhere when the owner's counter has stood still for `SILENCE` seconds of the
+  observer's own steady clock.  Clocks of different machines are never compared.
+"""
+
+import fcntl
+import os
+import socket
+import threading
+import time
+import uuid
+from pathlib import Path
+
+
+BEAT = 5.0  # seconds between two counts of a living process
+SILENCE = 60.0  # seconds without a count after which a process counts as dead
+
+
+def machine() -> str:
+    """The same text for processes that see each other's locks."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        boot = ""
+    return f"{socket.gethostname()}/{boot}"
+
+
+class Claims:
+    """Claims of this process in a folder; use as a context manager."""
+
+    def __init__(self, folder: Path):
+        self._folder = Path(folder)
+        self._workers = self._folder / "workers"
+        self.name = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        self._machine = machine()
+        self._seen: dict[str, tuple[str, float]] = {}
+        self._over = threading.Event()
+
+    def __enter__(self) -> "Claims":
+        self._workers.mkdir(exist_ok=True)
+        self._file = open(self._workers / self.name, "w+")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            pass  # no locks on this file system: the counter alone tells
+        self._count(0)
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self._file.close()
+        (self._workers / self.name).unlink(missing_ok=True)
+
+    def take(self, path: Path) -> bool:
+        """Claim a chunk; False when another process has it."""
+        try:
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        except FileExistsError:
+            return False
+        with os.fdopen(handle, "w") as file:
+            file.write(self.name)
+        return True
+
+    def take_over(self, path: Path) -> bool:
+        """Claim a chunk whose owner seems dead; False when it lives."""
+        owner = owner_of(path)
+        if owner is None or not self.dead(owner):
+            return False
+        path.unlink(missing_ok=True)
+        return self.take(path)
+
+    @staticmethod
+    def release(path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def dead(self, worker: str) -> bool:
+        """Whether a worker has ended, as far as can be seen from here and now."""
+        if worker == self.name:
+            return False
+        try:
+            with open(self._workers / worker, "r+") as file:
+                where, _, count = file.read().partition("\n")
+                locked = _locked(file) if where == self._machine else None
+        except OSError:
+            return True
+        if locked is not None:
+            return not locked
+        last, since = self._seen.get(worker, (None, 0.0))
+        if last != count:
+            self._seen[worker] = (count, time.monotonic())
+            return False
+        return time.monotonic() - since > SILENCE
+
+    def clean(self) -> None:
+        """Remove what dead workers left: their files and half-written chunks."""
+        gone = {p.name for p in self._workers.iterdir() if self.dead(p.name)}
+        for part in self._folder.glob(".*.part"):
+            if part.name.split(".")[-2] in gone:
+                part.unlink(missing_ok=True)
+        for worker in gone:
+            (self._workers / worker).unlink(missing_ok=True)
+
+    def _beat(self) -> None:
+        number = 0
+        while not self._over.wait(BEAT):
+            number += 1
+            self._count(number)
+
+    def _count(self, number: int) -> None:
+        try:
+            self._file.seek(0)
+            self._file.write(f"{self._machine}\n{number}\n")
+            self._file.flush()
+        except OSError:
+            pass  # a full disk: others may take over, which harms nothing
+
+
+def owner_of(path: Path) -> str | None:
+    """The worker that made a claim; None when there is none any more.
+
+    A claim that is empty belongs to nobody: its owner died while writing it.
+    """
+    try:
+        return path.read_text() or "nobody"
+    except OSError:
+        return None
+
+
+def _locked(file) -> bool | None:
+    """Whether a process holds the lock; None where the file system has no locks."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    return False

@@ -1,0 +1,1 @@
+"""Where chunks are computed; the numbers do not depend on it."""

@@ -1,0 +1,88 @@
+"""Chunks on the threads of this process: one at a time for each usable core.
+
+XLA runs compiled calls of different threads side by side, so a CPU computes as many
+chunks at once as it has cores.  An accelerator computes one while another is stored.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+
+import xarray as xr
+
+from statmech_attn.reporting import Reporter, Silent
+from statmech_attn.scan import guarded
+from statmech_attn.scan.lanes import limited, on_cpu, workers
+from statmech_attn.scan.results import first_round, Memory
+from statmech_attn.scan.session import Session, Stop
+from statmech_attn.scan.work import Chunk, Stopped, Tick, Work
+
+
+def threads() -> int:
+    """Chunks that this process computes at once."""
+    return workers() if on_cpu() else 2
+
+
+def compute(session: Session) -> None:
+    """Compute chunks until none are left or a stop is asked for.
+
+    Raises:
+        The first error of a chunk; the others are finished first.
+    """
+    with ThreadPoolExecutor(threads()) as pool:
+        running = [pool.submit(_worker, session) for _ in range(threads())]
+        while pending := wait(running, 0.5, FIRST_EXCEPTION).not_done:
+            if any(future.exception() for future in set(running) - pending):
+                session.stop.finish.set()
+        for future in running:
+            future.result()
+
+
+def in_memory(work: Work, report: Reporter = Silent()) -> xr.Dataset:
+    """Compute all points of a study and return its result."""
+    share = -(-first_round(work) // (4 * threads()))
+    per_chunk = -(-share // work.batch) * work.batch
+    with Session(work, Memory(), per_chunk, report, Stop()) as session:
+        compute(session)
+    report.finish()
+    return work.assemble(session.results).loaded()
+
+
+def _worker(session: Session) -> None:
+    with limited(1):
+        while chunk := session.next():
+            _compute_one(session, chunk)
+
+
+def _compute_one(session: Session, chunk: Chunk) -> None:
+    tick, left = _ticking(session, chunk)
+    try:
+        found = guarded.compute(
+            session.work,
+            chunk,
+            session.payload,
+            tick,
+            session.store.blocks(chunk.number),
+        )
+        session.keep(chunk, *found)
+    except BaseException as error:
+        session.drop(chunk)
+        if not isinstance(error, Stopped):
+            raise
+        return
+    session.report.advance(left())
+
+
+def _ticking(session: Session, chunk: Chunk) -> tuple[Tick, Callable[[], float]]:
+    """A tick for the progress bar and for stopping; and what it has left untold."""
+    told = 0.0
+    stop = session.stop
+
+    def tick(points: float) -> None:
+        nonlocal told
+        if stop.drop.is_set() or (session.work.keeps_blocks and stop.finish.is_set()):
+            session.report.advance(-told)
+            raise Stopped
+        told += points
+        session.report.advance(points)
+
+    return tick, lambda: chunk.count - told

@@ -1,0 +1,232 @@
+"""The folder of a study while it is computed: finished chunks and who works on others.
+
+    manifest.json             the study and how it is cut, written once, before all else
+    chunk-0000017.h5          rows of the points of a chunk (`chunk_file`)
+    chunk-0000017.claim       the name of the process that computes it (`claims`)
+    blocks-0000017/           what a chunk that takes long has so far, for some kinds
+    workers/                  a file for each process at work
+    environments/             versions and device that chunks were computed with
+    quarantine/               chunks that turned out damaged
+
+Everything is written so that a kill at any moment loses at most the chunks that were
+being computed, and any number of processes may work on one folder at once.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from statmech_attn import storage
+from statmech_attn.scan import chunk_file
+from statmech_attn.scan.chunk_file import Stored
+from statmech_attn.scan.claims import Claims
+from statmech_attn.scan.work import Chunk
+from statmech_attn.storage import StorageError
+
+
+SCHEMA_VERSION = 1
+CHUNKS = re.compile(r"chunk-(\d{7})\.(h5|claim)")
+MANIFEST = "manifest.json"
+
+
+class Manifest(BaseModel):
+    """What a folder was begun for; never changed."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    schema_version: int
+    study: str
+    study_sha256: str
+    points_per_chunk: int = Field(ge=1)
+    batch: int = Field(ge=1)
+    started: str
+
+
+class Folder:
+    """A chunk folder that exists; see `begin` and `open`."""
+
+    def __init__(self, path: Path, manifest: Manifest):
+        self.path, self.manifest = path, manifest
+
+    @classmethod
+    def begin(cls, path: Path, manifest: Manifest) -> "Folder":
+        """Make a folder; where another process was faster, its manifest holds.
+
+        Raises:
+            OSError: it cannot be written.
+            StorageError: it holds another study.
+        """
+        path.mkdir(parents=True, exist_ok=True)
+        for name in ("environments", "quarantine"):
+            (path / name).mkdir(exist_ok=True)
+        write_once(path / MANIFEST, manifest.model_dump_json(indent=1))
+        found = cls.open(path)
+        found.require(manifest.study)
+        return found
+
+    @classmethod
+    def open(cls, path: Path) -> "Folder":
+        """The folder at `path`.
+
+        Raises:
+            StorageError: no folder of chunks, damaged, or from a newer version.
+        """
+        manifest = path / MANIFEST
+        try:
+            content = json.loads(manifest.read_bytes())
+        except OSError as error:
+            raise StorageError(
+                f"{path}: is no folder of chunks: {MANIFEST}: {error.strerror}."
+            ) from None
+        except (ValueError, RecursionError):
+            raise StorageError(f"{manifest}: is damaged: not JSON.") from None
+        version = content.get("schema_version") if isinstance(content, dict) else None
+        if isinstance(version, int) and version > SCHEMA_VERSION:
+            raise StorageError(
+                f"{path}: has schema version {version}, this statmech-attn reads up to "
+                f"{SCHEMA_VERSION}; upgrade statmech-attn."
+            )
+        try:
+            found = Manifest.model_validate(content)
+            digest = storage.study_digest(found.study)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(map(str, first["loc"])) or "content"
+            raise StorageError(
+                f"{manifest}: is damaged: {key}: {first['msg']}."
+            ) from None
+        except ValueError as error:
+            raise StorageError(f"{manifest}: is damaged: {error}.") from None
+        if digest != found.study_sha256:
+            raise StorageError(f"{manifest}: is damaged: its study was changed.")
+        return cls(path, found)
+
+    def require(self, study: str) -> None:
+        """Refuse to go on with another study."""
+        if storage.same_study(study, self.manifest.study):
+            return
+        changes = storage.study_differences(self.manifest.study, study)
+        raise StorageError(
+            f"{self.path}: was begun with another study ({'; '.join(changes)}); "
+            "choose another output, or pass --overwrite to begin again."
+        )
+
+    def file(self, number: int) -> Path:
+        return self.path / f"chunk-{number:07d}.h5"
+
+    def claim(self, number: int) -> Path:
+        return self.path / f"chunk-{number:07d}.claim"
+
+    def blocks(self, number: int) -> Path:
+        """Where a chunk that keeps blocks keeps them."""
+        return self.path / f"blocks-{number:07d}"
+
+    def listing(self) -> tuple[set[int], set[int]]:
+        """Numbers of the chunks that are done, and of those that are claimed."""
+        found: dict[str, set[int]] = {"h5": set(), "claim": set()}
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                if match := CHUNKS.fullmatch(entry.name):
+                    found[match[2]].add(int(match[1]))
+        return found["h5"], found["claim"]
+
+    def write(self, stored: Stored, writer: str) -> None:
+        """Keep a finished chunk.
+
+        Raises:
+            StorageError: no space, no permission, or it reads back differently.
+        """
+        path = self.file(stored.chunk.number)
+        try:
+            chunk_file.write(path, stored, writer)
+        except StorageError:
+            raise
+        except OSError as error:
+            raise storage.unwritable(path, error) from None
+        shutil.rmtree(self.blocks(stored.chunk.number), ignore_errors=True)
+
+    def read(self, chunk: Chunk, names: Sequence[str] | None = None) -> Stored:
+        """A finished chunk.
+
+        Raises:
+            StorageError: damaged, or of another study.
+        """
+        path = self.file(chunk.number)
+        stored = chunk_file.read(path, None if names is None else list(names))
+        same = stored.study == self.manifest.study_sha256 and stored.chunk == chunk
+        if not same:
+            raise StorageError(f"{path}: belongs to another study.")
+        return stored
+
+    def quarantine(self, number: int) -> Path:
+        """Put a chunk file aside; it will be computed again."""
+        source = self.file(number)
+        target = self.path / "quarantine" / source.name
+        target.parent.mkdir(exist_ok=True)
+        copies = 0
+        while target.exists():
+            copies += 1
+            target = target.with_name(f"{source.stem}.{copies}.h5")
+        os.replace(source, target)
+        return target
+
+    def remember(self, environment: Mapping[str, str]) -> str:
+        """Keep what this process computes with; its digest names it."""
+        text = json.dumps(dict(environment), indent=1, sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        write_once(self.path / "environments" / f"{digest}.json", text)
+        return digest
+
+    def environments(self) -> dict[str, dict[str, str]]:
+        """What has computed here so far, by digest."""
+        found = {}
+        for path in sorted((self.path / "environments").glob("*.json")):
+            try:
+                found[path.stem] = json.loads(path.read_bytes())
+            except (OSError, ValueError):
+                continue
+        return found
+
+    def claims(self) -> Claims:
+        return Claims(self.path)
+
+    def remove(self) -> None:
+        """Remove the folder and all chunks in it; what else is there stays."""
+        for path in self.path.iterdir():
+            if CHUNKS.fullmatch(path.name) or path.name.endswith(".part"):
+                path.unlink(missing_ok=True)
+        for name in ("workers", "environments", "quarantine"):
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        for path in self.path.glob("blocks-*"):
+            shutil.rmtree(path, ignore_errors=True)
+        (self.path / MANIFEST).unlink(missing_ok=True)
+        try:
+            self.path.rmdir()
+        except OSError:
+            pass  # somebody keeps something here
+
+
+def write_once(path: Path, text: str) -> None:
+    """Make a file with a content, unless it is there already; whole or not at all."""
+    handle, temporary = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            pass
+        except OSError:  # no hard links on this file system
+            if not path.exists():
+                os.replace(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)

@@ -1,0 +1,82 @@
+"""A chunk with every point that can be computed, whatever the others do."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from statmech_attn.scan.results import blank
+from statmech_attn.scan.work import Arrays, Chunk, NOT_FINITE, RAISED, Tick, Work
+
+
+ERRORS = (ValueError, ArithmeticError, RuntimeError)  # see `Work.compute`
+
+
+class Computed(NamedTuple):
+    """Rows of a chunk, why some have no numbers, and the seconds it took."""
+
+    arrays: Arrays
+    failures: dict[int, tuple[int, str]]
+    seconds: float
+
+
+def compute(
+    work: Work,
+    chunk: Chunk,
+    payload: Callable[[Chunk], Any],
+    tick: Tick,
+    folder: Path | None,
+) -> Computed:
+    """Compute a chunk; points that raise are marked and leave the others as they are.
+
+    Args:
+        payload: see `Work.payload`; also called for parts of the chunk.
+    """
+    clock = time.perf_counter()
+    try:
+        arrays, failures = work.compute(chunk, payload(chunk), tick, folder), {}
+    except ERRORS:
+        arrays, failures = _one_by_one(work, chunk, payload, tick, folder)
+    if arrays:
+        for row in np.flatnonzero(work.not_finite(arrays)).tolist():
+            failures.setdefault(row, (NOT_FINITE, "not finite"))
+    return Computed(arrays, failures, time.perf_counter() - clock)
+
+
+def _one_by_one(work: Work, chunk: Chunk, payload, tick: Tick, folder):
+    parts: list[Arrays | None] = []
+    failures: dict[int, tuple[int, str]] = {}
+    units = _units(chunk, work.unit)
+    for unit in units:
+        try:
+            parts.append(work.compute(unit, payload(unit), tick, folder))
+        except ERRORS as error:
+            parts.append(None)
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            for row in range(unit.first - chunk.first, unit.stop - chunk.first):
+                failures[row] = (RAISED, reason)
+    return _joined(parts, units, work), failures
+
+
+def _units(chunk: Chunk, size: int) -> list[Chunk]:
+    return [
+        chunk._replace(first=low, stop=min(low + size, chunk.stop))
+        for low in range(chunk.first, chunk.stop, size)
+    ]
+
+
+def _joined(parts: Sequence[Arrays | None], units: Sequence[Chunk], work: Work):
+    """Rows of the parts, blank where one is missing; nothing if all are."""
+    whole = next((part for part in parts if part is not None), {})
+
+    def rows(name: str, part: Arrays | None, unit: Chunk) -> np.ndarray:
+        if part is not None:
+            return part[name]
+        return blank(whole[name], unit.count, work.empty.get(name, 0))
+
+    pairs = list(zip(parts, units, strict=True))
+    return {
+        name: np.concatenate([rows(name, *pair) for pair in pairs]) for name in whole
+    }

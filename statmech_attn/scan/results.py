@@ -1,0 +1,110 @@
+"""Chunks that are done, read as columns; and a store of them in memory."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from statmech_attn.scan.chunk_file import Stored
+from statmech_attn.scan.work import Chunk, COMPUTED, Work
+
+
+class Store(Protocol):
+    """Where finished chunks are kept: a `folder.Folder`, or `Memory`."""
+
+    def listing(self) -> tuple[set[int], set[int]]: ...
+
+    def read(self, chunk: Chunk, names: Sequence[str] | None = None) -> Stored: ...
+
+    def write(self, stored: Stored, writer: str) -> None: ...
+
+    def blocks(self, number: int) -> Path | None: ...
+
+
+class Memory:
+    """Chunks of a study that is computed and used in one process."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[int, Stored] = {}
+
+    def listing(self) -> tuple[set[int], set[int]]:
+        return set(self._chunks), set()
+
+    def read(self, chunk: Chunk, names: Sequence[str] | None = None) -> Stored:
+        return self._chunks[chunk.number]
+
+    def write(self, stored: Stored, writer: str) -> None:
+        self._chunks[stored.chunk.number] = stored
+
+    def blocks(self, number: int) -> None:
+        return None
+
+
+class Results:
+    """`work.Results` of the chunks in a store.
+
+    Attributes:
+        empty: see `Work`; fills the rows of points that were not computed.
+    """
+
+    def __init__(self, store: Store, chunks: Sequence[Chunk], work: Work):
+        self._store, self._chunks, self._empty = store, tuple(chunks), work.empty
+        self._like: dict[str, np.ndarray] = {}
+
+    def column(self, name: str, round: int | None = None) -> np.ndarray:
+        chunks = [c for c in self._chunks if round is None or c.round == round]
+        return np.concatenate([self._rows(c, name) for c in chunks])
+
+    def blocks(self, name: str) -> Iterator[np.ndarray]:
+        return (self._rows(chunk, name) for chunk in self._chunks)
+
+    def like(self, name: str) -> np.ndarray:
+        if name not in self._like:
+            self._like[name] = self._first(name)[:0]
+        return self._like[name]
+
+    def failure(self) -> np.ndarray:
+        return np.concatenate([self._codes(chunk) for chunk in self._chunks])
+
+    def reasons(self) -> list[str]:
+        """Why points were not computed, with how many, the most frequent first."""
+        counts: dict[str, int] = {}
+        for chunk in self._chunks:
+            for _, reason in self._store.read(chunk, ()).failures.values():
+                counts[reason] = counts.get(reason, 0) + 1
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        return [f"{reason} ({count} points)" for reason, count in ordered]
+
+    def _rows(self, chunk: Chunk, name: str) -> np.ndarray:
+        arrays = self._store.read(chunk, [name]).arrays
+        if name in arrays:
+            return arrays[name]
+        return blank(self.like(name), chunk.count, self._empty.get(name, 0))
+
+    def _codes(self, chunk: Chunk) -> np.ndarray:
+        codes = np.full(chunk.count, COMPUTED, np.int8)
+        for row, (code, _) in self._store.read(chunk, ()).failures.items():
+            codes[row] = code
+        return codes
+
+    def _first(self, name: str) -> np.ndarray:
+        for chunk in self._chunks:
+            stored = self._store.read(chunk, [name])
+            if name in stored.arrays:
+                return stored.arrays[name]
+            if stored.arrays:
+                raise KeyError(name)
+        reasons = self.reasons()
+        raise ValueError(f"no point could be computed: {reasons[0]}.")
+
+
+def blank(like: np.ndarray, count: int, empty: int) -> np.ndarray:
+    """Rows of points that were not computed: NaN where the type has it."""
+    fill = np.nan if like.dtype.kind == "f" else empty
+    return np.full((count, *like.shape[1:]), fill, like.dtype)
+
+
+def first_round(work: Work) -> int:
+    """Points of a study, or of its first round."""
+    return work.points(0, Results(Memory(), (), work)) or 0

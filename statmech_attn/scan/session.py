@@ -1,0 +1,187 @@
+"""Chunks that are still to be computed, by this process among others."""
+
+import threading
+from collections import deque
+from statmech_attn.reporting import Reporter
+from statmech_attn.scan.chunk_file import Stored
+from statmech_attn.scan.claims import Claims
+from statmech_attn.scan.folder import Folder
+from statmech_attn.scan.results import Results, Store
+from statmech_attn.scan.work import Arrays, Chunk, Work
+
+
+PAUSE = 0.2  # seconds between two looks for chunks that others have finished
+
+
+class Stop:
+    """What a user or a scheduler has asked for; set from a signal handler.
+
+    Attributes:
+        finish: begin no other chunk.
+        drop: leave the chunks that are being computed as well.
+    """
+
+    def __init__(self) -> None:
+        self.finish = threading.Event()
+        self.drop = threading.Event()
+
+
+class Session:
+    """Hands out chunks and keeps their results; safe to use from several threads."""
+
+    def __init__(
+        self,
+        work: Work,
+        store: Store,
+        points_per_chunk: int,
+        report: Reporter,
+        stop: Stop,
+        *,
+        environment: str = "",
+        study: str = "",
+    ):
+        self.work, self.store, self.report, self.stop = work, store, report, stop
+        self.finished = False
+        self._per_chunk = points_per_chunk
+        self._environment, self._study = environment, study
+        self._chunks: list[Chunk] = []
+        self._round = -1
+        self._todo: deque[Chunk] = deque()
+        self._counted: set[int] = set()  # chunks that the progress bar has seen
+        self._mine: set[int] = set()
+        self._lock = threading.RLock()
+        self._claims = Claims(store.path) if isinstance(store, Folder) else None
+
+    def __enter__(self) -> "Session":
+        if self._claims is not None:
+            self._claims.__enter__()
+            self._claims.clean()
+        self._refresh()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number in list(self._mine):
+            self._release(number)
+        if self._claims is not None:
+            self._claims.__exit__(*error)
+
+    @property
+    def results(self) -> Results:
+        """The chunks of all rounds that have begun."""
+        return Results(self.store, self._chunks, self.work)
+
+    def next(self, *, wait: bool = True) -> Chunk | None:
+        """A chunk to compute now.
+
+        Returns:
+            None when all are done (`finished`), when a stop was asked for, or, without
+            `wait`, when others compute the rest.
+        """
+        while not (self.stop.finish.is_set() or self.finished):
+            with self._lock:
+                chunk = self._free() or self._look()
+            if chunk is not None or not wait:
+                return chunk
+            if not self.finished:
+                self.stop.finish.wait(PAUSE)
+        return None
+
+    def payload(self, chunk: Chunk):
+        """What computing a chunk needs of earlier rounds."""
+        return self.work.payload(chunk, self.results)
+
+    def keep(
+        self,
+        chunk: Chunk,
+        arrays: Arrays,
+        failures: dict[int, tuple[int, str]],
+        seconds: float,
+    ) -> None:
+        """Store a finished chunk."""
+        found = Stored(chunk, arrays, failures, seconds, self._environment, self._study)
+        self.store.write(found, self._claims.name if self._claims else "")
+        with self._lock:
+            self._release(chunk.number)
+
+    def drop(self, chunk: Chunk) -> None:
+        """Give a chunk back: it was not computed."""
+        with self._lock:
+            self._counted.discard(chunk.number)
+            self._release(chunk.number)
+
+    def _free(self) -> Chunk | None:
+        while self._todo:
+            chunk = self._todo.popleft()
+            if self._take(chunk):
+                return self._own(chunk)
+        return None
+
+    def _look(self) -> Chunk | None:
+        """See what is left; what dead processes had claimed is free again."""
+        self._refresh()
+        if found := self._free():
+            return found
+        if self._claims is None:
+            return None
+        done, claimed = self.store.listing()
+        for chunk in self._chunks:
+            if chunk.number not in claimed - done - self._mine:
+                continue
+            assert isinstance(self.store, Folder)
+            if self._claims.take_over(self.store.claim(chunk.number)):
+                return self._own(chunk)
+        return None
+
+    def _refresh(self) -> None:
+        done, claimed = self.store.listing()
+        while not self.finished and all(c.number in done for c in self._chunks):
+            self._count(done)
+            self._begin_round()
+        self._count(done)
+        busy = done | claimed | self._mine
+        self._todo = deque(c for c in self._chunks if c.number not in busy)
+
+    def _begin_round(self) -> None:
+        self._round += 1
+        points = self.work.points(self._round, self.results)
+        if points is None:
+            self.finished = True
+            return
+        first = len(self._chunks)
+        self._chunks += [
+            Chunk(first + i, self._round, low, min(low + self._per_chunk, points))
+            for i, low in enumerate(range(0, points, self._per_chunk))
+        ]
+        if self._round and self.work.total is not None:
+            return
+        title = self.work.title + (f" {self._round}" if self._round else "")
+        shown = self.work.total or points
+        self.report.begin(title, shown, shown)
+
+    def _count(self, done: set[int]) -> None:
+        """Move the bar by what was done before, or by others."""
+        for chunk in self._chunks:
+            if chunk.number in done - self._counted:
+                self._counted.add(chunk.number)
+                self.report.advance(chunk.count)
+
+    def _take(self, chunk: Chunk) -> bool:
+        if self._claims is not None:
+            assert isinstance(self.store, Folder)
+            claim = self.store.claim(chunk.number)
+            if not self._claims.take(claim):
+                return False
+            if self.store.file(chunk.number).exists():
+                Claims.release(claim)
+                return False
+        return True
+
+    def _own(self, chunk: Chunk) -> Chunk:
+        self._mine.add(chunk.number)
+        self._counted.add(chunk.number)
+        return chunk
+
+    def _release(self, number: int) -> None:
+        self._mine.discard(number)
+        if isinstance(self.store, Folder):
+            Claims.release(self.store.claim(number))
