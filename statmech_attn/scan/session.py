@@ -2,6 +2,7 @@
 
 import threading
 from collections import deque
+
 from statmech_attn.reporting import Reporter
 from statmech_attn.scan.chunk_file import Stored
 from statmech_attn.scan.claims import Claims

@@ -33,15 +33,16 @@ study=$study
 output=$output
 task=$${SLURM_ARRAY_JOB_ID}_$${SLURM_ARRAY_TASK_ID}
 
-if [ -e "$$output" ]; then
-    echo "$$output is complete."
-    exit 0
-fi
+# Before the time limit: finish the chunks at hand; if they take too long, drop them.
+stop() {
+    kill -TERM "$$worker"
+    (sleep $grace && kill -TERM "$$worker") >/dev/null 2>&1 &
+}
+trap stop TERM
 
 "$$python" -P -m statmech_attn.cli run "$$study" --output "$$output" \\
     --workers "$$SLURM_CPUS_PER_TASK"$settings &
 worker=$$!
-trap 'kill -TERM "$$worker" 2>/dev/null' TERM
 
 # A signal ends `wait` early: go on until the process itself has ended.
 wait "$$worker"
@@ -51,9 +52,11 @@ while [ "$$code" -gt 128 ] && kill -0 "$$worker" 2>/dev/null; do
     code=$$?
 done
 
-# 75 means stopped before the end.  The job id alone would requeue the whole array.
-# A task that was cancelled is no longer running, and stays cancelled.
-if [ "$$code" -eq 75 ] && scontrol show job "$$task" | grep -q JobState=RUNNING; then
+# 75, or 143 while it began or merged: stopped before the end.  A task that was
+# cancelled is no longer running, and stays cancelled.  Its job id alone would requeue
+# the whole array.
+if { [ "$$code" -eq 75 ] || [ "$$code" -eq 143 ]; } &&
+    scontrol show job "$$task" | grep -q JobState=RUNNING; then
     if [ "$${SLURM_RESTART_COUNT:-0}" -ge $restarts ]; then
         echo "task $$task: restarted $restarts times; submit the script again." >&2
     elif scontrol requeue "$$task"; then
@@ -145,6 +148,7 @@ def script(array: Array, name: str) -> str:
         >>> "#SBATCH --array=0-2" in script(array, "scan.sh").splitlines()
         True
     """
+    lead = min(LEAD, seconds(array.time) // 2)
     log = str(array.logs / "%A_%a.log").replace('"', '\\"')
     options = {
         "job-name": re.sub(r"[^\w.-]+", "-", array.output.stem, flags=re.ASCII),
@@ -157,7 +161,7 @@ def script(array: Array, name: str) -> str:
         "output": f'"{log}"',
         "open-mode": "append",
         "requeue": "",
-        "signal": f"B:TERM@{min(LEAD, seconds(array.time) // 2)}",
+        "signal": f"B:TERM@{lead}",
     }
     directives = [
         f"#SBATCH --{option}={value}".removesuffix("=")
@@ -172,6 +176,7 @@ def script(array: Array, name: str) -> str:
         study=shlex.quote(str(array.study.absolute())),
         output=shlex.quote(str(array.output.absolute())),
         settings="".join(settings),
+        grace=lead // 2,
         restarts=RESTARTS,
     )
 

@@ -69,7 +69,10 @@ def start(folder, python, restarts=None, **values):
 
 def ended(process):
     """Exit code and what was printed."""
-    printed = process.communicate(timeout=20)[0]
+    try:
+        printed = process.communicate(timeout=20)[0]
+    finally:
+        os.killpg(process.pid, signal.SIGKILL) if process.poll() is None else None
     return process.returncode, printed
 
 
@@ -140,7 +143,7 @@ def test_a_task_out_of_time_stops_its_process_and_requeues_itself_alone(
     scontrol(programs)
     python = programs(
         "python",
-        "trap 'sleep 0.3; touch stopped; exit 75' TERM; echo up\n"
+        "trap 'sleep 0.3; touch stopped; exit 75' TERM; sleep 0.2; echo up\n"
         "while :; do sleep 0.1; done",
     )
     process = start(folder, python)
@@ -155,7 +158,9 @@ def test_a_task_out_of_time_stops_its_process_and_requeues_itself_alone(
 def test_a_second_signal_changes_nothing(folder, programs):
     scontrol(programs)
     python = programs(
-        "python", "trap 'sleep 0.5; exit 75' TERM; echo up; while :; do sleep 0.1; done"
+        "python",
+        "trap 'sleep 0.5; exit 75' TERM; sleep 0.2; echo up\n"
+        "while :; do sleep 0.1; done",
     )
     process = start(folder, python)
     assert process.stdout is not None
@@ -169,10 +174,16 @@ def test_a_second_signal_changes_nothing(folder, programs):
 
 
 @pytest.mark.parametrize("code", [0, 1, 130, 137])
-def test_only_what_is_unfinished_is_requeued(folder, programs, code):
+def test_what_is_done_or_has_failed_is_not_requeued(folder, programs, code):
     scontrol(programs)
     assert ended(start(folder, programs("python", f"exit {code}")))[0] == code
     assert requeued(folder) == []
+
+
+def test_a_process_stopped_before_it_listens_for_signals_is_requeued(folder, programs):
+    scontrol(programs)
+    assert ended(start(folder, programs("python", "kill -TERM $$")))[0] == 0
+    assert requeued(folder) == ["70_3"]
 
 
 def test_a_cancelled_task_stays_cancelled(folder, programs):
@@ -189,12 +200,21 @@ def test_restarts_have_a_limit(folder, programs, restarts):
     assert ("submit the script again" in printed) == (restarts == 100)
 
 
-def test_a_task_that_comes_late_leaves_a_finished_file_alone(folder, programs):
-    (folder / "scan.h5").touch()
-    code, printed = ended(start(folder, programs("python", "touch ran")))
-    assert code == 0
-    assert printed == f"{folder / 'scan.h5'} is complete.\n"
-    assert not (folder / "ran").exists()
+def test_chunks_that_take_too_long_are_dropped_before_the_time_limit(folder, programs):
+    scontrol(programs)
+    python = programs(
+        "python",
+        "trap '((++asked == 2)) && exit 75' TERM; sleep 0.2; echo up\n"
+        "while :; do sleep 0.1; done",
+    )
+    programs("sleep", '[[ $1 == 30 ]] && echo slept >> slept; exec /bin/sleep "0.2"')
+    process = start(folder, python, time="00:02:00")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    process.send_signal(signal.SIGTERM)
+    assert ended(process)[0] == 0
+    assert (folder / "slept").read_text() == "slept\n"
+    assert requeued(folder) == ["70_3"]
 
 
 CONFIG = "MaxArraySize            = 11"
