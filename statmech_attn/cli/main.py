@@ -32,10 +32,6 @@ Settings = Annotated[
 Overwrite = Annotated[bool, typer.Option(help="Replace an output of another study.")]
 
 
-class Interrupted(Exception):
-    """The user stopped a run that can go on later."""
-
-
 @app.callback()
 def _main(
     traceback: Annotated[bool, typer.Option(help="Show where an error arose.")] = False,
@@ -50,8 +46,15 @@ def run(
     output: Output,
     set_: Settings = None,
     overwrite: Overwrite = False,
+    chunk: Annotated[
+        int | None,
+        typer.Option(help="Points computed between two writes to disk.", min=1),
+    ] = None,
 ) -> None:
     """Compute a study and write one HDF5 file.
+
+    What is done is kept beside the output, in OUTPUT.chunks: after Ctrl-C, a kill or a
+    crash the same command goes on from there, and several at once share the work.
 
     Example: statmech-attn run analysis/demo_scan.toml -o scan.h5 --set run.steps=500
     """
@@ -59,25 +62,20 @@ def run(
         from statmech_attn import storage, studies
         from statmech_attn.cli.progress import Bar
         from statmech_attn.cli.summary import print_summary
-        from statmech_attn.studies.files import blocks_of, compute
+        from statmech_attn.studies.files import compute
 
         checked, text = studies.load(study, set_ or [])
         storage.check_output(output, study=text, overwrite=overwrite)
         _prepare_jax()
-        bar, blocks = Bar(err), blocks_of(output)
+        bar = Bar(err)
         try:
-            dataset = compute(checked, text, output, bar, overwrite=overwrite)
-        except KeyboardInterrupt:
-            if not (checked.keeps_blocks and blocks.exists()):
-                raise
-            raise Interrupted(
-                f"interrupted; the draws so far are in {blocks}: the same command "
-                "goes on from there."
-            ) from None
+            compute(
+                checked, text, output, bar, overwrite=overwrite, points_per_chunk=chunk
+            )
         finally:
             bar.close()
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
-        print_summary(dataset, out)
+        print_summary(storage.read(output), out)
 
 
 @app.command()
@@ -289,6 +287,8 @@ def validate(
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
     """Turn expected errors into one line on stderr and an exit code."""
+    from statmech_attn.scan.signals import Unfinished
+
     try:
         yield
     except (ValueError, OSError, RuntimeError) as error:
@@ -301,9 +301,9 @@ def _one_line_errors() -> Iterator[None]:
             lines = [f"{error.filename}: {error.strerror}."]
         typer.echo(f"statmech-attn: {lines[0]}", err=True)
         raise typer.Exit(1) from None
-    except Interrupted as stopped:
+    except Unfinished as stopped:
         typer.echo(f"statmech-attn: {stopped}", err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(stopped.exit_code) from None
     except KeyboardInterrupt:
         typer.echo("statmech-attn: interrupted; nothing was written.", err=True)
         raise typer.Exit(130) from None

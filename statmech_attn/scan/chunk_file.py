@@ -20,7 +20,16 @@ from statmech_attn.storage.schema import SEAL, seal, SEAL_LENGTH, StorageError
 
 SCHEMA = "statmech_attn chunk"
 SCHEMA_VERSION = 1
+HEADER, ROWS = "header", "rows"
 COMPRESSED_FROM = 4096  # elements
+
+
+class Damaged(StorageError):
+    """A chunk file that cannot be trusted; `chunk` is its number."""
+
+    def __init__(self, message: str, chunk: int):
+        super().__init__(message)
+        self.chunk = chunk
 
 
 class Stored(NamedTuple):
@@ -80,12 +89,10 @@ def read(path: Path, names: list[str] | None = None) -> Stored:
         names: the arrays that are wanted; all of them when omitted.
 
     Raises:
-        StorageError: missing, truncated, damaged, foreign, or from a newer version.
+        OSError: it cannot be read.
+        StorageError: truncated, damaged, foreign, or from a newer version.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror}.") from None
+    content = path.read_bytes()
     image, trailer = content[:-SEAL_LENGTH], content[-SEAL_LENGTH:]
     if not trailer.startswith(SEAL):
         raise StorageError(f"{path}: is truncated or no chunk.")
@@ -113,17 +120,17 @@ def is_whole(path: Path) -> bool:
 
 def _image(stored: Stored) -> bytes:
     with h5py.File.in_memory() as file:
-        file.attrs.update(
-            {
-                "schema": SCHEMA,
-                "schema_version": SCHEMA_VERSION,
-                "chunk": json.dumps(stored.chunk),
-                "failures": json.dumps(stored.failures),
-                "seconds": stored.seconds,
-                "environment": stored.environment,
-                "study_sha256": stored.study,
-            }
-        )
+        header = {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "chunk": stored.chunk,
+            "failures": stored.failures,
+            "seconds": stored.seconds,
+            "environment": stored.environment,
+            "study": stored.study,
+        }
+        file[HEADER] = json.dumps(header)
+        rows = file.create_group(ROWS)
         for name, values in stored.arrays.items():
             if len(values) != stored.chunk.count:
                 raise ValueError(
@@ -135,29 +142,30 @@ def _image(stored: Stored) -> bytes:
                 if values.size >= COMPRESSED_FROM
                 else {}
             )
-            file.create_dataset(name, data=values, **pressed)
+            rows.create_dataset(name, data=values, **pressed)
         file.flush()
         return file.id.get_file_image()
 
 
 def _content(path: Path, file: h5py.File, names: list[str] | None) -> Stored:
-    attributes = dict(file.attrs)
-    if attributes.get("schema") != SCHEMA:
+    header: Any = file[HEADER]
+    header = json.loads(header[()])
+    if header["schema"] != SCHEMA:
         raise StorageError(f"{path}: is no chunk that statmech-attn wrote.")
-    if attributes["schema_version"] > SCHEMA_VERSION:
+    if header["schema_version"] > SCHEMA_VERSION:
         raise StorageError(
-            f"{path}: has schema version {attributes['schema_version']}, this "
+            f"{path}: has schema version {header['schema_version']}, this "
             f"statmech-attn reads up to {SCHEMA_VERSION}; upgrade statmech-attn."
         )
-    wanted = file.keys() if names is None else [n for n in names if n in file]
-    failures = json.loads(attributes["failures"]).items()
+    rows: Any = file[ROWS]
+    wanted = rows.keys() if names is None else [n for n in names if n in rows]
     return Stored(
-        Chunk(*json.loads(attributes["chunk"])),
-        {name: np.asarray(file[name]) for name in wanted},
-        {int(row): (code, reason) for row, (code, reason) in failures},
-        float(attributes["seconds"]),
-        attributes["environment"],
-        attributes["study_sha256"],
+        Chunk(*header["chunk"]),
+        {name: np.asarray(rows[name]) for name in wanted},
+        {int(row): (code, why) for row, (code, why) in header["failures"].items()},
+        float(header["seconds"]),
+        header["environment"],
+        header["study"],
     )
 
 

@@ -25,10 +25,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from statmech_attn import storage
 from statmech_attn.scan import chunk_file
-from statmech_attn.scan.chunk_file import Stored
+from statmech_attn.scan.chunk_file import Damaged, Stored
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.work import Chunk
 from statmech_attn.storage import StorageError
+from statmech_attn.storage.writing import _unwritable
 
 
 SCHEMA_VERSION = 1
@@ -149,21 +150,29 @@ class Folder:
         except StorageError:
             raise
         except OSError as error:
-            raise storage.unwritable(path, error) from None
+            raise _unwritable(path, error) from None
         shutil.rmtree(self.blocks(stored.chunk.number), ignore_errors=True)
 
     def read(self, chunk: Chunk, names: Sequence[str] | None = None) -> Stored:
         """A finished chunk.
 
         Raises:
-            StorageError: damaged, or of another study.
+            OSError: it cannot be read.
+            Damaged: it is not what was written here.
         """
         path = self.file(chunk.number)
-        stored = chunk_file.read(path, None if names is None else list(names))
-        same = stored.study == self.manifest.study_sha256 and stored.chunk == chunk
-        if not same:
-            raise StorageError(f"{path}: belongs to another study.")
+        try:
+            stored = chunk_file.read(path, None if names is None else list(names))
+        except StorageError as error:
+            raise Damaged(str(error), chunk.number) from None
+        if stored.study != self.manifest.study_sha256 or stored.chunk != chunk:
+            raise Damaged(f"{path}: belongs to another study.", chunk.number)
         return stored
+
+    def truncated(self) -> list[int]:
+        """Chunks that lack their end, by a look that takes seconds for 10^5 of them."""
+        done, _ = self.listing()
+        return [n for n in sorted(done) if not chunk_file.is_whole(self.file(n))]
 
     def quarantine(self, number: int) -> Path:
         """Put a chunk file aside; it will be computed again."""
@@ -197,20 +206,20 @@ class Folder:
     def claims(self) -> Claims:
         return Claims(self.path)
 
-    def remove(self) -> None:
-        """Remove the folder and all chunks in it; what else is there stays."""
-        for path in self.path.iterdir():
-            if CHUNKS.fullmatch(path.name) or path.name.endswith(".part"):
-                path.unlink(missing_ok=True)
-        for name in ("workers", "environments", "quarantine"):
-            shutil.rmtree(self.path / name, ignore_errors=True)
-        for path in self.path.glob("blocks-*"):
-            shutil.rmtree(path, ignore_errors=True)
-        (self.path / MANIFEST).unlink(missing_ok=True)
-        try:
-            self.path.rmdir()
-        except OSError:
-            pass  # somebody keeps something here
+
+def remove(path: Path) -> None:
+    """Remove a chunk folder and what was written there; what else is in it stays."""
+    (path / MANIFEST).unlink(missing_ok=True)
+    for file in path.iterdir():
+        if CHUNKS.fullmatch(file.name) or file.name.endswith((".part", ".claim")):
+            file.unlink(missing_ok=True)
+    for name in ("workers", "environments", "quarantine", "blocks-*"):
+        for folder in path.glob(name):
+            shutil.rmtree(folder, ignore_errors=True)
+    try:
+        path.rmdir()
+    except OSError:
+        pass  # somebody keeps something here
 
 
 def write_once(path: Path, text: str) -> None:

@@ -7,7 +7,10 @@ from typing import Protocol
 import numpy as np
 
 from statmech_attn.scan.chunk_file import Stored
-from statmech_attn.scan.work import Chunk, COMPUTED, Work
+from statmech_attn.scan.work import Arrays, Chunk, COMPUTED, Work
+
+
+KEPT = 512 * 2**20  # bytes of columns that are read in one pass over all chunks
 
 
 class Store(Protocol):
@@ -51,17 +54,45 @@ class Results:
     def __init__(self, store: Store, chunks: Sequence[Chunk], work: Work):
         self._store, self._chunks, self._empty = store, tuple(chunks), work.empty
         self._like: dict[str, np.ndarray] = {}
+        self._kept: dict[str, np.ndarray] = {}
 
     def column(self, name: str, round: int | None = None) -> np.ndarray:
         chunks = [c for c in self._chunks if round is None or c.round == round]
         return np.concatenate([self._rows(c, name) for c in chunks])
 
     def blocks(self, name: str) -> Iterator[np.ndarray]:
+        if not self._kept:
+            self._keep_small()
+        if name in self._kept:
+            return iter([self._kept[name]])
         return (self._rows(chunk, name) for chunk in self._chunks)
+
+    def seconds(self) -> float:
+        """Time that all chunks took, each on one worker."""
+        return sum(self._store.read(chunk, ()).seconds for chunk in self._chunks)
+
+    def _keep_small(self) -> None:
+        """Read all small arrays in one pass over the chunks."""
+        whole = self._whole()
+        points, room = sum(c.count for c in self._chunks), KEPT
+        for name, rows in sorted(whole.items(), key=lambda item: item[1][:1].nbytes):
+            room -= rows[:1].nbytes * points
+            if room < 0:
+                break
+            self._kept[name] = np.empty((points, *rows.shape[1:]), rows.dtype)
+        first = 0
+        for chunk in self._chunks:
+            arrays = self._store.read(chunk, list(self._kept)).arrays
+            for name, kept in self._kept.items():
+                rows = arrays.get(name)
+                kept[first : first + chunk.count] = (
+                    self._blank(name, chunk.count) if rows is None else rows
+                )
+            first += chunk.count
 
     def like(self, name: str) -> np.ndarray:
         if name not in self._like:
-            self._like[name] = self._first(name)[:0]
+            self._like = {n: rows[:0] for n, rows in self._whole().items()}
         return self._like[name]
 
     def failure(self) -> np.ndarray:
@@ -80,7 +111,10 @@ class Results:
         arrays = self._store.read(chunk, [name]).arrays
         if name in arrays:
             return arrays[name]
-        return blank(self.like(name), chunk.count, self._empty.get(name, 0))
+        return self._blank(name, chunk.count)
+
+    def _blank(self, name: str, count: int) -> np.ndarray:
+        return blank(self.like(name), count, self._empty.get(name, 0))
 
     def _codes(self, chunk: Chunk) -> np.ndarray:
         codes = np.full(chunk.count, COMPUTED, np.int8)
@@ -88,15 +122,12 @@ class Results:
             codes[row] = code
         return codes
 
-    def _first(self, name: str) -> np.ndarray:
+    def _whole(self) -> Arrays:
+        """The arrays of the first chunk with a computed point."""
         for chunk in self._chunks:
-            stored = self._store.read(chunk, [name])
-            if name in stored.arrays:
-                return stored.arrays[name]
-            if stored.arrays:
-                raise KeyError(name)
-        reasons = self.reasons()
-        raise ValueError(f"no point could be computed: {reasons[0]}.")
+            if arrays := self._store.read(chunk).arrays:
+                return arrays
+        raise ValueError(f"no point could be computed: {self.reasons()[0]}.")
 
 
 def blank(like: np.ndarray, count: int, empty: int) -> np.ndarray:

@@ -57,7 +57,8 @@ class Session:
         if self._claims is not None:
             self._claims.__enter__()
             self._claims.clean()
-        self._refresh()
+        self._put_truncated_aside()
+        self.look()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -80,12 +81,17 @@ class Session:
         """
         while not (self.stop.finish.is_set() or self.finished):
             with self._lock:
-                chunk = self._free() or self._look()
+                chunk = self._free() or self._search()
             if chunk is not None or not wait:
                 return chunk
             if not self.finished:
                 self.stop.finish.wait(PAUSE)
         return None
+
+    def progress(self) -> tuple[int, int]:
+        """Chunks that are done, and all that are known by now."""
+        done, _ = self.store.listing()
+        return len(done.intersection(c.number for c in self._chunks)), len(self._chunks)
 
     def payload(self, chunk: Chunk):
         """What computing a chunk needs of earlier rounds."""
@@ -117,9 +123,9 @@ class Session:
                 return self._own(chunk)
         return None
 
-    def _look(self) -> Chunk | None:
+    def _search(self) -> Chunk | None:
         """See what is left; what dead processes had claimed is free again."""
-        self._refresh()
+        self.look()
         if found := self._free():
             return found
         if self._claims is None:
@@ -133,7 +139,8 @@ class Session:
                 return self._own(chunk)
         return None
 
-    def _refresh(self) -> None:
+    def look(self) -> None:
+        """See which chunks are done and which rounds have begun."""
         done, claimed = self.store.listing()
         while not self.finished and all(c.number in done for c in self._chunks):
             self._count(done)
@@ -165,6 +172,12 @@ class Session:
             if chunk.number in done - self._counted:
                 self._counted.add(chunk.number)
                 self.report.advance(chunk.count)
+
+    def _put_truncated_aside(self) -> None:
+        if isinstance(self.store, Folder):
+            for number in self.store.truncated():
+                place = self.store.quarantine(number)
+                self.report.note(f"{place}: was truncated; it is computed again.")
 
     def _take(self, chunk: Chunk) -> bool:
         if self._claims is not None:

@@ -1,10 +1,10 @@
 """Studies: a TOML file in, a labelled data set out."""
 
-from pathlib import Path
-
 import xarray as xr
 
 from statmech_attn.reporting import Reporter, Silent
+from statmech_attn.scan.engines.local import in_memory
+from statmech_attn.scan.work import Work
 from statmech_attn.studies import (
     basins,
     bifurcation,
@@ -30,33 +30,26 @@ from statmech_attn.studies.spec import (
 )
 
 
-def run(
-    study: Study, report: Reporter = Silent(), workspace: Path | None = None
-) -> xr.Dataset:
-    """Compute a study; double precision must be on.
+def work(study: Study, batch: int | None = None) -> Work:
+    """A study as an engine sees it; double precision must be on.
 
     Args:
-        workspace: folder where sampling of weights keeps what it has drawn, so that
-            the same study goes on from there after an interruption.
+        batch: see `Work`; chosen for this device when omitted.
+    """
+    if isinstance(study, BifurcationStudy):
+        return bifurcation.work(study, batch)
+    raise NotImplementedError(study.kind)
+
+
+def run(study: Study, report: Reporter = Silent()) -> xr.Dataset:
+    """Compute a study in memory; double precision must be on.
 
     Example:
         >>> study = parse({"kind": "trajectory", "parameters": {"beta": 1.4}})
         >>> run(study).A.dims
         ('beta', 'time', 'pattern')
     """
-    if isinstance(study, TrajectoryStudy):
-        return trajectory.run(study, report)
-    if isinstance(study, BifurcationStudy):
-        return bifurcation.run_study(study, report)
-    if isinstance(study, ContinuationStudy):
-        return continuation.run(study, report)
-    if isinstance(study, MonteCarloStudy):
-        return monte_carlo.run(study, report)
-    if isinstance(study, OrderParameterStudy):
-        return order_parameter.run(study, report)
-    if isinstance(study, BasinsStudy):
-        return basins.run(study, report)
-    return posterior.run(study, report, workspace)
+    return in_memory(work(study), report)
 
 
 __all__ = [
@@ -75,4 +68,5 @@ __all__ = [
     "Silent",
     "Study",
     "TrajectoryStudy",
+    "work",
 ]

@@ -109,7 +109,7 @@ class GridWork:
         return rows(run(self.scan, points, self._in_points(tick)))
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
-        return ~np.isfinite(arrays["strobe"]).all(axis=1)
+        return np.asarray(~np.isfinite(arrays["strobe"]).all(axis=1))
 
     def pilot(self) -> Pilot:
         points = self._at(self.axes, np.zeros(self.batch, int))
@@ -255,7 +255,7 @@ class SweepWork(GridWork):
         return together | _state_rows(starts, len(columns))
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
-        return ~np.isfinite(arrays["strobe"]).all(axis=(1, 2))
+        return np.asarray(~np.isfinite(arrays["strobe"]).all(axis=(1, 2)))
 
     def assemble(self, results: Results) -> Assembled:
         return assembled(self, Unrolled(results, self))

@@ -1,21 +1,56 @@
-"""From a study file to its result file, once."""
+"""From a study file to its result file, once, whatever happens on the way.
 
-import tempfile
-from collections.abc import Sequence
+    OUT.h5.chunks/    the study while it is computed (`scan.folder`)
+    OUT.h5            the result, when all chunks are there
+
+The same call goes on where an earlier one ended, takes part where others are computing,
+and has nothing to do where the result is there.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import xarray as xr
 
 from statmech_attn import storage, studies
-from statmech_attn.montecarlo import remove_blocks
 from statmech_attn.reporting import Reporter, Silent
+from statmech_attn.scan import signals
+from statmech_attn.scan.chunk_file import Damaged
+from statmech_attn.scan.claims import Claims
+from statmech_attn.scan.engines import local
+from statmech_attn.scan.folder import Folder, MANIFEST, Manifest, remove, SCHEMA_VERSION
+from statmech_attn.scan.forecast import forecast, require_room
+from statmech_attn.scan.session import PAUSE, Session, Stop
+from statmech_attn.scan.work import Work
+from statmech_attn.storage import StorageError
 from statmech_attn.studies.spec import Study
 
 
-def blocks_of(output: Path) -> Path:
-    """Folder where sampling of weights keeps its draws until `output` is written."""
-    return output.with_name(f"{output.name}.blocks")
+class Engine(NamedTuple):
+    """Where chunks are computed.
+
+    Attributes:
+        compute: takes the session, and how a worker elsewhere builds the work.
+        workers: chunks that are computed at once.
+    """
+
+    compute: Callable[[Session, Callable[[], Work]], None]
+    workers: int
+
+
+def in_this_process() -> Engine:
+    """The threads of this process."""
+    return Engine(lambda session, build: local.compute(session), local.threads())
+
+
+def chunks_of(output: Path) -> Path:
+    """Folder where a study is computed until `output` is written."""
+    return output.with_name(f"{output.name}.chunks")
 
 
 def compute(
@@ -25,31 +60,152 @@ def compute(
     report: Reporter = Silent(),
     *,
     overwrite: bool = False,
-) -> xr.Dataset:
-    """Compute a study and write its result.
+    engine: Engine | None = None,
+    points_per_chunk: int | None = None,
+) -> None:
+    """Compute a study, or what is left of it, and write its result.
 
     Args:
         study, text: as `load` returns them.
-        overwrite: replace the result of another study.
+        overwrite: replace a result that is there, and chunks of another study.
+        engine: the threads of this process when omitted.
+        points_per_chunk: chosen from a pilot when omitted; numbers do not depend on it.
 
     Raises:
-        ValueError: an impossible setting.
-        StorageError: the output is taken or cannot be written; a result that was
-            computed before is then kept in a folder that the message names.
+        ValueError: an impossible setting, or a run that would not fit.
+        StorageError: the output is taken or cannot be written; finished chunks stay.
+        signals.Unfinished: stopped by Ctrl-C or SIGTERM.
     """
     storage.check_output(output, study=text, overwrite=overwrite)
-    started, blocks = storage.now(), blocks_of(output)
-    dataset = studies.run(study, report, blocks)
-    save = partial(storage.write, study=text, keys=study.seeds, started=started)
+    if not overwrite and holds(output, text):
+        report.note(f"{output} holds this study already")
+        return
+    engine = engine or in_this_process()
+    path = chunks_of(output)
+    if overwrite and path.exists():
+        _remove_other(path, text)
+    work, folder = _opened(study, text, path, report, engine, points_per_chunk)
+    build = partial(studies.work, study, folder.manifest.batch)
+    while True:
+        try:
+            _compute_chunks(folder, work, report, engine, build)
+            _merge_once(folder, work, study, output, report, overwrite)
+            return
+        except Damaged as error:
+            report.note(f"{error} It is computed again.")
+            folder.quarantine(error.chunk)
+        except (FileNotFoundError, StorageError):
+            # Where another process has merged the chunks meanwhile, all is well.
+            if path.exists() or not holds(output, text):
+                raise
+            return
+
+
+def _opened(study, text, path: Path, report, engine: Engine, per_chunk):
+    """The folder of a study, begun if it is not there, and the work that fits it."""
+    if not (path / MANIFEST).exists():
+        work = studies.work(study)
+        return work, _begin(work, text, path, report, engine, per_chunk)
+    folder = Folder.open(path)
+    folder.require(text)
+    return studies.work(study, folder.manifest.batch), folder
+
+
+def _begin(work, text, path: Path, report, engine: Engine, per_chunk) -> Folder:
+    found = forecast(work, engine.workers, per_chunk)
+    report.note(found.text())
+    require_room(found, path)
+    manifest = Manifest(
+        schema_version=SCHEMA_VERSION,
+        study=text,
+        study_sha256=storage.study_digest(text),
+        points_per_chunk=found.points_per_chunk,
+        batch=work.batch,
+        started=storage.now().isoformat(),
+    )
+    return Folder.begin(path, manifest)
+
+
+def _compute_chunks(folder: Folder, work: Work, report, engine: Engine, build) -> None:
+    environment = storage.environment()
+    for other in folder.environments().values():
+        if changes := storage.differences(other, environment):
+            report.note(
+                "warning: earlier chunks were computed elsewhere, last digits may "
+                f"differ: {'; '.join(changes)}"
+            )
+    stop = Stop()
+    with (
+        signals.handled(stop, report) as caught,
+        Session(
+            work, folder, folder.manifest.points_per_chunk, report, stop,
+            environment=folder.remember(environment),
+            study=folder.manifest.study_sha256,
+        ) as session,
+    ):  # fmt: skip
+        engine.compute(session, build)
+        session.next(wait=False)
+    if session.finished:
+        report.finish()
+        return
+    raise signals.Unfinished(
+        f"stopped; finished chunks are in {folder.path}: the same command goes on.",
+        caught.exit_code,
+    )
+
+
+def merge(
+    folder: Folder, work: Work, study: Study, output: Path, *, overwrite: bool = False
+) -> None:
+    """Write the result of a folder in which all chunks are done.
+
+    Raises:
+        StorageError: chunks are missing or damaged, or the output is taken.
+    """
+    manifest = folder.manifest
+    session = Session(work, folder, manifest.points_per_chunk, Silent(), Stop())
+    session.look()
+    if not session.finished:
+        done, total = session.progress()
+        raise StorageError(
+            f"{folder.path}: {total - done} of {total} chunks are missing; run the "
+            "study again to compute them."
+        )
+    results = session.results
+    assembled = work.assemble(results)
+    dataset = assembled.loaded()
+    environments = folder.environments()
+    if len(environments) > 1:
+        dataset = dataset.assign_attrs(environments=json.dumps(environments))
+    storage.write(
+        output, dataset, study=manifest.study, keys=study.seeds,
+        started=datetime.fromisoformat(manifest.started), elapsed=results.seconds(),
+        overwrite=overwrite,
+    )  # fmt: skip
+
+
+def _merge_once(folder, work, study, output, report, overwrite) -> None:
+    """Merge unless another process is at it; then wait for it."""
+    claim = folder.path / "merge.claim"
+    with folder.claims() as claims:
+        while not (claims.take(claim) or claims.take_over(claim)):
+            if not folder.path.exists():
+                return
+            time.sleep(PAUSE)
+        try:
+            report.note("merging the chunks")
+            merge(folder, work, study, output, overwrite=overwrite)
+            remove(folder.path)
+        finally:
+            Claims.release(claim)
+
+
+def _remove_other(path: Path, text: str) -> None:
+    """Remove the chunks of another study."""
     try:
-        save(output, dataset, overwrite=overwrite)
-    except storage.StorageError as error:
-        kept = Path(tempfile.mkdtemp(prefix="statmech-attn-")) / output.name
-        save(kept, dataset)
-        raise storage.StorageError(f"{error} The result is in {kept}.") from None
-    if study.keeps_blocks:
-        remove_blocks(blocks)
-    return dataset
+        Folder.open(path).require(text)
+    except StorageError:
+        remove(path)
 
 
 def produce(

@@ -1,0 +1,109 @@
+"""What a long run will take, from a short one; and how many points make a chunk."""
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from statmech_attn.reporting import duration, size
+from statmech_attn.scan.results import first_round
+from statmech_attn.scan.work import Pilot, Work
+
+
+CHUNK_SECONDS = 15.0  # what a kill may cost; longer ones pack unsettled points better
+CHUNK_BYTES = 256 * 2**20  # rows of a chunk that are kept in memory
+SHARE = 4  # chunks for each worker at least, so that all are busy to the end
+
+
+class Forecast(NamedTuple):
+    """What a run needs; bytes, seconds; None where no pilot could tell.
+
+    Attributes:
+        memory: of this process at its largest.
+        disk: chunks and the final file, before compression.
+    """
+
+    points: int
+    points_per_chunk: int
+    workers: int
+    pilot: Pilot | None
+    memory: int
+    disk: int
+
+    @property
+    def seconds(self) -> float | None:
+        """Of the whole run; unsettled points may take longer."""
+        if self.pilot is None:
+            return None
+        rounds = -(-self.points // (self.points_per_chunk * self.workers))
+        largest = min(self.points_per_chunk, self.points)
+        return rounds * largest * self.pilot.seconds
+
+    def text(self) -> str:
+        """In one line."""
+        chunks = -(-self.points // self.points_per_chunk)
+        line = (
+            f"{self.points} points in {chunks} chunks of {self.points_per_chunk}, "
+            f"{self.workers} worker(s)"
+        )
+        if self.pilot is None or self.seconds is None:
+            return line
+        rate = self.workers / self.pilot.seconds
+        line += f": about {duration(self.seconds)} ({rate:.3g} points/s)"
+        line += f", {size(self.memory)} of memory"
+        if self.pilot.stored:
+            line += f", a file of at most {size(self.points * self.pilot.stored)}"
+        return line
+
+
+def forecast(work: Work, workers: int, points_per_chunk: int | None) -> Forecast:
+    """Measure a pilot and choose the size of chunks, unless it is given."""
+    points = work.total or first_round(work)
+    pilot = work.pilot()
+    if points_per_chunk is None:
+        points_per_chunk = chunk_size(work, workers, pilot)
+    stored = pilot.stored if pilot else 0
+    resident = psutil.Process().memory_info().rss
+    working = pilot.memory if pilot else 0
+    rows = min(points_per_chunk, points) * stored
+    memory = resident + workers * (working + 3 * rows)
+    return Forecast(
+        points, points_per_chunk, workers, pilot, memory, 2 * points * stored
+    )
+
+
+def chunk_size(work: Work, workers: int, pilot: Pilot | None) -> int:
+    """Points of a chunk: some seconds of work, but enough chunks for all workers."""
+    points = first_round(work)
+    most = -(-points // (SHARE * workers))
+    if pilot is not None:
+        most = min(most, int(CHUNK_SECONDS / max(pilot.seconds, 1e-12)) + 1)
+        most = min(most, CHUNK_BYTES // max(pilot.stored, 1) + 1)
+    return -(-most // work.batch) * work.batch
+
+
+def require_room(found: Forecast, output: Path) -> None:
+    """Refuse a run that would not fit, with the numbers.
+
+    Raises:
+        ValueError: not enough memory, or not enough space on the disk.
+    """
+    available = available_memory() + psutil.Process().memory_info().rss
+    if found.memory > available:
+        raise ValueError(
+            f"this run needs {size(found.memory)} of memory, {size(available)} are "
+            "available; use fewer workers or a smaller --chunk."
+        )
+    free = shutil.disk_usage(output.parent).free
+    if found.disk > free:
+        raise ValueError(
+            f"this run needs up to {size(found.disk)} of disk for its chunks and its "
+            f"file, {size(free)} are free in {output.parent}; choose another output, "
+            "or store fewer samples."
+        )
+
+
+def available_memory() -> int:
+    """Bytes that this process may still use."""
+    return psutil.virtual_memory().available

@@ -1,0 +1,65 @@
+"""Ctrl-C and SIGTERM: finish what is being computed, and say how to go on."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from statmech_attn.reporting import Reporter
+from statmech_attn.scan.session import Stop
+
+
+TEMPORARY_FAILURE = 75  # EX_TEMPFAIL: not finished, the same command goes on
+INTERRUPTED = 130
+
+
+class Unfinished(Exception):
+    """A run was stopped; what was finished is kept and the same command goes on."""
+
+    def __init__(self, message: str, exit_code: int):
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class Signals:
+    """What came in: the first signal finishes the current chunks, the second leaves."""
+
+    def __init__(self, stop: Stop, report: Reporter):
+        self._stop, self._report = stop, report
+        self.first: int | None = None
+
+    @property
+    def exit_code(self) -> int:
+        return TEMPORARY_FAILURE if self.first == signal.SIGTERM else INTERRUPTED
+
+    def __call__(self, number: int, frame: object) -> None:
+        if self.first is not None:
+            # Threads inside compiled code cannot be stopped; what is on disk is whole.
+            os.write(2, b"\nstatmech-attn: stopped; finished chunks are kept.\n")
+            os._exit(self.exit_code)
+        self.first = number
+        self._stop.finish.set()
+        threading.Thread(target=self._tell, daemon=True).start()
+
+    def _tell(self) -> None:
+        self._report.note(
+            "stopping: the chunks being computed are finished first; once more stops "
+            "at once"
+        )
+
+
+@contextmanager
+def handled(stop: Stop, report: Reporter) -> Iterator[Signals]:
+    """Handle signals while in the main thread; elsewhere leave them alone."""
+    signals = Signals(stop, report)
+    if threading.current_thread() is not threading.main_thread():
+        yield signals
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, signals) for number in numbers}
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
