@@ -50,6 +50,10 @@ def run(
         int | None,
         typer.Option(help="Points computed between two writes to disk.", min=1),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Chunks computed at once, if there are the cores.", min=1),
+    ] = None,
 ) -> None:
     """Compute a study and write one HDF5 file.
 
@@ -62,6 +66,7 @@ def run(
         from statmech_attn import storage, studies
         from statmech_attn.cli.progress import Bar
         from statmech_attn.cli.summary import print_summary
+        from statmech_attn.scan.lanes import limited
         from statmech_attn.studies.files import compute
 
         checked, text = studies.load(study, set_ or [])
@@ -69,9 +74,15 @@ def run(
         _prepare_jax()
         bar = Bar(err)
         try:
-            compute(
-                checked, text, output, bar, overwrite=overwrite, points_per_chunk=chunk
-            )
+            with limited(workers or 0):
+                compute(
+                    checked,
+                    text,
+                    output,
+                    bar,
+                    overwrite=overwrite,
+                    points_per_chunk=chunk,
+                )
         finally:
             bar.close()
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)

@@ -34,11 +34,8 @@ output=$output
 task=$${SLURM_ARRAY_JOB_ID}_$${SLURM_ARRAY_TASK_ID}
 
 # Before the time limit: finish the chunks at hand; if they take too long, drop them.
-stop() {
-    kill -TERM "$$worker"
-    (sleep $grace && kill -TERM "$$worker") >/dev/null 2>&1 &
-}
-trap stop TERM
+trap 'kill -TERM "$$worker"
+    (sleep $grace && kill -TERM "$$worker") >/dev/null 2>&1 &' TERM
 
 "$$python" -P -m statmech_attn.cli run "$$study" --output "$$output" \\
     --workers "$$SLURM_CPUS_PER_TASK"$settings &

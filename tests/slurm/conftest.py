@@ -1,5 +1,6 @@
 """A SLURM of one node on this machine: its daemons, started by hand."""
 
+import contextlib
 import getpass
 import os
 import secrets
@@ -7,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -86,6 +88,16 @@ class Cluster:
     def wait_until(self, condition, timeout=60):
         """Wait for something that the tasks do; returns what the condition said."""
         return until(condition, timeout)
+
+    def stepd(self, job, task):
+        """Id of the process that watches over a task."""
+        id = self.call("squeue", "-h", "-j", f"{job}_{task}", "-o", "%A")
+        title = f"slurmstepd: [{id}.batch]"
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if path.read_text().startswith(title):
+                    return int(path.parent.name)
+        raise AssertionError(f"no {title}")
 
     def cancel_all(self):
         self.call("scancel", "--signal=KILL", "--full", "--user", getpass.getuser())

@@ -1,5 +1,6 @@
 """The job-array script, run by bash with stand-ins for SLURM and for Python."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -48,31 +49,41 @@ def scontrol(put, state="RUNNING"):
     )
 
 
-def start(folder, python, restarts=None, **values):
-    """The script of an array as task 3 of job 70, in a process of bash."""
-    array = slurm.Array(
-        folder / "study.toml", folder / "scan.h5", python=python, **values
-    )
-    file = folder / "scan.h5.sh"
-    file.write_text(slurm.script(array, file.name))
-    task = {"SLURM_ARRAY_JOB_ID": "70", "SLURM_ARRAY_TASK_ID": "3"}
-    count = {} if restarts is None else {"SLURM_RESTART_COUNT": str(restarts)}
-    return subprocess.Popen(
-        ["bash", file],
-        cwd=folder,
-        env=os.environ | task | count | {"SLURM_CPUS_PER_TASK": "5"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+@pytest.fixture
+def start(folder):
+    """Starts the script of an array as task 3 of job 70, in a process of bash."""
+    started = []
+
+    def start(python, restarts=None, **values):
+        array = slurm.Array(
+            folder / "study.toml", folder / "scan.h5", python=python, **values
+        )
+        file = folder / "scan.h5.sh"
+        file.write_text(slurm.script(array, file.name))
+        task = {"SLURM_ARRAY_JOB_ID": "70", "SLURM_ARRAY_TASK_ID": "3"}
+        count = {} if restarts is None else {"SLURM_RESTART_COUNT": str(restarts)}
+        process = subprocess.Popen(
+            ["bash", file],
+            cwd=folder,
+            env=os.environ | task | count | {"SLURM_CPUS_PER_TASK": "5"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def ended(process):
     """Exit code and what was printed."""
-    try:
-        printed = process.communicate(timeout=20)[0]
-    finally:
-        os.killpg(process.pid, signal.SIGKILL) if process.poll() is None else None
+    printed = process.communicate(timeout=20)[0]
     return process.returncode, printed
 
 
@@ -81,10 +92,10 @@ def requeued(folder):
     return file.read_text().split() if file.exists() else []
 
 
-def test_a_task_runs_the_study_with_its_settings_and_all_its_cpus(folder, programs):
+def test_a_task_runs_the_study_with_its_settings_and_cpus(folder, programs, start):
     python = programs("python", 'printf "%s\\n" "$@"')
     text = 'network={ patterns = "it\'s" }'
-    code, printed = ended(start(folder, python, settings=("run.steps=5", text)))
+    code, printed = ended(start(python, settings=("run.steps=5", text)))
     assert code == 0
     assert printed.splitlines() == [
         *("-P", "-m", "statmech_attn.cli", "run", str(folder / "study.toml")),
@@ -137,8 +148,8 @@ def test_shellcheck_finds_nothing():
     assert found.stdout == ""
 
 
-def test_a_task_out_of_time_stops_its_process_and_requeues_itself_alone(
-    folder, programs
+def test_a_task_out_of_time_stops_its_process_and_requeues_itself(
+    folder, programs, start
 ):
     scontrol(programs)
     python = programs(
@@ -146,7 +157,7 @@ def test_a_task_out_of_time_stops_its_process_and_requeues_itself_alone(
         "trap 'sleep 0.3; touch stopped; exit 75' TERM; sleep 0.2; echo up\n"
         "while :; do sleep 0.1; done",
     )
-    process = start(folder, python)
+    process = start(python)
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
     process.send_signal(signal.SIGTERM)
@@ -155,14 +166,14 @@ def test_a_task_out_of_time_stops_its_process_and_requeues_itself_alone(
     assert requeued(folder) == ["70_3"]
 
 
-def test_a_second_signal_changes_nothing(folder, programs):
+def test_a_second_signal_changes_nothing(folder, programs, start):
     scontrol(programs)
     python = programs(
         "python",
         "trap 'sleep 0.5; exit 75' TERM; sleep 0.2; echo up\n"
         "while :; do sleep 0.1; done",
     )
-    process = start(folder, python)
+    process = start(python)
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
     process.send_signal(signal.SIGTERM)
@@ -174,33 +185,33 @@ def test_a_second_signal_changes_nothing(folder, programs):
 
 
 @pytest.mark.parametrize("code", [0, 1, 130, 137])
-def test_what_is_done_or_has_failed_is_not_requeued(folder, programs, code):
+def test_what_is_done_or_has_failed_is_not_requeued(folder, programs, start, code):
     scontrol(programs)
-    assert ended(start(folder, programs("python", f"exit {code}")))[0] == code
+    assert ended(start(programs("python", f"exit {code}")))[0] == code
     assert requeued(folder) == []
 
 
-def test_a_process_stopped_before_it_listens_for_signals_is_requeued(folder, programs):
+def test_a_process_stopped_before_it_listens_is_requeued(folder, programs, start):
     scontrol(programs)
-    assert ended(start(folder, programs("python", "kill -TERM $$")))[0] == 0
+    assert ended(start(programs("python", "kill -TERM $$")))[0] == 0
     assert requeued(folder) == ["70_3"]
 
 
-def test_a_cancelled_task_stays_cancelled(folder, programs):
+def test_a_cancelled_task_stays_cancelled(folder, programs, start):
     scontrol(programs, state="COMPLETING")
-    assert ended(start(folder, programs("python", "exit 75")))[0] == 75
+    assert ended(start(programs("python", "exit 75")))[0] == 75
     assert requeued(folder) == []
 
 
 @pytest.mark.parametrize("restarts", [99, 100])
-def test_restarts_have_a_limit(folder, programs, restarts):
+def test_restarts_have_a_limit(folder, programs, start, restarts):
     scontrol(programs)
-    code, printed = ended(start(folder, programs("python", "exit 75"), restarts))
+    code, printed = ended(start(programs("python", "exit 75"), restarts))
     assert (code, requeued(folder)) == ((0, ["70_3"]) if restarts < 100 else (75, []))
     assert ("submit the script again" in printed) == (restarts == 100)
 
 
-def test_chunks_that_take_too_long_are_dropped_before_the_time_limit(folder, programs):
+def test_chunks_that_take_too_long_are_dropped_in_time(folder, programs, start):
     scontrol(programs)
     python = programs(
         "python",
@@ -208,7 +219,7 @@ def test_chunks_that_take_too_long_are_dropped_before_the_time_limit(folder, pro
         "while :; do sleep 0.1; done",
     )
     programs("sleep", '[[ $1 == 30 ]] && echo slept >> slept; exec /bin/sleep "0.2"')
-    process = start(folder, python, time="00:02:00")
+    process = start(python, time="00:02:00")
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
     process.send_signal(signal.SIGTERM)
