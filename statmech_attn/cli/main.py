@@ -89,6 +89,59 @@ def run(
         print_summary(storage.read(output), out)
 
 
+ChunkFolder = Annotated[
+    Path, typer.Argument(help="Folder OUTPUT.chunks, or the OUTPUT it belongs to.")
+]
+
+
+@app.command()
+def status(folder: ChunkFolder) -> None:
+    """Say how far a run is: chunks done, who computes, what is left.
+
+    Example: statmech-attn status scan.h5.chunks
+    """
+    with _one_line_errors():
+        from statmech_attn.cli.folders import print_status
+        from statmech_attn.scan.status import status as look
+        from statmech_attn.studies import files
+
+        _prepare_jax()
+        found, _, work = files.opened(folder)
+        print_status(found, look(found, work), out)
+
+
+@app.command()
+def repair(folder: ChunkFolder) -> None:
+    """Verify every chunk, put damaged ones aside, free what ended runs had claimed.
+
+    Run the study again afterwards to compute what was put aside.
+
+    Example: statmech-attn repair scan.h5.chunks
+    """
+    with _one_line_errors():
+        from statmech_attn.cli.folders import print_repairs
+        from statmech_attn.scan.status import repair as put_in_order
+        from statmech_attn.studies import files
+
+        _prepare_jax()
+        print_repairs(put_in_order(files.opened(folder)[0]), out)
+
+
+@app.command()
+def merge(folder: ChunkFolder, output: Output, overwrite: Overwrite = False) -> None:
+    """Write the HDF5 file of a folder whose chunks are all done; the folder stays.
+
+    Example: statmech-attn merge scan.h5.chunks --output scan.h5
+    """
+    with _one_line_errors():
+        from statmech_attn.studies import files
+
+        _prepare_jax()
+        found, study, work = files.opened(folder)
+        files.merge(found, work, study, output, overwrite=overwrite)
+        out.print(f"wrote {output}", highlight=False, soft_wrap=True)
+
+
 @app.command()
 def slurm(
     study: Annotated[Path, typer.Argument(help="Study file (TOML).")],

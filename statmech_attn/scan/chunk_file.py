@@ -8,6 +8,7 @@ ends with the same seal as result files, a SHA-256 of everything before it.
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,7 +83,7 @@ def write(path: Path, stored: Stored, writer: str) -> None:
         os.close(handle)
 
 
-def read(path: Path, names: list[str] | None = None) -> Stored:
+def read(path: Path, names: Sequence[str] | None = None) -> Stored:
     """Read a chunk and verify its checksum.
 
     Args:
@@ -147,7 +148,7 @@ def _image(stored: Stored) -> bytes:
         return file.id.get_file_image()
 
 
-def _content(path: Path, file: h5py.File, names: list[str] | None) -> Stored:
+def _content(path: Path, file: h5py.File, names: Sequence[str] | None) -> Stored:
     header: Any = file[HEADER]
     header = json.loads(header[()])
     if header["schema"] != SCHEMA:

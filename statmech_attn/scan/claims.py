@@ -101,9 +101,16 @@ class Claims:
             return False
         return time.monotonic() - since > SILENCE
 
+    def living(self) -> set[str]:
+        """Workers that have not ended, as far as can be seen from here."""
+        try:
+            return {p.name for p in self._workers.iterdir() if not self.dead(p.name)}
+        except FileNotFoundError:
+            return set()
+
     def clean(self) -> None:
         """Remove what dead workers left: their files and half-written chunks."""
-        gone = {p.name for p in self._workers.iterdir() if self.dead(p.name)}
+        gone = {p.name for p in self._workers.iterdir()} - self.living() - {self.name}
         for part in self._folder.glob(".*.part"):
             if part.name.split(".")[-2] in gone:
                 part.unlink(missing_ok=True)

@@ -38,13 +38,18 @@ MANIFEST = "manifest.json"
 
 
 class Manifest(BaseModel):
-    """What a folder was begun for; never changed."""
+    """What a folder was begun for; never changed.
+
+    Attributes:
+        resolved: the study with all defaults, and files by their full path.
+    """
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
     schema_version: int
     study: str
     study_sha256: str
+    resolved: str
     points_per_chunk: int = Field(ge=1)
     batch: int = Field(ge=1)
     started: str
@@ -162,7 +167,7 @@ class Folder:
         """
         path = self.file(chunk.number)
         try:
-            stored = chunk_file.read(path, None if names is None else list(names))
+            stored = chunk_file.read(path, names)
         except StorageError as error:
             raise Damaged(str(error), chunk.number) from None
         if stored.study != self.manifest.study_sha256 or stored.chunk != chunk:

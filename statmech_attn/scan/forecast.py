@@ -51,6 +51,8 @@ class Forecast(NamedTuple):
             return line
         rate = self.workers / self.pilot.seconds
         line += f": about {duration(self.seconds)} ({rate:.3g} points/s)"
+        if self.pilot.without:
+            line += f" without {self.pilot.without}"
         line += f", {size(self.memory)} of memory"
         if self.pilot.stored:
             line += f", a file of at most {size(self.points * self.pilot.stored)}"

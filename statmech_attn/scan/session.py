@@ -88,6 +88,11 @@ class Session:
                 self.stop.finish.wait(PAUSE)
         return None
 
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """The chunks of all rounds that have begun."""
+        return tuple(self._chunks)
+
     def progress(self) -> tuple[int, int]:
         """Chunks that are done, and all that are known by now."""
         done, _ = self.store.listing()

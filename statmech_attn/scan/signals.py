@@ -12,6 +12,7 @@ from statmech_attn.scan.session import Stop
 
 TEMPORARY_FAILURE = 75  # EX_TEMPFAIL: not finished, the same command goes on
 INTERRUPTED = 130
+SHOW_CURSOR = b"\x1b[?25h"  # progress bars hide it
 
 
 class Unfinished(Exception):
@@ -36,6 +37,7 @@ class Signals:
     def __call__(self, number: int, frame: object) -> None:
         if self.first is not None:
             # Threads inside compiled code cannot be stopped; what is on disk is whole.
+            os.write(2, SHOW_CURSOR if os.isatty(2) else b"")
             os.write(2, b"\nstatmech-attn: stopped; finished chunks are kept.\n")
             os._exit(self.exit_code)
         self.first = number

@@ -82,11 +82,13 @@ class Pilot(NamedTuple):
         seconds: for one point, on one of the workers of this process.
         memory: bytes of one worker while it computes.
         stored: bytes of the rows of a point, before compression; 0 if unknown.
+        without: what may take more time and is not in `seconds`, in a few words.
     """
 
     seconds: float
     memory: int
     stored: int = 0
+    without: str = ""
 
 
 class Results(Protocol):

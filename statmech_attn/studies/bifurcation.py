@@ -117,6 +117,7 @@ class GridWork:
             self.scan.pilot(points) / self.batch,
             self.scan.working_memory(),
             self.scan.bytes_per_point(),
+            "extensions" if self.plan.max_doublings else "",
         )
 
     def assemble(self, results: Results) -> Assembled:

@@ -9,6 +9,7 @@ and has nothing to do where the result is there.
 
 import json
 import time
+import tomllib
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -28,7 +29,7 @@ from statmech_attn.scan.forecast import forecast, require_room
 from statmech_attn.scan.session import PAUSE, Session, Stop
 from statmech_attn.scan.work import Work
 from statmech_attn.storage import StorageError
-from statmech_attn.studies.spec import Study
+from statmech_attn.studies.spec import dump, parse, Study
 
 
 class Engine(NamedTuple):
@@ -105,13 +106,13 @@ def _opened(study, text, path: Path, report, engine: Engine, per_chunk):
     """The folder of a study, begun if it is not there, and the work that fits it."""
     if not (path / MANIFEST).exists():
         work = studies.work(study)
-        return work, _begin(work, text, path, report, engine, per_chunk)
+        return work, _begin(work, study, text, path, report, engine, per_chunk)
     folder = Folder.open(path)
     folder.require(text)
     return studies.work(study, folder.manifest.batch), folder
 
 
-def _begin(work, text, path: Path, report, engine: Engine, per_chunk) -> Folder:
+def _begin(work, study, text, path: Path, report, engine, per_chunk) -> Folder:
     found = forecast(work, engine.workers, per_chunk)
     report.note(found.text())
     require_room(found, path)
@@ -119,6 +120,7 @@ def _begin(work, text, path: Path, report, engine: Engine, per_chunk) -> Folder:
         schema_version=SCHEMA_VERSION,
         study=text,
         study_sha256=storage.study_digest(text),
+        resolved=dump(study.model_dump(exclude_none=True)),
         points_per_chunk=found.points_per_chunk,
         batch=work.batch,
         started=storage.now().isoformat(),
@@ -152,6 +154,25 @@ def _compute_chunks(folder: Folder, work: Work, report, engine: Engine, build) -
         f"stopped; finished chunks are in {folder.path}: the same command goes on.",
         caught.exit_code,
     )
+
+
+def opened(path: Path) -> tuple[Folder, Study, Work]:
+    """A chunk folder with its study; double precision must be on.
+
+    Args:
+        path: the folder, or the output that it belongs to.
+
+    Raises:
+        StorageError: there is none, or it is damaged.
+    """
+    if not (path / MANIFEST).exists() and chunks_of(path).is_dir():
+        path = chunks_of(path)
+    folder = Folder.open(path)
+    try:
+        study = parse(tomllib.loads(folder.manifest.resolved))
+        return folder, study, studies.work(study, folder.manifest.batch)
+    except ValueError as error:
+        raise StorageError(f"{path}: its study cannot be read: {error}") from None
 
 
 def merge(

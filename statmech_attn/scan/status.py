@@ -1,0 +1,100 @@
+"""What a chunk folder holds, and putting it in order."""
+
+from typing import NamedTuple
+
+from statmech_attn.reporting import Silent
+from statmech_attn.scan import chunk_file
+from statmech_attn.scan.chunk_file import Damaged
+from statmech_attn.scan.claims import Claims, owner_of
+from statmech_attn.scan.folder import Folder
+from statmech_attn.scan.session import Session, Stop
+from statmech_attn.scan.work import Chunk, Work
+
+
+SAMPLE = 20  # chunks whose times are looked at for a forecast
+
+
+class Status(NamedTuple):
+    """Counts of chunks, unless said otherwise.
+
+    Attributes:
+        known: of all rounds that have begun; more may come where results decide.
+        complete: whether no chunk is missing.
+        points: that are done.
+        computing: claimed by processes that live, as far as can be seen from here.
+        abandoned: claimed by processes that have ended.
+        truncated: numbers of chunks that lack their end.
+        workers: processes that live.
+        seconds: mean time of a chunk on one worker; None before the first.
+    """
+
+    done: int
+    known: int
+    complete: bool
+    points: int
+    computing: int
+    abandoned: int
+    truncated: list[int]
+    quarantined: int
+    workers: int
+    seconds: float | None
+
+
+class Repairs(NamedTuple):
+    """What `repair` did: chunks put aside with the reason, claims given back."""
+
+    quarantined: list[str]
+    released: int
+
+
+def status(folder: Folder, work: Work) -> Status:
+    """Look at a folder without changing it."""
+    per_chunk = folder.manifest.points_per_chunk
+    session = Session(work, folder, per_chunk, Silent(), Stop())
+    session.look()
+    chunks = {chunk.number: chunk for chunk in session.chunks}
+    done, claimed = folder.listing()
+    done &= chunks.keys()
+    claims = Claims(folder.path)
+    owners = [owner_of(folder.claim(number)) for number in claimed - done]
+    lost = sum(owner is not None and claims.dead(owner) for owner in owners)
+    return Status(
+        done=len(done),
+        known=len(chunks),
+        complete=session.finished,
+        points=sum(chunks[number].count for number in done),
+        computing=len(owners) - lost,
+        abandoned=lost,
+        truncated=folder.truncated(),
+        quarantined=sum(1 for _ in (folder.path / "quarantine").glob("chunk-*")),
+        workers=len(claims.living()),
+        seconds=_seconds(folder, [chunks[number] for number in sorted(done)]),
+    )
+
+
+def repair(folder: Folder) -> Repairs:
+    """Verify every chunk, put damaged ones aside and give back what the dead hold."""
+    found = []
+    for number in sorted(folder.listing()[0]):
+        try:
+            chunk_file.read(folder.file(number), ())
+        except chunk_file.StorageError as error:
+            folder.quarantine(number)
+            found.append(str(error))
+    with folder.claims() as claims:
+        claims.clean()
+        claimed = folder.listing()[1]
+        taken = [n for n in claimed if claims.take_over(folder.claim(n))]
+        for number in taken:
+            Claims.release(folder.claim(number))
+    return Repairs(found, len(taken))
+
+
+def _seconds(folder: Folder, done: list[Chunk]) -> float | None:
+    times = []
+    for chunk in done[:: max(len(done) // SAMPLE, 1)]:
+        try:
+            times.append(folder.read(chunk, ()).seconds)
+        except (Damaged, OSError):
+            continue
+    return sum(times) / len(times) if times else None
