@@ -48,6 +48,7 @@ while [ "$$code" -gt 128 ] && kill -0 "$$worker" 2>/dev/null; do
     wait "$$worker"
     code=$$?
 done
+trap '' TERM
 
 # 75, or 143 while it began or merged: stopped before the end.  A task that was
 # cancelled is no longer running, and stays cancelled.  Its job id alone would requeue
