@@ -1,9 +1,11 @@
 """Job arrays on a real SLURM."""
 
+import contextlib
 import os
 import signal
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from statmech_attn.studies.files import chunks_of, produce
 
 
 pytestmark = pytest.mark.slow
+TASK = "SLURM_ARRAY_TASK_ID"
 # Stops with code 75 when asked to, as long as it runs for the first time.
 STAND_IN = """\
 #!/bin/bash
@@ -88,11 +91,14 @@ def logs(folder, job):
 
 
 def at_work(folder):
-    """The processes that compute a chunk now."""
-    return {
-        int(claim.read_text().partition("-")[0])
-        for claim in chunks_of(folder / "scan.h5").glob("chunk-*.claim")
-    }
+    """The processes that compute a chunk now: number of the task -> process id."""
+    found = {}
+    for claim in chunks_of(folder / "scan.h5").glob("chunk-*.claim"):
+        with contextlib.suppress(OSError):
+            process = claim.read_text().partition("-")[0]
+            told = Path("/proc", process, "environ").read_text().split("\0")
+            found[dict(x.split("=", 1) for x in told if x)[TASK]] = int(process)
+    return found
 
 
 def assert_equals(file, local):
@@ -123,14 +129,16 @@ def test_a_task_asked_to_stop_goes_on_where_it_was(cluster, folder, submit, loca
     assert_equals(folder / "scan.h5", local)
 
 
-def test_killed_tasks_lose_nothing(cluster, folder, submit, local):
-    """One with all its processes, one by the loss of the daemon that watches it."""
-    job = submit(SMALL_CHUNKS, 3)
-    cluster.wait_until(lambda: len(at_work(folder)) == 3)
+def test_tasks_that_are_killed_lose_nothing(cluster, folder, submit, local):
+    """By scancel; by the kernel; and one whose watching process is killed."""
+    job = submit(SMALL_CHUNKS, 4)
+    cluster.wait_until(lambda: len(at_work(folder)) == 4)
     cluster.call("scancel", "--signal=KILL", f"{job}_0")
-    os.kill(cluster.stepd(job, 1), signal.SIGKILL)
-    states = cluster.wait(job)
-    assert (states["0"], states["2"]) == ("CANCELLED", "COMPLETED")
+    os.kill(at_work(folder)["1"], signal.SIGKILL)
+    os.kill(cluster.stepd(job, 2), signal.SIGKILL)
+    cluster.wait_until(lambda: cluster.states(job)["3"] == "COMPLETED", 120)
+    states = cluster.states(job)
+    assert (states["0"], states["1"]) == ("CANCELLED", "FAILED")
     assert_equals(folder / "scan.h5", local)
 
 
