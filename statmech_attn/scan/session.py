@@ -11,7 +11,7 @@ from statmech_attn.scan.results import Results, Store
 from statmech_attn.scan.work import Arrays, Chunk, Work
 
 
-PAUSE = 0.2  # seconds between two looks for chunks that others have finished
+PAUSE = 0.2, 5.0  # seconds between two looks at what others do, first and later
 
 
 class Stop:
@@ -79,13 +79,15 @@ class Session:
             None when all are done (`finished`), when a stop was asked for, or, without
             `wait`, when others compute the rest.
         """
+        pause, longest = PAUSE
         while not (self.stop.finish.is_set() or self.finished):
             with self._lock:
                 chunk = self._free() or self._search()
             if chunk is not None or not wait:
                 return chunk
             if not self.finished:
-                self.stop.finish.wait(PAUSE)
+                self.stop.finish.wait(pause)
+                pause = min(1.5 * pause, longest)
         return None
 
     @property

@@ -83,12 +83,14 @@ class Pilot(NamedTuple):
         memory: bytes of one worker while it computes.
         stored: bytes of the rows of a point, before compression; 0 if unknown.
         without: what may take more time and is not in `seconds`, in a few words.
+        most: points of all rounds at most, where the results decide how many.
     """
 
     seconds: float
     memory: int
     stored: int = 0
     without: str = ""
+    most: int | None = None
 
 
 class Results(Protocol):

@@ -146,7 +146,7 @@ def _compute_chunks(folder: Folder, work: Work, report, engine: Engine, build) -
         ) as session,
     ):  # fmt: skip
         engine.compute(session, build)
-        session.next(wait=False)
+        session.look()
     if session.finished:
         report.finish()
         return
@@ -212,7 +212,10 @@ def _merge_once(folder, work, study, output, report, overwrite) -> None:
         while not (claims.take(claim) or claims.take_over(claim)):
             if not folder.path.exists():
                 return
-            time.sleep(PAUSE)
+            time.sleep(PAUSE[0])
+        if not (folder.path / MANIFEST).exists():
+            remove(folder.path)
+            return
         try:
             report.note("merging the chunks")
             merge(folder, work, study, output, overwrite=overwrite)
