@@ -15,6 +15,7 @@ from statmech_attn.dynamics.continuation import (
     RESULTS as BRANCH_RESULTS,
 )
 from statmech_attn.dynamics.continuation.special import KINDS as SPECIAL_KINDS
+from statmech_attn.scan.work import FAILURES
 
 
 NATS = "nat / token"
@@ -28,6 +29,7 @@ LABELS = {
     "sample": ("sample on the section |m_o_se_2| < tolerance", "1", "n"),
     "strobe_sample": ("sample at the clock's phase 0, latest last", "1", "n"),
     "start": ("random start", "1", "s"),
+    "failure": ("why the point has no numbers", "1", ""),
     "level": ("level of refinement, 0 is the coarse grid", "1", "l"),
     "A": ("attention", "1", "A"),
     "m_o_se": ("semantic output overlap", "1", "m^{o,SE}"),
@@ -67,6 +69,7 @@ LABELS = {
     "end": ("end of a branch or curve, 0 before its first point", "1", "end"),
     "parent": ("special point on which it was born, -1 if none", "1", "n"),
     "origin": ("special point from which it was followed", "1", "n"),
+    "unresolved": ("changes of sign that were not closed in on", "1", "n"),
     "kind": ("kind of bifurcation", "1", "kind"),
     "branch": ("branch", "1", "n"),
     "curve": ("curve", "1", "n"),
@@ -181,6 +184,7 @@ FLAGS = {
     "curve_kind": SPECIAL_KINDS,
     "special_criticality": ("none", "supercritical", "subcritical"),
     "degenerate_kind": CODIMENSION_TWO,
+    "failure": tuple(word.replace(" ", "_") for word in FAILURES),
 }
 ENDINGS = {  # words, units (None: those of the quantity itself), symbol
     "_rms_slope": ("exponent of the difference in the width", "1", "d ln Δ{}/d ln N"),

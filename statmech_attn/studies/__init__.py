@@ -5,17 +5,12 @@ import xarray as xr
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.scan.work import Work
-from statmech_attn.studies import (
-    basins,
-    bifurcation,
-    continuation,
-    monte_carlo,
-    order_parameter,
-    posterior,
-    trajectory,
-)
+from statmech_attn.studies import bifurcation
+from statmech_attn.studies.basins import BasinsWork
+from statmech_attn.studies.continuation import ContinuationWork
 from statmech_attn.studies.hysteresis import compare_sweeps
 from statmech_attn.studies.matching import rematch
+from statmech_attn.studies.monte_carlo import MonteCarloWork
 from statmech_attn.studies.spec import (
     BasinsStudy,
     BifurcationStudy,
@@ -28,6 +23,7 @@ from statmech_attn.studies.spec import (
     Study,
     TrajectoryStudy,
 )
+from statmech_attn.studies.trajectory import TrajectoryWork
 
 
 def work(study: Study, batch: int | None = None) -> Work:
@@ -38,6 +34,14 @@ def work(study: Study, batch: int | None = None) -> Work:
     """
     if isinstance(study, BifurcationStudy):
         return bifurcation.work(study, batch)
+    if isinstance(study, TrajectoryStudy):
+        return TrajectoryWork(study, batch)
+    if isinstance(study, MonteCarloStudy):
+        return MonteCarloWork(study, batch)
+    if isinstance(study, BasinsStudy):
+        return BasinsWork(study, batch)
+    if isinstance(study, ContinuationStudy):
+        return ContinuationWork(study)
     raise NotImplementedError(study.kind)
 
 
