@@ -11,6 +11,8 @@ from statmech_attn.studies.continuation import ContinuationWork
 from statmech_attn.studies.hysteresis import compare_sweeps
 from statmech_attn.studies.matching import rematch
 from statmech_attn.studies.monte_carlo import MonteCarloWork
+from statmech_attn.studies.order_parameter import OrderParameterWork
+from statmech_attn.studies.posterior import PosteriorWork
 from statmech_attn.studies.spec import (
     BasinsStudy,
     BifurcationStudy,
@@ -21,8 +23,10 @@ from statmech_attn.studies.spec import (
     parse,
     PosteriorStudy,
     Study,
+    TrainingStudy,
     TrajectoryStudy,
 )
+from statmech_attn.studies.training import TrainingWork
 from statmech_attn.studies.trajectory import TrajectoryWork
 
 
@@ -32,17 +36,21 @@ def work(study: Study, batch: int | None = None) -> Work:
     Args:
         batch: see `Work`; chosen for this device when omitted.
     """
-    if isinstance(study, BifurcationStudy):
-        return bifurcation.work(study, batch)
     if isinstance(study, TrajectoryStudy):
         return TrajectoryWork(study, batch)
+    if isinstance(study, BifurcationStudy):
+        return bifurcation.work(study, batch)
     if isinstance(study, MonteCarloStudy):
         return MonteCarloWork(study, batch)
     if isinstance(study, BasinsStudy):
         return BasinsWork(study, batch)
     if isinstance(study, ContinuationStudy):
         return ContinuationWork(study)
-    raise NotImplementedError(study.kind)
+    if isinstance(study, OrderParameterStudy):
+        return OrderParameterWork(study)
+    if isinstance(study, PosteriorStudy):
+        return PosteriorWork(study)
+    return TrainingWork(study)
 
 
 def run(study: Study, report: Reporter = Silent()) -> xr.Dataset:
@@ -71,6 +79,7 @@ __all__ = [
     "run",
     "Silent",
     "Study",
+    "TrainingStudy",
     "TrajectoryStudy",
     "work",
 ]

@@ -20,7 +20,7 @@ import xarray as xr
 
 from statmech_attn import storage, studies
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import signals
+from statmech_attn.scan import compilations, signals
 from statmech_attn.scan.chunk_file import Damaged
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.engines import local
@@ -85,11 +85,13 @@ def compute(
     path = chunks_of(output)
     if overwrite and path.exists():
         _remove_other(path, text)
+    before = compilations.count()
     work, folder = _opened(study, text, path, report, engine, points_per_chunk)
     build = partial(studies.work, study, folder.manifest.batch)
     while True:
         try:
             _compute_chunks(folder, work, report, engine, build)
+            report.note(str(compilations.count().since(before)))
             _merge_once(folder, work, study, output, report, overwrite)
             return
         except Damaged as error:
