@@ -126,7 +126,7 @@ class Compiled:
         chosen = devices()
         if len(chosen) > 1:
             function = _on_parts(function, examples, self._places)
-        options = CPU_OPTIONS if chosen[0].platform == "cpu" else {}
+        options = CPU_OPTIONS if {d.platform for d in chosen} == {"cpu"} else {}
         clock = time.perf_counter()
         jitted = jax.jit(
             function, in_shardings=self._places, compiler_options=options
