@@ -3,14 +3,16 @@
 Errors are one line on stderr and exit code 1; `--traceback` shows where they arose.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+
+from statmech_attn.runtime import prepare
 
 
 app = typer.Typer(
@@ -23,6 +25,14 @@ app = typer.Typer(
 out = Console()
 err = Console(stderr=True)
 _show_traceback = False
+
+
+class EngineName(StrEnum):
+    """Values of --engine."""
+
+    local = "local"
+    dask = "dask"
+
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="HDF5 file to write.")]
 Overwrite = Annotated[bool, typer.Option(help="Replace an output of another study.")]
@@ -49,6 +59,17 @@ def run(
         int | None,
         typer.Option(help="Points computed between two writes to disk.", min=1),
     ] = None,
+    engine: Annotated[
+        EngineName, typer.Option(help="Threads of this process, or a dask cluster.")
+    ] = EngineName.local,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Threads, or processes of dask; else all cores.", min=1),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Address of a dask scheduler that runs; else a local one."),
+    ] = None,
 ) -> None:
     """Compute a study and write one HDF5 file.
 
@@ -56,6 +77,9 @@ def run(
     crash the same command goes on from there, and several at once share the work.
 
     Example: statmech-attn run analysis/demo_scan.toml -o scan.h5 --set run.steps=500
+
+    On a cluster: statmech-attn run STUDY.toml -o scan.h5 --engine dask
+    --scheduler tcp://node1:8786
     """
     with _one_line_errors():
         from statmech_attn import storage, studies
@@ -65,16 +89,42 @@ def run(
 
         checked, text = studies.load(study, set_ or [])
         storage.check_output(output, study=text, overwrite=overwrite)
-        _prepare_jax()
+        prepare()
+        chosen = _engine(engine, workers, scheduler)
         bar = Bar(err)
         try:
             compute(
-                checked, text, output, bar, overwrite=overwrite, points_per_chunk=chunk
-            )
+                checked, text, output, bar,
+                overwrite=overwrite, engine=chosen, points_per_chunk=chunk,
+            )  # fmt: skip
         finally:
             bar.close()
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
         print_summary(storage.read(output), out)
+
+
+def _engine(name: EngineName, workers: int | None, scheduler: str | None):
+    """What computes the chunks."""
+    from statmech_attn.scan.lanes import usable_cores
+    from statmech_attn.studies.files import in_this_process
+
+    if name == EngineName.local:
+        if scheduler is not None:
+            raise ValueError("--scheduler needs --engine dask.")
+        return in_this_process(workers)
+    if scheduler is not None and workers is not None:
+        raise ValueError("--workers starts a local cluster; --scheduler has its own.")
+    try:
+        from statmech_attn.scan.engines import distributed
+    except ModuleNotFoundError as error:
+        if error.name not in ("cloudpickle", "dask", "distributed"):
+            raise
+        raise ValueError(
+            "--engine dask needs dask: pip install 'statmech-attn[dask]'."
+        ) from None
+    if scheduler is not None:
+        return distributed.at(scheduler)
+    return distributed.local_cluster(workers or usable_cores())
 
 
 ChunkFolder = Annotated[
@@ -93,7 +143,7 @@ def status(folder: ChunkFolder) -> None:
         from statmech_attn.scan.status import status as look
         from statmech_attn.studies import files
 
-        _prepare_jax()
+        prepare()
         found, _, work = files.opened(folder)
         print_status(found, look(found, work), out)
 
@@ -111,7 +161,7 @@ def repair(folder: ChunkFolder) -> None:
         from statmech_attn.scan.status import repair as put_in_order
         from statmech_attn.studies import files
 
-        _prepare_jax()
+        prepare()
         print_repairs(put_in_order(files.opened(folder)[0]), out)
 
 
@@ -124,7 +174,7 @@ def merge(folder: ChunkFolder, output: Output, overwrite: Overwrite = False) -> 
     with _one_line_errors():
         from statmech_attn.studies import files
 
-        _prepare_jax()
+        prepare()
         found, study, work = files.opened(folder)
         files.merge(found, work, study, output, overwrite=overwrite)
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
@@ -197,7 +247,7 @@ def rematch(
         from statmech_attn import storage, studies
         from statmech_attn.cli.summary import print_summary
 
-        _prepare_jax()
+        prepare()
         dataset = storage.read(file)
         found = studies.rematch(dataset, matching, furthest, file.parent)
         study, keys = found.attrs["study"], storage.info(file).keys
@@ -287,7 +337,7 @@ def validate(
 
         report.check_output(output, overwrite=overwrite)
         rows = validation.select(only or [])
-        _prepare_jax()
+        prepare()
         found = report.measure(rows, err)
         report.print_table(found, out)
         if output is not None:
@@ -320,19 +370,6 @@ def _one_line_errors() -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo("statmech-attn: interrupted; nothing was written.", err=True)
         raise typer.Exit(130) from None
-
-
-def _prepare_jax() -> None:
-    """Double precision, and compilations kept between runs in the user's cache."""
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        jax.config.update(
-            "jax_compilation_cache_dir", str(root / "statmech_attn" / "jax")
-        )
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
 def _comparison_study(theory: Path, simulations: list[Path]) -> str:
