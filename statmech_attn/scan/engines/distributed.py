@@ -129,7 +129,7 @@ class _Run:
         self._look()
         if self._session.stop.finish.is_set():
             self._stop_workers()
-            return bool(self._running)
+            return bool(self._running) and self._threads > 0
         while not self._alone and len(self._running) < AHEAD * max(self._threads, 1):
             if (chunk := self._session.next(wait=False)) is None:
                 break
@@ -248,8 +248,11 @@ class _Run:
             )
 
     def _stop_workers(self) -> None:
+        """Let workers finish what they compute, and see whether any are left."""
         if not self._stopping:
             self._stopping = True
+            self._looked = -LOOK
+            self._look()
             self._client.run(remote.stop, self._name, wait=False, on_error="ignore")
 
 
@@ -277,7 +280,7 @@ def _cluster(workers: int) -> Iterator[Any]:
     with config.set({"distributed.nanny.pre-spawn-environ": {}}):
         with LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True,
-            silence_logs=logging.CRITICAL, **options,
+            silence_logs=logging.CRITICAL, preload=[remote.__name__], **options,
         ) as cluster:  # fmt: skip
             yield cluster
 

@@ -4,6 +4,7 @@ A worker builds the work of a study once per process and keeps nothing else: wha
 becomes of it, another one computes the same bits.
 """
 
+import signal
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -75,6 +76,15 @@ def compute(packed: bytes) -> Answer | None:
 def stop(run: str) -> None:
     """Begin no other chunk of a run in this process."""
     _stopped.add(run)
+
+
+def dask_setup(worker: object) -> None:
+    """Leave signals to the process that started this worker; called by dask.
+
+    A terminal sends Ctrl-C, and a batch system SIGTERM, to every process of a run.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 _stopped: set[str] = set()
