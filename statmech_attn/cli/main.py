@@ -35,6 +35,10 @@ class EngineName(StrEnum):
 
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="HDF5 file to write.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Override a key, e.g. run.steps=500; repeatable."),
+]
 Overwrite = Annotated[bool, typer.Option(help="Replace an output of another study.")]
 
 
@@ -50,10 +54,7 @@ def _main(
 def run(
     study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
     output: Output,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Override a key, e.g. run.steps=500; repeatable."),
-    ] = None,
+    set_: Settings = None,
     overwrite: Overwrite = False,
     chunk: Annotated[
         int | None,
@@ -64,7 +65,7 @@ def run(
     ] = EngineName.local,
     workers: Annotated[
         int | None,
-        typer.Option(help="Threads, or processes of dask; else all cores.", min=1),
+        typer.Option(help="Chunks at once: threads, or processes of dask.", min=1),
     ] = None,
     scheduler: Annotated[
         str | None,
@@ -85,6 +86,7 @@ def run(
         from statmech_attn import storage, studies
         from statmech_attn.cli.progress import Bar
         from statmech_attn.cli.summary import print_summary
+        from statmech_attn.scan.lanes import limited
         from statmech_attn.studies.files import compute
 
         checked, text = studies.load(study, set_ or [])
@@ -93,10 +95,11 @@ def run(
         chosen = _engine(engine, workers, scheduler)
         bar = Bar(err)
         try:
-            compute(
-                checked, text, output, bar,
-                overwrite=overwrite, engine=chosen, points_per_chunk=chunk,
-            )  # fmt: skip
+            with limited(workers or 0):
+                compute(
+                    checked, text, output, bar,
+                    overwrite=overwrite, engine=chosen, points_per_chunk=chunk,
+                )  # fmt: skip
         finally:
             bar.close()
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
@@ -104,14 +107,13 @@ def run(
 
 
 def _engine(name: EngineName, workers: int | None, scheduler: str | None):
-    """What computes the chunks."""
+    """What computes the chunks; None for the threads of this process."""
     from statmech_attn.scan.lanes import usable_cores
-    from statmech_attn.studies.files import in_this_process
 
     if name == EngineName.local:
         if scheduler is not None:
             raise ValueError("--scheduler needs --engine dask.")
-        return in_this_process(workers)
+        return None
     if scheduler is not None and workers is not None:
         raise ValueError("--workers starts a local cluster; --scheduler has its own.")
     try:
@@ -178,6 +180,45 @@ def merge(folder: ChunkFolder, output: Output, overwrite: Overwrite = False) -> 
         found, study, work = files.opened(folder)
         files.merge(found, work, study, output, overwrite=overwrite)
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def slurm(
+    study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
+    output: Output,
+    set_: Settings = None,
+    tasks: Annotated[int, typer.Option(help="Tasks of the array.")] = 10,
+    time: Annotated[
+        str, typer.Option(help="Limit of one task, [D-]HH:MM:SS.")
+    ] = "04:00:00",
+    cpus: Annotated[int, typer.Option(help="CPUs of one task.")] = 4,
+    memory: Annotated[
+        str | None, typer.Option(help="Memory of one task, e.g. 8G.")
+    ] = None,
+    partition: Annotated[str | None, typer.Option(help="SLURM partition.")] = None,
+    script: Annotated[
+        Path | None, typer.Option(help="Script to write; default: OUTPUT.sh.")
+    ] = None,
+) -> None:
+    """Write a SLURM job array whose tasks share the chunks of a study.
+
+    Example: statmech-attn slurm analysis/demo_scan.toml -o scan.h5 --tasks 20
+    """
+    with _one_line_errors():
+        import shlex
+
+        from statmech_attn import studies
+        from statmech_attn.scan import slurm
+
+        settings = tuple(set_ or ())
+        studies.load(study, settings)
+        array = slurm.Array(
+            study, output, settings, tasks, time, cpus, memory, partition
+        )
+        path = script or output.with_name(f"{output.name}.sh")
+        slurm.write(array, path)
+        out.print(f"wrote {path}; submit it with", highlight=False, soft_wrap=True)
+        out.print(f"sbatch {shlex.quote(str(path))}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -287,12 +328,12 @@ def info(
         from statmech_attn import storage
         from statmech_attn.cli.summary import print_info, print_summary
 
-        if check:
-            storage.check(file)
+        count = storage.check(file) if check else None
         print_info(storage.info(file), out)
-        print_summary(storage.read(file), out)
-        if check:
-            out.print("checksums: all match")
+        with storage.opened(file) as dataset:
+            print_summary(dataset, out)
+        if count is not None:
+            out.print(f"checksums: all match, {count} variables", highlight=False)
 
 
 @app.command()

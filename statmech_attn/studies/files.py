@@ -19,7 +19,7 @@ import xarray as xr
 
 from statmech_attn import storage, studies
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import signals
+from statmech_attn.scan import compilations, signals
 from statmech_attn.scan.chunk_file import Damaged
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.engines import Engine, local
@@ -31,14 +31,9 @@ from statmech_attn.storage import StorageError
 from statmech_attn.studies.spec import dump, parse, Study
 
 
-def in_this_process(workers: int | None = None) -> Engine:
-    """The threads of this process.
-
-    Args:
-        workers: at most so many.
-    """
-    count = min(workers or local.threads(), local.threads())
-    return Engine(lambda session, build: local.compute(session, count), count)
+def in_this_process() -> Engine:
+    """The threads of this process."""
+    return Engine(lambda session, build: local.compute(session), local.threads())
 
 
 def chunks_of(output: Path) -> Path:
@@ -77,21 +72,31 @@ def compute(
     path = chunks_of(output)
     if overwrite and path.exists():
         _remove_other(path, text)
-    work, folder = _opened(study, text, path, report, engine, points_per_chunk)
+    try:
+        _go_on(study, text, output, report, overwrite, engine, points_per_chunk)
+    except (FileNotFoundError, StorageError):
+        # Where another process has merged the chunks meanwhile, all is well.
+        if (path / MANIFEST).exists() or not holds(output, text):
+            raise
+
+
+def _go_on(study, text, output, report, overwrite, engine, per_chunk) -> None:
+    """Compute the chunks that are missing and merge all of them."""
+    before, path = compilations.count(), chunks_of(output)
+    work, folder = _opened(study, text, path, report, engine, per_chunk)
+    if not overwrite and holds(output, text):
+        remove(path)  # begun anew just after another process had merged it
+        return
     build = partial(studies.work, study, folder.manifest.batch)
     while True:
         try:
             _compute_chunks(folder, work, report, engine, build)
+            report.note(str(compilations.count().since(before)))
             _merge_once(folder, work, study, output, report, overwrite)
             return
         except Damaged as error:
             report.note(f"{error} It is computed again.")
             folder.quarantine(error.chunk)
-        except (FileNotFoundError, StorageError):
-            # Where another process has merged the chunks meanwhile, all is well.
-            if path.exists() or not holds(output, text):
-                raise
-            return
 
 
 def _opened(study, text, path: Path, report, engine: Engine, per_chunk):
@@ -185,15 +190,14 @@ def merge(
             "study again to compute them."
         )
     results = session.results
-    assembled = work.assemble(results)
-    dataset = assembled.loaded()
+    dataset, columns = work.assemble(results)
     environments = folder.environments()
     if len(environments) > 1:
         dataset = dataset.assign_attrs(environments=json.dumps(environments))
     storage.write(
         output, dataset, study=manifest.study, keys=study.seeds,
         started=datetime.fromisoformat(manifest.started), elapsed=results.seconds(),
-        overwrite=overwrite,
+        overwrite=overwrite, columns=columns,
     )  # fmt: skip
 
 
@@ -209,8 +213,9 @@ def _merge_once(folder, work, study, output, report, overwrite) -> None:
             remove(folder.path)
             return
         try:
-            report.note("merging the chunks")
-            merge(folder, work, study, output, overwrite=overwrite)
+            if (folder.path / MANIFEST).exists():  # else merged during the wait
+                report.note("merging the chunks")
+                merge(folder, work, study, output, overwrite=overwrite)
             remove(folder.path)
         finally:
             Claims.release(claim)

@@ -33,6 +33,7 @@ from statmech_attn.scan.work import Chunk, Work
 
 
 AHEAD = 2  # chunks under way for each worker thread
+TICK = 0.2  # seconds between two looks at what was asked for here
 LOOK = 5.0  # seconds between two looks at the cluster
 ANSWER = 30.0  # seconds in which a scheduler that lives answers
 FETCH = 300.0  # seconds in which a result arrives, or is computed again
@@ -167,7 +168,7 @@ class _Run:
     def _wait(self) -> None:
         """Take what has arrived; come back now and then to look at the rest."""
         try:
-            future = self._done.get(timeout=1.0)
+            future = self._done.get(timeout=TICK)
         except queue.Empty:
             return
         chunk = self._running.pop(future)

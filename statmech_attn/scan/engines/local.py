@@ -22,18 +22,14 @@ def threads() -> int:
     return workers() if on_cpu() else 2
 
 
-def compute(session: Session, workers: int | None = None) -> None:
+def compute(session: Session) -> None:
     """Compute chunks until none are left or a stop is asked for.
-
-    Args:
-        workers: chunks computed at once; what this process can when omitted.
 
     Raises:
         The first error of a chunk; the others are finished first.
     """
-    count = workers or threads()
-    with ThreadPoolExecutor(count) as pool:
-        running = [pool.submit(_worker, session) for _ in range(count)]
+    with ThreadPoolExecutor(threads()) as pool:
+        running = [pool.submit(_worker, session) for _ in range(threads())]
         while pending := wait(running, 0.5, FIRST_EXCEPTION).not_done:
             if any(future.exception() for future in set(running) - pending):
                 session.stop.finish.set()
