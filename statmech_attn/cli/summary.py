@@ -267,7 +267,7 @@ def _order_parameters(dataset: xr.Dataset, console: Console) -> None:
     """Per width and temperature: accuracy, and how the saddle point was reached."""
     columns = ("N", "T", "accuracy", "with 1/N", "GP", "steps", "gradient", "result")
     table = _table("order parameters", columns)
-    reasons = dataset.result.attrs["flag_meanings"].split()
+    reasons = [*dataset.result.attrs["flag_meanings"].split(), "not_computed"]
     for here in _points(dataset):
         table.add_row(
             f"{float(here.width):g}", f"{float(here.temperature):g}",
@@ -278,6 +278,12 @@ def _order_parameters(dataset: xr.Dataset, console: Console) -> None:
             reasons[int(here.result)].replace("_", " "),
         )  # fmt: skip
     console.print(table)
+    if np.isnan(dataset.get("accuracy_corrected", 0.0)).any():
+        console.print(
+            "no 1/N correction where a width is below the number of paths, where there "
+            "is no saddle point, or where it needs too much memory",
+            highlight=False,
+        )
 
 
 def _posterior(dataset: xr.Dataset, console: Console) -> None:
