@@ -9,7 +9,7 @@ section tolerance, and those at the clock's phase 0.  No trajectory is stored.
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -299,36 +299,6 @@ def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
     found = _gather(scan.record, plan.steps, points, everyone, section)
     final, hits, count, strobe = found
     return Outcome(hits.T, count, strobe.T, verdicts, final)
-
-
-def run_continued(scan: Scan, points: Points, order, tick: Tick) -> Outcome:
-    """Follow an attractor: each group of points starts where the group before ended.
-
-    Args:
-        points: only the starts of the first group are used.
-        order: index arrays of the groups, all of one size, in the order to follow.
-    """
-    outcomes, starts = [], points.take(order[0]).starts
-    for group in order:
-        outcome = run(scan, Points(points.take(group).params, starts), tick)
-        starts = outcome.final
-        outcomes.append(outcome)
-    return join(outcomes, np.argsort(np.concatenate(order)))
-
-
-def join(outcomes: Sequence[Outcome], order: np.ndarray) -> Outcome:
-    """Outcomes one after the other, their points then put into an order."""
-    rows = lambda name: np.concatenate([getattr(o, name) for o in outcomes])[order]
-    last = lambda *xs: (
-        np.concatenate(xs, axis=-1)[..., order] if np.ndim(xs[0]) else xs[0]
-    )
-    verdicts = None
-    if outcomes[0].verdicts is not None:
-        verdicts = jax.tree.map(last, *[o.verdicts for o in outcomes])
-    final = jax.tree.map(last, *[o.final for o in outcomes])
-    return Outcome(
-        rows("section"), rows("section_count"), rows("strobe"), verdicts, final
-    )
 
 
 def _classify(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]:

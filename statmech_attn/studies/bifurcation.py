@@ -173,6 +173,9 @@ class RefinedWork(GridWork):
     def total(self) -> None:
         return None
 
+    def pilot(self) -> Pilot:
+        return super().pilot()._replace(most=self.grid.size * self.options.starts)
+
     def points(self, round: int, earlier: Results) -> int | None:
         while round >= len(self._rounds):
             last = len(self._rounds) - 1
