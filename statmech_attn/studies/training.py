@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn import bpkr
@@ -64,9 +62,7 @@ class TrainingWork(learning.LearningWork):
             *self.made.data, heads=self.made.heads, reduced=False,
             **self.grid.numbered(number // self.run.restarts),
         )  # fmt: skip
-        # An array, so that one compiled function serves all temperatures.
-        temperature = jnp.asarray(found.temperature)
-        return eqx.tree_at(lambda p: p.temperature, found, temperature)
+        return found.with_traced_temperature()
 
     def start(self, number: int, problem: weight_space.WeightPosterior):
         """Initial weights of a point."""
