@@ -45,8 +45,17 @@ def _processor(environment: Mapping[str, str]) -> str:
     return ", ".join(filter(None, parts))
 
 
+AT_ONCE = 2**28  # bytes
+
+
 def print_summary(dataset: xr.Dataset, console: Console) -> None:
-    """The main result of any kind of file."""
+    """The main result of any kind of file.
+
+    Of a large file that is not in memory (`storage.opened`), only the variables that
+    are needed are read, one after the other.
+    """
+    if dataset.nbytes <= AT_ONCE:
+        dataset = dataset.load()
     kind = dataset.attrs.get("kind")
     if kind == "basins":
         _basins(dataset, console)
@@ -214,7 +223,7 @@ def _end(value: float, beyond: float, which: str) -> str:
 
 def _coarse(phase: np.ndarray) -> np.ndarray:
     """Fixed with periodic, chaotic with hyperchaotic: what the paper tells apart."""
-    groups = np.array([0, 0, 1, 2, 2, 3, 3, 3])
+    groups = np.array([0, 0, 1, 2, 2, 3, 3, 3], np.int8)
     return groups[phase]
 
 

@@ -80,63 +80,80 @@ def linear_noise(
     """
     if steps < 1:
         raise ValueError(f"steps must be at least 1; got {steps}.")
+    start = noise_start(net, patterns, params, state)
+    _, band = noise_steps(net, start, steps=steps, covariance=covariance)
+    batch = jnp.broadcast_shapes(params.beta.shape, state.attention.shape[2:])
+    return jax.tree.map(lambda x: x.reshape(x.shape[:-1] + batch), band)
+
+
+class Noise(NamedTuple):
+    """Points with their noise so far, batch flattened to one trailing axis of n.
+
+    Deviations of the state have the covariance D D^T exp(2 log_scale) at N = 1.
+    """
+
+    params: Parameters
+    state: State
+    factor: Float[Array, "d d n"]
+    log_scale: Float[Array, " n"]
+    fractions: Float[Array, " S"]
+
+
+def noise_start(
+    net: Network, patterns: Patterns, params: Parameters, state: State
+) -> Noise:
+    """No noise yet; arguments as in `linear_noise`."""
     if not np.array_equal(patterns.semantic * patterns.fractions, net.weighted):
         raise ValueError("patterns are not those that the network was built from.")
     batch = jnp.broadcast_shapes(params.beta.shape, state.attention.shape[2:])
-    lanes = _Lane(
-        jax.tree.map(lambda x: _flat(x, batch, 0), params),
-        *(_flat(x, batch, 2) for x in (state.v, state.k, state.attention)),
-    )
-    fractions = jnp.asarray(patterns.fractions)
-    std, cov = _along(
-        net, fractions, lanes, state.clock, state.tokens, steps, covariance
-    )
-    parts = dict(
-        zip(OBSERVABLES, jnp.split(std, len(OBSERVABLES), axis=1), strict=True)
-    )
-    unflat = lambda x: x.reshape(x.shape[:-1] + batch)
-    band = Observation(**{name: unflat(x) for name, x in parts.items()})
-    return NoiseBand(band, unflat(cov) if covariance else None)
-
-
-class _Lane(NamedTuple):
-    """Parameters and window of the points, batch flattened to one trailing axis."""
-
-    params: Parameters
-    v: Float[Array, "C M n"]
-    k: Float[Array, "C M n"]
-    attention: Float[Array, "C M n"]
-
-
-def _flat(x, batch, leading):
-    return jnp.broadcast_to(x, x.shape[:leading] + batch).reshape(
+    flat = lambda x, leading: jnp.broadcast_to(x, x.shape[:leading] + batch).reshape(
         x.shape[:leading] + (-1,)
     )
+    v, k, attention = (flat(x, 2) for x in (state.v, state.k, state.attention))
+    dimension, n = (2 * net.context + 1) * net.n_patterns, math.prod(batch)
+    return Noise(
+        jax.tree.map(lambda x: flat(x, 0), params),
+        State(v, k, attention, state.clock, state.tokens),
+        jnp.zeros((dimension, dimension, n)),
+        jnp.zeros(n),
+        jnp.asarray(patterns.fractions),
+    )
 
 
-@partial(jax.jit, static_argnums=(5, 6))
-def _along(net, fractions, lanes, clock, tokens, steps, covariance):
-    """Standard deviations (steps, 5M, n) and covariances at N = 1."""
-    one = partial(_one_lane, net, fractions, clock, tokens, steps, covariance)
-    return jax.vmap(one, in_axes=-1, out_axes=-1)(lanes)
+@partial(jax.jit, static_argnames=("steps", "covariance"))
+def noise_steps(
+    net: Network, noise: Noise, *, steps: int, covariance: bool = False
+) -> tuple[Noise, NoiseBand]:
+    """Go on for some steps; the band has the batch (n,)."""
+    one = partial(_one_lane, net, noise.fractions, steps, covariance)
+    carried = ((-1, -1, -1, None, None), -1, -1)  # one clock for all points
+    along = jax.vmap(one, in_axes=(-1, *carried), out_axes=(carried, -1))
+    start = (_fields(noise.state), noise.factor, noise.log_scale)
+    (fields, factor, log_scale), (std, cov) = along(noise.params, *start)
+    parts = jnp.split(std, len(OBSERVABLES), axis=1)
+    band = Observation(**dict(zip(OBSERVABLES, parts, strict=True)))
+    noise = noise._replace(state=State(*fields), factor=factor, log_scale=log_scale)
+    return noise, NoiseBand(band, cov)
 
 
-def _one_lane(net, fractions, clock, tokens, steps, covariance, lane):
-    state = State(lane.v, lane.k, lane.attention, clock, tokens)
-    dimension = (2 * net.context + 1) * net.n_patterns
+def _fields(state: State) -> tuple[Array, Array, Array, Array, Array]:
+    return state.v, state.k, state.attention, state.clock, state.tokens
+
+
+def _one_lane(net, fractions, steps, covariance, params, fields, factor, log_scale):
+    """State, factor and its scale after `steps`, and what was seen on the way."""
 
     def body(carry, _):
         state, factor, log_scale = carry
-        after, columns, seen = _push(
-            net, fractions, lane.params, state, factor, log_scale
-        )
+        after, columns, seen = _push(net, fractions, params, state, factor, log_scale)
         std = _scaled(jnp.linalg.norm(seen, axis=1), log_scale)
         cov = _scaled(seen @ seen.T, 2 * log_scale) if covariance else None
         factor, log_scale = _compress(columns, log_scale)
         return (after, factor, log_scale), (std, cov)
 
-    start = (state, jnp.zeros((dimension, dimension)), jnp.array(0.0))
-    return jax.lax.scan(body, start, None, length=steps)[1]
+    start = (State(*fields), factor, log_scale)
+    (state, *noise), seen = jax.lax.scan(body, start, None, length=steps)
+    return (_fields(state), *noise), seen
 
 
 def _push(net, fractions, params, state: State, factor, log_scale):

@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.dmft.fluctuations import OBSERVABLES
+from statmech_attn.montecarlo.runs import AVERAGES
 from statmech_attn.montecarlo.simulate import Simulation
 
 
@@ -34,6 +35,7 @@ def monte_carlo_dataset(
     beta,
     *,
     attrs: Mapping[str, object] | None = None,
+    averages: bool = True,
 ) -> xr.Dataset:
     """Simulations of several N over one list of beta as a dataset.
 
@@ -42,6 +44,7 @@ def monte_carlo_dataset(
             and method for every N, in increasing N.
         beta: the values of beta, (n,).
         attrs: more attributes, such as the network and the start.
+        averages: whether to add the time averages of single runs.
 
     Raises:
         ValueError: simulations that do not belong together.
@@ -61,11 +64,11 @@ def monte_carlo_dataset(
     variables = {}
     for name in OBSERVABLES:
         variables |= _stepwise(simulations, name)
-    for name in ("A", "m_o_se"):
-        variables |= _per_run(simulations, name)
+    for name in AVERAGES if averages else ():
+        variables[stationary(name)] = _per_run(simulations, name)
     dataset = xr.Dataset(variables, coords)
     for name, (long_name, symbol) in COORDINATES.items():
-        dataset[name].attrs |= {"long_name": long_name, "units": "1", "symbol": symbol}
+        dataset[name].attrs |= _attributes(long_name, symbol)
     dataset.attrs = {
         "kind": "monte-carlo",
         "method": first.method,
@@ -142,26 +145,35 @@ def _stepwise(simulations, name):
     }
 
 
+def stationary(name: str) -> str:
+    """Name of the variable that holds time averages of single runs."""
+    observable, part = name.rsplit("_", 1)
+    return f"{observable}_stationary_{part}"
+
+
+def per_run_attributes(name: str) -> dict[str, str]:
+    """Attributes of the same variable."""
+    observable, part = name.rsplit("_", 1)
+    long_name, symbol = NAMES[observable]
+    words, mark = {
+        "mean": ("time average", ""),
+        "square": ("time average of the square", "^2"),
+    }[part]
+    return _attributes(
+        f"{long_name}, {words} of one run", rf"\langle {symbol}{mark} \rangle_t"
+    )
+
+
 def _per_run(simulations, name):
     """Time averages of every run."""
-    long_name, symbol = NAMES[name]
-    result = {}
-    for part, words, mark in (
-        ("mean", "time average", ""),
-        ("square", "time average of the square", "^2"),
-    ):
-        arrays = [
-            np.asarray(getattr(s.averages, f"{name}_{part}")) for s in simulations
-        ]
-        data = np.stack([np.moveaxis(x, (1, 2), (0, 1)) for x in arrays])
-        result[f"{name}_stationary_{part}"] = _variable(
-            PER_RUN,
-            data,
-            f"{long_name}, {words} of one run",
-            rf"\langle {symbol}{mark} \rangle_t",
-        )
-    return result
+    arrays = [np.asarray(getattr(s.averages, name)) for s in simulations]
+    data = np.stack([np.moveaxis(x, (1, 2), (0, 1)) for x in arrays])
+    return PER_RUN, data, per_run_attributes(name)
 
 
 def _variable(dims, data, long_name, symbol):
-    return (dims, data, {"long_name": long_name, "units": "1", "symbol": symbol})
+    return dims, data, _attributes(long_name, symbol)
+
+
+def _attributes(long_name: str, symbol: str) -> dict[str, str]:
+    return {"long_name": long_name, "units": "1", "symbol": symbol}

@@ -2,16 +2,15 @@ r"""Many runs of a network of N spins, with bounded memory (docs/theory/dmft.md,
 
 A simulated token has sampled class means instead of tanh h_c; attention and window are
 those of the theory (`dmft.mean_field.receive`), so the physics is written once.  Runs
-are done a batch at a time and reduced on the way: per step the mean and the unbiased
-spread over runs, per run the time averages after the transient.
+are done a block at a time (`runs`) and reduced on the way: per step the mean and the
+unbiased spread over runs, per run the time averages after the transient.
 
     batch of the parameters   *batch         (any trailing axes, as in theory)
     runs                      one more trailing axis
 """
 
-import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -19,28 +18,24 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from statmech_attn.dmft.mean_field import Observation, observation, receive
-from statmech_attn.dmft.network import (
-    contract,
-    Network,
-    Parameters,
-    State,
-    token_overlaps,
-)
+from statmech_attn.dmft.mean_field import Observation
+from statmech_attn.dmft.network import Network, Parameters, State
 from statmech_attn.dmft.patterns import Patterns
-from statmech_attn.montecarlo.collapsed import class_counts, draw_counts
+from statmech_attn.montecarlo.collapsed import class_counts
 from statmech_attn.montecarlo.randomness import address, seed_words, Words
-from statmech_attn.montecarlo.spins import draw_spins, plan_blocks
+from statmech_attn.montecarlo.runs import (
+    AVERAGES,
+    Layout,
+    layout,
+    METHODS,
+    Moments,
+    observations,
+    rows_of_a_call,
+    Simulated,
+    Simulator,
+)
 from statmech_attn.precision import require_double
-
-
-# What a draw needs to know of the class counts, and the draw.
-METHODS = {
-    "collapsed": (lambda counts, lanes: jnp.asarray(counts, float), draw_counts),
-    "spins": (plan_blocks, draw_spins),
-}
-LANES = {"cpu": 256}  # points times runs at once: what stays in a core's cache
-LANES_ELSEWHERE = 65536
+from statmech_attn.scan.lanes import workers
 
 
 class TimeAverages(NamedTuple):
@@ -101,7 +96,8 @@ def simulate(
         stored: how many runs keep their whole trajectory.
         points: numbers of the parameter points in the whole study, shaped like the
             batch; 0, 1, ... when omitted.
-        batch_runs: runs done at once; chosen for the device when omitted.
+        batch_runs: runs of a block, of which moments are taken at once; a number that
+            depends on `runs`, and on N at the level of spins, when omitted.
 
     Raises:
         ValueError: an argument out of range, or N that the fractions do not divide.
@@ -120,25 +116,33 @@ def simulate(
     _check(net, patterns, method, runs, steps, transient, stored)
     counts = class_counts(patterns, n_spins)
     batch = jnp.broadcast_shapes(params.beta.shape, state.attention.shape[2:])
-    lanes = _point_keys(key, points, batch)
-    if batch_runs is None:
-        wanted = LANES.get(jax.default_backend(), LANES_ELSEWHERE)
-        batch_runs = -(-wanted // int(np.prod(batch)))
-    batch_runs = min(max(batch_runs, 1), runs)
-    run_batch = partial(
-        _run_batch,
-        net,
-        jax.tree.map(lambda x: x[..., None], params),
-        _widen(state, batch, batch_runs),
-        lanes,
-        METHODS[method][0](counts, batch_runs * int(np.prod(batch))),
-        steps=steps,
-        transient=transient,
-        method=method,
-    )
-    batches = _batches(run_batch, runs, batch_runs, stored)
-    collected = _collect(batches, runs, batch_runs, stored)
-    return Simulation(*collected, n_spins, runs, transient, method)
+    points_of = _Points(*_flat(params, state, batch), point_keys(key, points, batch))
+    cut = layout(runs, method, n_spins)
+    if batch_runs is not None:
+        cut = Layout(runs, min(max(batch_runs, 1), runs))
+    moments = Moments(len(points_of.keys[0]), cut, (steps, 5, net.n_patterns))
+    averages = np.empty((len(moments.mean), len(AVERAGES), runs, net.n_patterns))
+    sample = np.empty((len(moments.mean), stored, steps, 5, net.n_patterns))
+    simulator = Simulator(
+        net, counts, method, steps=steps, transient=transient, size=cut.size,
+        rows=rows_of_a_call(cut.size, method, n_spins), keep=min(stored, cut.size),
+    )  # fmt: skip
+    for point, block, found in _all_blocks(simulator, points_of, cut):
+        moments.add(point, block, found.mean, found.square)
+        begin = block * cut.size
+        runs_of = averages[point, :, begin : begin + cut.size]
+        runs_of[:] = found.averages[:, : runs_of.shape[1]]
+        kept = sample[point, begin : begin + len(found.sample)]
+        kept[:] = found.sample[: len(kept)]
+    per_run = [
+        np.moveaxis(x, (2, 0, 1), (0, 1, 2)).reshape(-1, *batch, runs)
+        for x in np.moveaxis(averages, 1, 0)
+    ]
+    return Simulation(
+        observations(moments.mean, batch), observations(moments.spread, batch),
+        observations(sample, batch), TimeAverages(*per_run), n_spins, runs, transient,
+        method,
+    )  # fmt: skip
 
 
 def _check(net, patterns, method, runs, steps, transient, stored) -> None:
@@ -159,8 +163,34 @@ def _check(net, patterns, method, runs, steps, transient, stored) -> None:
         raise ValueError("patterns are not those that the network was built from.")
 
 
-def _point_keys(key, points, batch) -> Words:
-    """One cipher key per parameter point."""
+class _Points(NamedTuple):
+    """Points in a row, each with its start and cipher key."""
+
+    params: Parameters
+    state: State
+    keys: Words
+
+    def take(self, index: np.ndarray) -> "_Points":
+        return jax.tree.map(lambda x: x[..., index] if np.ndim(x) else x, self)
+
+
+def _flat(params: Parameters, state: State, batch) -> tuple[Parameters, State]:
+    """Parameters (points,) and windows (C, M, points)."""
+
+    def flat(x, leading):
+        x = np.broadcast_to(x, (*x.shape[:leading], *batch))
+        return x.reshape(*x.shape[:leading], -1)
+
+    fields = jax.tree.map(lambda x: flat(np.asarray(x), 2) if x.ndim else x, state)
+    return jax.tree.map(lambda x: flat(np.asarray(x), 0), params), fields
+
+
+def point_keys(key: Key[Array, ""], points, batch: tuple[int, ...]) -> Words:
+    """One cipher key per parameter point, in a row.
+
+    Args:
+        points: numbers of the points, shaped like the batch; 0, 1, ... when None.
+    """
     if points is None:
         points = np.arange(int(np.prod(batch))).reshape(batch)
     points = np.asarray(points)
@@ -168,117 +198,28 @@ def _point_keys(key, points, batch) -> Words:
         raise ValueError(
             f"points must have the batch shape {batch}; got {points.shape}."
         )
-    return address(seed_words(key), points)
+    return address(seed_words(key), points.ravel())
 
 
-def _widen(state: State, batch, size) -> State:
-    """The start, the same for `size` runs of every point."""
-    repeat = lambda x: jnp.broadcast_to(x[..., None], (*x.shape[:2], *batch, size))
-    return State(
-        repeat(state.v),
-        repeat(state.k),
-        repeat(state.attention),
-        state.clock,
-        state.tokens,
-    )
+def _all_blocks(
+    simulator: Simulator, points: _Points, cut: Layout
+) -> Iterator[tuple[int, int, Simulated]]:
+    """Point, block and what it found, for all blocks in order.
 
+    As many calls at a time as there are cores.
+    """
+    count = len(points.keys[0])
+    point = np.repeat(np.arange(count), cut.blocks)
+    block = np.tile(np.arange(cut.blocks), count)
+    calls = [slice(i, i + simulator.rows) for i in range(0, len(point), simulator.rows)]
 
-def sampled_step(net, params, state: State, lanes: Words, plan, draw):
-    """z_t -> z_{t+1} for sampled tokens; as `mean_field.observe` else."""
-    fields = params.beta * contract(net.output.T, state.newest)
-    means = draw(lanes, fields, plan)
-    overlaps = token_overlaps(net, params, means, state.clock)
-    after = receive(net, params, state, overlaps)
-    return after, observation(net, params, state, overlaps, after)
+    def one(rows: slice) -> Simulated:
+        chosen, number = points.take(point[rows]), cut.number(block[rows])
+        return simulator(*chosen, block[rows], number)
 
-
-@partial(jax.jit, static_argnames=("steps", "method", "size", "keep"))
-def _run_batch(
-    net,
-    params,
-    state,
-    points,
-    plan,
-    first,
-    n,
-    *,
-    steps,
-    transient,
-    method,
-    size,
-    keep,
-):
-    """Runs first, ..., first + n - 1 in `size` lanes; moments, and paths of `keep`."""
-    draw = METHODS[method][1]
-    runs = jnp.arange(size, dtype=jnp.uint32)
-    lanes = address(tuple(x[..., None] for x in points), first + runs)
-
-    def body(carry, t):
-        state, sums = carry
-        state, seen = sampled_step(net, params, state, address(lanes, t), plan, draw)
-        powers = (seen.A, seen.A**2, seen.m_o_se, seen.m_o_se**2)
-        kept = jnp.where(t >= transient, 1.0, 0.0)
-        sums = tuple(s + kept * x for s, x in zip(sums, powers, strict=True))
-        sample = jax.tree.map(lambda x: x[..., :keep], seen)
-        return (state, sums), (*_moments(seen, runs < n), sample)
-
-    start = (state, (jnp.zeros(state.attention.shape[1:]),) * 4)
-    time = jnp.arange(steps, dtype=jnp.uint32)
-    (_, sums), seen = jax.lax.scan(body, start, time)
-    return (*seen, tuple(s / (steps - transient) for s in sums))
-
-
-def _moments(seen: Observation, valid) -> tuple[Observation, Observation]:
-    """Mean and sum of squared deviations over the valid runs."""
-    average = lambda x: jnp.where(valid, x, 0.0).sum(-1) / valid.sum()
-    mean = jax.tree.map(average, seen)
-    deviation = lambda x, m: (jnp.where(valid, x - m[..., None], 0.0) ** 2).sum(-1)
-    return mean, jax.tree.map(deviation, seen, mean)
-
-
-def _batches(run_batch, runs, size, stored):
-    """Results of all batches in order, as many at a time as there are cores."""
-    firsts = range(0, runs, size)
-
-    def one(first):
-        out = run_batch(
-            np.uint32(first), min(size, runs - first), size=size, keep=min(stored, size)
-        )
-        return jax.tree.map(np.asarray, out)
-
-    workers = min(os.cpu_count() or 1, len(firsts))
-    with ThreadPoolExecutor(workers) as pool:
-        for i in range(0, len(firsts), workers):
-            group = firsts[i : i + workers]
-            yield from zip(group, pool.map(one, group), strict=True)
-
-
-def _merge(n, mean, square, extra, new_mean, new_square):
-    """Moments of n and of `extra` runs put together (Chan, Golub and LeVeque)."""
-    share = extra / (n + extra)
-    shift = jax.tree.map(np.subtract, new_mean, mean)
-    mean = jax.tree.map(lambda m, d: m + share * d, mean, shift)
-    add = lambda s, new, d: s + new + n * share * d**2
-    return mean, jax.tree.map(add, square, new_square, shift)
-
-
-def _collect(batches, runs, size, stored):
-    """Moments over all runs, stored trajectories and time averages."""
-    samples, averages, moments = [], [], None
-    for first, (mean, square, sample, sums) in batches:
-        n = min(size, runs - first)
-        moments = (
-            _merge(first, *moments, n, mean, square) if moments else (mean, square)
-        )
-        if first < max(stored, 1):
-            samples.append(jax.tree.map(lambda x: x[..., : stored - first], sample))
-        averages.append(TimeAverages(*(s[..., :n] for s in sums)))
-    join = lambda *parts: np.concatenate(parts, axis=-1)
-    assert moments is not None  # there is at least one batch
-    mean, square = moments
-    spread = jax.tree.map(partial(_unbiased, runs), square)
-    return mean, spread, jax.tree.map(join, *samples), jax.tree.map(join, *averages)
-
-
-def _unbiased(runs, square):
-    return np.sqrt(square / (runs - 1)) if runs > 1 else np.full_like(square, np.nan)
+    with ThreadPoolExecutor(workers()) as pool:
+        for i in range(0, len(calls), workers()):
+            group = calls[i : i + workers()]
+            for rows, found in zip(group, pool.map(one, group), strict=True):
+                for j, (p, b) in enumerate(zip(point[rows], block[rows], strict=True)):
+                    yield int(p), int(b), Simulated(*(x[j] for x in found))

@@ -9,7 +9,7 @@ section tolerance, and those at the clock's phase 0.  No trajectory is stored.
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -20,7 +20,13 @@ from statmech_attn.dmft.mean_field import advance, observe
 from statmech_attn.dmft.network import Network, Parameters, State
 from statmech_attn.dmft.tangent import TangentMap
 from statmech_attn.dynamics import lyapunov, phases
-from statmech_attn.scan.lanes import batches, lanes_for, run_all, Stage
+from statmech_attn.scan.lanes import (
+    batches,
+    lanes_for,
+    lanes_that_fit,
+    run_all,
+    Stage,
+)
 
 
 SEGMENT = 1024  # tokens recorded at a time in the section stage
@@ -111,14 +117,21 @@ class Scan:
         self.net, self.plan = net, plan
         self.drive_period = drive_period
         self.lanes = lanes or lanes_for(points.count)
-        batch = lambda lanes: (net, *points.take(np.zeros(lanes, int)))
+        self._compile(points)
+        fit = lanes_that_fit(self.lanes, self.working_memory())
+        if fit < self.lanes:
+            self.lanes = fit
+            self._compile(points)
+
+    def _compile(self, points: Points) -> None:
+        batch = lambda lanes: (self.net, *points.take(np.zeros(lanes, int)))
         number, cap = jnp.asarray(1), jnp.asarray(False)
         stage = lambda function, *rest: Stage(
-            function, lambda lanes: (*batch(lanes), *rest), self.lanes
+            function, lambda lanes: (*batch(lanes), *rest), self.lanes, shared=1
         )
         self.advance = stage(advance, number)
         self.record = stage(self._recorded)
-        if plan.exponents:
+        if self.plan.exponents:
             self.examine = stage(self._windowed, number, cap)
 
     def _windowed(self, net, params, state, per_block, at_cap):
@@ -286,36 +299,6 @@ def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
     found = _gather(scan.record, plan.steps, points, everyone, section)
     final, hits, count, strobe = found
     return Outcome(hits.T, count, strobe.T, verdicts, final)
-
-
-def run_continued(scan: Scan, points: Points, order, tick: Tick) -> Outcome:
-    """Follow an attractor: each group of points starts where the group before ended.
-
-    Args:
-        points: only the starts of the first group are used.
-        order: index arrays of the groups, all of one size, in the order to follow.
-    """
-    outcomes, starts = [], points.take(order[0]).starts
-    for group in order:
-        outcome = run(scan, Points(points.take(group).params, starts), tick)
-        starts = outcome.final
-        outcomes.append(outcome)
-    return join(outcomes, np.argsort(np.concatenate(order)))
-
-
-def join(outcomes: Sequence[Outcome], order: np.ndarray) -> Outcome:
-    """Outcomes one after the other, their points then put into an order."""
-    rows = lambda name: np.concatenate([getattr(o, name) for o in outcomes])[order]
-    last = lambda *xs: (
-        np.concatenate(xs, axis=-1)[..., order] if np.ndim(xs[0]) else xs[0]
-    )
-    verdicts = None
-    if outcomes[0].verdicts is not None:
-        verdicts = jax.tree.map(last, *[o.verdicts for o in outcomes])
-    final = jax.tree.map(last, *[o.final for o in outcomes])
-    return Outcome(
-        rows("section"), rows("section_count"), rows("strobe"), verdicts, final
-    )
 
 
 def _classify(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]:

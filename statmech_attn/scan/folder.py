@@ -29,7 +29,6 @@ from statmech_attn.scan.chunk_file import Damaged, Stored
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.work import Chunk
 from statmech_attn.storage import StorageError
-from statmech_attn.storage.writing import _unwritable
 
 
 SCHEMA_VERSION = 1
@@ -155,7 +154,7 @@ class Folder:
         except StorageError:
             raise
         except OSError as error:
-            raise _unwritable(path, error) from None
+            raise storage.unwritable(path, error) from None
         shutil.rmtree(self.blocks(stored.chunk.number), ignore_errors=True)
 
     def read(self, chunk: Chunk, names: Sequence[str] | None = None) -> Stored:
@@ -213,9 +212,12 @@ class Folder:
 
 
 def remove(path: Path) -> None:
-    """Remove a chunk folder and what was written there; what else is in it stays."""
+    """Remove a chunk folder and what was written there; what else is in it stays.
+
+    The manifest goes first: a folder without one is about to go, or gone.
+    """
     (path / MANIFEST).unlink(missing_ok=True)
-    for file in path.iterdir():
+    for file in path.glob("*"):  # of a folder that is gone: nothing
         if CHUNKS.fullmatch(file.name) or file.name.endswith((".part", ".claim")):
             file.unlink(missing_ok=True)
     for name in ("workers", "environments", "quarantine", "blocks-*"):

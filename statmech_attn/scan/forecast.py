@@ -7,6 +7,7 @@ from typing import NamedTuple
 import psutil
 
 from statmech_attn.reporting import duration, size
+from statmech_attn.scan.memory import available_memory
 from statmech_attn.scan.results import first_round
 from statmech_attn.scan.work import Pilot, Work
 
@@ -21,7 +22,6 @@ class Forecast(NamedTuple):
 
     Attributes:
         memory: of this process at its largest.
-        disk: chunks and the final file, before compression.
     """
 
     points: int
@@ -29,7 +29,16 @@ class Forecast(NamedTuple):
     workers: int
     pilot: Pilot | None
     memory: int
-    disk: int
+
+    @property
+    def most(self) -> int:
+        """Points of all rounds at most."""
+        return (self.pilot and self.pilot.most) or self.points
+
+    @property
+    def disk(self) -> int:
+        """Bytes of the chunks and of the final file, before compression."""
+        return 2 * self.most * (self.pilot.stored if self.pilot else 0)
 
     @property
     def seconds(self) -> float | None:
@@ -43,9 +52,10 @@ class Forecast(NamedTuple):
     def text(self) -> str:
         """In one line."""
         chunks = -(-self.points // self.points_per_chunk)
+        more = f" (refined to at most {self.most})" if self.most > self.points else ""
         line = (
-            f"{self.points} points in {chunks} chunks of {self.points_per_chunk}, "
-            f"{self.workers} worker(s)"
+            f"{self.points} points{more} in {chunks} chunks of "
+            f"{self.points_per_chunk}, {self.workers} worker(s)"
         )
         if self.pilot is None or self.seconds is None:
             return line
@@ -55,7 +65,7 @@ class Forecast(NamedTuple):
             line += f" without {self.pilot.without}"
         line += f", {size(self.memory)} of memory"
         if self.pilot.stored:
-            line += f", a file of at most {size(self.points * self.pilot.stored)}"
+            line += f", a file of at most {size(self.most * self.pilot.stored)}"
         return line
 
 
@@ -70,9 +80,7 @@ def forecast(work: Work, workers: int, points_per_chunk: int | None) -> Forecast
     working = pilot.memory if pilot else 0
     rows = min(points_per_chunk, points) * stored
     memory = resident + workers * (working + 3 * rows)
-    return Forecast(
-        points, points_per_chunk, workers, pilot, memory, 2 * points * stored
-    )
+    return Forecast(points, points_per_chunk, workers, pilot, memory)
 
 
 def chunk_size(work: Work, workers: int, pilot: Pilot | None) -> int:
@@ -104,8 +112,3 @@ def require_room(found: Forecast, output: Path) -> None:
             f"file, {size(free)} are free in {output.parent}; choose another output, "
             "or store fewer samples."
         )
-
-
-def available_memory() -> int:
-    """Bytes that this process may still use."""
-    return psutil.virtual_memory().available

@@ -38,8 +38,12 @@ def work(study: Study, batch: int | None = None) -> Work:
     Args:
         batch: see `Work`; chosen for this device when omitted.
     """
+    if isinstance(study, TrajectoryStudy):
+        return trajectory.TrajectoryWork(study, batch)
     if isinstance(study, BifurcationStudy):
         return bifurcation.work(study, batch)
+    if isinstance(study, MonteCarloStudy):
+        return monte_carlo.MonteCarloWork(study, batch)
     if isinstance(study, OrderParameterStudy):
         return OrderParameterWork(study)
     if isinstance(study, PosteriorStudy):

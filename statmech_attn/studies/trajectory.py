@@ -1,52 +1,176 @@
-"""Trajectories of the mean-field map, with the linear-noise spread."""
+"""Trajectories of the mean-field map, with the linear-noise spread.
 
+A point is a value of beta; `batch` of them are iterated side by side.
+"""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
 import numpy as np
-import xarray as xr
 
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
-from statmech_attn.dmft.fluctuations import linear_noise
-from statmech_attn.labels import labelled
-from statmech_attn.reporting import Reporter, size
+from statmech_attn.dmft.fluctuations import noise_start, noise_steps
+from statmech_attn.labels import attributes, labelled
+from statmech_attn.reporting import size
+from statmech_attn.scan.work import Arrays, Assembled, Chunk, Pilot, Results, Tick
 from statmech_attn.studies import build
 from statmech_attn.studies.dmft_tables import TrajectoryStudy
 
 
 LARGEST = 4 * 2**30  # bytes kept in memory
+BATCH = 32  # points side by side at most
+PIECE = 8192  # tokens of a transient between two ticks
+SEGMENT, NOISY_SEGMENT = 2048, 256  # kept tokens between two ticks
+OBSERVABLES = ("A", "m_o_se", "m_v", "m_q", "m_k")
+NOISY = ("A", "m_o_se")  # observables whose spread is stored
 
 
-def run(study: TrajectoryStudy, report: Reporter) -> xr.Dataset:
-    """Iterate every beta and keep `steps` tokens after the transient."""
-    made = build.model(study.network)
-    axes = build.only_beta(build.axes(study.parameters, made.file), "trajectory")
-    params, options = axes.points(), study.run
-    needed = 8 * options.steps * params.beta.size * made.net.n_patterns * 10
-    if needed > LARGEST:
-        raise ValueError(
-            f"run.steps: these trajectories need {size(needed)} of memory, more than "
-            f"{size(LARGEST)}; keep fewer steps or beta, or run a bifurcation study."
-        )
-    report.begin("trajectory", params.beta.size, params.beta.size)
-    start = build.start(options, made, params)
-    start = dmft.advance(made.net, params, start, options.transient)
-    _, seen = dmft.trajectory(made.net, params, start, steps=options.steps)
-    found = {name: getattr(seen, name) for name in ("A", "m_o_se", "m_v", "m_q", "m_k")}
-    if options.noise:
-        band = linear_noise(
-            made.net, made.patterns, params, start, steps=options.steps
-        ).std
-        found |= {"A_noise_std": band.A, "m_o_se_noise_std": band.m_o_se}
-    dims = ("beta", "time", "pattern")
-    variables = {n: (dims, np.moveaxis(np.asarray(x), 2, 0)) for n, x in found.items()}
-    coordinates = {
-        "beta": axes.values[0],
-        "time": np.arange(options.steps),
-        "pattern": np.arange(1, made.net.n_patterns + 1),
-    }
-    report.advance(params.beta.size)
-    report.finish()
-    dataset = labelled(variables, coordinates).assign_attrs(
-        kind="trajectory", network=network_digest(made.net), context=made.net.context,
-        start=build.describe_start(options, made),
-    )  # fmt: skip
-    return build.with_fixed(dataset, axes)
+class TrajectoryWork:
+    """Every beta, `steps` tokens after the transient; a `scan.work.Work`.
+
+    Args:
+        batch: points side by side, of which a chunk holds a multiple; a number that
+            depends on the study alone when omitted.
+
+    Raises:
+        ValueError: an impossible setting, or more than fits into memory.
+    """
+
+    title = "trajectory"
+    unit = 1
+    keeps_blocks = False
+    empty: Mapping[str, int] = {}
+
+    def __init__(self, study: TrajectoryStudy, batch: int | None = None):
+        self.made = build.model(study.network)
+        axes = build.axes(study.parameters, self.made.file)
+        self.axes, self.options = build.only_beta(axes, "trajectory"), study.run
+        self.beta = self.axes.values[0]
+        self.batch = batch or min(BATCH, -(-len(self.beta) // 8) * 8)
+        rows = 8 * len(self.beta) * self.made.net.n_patterns * 10
+        if rows * self.options.steps > LARGEST:
+            raise ValueError(
+                f"run.steps: these trajectories need {size(rows * self.options.steps)} "
+                f"of memory, more than {size(LARGEST)}; keep fewer steps or beta, or "
+                "run a bifurcation study."
+            )
+        self.axes.points()
+        self._start(np.arange(1))
+
+    @property
+    def total(self) -> int:
+        return len(self.beta)
+
+    @property
+    def names(self) -> list[str]:
+        """Arrays that a chunk has."""
+        spread = [f"{name}_noise_std" for name in NOISY] if self.options.noise else []
+        return [*OBSERVABLES, *spread]
+
+    def points(self, round: int, earlier: Results) -> int | None:
+        return self.total if round == 0 else None
+
+    def payload(self, chunk: Chunk, earlier: Results) -> None:
+        return None
+
+    def compute(
+        self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
+    ) -> Arrays:
+        """(points, time, pattern) of every name."""
+        parts = [
+            self._compute(np.arange(first, min(first + self.batch, chunk.stop)), tick)
+            for first in range(chunk.first, chunk.stop, self.batch)
+        ]
+        return {name: np.concatenate([p[name] for p in parts]) for name in self.names}
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        """The spread of a chaotic point is infinite in the end, which is its value."""
+        bad = [np.isnan(arrays[n]) for n in self.names]
+        bad += [np.isinf(arrays[n]) for n in OBSERVABLES]
+        return np.any(bad, axis=(0, 2, 3))
+
+    def pilot(self) -> Pilot:
+        """From two segments of one batch: the first one compiles."""
+        seconds = []
+        for _ in range(2):
+            clock = time.perf_counter()
+            self._moved(*self._start(np.arange(1)), PIECE, lambda _: None)
+            moved = time.perf_counter()
+            self._kept(*self._start(np.arange(1)), 1, lambda _: None)
+            seconds = [moved - clock, time.perf_counter() - moved]
+        tokens = self.options.transient / PIECE, self.options.steps / self._segment
+        each = float(np.dot(tokens, seconds)) / self.batch
+        arrays = 8 * self.options.steps * self.made.net.n_patterns * len(self.names)
+        return Pilot(each, 2 * self.batch * arrays, arrays)
+
+    def assemble(self, results: Results) -> Assembled:
+        dims = ("beta", "time", "pattern")
+        variables = {name: (dims, results.column(name)) for name in self.names}
+        coordinates = {
+            "beta": self.beta,
+            "time": np.arange(self.options.steps),
+            "pattern": np.arange(1, self.made.net.n_patterns + 1),
+        }
+        net = self.made.net
+        dataset = labelled(variables, coordinates).assign_attrs(
+            kind="trajectory", network=network_digest(net), context=net.context,
+            start=build.describe_start(self.options, self.made),
+        )  # fmt: skip
+        failure = results.failure()
+        if failure.any():
+            dataset["failure"] = ("beta",), failure, attributes("failure")
+            dataset.attrs["failure_reasons"] = results.reasons()
+        return Assembled(build.with_fixed(dataset, self.axes))
+
+    @property
+    def _segment(self) -> int:
+        """Kept tokens between two ticks, equal parts of all of them."""
+        longest = NOISY_SEGMENT if self.options.noise else SEGMENT
+        return -(-self.options.steps // -(-self.options.steps // longest))
+
+    def _start(self, index: np.ndarray):
+        """Parameters and start of a batch that is filled up with its last point."""
+        index = np.pad(index, (0, self.batch - len(index)), mode="edge")
+        params = self.axes.at(index[:, None])
+        return params, build.start(self.options, self.made, params)
+
+    def _compute(self, index: np.ndarray, tick: Tick) -> Arrays:
+        total = self.options.transient + self.options.steps
+        done = lambda tokens: tick(len(index) * tokens / total)
+        params, state = self._start(index)
+        state = self._moved(params, state, self.options.transient, done)
+        found = self._kept(params, state, self.options.steps, done)
+        return {name: x[: len(index)] for name, x in found.items()}
+
+    def _moved(self, params, state, tokens: int, tick: Tick):
+        """The state after the transient."""
+        for first in range(0, tokens, PIECE):
+            piece = min(PIECE, tokens - first)
+            state = dmft.advance(self.made.net, params, state, piece)
+            jax.block_until_ready(state)
+            tick(piece)
+        return state
+
+    def _kept(self, params, state, tokens: int, tick: Tick) -> Arrays:
+        """Arrays (batch, tokens, pattern), in segments of one length."""
+        net, length = self.made.net, self._segment
+        noise = None
+        if self.options.noise:
+            noise = noise_start(net, self.made.patterns, params, state)
+        parts = []
+        for first in range(0, tokens, length):
+            state, seen = dmft.trajectory(net, params, state, steps=length)
+            found = {name: getattr(seen, name) for name in OBSERVABLES}
+            if noise is not None:
+                noise, band = noise_steps(net, noise, steps=length)
+                found |= {f"{n}_noise_std": getattr(band.std, n) for n in NOISY}
+            parts.append(
+                {n: np.moveaxis(np.asarray(x), 2, 0) for n, x in found.items()}
+            )
+            tick(min(length, tokens - first))
+        join = lambda name: np.concatenate([p[name] for p in parts], axis=1)
+        return {name: join(name)[:, :tokens] for name in self.names}

@@ -6,6 +6,7 @@ import pytest
 from statmech_attn import storage, studies
 from statmech_attn.dynamics import PHASES
 from statmech_attn.scan import lanes
+from statmech_attn.scan.forecast import forecast
 from statmech_attn.scan.refinement import on_grid
 
 
@@ -133,15 +134,8 @@ def test_impossible_refinements_are_refused_in_one_line(parameters, run, message
 
 
 def test_the_most_that_can_be_computed_is_announced_first():
-    notes = []
-
-    class Notes(studies.Silent):
-        def note(self, text):
-            notes.append(text)
-
     beta = {"start": 1.1, "stop": 1.4, "num": 5}
     run = RUN | {"refine": 2, "steps": 64, "max_doublings": 0}
     tree = {"kind": "bifurcation", "parameters": {"beta": beta}, "run": run}
-    found = studies.run(studies.parse(tree), Notes())
-    assert notes[0].startswith("5 points, refined to at most 17, ")
-    assert notes[1] == f"{found.sizes['beta']} of 17 points of the finest grid computed"
+    text = forecast(studies.work(studies.parse(tree)), 2, None).text()
+    assert text.startswith("5 points (refined to at most 17) in ")

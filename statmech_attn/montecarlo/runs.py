@@ -1,0 +1,284 @@
+r"""Blocks of runs of many points: what is simulated together, and their moments.
+
+The runs of a point are cut into blocks of one size.  A call simulates one block each of
+a few points (rows) for a stretch of steps; a run and the moments of a block are the
+same in every row and whatever the other rows are.
+
+    state      (C, M, rows, runs)    of the networks
+    sums       (4, M, rows, runs)    of A, A^2, m_o_se, m_o_se^2 over the kept steps
+    mean       (steps, 5, M, rows)   over the runs of a block, in the order OBSERVABLES
+    square     (steps, 5, M, rows)   squared deviations from it, summed over runs
+
+Moments of blocks are put together in the order of the blocks (Chan, Golub and LeVeque,
+Proc. COMPSTAT 1982, 30), so that the result does not depend on who computed them.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from statmech_attn.dmft.fluctuations import OBSERVABLES
+from statmech_attn.dmft.mean_field import Observation, observation, receive
+from statmech_attn.dmft.network import (
+    contract,
+    Network,
+    Parameters,
+    State,
+    token_overlaps,
+)
+from statmech_attn.montecarlo.collapsed import draw_counts
+from statmech_attn.montecarlo.randomness import address, Words
+from statmech_attn.montecarlo.spins import draw_spins, plan_blocks
+from statmech_attn.scan.lanes import on_cpu
+
+
+# What a draw needs to know of the class counts, and the draw.
+METHODS = {
+    "collapsed": (lambda counts, lanes: jnp.asarray(counts, float), draw_counts),
+    "spins": (plan_blocks, draw_spins),
+}
+LANES, LANES_ELSEWHERE = 256, 65536  # rows times runs of a call: a core's cache
+SMALLEST, LARGEST = 256, 4096  # runs of a block, where there are enough
+BLOCKS = 64  # that many runs are cut into
+STRETCH = {"collapsed": 2**18, "spins": 2**28}  # tokens, or spins, drawn in a call
+AVERAGES = ("A_mean", "A_square", "m_o_se_mean", "m_o_se_square")
+
+
+class Layout(NamedTuple):
+    """How the runs of a point are cut into blocks; the last one may be shorter."""
+
+    runs: int
+    size: int
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.runs // self.size)
+
+    def number(self, block: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
+        """Runs in these blocks."""
+        return np.minimum(self.size, self.runs - self.size * block)
+
+
+def layout(runs: int, method: str, n_spins: int) -> Layout:
+    """The cut that everyone makes who simulates so many runs.
+
+    At the level of spins a block is smaller where it would take long for one step.
+    """
+    longest = min(max(runs // BLOCKS, SMALLEST), LARGEST)
+    if method == "spins":
+        longest = min(longest, max(STRETCH[method] // n_spins, 1))
+    size = -(-runs // -(-runs // longest))
+    vector = 8  # doubles that are computed at once
+    return Layout(runs, size if size < vector else -(-size // vector) * vector)
+
+
+class Simulated(NamedTuple):
+    """What the blocks of one call found; rows first."""
+
+    mean: Float[np.ndarray, "rows steps 5 M"]
+    square: Float[np.ndarray, "rows steps 5 M"]
+    averages: Float[np.ndarray, "rows 4 runs M"]  # in the order AVERAGES
+    sample: Float[np.ndarray, "rows keep steps 5 M"]  # the first runs of each block
+
+
+class Simulator:
+    """Simulates blocks of runs of a network; compiled by the first call.
+
+    Args:
+        counts: spins per site class.
+        size: runs of a block.
+        rows: blocks of a call; where there are fewer, it is filled up.
+        keep: runs of each block whose trajectories are returned.
+    """
+
+    def __init__(
+        self, net: Network, counts, method: str, *, steps: int, transient: int,
+        size: int, rows: int, keep: int = 0,
+    ):  # fmt: skip
+        self.net, self.method, self.counts = net, method, counts
+        self.steps, self.transient = steps, transient
+        self.size, self.rows, self.keep = size, rows, keep
+        self.plan = METHODS[method][0](counts, self.rows * size)
+
+    @property
+    def stretch(self) -> int:
+        """Steps of a call, equal parts of all of them."""
+        each = self.rows * self.size
+        if self.method == "spins":
+            each *= int(self.counts.sum())
+        longest = max(STRETCH[self.method] // each, 1)
+        return -(-self.steps // -(-self.steps // longest))
+
+    @property
+    def bytes(self) -> int:
+        """Memory of a call, about."""
+        lanes, tokens = self.rows * self.size, self.rows * (2 + self.keep)
+        size = self.net.dimension * 9 * lanes
+        size += len(OBSERVABLES) * self.net.n_patterns * tokens * 2 * self.steps
+        return 8 * size
+
+    def __call__(
+        self, params: Parameters, state: State, keys: Words, block, number,
+        tick: Callable[[int], None] = lambda steps: None,
+    ) -> Simulated:  # fmt: skip
+        """One block of each of a few points.
+
+        Args:
+            params, state: of the points, points on the last axis.
+            keys: cipher keys of the points.
+            block: number of the block of each point, and
+            number: how many runs it has.
+            tick: told the steps that are done.
+        """
+        count, parts = len(block), []
+        rows, carry = self.begin(params, state, keys, block, number)
+        for begin in range(0, self.steps, self.stretch):
+            carry, seen = self.advance(rows, carry, begin)
+            parts.append(jax.tree.map(np.asarray, seen))
+            tick(min(self.stretch, self.steps - begin))
+        cut = lambda *xs: np.concatenate(xs)[: self.steps, ..., :count]
+        mean, square = (cut(*(p[i] for p in parts)) for i in (0, 1))
+        sample = np.concatenate([p[2] for p in parts])[: self.steps, ..., :count, :]
+        sums = np.asarray(carry[1])[..., :count, :] / (self.steps - self.transient)
+        return Simulated(
+            np.moveaxis(mean, -1, 0), np.moveaxis(square, -1, 0),
+            np.moveaxis(sums, (2, 0, 3, 1), (0, 1, 2, 3)),
+            np.moveaxis(sample, (3, 4), (0, 1)),
+        )  # fmt: skip
+
+    def begin(self, params: Parameters, state: State, keys: Words, block, number):
+        """What `advance` takes: the rows of a call, and what is carried along."""
+        pad = lambda x: _padded(x, self.rows) if np.ndim(x) else x
+        params, state, keys = jax.tree.map(pad, (params, state, keys))
+        first = np.uint32(pad(block) * self.size)
+        return (params, keys, first, pad(number)), _begin(state, self.size)
+
+    def advance(self, rows, carry, begin: int):
+        """A stretch of steps from step `begin` on."""
+        return jax.block_until_ready(
+            _stretch(
+                self.net, self.plan, *rows, carry, np.uint32(begin),
+                np.uint32(self.transient), np.uint32(self.steps),
+                method=self.method, length=self.stretch, keep=self.keep,
+            )
+        )  # fmt: skip
+
+
+def rows_of_a_call(size: int, method: str, n_spins: int) -> int:
+    """How many blocks of so many runs this device simulates at once."""
+    rows = (LANES if on_cpu() else LANES_ELSEWHERE) // size
+    if method == "spins":
+        rows = min(rows, STRETCH[method] // (size * n_spins))
+    return max(rows, 1)
+
+
+def _padded(x, length: int) -> np.ndarray:
+    """The last axis filled up with its last element."""
+    x = np.asarray(x)
+    missing = length - x.shape[-1]
+    return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)], mode="edge")
+
+
+def _begin(state: State, size: int) -> tuple[State, Array]:
+    """The start, the same for all runs of a block, and empty sums."""
+    repeat = lambda x: jnp.broadcast_to(jnp.asarray(x)[..., None], (*x.shape, size))
+    v, k, attention = (repeat(x) for x in (state.v, state.k, state.attention))
+    wide = State(v, k, attention, jnp.asarray(state.clock), jnp.asarray(state.tokens))
+    return wide, jnp.zeros((len(AVERAGES), *attention.shape[1:]))
+
+
+def sampled_step(net, params, state: State, lanes: Words, plan, draw):
+    """z_t -> z_{t+1} for sampled tokens; as `mean_field.observe` else."""
+    fields = params.beta * contract(net.output.T, state.newest)
+    means = draw(lanes, fields, plan)
+    overlaps = token_overlaps(net, params, means, state.clock)
+    after = receive(net, params, state, overlaps)
+    return after, observation(net, params, state, overlaps, after)
+
+
+@partial(jax.jit, static_argnames=("method", "length", "keep"))
+def _stretch(
+    net, plan, params, keys, first, number, carry, begin, transient, steps,
+    *, method: str, length: int, keep: int,
+):  # fmt: skip
+    """Steps begin, ..., begin + length - 1 of runs first, first + 1, ... of all rows.
+
+    Returns the state and sums after them; moments of the first `number` runs, and
+    trajectories (length, 5, M, rows, keep).
+    """
+    size, draw = carry[1].shape[-1], METHODS[method][1]
+    params = jax.tree.map(lambda x: x[:, None], params)
+    index = jnp.arange(size, dtype=jnp.uint32)
+    valid = index < number[:, None]
+    lanes = address(tuple(x[:, None] for x in keys), first[:, None] + index)
+
+    def body(carry, t):
+        state, sums = carry
+        state, seen = sampled_step(net, params, state, address(lanes, t), plan, draw)
+        kept = jnp.where((t >= transient) & (t < steps), 1.0, 0.0)
+        powers = jnp.stack([seen.A, seen.A**2, seen.m_o_se, seen.m_o_se**2])
+        seen = jnp.stack([getattr(seen, name) for name in OBSERVABLES])
+        found = (*_moments(seen, valid), seen[..., :keep])
+        return (state, sums + kept * powers), found
+
+    time = begin + jnp.arange(length, dtype=jnp.uint32)
+    return jax.lax.scan(body, carry, time)
+
+
+def _moments(seen, valid):
+    """Mean and sum of squared deviations over the valid runs."""
+    number = valid.sum(-1)
+    mean = jnp.where(valid, seen, 0.0).sum(-1) / number
+    deviation = jnp.where(valid, seen - mean[..., None], 0.0)
+    return mean, (deviation**2).sum(-1)
+
+
+class Moments:
+    """Moments over all runs of many points, put together block by block.
+
+    Args:
+        shape: of the moments of a point, (steps, 5, M).
+    """
+
+    def __init__(self, points: int, cut: Layout, shape: tuple[int, ...]):
+        self.layout = cut
+        self.mean = np.empty((points, *shape))
+        self.square = np.empty((points, *shape))
+
+    def add(self, point: int, block: int, mean, square) -> None:
+        """The next block of a point; a point's blocks must come in order."""
+        if block == 0:
+            self.mean[point], self.square[point] = mean, square
+            return
+        before = block * self.layout.size
+        extra = int(self.layout.number(np.asarray(block)))
+        share, shift = extra / (before + extra), mean - self.mean[point]
+        self.mean[point] += share * shift
+        self.square[point] += square + before * share * shift**2
+
+    @property
+    def spread(self) -> np.ndarray:
+        """Unbiased standard deviation over runs; NaN for one run."""
+        runs = self.layout.runs
+        if runs == 1:
+            return np.full_like(self.square, np.nan)
+        return np.sqrt(self.square / (runs - 1))
+
+
+def observations(x: np.ndarray, batch: tuple[int, ...]) -> Observation:
+    """(points, *runs, steps, 5, M) as observables (steps, M, *batch, *runs)."""
+    x = np.moveaxis(x, (-3, -2, -1), (1, 0, 2))
+    parts = dict(
+        zip(OBSERVABLES, x.reshape(*x.shape[:3], *batch, *x.shape[4:]), strict=True)
+    )
+    # Not through the constructor, which takes arrays on the device.
+    like = Observation(*[jnp.zeros(1)] * len(parts))
+    return eqx.tree_at(
+        lambda o: [getattr(o, n) for n in parts], like, [*parts.values()]
+    )
