@@ -171,7 +171,8 @@ class Trainer:
             curves[:, here] = record["data"], record["prior"]
         if code == DIVERGED:
             curves[:, self.descent.recorded >= state.steps] = np.nan
-        return Trained(state.weights, *curves, norm, int(state.steps), code)
+        data, prior = curves
+        return Trained(state.weights, data, prior, norm, int(state.steps), code)
 
     def _start(self, weights: Any) -> State:
         zero = jnp.asarray(0, int)
