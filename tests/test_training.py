@@ -112,6 +112,10 @@ def test_one_path_and_one_example_have_their_minimum_in_closed_form():
     fitted = (Y / c) ** (2 / 3)  # where slope > 0; the minimum lies just below
     q = optimize.brentq(slope, 0.5 * fitted, fitted, xtol=1e-14)
     np.testing.assert_allclose(layers(problem, found.weights), q, rtol=1e-7)
+    # No weights at all are a minimum too, with a basin of its own.
+    found = trained(trainer, problem, 0.05 * start)
+    assert found.result == CONVERGED and max(layers(problem, found.weights)) < 1e-15
+    assert found.data[-1] == pytest.approx(float(problem.Y[0] ** 2 / (2 * T)))
 
 
 @pytest.mark.parametrize("stopped_at", (1, 3))

@@ -1,6 +1,7 @@
 """Gradient descent of all weights over widths, temperatures and initial weights."""
 
 import hashlib
+import math
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -139,7 +140,11 @@ class TrainingWork(learning.LearningWork):
         trainer.advance(problem, start)
         seconds = time.perf_counter() - clock
         blocks = self.run.steps // self.run.block_size
-        return Pilot(seconds * blocks, trainer.memory)
+        sizes = self.sizes() | {"step": self.descent.recorded.size}
+        rows = [
+            math.prod(sizes[d] for d in dims) for dims in self.dimensions().values()
+        ]
+        return Pilot(seconds * blocks, trainer.memory, stored=8 * sum(rows))
 
     def assemble(self, results: Results) -> Assembled:
         found = self.labelled(self.variables(results), results).dataset
