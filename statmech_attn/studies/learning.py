@@ -187,6 +187,16 @@ class LearningWork(ABC):
     ) -> Iterator[dict[str, Any]]:
         """Points `first` to `stop - 1`, in order: arrays by name."""
 
+    def sizes(self) -> dict[str, int]:
+        """Of the dimensions that come from the task."""
+        made = self.made
+        found = dict.fromkeys(("rank", "example", "example_pair"), made.Y.size)
+        found |= {"test": made.Y_test.size, "attention_head": sum(made.heads)}
+        for layer in range(len(made.heads)):
+            paths = math.prod(made.heads[layer:])
+            found |= dict.fromkeys(made.path_dims(layer + 1), paths)
+        return found
+
     def points(self, round: int, earlier: Results) -> int | None:
         """All of them in one round."""
         return self.total if round == 0 else None
