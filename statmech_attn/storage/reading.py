@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 import xarray as xr
 
+from statmech_attn.storage.plain import require_plain
 from statmech_attn.storage.schema import (
     attributes_checksum,
     PROVENANCE,
@@ -26,6 +27,7 @@ from statmech_attn.storage.schema import (
 )
 
 
+UNRECORDED = ("git_describe", "started")  # in some files
 NOT_TEXTS = ("schema_version", "keys", "versions", "environment", "elapsed")
 
 
@@ -99,24 +101,35 @@ def info(path: str | Path) -> Info:
         _verify_attributes(path, dataset)
         attributes = dict(dataset.attrs)
         variables = {str(n): _variable_info(v) for n, v in dataset.variables.items()}
-    texts = {
-        name: attributes.get(name)
-        for name in PROVENANCE
-        if name in Info._fields and name not in NOT_TEXTS
-    }
-    elapsed = attributes.get("elapsed")
-    return Info(
-        path=str(path),
-        size_bytes=Path(path).stat().st_size,
-        schema_version=int(attributes["schema_version"]),
-        keys=json.loads(attributes["keys"]),
-        versions=json.loads(attributes["versions"]),
-        environment=json.loads(attributes.get("environment", "{}")),
-        elapsed=None if elapsed is None else float(elapsed),
-        attributes={k: v for k, v in attributes.items() if k not in PROVENANCE},
-        variables=variables,
-        **cast(dict[str, Any], texts),
-    )
+        elapsed = attributes.get("elapsed")
+        return Info(
+            path=str(path),
+            size_bytes=Path(path).stat().st_size,
+            schema_version=int(attributes["schema_version"]),
+            keys=_table(attributes, "keys"),
+            versions=_table(attributes, "versions"),
+            environment=_table({"environment": "{}"} | attributes, "environment"),
+            elapsed=None if elapsed is None else float(elapsed),
+            attributes={k: v for k, v in attributes.items() if k not in PROVENANCE},
+            variables=variables,
+            **cast(dict[str, Any], _texts(attributes)),
+        )
+
+
+def _texts(attributes: dict[str, Any]) -> dict[str, str | None]:
+    names = [n for n in PROVENANCE if n in Info._fields and n not in NOT_TEXTS]
+    texts = {name: attributes.get(name) for name in names}
+    for name, text in texts.items():
+        if not isinstance(text, str) and not (text is None and name in UNRECORDED):
+            raise ValueError(f"its attribute {name} is no text")
+    return texts
+
+
+def _table(attributes: dict[str, Any], name: str) -> dict[str, Any]:
+    found = json.loads(attributes[name])
+    if not isinstance(found, dict):
+        raise ValueError(f"its attribute {name} is no table")
+    return found
 
 
 def _variable_info(variable: xr.Variable) -> VariableInfo:
@@ -160,13 +173,18 @@ def _require_schema(path: str | Path) -> None:
             version = np.ravel(file.attrs.get("schema_version", "")).tolist()
     except Exception as error:  # HDF5 reports damage by many types of exception
         raise _damaged(path, error) from error
-    if schema != [SCHEMA] or not isinstance(version[0], int):
+    if schema != [SCHEMA] or list(map(type, version)) != [int]:
         raise StorageError(f"{path}: is an HDF5 file that statmech-attn did not write.")
     if version[0] > SCHEMA_VERSION:
         raise StorageError(
             f"{path}: has schema version {version[0]}, this statmech-attn reads up to "
             f"{SCHEMA_VERSION}; upgrade statmech-attn."
         )
+    try:
+        with h5py.File(path, "r") as file:
+            require_plain(file)
+    except Exception as error:
+        raise _damaged(path, error) from error
 
 
 def _verify_seal(path: str | Path) -> None:
