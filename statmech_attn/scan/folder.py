@@ -213,9 +213,12 @@ class Folder:
 
 
 def remove(path: Path) -> None:
-    """Remove a chunk folder and what was written there; what else is in it stays."""
+    """Remove a chunk folder and what was written there; what else is in it stays.
+
+    The manifest goes first: a folder without one is about to go, or gone.
+    """
     (path / MANIFEST).unlink(missing_ok=True)
-    for file in path.iterdir():
+    for file in path.glob("*"):  # of a folder that is gone: nothing
         if CHUNKS.fullmatch(file.name) or file.name.endswith((".part", ".claim")):
             file.unlink(missing_ok=True)
     for name in ("workers", "environments", "quarantine", "blocks-*"):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import psutil
 
 from statmech_attn.reporting import duration, size
+from statmech_attn.scan.memory import available_memory
 from statmech_attn.scan.results import first_round
 from statmech_attn.scan.work import Pilot, Work
 
@@ -111,8 +112,3 @@ def require_room(found: Forecast, output: Path) -> None:
             f"file, {size(free)} are free in {output.parent}; choose another output, "
             "or store fewer samples."
         )
-
-
-def available_memory() -> int:
-    """Bytes that this process may still use."""
-    return psutil.virtual_memory().available

@@ -20,7 +20,7 @@ import xarray as xr
 
 from statmech_attn import storage, studies
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import signals
+from statmech_attn.scan import compilations, signals
 from statmech_attn.scan.chunk_file import Damaged
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.engines import local
@@ -85,21 +85,31 @@ def compute(
     path = chunks_of(output)
     if overwrite and path.exists():
         _remove_other(path, text)
-    work, folder = _opened(study, text, path, report, engine, points_per_chunk)
+    try:
+        _go_on(study, text, output, report, overwrite, engine, points_per_chunk)
+    except (FileNotFoundError, StorageError):
+        # Where another process has merged the chunks meanwhile, all is well.
+        if (path / MANIFEST).exists() or not holds(output, text):
+            raise
+
+
+def _go_on(study, text, output, report, overwrite, engine, per_chunk) -> None:
+    """Compute the chunks that are missing and merge all of them."""
+    before, path = compilations.count(), chunks_of(output)
+    work, folder = _opened(study, text, path, report, engine, per_chunk)
+    if not overwrite and holds(output, text):
+        remove(path)  # begun anew just after another process had merged it
+        return
     build = partial(studies.work, study, folder.manifest.batch)
     while True:
         try:
             _compute_chunks(folder, work, report, engine, build)
+            report.note(str(compilations.count().since(before)))
             _merge_once(folder, work, study, output, report, overwrite)
             return
         except Damaged as error:
             report.note(f"{error} It is computed again.")
             folder.quarantine(error.chunk)
-        except (FileNotFoundError, StorageError):
-            # Where another process has merged the chunks meanwhile, all is well.
-            if path.exists() or not holds(output, text):
-                raise
-            return
 
 
 def _opened(study, text, path: Path, report, engine: Engine, per_chunk):
@@ -193,15 +203,14 @@ def merge(
             "study again to compute them."
         )
     results = session.results
-    assembled = work.assemble(results)
-    dataset = assembled.loaded()
+    dataset, columns = work.assemble(results)
     environments = folder.environments()
     if len(environments) > 1:
         dataset = dataset.assign_attrs(environments=json.dumps(environments))
     storage.write(
         output, dataset, study=manifest.study, keys=study.seeds,
         started=datetime.fromisoformat(manifest.started), elapsed=results.seconds(),
-        overwrite=overwrite,
+        overwrite=overwrite, columns=columns,
     )  # fmt: skip
 
 
@@ -217,8 +226,9 @@ def _merge_once(folder, work, study, output, report, overwrite) -> None:
             remove(folder.path)
             return
         try:
-            report.note("merging the chunks")
-            merge(folder, work, study, output, overwrite=overwrite)
+            if (folder.path / MANIFEST).exists():  # else merged during the wait
+                report.note("merging the chunks")
+                merge(folder, work, study, output, overwrite=overwrite)
             remove(folder.path)
         finally:
             Claims.release(claim)

@@ -16,7 +16,11 @@ from pydantic import BaseModel, ValidationError
 
 from statmech_attn import toml
 from statmech_attn.studies.basins_table import BasinsStudy
-from statmech_attn.studies.bpkr_tables import OrderParameterStudy, PosteriorStudy
+from statmech_attn.studies.bpkr_tables import (
+    OrderParameterStudy,
+    PosteriorStudy,
+    TrainingStudy,
+)
 from statmech_attn.studies.dmft_tables import (
     BifurcationStudy,
     ContinuationStudy,
@@ -33,6 +37,7 @@ Study = (
     | MonteCarloStudy
     | OrderParameterStudy
     | PosteriorStudy
+    | TrainingStudy
     | BasinsStudy
 )
 KINDS: dict[str, type[StudyTable]] = {
@@ -42,6 +47,7 @@ KINDS: dict[str, type[StudyTable]] = {
     "monte-carlo": MonteCarloStudy,
     "order-parameter": OrderParameterStudy,
     "posterior": PosteriorStudy,
+    "training": TrainingStudy,
     "basins": BasinsStudy,
 }
 

@@ -4,7 +4,7 @@ import pytest
 
 from statmech_attn import dmft, dynamics, studies
 from statmech_attn.dynamics import PHASES
-from statmech_attn.scan import lanes
+from statmech_attn.scan import compilations, lanes
 from statmech_attn.scan.bifurcation import (
     Plan,
     Points,
@@ -185,15 +185,17 @@ def test_continuation_follows_one_attractor_and_shows_hysteresis():
 
 
 def test_a_new_value_never_recompiles_and_progress_adds_up(published):
-    before = lanes.Compiled.count
-    points = points_at(published, np.linspace(0.1, 0.5, 8))
+    few = points_at(published, np.linspace(0.1, 0.5, 8))
+    many = points_at(published, np.linspace(1.5, 2.5, 40))
     plan = Plan(transient=300, steps=1500, exponents=1, max_doublings=0)
-    scan = Scan(published[0], plan, points, 4)
-    compiled, done = lanes.Compiled.count - before, []
-    run(scan, points, done.append)
+    before, done = compilations.count(), []
+    scan = Scan(published[0], plan, few, 4)
+    made = compilations.count()
+    assert made.since(before).compiled >= 3
+    run(scan, few, done.append)
     assert sum(done) == pytest.approx(scan.work_per_point() * 8, rel=1e-12)
-    run(scan, points_at(published, np.linspace(1.5, 2.5, 40)))
-    assert lanes.Compiled.count - before == compiled == 3
+    run(scan, many)
+    assert compilations.count().since(made).compiled == 0
 
 
 def test_memory_does_not_grow_with_the_number_of_points(published):
