@@ -49,7 +49,7 @@ def _own(group: h5py.Group, name: str) -> h5py.Dataset:
 
 def _require_stored(found: h5py.Dataset, name: str) -> None:
     text = h5py.check_string_dtype(found.dtype) is not None
-    if found.dtype.hasobject and not text:
+    if found.dtype.kind not in "biuf" and not text:
         raise ValueError(f"{name} holds neither numbers nor text")
     stored, each = found.id.get_storage_size(), TEXT if text else found.dtype.itemsize
     if found.size and each * found.size > DEFLATE * stored:
