@@ -54,8 +54,8 @@ class Forecast(NamedTuple):
         chunks = -(-self.points // self.points_per_chunk)
         more = f" (refined to at most {self.most})" if self.most > self.points else ""
         line = (
-            f"{self.points} points{more} in {chunks} chunks of {self.points_per_chunk}, "
-            f"{self.workers} worker(s)"
+            f"{self.points} points{more} in {chunks} chunks of "
+            f"{self.points_per_chunk}, {self.workers} worker(s)"
         )
         if self.pilot is None or self.seconds is None:
             return line

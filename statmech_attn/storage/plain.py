@@ -19,7 +19,7 @@ def require_plain(file: h5py.File) -> None:
     Raises:
         ValueError: as `dataset`.
     """
-    for name in file:
+    for name in map(str, file):
         found = _own(file, name)
         # A dimension without coordinates declares its length in values nobody reads.
         if not bytes(found.attrs.get("NAME", b"")).startswith(BARE_DIMENSION):

@@ -188,9 +188,9 @@ def test_a_new_value_never_recompiles_and_progress_adds_up(published):
     few = points_at(published, np.linspace(0.1, 0.5, 8))
     many = points_at(published, np.linspace(1.5, 2.5, 40))
     plan = Plan(transient=300, steps=1500, exponents=1, max_doublings=0)
-    before, done = compilations.count(), []
+    before = compilations.count()
     scan = Scan(published[0], plan, few, 4)
-    made = compilations.count()
+    made, done = compilations.count(), []
     assert made.since(before).compiled >= 3
     run(scan, few, done.append)
     assert sum(done) == pytest.approx(scan.work_per_point() * 8, rel=1e-12)
