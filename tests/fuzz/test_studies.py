@@ -1,6 +1,7 @@
 """Whatever a study file holds is a study or an error of one short line, and soon."""
 
 import pathlib
+import signal
 import tempfile
 import tracemalloc
 
@@ -135,12 +136,16 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_is_too_much_is_refused_at_once(name):
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("still reading"))
+    signal.alarm(30)
     tracemalloc.start()
     try:
         assert loaded(HOSTILE[name]) is None
         assert tracemalloc.get_traced_memory()[1] < 100 * 2**20
     finally:
         tracemalloc.stop()
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_more_points_than_fit_are_refused_with_their_number():
