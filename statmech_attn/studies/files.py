@@ -9,7 +9,6 @@ and has nothing to do where the result is there.
 
 import json
 import time
-import tomllib
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import xarray as xr
 
-from statmech_attn import storage, studies
+from statmech_attn import storage, studies, toml
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import compilations, signals
 from statmech_attn.scan.chunk_file import Damaged
@@ -161,7 +160,7 @@ def opened(path: Path) -> tuple[Folder, Study, Work]:
         path = chunks_of(path)
     folder = Folder.open(path)
     try:
-        study = parse(tomllib.loads(folder.manifest.resolved))
+        study = parse(toml.loads(folder.manifest.resolved))
         return folder, study, studies.work(study, folder.manifest.batch)
     except ValueError as error:
         raise StorageError(f"{path}: its study cannot be read: {error}") from None
