@@ -293,12 +293,12 @@ def info(
         from statmech_attn import storage
         from statmech_attn.cli.summary import print_info, print_summary
 
-        if check:
-            storage.check(file)
+        count = storage.check(file) if check else None
         print_info(storage.info(file), out)
-        print_summary(storage.read(file), out)
-        if check:
-            out.print("checksums: all match")
+        with storage.opened(file) as dataset:
+            print_summary(dataset, out)
+        if count is not None:
+            out.print(f"checksums: all match, {count} variables", highlight=False)
 
 
 @app.command()

@@ -29,7 +29,6 @@ from statmech_attn.scan.chunk_file import Damaged, Stored
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.work import Chunk
 from statmech_attn.storage import StorageError
-from statmech_attn.storage.writing import _unwritable
 
 
 SCHEMA_VERSION = 1
@@ -155,7 +154,7 @@ class Folder:
         except StorageError:
             raise
         except OSError as error:
-            raise _unwritable(path, error) from None
+            raise storage.unwritable(path, error) from None
         shutil.rmtree(self.blocks(stored.chunk.number), ignore_errors=True)
 
     def read(self, chunk: Chunk, names: Sequence[str] | None = None) -> Stored:

@@ -20,7 +20,7 @@ import xarray as xr
 
 from statmech_attn import storage, studies
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import signals
+from statmech_attn.scan import compilations, signals
 from statmech_attn.scan.chunk_file import Damaged
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.engines import local
@@ -95,7 +95,7 @@ def compute(
 
 def _go_on(study, text, output, report, overwrite, engine, per_chunk) -> None:
     """Compute the chunks that are missing and merge all of them."""
-    path = chunks_of(output)
+    before, path = compilations.count(), chunks_of(output)
     work, folder = _opened(study, text, path, report, engine, per_chunk)
     if not overwrite and holds(output, text):
         remove(path)  # begun anew just after another process had merged it
@@ -104,6 +104,7 @@ def _go_on(study, text, output, report, overwrite, engine, per_chunk) -> None:
     while True:
         try:
             _compute_chunks(folder, work, report, engine, build)
+            report.note(str(compilations.count().since(before)))
             _merge_once(folder, work, study, output, report, overwrite)
             return
         except Damaged as error:
@@ -202,15 +203,14 @@ def merge(
             "study again to compute them."
         )
     results = session.results
-    assembled = work.assemble(results)
-    dataset = assembled.loaded()
+    dataset, columns = work.assemble(results)
     environments = folder.environments()
     if len(environments) > 1:
         dataset = dataset.assign_attrs(environments=json.dumps(environments))
     storage.write(
         output, dataset, study=manifest.study, keys=study.seeds,
         started=datetime.fromisoformat(manifest.started), elapsed=results.seconds(),
-        overwrite=overwrite,
+        overwrite=overwrite, columns=columns,
     )  # fmt: skip
 
 
