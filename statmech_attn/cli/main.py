@@ -181,7 +181,7 @@ def slurm(
         _prepare_jax()
         found = forecast(studies.work(checked), cpus, None)
         slurm.write(array, path, found)
-        out.print(found.text(), highlight=False, soft_wrap=True)
+        out.print(slurm.outlook(array, found), highlight=False, soft_wrap=True)
         out.print(f"wrote {path}; submit it with", highlight=False, soft_wrap=True)
         out.print(f"sbatch {shlex.quote(str(path))}", highlight=False, soft_wrap=True)
 

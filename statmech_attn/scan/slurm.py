@@ -155,6 +155,7 @@ def script(array: Array, name: str, found: Forecast | None = None) -> str:
         True
     """
     lead = min(LEAD, seconds(array.time) // 2)
+    comments = textwrap.fill(outlook(array, found), 86) + "\n" if found else ""
     log = str(array.logs / "%A_%a.log").replace('"', '\\"')
     options = {
         "job-name": re.sub(r"[^\w.-]+", "-", array.output.stem, flags=re.ASCII),
@@ -178,7 +179,7 @@ def script(array: Array, name: str, found: Forecast | None = None) -> str:
     return "#!/bin/bash\n" + _SCRIPT.substitute(
         script=shlex.quote(name),
         directives="\n".join(directives),
-        forecast=_comment(array, found) if found else "",
+        forecast=textwrap.indent(comments, "# "),
         python=shlex.quote(array.python),
         study=shlex.quote(str(array.study.absolute())),
         output=shlex.quote(str(array.output.absolute())),
@@ -224,12 +225,17 @@ def write(array: Array, path: Path, found: Forecast | None = None) -> None:
     beside.replace(path)
 
 
-def _comment(array: Array, found: Forecast) -> str:
+def outlook(array: Array, found: Forecast) -> str:
+    """What is to be expected, given the forecast of one task."""
     text = f"A task alone, forecast on the computer that wrote this: {found.text()}."
     together = found._replace(workers=found.workers * array.tasks).seconds
     if together is not None:
         text += f" All {array.tasks} at once: about {duration(together)}."
-    return textwrap.indent(textwrap.fill(text, 86), "# ") + "\n"
+    chunks = -(-found.points // found.points_per_chunk)
+    busy = -(-chunks // found.workers)
+    if busy < array.tasks:
+        text += f" {chunks} chunks keep {busy} of {array.tasks} tasks busy."
+    return text
 
 
 def _bytes(memory: str | None) -> float:
