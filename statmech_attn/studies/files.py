@@ -10,11 +10,10 @@ and has nothing to do where the result is there.
 import json
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import xarray as xr
 
@@ -23,30 +22,13 @@ from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import compilations, signals
 from statmech_attn.scan.chunk_file import Damaged
 from statmech_attn.scan.claims import Claims
-from statmech_attn.scan.engines import local
+from statmech_attn.scan.engines import Engine, local
 from statmech_attn.scan.folder import Folder, MANIFEST, Manifest, remove, SCHEMA_VERSION
 from statmech_attn.scan.forecast import forecast, require_room
 from statmech_attn.scan.session import PAUSE, Session, Stop
 from statmech_attn.scan.work import Work
 from statmech_attn.storage import StorageError
 from statmech_attn.studies.spec import dump, parse, Study
-
-
-class Engine(NamedTuple):
-    """Where chunks are computed.
-
-    Attributes:
-        compute: takes the session, and how a worker elsewhere builds the work.
-        workers: chunks that are computed at once.
-    """
-
-    compute: Callable[[Session, Callable[[], Work]], None]
-    workers: int
-
-
-def in_this_process() -> Engine:
-    """The threads of this process."""
-    return Engine(lambda session, build: local.compute(session), local.threads())
 
 
 def chunks_of(output: Path) -> Path:
@@ -81,7 +63,7 @@ def compute(
     if not overwrite and holds(output, text):
         report.note(f"{output} holds this study already")
         return
-    engine = engine or in_this_process()
+    engine = engine or local.engine()
     path = chunks_of(output)
     if overwrite and path.exists():
         _remove_other(path, text)
