@@ -218,7 +218,7 @@ def slurm(
         )
         path = script or output.with_name(f"{output.name}.sh")
         slurm.check(array, path)
-        _prepare_jax()
+        prepare()
         found = forecast(studies.work(checked), cpus, None)
         slurm.write(array, path, found)
         out.print(slurm.outlook(array, found), highlight=False, soft_wrap=True)
