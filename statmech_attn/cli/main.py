@@ -86,7 +86,6 @@ def run(
         from statmech_attn import storage, studies
         from statmech_attn.cli.progress import Bar
         from statmech_attn.cli.summary import print_summary
-        from statmech_attn.scan.lanes import limited
         from statmech_attn.studies.files import compute
 
         checked, text = studies.load(study, set_ or [])
@@ -95,25 +94,26 @@ def run(
         chosen = _engine(engine, workers, scheduler)
         bar = Bar(err)
         try:
-            with limited(workers or 0):
-                compute(
-                    checked, text, output, bar,
-                    overwrite=overwrite, engine=chosen, points_per_chunk=chunk,
-                )  # fmt: skip
+            compute(
+                checked, text, output, bar,
+                overwrite=overwrite, engine=chosen, points_per_chunk=chunk,
+            )  # fmt: skip
         finally:
             bar.close()
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
-        print_summary(storage.read(output), out)
+        with storage.opened(output) as dataset:
+            print_summary(dataset, out)
 
 
 def _engine(name: EngineName, workers: int | None, scheduler: str | None):
-    """What computes the chunks; None for the threads of this process."""
+    """What computes the chunks."""
+    from statmech_attn.scan.engines import local
     from statmech_attn.scan.lanes import usable_cores
 
     if name == EngineName.local:
         if scheduler is not None:
             raise ValueError("--scheduler needs --engine dask.")
-        return None
+        return local.engine(workers)
     if scheduler is not None and workers is not None:
         raise ValueError("--workers starts a local cluster; --scheduler has its own.")
     try:

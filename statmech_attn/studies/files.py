@@ -31,11 +31,6 @@ from statmech_attn.storage import StorageError
 from statmech_attn.studies.spec import dump, parse, Study
 
 
-def in_this_process() -> Engine:
-    """The threads of this process."""
-    return Engine(lambda session, build: local.compute(session), local.threads())
-
-
 def chunks_of(output: Path) -> Path:
     """Folder where a study is computed until `output` is written."""
     return output.with_name(f"{output.name}.chunks")
@@ -68,7 +63,7 @@ def compute(
     if not overwrite and holds(output, text):
         report.note(f"{output} holds this study already")
         return
-    engine = engine or in_this_process()
+    engine = engine or local.engine()
     path = chunks_of(output)
     if overwrite and path.exists():
         _remove_other(path, text)
