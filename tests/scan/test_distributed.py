@@ -12,15 +12,16 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
-from statmech_attn import storage, studies
 from statmech_attn.reporting import Silent
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.results import Memory
 from statmech_attn.scan.session import Session, Stop
 from statmech_attn.scan.signals import Unfinished
 from statmech_attn.scan.work import Assembled, RAISED
+from statmech_attn.storage.reading import verified
 from statmech_attn.studies import files
 
 
@@ -230,7 +231,10 @@ def test_a_scheduler_that_is_killed_is_named_and_finished_chunks_stay(tmp_path):
     (tmp_path / "seen").mkdir()
     build = partial(Toy, 400, 0.1, seen=tmp_path / "seen")
     store = Memory()
-    with scheduler(tmp_path) as (process, address), engine._connected(address) as client:
+    with (
+        scheduler(tmp_path) as (process, address),
+        engine._connected(address) as client,
+    ):
         late = threading.Timer(1.0, lambda: started.append(run.__enter__()))
         started, run = [], processes(worker(address))
         late.start()  # a worker that joins when the run is under way
@@ -253,3 +257,86 @@ def test_an_address_where_nobody_answers_is_one_line(monkeypatch):
     monkeypatch.setattr(engine, "CONNECT", 0.5)
     with pytest.raises(ValueError, match="no dask scheduler answers at tcp://127"):
         engine.at("tcp://127.0.0.1:1")
+
+
+@pytest.mark.slow
+def test_a_chunk_that_kills_its_workers_is_named_after_all_others_are_done():
+    build, store = partial(Toy, 40, 0.05, deadly=(17,)), Memory()
+    with engine._cluster(2) as cluster, engine._connected(cluster) as client:
+        with Session(build(), store, 8, Notes(), Stop()) as session:
+            with pytest.raises(
+                RuntimeError, match=r"chunk 2 \(points 16 to 23\) ended"
+            ):
+                engine.compute(session, build, client)
+    assert set(store._chunks) == {0, 1, 3, 4}
+
+
+SCAN = """
+kind = "bifurcation"
+[network]
+patterns = "random-segments"
+n_patterns = 1
+n_segments = 2
+n_bits = 1
+context = 1
+seed = 1
+[parameters]
+beta = { start = 1.0, stop = 3.0, num = 100000 }
+gamma = 1.0
+epsilon = 0.1
+[run]
+start = "token"
+row = 0
+transient = 200
+steps = 300
+extend = false
+exponents = 1
+strobe_samples = 4
+section_samples = 4
+"""
+
+
+def command(study, output, *options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "statmech_attn.cli", "run", str(study),
+         "-o", str(output), "--chunk", "1360", *options],
+        env=os.environ | {"PYTHONPATH": str(Path(files.__file__).parents[2])},
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def checksums(file):
+    """SHA-256 of every variable."""
+    return json.loads(verified(file))
+
+
+@pytest.mark.slow
+def test_a_long_scan_interrupted_five_times_equals_the_local_one(tmp_path):
+    study, plain, output = (tmp_path / n for n in ("scan.toml", "plain.h5", "scan.h5"))
+    study.write_text(SCAN)
+    assert command(study, plain).wait() == 0
+    folder = files.chunks_of(output)
+    done = lambda: len(list(folder.glob("chunk-*.h5")))
+    dask = ("--engine", "dask", "--workers", "4")
+    least, reached = 0, []
+    for way in ("kill", "term", "worker", "kill", "term", None):
+        run = command(study, output, *dask)
+        if way is not None:
+            least = max(done(), least) + 8
+            wait_for(lambda: done() >= least, 300)
+            children = psutil.Process(run.pid).children()
+        if way == "worker":
+            for child in children[-2:]:
+                child.kill()
+            wait_for(lambda: done() >= least + 8, 300)
+            run.kill()
+        elif way is not None:
+            run.send_signal(signal.SIGKILL if way == "kill" else signal.SIGTERM)
+        _, said = run.communicate()
+        assert run.returncode == {"term": 75, None: 0}.get(way, -signal.SIGKILL), said
+        if way is not None:
+            assert not psutil.wait_procs(children, 30)[1]  # no orphans
+            reached.append((way, done()))
+    print(f"chunks done at each interruption: {reached}")  # noqa: T201
+    assert checksums(output) == checksums(plain)
+    assert not folder.exists()
