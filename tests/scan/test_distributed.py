@@ -287,10 +287,10 @@ epsilon = 0.1
 [run]
 start = "token"
 row = 0
-transient = 200
-steps = 300
+transient = 500
+steps = 500
 extend = false
-exponents = 1
+exponents = 0
 strobe_samples = 4
 section_samples = 4
 """
