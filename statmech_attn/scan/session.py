@@ -102,7 +102,8 @@ class Session:
 
     def payload(self, chunk: Chunk):
         """What computing a chunk needs of earlier rounds."""
-        return self.work.payload(chunk, self.results)
+        before = [c for c in self._chunks if c.round < chunk.round]
+        return self.work.payload(chunk, Results(self.store, before, self.work))
 
     def keep(
         self,

@@ -38,6 +38,7 @@ LOOK = 5.0  # seconds between two looks at the cluster
 ANSWER = 30.0  # seconds in which a scheduler that lives answers
 FETCH = 300.0  # seconds in which a result arrives, or is computed again
 LONELY = 30.0  # seconds without workers after which the user is told
+CONNECT = 10.0  # seconds in which a scheduler that lives lets us in
 CLOSE = 5.0  # seconds for taking leave of a scheduler
 
 
@@ -289,7 +290,7 @@ def _cluster(workers: int) -> Iterator[Any]:
 @contextmanager
 def _connected(where: Any) -> Iterator[Client]:
     try:
-        client = Client(where, set_as_default=False)
+        client = Client(where, set_as_default=False, timeout=CONNECT)
     except (OSError, ValueError) as error:
         raise ValueError(f"no dask scheduler answers at {where}: {error}.") from None
     try:
