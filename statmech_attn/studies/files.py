@@ -104,7 +104,7 @@ def _opened(study, text, path: Path, report, engine: Engine, per_chunk):
 
 
 def _begin(work, study, text, path: Path, report, engine, per_chunk) -> Folder:
-    found = forecast(work, engine.workers, per_chunk)
+    found = forecast(work, engine.workers_for(work), per_chunk)
     report.note(found.text())
     require_room(found, path)
     manifest = Manifest(

@@ -157,6 +157,7 @@ class LearningWork(ABC):
 
     title: str
     batch = unit = 1
+    alone = True
     keeps_blocks = False
     empty: Mapping[str, int] = {}
     axes: tuple[str, ...] = POINT

@@ -6,7 +6,6 @@ A point is a value of beta; `batch` of them are iterated side by side.
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import jax
@@ -26,8 +25,6 @@ LARGEST = 4 * 2**30  # bytes kept in memory
 BATCH = 32  # points side by side at most
 PIECE = 8192  # tokens of a transient between two ticks
 SEGMENT, NOISY_SEGMENT = 2048, 256  # kept tokens between two ticks
-# Two programs with LAPACK calls in them can wait for each other's threads for ever.
-ONE_AT_A_TIME = Lock()
 OBSERVABLES = ("A", "m_o_se", "m_v", "m_q", "m_k")
 NOISY = ("A", "m_o_se")  # observables whose spread is stored
 
@@ -61,6 +58,7 @@ class TrajectoryWork:
                 f"of memory, more than {size(LARGEST)}; keep fewer steps or beta, or "
                 "run a bifurcation study."
             )
+        self.alone = study.run.noise
         self.axes.points()
         self._start(np.arange(1))
 
@@ -168,10 +166,7 @@ class TrajectoryWork:
             state, seen = dmft.trajectory(net, params, state, steps=length)
             found = {name: getattr(seen, name) for name in OBSERVABLES}
             if noise is not None:
-                with ONE_AT_A_TIME:
-                    noise, band = jax.block_until_ready(
-                        noise_steps(net, noise, steps=length)
-                    )
+                noise, band = noise_steps(net, noise, steps=length)
                 found |= {f"{n}_noise_std": getattr(band.std, n) for n in NOISY}
             parts.append(
                 {n: np.moveaxis(np.asarray(x), 2, 0) for n, x in found.items()}

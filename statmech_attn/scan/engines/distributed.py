@@ -53,7 +53,7 @@ def local_cluster(workers: int) -> Engine:
         with _cluster(workers) as cluster, _connected(cluster) as client:
             compute(session, build, client)
 
-    return Engine(run, workers)
+    return Engine(run, workers, one_process=False)
 
 
 def at(address: str) -> Engine:
@@ -68,7 +68,7 @@ def at(address: str) -> Engine:
             compute(session, build, client)
 
     with _connected(address) as client:
-        return Engine(run, max(_threads(client), 1))
+        return Engine(run, max(_threads(client), 1), one_process=False)
 
 
 def compute(session: Session, build: Callable[[], Work], client: Client) -> None:
