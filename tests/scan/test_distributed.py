@@ -41,7 +41,8 @@ class Toy:
         seen: folder in which a chunk leaves the process that begins it.
     """
 
-    title, batch, unit, keeps_blocks, empty = "toy", 4, 2, False, {}
+    title, batch, unit, empty = "toy", 4, 2, {}
+    alone = keeps_blocks = False
 
     def __init__(self, points, seconds=0.0, raising=(), deadly=(), seen=None):
         self._points, self._seconds = points, seconds
