@@ -255,7 +255,10 @@ class _Run:
             self._stopping = True
             self._looked = -LOOK
             self._look()
-            self._client.run(remote.stop, self._name, wait=False, on_error="ignore")
+            try:
+                self._client.run(remote.stop, self._name, on_error="ignore")
+            except (OSError, RuntimeError):
+                raise Lost from None
 
 
 def _threads(client: Client) -> int:
@@ -278,7 +281,7 @@ def _cluster(workers: int) -> Iterator[Any]:
 
     They end with this process, however it ends.
     """
-    options: dict[str, Any] = {"memory_limit": 0, "dashboard_address": None}
+    options: dict[str, Any] = {"memory_limit": 0, "dashboard_address": "127.0.0.1:0"}
     with config.set({"distributed.nanny.pre-spawn-environ": {}}):
         with LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True,
