@@ -12,6 +12,7 @@ from statmech_attn.scan.work import Arrays, Chunk, NOT_FINITE, RAISED, Tick, Wor
 
 
 ERRORS = (ValueError, ArithmeticError, RuntimeError)  # see `Work.compute`
+OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"  # how XLA's errors of this machine begin
 
 
 class Computed(NamedTuple):
@@ -37,7 +38,8 @@ def compute(
     clock = time.perf_counter()
     try:
         arrays, failures = work.compute(chunk, payload(chunk), tick, folder), {}
-    except ERRORS:
+    except ERRORS as error:
+        _not_of_the_machine(error)
         arrays, failures = _one_by_one(work, chunk, payload, tick, folder)
     if arrays:
         for row in np.flatnonzero(work.not_finite(arrays)).tolist():
@@ -53,11 +55,18 @@ def _one_by_one(work: Work, chunk: Chunk, payload, tick: Tick, folder):
         try:
             parts.append(work.compute(unit, payload(unit), tick, folder))
         except ERRORS as error:
+            _not_of_the_machine(error)
             parts.append(None)
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             for row in range(unit.first - chunk.first, unit.stop - chunk.first):
                 failures[row] = (RAISED, reason)
     return _joined(parts, units, work), failures
+
+
+def _not_of_the_machine(error: Exception) -> None:
+    """Raise what says nothing of the points."""
+    if str(error).startswith(OUT_OF_MEMORY):
+        raise error
 
 
 def _units(chunk: Chunk, size: int) -> list[Chunk]:

@@ -30,11 +30,14 @@ def compute(session: Session) -> None:
     """
     with ThreadPoolExecutor(threads()) as pool:
         running = [pool.submit(_worker, session) for _ in range(threads())]
-        while pending := wait(running, 0.5, FIRST_EXCEPTION).not_done:
-            if any(future.exception() for future in set(running) - pending):
-                session.stop.finish.set()
-        for future in running:
-            future.result()
+        try:
+            for future in wait(running, return_when=FIRST_EXCEPTION).done:
+                future.result()
+        except BaseException as error:
+            session.stop.finish.set()
+            if not isinstance(error, Exception):  # Ctrl-C in a notebook
+                session.stop.drop.set()
+            raise
 
 
 def in_memory(work: Work, report: Reporter = Silent()) -> xr.Dataset:
