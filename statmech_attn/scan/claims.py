@@ -12,6 +12,7 @@ bits and replaces itself.  So a claim may be taken over whenever its owner seems
 
 import fcntl
 import os
+import re
 import socket
 import threading
 import time
@@ -20,6 +21,7 @@ from pathlib import Path
 
 
 BEAT = 5.0  # seconds between two counts of a living process
+NAME = re.compile(r"\d+-[0-9a-f]{12}")
 SILENCE = 60.0  # seconds without a count after which a process counts as dead
 
 
@@ -98,12 +100,12 @@ class Claims:
         if worker == self.name:
             return False
         try:
-            with open(self._workers / worker) as file:
+            with open(self._workers / worker, errors="replace") as file:
                 where, _, count = file.read().partition("\n")
                 locked = _locked(file) if where == self._machine else None
         except FileNotFoundError:
             return True
-        except (OSError, ValueError):  # it tells nothing now; its silence will
+        except OSError:  # it tells nothing now; its silence will
             count, locked = "", None
         if locked is not None:
             return not locked
@@ -155,14 +157,13 @@ class Claims:
 def owner_of(path: Path) -> str | None:
     """The worker that made a claim; None when there is none any more.
 
-    A claim that is empty, or no text, belongs to nobody: its owner died writing it.
+    A claim that is empty or holds no name is nobody's: its owner died writing it.
     """
     try:
-        return path.read_text() or "nobody"
-    except ValueError:
-        return "nobody"
+        text = path.read_text(errors="replace")
     except OSError:
         return None
+    return text if NAME.fullmatch(text) else "nobody"
 
 
 def _locked(file) -> bool | None:

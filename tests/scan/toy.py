@@ -20,8 +20,9 @@ import statmech_attn.cli.main
 import statmech_attn.cli.summary
 import statmech_attn.storage
 from statmech_attn import studies
+from statmech_attn.scan import claims
 from statmech_attn.scan.work import Assembled, Pilot
-from statmech_attn.studies import files, spec
+from statmech_attn.studies import spec
 from statmech_attn.studies.tables import StudyTable
 
 
@@ -88,7 +89,7 @@ class ToyWork:
         return ~np.isfinite(arrays["x"]).all(axis=1)
 
     def pilot(self):
-        return Pilot(self.study.seconds, self.study.memory, self.study.stored)
+        return Pilot(self.study.seconds or 1e-6, self.study.memory, self.study.stored)
 
     def assemble(self, results):
         words = lambda name: {"long_name": name, "units": "1", "symbol": name}
@@ -163,6 +164,15 @@ class Run:
         self._server = server
         self.pid = server.ask("start", words, str(self._log), patches)
 
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def alive(self) -> bool:
+        """Whether it has not ended; also true of one that nobody has waited for."""
+        return (
+            Path(f"/proc/{self.pid}/stat").read_text().split(")")[-1].split()[0] != "Z"
+        )
+
     def kill(self, number: int = signal.SIGKILL) -> "Run":
         os.kill(self.pid, number)
         return self
@@ -188,7 +198,8 @@ def _serve() -> None:
     for line in sys.stdin:
         verb, *rest = json.loads(line)
         answer = _fork(*rest) if verb == "start" else _status(*rest)
-        print(json.dumps(answer), flush=True)
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
 
 
 def _fork(words: list[str], log: str, patches: dict[str, Any]) -> int:
@@ -208,28 +219,35 @@ def _fork(words: list[str], log: str, patches: dict[str, Any]) -> int:
         os._exit(code)
 
 
-def _patch(machine: str = "", beat: float = 0.0, merge_pause: float = 0.0) -> None:
+def _patch(
+    machine: str = "",
+    beat: float = claims.BEAT,
+    silence: float = claims.SILENCE,
+    pause_before: str = "",
+    pause: float = 1.0,
+) -> None:
     """Settings of a process that tests change.
 
     Args:
         machine: what it takes itself to run on.
-        merge_pause: seconds in which the result stands beside its place.
+        pause_before, pause: seconds before a file or folder gets its name, or loses it.
     """
-    from statmech_attn.scan import claims
-
+    claims.BEAT, claims.SILENCE = beat, silence
     if machine:
         claims.machine = lambda: machine
-    if beat:
-        claims.BEAT = beat
-    if merge_pause:
-        replace = os.replace
 
-        def slow(source, target):
-            if not str(target).endswith(".json") and "chunk-" not in str(target):
-                time.sleep(merge_pause)
-            replace(source, target)
+    def paused(move):
+        def moved(source, target):
+            if any(str(path).endswith(pause_before) for path in (source, target)):
+                time.sleep(pause)
+            move(source, target)
 
-        os.replace = slow
+        return moved
+
+    if pause_before == "chunks":
+        os.rename = paused(os.rename)
+    elif pause_before:
+        os.replace = paused(os.replace)
 
 
 def _status(pid: int) -> int:
