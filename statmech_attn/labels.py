@@ -15,6 +15,8 @@ from statmech_attn.dynamics.continuation import (
     RESULTS as BRANCH_RESULTS,
 )
 from statmech_attn.dynamics.continuation.special import KINDS as SPECIAL_KINDS
+from statmech_attn.scan.work import FAILURES
+from statmech_attn.training import RESULTS as TRAINING_RESULTS
 
 
 NATS = "nat / token"
@@ -156,11 +158,24 @@ LABELS = {
     "step_size": ("step of the integrator", "1", "h"),
     "log_evidence": ("log of the probability of the labels", "nat", "ln p(Y)"),
     "chain": ("Markov chain", "1", "c"),
+    "restart": ("training from initial weights of its own", "1", "r"),
+    "step": ("step of gradient descent", "1", "n"),
+    "loss": ("minus the log density of the weights, up to a constant", "1", "L"),
+    "loss_data": ("squared errors over 2 T", "1", "Σ(f−Y)²/2T"),
+    "loss_prior": ("half the squared norm of the whitened weights", "1", "|z|²/2"),
+    "loss_gradient_norm": ("norm of the gradient of the loss", "1", "|∇L|"),
+    "training_steps": ("steps of gradient descent", "1", "n"),
+    "training_result": ("how the training ended", "1", "result"),
+    "predictor": ("f of the trained network", "1", "f"),
+    "accuracy_train": (
+        "share of training examples with the right sign", "1", "accuracy",
+    ),
     "estimate": ("what the numbers were estimated by", "1", "estimate"),
     "largest_z": ("largest difference from the reference, standard errors", "1",
                   "max|z|"),
     "comparisons": ("number of comparisons", "1", "n"),
     "threshold": ("difference in standard errors that chance allows", "1", "z*"),
+    "failure": ("why a point has no numbers", "1", "failure"),
     "verdict": ("verdict on the estimate", "1", "verdict"),
 }  # fmt: skip
 NUMBERED = {
@@ -181,6 +196,8 @@ FLAGS = {
     "curve_kind": SPECIAL_KINDS,
     "special_criticality": ("none", "supercritical", "subcritical"),
     "degenerate_kind": CODIMENSION_TWO,
+    "failure": tuple(text.replace(" ", "_") for text in FAILURES),
+    "training_result": tuple(text.replace(" ", "_") for text in TRAINING_RESULTS),
 }
 ENDINGS = {  # words, units (None: those of the quantity itself), symbol
     "_rms_slope": ("exponent of the difference in the width", "1", "d ln Δ{}/d ln N"),

@@ -25,6 +25,10 @@ err = Console(stderr=True)
 _show_traceback = False
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="HDF5 file to write.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Override a key, e.g. run.steps=500; repeatable."),
+]
 Overwrite = Annotated[bool, typer.Option(help="Replace an output of another study.")]
 
 
@@ -40,14 +44,15 @@ def _main(
 def run(
     study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
     output: Output,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Override a key, e.g. run.steps=500; repeatable."),
-    ] = None,
+    set_: Settings = None,
     overwrite: Overwrite = False,
     chunk: Annotated[
         int | None,
         typer.Option(help="Points computed between two writes to disk.", min=1),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Chunks computed at once, if there are the cores.", min=1),
     ] = None,
 ) -> None:
     """Compute a study and write one HDF5 file.
@@ -61,6 +66,7 @@ def run(
         from statmech_attn import storage, studies
         from statmech_attn.cli.progress import Bar
         from statmech_attn.cli.summary import print_summary
+        from statmech_attn.scan.lanes import limited
         from statmech_attn.studies.files import compute
 
         checked, text = studies.load(study, set_ or [])
@@ -68,9 +74,15 @@ def run(
         _prepare_jax()
         bar = Bar(err)
         try:
-            compute(
-                checked, text, output, bar, overwrite=overwrite, points_per_chunk=chunk
-            )
+            with limited(workers or 0):
+                compute(
+                    checked,
+                    text,
+                    output,
+                    bar,
+                    overwrite=overwrite,
+                    points_per_chunk=chunk,
+                )
         finally:
             bar.close()
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
@@ -128,6 +140,45 @@ def merge(folder: ChunkFolder, output: Output, overwrite: Overwrite = False) -> 
         found, study, work = files.opened(folder)
         files.merge(found, work, study, output, overwrite=overwrite)
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def slurm(
+    study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
+    output: Output,
+    set_: Settings = None,
+    tasks: Annotated[int, typer.Option(help="Tasks of the array.")] = 10,
+    time: Annotated[
+        str, typer.Option(help="Limit of one task, [D-]HH:MM:SS.")
+    ] = "04:00:00",
+    cpus: Annotated[int, typer.Option(help="CPUs of one task.")] = 4,
+    memory: Annotated[
+        str | None, typer.Option(help="Memory of one task, e.g. 8G.")
+    ] = None,
+    partition: Annotated[str | None, typer.Option(help="SLURM partition.")] = None,
+    script: Annotated[
+        Path | None, typer.Option(help="Script to write; default: OUTPUT.sh.")
+    ] = None,
+) -> None:
+    """Write a SLURM job array whose tasks share the chunks of a study.
+
+    Example: statmech-attn slurm analysis/demo_scan.toml -o scan.h5 --tasks 20
+    """
+    with _one_line_errors():
+        import shlex
+
+        from statmech_attn import studies
+        from statmech_attn.scan import slurm
+
+        settings = tuple(set_ or ())
+        studies.load(study, settings)
+        array = slurm.Array(
+            study, output, settings, tasks, time, cpus, memory, partition
+        )
+        path = script or output.with_name(f"{output.name}.sh")
+        slurm.write(array, path)
+        out.print(f"wrote {path}; submit it with", highlight=False, soft_wrap=True)
+        out.print(f"sbatch {shlex.quote(str(path))}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -237,12 +288,12 @@ def info(
         from statmech_attn import storage
         from statmech_attn.cli.summary import print_info, print_summary
 
-        if check:
-            storage.check(file)
+        count = storage.check(file) if check else None
         print_info(storage.info(file), out)
-        print_summary(storage.read(file), out)
-        if check:
-            out.print("checksums: all match")
+        with storage.opened(file) as dataset:
+            print_summary(dataset, out)
+        if count is not None:
+            out.print(f"checksums: all match, {count} variables", highlight=False)
 
 
 @app.command()

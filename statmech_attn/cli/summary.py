@@ -45,8 +45,17 @@ def _processor(environment: Mapping[str, str]) -> str:
     return ", ".join(filter(None, parts))
 
 
+AT_ONCE = 2**28  # bytes
+
+
 def print_summary(dataset: xr.Dataset, console: Console) -> None:
-    """The main result of any kind of file."""
+    """The main result of any kind of file.
+
+    Of a large file that is not in memory (`storage.opened`), only the variables that
+    are needed are read, one after the other.
+    """
+    if dataset.nbytes <= AT_ONCE:
+        dataset = dataset.load()
     kind = dataset.attrs.get("kind")
     if kind == "basins":
         _basins(dataset, console)
@@ -212,7 +221,7 @@ def _end(value: float, beyond: float, which: str) -> str:
 
 def _coarse(phase: np.ndarray) -> np.ndarray:
     """Fixed with periodic, chaotic with hyperchaotic: what the paper tells apart."""
-    groups = np.array([0, 0, 1, 2, 2, 3, 3, 3])
+    groups = np.array([0, 0, 1, 2, 2, 3, 3, 3], np.int8)
     return groups[phase]
 
 
@@ -258,7 +267,7 @@ def _order_parameters(dataset: xr.Dataset, console: Console) -> None:
     """Per width and temperature: accuracy, and how the saddle point was reached."""
     columns = ("N", "T", "accuracy", "with 1/N", "GP", "steps", "gradient", "result")
     table = _table("order parameters", columns)
-    reasons = dataset.result.attrs["flag_meanings"].split()
+    reasons = [*dataset.result.attrs["flag_meanings"].split(), "not_computed"]
     for here in _points(dataset):
         table.add_row(
             f"{float(here.width):g}", f"{float(here.temperature):g}",
@@ -269,6 +278,12 @@ def _order_parameters(dataset: xr.Dataset, console: Console) -> None:
             reasons[int(here.result)].replace("_", " "),
         )  # fmt: skip
     console.print(table)
+    if np.isnan(dataset.get("accuracy_corrected", 0.0)).any():
+        console.print(
+            "no 1/N correction where a width is below the number of paths, where there "
+            "is no saddle point, or where it needs too much memory",
+            highlight=False,
+        )
 
 
 def _posterior(dataset: xr.Dataset, console: Console) -> None:

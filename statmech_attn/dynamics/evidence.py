@@ -49,11 +49,13 @@ def recurrence(x: Float[Array, "T d"], *, multiple: int, tolerance: float):
     """
     length = x.shape[0]
     longest = length // 3
-    size = 1 + jnp.max(jnp.abs(x))
+    # Multiplied by, not divided by the size: XLA may do either for a division, which
+    # would leave the last bit to the program that it is part of.
+    scale = 1 / (1 + jnp.max(jnp.abs(x)))
     lags = np.arange(multiple, longest + 1, multiple)
     if lags.size == 0:
         return jnp.array(0), jnp.array(jnp.inf)
-    distance = jnp.max(jnp.abs(x[length - 1 - lags] - x[-1]), axis=1) / size
+    distance = jnp.max(jnp.abs(x[length - 1 - lags] - x[-1]), axis=1) * scale
     near = jnp.where(distance <= tolerance, jnp.asarray(lags), length)
     count = min(CANDIDATES - 1, lags.size)
     best = jnp.asarray(lags)[jnp.argmin(distance)]
@@ -66,10 +68,10 @@ def recurrence(x: Float[Array, "T d"], *, multiple: int, tolerance: float):
             jax.lax.dynamic_slice_in_dim(x, length - longest - turn * lag, longest)
             for turn in (1, 2)
         ]
-        return jnp.max(jnp.abs(later - jnp.stack(earlier))) / size
+        return jnp.max(jnp.abs(later - jnp.stack(earlier))) * scale
 
     errors = jnp.where(candidates < length, jax.vmap(error)(candidates), jnp.inf)
-    moves = jnp.max(jnp.abs(x[multiple:] - x[:-multiple])) / size
+    moves = jnp.max(jnp.abs(x[multiple:] - x[:-multiple])) * scale
     closed = (candidates == multiple) | (errors <= CLOSED * moves)
     good = (errors <= tolerance) & closed
     first = jnp.argmax(good)

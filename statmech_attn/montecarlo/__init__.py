@@ -2,7 +2,6 @@
 
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.binomial import binomial
-from statmech_attn.montecarlo.blocks import remove_blocks
 from statmech_attn.montecarlo.collapsed import class_counts
 from statmech_attn.montecarlo.dataset import monte_carlo_dataset
 from statmech_attn.montecarlo.estimates import (
@@ -29,7 +28,6 @@ __all__ = [
     "estimate",
     "monte_carlo_dataset",
     "r_hat",
-    "remove_blocks",
     "sample_weights",
     "simulate",
     "Simulation",

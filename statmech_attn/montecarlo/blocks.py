@@ -7,7 +7,8 @@ A run is a sequence of pieces, numbered from one.  After each there are, in one 
 
 each written by `storage.write`, so whole or not at all.  The draws come first: a state
 says that everything up to it is there.  The last two states are kept, in case the last
-one is damaged; the piece after a state is computed again, with the same numbers.
+one is damaged; the piece after a state is computed again, with the same numbers.  Two
+processes in one folder write the same files.
 """
 
 import re
@@ -26,8 +27,6 @@ from statmech_attn.reporting import Reporter
 
 STATES_KEPT = 2
 FILES = re.compile(r"(?:draws|state)-\d{5}\.h5")
-PARTS = re.compile(rf"\.{FILES.pattern}\..+\.part")  # left by a kill while writing
-POINTS = re.compile(r"point_\d+")
 
 
 class BlockFolder:
@@ -65,7 +64,7 @@ class BlockFolder:
         self.done = number
         for old in self._numbers("state"):
             if old <= number - STATES_KEPT:
-                self._path("state", old).unlink()
+                self._path("state", old).unlink(missing_ok=True)
 
     def state(self, like: Any) -> Any:
         """The state after the last piece; `like`, the first one, if none is done."""
@@ -89,7 +88,7 @@ class BlockFolder:
 
     def _last_whole(self) -> int:
         """Number of the last piece up to which nothing is missing or damaged."""
-        files = [(w, n) for w in ("draws", "state") for n in self._numbers(w)]
+        files = self._files()
         whole = {file for file in files if self._whole(*file)}
         latest = max((n for what, n in files if what == "state"), default=0)
         drawn = range(self.warmup + 1, latest + 1)
@@ -97,6 +96,8 @@ class BlockFolder:
         states = [n for what, n in whole if what == "state" and n < until]
         last = max(states, default=0)
         if not last and latest > self.warmup:
+            if self._files() != files:  # another process goes on here
+                return self._last_whole()
             raise storage.StorageError(
                 f"{self.folder}: its blocks are damaged and cannot be continued; "
                 "remove the folder to begin again."
@@ -105,9 +106,8 @@ class BlockFolder:
             self._report.note(
                 f"{self.folder}: block {last + 1} is damaged and is computed again"
             )
-        for what, number in files:
-            if number > last:
-                self._path(what, number).unlink()
+        for what, number in set(files) - whole:
+            self._path(what, number).unlink(missing_ok=True)
         return last
 
     def _whole(self, what: str, number: int) -> bool:
@@ -134,7 +134,11 @@ class BlockFolder:
         return self.folder / f"{what}-{number:05d}.h5"
 
     def _numbers(self, what: str) -> list[int]:
-        return sorted(int(p.stem[-5:]) for p in _files(self.folder, what))
+        paths = self.folder.glob(f"{what}-*.h5")
+        return sorted(int(p.stem[-5:]) for p in paths if FILES.fullmatch(p.name))
+
+    def _files(self) -> list[tuple[str, int]]:
+        return [(what, n) for what in ("draws", "state") for n in self._numbers(what)]
 
 
 class BlockMemory:
@@ -157,40 +161,6 @@ class BlockMemory:
     def draws(self) -> Iterator[dict[str, np.ndarray]]:
         """What the pieces have drawn, in order."""
         return iter(self._draws)
-
-
-def remove_blocks(folder: Path) -> bool:
-    """Remove blocks once the final file is written, and what is empty then.
-
-    Goes through the folder and its `point_*` subfolders, the points of a study.  Files
-    that are no blocks stay, as do links, and the folders that hold them.
-
-    Returns:
-        Whether the folder is gone.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> folder = pathlib.Path(tempfile.mkdtemp())
-        >>> (folder / "point_000").mkdir()
-        >>> remove_blocks(folder)
-        True
-    """
-    folder = Path(folder)
-    if not folder.is_dir():
-        return not folder.exists()
-    for path in list(folder.iterdir()):
-        if FILES.fullmatch(path.name) or PARTS.fullmatch(path.name):
-            path.unlink()
-        elif POINTS.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
-            remove_blocks(path)
-    if folder.is_symlink() or any(folder.iterdir()):
-        return False
-    folder.rmdir()
-    return True
-
-
-def _files(folder: Path, what: str) -> list[Path]:
-    return [p for p in folder.glob(f"{what}-*.h5") if FILES.fullmatch(p.name)]
 
 
 def _names(state: Any) -> list[str]:

@@ -88,7 +88,7 @@ def sample_weights(
         draws, warmup: per chain.
         block: draws between two writes to disk, of which `draws` is a multiple.
         folder: for the blocks; a run that was cut off goes on from those that it finds.
-            They stay until `remove_blocks`.  None keeps all blocks in memory.
+            None keeps all blocks in memory.
         study: TOML text of the study that the blocks belong to.
         step_size: of Langevin dynamics; from the stiffness at the start when omitted.
 
@@ -259,19 +259,13 @@ def _compiled(sampler: Sampler, observe, block: int):
     return advance
 
 
-def trouble(method: str, step_size: float, store: BlockFolder | BlockMemory) -> str:
+def trouble(method: str, step_size: float) -> str:
     """What to do about an energy that is not finite."""
     if method == "nuts":
         return NOT_FINITE
-    advice = (
+    return (
         "Langevin dynamics is unstable at this step size: take a smaller step_size "
         f"than {step_size:.3g}."
-    )
-    if isinstance(store, BlockMemory):
-        return advice
-    return (
-        f"{advice} The blocks in {store.folder}, and of other points of the study "
-        "beside it, belong to the old one: remove them or choose another output."
     )
 
 
@@ -292,7 +286,7 @@ def _run(store, state, advance, method: str, pieces: list[int], report) -> None:
         steps, begun = pieces[number], time.monotonic()
         state, record = jax.block_until_ready(advance(state, first, steps))
         if not np.isfinite(record["energy"]).all():
-            raise ValueError(trouble(method, float(record["step_size"].max()), store))
+            raise ValueError(trouble(method, float(record["step_size"].max())))
         store.append(state, jax.tree.map(np.asarray, record))
         first += steps
         report.advance(steps)

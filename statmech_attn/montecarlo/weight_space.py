@@ -66,6 +66,11 @@ class WeightPosterior(eqx.Module):
         constant += misfit.size * math.log(2 * math.pi * self.temperature)
         return -(z @ z + (misfit**2).sum() / self.temperature + constant) / 2
 
+    def loss_terms(self, z: Float[Array, " n"]) -> tuple[Array, Array]:
+        """What the log density is minus the sum of, up to a constant: data, prior."""
+        misfit = self.training_outputs(z) - self.Y
+        return (misfit**2).sum() / (2 * self.temperature), z @ z / 2
+
     def training_outputs(self, z: Float[Array, " n"]) -> Float[Array, "P *K"]:
         """f on the training inputs."""
         V_0, V, a = self._whitened(z)
@@ -172,8 +177,13 @@ def posterior(
     temperature: float,
     heads: Sequence[int],
     variances=None,
+    reduced: bool = True,
 ) -> WeightPosterior:
     """The posterior of all weights; arguments as in `bpkr.solve`.
+
+    Args:
+        reduced: V_0 on what the training inputs span, in their principal axes; without
+            it all of V_0, as it acts on the inputs, which leaves no free directions.
 
     Raises:
         ValueError: sizes that disagree, widths that are not whole, temperature <= 0.
@@ -189,7 +199,10 @@ def posterior(
         xi, Y, width=width, temperature=temperature, heads=heads, variances=variances,
         where="weight space",
     )  # fmt: skip
-    axes, rank = principal_axes(given.xi)
+    if reduced:
+        axes, rank = principal_axes(given.xi)
+    else:
+        axes, rank = jnp.eye(given.xi.shape[1]), given.xi.shape[1]
     inputs = rotated(given.xi, axes[:, :rank], float(given.variances[0]))
     widths = [int(n) for n in given.widths]
     shapes = [(widths[0], rank)]

@@ -20,7 +20,13 @@ from statmech_attn.dmft.mean_field import advance, observe
 from statmech_attn.dmft.network import Network, Parameters, State
 from statmech_attn.dmft.tangent import TangentMap
 from statmech_attn.dynamics import lyapunov, phases
-from statmech_attn.scan.lanes import batches, lanes_for, run_all, Stage
+from statmech_attn.scan.lanes import (
+    batches,
+    lanes_for,
+    lanes_that_fit,
+    run_all,
+    Stage,
+)
 
 
 SEGMENT = 1024  # tokens recorded at a time in the section stage
@@ -111,14 +117,21 @@ class Scan:
         self.net, self.plan = net, plan
         self.drive_period = drive_period
         self.lanes = lanes or lanes_for(points.count)
-        batch = lambda lanes: (net, *points.take(np.zeros(lanes, int)))
+        self._compile(points)
+        fit = lanes_that_fit(self.lanes, self.working_memory())
+        if fit < self.lanes:
+            self.lanes = fit
+            self._compile(points)
+
+    def _compile(self, points: Points) -> None:
+        batch = lambda lanes: (self.net, *points.take(np.zeros(lanes, int)))
         number, cap = jnp.asarray(1), jnp.asarray(False)
         stage = lambda function, *rest: Stage(
-            function, lambda lanes: (*batch(lanes), *rest), self.lanes
+            function, lambda lanes: (*batch(lanes), *rest), self.lanes, shared=1
         )
         self.advance = stage(advance, number)
         self.record = stage(self._recorded)
-        if plan.exponents:
+        if self.plan.exponents:
             self.examine = stage(self._windowed, number, cap)
 
     def _windowed(self, net, params, state, per_block, at_cap):

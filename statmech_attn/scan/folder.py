@@ -31,7 +31,6 @@ from statmech_attn.scan.chunk_file import Damaged, Newer, Stored
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.work import Chunk
 from statmech_attn.storage import StorageError
-from statmech_attn.storage.writing import _unwritable
 
 
 SCHEMA_VERSION = 1
@@ -161,7 +160,7 @@ class Folder:
         except StorageError:
             raise
         except OSError as error:
-            raise _unwritable(path, error) from None
+            raise storage.unwritable(path, error) from None
         shutil.rmtree(self.blocks(stored.chunk.number), ignore_errors=True)
 
     def read(self, chunk: Chunk, names: Sequence[str] | None = None) -> Stored:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import psutil
 
 from statmech_attn.reporting import duration, size
+from statmech_attn.scan.memory import available_memory
 from statmech_attn.scan.results import first_round
 from statmech_attn.scan.work import Pilot, Work
 
@@ -53,8 +54,8 @@ class Forecast(NamedTuple):
         chunks = -(-self.points // self.points_per_chunk)
         more = f" (refined to at most {self.most})" if self.most > self.points else ""
         line = (
-            f"{self.points} points{more} in {chunks} chunks of {self.points_per_chunk}, "
-            f"{self.workers} worker(s)"
+            f"{self.points} points{more} in {chunks} chunks of "
+            f"{self.points_per_chunk}, {self.workers} worker(s)"
         )
         if self.pilot is None or self.seconds is None:
             return line
@@ -111,8 +112,3 @@ def require_room(found: Forecast, output: Path) -> None:
             f"file, {size(free)} are free in {output.parent}; choose another output, "
             "or store fewer samples."
         )
-
-
-def available_memory() -> int:
-    """Bytes that this process may still use."""
-    return psutil.virtual_memory().available

@@ -3,7 +3,9 @@
 A batch has a fixed number of lanes, the last one padded, so that everything compiles
 once.  The lanes are the trailing axis of every array.  On a CPU a batch is small
 enough to stay in its cache and one thread per core computes a batch each (XLA runs
-compiled calls from different threads side by side); a GPU takes one wide batch.
+compiled calls from different threads side by side); an accelerator takes one wide
+batch, and several share its lanes evenly, each with the program of its own part: they
+never exchange a number.
 The numbers of a point do not depend on its lane or on its neighbours.  Nor do they on
 the lanes of its batch, so that few points may go into a narrower one, where no sum runs
 over the coordinates of a point by a matrix product or a reduction: XLA may order its
@@ -21,12 +23,17 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from statmech_attn.reporting import size
+from statmech_attn.scan.memory import device_memory
 
 
 # An odd multiple of 8 doubles: whole AVX-512 vectors, and rows that do not all fall
 # into the same cache sets, as rows of 128 would.
 CPU_LANES = 136
-ACCELERATOR_LANES = 8192
+ACCELERATOR_LANES = 8192  # of each device at most
+SHARE = 0.4  # of the free memory of an accelerator for a batch; two may be on their way
 NARROW = (8, 32)  # widths of batches for few points
 OVERHEAD = 5  # time that a batch of any width takes, in lanes
 CPU_OPTIONS = {
@@ -35,15 +42,49 @@ CPU_OPTIONS = {
 }
 
 
+def devices() -> tuple[Any, ...]:
+    """What the lanes of a batch are on: all local devices, or the one chosen.
+
+    `jax.default_device` chooses a device, or all of a platform by its name.
+    """
+    chosen = getattr(jax.config, "jax_default_device", None)
+    if chosen is None or isinstance(chosen, str):
+        return tuple(jax.local_devices(backend=chosen))
+    return (chosen,)
+
+
 def on_cpu() -> bool:
-    return jax.default_backend() == "cpu"
+    """Whether batches are computed by the threads of one CPU."""
+    found = devices()
+    return found[0].platform == "cpu" and len(found) == 1
 
 
 def lanes_for(n_points: int) -> int:
-    """Lanes of a batch: a multiple of 8, no wider than what keeps every worker busy."""
+    """Lanes of a batch: 8, 16, ... on each device, and work for every worker."""
+    parts = len(devices())
     widest = CPU_LANES if on_cpu() else ACCELERATOR_LANES
-    share = -(-n_points // workers())
-    return min(widest, -(-share // 8) * 8)
+    share = -(-n_points // (workers() * parts))
+    return parts * min(widest, -(-share // 8) * 8)
+
+
+def lanes_that_fit(lanes: int, n_bytes: int) -> int:
+    """Lanes that an accelerator has memory for, where so many of them take `n_bytes`.
+
+    Raises:
+        ValueError: there is no memory for 8 lanes on each device.
+    """
+    chosen = devices()
+    free = None if on_cpu() else device_memory(chosen)
+    if free is None or n_bytes <= SHARE * free:
+        return lanes
+    least = 8 * len(chosen)
+    fit = int(lanes * SHARE * free / n_bytes) // least * least
+    if not fit:
+        raise ValueError(
+            f"8 points take {size(n_bytes * least / lanes)} on a device that has "
+            f"{size(free)} left; use a CPU (JAX_PLATFORMS=cpu) or a larger device."
+        )
+    return fit
 
 
 def workers() -> int:
@@ -57,6 +98,8 @@ def workers() -> int:
 @contextmanager
 def limited(count: int) -> Iterator[None]:
     """Use at most so many workers in this thread."""
+    if count < 1:
+        raise ValueError(f"count must be at least 1; got {count}.")
     token = _limit.set(count)
     try:
         yield
@@ -68,27 +111,75 @@ _limit = ContextVar("limit", default=0)
 
 
 class Compiled:
-    """A function compiled once for fixed shapes, with the options of this device."""
+    """A function compiled once for fixed shapes, with the options of this device.
 
-    count = 0  # compilations in this process, for the log and for tests
+    The last axis of an argument is the lanes, unless it has no axes.  Where there are
+    several devices, each computes its part of the lanes.  An array of the result whose
+    shape does not depend on the number of lanes must not depend on them otherwise.
 
-    def __init__(self, function: Callable, *examples: Any):
-        options = CPU_OPTIONS if on_cpu() else {}
+    Args:
+        shared: how many of the first arguments belong to all lanes as a whole.
+    """
+
+    def __init__(self, function: Callable, *examples: Any, shared: int = 0):
+        self._places = _places(examples, shared)
+        chosen = devices()
+        if len(chosen) > 1:
+            function = _on_parts(function, examples, self._places)
+        options = CPU_OPTIONS if chosen[0].platform == "cpu" else {}
         clock = time.perf_counter()
-        jitted = jax.jit(function, compiler_options=options)
+        jitted = jax.jit(
+            function, in_shardings=self._places, compiler_options=options
+        )  # fmt: skip
         self._call = jitted.lower(*examples).compile()
         self.seconds = time.perf_counter() - clock
-        Compiled.count += 1
 
     @property
     def bytes(self) -> int:
-        """Memory of one call: arguments, results and what lies between."""
+        """Memory of one call on each device: arguments, results, what lies between."""
         use = self._call.memory_analysis()
         parts = ("argument", "output", "temp")
         return sum(getattr(use, f"{part}_size_in_bytes", 0) for part in parts)
 
     def __call__(self, *args: Any) -> Any:
-        return jax.block_until_ready(self._call(*args))
+        placed = jax.device_put(args, self._places)
+        return jax.block_until_ready(self._call(*placed))
+
+
+def _places(examples: Sequence[Any], shared: int) -> tuple:
+    """Shardings of arguments: lanes over the devices, all else on each of them.
+
+    Lanes that the devices cannot share evenly are computed by all of them.
+    """
+    chosen = devices()
+    mesh = Mesh(np.array(chosen), ("lanes",))
+
+    def place(x, parted: bool) -> NamedSharding:
+        parted &= np.ndim(x) > 0 and np.shape(x)[-1] % len(chosen) == 0
+        spec = [*[None] * (np.ndim(x) - 1), "lanes"] if parted else []
+        return NamedSharding(mesh, PartitionSpec(*spec))
+
+    return tuple(
+        jax.tree.map(lambda x, i=i: place(x, i >= shared), argument)
+        for i, argument in enumerate(examples)
+    )
+
+
+def _on_parts(function: Callable, examples: Sequence[Any], places: tuple) -> Callable:
+    """The function of all lanes as one that every device applies to its own."""
+    part = lambda x, place: jax.ShapeDtypeStruct(
+        place.shard_shape(np.shape(x)), jax.dtypes.canonicalize_dtype(x.dtype)
+    )
+    whole = jax.eval_shape(function, *examples)
+    parts = jax.eval_shape(function, *jax.tree.map(part, tuple(examples), places))
+    spec = lambda x, y: PartitionSpec(
+        *(None if n == m else "lanes" for n, m in zip(x.shape, y.shape, strict=True))
+    )
+    mesh = Mesh(np.array(devices()), ("lanes",))
+    return jax.shard_map(
+        function, mesh=mesh, in_specs=jax.tree.map(lambda p: p.spec, places),
+        out_specs=jax.tree.map(spec, whole, parts), check_vma=False,
+    )  # fmt: skip
 
 
 class Stage:
@@ -100,14 +191,19 @@ class Stage:
     Args:
         examples: the arguments for a batch of a given number of lanes.
         lanes: width of a full batch.
+        shared: see `Compiled`.
     """
 
     def __init__(
-        self, function: Callable, examples: Callable[[int], tuple], lanes: int
+        self,
+        function: Callable,
+        examples: Callable[[int], tuple],
+        lanes: int,
+        shared: int = 0,
     ):
-        self._function, self._examples = function, examples
+        self._compile = lambda n: Compiled(function, *examples(n), shared=shared)
         self._lanes = lanes
-        self._made = {lanes: Compiled(function, *examples(lanes))}
+        self._made = {lanes: self._compile(lanes)}
         self._rate = 0.0  # seconds per unit of work and lane; 0: not measured
         self._wasted = 0.0  # seconds that narrower batches would have saved so far
 
@@ -123,17 +219,19 @@ class Stage:
         """Lanes of the batches for so many points, `work` units for each of them.
 
         A narrow width is compiled once batches of it would have saved, in all calls,
-        what that takes.
+        what that takes.  An accelerator, where time hardly depends on the width, has
+        none.
         """
         time_of = lambda lanes: _rounds(n_points, lanes) * (lanes + OVERHEAD)
-        narrow = [lanes for lanes in NARROW if lanes < self._lanes]
+        narrow = [lanes for lanes in NARROW if lanes < self._lanes and on_cpu()]
         best = min([*narrow, self._lanes], key=time_of)
         if best not in self._made:
             saved = time_of(min(self._made, key=time_of)) - time_of(best)
             self._wasted += saved * work * self._rate
             if self._wasted > self._made[self._lanes].seconds:
-                self._made[best] = Compiled(self._function, *self._examples(best))
                 self._wasted = 0.0
+                # Other threads may be looking at the one before.
+                self._made = self._made | {best: self._compile(best)}
         return min(self._made, key=time_of)
 
     def measured(self, n_points: int, lanes: int, work: float, seconds: float) -> None:
@@ -164,9 +262,13 @@ def run_all(
     """Run `job(item, stop)` for every item on the worker threads; yield as they finish.
 
     When the consumer stops early (an error, Ctrl-C), `stop` is set, so that running
-    jobs can leave at their next step, and the rest are dropped.
+    jobs can leave at their next step, and the rest are dropped.  With one worker the
+    jobs run in this thread, each when its result is asked for.
     """
     stop = threading.Event()
+    if workers() == 1:
+        yield from ((item, job(item, stop)) for item in items)
+        return
     pool = ThreadPoolExecutor(workers())
     pending: dict[Future, Any] = {pool.submit(job, item, stop): item for item in items}
     try:

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import xarray as xr
 
+from statmech_attn.storage import Column
+
 
 Arrays = dict[str, np.ndarray]
 Tick = Callable[[float], None]  # takes the work done since the last call, in points
@@ -42,25 +44,6 @@ class Chunk(NamedTuple):
     @property
     def count(self) -> int:
         return self.stop - self.first
-
-
-class Column(NamedTuple):
-    """A stored variable whose values are the rows of one array of all chunks.
-
-    Attributes:
-        dims, shape: as stored; rows run over the leading dimensions in C order.
-        blocks: reads the rows in order, in pieces that fit into memory.
-    """
-
-    dims: tuple[str, ...]
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    attrs: Mapping[str, Any]
-    blocks: Callable[[], Iterator[np.ndarray]]
-
-    def values(self) -> np.ndarray:
-        """All of it at once."""
-        return np.concatenate(list(self.blocks())).reshape(self.shape)
 
 
 class Assembled(NamedTuple):

@@ -5,33 +5,44 @@ from statmech_attn.storage.changes import (
     in_one_line,
     study_differences,
 )
+from statmech_attn.storage.columns import Column
 from statmech_attn.storage.machine import environment
 from statmech_attn.storage.provenance import now
-from statmech_attn.storage.reading import check, Info, info, read, VariableInfo
+from statmech_attn.storage.reading import (
+    check,
+    Info,
+    info,
+    opened,
+    read,
+    VariableInfo,
+)
 from statmech_attn.storage.schema import (
     same_study,
     SCHEMA_VERSION,
     StorageError,
     study_digest,
 )
-from statmech_attn.storage.writing import check_output, write
+from statmech_attn.storage.writing import check_output, unwritable, write
 
 
 __all__ = [
     "check",
     "check_output",
+    "Column",
     "differences",
     "environment",
     "in_one_line",
     "Info",
     "info",
     "now",
+    "opened",
     "read",
     "same_study",
     "SCHEMA_VERSION",
     "StorageError",
     "study_differences",
     "study_digest",
+    "unwritable",
     "VariableInfo",
     "write",
 ]

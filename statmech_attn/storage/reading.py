@@ -4,12 +4,13 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, ExitStack
 from pathlib import Path
 from typing import Any, cast, NamedTuple
 
 import h5py
 import numpy as np
+import psutil
 import xarray as xr
 
 from statmech_attn.storage.schema import (
@@ -70,9 +71,11 @@ def read(path: str | Path) -> xr.Dataset:
     """Load a whole file and verify it; nothing stays open.
 
     Raises:
-        StorageError: missing, not HDF5, damaged, foreign, or from a newer schema.
+        StorageError: missing, not HDF5, damaged, foreign, from a newer schema, or
+            larger than the memory that is free.
     """
-    with _opened(path) as dataset:
+    with _guarded(path), _open(path) as dataset:
+        _require_memory(path, dataset)
         loaded = dataset.load()
         _verify(path, loaded)
     for variable in loaded.variables.values():
@@ -80,13 +83,41 @@ def read(path: str | Path) -> xr.Dataset:
     return loaded
 
 
-def check(path: str | Path) -> None:
-    """Verify every checksum of a file.
+@contextmanager
+def opened(path: str | Path) -> Iterator[xr.Dataset]:
+    """A file as a data set that reads what is asked for, when it is asked for.
+
+    The seal, which is of the whole file, and the attributes are verified; the
+    checksums of variables are not (`check`).
 
     Raises:
-        StorageError: as `read`.
+        StorageError: as `read`, of whatever size.
+
+    Example:
+        >>> with opened("scan.h5") as scan:  # doctest: +SKIP
+        ...     largest = scan.lyapunov.isel(exponent=0).max().item()
     """
-    read(path)
+    with ExitStack() as stack:
+        with _guarded(path):
+            dataset = stack.enter_context(_open(path))
+            _verify_attributes(path, dataset)
+        yield dataset
+
+
+def check(path: str | Path) -> int:
+    """Verify every checksum of a file, a piece at a time; returns how many variables.
+
+    Raises:
+        StorageError: as `read`, of whatever size.
+    """
+    return len(json.loads(verified(path)))
+
+
+def verified(path: str | Path) -> str:
+    """The attribute `checksums` of a file of which everything was verified."""
+    with _guarded(path), _open(path) as dataset:
+        _verify(path, dataset)
+        return dataset.attrs["checksums"]
 
 
 def info(path: str | Path) -> Info:
@@ -95,7 +126,7 @@ def info(path: str | Path) -> Info:
     Raises:
         StorageError: as `read`, except that the data is not verified.
     """
-    with _opened(path) as dataset:
+    with _guarded(path), _open(path) as dataset:
         _verify_attributes(path, dataset)
         attributes = dict(dataset.attrs)
         variables = {str(n): _variable_info(v) for n, v in dataset.variables.items()}
@@ -129,18 +160,31 @@ def _variable_info(variable: xr.Variable) -> VariableInfo:
     )
 
 
-@contextmanager
-def _opened(path: str | Path) -> Iterator[xr.Dataset]:
+def _open(path: str | Path) -> xr.Dataset:
     _require_schema(path)
+    return xr.open_dataset(path, engine="h5netcdf", cache=False)
+
+
+@contextmanager
+def _guarded(path: str | Path) -> Iterator[None]:
+    """One line for whatever goes wrong on reading."""
     try:
-        with xr.open_dataset(path, engine="h5netcdf", cache=False) as dataset:
-            yield dataset
+        yield
     except StorageError:
         raise
     except MemoryError:
         raise StorageError(f"{path}: does not fit into memory.") from None
     except Exception as error:  # HDF5 reports damage by many types of exception
         raise _damaged(path, error) from error
+
+
+def _require_memory(path: str | Path, dataset: xr.Dataset) -> None:
+    free = psutil.virtual_memory().available
+    if dataset.nbytes > free:
+        raise StorageError(
+            f"{path}: holds {dataset.nbytes / 2**30:.3g} GiB and {free / 2**30:.3g} "
+            "GiB of memory are free; storage.opened reads only what is asked for."
+        )
 
 
 def _require_schema(path: str | Path) -> None:

@@ -9,10 +9,13 @@ so they do not depend on chunking, compression or the machine.
 import hashlib
 import json
 import tomllib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
+
+from statmech_attn.storage.columns import SLAB, slabs
 
 
 SCHEMA = "statmech_attn"
@@ -202,32 +205,50 @@ def seal(digest: str) -> bytes:
     return SEAL + digest.encode() + b"\n"
 
 
+def new_checksum(
+    name: str,
+    dims: Iterable[Any],
+    shape: Iterable[int],
+    kind: str,
+    attributes: Mapping[Any, Any],
+) -> "hashlib._Hash":
+    """SHA-256 of a variable, but for its data."""
+    header = [name, list(dims), list(shape), kind]
+    digest = hashlib.sha256(json.dumps(header).encode())
+    digest.update(_canonical_attributes(attributes).encode())
+    return digest
+
+
 def variable_checksum(name: str, variable: xr.Variable) -> str:
-    """SHA-256 of a variable: name, dimensions, type, attributes, data."""
+    """SHA-256 of a variable: name, dimensions, type, attributes, data.
+
+    Data that is not in memory is read a slab at a time.
+    """
     text = is_text(variable)
     kind = "text" if text else variable.dtype.name
-    header = [name, list(variable.dims), list(variable.shape), kind]
-    digest = hashlib.sha256(json.dumps(header).encode())
-    digest.update(_canonical_attributes(variable.attrs).encode())
+    digest = new_checksum(name, variable.dims, variable.shape, kind, variable.attrs)
     if text:
         digest.update(json.dumps([str(x) for x in variable.values.ravel()]).encode())
     else:
-        little = variable.dtype.newbyteorder("<")
-        digest.update(
-            np.ascontiguousarray(variable.values, little).data.cast("B")
-            if variable.size
-            else b""
-        )
+        most = SLAB // variable.dtype.itemsize
+        for box in slabs(variable.shape, most, variable.encoding.get("chunksizes")):
+            digest.update(little_endian(variable[box].values))
     return digest.hexdigest()
 
 
-def attributes_checksum(attributes: dict[str, Any]) -> str:
+def little_endian(values: np.ndarray) -> memoryview:
+    """The bytes of numbers in row-major order, as checksums are of."""
+    little = values.dtype.newbyteorder("<")
+    return np.ascontiguousarray(values, little).reshape(-1).view(np.uint8).data
+
+
+def attributes_checksum(attributes: Mapping[str, Any]) -> str:
     """SHA-256 of the file's attributes, this checksum left out."""
     kept = {k: v for k, v in attributes.items() if k != "attributes_sha256"}
     return hashlib.sha256(_canonical_attributes(kept).encode()).hexdigest()
 
 
-def _canonical_attributes(attributes: dict[Any, Any]) -> str:
+def _canonical_attributes(attributes: Mapping[Any, Any]) -> str:
     def plain(value: Any) -> Any:
         array = np.asarray(value)
         kind = "text" if array.dtype.kind in "UOT" else array.dtype.name

@@ -1,29 +1,31 @@
 """Atomic writing: a kill at any moment leaves the old file or the new one.
 
-The file's image is built in memory, written to a temporary file in the destination's
-folder, flushed to disk, read back and verified, and only then renamed over the
-destination.  Building it first means that the size is known when a disk is full.
+A temporary file in the destination's folder is filled, flushed to disk, read back and
+verified, and only then renamed over the destination.  Its image is built in memory, so
+that the size is known when a disk is full; columns, which are too large for that, are
+written block by block (`streaming`).
 """
 
 import errno
 import hashlib
 import io
-import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from statmech_attn.storage.changes import in_one_line, study_differences
+from statmech_attn.storage.columns import Column, storage_options
 from statmech_attn.storage.provenance import provenance
-from statmech_attn.storage.reading import info, read
+from statmech_attn.storage.reading import info, verified
 from statmech_attn.storage.schema import (
-    attributes_checksum,
     is_text,
     PROVENANCE,
     same_study,
@@ -32,9 +34,7 @@ from statmech_attn.storage.schema import (
     validate,
     variable_checksum,
 )
-
-
-COMPRESSED_FROM = 4096  # elements; below, the chunk index costs more than it saves
+from statmech_attn.storage.streaming import needed, with_checksums, write_streamed
 
 
 def write(
@@ -47,6 +47,7 @@ def write(
     started: datetime | None = None,
     elapsed: float | None = None,
     overwrite: bool = False,
+    columns: Mapping[str, Column] = {},
 ) -> None:
     """Write a data set with its provenance; folders on the way are made.
 
@@ -62,14 +63,15 @@ def write(
             `time.monotonic`.
         overwrite: replace whatever is there.  A file of the same study is always
             replaced.
+        columns: more variables, by name, which are read and written block by block.
 
     Raises:
-        ValueError: the data set or the study cannot be stored.
+        ValueError: the data set, a column or the study cannot be stored.
         StorageError: the destination is taken, cannot be written, or the disk is full.
     """
     path = Path(path)
     check_output(path, study=study, overwrite=overwrite)
-    validate(dataset)
+    validate(_whole(dataset, columns))
     attributes = {k: v for k, v in dataset.attrs.items() if k not in PROVENANCE}
     attributes |= provenance(
         study, kind=kind, keys=keys, started=started, elapsed=elapsed
@@ -77,7 +79,30 @@ def write(
     dataset = _stored_form(dataset, attributes)
     # The destination may be a symbolic link: its target is replaced, not the link.
     target = Path(os.path.realpath(path))
-    _replace(target, _image(dataset), dataset.attrs["checksums"])
+    encoding = {str(name): _encoding(v) for name, v in dataset.variables.items()}
+    if columns:
+        size = needed(columns)
+        _require_space(target, size)
+        fill = partial(
+            write_streamed, dataset=dataset, encoding=encoding, columns=columns
+        )
+    else:
+        image = _image(dataset, encoding)
+        fill = partial(_write_image, image, dataset.attrs["checksums"])
+        size = len(image)
+    _replace(target, fill, size)
+
+
+def _whole(dataset: xr.Dataset, columns: Mapping[str, Column]) -> xr.Dataset:
+    """The data set with its columns, which have zeros that take no memory."""
+    if twice := sorted(columns.keys() & set(dataset.variables)):
+        raise ValueError(f"column {twice[0]!r}: is a variable of the data set too.")
+    return dataset.assign(
+        {
+            name: (x.dims, np.broadcast_to(np.zeros((), x.dtype), x.shape), x.attrs)
+            for name, x in columns.items()
+        }
+    )
 
 
 def check_output(path: str | Path, *, study: str, overwrite: bool = False) -> None:
@@ -92,7 +117,7 @@ def check_output(path: str | Path, *, study: str, overwrite: bool = False) -> No
     try:
         exists = path.exists()
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
     if not exists:
         return
     if not path.is_file():
@@ -118,11 +143,11 @@ def _make_folder(path: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
 
 
 def _stored_form(dataset: xr.Dataset, attributes: dict[str, Any]) -> xr.Dataset:
@@ -130,18 +155,24 @@ def _stored_form(dataset: xr.Dataset, attributes: dict[str, Any]) -> xr.Dataset:
     dataset = dataset.copy()
     for name, variable in dataset.variables.items():
         dataset[name].encoding.clear()
-        if not is_text(variable) and not variable.dtype.isnative:
+        if is_text(variable) and not variable.size:
+            dataset[name] = variable.astype("U1")  # of no objects, xarray makes numbers
+        elif not variable.dtype.isnative:
             native = variable.dtype.newbyteorder("=")
             dataset[name] = variable.astype(native)
     sums = {str(n): variable_checksum(str(n), v) for n, v in dataset.variables.items()}
-    attributes |= {"checksums": json.dumps(sums)}
-    attributes |= {"attributes_sha256": attributes_checksum(attributes)}
-    dataset.attrs = attributes
+    dataset.attrs = with_checksums(attributes, sums)
     return dataset
 
 
-def _image(dataset: xr.Dataset) -> bytes:
-    encoding = {name: _encoding(v) for name, v in dataset.variables.items()}
+def _encoding(variable: xr.Variable) -> dict[str, Any]:
+    options = storage_options(variable.shape, variable.dtype)
+    if "chunks" in options:
+        options["chunksizes"] = options.pop("chunks")
+    return options | ({"_FillValue": None} if variable.dtype.kind == "f" else {})
+
+
+def _image(dataset: xr.Dataset, encoding: Mapping[str, Any]) -> bytes:
     buffer = io.BytesIO()
     dataset.to_netcdf(buffer, engine="h5netcdf", encoding=encoding)
     # Not getbuffer: a view that ends up in a traceback's cycle crashes CPython's
@@ -149,33 +180,43 @@ def _image(dataset: xr.Dataset) -> bytes:
     return buffer.getvalue()
 
 
-def _encoding(variable: xr.Variable) -> dict[str, Any]:
-    if variable.dtype.kind != "f":
-        return {}
-    if variable.size < COMPRESSED_FROM:
-        return {"_FillValue": None}
-    return {"_FillValue": None, "zlib": True, "complevel": 4, "shuffle": True}
+def _write_image(image: bytes, checksums: str, handle: int) -> str:
+    with open(handle, "wb", closefd=False) as file:
+        file.write(image)
+        file.write(seal(hashlib.sha256(image).hexdigest()))
+    return checksums
 
 
-def _replace(target: Path, image: bytes, checksums: str) -> None:
+def _require_space(target: Path, size: int) -> None:
+    free = shutil.disk_usage(target.parent).free
+    if size > free:
+        raise unwritable(target, OSError(errno.ENOSPC, ""), needed=size)
+
+
+def _replace(target: Path, fill: Callable[[int], str], size: int) -> None:
+    """Replace a file by one of about `size` bytes.
+
+    Args:
+        fill: writes the content through a file handle and returns its checksums.
+    """
     try:
-        _replace_verified(target, image, checksums)
+        _replace_verified(target, fill)
     except StorageError as error:
         raise StorageError(f"{target}: cannot be written: {error}") from None
     except OSError as error:
-        raise _unwritable(target, error, needed=len(image)) from None
+        raise unwritable(target, error, needed=size) from None
 
 
-def _replace_verified(target: Path, image: bytes, checksums: str) -> None:
+def _replace_verified(target: Path, fill: Callable[[int], str]) -> None:
     handle, temporary = tempfile.mkstemp(".part", f".{target.name}.", target.parent)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(image)
-            file.write(seal(hashlib.sha256(image).hexdigest()))
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            checksums = fill(handle)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
         os.chmod(temporary, _mode(target))
-        if read(temporary).attrs["checksums"] != checksums:
+        if verified(temporary) != checksums:
             raise StorageError("it reads back differently from what was written.")
         os.replace(temporary, target)
     except BaseException:  # an interrupt too leaves nothing behind
@@ -201,7 +242,8 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _unwritable(path: Path, error: OSError, needed: int = 0) -> StorageError:
+def unwritable(path: Path, error: OSError, needed: int = 0) -> StorageError:
+    """One line for a failure to write; it says the space if that was missing."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         free = shutil.disk_usage(path.parent).free
         return StorageError(

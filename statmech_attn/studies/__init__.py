@@ -10,12 +10,12 @@ from statmech_attn.studies import (
     bifurcation,
     continuation,
     monte_carlo,
-    order_parameter,
-    posterior,
     trajectory,
 )
 from statmech_attn.studies.hysteresis import compare_sweeps
 from statmech_attn.studies.matching import rematch
+from statmech_attn.studies.order_parameter import OrderParameterWork
+from statmech_attn.studies.posterior import PosteriorWork
 from statmech_attn.studies.spec import (
     BasinsStudy,
     BifurcationStudy,
@@ -26,8 +26,10 @@ from statmech_attn.studies.spec import (
     parse,
     PosteriorStudy,
     Study,
+    TrainingStudy,
     TrajectoryStudy,
 )
+from statmech_attn.studies.training import TrainingWork
 
 
 def work(study: Study, batch: int | None = None) -> Work:
@@ -42,6 +44,12 @@ def work(study: Study, batch: int | None = None) -> Work:
         return bifurcation.work(study, batch)
     if isinstance(study, MonteCarloStudy):
         return monte_carlo.MonteCarloWork(study, batch)
+    if isinstance(study, OrderParameterStudy):
+        return OrderParameterWork(study)
+    if isinstance(study, PosteriorStudy):
+        return PosteriorWork(study)
+    if isinstance(study, TrainingStudy):
+        return TrainingWork(study)
     raise NotImplementedError(study.kind)
 
 

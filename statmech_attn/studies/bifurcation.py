@@ -112,9 +112,10 @@ class GridWork:
         return np.asarray(~np.isfinite(arrays["strobe"]).all(axis=1))
 
     def pilot(self) -> Pilot:
-        points = self._at(self.axes, np.zeros(self.batch, int))
+        lanes = self.scan.lanes
+        points = self._at(self.axes, np.zeros(lanes, int))
         return Pilot(
-            self.scan.pilot(points) / self.batch,
+            self.scan.pilot(points) / lanes,
             self.scan.working_memory(),
             self.scan.bytes_per_point(),
             "extensions" if self.plan.max_doublings else "",

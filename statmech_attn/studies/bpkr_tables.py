@@ -30,7 +30,7 @@ Grid = Annotated[
 ]
 
 
-PART = 10  # a block of draws consists of so many parts with a mean each
+PART = 10  # a block consists of so many parts, with a mean or a record each
 
 
 class TaskTable(Table):
@@ -133,6 +133,34 @@ class PosteriorRun(Table):
         return self
 
 
+class TrainingRun(Table):
+    """[run] of gradient descent; steps between two writes to disk make a block."""
+
+    seed: Seed = 0
+    restarts: Count = 1
+    optimiser: Literal["adam", "gd"] = "adam"
+    learning_rate: Positive
+    schedule: Literal["constant", "cosine"] = "constant"
+    steps: Count
+    block: Count | None = None
+    tolerance: Positive = 1e-6
+
+    @property
+    def block_size(self) -> int:
+        """Steps of a block: a tenth of all where none are given."""
+        return self.block or self.steps // 10
+
+    @model_validator(mode="after")
+    def _whole_blocks(self):
+        size = self.block_size
+        if not size or size % PART or self.steps % size:
+            raise ValueError(
+                f"steps must be a multiple of block, and block of {PART}; got "
+                f"{self.steps} and {size}"
+            )
+        return self
+
+
 class BpkrStudy(StudyTable):
     """What the studies of Bayesian learning share."""
 
@@ -161,6 +189,19 @@ class PosteriorStudy(BpkrStudy):
     @property
     def keeps_blocks(self) -> bool:
         return self.run.method != "order-parameter"
+
+
+class TrainingStudy(BpkrStudy):
+    kind: Literal["training"]  # pyright: ignore
+    run: TrainingRun
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        return {"task": self.task.seed, "run": self.run.seed}
+
+    @property
+    def keeps_blocks(self) -> bool:
+        return True
 
 
 def listed(values: float | Sequence[float]) -> list[float]:

@@ -21,7 +21,7 @@ import xarray as xr
 
 from statmech_attn import storage, studies
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import signals
+from statmech_attn.scan import compilations, signals
 from statmech_attn.scan.chunk_file import Damaged
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.engines import local
@@ -130,6 +130,7 @@ class _Task(NamedTuple):
 def _compute(task: _Task, path: Path, per_chunk: int | None) -> None:
     if task.overwrite and path.exists():
         _remove_other(path, task.text)
+    before = compilations.count()
     work, folder = _opened(task, path, per_chunk)
     if not task.overwrite and holds(task.output, task.text):
         remove(path)  # another process has merged the chunks since the first look
@@ -137,6 +138,7 @@ def _compute(task: _Task, path: Path, per_chunk: int | None) -> None:
     while True:
         try:
             _compute_chunks(task, folder, work)
+            task.report.note(str(compilations.count().since(before)))
             _merge_once(task, folder, work)
             return
         except Incomplete:
@@ -235,15 +237,14 @@ def merge(
             "study again to compute them."
         )
     results = session.results
-    assembled = work.assemble(results)
-    dataset = assembled.loaded()
+    dataset, columns = work.assemble(results)
     environments = folder.environments()
     if len(environments) > 1:
         dataset = dataset.assign_attrs(environments=json.dumps(environments))
     storage.write(
         output, dataset, study=manifest.study, keys=study.seeds,
         started=datetime.fromisoformat(manifest.started), elapsed=results.seconds(),
-        overwrite=overwrite,
+        overwrite=overwrite, columns=columns,
     )  # fmt: skip
 
 

@@ -1,7 +1,10 @@
 """From the tables of a learning study to its task, its grid and its labelled axes."""
 
 import json
-from collections.abc import Iterator
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -10,10 +13,18 @@ import xarray as xr
 from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
+from statmech_attn.bpkr.checks import check_temperature
 from statmech_attn.bpkr.prior import prior
 from statmech_attn.labels import labelled
+from statmech_attn.scan.work import Arrays, Assembled, Chunk, Results, Tick
 from statmech_attn.studies.bpkr_tables import BpkrStudy, listed, TaskTable, WidthsTable
 from statmech_attn.tasks import hidden_markov
+
+
+POINT = ("width", "temperature")
+
+Dimensions = dict[str, tuple[str, ...]]
+Variables = dict[str, tuple[tuple[str, ...], Any]]
 
 
 class Learning(NamedTuple):
@@ -58,18 +69,17 @@ class Grid(NamedTuple):
             return width
         return [max(1, round(width * ratio)) for ratio in self.ratios]
 
-    def points(self) -> Iterator[tuple[tuple[int, int], dict]]:
-        """Index of every point, and its width, temperature, ... as keywords."""
-        for i, width in enumerate(self.widths):
-            for j, temperature in enumerate(self.temperatures):
-                yield (
-                    (i, j),
-                    {
-                        "width": self.width(width),
-                        "temperature": temperature,
-                        "variances": self.variances,
-                    },
-                )
+    def point(self, i: int, j: int) -> dict[str, Any]:
+        """Width, temperature and variances of a point, as keywords."""
+        return {
+            "width": self.width(self.widths[i]),
+            "temperature": self.temperatures[j],
+            "variances": self.variances,
+        }
+
+    def numbered(self, number: int) -> dict[str, Any]:
+        """The same for the number of a point."""
+        return self.point(*divmod(number, len(self.temperatures)))
 
 
 def learning(table: TaskTable) -> Learning:
@@ -99,8 +109,10 @@ def grid(table: WidthsTable, made: Learning) -> Grid:
         sorted(listed(table.width)), sorted(listed(table.temperature)),
         table.width_ratios, table.variances,
     )  # fmt: skip
-    for _, point in found.points():
-        prior(point["width"], made.heads, point["variances"])
+    for width in found.widths:
+        prior(found.width(width), made.heads, found.variances)
+    for temperature in found.temperatures:
+        check_temperature(temperature)
     return found
 
 
@@ -136,6 +148,87 @@ def dataset(study: BpkrStudy, made: Learning, points: Grid, variables) -> xr.Dat
     return found if several else found.isel(temperature=0)
 
 
-def empty(grid: Grid, *shape: int) -> np.ndarray:
-    """NaN for every point, to be filled."""
-    return np.full((*grid.shape, *shape), np.nan)
+class LearningWork(ABC):
+    """Work whose points are widths and temperatures, and what each has of its own.
+
+    Attributes:
+        axes: dimensions of the grid of points, the last one fastest.
+    """
+
+    title: str
+    batch = unit = 1
+    keeps_blocks = False
+    empty: Mapping[str, int] = {}
+    axes: tuple[str, ...] = POINT
+
+    def __init__(self, study: BpkrStudy):
+        """Draw the task and check the grid; `ValueError` for impossible settings."""
+        self.study = study
+        self.made = learning(study.task)
+        self.grid = grid(study.network, self.made)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Points along each axis."""
+        return self.grid.shape
+
+    @property
+    def total(self) -> int:
+        """Points of the study."""
+        return math.prod(self.shape)
+
+    @abstractmethod
+    def dimensions(self) -> Dimensions:
+        """What is found at a point, with its dimensions there."""
+
+    @abstractmethod
+    def found(
+        self, first: int, stop: int, tick: Tick, folder: Path | None
+    ) -> Iterator[dict[str, Any]]:
+        """Points `first` to `stop - 1`, in order: arrays by name."""
+
+    def points(self, round: int, earlier: Results) -> int | None:
+        """All of them in one round."""
+        return self.total if round == 0 else None
+
+    def payload(self, chunk: Chunk, earlier: Results) -> None:
+        """No chunk needs another."""
+
+    def compute(
+        self, chunk: Chunk, payload: None, tick: Tick, folder: Path | None
+    ) -> Arrays:
+        """The rows of a chunk."""
+        rows = list(self.found(chunk.first, chunk.stop, tick, folder))
+        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+    def pilot(self) -> None:
+        """How long a point takes, only its iterations can tell."""
+
+    def variables(self, results: Results) -> Variables:
+        """All that was found at the points, on their grid."""
+        found = {}
+        for name, dims in self.dimensions().items():
+            rows = results.column(name)
+            values = rows.reshape(self.shape + rows.shape[1:])
+            found[name] = ((*self.axes, *dims), values)
+        if (failure := results.failure()).any():
+            found["failure"] = (self.axes, failure.reshape(self.shape))
+        return found
+
+    def labelled(self, variables: Variables, results: Results) -> Assembled:
+        """The data set of these variables, with the reasons of what failed."""
+        found = dataset(self.study, self.made, self.grid, variables)
+        if "failure" in found:
+            found.attrs["failure_reasons"] = results.reasons()
+        return Assembled(found)
+
+
+def lacking(arrays: Arrays, *names: str) -> np.ndarray:
+    """Rows in which a number of one of these arrays is not finite."""
+    return np.any(
+        [
+            ~np.isfinite(arrays[n].reshape(len(arrays[n]), -1)).all(axis=1)
+            for n in names
+        ],
+        axis=0,
+    )

@@ -1,111 +1,155 @@
-"""Saddle points of Bayesian learning over widths and temperatures."""
+"""Saddle points of Bayesian learning over widths and temperatures.
 
-from collections.abc import Iterator
+The temperatures of one width are a chain: it begins at the highest one, near the GP
+limit, and each saddle point is sought from the one before.  So a point depends on the
+study alone, and a chunk that begins inside a chain follows it from its beginning.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr.prior import prior
-from statmech_attn.reporting import Reporter, size
+from statmech_attn.reporting import size
+from statmech_attn.scan.work import Arrays, Assembled, Results, Tick
 from statmech_attn.studies import learning
 from statmech_attn.studies.bpkr_tables import OrderParameterStudy
-from statmech_attn.studies.learning import Grid, Learning
+from statmech_attn.studies.learning import Dimensions, Grid, Learning, Variables
 
 
-POINT = ("width", "temperature")
 LARGEST = 4 * 2**30  # bytes of kernels kept in the file
 
-Variables = dict[str, tuple[tuple[str, ...], Any]]
 
-
-def run(study: OrderParameterStudy, report: Reporter) -> xr.Dataset:
+class OrderParameterWork(learning.LearningWork):
     """Order parameters, predictor and scores at every width and temperature."""
-    made = learning.learning(study.task)
-    grid = learning.grid(study.network, made)
-    points = int(np.prod(grid.shape))
-    if study.run.kernels:
-        check_kernels(made, grid)
-    report.begin("order parameters", points, points)
-    found = solutions(made, grid)
-    report.advance(points / 2)
-    variables = saddles(made, found) | gaussian_processes(made, grid)
-    variables |= predictors(made, grid, found.U[0])
-    variables |= alignment_and_scores(made, grid, found.U[0])
-    if study.run.corrections:
-        variables |= corrected(made, grid, found, report)
-    if study.run.kernels:
-        variables |= kernels(made, grid, found.U[0])
-    report.finish()
-    return learning.dataset(study, made, grid, variables)
+
+    title = "order parameters"
+    empty: Mapping[str, int] = {"result": -1}
+
+    def __init__(self, study: OrderParameterStudy):
+        super().__init__(study)
+        self.run = study.run
+        self.batch = len(self.grid.temperatures)
+        if self.run.kernels:
+            check_kernels(self.made, self.grid)
+
+    def dimensions(self) -> Dimensions:
+        layers = range(1, len(self.made.heads) + 1)
+        U = {f"U_{layer}": self.made.path_dims(layer) for layer in layers}
+        head, test = ("attention_head",), ("test",)
+        saddle = ("U_a", "action", "energy", "entropy", "gradient_norm", "iterations")
+        predictor = {"predictor_mean": test, "predictor_variance": test, "accuracy": ()}
+        found = dict.fromkeys((*saddle, "result"), ()) | U | {"signature": ("sign",)}
+        found |= predictor | {"accuracy_silenced": head, "head_score": head}
+        found["kernel_overlap"] = ("rank",)
+        if self.run.corrections:
+            corrected = U | {"U_a": ()} | predictor
+            found |= {f"{name}_corrected": dims for name, dims in corrected.items()}
+            found["log_evidence"] = ()
+        if self.run.kernels:
+            found["kernel"] = ("example", "example_pair")
+        return found
+
+    def found(
+        self, first: int, stop: int, tick: Tick, folder: Path | None
+    ) -> Iterator[dict[str, Any]]:
+        across = len(self.grid.temperatures)
+        for i in range(first // across, -(-stop // across)):
+            low, high = max(first - i * across, 0), min(stop - i * across, across)
+            rows = []
+            for j, saddle in chain(self.made, self.grid, i, low):
+                tick(0.0)
+                if j < high:
+                    rows.append(self._row(saddle, self.grid.point(i, j)))
+                    tick(1.0)
+            yield from reversed(rows)
+
+    def _row(self, saddle: bpkr.Solution, point: dict[str, Any]) -> dict[str, Any]:
+        made, known = self.made, saddle.converged
+        found = of_saddle(saddle)
+        theory = known and bpkr.theory(
+            *made.data, saddle.U[0], temperature=point["temperature"],
+            variance=self.grid.variance_0,
+        )  # fmt: skip
+        found |= predictor(theory, made) if theory else {}
+        found |= alignment_and_scores(theory, made.heads) if theory else {}
+        if self.run.corrections and known:
+            found |= corrected(made, saddle, point)
+        if self.run.kernels and theory:
+            found["kernel"] = theory.kernel
+        return self._completed(found)
+
+    def _completed(self, found: dict[str, Any]) -> dict[str, Any]:
+        """NaN for what a point does not have."""
+        made = self.made
+        sizes = {
+            "test": made.Y_test.size, "attention_head": sum(made.heads),
+            "rank": made.Y.size, "example": made.Y.size, "example_pair": made.Y.size,
+        }  # fmt: skip
+        for layer in range(len(made.heads)):
+            d = int(np.prod(made.heads[layer:]))
+            sizes |= dict.fromkeys(made.path_dims(layer + 1), d)
+        return {
+            name: found.get(name, np.full([sizes.get(d, 1) for d in dims], np.nan))
+            for name, dims in self.dimensions().items()
+        }
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        """Converged without numbers; `result` says why another has none."""
+        lost = learning.lacking(arrays, "U_1", "action", "predictor_mean", "accuracy")
+        return lost & (arrays["result"] == 0)
+
+    def assemble(self, results: Results) -> Assembled:
+        variables = self.variables(results) | gaussian_processes(self.made, self.grid)
+        if self.run.kernels:
+            variables |= kernels_of_paths(self.made, self.grid)
+        return self.labelled(variables, results)
 
 
-def solutions(made: Learning, grid: Grid) -> bpkr.Solution:
-    """Saddle points of the whole grid, without numbers where none was found."""
-    found = bpkr.sweep(
-        *made.data,
-        widths=[grid.width(width) for width in grid.widths],
-        temperatures=grid.temperatures,
-        heads=made.heads,
-        variances=grid.variances,
-    )
+def chain(
+    made: Learning, grid: Grid, i: int, last: int
+) -> Iterator[tuple[int, bpkr.Solution]]:
+    """Saddle points of width `i`, from the highest temperature down to `last`."""
+    start = None
+    for j in range(len(grid.temperatures) - 1, last - 1, -1):
+        found = bpkr.solve(
+            *made.data, heads=made.heads, start=start, **grid.point(i, j)
+        )
+        start = found if found.converged else None
+        yield j, found
 
-    return jax.tree.map(np.array, found)
 
-
-def saddles(made: Learning, found: bpkr.Solution) -> Variables:
+def of_saddle(found: bpkr.Solution) -> dict[str, Any]:
     """What the saddle point itself has to say."""
     names = ("U_a", "action", "energy", "entropy", "gradient_norm", "iterations")
-    variables: Variables = {name: (POINT, getattr(found, name)) for name in names}
+    variables = {name: np.asarray(getattr(found, name)) for name in names}
     for layer, U in enumerate(found.U, 1):
-        variables[f"U_{layer}"] = ((*POINT, *made.path_dims(layer)), U)
-    variables["result"] = (POINT, found.result.astype(np.int8))
-    variables["signature"] = ((*POINT, "sign"), found.signature)
+        variables[f"U_{layer}"] = np.asarray(U)
+    variables["result"] = np.asarray(found.result, np.int8)
+    variables["signature"] = np.asarray(found.signature)
     return variables
 
 
-def predictors(made: Learning, grid: Grid, U_1) -> Variables:
-    """Predictor and accuracy at given U_1 of every point, also without each head."""
-    mean, variance = (learning.empty(grid, made.Y_test.size) for _ in range(2))
-    accuracy, silenced = learning.empty(grid), learning.empty(grid, sum(made.heads))
-    for index, theory in theories(made, grid, U_1):
-        mean[index], variance[index] = theory.predict(made.xi_test)
-        accuracy[index] = bpkr.accuracy(jnp.asarray(mean[index]), made.Y_test)
-        silenced[index] = accuracy_silenced(theory, made)
+def predictor(theory: bpkr.Theory, made: Learning) -> dict[str, Any]:
+    """Predictor and accuracy, also without each head."""
+    f = theory.predict(made.xi_test)
     return {
-        "predictor_mean": ((*POINT, "test"), mean),
-        "predictor_variance": ((*POINT, "test"), variance),
-        "accuracy": (POINT, accuracy),
-        "accuracy_silenced": ((*POINT, "attention_head"), silenced),
+        "predictor_mean": f.mean,
+        "predictor_variance": f.variance,
+        "accuracy": bpkr.accuracy(f.mean, made.Y_test),
+        "accuracy_silenced": accuracy_silenced(theory, made),
     }
 
 
-def alignment_and_scores(made: Learning, grid: Grid, U_1) -> Variables:
-    """Overlap of kernel eigenvectors with the labels, and head scores, at given U_1."""
-    overlap = learning.empty(grid, made.Y.size)
-    scores = learning.empty(grid, sum(made.heads))
-    for index, theory in theories(made, grid, U_1):
-        overlap[index] = theory.overlap()
-        scores[index] = np.concatenate(bpkr.head_scores(U_1[index], made.heads))
+def alignment_and_scores(theory: bpkr.Theory, heads) -> dict[str, Any]:
+    """Overlap of kernel eigenvectors with the labels, and head scores."""
     return {
-        "kernel_overlap": ((*POINT, "rank"), overlap),
-        "head_score": ((*POINT, "attention_head"), scores),
+        "kernel_overlap": theory.overlap(),
+        "head_score": np.concatenate(bpkr.head_scores(theory.U, heads)),
     }
-
-
-def theories(
-    made: Learning, grid: Grid, U_1
-) -> Iterator[tuple[tuple[int, int], bpkr.Theory]]:
-    """Predictors of all points whose U_1 is known."""
-    for index, point in grid.points():
-        if np.isfinite(U_1[index]).all():
-            yield index, bpkr.theory(
-                *made.data, U_1[index], temperature=point["temperature"],
-                variance=grid.variance_0,
-            )  # fmt: skip
 
 
 def accuracy_silenced(theory: bpkr.Theory, made: Learning) -> list[float]:
@@ -133,51 +177,28 @@ def accuracy_silenced(theory: bpkr.Theory, made: Learning) -> list[float]:
 
 
 def corrected(
-    made: Learning, grid: Grid, found: bpkr.Solution, report: Reporter
-) -> Variables:
+    made: Learning, saddle: bpkr.Solution, point: dict[str, Any]
+) -> dict[str, Any]:
     """Order parameters and predictor to order 1/N.
 
-    NaN where N is too small for it, everywhere where the problem is too large.
+    Nothing where a width is below the number of paths, or the problem too large.
     """
-    U = [learning.empty(grid, d, d) for d in (x.shape[-1] for x in found.U)]
-    U_a, accuracy, log_evidence = (learning.empty(grid) for _ in range(3))
-    mean, variance = (learning.empty(grid, made.Y_test.size) for _ in range(2))
-    too_narrow = set()
-    for index, point in grid.points():
-        widths = prior(point["width"], made.heads).widths
-        if (widths[:-1] < [x.shape[-1] for x in found.U]).any():
-            too_narrow.add(grid.widths[index[0]])
-            continue
-        if found.result[index] != 0:
-            continue
-        solution = jax.tree.map(lambda values: values[index], found)
-        try:
-            better = bpkr.corrections(solution, *made.data, heads=made.heads, **point)
-        except ValueError as error:  # too large for memory
-            report.note(f"no 1/N correction: {error}")
-            break
-        for kept, values in zip(U, better.U, strict=True):
-            kept[index] = values
-        U_a[index], log_evidence[index] = better.U_a, better.log_evidence
-        mean[index], variance[index] = better.predict(made.xi_test)
-        accuracy[index] = bpkr.accuracy(jnp.asarray(mean[index]), made.Y_test)
-    if too_narrow:
-        report.note(
-            "no 1/N correction where a width is below the number of paths: N = "
-            + ", ".join(f"{width:g}" for width in sorted(too_narrow))
-        )
-    test = (*POINT, "test")
-    variables: Variables = {
-        "U_a_corrected": (POINT, U_a),
-        "predictor_mean_corrected": (test, mean),
-        "predictor_variance_corrected": (test, variance),
-        "accuracy_corrected": (POINT, accuracy),
-        "log_evidence": (POINT, log_evidence),
+    widths = prior(point["width"], made.heads).widths
+    if (widths[:-1] < [U.shape[-1] for U in saddle.U]).any():
+        return {}
+    try:
+        better = bpkr.corrections(saddle, *made.data, heads=made.heads, **point)
+    except ValueError:  # too large for memory
+        return {}
+    f = better.predict(made.xi_test)
+    found = {f"U_{layer}_corrected": U for layer, U in enumerate(better.U, 1)}
+    return found | {
+        "U_a_corrected": better.U_a,
+        "predictor_mean_corrected": f.mean,
+        "predictor_variance_corrected": f.variance,
+        "accuracy_corrected": bpkr.accuracy(f.mean, made.Y_test),
+        "log_evidence": better.log_evidence,
     }
-    for layer, values in enumerate(U, 1):
-        dims = (*POINT, *made.path_dims(layer))
-        variables[f"U_{layer}_corrected"] = (dims, values)
-    return variables
 
 
 def gaussian_processes(made: Learning, grid: Grid) -> Variables:
@@ -233,16 +254,11 @@ def check_kernels(made: Learning, grid: Grid) -> None:
         )
 
 
-def kernels(made: Learning, grid: Grid, U_1) -> Variables:
-    """Kernels of the single paths, of the GP limit and of every point."""
-    P, paths = made.Y.size, made.xi.shape[2]
-    renormalised = learning.empty(grid, P, P)
-    for index, theory in theories(made, grid, U_1):
-        renormalised[index] = theory.kernel
+def kernels_of_paths(made: Learning, grid: Grid) -> Variables:
+    """Kernels of the single paths, and of the GP limit."""
     limit, pair = gp_limit(made, grid), ("example", "example_pair")
-    single = np.stack([limit.restricted([a]).kernel for a in range(paths)])
+    single = [limit.restricted([a]).kernel for a in range(made.xi.shape[2])]
     return {
-        "path_kernel": (("path_1", *pair), single),
+        "path_kernel": (("path_1", *pair), np.stack(single)),
         "kernel_gp": (pair, limit.kernel),
-        "kernel": ((*POINT, *pair), renormalised),
     }

@@ -1,26 +1,29 @@
 """Posteriors at finite width: exact law of the order parameters, or all weights."""
 
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 from scipy import stats
 
 from statmech_attn import bpkr, diagnostics
 from statmech_attn.bpkr import wishart
+from statmech_attn.bpkr.checks import check_sampled
 from statmech_attn.montecarlo import sample_weights, weight_space
-from statmech_attn.reporting import Reporter
+from statmech_attn.reporting import Reporter, Silent
+from statmech_attn.scan.work import Arrays, Assembled, Results, Tick
 from statmech_attn.studies import learning, spec
-from statmech_attn.studies.bpkr_tables import PosteriorStudy
-from statmech_attn.studies.learning import Learning
-from statmech_attn.studies.order_parameter import alignment_and_scores, POINT, Variables
+from statmech_attn.studies.bpkr_tables import PosteriorRun, PosteriorStudy
+from statmech_attn.studies.learning import Dimensions, Learning
+from statmech_attn.studies.order_parameter import alignment_and_scores
 
 
 WARMUP = 500  # steps of sampling weights, when not given
+OF_DRAWS = ("_stderr", "_std", "_n_eff", "_r_hat")
 
 
 class Sampled(NamedTuple):
@@ -34,46 +37,95 @@ class Sampled(NamedTuple):
     diagnostics: dict[str, float]
 
 
-def run(
-    study: PosteriorStudy, report: Reporter, workspace: Path | None = None
-) -> xr.Dataset:
-    """Sample every width and temperature of a study.
+class PosteriorWork(learning.LearningWork):
+    """A posterior at every width and temperature, each with a key of its own."""
 
-    Args:
-        workspace: folder for the blocks of draws of all weights.
-    """
-    if importlib.util.find_spec("numpyro") is None:
-        raise ValueError(
-            "sampling needs numpyro: pip install 'statmech-attn[sampling]'."
-        )
-    made = learning.learning(study.task)
-    grid = learning.grid(study.network, made)
-    sample = exact_law if study.run.method == "order-parameter" else all_weights
-    key = jax.random.key(study.run.seed)
-    found = {}
-    for number, (index, point) in enumerate(grid.points()):
-        width, temperature = grid.widths[index[0]], point["temperature"]
-        report.note(f"N = {width:g}, T = {temperature:g}")
-        folder = workspace and workspace / f"point_{number:03d}"
-        run_key = jax.random.fold_in(key, number)
-        sampled = sample(run_key, made, point, study, report, folder)
-        found[index] = _described(sampled, made, study.run.stored)
-    variables: Variables = {}
-    for name, (dims, _) in found[0, 0].items():
-        values = [of_point[name][1] for of_point in found.values()]
-        stacked = np.reshape(values, grid.shape + np.shape(values[0]))
-        variables[name] = ((*POINT, *dims), stacked)
-    variables |= alignment_and_scores(made, grid, variables["U_1"][1])
-    return learning.dataset(study, made, grid, variables).assign_attrs(
-        method=study.run.method
-    )
+    title = "sampling"
+
+    def __init__(self, study: PosteriorStudy):
+        if importlib.util.find_spec("numpyro") is None:
+            raise ValueError(
+                "sampling needs numpyro: pip install 'statmech-attn[sampling]'."
+            )
+        super().__init__(study)
+        self.run = study.run
+        self.keeps_blocks = study.keeps_blocks
+        self.key = jax.random.key(self.run.seed)
+        where = "weight space" if self.keeps_blocks else "the exact law"
+        for number in range(self.total):
+            check_sampled(
+                *self.made.data, heads=self.made.heads, where=where,
+                **self.grid.numbered(number),
+            )  # fmt: skip
+
+    def dimensions(self) -> Dimensions:
+        test, made = ("test",), self.made
+        found: Dimensions = {}
+        for name in (*(f"U_{l}" for l in range(1, len(made.heads) + 1)), "U_a"):
+            dims = () if name == "U_a" else made.path_dims(int(name[2:]))
+            found |= {f"{name}{part}": dims for part in ("", *OF_DRAWS)}
+            if self.run.stored:
+                found[f"{name}_draws"] = ("chain", "draw", *dims)
+        for name in ("predictor_mean", "predictor_variance", "accuracy"):
+            dims = () if name == "accuracy" else test
+            found |= {name: dims, f"{name}_stderr": dims}
+        found |= {"kernel_overlap": ("rank",), "head_score": ("attention_head",)}
+        return found | dict.fromkeys(self._diagnostics(), ())
+
+    def _diagnostics(self) -> list[str]:
+        found = ["divergences", "leapfrog_steps"]
+        found += ["step_size"] if self.keeps_blocks else []
+        found += ["bfmi"] if self.run.method != "langevin" else []
+        return found + (["log_evidence", "log_evidence_stderr"] * self.run.evidence)
+
+    def found(
+        self, first: int, stop: int, tick: Tick, folder: Path | None
+    ) -> Iterator[dict[str, Any]]:
+        for number in range(first, stop):
+            part = folder and folder / f"point_{number:03d}"
+            sampled = self._sampled(number, Ticking(tick), part)
+            found = _described(sampled, self.made, self.run.stored)
+            theory = bpkr.theory(
+                *self.made.data, found["U_1"], variance=self.grid.variance_0,
+                temperature=self.grid.numbered(number)["temperature"],
+            )  # fmt: skip
+            yield found | alignment_and_scores(theory, self.made.heads)
+
+    def _sampled(self, number: int, report: Reporter, folder: Path | None) -> Sampled:
+        key, point = jax.random.fold_in(self.key, number), self.grid.numbered(number)
+        if self.keeps_blocks:
+            study = spec.dump(self.study.model_dump(exclude_none=True))
+            return all_weights(
+                key, self.made, point, self.run, report, folder=folder, study=study
+            )
+        return exact_law(key, self.made, point, self.run, report)
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        return learning.lacking(arrays, "U_1", "U_a", "predictor_mean", "accuracy")
+
+    def assemble(self, results: Results) -> Assembled:
+        found = self.labelled(self.variables(results), results)
+        found.dataset.attrs["method"] = self.run.method
+        return found
+
+
+class Ticking(Silent):
+    """Tells a tick what share of a point is done."""
+
+    def __init__(self, tick: Tick):
+        self._tick, self._work = tick, 1.0
+
+    def begin(self, description: str, points: int, work: float) -> None:
+        self._work = work
+
+    def advance(self, work: float) -> None:
+        self._tick(work / self._work)
 
 
 def exact_law(
-    key, made: Learning, point, study: PosteriorStudy, report: Reporter, folder
+    key, made: Learning, point, options: PosteriorRun, report: Reporter
 ) -> Sampled:
-    """The exact law of the order parameters, by NUTS, which needs no folder."""
-    options = study.run
+    """The exact law of the order parameters, by NUTS."""
     law = wishart.law(*made.data, heads=made.heads, **point)
     run_key, evidence_key = jax.random.split(key)
     report.begin("sampling", 3, 3)
@@ -92,16 +144,16 @@ def exact_law(
         evidence = bpkr.evidence(evidence_key, law, drawn)
         found["log_evidence"] = evidence.value
         found["log_evidence_stderr"] = evidence.stderr
-    report.finish()
+    report.advance(1)
     named = _named(drawn.U, drawn.U_a)
     return Sampled(named, f.mean, f.mean_stderr, f.variance, f.variance_stderr, found)
 
 
 def all_weights(
-    key, made: Learning, point, study: PosteriorStudy, report: Reporter, folder
-) -> Sampled:
-    """The posterior of all weights, by NUTS or Langevin dynamics."""
-    options = study.run
+    key, made: Learning, point, options: PosteriorRun, report: Reporter, *,
+    folder: Path | None, study: str,
+) -> Sampled:  # fmt: skip
+    """The posterior of all weights, by NUTS or Langevin dynamics; in blocks."""
     drawn = sample_weights(
         key,
         weight_space.posterior(*made.data, heads=made.heads, **point),
@@ -113,7 +165,7 @@ def all_weights(
         chains=options.chains,
         block=options.block_size,
         folder=folder,
-        study=spec.dump(study.model_dump(exclude_none=True)),
+        study=study,
         report=report,
         step_size=options.step_size,
     )
@@ -139,27 +191,25 @@ def _named(U, U_a) -> dict[str, np.ndarray]:
     return named | {"U_a": np.reshape(U_a, np.shape(U_a)[:2])}
 
 
-def _described(sampled: Sampled, made: Learning, stored: int) -> Variables:
+def _described(sampled: Sampled, made: Learning, stored: int) -> dict[str, Any]:
     """Means with errors, diagnostics and some draws of one point."""
-    found: Variables = {}
+    found: dict[str, Any] = {}
     for name, draws in sampled.order_parameters.items():
-        dims = made.path_dims(int(name[2:])) if name != "U_a" else ()
         of_draws = diagnostics.summary(draws)
-        found[name] = (dims, of_draws.mean)
-        for part in ("stderr", "std", "n_eff", "r_hat"):
-            found[f"{name}_{part}"] = (dims, getattr(of_draws, part))
+        found[name] = of_draws.mean
+        found |= {f"{name}{part}": getattr(of_draws, part[1:]) for part in OF_DRAWS}
         if stored:
             kept = np.linspace(0, draws.shape[1] - 1, stored).round().astype(int)
-            found[f"{name}_draws"] = (("chain", "draw", *dims), draws[:, kept])
-    test = ("test",)
-    y = made.Y_test
-    found["predictor_mean"] = (test, sampled.mean)
-    found["predictor_mean_stderr"] = (test, sampled.mean_stderr)
-    found["predictor_variance"] = (test, sampled.variance)
-    found["predictor_variance_stderr"] = (test, sampled.variance_stderr)
-    found["accuracy"] = ((), bpkr.accuracy(jnp.asarray(sampled.mean), y))
-    found["accuracy_stderr"] = ((), accuracy_error(sampled.mean, sampled.mean_stderr))
-    return found | {n: ((), value) for n, value in sampled.diagnostics.items()}
+            found[f"{name}_draws"] = draws[:, kept]
+    found |= {
+        "predictor_mean": sampled.mean,
+        "predictor_mean_stderr": sampled.mean_stderr,
+        "predictor_variance": sampled.variance,
+        "predictor_variance_stderr": sampled.variance_stderr,
+        "accuracy": bpkr.accuracy(jnp.asarray(sampled.mean), made.Y_test),
+        "accuracy_stderr": accuracy_error(sampled.mean, sampled.mean_stderr),
+    }
+    return found | sampled.diagnostics
 
 
 def accuracy_error(mean, stderr) -> float:

@@ -14,7 +14,11 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from statmech_attn.studies.basins_table import BasinsStudy
-from statmech_attn.studies.bpkr_tables import OrderParameterStudy, PosteriorStudy
+from statmech_attn.studies.bpkr_tables import (
+    OrderParameterStudy,
+    PosteriorStudy,
+    TrainingStudy,
+)
 from statmech_attn.studies.dmft_tables import (
     BifurcationStudy,
     ContinuationStudy,
@@ -31,6 +35,7 @@ Study = (
     | MonteCarloStudy
     | OrderParameterStudy
     | PosteriorStudy
+    | TrainingStudy
     | BasinsStudy
 )
 KINDS: dict[str, type[StudyTable]] = {
@@ -40,6 +45,7 @@ KINDS: dict[str, type[StudyTable]] = {
     "monte-carlo": MonteCarloStudy,
     "order-parameter": OrderParameterStudy,
     "posterior": PosteriorStudy,
+    "training": TrainingStudy,
     "basins": BasinsStudy,
 }
 

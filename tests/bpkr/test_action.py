@@ -115,8 +115,16 @@ def test_both_forms_of_the_kernel_give_the_same_numbers(outputs):
     assert np.abs(one - two).max() < 1e-12 * np.abs(one).max()
 
 
-@pytest.mark.parametrize("form", ("kernels", "factors"))
-@pytest.mark.parametrize("outputs", (1, 2))
+@pytest.mark.parametrize(
+    "form, outputs",
+    (
+        ("kernels", 1),
+        ("factors", 2),
+        # The same numbers come from both forms: see the test above.
+        pytest.param("kernels", 2, marks=pytest.mark.slow),
+        pytest.param("factors", 1, marks=pytest.mark.slow),
+    ),
+)
 def test_the_newton_hessian_is_that_of_jax(form, outputs):
     xi, y = random_data(jax.random.key(7), outputs=outputs)
     operator = bpkr.path_kernels(xi, outputs=outputs, form=form)

@@ -1,4 +1,5 @@
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -61,7 +62,9 @@ def test_evidence_is_the_mean_likelihood_of_networks_from_the_prior(
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("number, N", ((0, 1), (1, 6)))
+@pytest.mark.parametrize(
+    "number, N", ((0, 1), pytest.param(1, 6, marks=pytest.mark.slow))
+)
 def test_evidence_of_one_path_is_a_double_integral(number, N):
     """K = U 1 with U = u v, N u and N v of N degrees of freedom."""
     P, T, label = 5, 0.1, 1.5
@@ -103,7 +106,11 @@ def test_evidence_of_the_four_paths_is_laplaces_with_its_next_order(chains, N):
 def test_bad_input_is_refused(data):
     xi, y = data
     law = wishart.law(xi, y, width=5, temperature=0.3, heads=(2, 2))
-    draws = wishart.sample(jax.random.key(0), law, draws=10, warmup=5, chains=2)
+    z = jax.random.normal(jax.random.key(0), (2, 10, law.dimension))
+    draws = wishart.Draws(
+        z, *law.order_parameters(z[0, 0]), (), jnp.array(0), jnp.ones((2, 10)),
+        np.ones(2),
+    )  # fmt: skip
     with pytest.raises(ValueError, match="three chains"):
         evidence(jax.random.key(0), law, draws)
     other = wishart.law(xi, y, width=3, temperature=0.3, heads=(2, 2))

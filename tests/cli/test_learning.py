@@ -1,5 +1,7 @@
 """Learning on the command line: theory, two posteriors, their comparison."""
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -47,7 +49,7 @@ def test_posterior_files_hold_means_with_errors_and_draws(folder, name):
         # Standard error, spread and effective number belong together.
         expected = found[f"{U}_std"] / np.sqrt(found[f"{U}_n_eff"])
         np.testing.assert_allclose(found[f"{U}_stderr"], expected)
-    assert not list(folder.glob("*.blocks"))
+    assert not list(folder.glob("*.chunks"))
     assert {"divergences", "bfmi", "head_score", "accuracy_stderr"} <= set(found)
     assert ("log_evidence_stderr" in found) == (name == "exact")
 
@@ -73,29 +75,25 @@ def test_figures_are_drawn_from_every_file(call, folder, tmp_path):
 def test_an_interrupted_run_goes_on_to_the_same_numbers(
     call, folder, tmp_path, monkeypatch
 ):
-    output = tmp_path / "again.h5"
-    blocks = tmp_path / "again.h5.blocks"
+    output, chunks = tmp_path / "again.h5", tmp_path / "again.h5.chunks"
     advance, steps = Bar.advance, []
 
-    def stop_after_five(self, work):
+    def interrupt_after_two_blocks(self, work):
         steps.append(work)
-        if len(steps) == 5:
-            raise KeyboardInterrupt
+        if len(steps) == 4:  # of two points side by side
+            signal.raise_signal(signal.SIGINT)
         advance(self, work)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Bar, "advance", stop_after_five)
+        patched.setattr(Bar, "advance", interrupt_after_two_blocks)
         stopped = call("run", folder / "weights.toml", "-o", output, code=130)
     assert "the same command goes on" in stopped.output.replace("\n", " ")
-    assert list(blocks.rglob("draws-*.h5")) and not output.exists()
-    # Another study into the same output neither uses nor removes them.
-    call("run", folder / "saddle.toml", "-o", output)
-    assert list(blocks.rglob("draws-*.h5"))
-    (blocks / "mine.txt").touch()
-    call("run", folder / "weights.toml", "-o", output, "--overwrite")
+    assert list(chunks.rglob("state-*.h5")) and not output.exists()
+    assert not list(chunks.glob("chunk-*.h5"))
+    call("run", folder / "weights.toml", "-o", output)
     again, once = storage.read(output), storage.read(folder / "weights.h5")
     assert again.drop_attrs().equals(once.drop_attrs())
-    assert [path.name for path in blocks.rglob("*")] == ["mine.txt"]
+    assert not chunks.exists()
 
 
 def test_files_of_other_tasks_are_refused(call, folder, tmp_path):

@@ -39,7 +39,9 @@ def test_the_preset_is_made_from_its_key():
     assert len(np.unique(np.asarray(net.positional).reshape(32, -1), axis=0)) == 32
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize(
+    "name", ("three", pytest.param("eight", marks=pytest.mark.slow), "sixteen")
+)
 def test_structured_push_is_the_jacobian_at_any_size(name):
     net = network(name)
     params = dmft.parameters(1.7, 20.0, 0.05)

@@ -92,7 +92,9 @@ def test_sum_of_exponents_is_the_mean_log_determinant():
     params = dmft.parameters(0.9, 5.0, 0.05)
     state = dmft.from_random(net, params, jax.random.key(0))
     state = dmft.advance(net, params, state, 2001)
-    found = dynamics.lyapunov_spectrum(dmft.TangentMap(net, params), state, steps=1536)
+    found = dynamics.lyapunov_spectrum(
+        dmft.TangentMap(net, params), state, steps=3000, transient=500
+    )
     logs = []
     for _ in range(3):  # one period of the clock: the orbit is fixed under F^C
         logs.append(np.linalg.slogdet(dmft.jacobian(net, params, state))[1])

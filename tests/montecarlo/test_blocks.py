@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import storage
-from statmech_attn.montecarlo import remove_blocks, sample_weights, weight_space
+from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.montecarlo.blocks import BlockFolder
 from statmech_attn.reporting import Silent
 
@@ -99,7 +99,8 @@ def test_a_kill_between_draws_and_state_loses_the_block_only(tmp_path):
     filled(tmp_path, 5)
     (tmp_path / "state-00005.h5").unlink()
     found = opened(tmp_path)
-    assert found.done == 4 and not (tmp_path / "draws-00005.h5").exists()
+    assert found.done == 4 and same(found.state(state_after(0)), state_after(4))
+    assert [block["x"][0, 0] for block in found.draws()] == [3.0, 4.0]
 
 
 @pytest.mark.parametrize("harm", (damage, os.unlink))
@@ -129,35 +130,18 @@ def test_blocks_of_another_run_are_refused_and_kept(tmp_path, other):
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_blocks_of_all_points_are_removed_with_their_folders(tmp_path):
-    folder = tmp_path / "out.blocks"
-    for point in ("point_000", "point_001", "point_1000"):
-        filled(folder / point, 3)
-    (folder / "point_001" / ".draws-00004.h5.abc.part").touch()
-    filled(folder, 3)
-    assert remove_blocks(folder) and not folder.exists()
-    assert remove_blocks(folder)  # nothing to remove
-
-
-def test_removing_blocks_leaves_what_is_not_theirs(tmp_path):
-    folder, elsewhere = tmp_path / "out.blocks", tmp_path / "elsewhere"
-    for path in (folder, folder / "point_000", folder / "points", elsewhere):
-        filled(path, 3)
-    foreign = {
-        "notes.txt", "draws-1.h5", "draws-00003.h5.old", ".other.h5.abc.part",
-        "point_000/point_notes.txt",
-    }  # fmt: skip
-    for name in foreign:
-        (folder / name).touch()
-    (folder / "point_002").symlink_to(elsewhere)
-    before = set(elsewhere.iterdir())
-    assert not remove_blocks(folder)
-    files = [p for p in folder.rglob("*") if not p.is_dir()]
-    kept = {str(p.relative_to(folder)) for p in files if p.parent.name != "points"}
-    assert kept == foreign
-    assert (folder / "point_002").is_symlink()
-    assert set(elsewhere.iterdir()) == before
-    assert len(list((folder / "points").iterdir())) == 3
+def test_two_processes_in_one_folder_lose_nothing_of_each_other(tmp_path):
+    """One begins while the other has drawn a block and not yet stored its state."""
+    first = filled(tmp_path, 5)
+    first.append(state_after(6), {"x": np.full((2, 3), 6.0)})
+    (tmp_path / "state-00006.h5").unlink()
+    second = opened(tmp_path)
+    assert second.done == 5
+    first.append(state_after(7), {"x": np.full((2, 3), 7.0)})
+    assert [block["x"][0, 0] for block in first.draws()] == [3.0, 4.0, 5.0, 6.0, 7.0]
+    second.append(state_after(6), {"x": np.full((2, 3), 6.0)})
+    second.append(state_after(7), {"x": np.full((2, 3), 7.0)})
+    assert opened(tmp_path).done == 7
 
 
 RUN = """

@@ -209,3 +209,11 @@ def test_a_clock_that_is_set_back_changes_nothing(
 def test_an_impossible_duration_is_refused(tmp_path, dataset, study, elapsed):
     with pytest.raises(ValueError, match="elapsed: must be seconds, not negative"):
         storage.write(tmp_path / "a.h5", dataset, study=study, elapsed=elapsed)
+
+
+@pytest.mark.parametrize("kind", [object, "U3"])
+def test_no_texts_come_back_as_no_texts(tmp_path, kind):
+    described = {"long_name": "x", "units": "1", "symbol": "x"}
+    ds = xr.Dataset({"label": ("n", np.array([], kind), described)})
+    storage.write(tmp_path / "a.h5", ds, study='kind = "test"')
+    assert storage.read(tmp_path / "a.h5").label.dtype.kind == "U"

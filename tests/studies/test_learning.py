@@ -124,8 +124,8 @@ def test_a_width_below_the_number_of_paths_has_no_correction():
 
 def test_a_saddle_point_that_was_not_found_leaves_no_number(monkeypatch):
     solver = bpkr.NewtonSolver(max_iterations=1)
-    sweep = bpkr.sweep
-    monkeypatch.setattr(bpkr, "sweep", lambda *a, **k: sweep(*a, solver=solver, **k))
+    solve = bpkr.solve
+    monkeypatch.setattr(bpkr, "solve", lambda *a, **k: solve(*a, solver=solver, **k))
     found = studies.run(studies.parse(STUDY))
     assert (found.result.values == 1).all()
     for name in ("U_1", "action", "accuracy", "U_1_corrected", "kernel_overlap"):

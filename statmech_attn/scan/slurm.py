@@ -1,0 +1,249 @@
+"""Job arrays for SLURM: a script in which every task works on the same study.
+
+Every task of the array runs the same `statmech-attn run`: it claims chunks until none
+are left, and the one that finds all of them done writes the file.  A task whose time
+ends first is told so by SLURM, stops with code 75 and puts itself back into the queue.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+
+LEAD = 120  # seconds before the time limit at which a task is asked to stop
+RESTARTS = 100  # of one task
+_MARK = "# Written by `statmech-attn slurm`"
+_SCRIPT = Template(
+    _MARK
+    + """: a job array whose tasks share the chunks of one study.
+# The task that finds all chunks done writes the file.  Submit it, as often as needed,
+#     sbatch $script
+# Options given to sbatch, such as --account=physics or --gpus=1, win over these:
+#
+$directives
+
+set -u
+python=$python
+study=$study
+output=$output
+task=$${SLURM_ARRAY_JOB_ID}_$${SLURM_ARRAY_TASK_ID}
+
+# Before the time limit: finish the chunks at hand; if they take too long, drop them.
+trap 'kill -TERM "$$worker"
+    (sleep $grace && kill -TERM "$$worker") >/dev/null 2>&1 &' TERM
+
+"$$python" -P -m statmech_attn.cli run "$$study" --output "$$output" \\
+    --workers "$$SLURM_CPUS_PER_TASK"$settings &
+worker=$$!
+
+# A signal ends `wait` early: go on until the process itself has ended.
+wait "$$worker"
+code=$$?
+while [ "$$code" -gt 128 ] && kill -0 "$$worker" 2>/dev/null; do
+    wait "$$worker"
+    code=$$?
+done
+trap '' TERM
+
+# 75, or 143 while it began or merged: stopped before the end.  A task that was
+# cancelled is no longer running, and stays cancelled.  Its job id alone would requeue
+# the whole array.
+if { [ "$$code" -eq 75 ] || [ "$$code" -eq 143 ]; } &&
+    scontrol show job "$$task" | grep -q JobState=RUNNING; then
+    if [ "$${SLURM_RESTART_COUNT:-0}" -ge $restarts ]; then
+        echo "task $$task: restarted $restarts times; submit the script again." >&2
+    elif scontrol requeue "$$task"; then
+        code=0
+    fi
+fi
+exit "$$code"
+"""
+)
+
+
+@dataclass(frozen=True)
+class Array:
+    """A job array for one study.
+
+    Attributes:
+        settings: overrides of the study's keys, such as "run.steps=500".
+        tasks: how many of them.
+        time: limit of one task, [D-]HH:MM:SS.
+        cpus: of one task.
+        memory: of one task as SLURM writes it, such as "8G"; None: the cluster's.
+        partition: None: the cluster's default.
+        python: the interpreter of the tasks.
+
+    Raises:
+        ValueError: an impossible value.
+    """
+
+    study: Path
+    output: Path
+    settings: tuple[str, ...] = ()
+    tasks: int = 10
+    time: str = "04:00:00"
+    cpus: int = 4
+    memory: str | None = None
+    partition: str | None = None
+    python: str = sys.executable
+
+    def __post_init__(self):
+        for name in ("tasks", "cpus"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"{name} must be 1 or more; got {getattr(self, name)}."
+                )
+        if seconds(self.time) < 60:
+            raise ValueError(f"time must be a minute or more; got {self.time}.")
+        if self.memory is not None and not re.fullmatch(
+            r"[1-9]\d*[KMGT]?", self.memory
+        ):
+            raise ValueError(f"memory must be such as 8G; got {self.memory!r}.")
+        if self.partition is not None and not re.fullmatch(r"[\w.,-]+", self.partition):
+            raise ValueError(
+                f"partition must be a name of SLURM's; got {self.partition!r}."
+            )
+        if not self.output.parent.is_dir():
+            raise ValueError(f"{self.output.parent}: no such folder.")
+        if unwritable := re.search(r"[%\\\x00-\x1f]", str(self.logs)):
+            raise ValueError(
+                f"output must do without {unwritable[0]!r}, which SLURM does not take "
+                f"in a path; got {str(self.logs.parent)!r}."
+            )
+
+    @property
+    def logs(self) -> Path:
+        """Folder of what the tasks print."""
+        output = self.output.absolute()
+        return output.with_name(f"{output.name}.logs")
+
+
+def seconds(limit: str) -> int:
+    """A time limit in seconds.
+
+    Example:
+        >>> seconds("1-00:00:30")
+        86430
+    """
+    parts = re.fullmatch(r"(?:(\d+)-)?(\d+):([0-5]\d):([0-5]\d)", limit)
+    if parts is None:
+        raise ValueError(f"time must be HH:MM:SS or D-HH:MM:SS; got {limit!r}.")
+    days, hours, minutes, rest = (int(part or 0) for part in parts.groups())
+    return 60 * (60 * (24 * days + hours) + minutes) + rest
+
+
+def script(array: Array, name: str) -> str:
+    """Text of the script that is to be submitted as `name`.
+
+    Example:
+        >>> array = Array(Path("scan.toml"), Path("scan.h5"), tasks=3)
+        >>> "#SBATCH --array=0-2" in script(array, "scan.sh").splitlines()
+        True
+    """
+    lead = min(LEAD, seconds(array.time) // 2)
+    log = str(array.logs / "%A_%a.log").replace('"', '\\"')
+    options = {
+        "job-name": re.sub(r"[^\w.-]+", "-", array.output.stem, flags=re.ASCII),
+        "array": f"0-{array.tasks - 1}",
+        "ntasks": 1,
+        "cpus-per-task": array.cpus,
+        "time": array.time,
+        "mem": array.memory,
+        "partition": array.partition,
+        "output": f'"{log}"',
+        "open-mode": "append",
+        "requeue": "",
+        "signal": f"B:TERM@{lead}",
+    }
+    directives = [
+        f"#SBATCH --{option}={value}".removesuffix("=")
+        for option, value in options.items()
+        if value is not None
+    ]
+    settings = [f" \\\n    --set {shlex.quote(setting)}" for setting in array.settings]
+    return "#!/bin/bash\n" + _SCRIPT.substitute(
+        script=shlex.quote(name),
+        directives="\n".join(directives),
+        python=shlex.quote(array.python),
+        study=shlex.quote(str(array.study.absolute())),
+        output=shlex.quote(str(array.output.absolute())),
+        settings="".join(settings),
+        grace=lead // 2,
+        restarts=RESTARTS,
+    )
+
+
+def write(array: Array, path: Path) -> None:
+    """Write the script and make the folder of its logs.
+
+    Raises:
+        ValueError: the array is beyond the limits of the cluster, its output is there
+            already, or `path` is a file that is no such script.
+    """
+    check_limits(array)
+    if array.output.exists():
+        raise ValueError(f"{array.output} is there already; name another output.")
+    if path.exists() and _MARK not in path.read_text(errors="replace"):
+        raise ValueError(f"{path} is not a script of this command; name another one.")
+    text = script(array, path.name)
+    array.logs.mkdir(exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
+
+
+def check_limits(array: Array) -> None:
+    """Hold an array against the limits of the cluster, if this is one.
+
+    Raises:
+        ValueError: more tasks or time than it allows, or a partition it lacks.
+    """
+    size = re.search(r"^MaxArraySize\s*=\s*(\d+)", _scontrol("config"), re.MULTILINE)
+    if size and array.tasks > int(size[1]):
+        raise ValueError(
+            f"tasks must be at most {size[1]}, the MaxArraySize of this cluster; "
+            f"got {array.tasks}."
+        )
+    partitions = {
+        fields["PartitionName"]: fields
+        for line in _scontrol("partition", "--oneliner").splitlines()
+        if (fields := dict(re.findall(r"(\w+)=(\S*)", line))).get("PartitionName")
+    }
+    for name in _chosen(array, partitions):
+        limit = partitions[name].get("MaxTime", "UNLIMITED")
+        if limit != "UNLIMITED" and seconds(array.time) > seconds(limit):
+            raise ValueError(
+                f"time must be at most {limit}, the MaxTime of partition {name}; "
+                f"got {array.time}."
+            )
+
+
+def _chosen(array: Array, partitions: dict[str, dict[str, str]]) -> list[str]:
+    """The partitions of an array, as far as the cluster is known."""
+    if not partitions:
+        return []
+    if array.partition is None:
+        return [name for name, of in partitions.items() if of.get("Default") == "YES"]
+    names = array.partition.split(",")
+    for name in names:
+        if name not in partitions:
+            known = ", ".join(partitions)
+            raise ValueError(f"partition must be of {known}; got {name!r}.")
+    return names
+
+
+def _scontrol(*words: str) -> str:
+    """What SLURM says of itself; nothing where there is none or it does not answer."""
+    try:
+        found = subprocess.run(
+            ["scontrol", "show", *words], capture_output=True, text=True, timeout=30
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return found.stdout if found.returncode == 0 else ""

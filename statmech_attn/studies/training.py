@@ -1,0 +1,152 @@
+"""Gradient descent of all weights over widths, temperatures and initial weights."""
+
+import hashlib
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech_attn import bpkr
+from statmech_attn.labels import attributes
+from statmech_attn.montecarlo import weight_space
+from statmech_attn.montecarlo.blocks import BlockFolder, BlockMemory
+from statmech_attn.reporting import Silent
+from statmech_attn.scan.work import Arrays, Assembled, Pilot, Results, Tick
+from statmech_attn.studies import learning, spec
+from statmech_attn.studies.bpkr_tables import TrainingStudy
+from statmech_attn.studies.learning import Dimensions
+from statmech_attn.training import Descent, DIVERGED, Trained, Trainer
+
+
+class TrainingWork(learning.LearningWork):
+    """Networks trained from draws of their prior, each with a key of its own."""
+
+    title = "training"
+    keeps_blocks = True
+    axes = (*learning.POINT, "restart")
+    empty: Mapping[str, int] = {"training_result": -1}
+
+    def __init__(self, study: TrainingStudy):
+        super().__init__(study)
+        self.run = study.run
+        self.key = jax.random.key(self.run.seed)
+        self.descent = Descent(
+            learning_rate=self.run.learning_rate, steps=self.run.steps,
+            block=self.run.block_size, optimiser=self.run.optimiser,
+            schedule=self.run.schedule, tolerance=self.run.tolerance,
+        )  # fmt: skip
+        self._trainers: dict[int, Trainer] = {}
+        self._compiling = threading.Lock()
+        for number in range(0, self.total, self.run.restarts):
+            self.problem(number)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (*self.grid.shape, self.run.restarts)
+
+    def dimensions(self) -> Dimensions:
+        layers = range(1, len(self.made.heads) + 1)
+        found: Dimensions = {f"U_{l}": self.made.path_dims(l) for l in layers}
+        found |= {name: ("step",) for name in ("loss", "loss_data", "loss_prior")}
+        names = ("U_a", "accuracy", "accuracy_train", "loss_gradient_norm")
+        found |= dict.fromkeys((*names, "training_steps", "training_result"), ())
+        return found | {"predictor": ("test",)}
+
+    def problem(self, number: int) -> weight_space.WeightPosterior:
+        """The posterior whose maximum a point looks for."""
+        found = weight_space.posterior(
+            *self.made.data, heads=self.made.heads, reduced=False,
+            **self.grid.numbered(number // self.run.restarts),
+        )  # fmt: skip
+        # An array, so that one compiled function serves all temperatures.
+        temperature = jnp.asarray(found.temperature)
+        return eqx.tree_at(lambda p: p.temperature, found, temperature)
+
+    def start(self, number: int, problem: weight_space.WeightPosterior):
+        """Initial weights of a point."""
+        return problem.draw_prior(jax.random.fold_in(self.key, number))
+
+    def trainer(self, number: int) -> Trainer:
+        """Compiled once for every width."""
+        width = number // (self.run.restarts * len(self.grid.temperatures))
+        with self._compiling:
+            if width not in self._trainers:
+                problem = self.problem(number)
+                terms = weight_space.WeightPosterior.loss_terms
+                start = self.start(number, problem)
+                self._trainers[width] = Trainer(terms, self.descent, problem, start)
+            return self._trainers[width]
+
+    def found(
+        self, first: int, stop: int, tick: Tick, folder: Path | None
+    ) -> Iterator[dict[str, Any]]:
+        for number in range(first, stop):
+            problem, trainer = self.problem(number), self.trainer(number)
+            start = self.start(number, problem)
+            store = self._store(number, (problem, start), folder)
+            after = lambda steps: tick(steps / self.run.steps)
+            trained = trainer.run(problem, start, store, after)
+            yield self._described(problem, trained)
+
+    def _store(self, number: int, given, folder: Path | None):
+        """Where blocks are kept; `given` is what they depend on beside the study."""
+        if folder is None:
+            return BlockMemory(warmup=0)
+        digest = hashlib.sha256()
+        for array in jax.tree.leaves(given):
+            digest.update(np.asarray(array).tobytes())
+        return BlockFolder(
+            folder / f"point_{number:03d}", warmup=0, run=digest.hexdigest(),
+            report=Silent(),
+            study=spec.dump(self.study.model_dump(exclude_none=True)),
+        )  # fmt: skip
+
+    def _described(self, problem, trained: Trained) -> dict[str, Any]:
+        """What is stored of a network; no numbers where the descent diverged."""
+        z, made = trained.weights, self.made
+        U, U_a = problem.order_parameters(z)
+        f = problem.predict(z, problem.rotated_inputs(made.xi_test))
+        here = {f"U_{l}": matrix for l, matrix in enumerate(U, 1)} | {
+            "U_a": U_a,
+            "predictor": f,
+            "accuracy": bpkr.accuracy(f, made.Y_test),
+            "accuracy_train": bpkr.accuracy(problem.training_outputs(z), made.Y),
+        }
+        if trained.result == DIVERGED:
+            here = {name: np.full(np.shape(x), np.nan) for name, x in here.items()}
+        return here | {
+            "loss": trained.data + trained.prior,
+            "loss_data": trained.data,
+            "loss_prior": trained.prior,
+            "loss_gradient_norm": trained.gradient_norm,
+            "training_steps": trained.steps,
+            "training_result": np.int8(trained.result),
+        }
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        """Without numbers though it did not diverge."""
+        lost = learning.lacking(arrays, "U_1", "U_a", "predictor", "accuracy")
+        return lost & (arrays["training_result"] != DIVERGED)
+
+    def pilot(self) -> Pilot:
+        """One block at the largest width."""
+        number = self.total - 1
+        problem, trainer = self.problem(number), self.trainer(number)
+        start = self.start(number, problem)
+        clock = time.perf_counter()
+        trainer.advance(problem, start)
+        seconds = time.perf_counter() - clock
+        blocks = self.run.steps // self.run.block_size
+        return Pilot(seconds * blocks, trainer.memory)
+
+    def assemble(self, results: Results) -> Assembled:
+        found = self.labelled(self.variables(results), results).dataset
+        steps = ("step", self.descent.recorded, attributes("step"))
+        restarts = ("restart", np.arange(self.run.restarts), attributes("restart"))
+        return Assembled(found.assign_coords(step=steps, restart=restarts))

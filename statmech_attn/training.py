@@ -1,0 +1,227 @@
+r"""Gradient descent of all weights, to the maximum of their posterior (needs optax).
+
+    $L(z) = \frac1{2T} \sum_{\mu k} (f_k(x_\mu) - Y_{\mu k})^2 + \frac12 |z|^2$
+
+is the loss of whitened weights z, weights over their standard deviations a priori:
+$L = -\ln p(z | Y)$ + const. of the posterior that `montecarlo.weight_space` samples, so
+T, widths and variances mean the same (docs/theory/bpkr.md, section 8).  Every step
+takes all examples.  `Trainer` knows nothing of networks: any pytree of weights and any
+function of it that gives a data term and a prior term can be trained.
+
+    z                 pytree     weights                                  `weights`
+    data, prior       ()         the two terms of the loss                `terms`
+    |grad L|          ()         its Euclidean norm                       `gradient_norm`
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from statmech_attn.montecarlo.blocks import BlockFolder, BlockMemory
+from statmech_attn.scan.lanes import Compiled
+
+
+RUNNING, CONVERGED, DIVERGED = range(3)
+RESULTS = ("step limit reached", "converged", "diverged")
+RECORDS = 10  # losses kept of every block of steps
+
+Terms = Callable[[Any, Any], tuple[Array, Array]]
+
+
+class Descent(NamedTuple):
+    """Numerical choices of a training.
+
+    Attributes:
+        optimiser: "gd" for plain gradient descent, "adam".
+        schedule: "constant", or "cosine" for a learning rate that ends at zero.
+        steps: most of them; a multiple of `block`.
+        block: steps between two checkpoints, a multiple of `RECORDS`.
+        tolerance: gradient norm at which a run has converged and ends.
+    """
+
+    learning_rate: float
+    steps: int
+    block: int
+    optimiser: Literal["adam", "gd"] = "adam"
+    schedule: Literal["constant", "cosine"] = "constant"
+    tolerance: float = 1e-6
+
+    def check(self) -> None:
+        """Raise `ValueError` for choices that make no sense."""
+        for name in ("learning_rate", "tolerance"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                raise ValueError(f"{name} must be finite and > 0; got {value}.")
+        if self.block < RECORDS or self.block % RECORDS:
+            raise ValueError(
+                f"block must be a multiple of {RECORDS}; got {self.block}."
+            )
+        if self.steps < self.block or self.steps % self.block:
+            raise ValueError(
+                f"steps must be a multiple of block = {self.block}; got {self.steps}."
+            )
+
+    @property
+    def recorded(self) -> Int[np.ndarray, " records"]:
+        """Steps at which the loss is recorded, the first at zero."""
+        return np.arange(0, self.steps + 1, self.block // RECORDS)
+
+
+class State(eqx.Module):
+    """All that the next step depends on."""
+
+    weights: Any
+    memory: Any  # of the optimiser
+    steps: Int[Array, ""]
+    result: Int[Array, ""]
+
+
+class Trained(NamedTuple):
+    """The end of a run, and its losses at `Descent.recorded`, NaN after the end."""
+
+    weights: Any
+    data: Float[np.ndarray, " records"]
+    prior: Float[np.ndarray, " records"]
+    gradient_norm: float
+    steps: int
+    result: int  # index into `RESULTS`
+
+
+class Trainer:
+    """Compiled once; trains any weights and problem of the shapes of the examples.
+
+    Args:
+        terms: data and prior term of a problem (a pytree of arrays) at given weights.
+        problem, weights: examples.
+
+    Raises:
+        ValueError: choices that make no sense, or optax is not installed.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> terms = lambda y, z: (((z - y) ** 2).sum() / 2, (z @ z) / 2)
+        >>> descent = Descent(0.1, steps=200, block=50, optimiser="gd")
+        >>> y = jnp.array([2.0, 4.0])
+        >>> trainer = Trainer(terms, descent, y, jnp.zeros(2))
+        >>> trainer.run(y, jnp.zeros(2), BlockMemory(warmup=0)).weights.round(6).tolist()
+        [1.0, 2.0]
+    """
+
+    def __init__(self, terms: Terms, descent: Descent, problem: Any, weights: Any):
+        descent.check()
+        self.descent, self._terms = descent, terms
+        self._optimiser = _optimiser(descent)
+        state = self._start(weights)
+        self._advance = Compiled(self._block, problem, state)
+        self._measure = Compiled(self._measured, problem, state)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of one run while it goes on."""
+        return self._advance.bytes
+
+    def advance(self, problem: Any, weights: Any) -> None:
+        """One block from the start, for its time."""
+        self._advance(problem, self._start(weights))
+
+    def run(
+        self,
+        problem: Any,
+        weights: Any,
+        store: BlockFolder | BlockMemory,
+        after: Callable[[int], None] = lambda steps: None,
+    ) -> Trained:
+        """Train from given weights, or from the last block in the store.
+
+        Args:
+            after: called after each block that is stored, with its number of steps.
+        """
+        start = self._start(weights)
+        state = store.state(start)
+        while store.done < self.descent.steps // self.descent.block:
+            if state.result != RUNNING:
+                break
+            state, record = self._advance(problem, state)
+            store.append(state, jax.tree.map(np.asarray, record))
+            after(self.descent.block)
+        first = self._measure(problem, start)
+        return self._trained(state, first, self._measure(problem, state), store)
+
+    def _trained(self, state: State, first, last, store) -> Trained:
+        data, prior = np.full((2, self.descent.recorded.size), np.nan)
+        data[0], prior[0] = first[:2]
+        for number, record in enumerate(store.draws()):
+            here = slice(1 + number * RECORDS, 1 + (number + 1) * RECORDS)
+            data[here], prior[here] = record["data"], record["prior"]
+        data[self.descent.recorded > state.steps] = np.nan
+        prior[self.descent.recorded > state.steps] = np.nan
+        norm, code = float(last[2]), int(state.result)
+        if code == RUNNING and not np.isfinite([*last]).all():
+            code = DIVERGED
+        elif code == RUNNING and norm <= self.descent.tolerance:
+            code = CONVERGED
+        return Trained(state.weights, data, prior, norm, int(state.steps), code)
+
+    def _start(self, weights: Any) -> State:
+        zero = jnp.asarray(0, int)
+        return State(weights, self._optimiser.init(weights), zero, zero)
+
+    def _block(self, problem: Any, state: State):
+        """One block of steps, or fewer where the run ends before, and its losses."""
+
+        def stretch(state, _):
+            until = state.steps + self.descent.block // RECORDS
+            going = lambda s: (s.steps < until) & (s.result == RUNNING)
+            state = jax.lax.while_loop(going, lambda s: self._step(problem, s), state)
+            data, prior = self._terms(problem, state.weights)
+            return state, {"data": data, "prior": prior}
+
+        return jax.lax.scan(stretch, state, None, length=RECORDS)
+
+    def _step(self, problem: Any, state: State) -> State:
+        """One step of the optimiser, unless the run is at its end."""
+        loss, gradient = jax.value_and_grad(self._loss, argnums=1)(
+            problem, state.weights
+        )
+        norm = _norm(gradient)
+        finite = jnp.isfinite(loss) & jnp.isfinite(norm)
+        result = jnp.where(norm <= self.descent.tolerance, CONVERGED, RUNNING)
+        result = jnp.where(finite, result, DIVERGED)
+        changes, memory = self._optimiser.update(gradient, state.memory, state.weights)
+        moved = jax.tree.map(jnp.add, state.weights, changes)
+        new = State(moved, memory, state.steps + 1, result)
+        old = State(state.weights, state.memory, state.steps, result)
+        return jax.tree.map(lambda a, b: jnp.where(result == RUNNING, a, b), new, old)
+
+    def _measured(self, problem: Any, state: State):
+        """Data term, prior term and gradient norm."""
+        gradient = jax.grad(self._loss, argnums=1)(problem, state.weights)
+        return *self._terms(problem, state.weights), _norm(gradient)
+
+    def _loss(self, problem: Any, weights: Any) -> Array:
+        data, prior = self._terms(problem, weights)
+        return data + prior
+
+
+def _norm(gradient: Any) -> Float[Array, ""]:
+    squares = [(leaf**2).sum() for leaf in jax.tree.leaves(gradient)]
+    return jnp.sqrt(jnp.stack(squares).sum())
+
+
+def _optimiser(descent: Descent):
+    try:
+        import optax  # optional: only training needs it
+    except ImportError:
+        raise ValueError(
+            "training needs optax: pip install 'statmech-attn[training]'."
+        ) from None
+    rate = descent.learning_rate
+    if descent.schedule == "cosine":
+        rate = optax.cosine_decay_schedule(rate, descent.steps)
+    return {"gd": optax.sgd, "adam": optax.adam}[descent.optimiser](rate)

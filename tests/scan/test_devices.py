@@ -1,0 +1,236 @@
+"""Lanes over several devices, limits of threads and of memory."""
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from statmech_attn.scan import compilations, lanes, memory
+
+
+# Four devices of the host, as accelerators of one machine; 37 points fill no batch.
+SEVERAL = """
+import json, os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+import jax, numpy as np
+jax.config.update("jax_enable_x64", True)
+from statmech_attn import dmft
+from statmech_attn.dynamics.following import Follower, Map, Search
+from statmech_attn.scan import lanes
+from statmech_attn.scan.bifurcation import Plan, Points, run, Scan
+
+file = dmft.load("poclopez-pe2")
+net = dmft.network(file.patterns, context=2)
+betas = np.linspace(1.0, 2.5, 37)
+params = dmft.parameters(betas, file.gamma, file.epsilon)
+points = Points(params, dmft.from_row(net, params, 0))
+plan = Plan(transient=100, steps=512, exponents=1, max_doublings=1)
+logistic = Map(lambda r, x: r * x * (1 - x))
+
+def results(width):
+    scan = Scan(net, plan, points, 2, lanes=width)
+    outcome = run(scan, points)
+    slopes = np.linspace(2.6, 3.9, 37)
+    follower = Follower(logistic, Search(horizon=1024, record=64), slopes, slopes / 5)
+    looks = list(follower.look(slopes, slopes / 5, np.arange(37)))
+    _, seen = scan.record(width, net, *points.take(np.arange(width).clip(max=36)))
+    parts = [len(x.sharding.device_set) for x in (seen[0], seen[2])]
+    parts.append(seen[0].sharding.shard_shape(seen[0].shape)[-1])
+    return jax.tree.leaves((outcome, looks)), scan, parts
+
+several, scan, parts = results(lanes.lanes_for(37))
+program = scan.examine._made[scan.lanes]._call.as_text()
+words = "all-gather", "all-reduce", "collective-permute", "all-to-all"
+talk = [word for word in words if word in program]
+with jax.default_device(jax.devices()[2]), lanes.limited(1):
+    one, alone, _ = results(16)
+    width = lanes.lanes_for(37)
+pairs = list(zip(several, one, strict=True))
+equal = [np.array_equal(x, y, equal_nan=True) for x, y in pairs]
+print(json.dumps(dict(
+    lanes=scan.lanes, workers=lanes.workers(), parts=parts, talk=talk, one=width,
+    differ=[i for i, same in enumerate(equal) if not same], compared=len(equal),
+    bytes=scan.examine.bytes,
+    bytes_alone=alone.examine.bytes,
+)))
+"""
+
+
+@pytest.fixture(scope="module")
+def several():
+    command = [sys.executable, "-W", "error", "-c", SEVERAL]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_several_devices_give_the_bits_of_one(several):
+    assert several["compared"] > 25
+    assert several["differ"] == []
+
+
+def test_each_device_computes_its_part_and_they_do_not_talk(several):
+    assert several["lanes"] == 64 and several["workers"] == 1
+    assert several["parts"] == [4, 4, 16]
+    assert several["talk"] == []
+    assert several["bytes"] == several["bytes_alone"]  # 16 lanes on each
+
+
+def test_a_chosen_device_computes_alone(several):
+    assert several["one"] == 40
+
+
+class Accelerator:
+    """What `lanes` asks of a device."""
+
+    platform = "gpu"
+
+    def __init__(self, limit=None, used=0):
+        stats = {"bytes_limit": limit, "bytes_in_use": used}
+        self.memory_stats = lambda: stats if limit else None
+
+
+@pytest.fixture
+def accelerators(monkeypatch):
+    def pretend(*devices):
+        monkeypatch.setattr(lanes, "devices", lambda: devices)
+
+    return pretend
+
+
+def test_accelerators_share_a_wide_batch(accelerators):
+    accelerators(Accelerator(), Accelerator(), Accelerator())
+    assert lanes.workers() == 1
+    assert lanes.lanes_for(10**6) == 3 * lanes.ACCELERATOR_LANES
+    assert lanes.lanes_for(25) == 3 * 16
+
+
+def test_a_batch_is_cut_to_the_memory_of_the_fullest_device(accelerators):
+    gib = 2**30
+    accelerators(Accelerator(10 * gib), Accelerator(10 * gib, used=8 * gib))
+    most = lanes.SHARE * 2 * gib
+    assert lanes.lanes_that_fit(16384, int(most)) == 16384
+    fit = lanes.lanes_that_fit(16384, 16 * gib)
+    assert fit % 16 == 0
+    assert fit * gib / 1024 <= most < (fit + 16) * gib / 1024
+    with pytest.raises(ValueError, match=r"8 points take 8\.00 GiB.*2\.00 GiB left"):
+        lanes.lanes_that_fit(16384, 8 * gib * 1024)
+    accelerators(Accelerator())  # it does not tell
+    assert lanes.lanes_that_fit(8192, 10**15) == 8192
+
+
+def test_a_limit_holds_in_its_thread_only():
+    every = lanes.workers()
+    seen = []
+    with lanes.limited(1):
+        assert lanes.workers() == 1
+        other = threading.Thread(target=lambda: seen.append(lanes.workers()))
+        other.start()
+        other.join()
+    assert seen == [every] and lanes.workers() == every
+    with pytest.raises(ValueError, match="count must be at least 1; got 0"):
+        with lanes.limited(0):
+            pass
+
+
+def test_one_worker_computes_in_this_thread():
+    def job(item, stop):
+        done.append((item, threading.current_thread()))
+        if item == 2:
+            raise ArithmeticError("of the job")
+        return -item
+
+    done = []
+    with lanes.limited(1), pytest.raises(ArithmeticError, match="of the job"):
+        for item, result in lanes.run_all(job, range(4)):
+            assert result == -item
+    assert [item for item, _ in done] == [0, 1, 2]
+    assert {thread for _, thread in done} == {threading.current_thread()}
+
+
+def test_a_batch_that_is_given_up_with_one_worker_begins_no_other():
+    begun = []
+    with lanes.limited(1):
+        for _ in lanes.run_all(lambda item, stop: begun.append(item), range(9)):
+            break
+    assert begun == [0]
+
+
+def test_every_compilation_is_counted_and_a_known_shape_is_none():
+    function = jax.jit(lambda x: 3 * x)
+    before = compilations.count()
+    function(np.zeros(5))
+    first = compilations.count().since(before)
+    assert first.compiled == 1 and first.read == 0 and first.seconds > 0
+    function(np.ones(5))
+    assert compilations.count().since(before) == first
+    function(np.ones(6))
+    assert compilations.count().since(before).compiled == 2
+
+
+CACHED = """
+import sys, jax, numpy as np
+jax.config.update("jax_compilation_cache_dir", sys.argv[1])
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+from statmech_attn.scan import compilations
+before = compilations.count()
+jax.jit(lambda x: 3 * x)(np.zeros(5))
+print(compilations.count().since(before))
+"""
+
+
+def test_programs_read_from_the_cache_are_counted_apart(tmp_path):
+    command = [sys.executable, "-c", CACHED, str(tmp_path)]
+    first, second = (
+        subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+        for _ in range(2)
+    )
+    assert first.startswith("compiled 1 programs in ")
+    assert second.startswith("compiled 0 programs, 1 from the cache in ")
+
+
+@pytest.mark.parametrize(
+    ("version", "files", "left"),
+    [
+        (2, {"memory.max": "1000", "memory.current": "700"}, [350]),
+        (2, {"memory.max": "max", "memory.current": "700"}, []),
+        (1, {"memory.limit_in_bytes": "900", "memory.usage_in_bytes": "100"}, [850]),
+        (2, {"memory.max": "1000"}, []),
+    ],
+)
+def test_control_groups_leave_what_their_files_say(tmp_path, version, files, left):
+    """Of the group and of those above; pages of files count as free."""
+    root = tmp_path / "memory" if version == 1 else tmp_path
+    inner = root / "batch" / "job"
+    inner.mkdir(parents=True)
+    reclaimable = memory.VERSION_1[2] if version == 1 else memory.VERSION_2[2]
+    for name, text in files.items():
+        (inner.parent / name).write_text(text + "\n")
+    (inner.parent / "memory.stat").write_text(f"anon 5\n{reclaimable} 50\n")
+    membership = tmp_path / "cgroup"
+    prefix = "4:cpu,memory" if version == 1 else "0:"
+    membership.write_text(f"{prefix}:/batch/job\n9:pids:/x\n")
+    assert list(memory._left_by_groups(tmp_path, membership)) == left
+    assert list(memory._left_by_groups(tmp_path, Path("/nowhere"))) == []
+
+
+LIMITED = """
+import resource, psutil
+from statmech_attn.scan.memory import available_memory
+used = psutil.Process().memory_info().vms
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, resource.RLIM_INFINITY))
+print(available_memory())
+"""
+
+
+def test_a_limit_of_address_space_is_seen():
+    command = [sys.executable, "-c", LIMITED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert 0 < int(done.stdout) <= 2**26
+    assert memory.available_memory() > 2**26

@@ -1,0 +1,162 @@
+"""Points of learning studies depend on the study alone, however they are cut."""
+
+import jax
+import numpy as np
+import pytest
+
+from statmech_attn import bpkr, studies
+from statmech_attn.scan import guarded
+from statmech_attn.scan.engines.local import in_memory
+from statmech_attn.scan.work import Chunk, RAISED, Stopped
+from statmech_attn.studies.order_parameter import OrderParameterWork
+from statmech_attn.studies.posterior import PosteriorWork
+
+
+HEADS = [["previous-token", "uniform"]]
+TASK = {"n_train": 10, "n_test": 20, "length": 6, "features": 8, "heads": HEADS}
+GRID = {"width": [6, 20], "temperature": [0.1, 0.3, 0.9]}
+SADDLES = {"kind": "order-parameter", "task": TASK, "network": GRID}
+SAMPLES = {"draws": 20, "warmup": 20, "chains": 2, "stored": 5}
+WEIGHTS = {
+    "kind": "posterior",
+    "task": TASK,
+    "network": {"width": 6, "temperature": [0.5, 1.0]},
+    "run": SAMPLES | {"method": "weights", "block": 10},
+}
+EXACT = WEIGHTS | {"run": SAMPLES}
+
+
+def nothing(points):
+    pass
+
+
+def chunk(first, stop, number=0):
+    return Chunk(number, 0, first, stop)
+
+
+def rows(work, first, stop, tick=nothing, folder=None):
+    return work.compute(chunk(first, stop), None, tick, folder)
+
+
+@pytest.fixture(scope="module")
+def saddles():
+    return OrderParameterWork(studies.parse(SADDLES))
+
+
+@pytest.fixture(scope="module")
+def all_saddles(saddles):
+    return rows(saddles, 0, 6)
+
+
+@pytest.mark.parametrize(("first", "stop"), [(0, 3), (1, 2), (2, 5), (5, 6)])
+def test_saddle_points_do_not_depend_on_the_chunk(saddles, all_saddles, first, stop):
+    part = rows(saddles, first, stop)
+    assert set(part) == set(saddles.dimensions())
+    for name, values in part.items():
+        np.testing.assert_array_equal(values, all_saddles[name][first:stop])
+
+
+def test_chains_end_on_the_saddle_points_of_a_sweep(saddles, all_saddles):
+    """The two follow the grid in different ways, to one minimum."""
+    made, grid = saddles.made, saddles.grid
+    swept = bpkr.sweep(
+        *made.data, widths=grid.widths, temperatures=grid.temperatures, heads=made.heads
+    )
+    # Two convergent iterations agree to the gradient's tolerance over the curvature.
+    U = np.reshape(all_saddles["U_1"], swept.U[0].shape)
+    np.testing.assert_allclose(U, swept.U[0], atol=1e-7)
+
+
+def test_a_chain_begins_every_saddle_point_at_the_one_before(saddles, all_saddles):
+    """To the last bit; begun anew, the last one ends on other bits."""
+    made, start = saddles.made, None
+    for number in (5, 4, 3):
+        point = saddles.grid.numbered(number)
+        start = bpkr.solve(*made.data, heads=made.heads, start=start, **point)
+        np.testing.assert_array_equal(start.U[0], all_saddles["U_1"][number])
+    cold = bpkr.solve(*made.data, heads=made.heads, **saddles.grid.numbered(3))
+    assert (cold.U[0] != all_saddles["U_1"][3]).any()
+
+
+def test_a_point_that_raises_is_marked_and_leaves_its_neighbours(
+    saddles, all_saddles, monkeypatch
+):
+    theory = bpkr.theory
+
+    def refused(*args, temperature, **options):
+        if temperature == 0.3:
+            raise ValueError("K + T is not positive definite: for a test.")
+        return theory(*args, temperature=temperature, **options)
+
+    monkeypatch.setattr(bpkr, "theory", refused)
+    found = guarded.compute(saddles, chunk(0, 3), lambda _: None, nothing, None)
+    assert found.failures == {
+        1: (RAISED, "K + T is not positive definite: for a test.")
+    }
+    for name, values in found.arrays.items():
+        np.testing.assert_array_equal(values[[0, 2]], all_saddles[name][[0, 2]])
+    assert np.isnan(found.arrays["U_1"][1]).all() and found.arrays["result"][1] == -1
+
+
+def test_numbers_that_are_lacking_are_told_from_points_without_solution(saddles):
+    arrays = {
+        "U_1": np.ones((3, 4, 4)), "action": np.ones(3), "accuracy": np.ones(3),
+        "predictor_mean": np.ones((3, 20)), "result": np.array([0, 0, 1]),
+    }  # fmt: skip
+    arrays["predictor_mean"][1:, 7] = np.inf
+    assert saddles.not_finite(arrays).tolist() == [False, True, False]
+
+
+def test_samples_of_a_point_do_not_depend_on_the_others():
+    work = PosteriorWork(studies.parse(EXACT))
+    found = in_memory(work)
+    alone = rows(work, 1, 2)
+    assert set(alone) == set(work.dimensions()) <= set(found)
+    for name, values in alone.items():
+        np.testing.assert_array_equal(values[0], found[name].values[0, 1])
+
+
+def test_chains_go_on_from_the_block_at_which_they_were_stopped(tmp_path):
+    work = PosteriorWork(studies.parse(WEIGHTS))
+    assert work.keeps_blocks
+    straight, ticks = in_memory(work), []
+
+    def stop_at_the_third(points):
+        ticks.append(points)
+        if len(ticks) == 3:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        rows(work, 1, 2, stop_at_the_third, tmp_path)
+    # Two pieces of warm-up and one of draws are stored, out of four.
+    assert [path.name for path in tmp_path.rglob("draws-*")] == ["draws-00003.h5"]
+    ticks = []
+    resumed = rows(work, 1, 2, ticks.append, tmp_path)
+    assert ticks == pytest.approx([0.75, 0.25])
+    assert set(resumed) == set(work.dimensions())
+    for name, values in resumed.items():
+        np.testing.assert_array_equal(values[0], straight[name].values[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        ({"width": 6, "temperature": 0.0}, "temperature must be finite and > 0; got 0"),
+        ({"width": [6, 6.5], "temperature": 0.1}, "width must be whole in the exact"),
+    ],
+)
+def test_settings_that_no_sampler_takes_are_refused_before_the_first_point(
+    network, message
+):
+    with pytest.raises(ValueError, match=message):
+        PosteriorWork(studies.parse(EXACT | {"network": network}))
+
+
+def test_one_compilation_serves_all_chains(saddles, all_saddles):
+    """Other widths and temperatures compile nothing, within a chunk or in the next."""
+    compiled = []
+    listen = lambda event, seconds, **_: compiled.append(event)
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    rows(saddles, 3, 6)
+    jax.monitoring.unregister_event_duration_listener(listen)
+    assert not [event for event in compiled if "backend_compile" in event]
