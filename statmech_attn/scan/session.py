@@ -107,7 +107,8 @@ class Session:
 
     def payload(self, chunk: Chunk):
         """What computing a chunk needs of earlier rounds."""
-        return self.work.payload(chunk, self.results)
+        earlier = [other for other in self._chunks if other.round < chunk.round]
+        return self.work.payload(chunk, Results(self.store, earlier, self.work))
 
     def keep(
         self,
