@@ -125,7 +125,7 @@ def overhead(path: Path, seconds: float, count: int) -> None:
     folder = begun(path)
     clock = time.perf_counter()
     with session(work, folder) as one:
-        local.compute(one)
+        local.compute(one, local.threads())
     took = time.perf_counter() - clock
     alone = -(-count // local.threads()) * seconds
     print(f"| {count} chunks of {seconds:g} s, time over computing | "
@@ -138,7 +138,9 @@ def main() -> None:
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        print(f"{PER_CHUNK} points in a chunk; {FEW} numbers each, {MANY} in long ones\n")
+        print(
+            f"{PER_CHUNK} points in a chunk; {FEW} numbers each, {MANY} in long ones\n"
+        )
         print("| what | time |\n| --- | --- |")
         many(Path(name) / "many.chunks", options.chunks)
         for repetition in range(3):

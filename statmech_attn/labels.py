@@ -69,6 +69,7 @@ LABELS = {
     "end": ("end of a branch or curve, 0 before its first point", "1", "end"),
     "parent": ("special point on which it was born, -1 if none", "1", "n"),
     "origin": ("special point from which it was followed", "1", "n"),
+    "unresolved": ("changes of sign that were not closed in on", "1", "n"),
     "kind": ("kind of bifurcation", "1", "kind"),
     "branch": ("branch", "1", "n"),
     "curve": ("curve", "1", "n"),

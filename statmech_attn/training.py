@@ -10,7 +10,7 @@ function of it that gives a data term and a prior term can be trained.
 
     z                 pytree     weights                                  `weights`
     data, prior       ()         the two terms of the loss                `terms`
-    |grad L|          ()         its Euclidean norm                       `gradient_norm`
+    |grad L|          ()         its Euclidean norm                      `gradient_norm`
 """
 
 from collections.abc import Callable
@@ -109,7 +109,8 @@ class Trainer:
         >>> descent = Descent(0.1, steps=200, block=50, optimiser="gd")
         >>> y = jnp.array([2.0, 4.0])
         >>> trainer = Trainer(terms, descent, y, jnp.zeros(2))
-        >>> trainer.run(y, jnp.zeros(2), BlockMemory(warmup=0)).weights.round(6).tolist()
+        >>> found = trainer.run(y, jnp.zeros(2), BlockMemory(warmup=0))
+        >>> found.weights.round(6).tolist()
         [1.0, 2.0]
     """
 

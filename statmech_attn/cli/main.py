@@ -3,14 +3,16 @@
 Errors are one line on stderr and exit code 1; `--traceback` shows where they arose.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+
+from statmech_attn.runtime import prepare
 
 
 app = typer.Typer(
@@ -23,6 +25,14 @@ app = typer.Typer(
 out = Console()
 err = Console(stderr=True)
 _show_traceback = False
+
+
+class EngineName(StrEnum):
+    """Values of --engine."""
+
+    local = "local"
+    dask = "dask"
+
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="HDF5 file to write.")]
 Settings = Annotated[
@@ -50,9 +60,16 @@ def run(
         int | None,
         typer.Option(help="Points computed between two writes to disk.", min=1),
     ] = None,
+    engine: Annotated[
+        EngineName, typer.Option(help="Threads of this process, or a dask cluster.")
+    ] = EngineName.local,
     workers: Annotated[
         int | None,
-        typer.Option(help="Chunks computed at once, if there are the cores.", min=1),
+        typer.Option(help="Chunks at once: threads, or processes of dask.", min=1),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Address of a dask scheduler that runs; else a local one."),
     ] = None,
 ) -> None:
     """Compute a study and write one HDF5 file.
@@ -61,32 +78,55 @@ def run(
     crash the same command goes on from there, and several at once share the work.
 
     Example: statmech-attn run analysis/demo_scan.toml -o scan.h5 --set run.steps=500
+
+    On a cluster: statmech-attn run STUDY.toml -o scan.h5 --engine dask
+    --scheduler tcp://node1:8786
     """
     with _one_line_errors():
         from statmech_attn import storage, studies
         from statmech_attn.cli.progress import Bar
         from statmech_attn.cli.summary import print_summary
-        from statmech_attn.scan.lanes import limited
         from statmech_attn.studies.files import compute
 
         checked, text = studies.load(study, set_ or [])
         storage.check_output(output, study=text, overwrite=overwrite)
-        _prepare_jax()
+        prepare()
+        chosen = _engine(engine, workers, scheduler)
         bar = Bar(err)
         try:
-            with limited(workers or 0):
-                compute(
-                    checked,
-                    text,
-                    output,
-                    bar,
-                    overwrite=overwrite,
-                    points_per_chunk=chunk,
-                )
+            compute(
+                checked, text, output, bar,
+                overwrite=overwrite, engine=chosen, points_per_chunk=chunk,
+            )  # fmt: skip
         finally:
             bar.close()
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
-        print_summary(storage.read(output), out)
+        with storage.opened(output) as dataset:
+            print_summary(dataset, out)
+
+
+def _engine(name: EngineName, workers: int | None, scheduler: str | None):
+    """What computes the chunks."""
+    from statmech_attn.scan.engines import local
+    from statmech_attn.scan.lanes import usable_cores
+
+    if name == EngineName.local:
+        if scheduler is not None:
+            raise ValueError("--scheduler needs --engine dask.")
+        return local.engine(workers)
+    if scheduler is not None and workers is not None:
+        raise ValueError("--workers starts a local cluster; --scheduler has its own.")
+    try:
+        from statmech_attn.scan.engines import distributed
+    except ModuleNotFoundError as error:
+        if error.name not in ("cloudpickle", "dask", "distributed"):
+            raise
+        raise ValueError(
+            "--engine dask needs dask: pip install 'statmech-attn[dask]'."
+        ) from None
+    if scheduler is not None:
+        return distributed.at(scheduler)
+    return distributed.local_cluster(workers or usable_cores())
 
 
 ChunkFolder = Annotated[
@@ -105,7 +145,7 @@ def status(folder: ChunkFolder) -> None:
         from statmech_attn.scan.status import status as look
         from statmech_attn.studies import files
 
-        _prepare_jax()
+        prepare()
         found, _, work = files.opened(folder)
         print_status(found, look(found, work), out)
 
@@ -123,7 +163,7 @@ def repair(folder: ChunkFolder) -> None:
         from statmech_attn.scan.status import repair as put_in_order
         from statmech_attn.studies import files
 
-        _prepare_jax()
+        prepare()
         print_repairs(put_in_order(files.opened(folder)[0]), out)
 
 
@@ -136,7 +176,7 @@ def merge(folder: ChunkFolder, output: Output, overwrite: Overwrite = False) -> 
     with _one_line_errors():
         from statmech_attn.studies import files
 
-        _prepare_jax()
+        prepare()
         found, study, work = files.opened(folder)
         files.merge(found, work, study, output, overwrite=overwrite)
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
@@ -248,7 +288,7 @@ def rematch(
         from statmech_attn import storage, studies
         from statmech_attn.cli.summary import print_summary
 
-        _prepare_jax()
+        prepare()
         dataset = storage.read(file)
         found = studies.rematch(dataset, matching, furthest, file.parent)
         study, keys = found.attrs["study"], storage.info(file).keys
@@ -338,7 +378,7 @@ def validate(
 
         report.check_output(output, overwrite=overwrite)
         rows = validation.select(only or [])
-        _prepare_jax()
+        prepare()
         found = report.measure(rows, err)
         report.print_table(found, out)
         if output is not None:
@@ -371,19 +411,6 @@ def _one_line_errors() -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo("statmech-attn: interrupted; nothing was written.", err=True)
         raise typer.Exit(130) from None
-
-
-def _prepare_jax() -> None:
-    """Double precision, and compilations kept between runs in the user's cache."""
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        jax.config.update(
-            "jax_compilation_cache_dir", str(root / "statmech_attn" / "jax")
-        )
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
 def _comparison_study(theory: Path, simulations: list[Path]) -> str:

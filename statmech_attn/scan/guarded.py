@@ -36,22 +36,34 @@ def compute(
         payload: see `Work.payload`; also called for parts of the chunk.
     """
     clock = time.perf_counter()
+    found = together(work, chunk, payload, tick, folder)
+    if found is None:
+        found = one_by_one(work, chunk, payload, tick, folder)
+    return found._replace(seconds=time.perf_counter() - clock)
+
+
+def together(
+    work: Work, chunk: Chunk, payload: Callable[[Chunk], Any], tick: Tick, folder
+) -> Computed | None:
+    """Compute all points of a chunk at once; None if that raises."""
+    clock = time.perf_counter()
     try:
-        arrays, failures = work.compute(chunk, payload(chunk), tick, folder), {}
+        arrays = work.compute(chunk, payload(chunk), tick, folder)
     except ERRORS as error:
         _not_of_the_machine(error)
-        arrays, failures = _one_by_one(work, chunk, payload, tick, folder)
-    if arrays:
-        for row in np.flatnonzero(work.not_finite(arrays)).tolist():
-            failures.setdefault(row, (NOT_FINITE, "not finite"))
-    return Computed(arrays, failures, time.perf_counter() - clock)
+        return None
+    return _marked(work, arrays, {}, clock)
 
 
-def _one_by_one(work: Work, chunk: Chunk, payload, tick: Tick, folder):
+def one_by_one(
+    work: Work, chunk: Chunk, payload: Callable[[Chunk], Any], tick: Tick, folder
+) -> Computed:
+    """Compute the `units` of a chunk, and mark those that raise."""
+    clock = time.perf_counter()
     parts: list[Arrays | None] = []
     failures: dict[int, tuple[int, str]] = {}
-    units = _units(chunk, work.unit)
-    for unit in units:
+    cut = units(chunk, work.unit)
+    for unit in cut:
         try:
             parts.append(work.compute(unit, payload(unit), tick, folder))
         except ERRORS as error:
@@ -60,7 +72,7 @@ def _one_by_one(work: Work, chunk: Chunk, payload, tick: Tick, folder):
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             for row in range(unit.first - chunk.first, unit.stop - chunk.first):
                 failures[row] = (RAISED, reason)
-    return _joined(parts, units, work), failures
+    return _marked(work, _joined(parts, cut, work), failures, clock)
 
 
 def _not_of_the_machine(error: Exception) -> None:
@@ -69,7 +81,8 @@ def _not_of_the_machine(error: Exception) -> None:
         raise error
 
 
-def _units(chunk: Chunk, size: int) -> list[Chunk]:
+def units(chunk: Chunk, size: int) -> list[Chunk]:
+    """The parts of a chunk that are computed on their own, see `Work.unit`."""
     return [
         chunk._replace(first=low, stop=min(low + size, chunk.stop))
         for low in range(chunk.first, chunk.stop, size)
@@ -89,3 +102,11 @@ def _joined(parts: Sequence[Arrays | None], units: Sequence[Chunk], work: Work):
     return {
         name: np.concatenate([rows(name, *pair) for pair in pairs]) for name in whole
     }
+
+
+def _marked(work: Work, arrays: Arrays, failures, clock: float) -> Computed:
+    """With the rows that lack numbers among the failures."""
+    if arrays:
+        for row in np.flatnonzero(work.not_finite(arrays)).tolist():
+            failures.setdefault(row, (NOT_FINITE, "not finite"))
+    return Computed(arrays, failures, time.perf_counter() - clock)

@@ -91,8 +91,13 @@ def workers() -> int:
     """Batches computed at once: the usable cores of a CPU, one on an accelerator."""
     if not on_cpu():
         return 1
+    return max(1, min(usable_cores(), _limit.get() or os.cpu_count() or 1))
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
     usable = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
-    return max(1, min(len(usable(0)), _limit.get() or os.cpu_count() or 1))
+    return len(usable(0))
 
 
 @contextmanager
@@ -126,7 +131,7 @@ class Compiled:
         chosen = devices()
         if len(chosen) > 1:
             function = _on_parts(function, examples, self._places)
-        options = CPU_OPTIONS if chosen[0].platform == "cpu" else {}
+        options = CPU_OPTIONS if {d.platform for d in chosen} == {"cpu"} else {}
         clock = time.perf_counter()
         jitted = jax.jit(
             function, in_shardings=self._places, compiler_options=options

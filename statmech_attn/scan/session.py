@@ -116,9 +116,16 @@ class Session:
         arrays: Arrays,
         failures: dict[int, tuple[int, str]],
         seconds: float,
+        environment: str | None = None,
     ) -> None:
-        """Store a finished chunk."""
-        found = Stored(chunk, arrays, failures, seconds, self._environment, self._study)
+        """Store a finished chunk.
+
+        Args:
+            environment: digest of what computed it; this process when omitted.
+        """
+        if environment is None:
+            environment = self._environment
+        found = Stored(chunk, arrays, failures, seconds, environment, self._study)
         self.store.write(found, self._claims.name if self._claims else "")
         with self._lock:
             self._release(chunk.number)

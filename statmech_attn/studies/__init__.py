@@ -5,15 +5,12 @@ import xarray as xr
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.scan.work import Work
-from statmech_attn.studies import (
-    basins,
-    bifurcation,
-    continuation,
-    monte_carlo,
-    trajectory,
-)
+from statmech_attn.studies import bifurcation
+from statmech_attn.studies.basins import BasinsWork
+from statmech_attn.studies.continuation import ContinuationWork
 from statmech_attn.studies.hysteresis import compare_sweeps
 from statmech_attn.studies.matching import rematch
+from statmech_attn.studies.monte_carlo import MonteCarloWork
 from statmech_attn.studies.order_parameter import OrderParameterWork
 from statmech_attn.studies.posterior import PosteriorWork
 from statmech_attn.studies.spec import (
@@ -30,6 +27,7 @@ from statmech_attn.studies.spec import (
     TrajectoryStudy,
 )
 from statmech_attn.studies.training import TrainingWork
+from statmech_attn.studies.trajectory import TrajectoryWork
 
 
 def work(study: Study, batch: int | None = None) -> Work:
@@ -39,18 +37,20 @@ def work(study: Study, batch: int | None = None) -> Work:
         batch: see `Work`; chosen for this device when omitted.
     """
     if isinstance(study, TrajectoryStudy):
-        return trajectory.TrajectoryWork(study, batch)
+        return TrajectoryWork(study, batch)
     if isinstance(study, BifurcationStudy):
         return bifurcation.work(study, batch)
     if isinstance(study, MonteCarloStudy):
-        return monte_carlo.MonteCarloWork(study, batch)
+        return MonteCarloWork(study, batch)
+    if isinstance(study, BasinsStudy):
+        return BasinsWork(study, batch)
+    if isinstance(study, ContinuationStudy):
+        return ContinuationWork(study)
     if isinstance(study, OrderParameterStudy):
         return OrderParameterWork(study)
     if isinstance(study, PosteriorStudy):
         return PosteriorWork(study)
-    if isinstance(study, TrainingStudy):
-        return TrainingWork(study)
-    raise NotImplementedError(study.kind)
+    return TrainingWork(study)
 
 
 def run(study: Study, report: Reporter = Silent()) -> xr.Dataset:
@@ -79,6 +79,7 @@ __all__ = [
     "run",
     "Silent",
     "Study",
+    "TrainingStudy",
     "TrajectoryStudy",
     "work",
 ]

@@ -6,7 +6,10 @@ exponents of one orbit each, and numbers that go on along the parameter.
 """
 
 import time
-from functools import partial
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import jax
@@ -28,9 +31,9 @@ from statmech_attn.dynamics.basins import (
 from statmech_attn.dynamics.following import Follower, take
 from statmech_attn.dynamics.transients import escape_rate
 from statmech_attn.labels import labelled
-from statmech_attn.reporting import duration, Reporter, size
 from statmech_attn.scan.bifurcation import Plan, Points, run as run_scan, Scan
-from statmech_attn.scan.lanes import workers
+from statmech_attn.scan.lanes import batches, CPU_LANES, limited
+from statmech_attn.scan.work import Arrays, Assembled, Chunk, Pilot, Results, Tick
 from statmech_attn.studies import build
 from statmech_attn.studies.basins_table import BasinsRun, BasinsStudy
 from statmech_attn.studies.matching import matched, mean_field, search
@@ -38,64 +41,182 @@ from statmech_attn.studies.matching import matched, mean_field, search
 
 INEXACT = 0.1  # share of the arrivals that may have an upper bound as their lifetime
 STATES = 8  # states kept of every set, a drive period apart: where it flows from
+SETS = 8  # sets whose phases are found together
+EMPTY = {"count": 0, "period": 0, "n_points": 0, "fraction": 0.0, "phase": -1}
 
 
-def run(study: BasinsStudy, report: Reporter) -> xr.Dataset:
-    """Follow the starts, group them, classify and match the sets."""
-    made = build.model(study.network)
-    axes, options = build.axes(study.parameters, made.file), study.run
-    if len(axes.names) > 1:
-        raise ValueError(
-            f"parameters.{axes.names[1]}: a basins study scans one parameter; give one "
-            "number."
+class BasinsWork:
+    """Every value of the parameter with all its starts; a `scan.work.Work`.
+
+    Args:
+        batch: values whose starts are followed together, of which a chunk holds a
+            multiple; a number that depends on the study alone when omitted.
+
+    Raises:
+        ValueError: an impossible setting.
+    """
+
+    title = "basins"
+    unit = 1
+    keeps_blocks = False
+    empty: Mapping[str, int] = {"phase": EMPTY["phase"], "label": NOT_SETTLED}
+
+    def __init__(self, study: BasinsStudy, batch: int | None = None):
+        self.made = build.model(study.network)
+        self.axes, self.options = (
+            build.axes(study.parameters, self.made.file),
+            study.run,
         )
-    plan = _plan(options)
-    plan.check(made.net)
-    params = axes.points(options.starts)
-    starts = build.start(options, made, params, options.starts)
-    period = dmft.clock_period(made.net, float(jnp.max(params.epsilon)))
-    follower = Follower(mean_field(made.net, period), search(options), params, starts)
-    report.note(forecast(follower, params, starts))
-    work = follower.looks * follower.steps_per_look * params.beta.size
-    report.begin("basins", params.beta.size, work)
-    orbits = follow_with(follower, starts, params, report.advance)
-    report.finish()
-    rows = np.arange(params.beta.size).reshape(-1, options.starts)
-    found = [distinguish(orbits.take(row)) for row in rows]
-    leaders = np.concatenate([r[x.leader] for r, x in zip(rows, found, strict=True)])
-    sets = _sets(found, options)
-    if leaders.size:
-        chosen = take((params, orbits.state), leaders)
-        points = Points(*jax.tree.map(jnp.asarray, chosen))
-        sets |= _classified(made.net, points, plan, period, found)
-    dataset = _dataset(axes, options, period, found, sets)
-    dataset = dataset.assign_attrs(
-        kind="basins", network=network_digest(made.net), context=made.net.context,
-        clock_period=period, horizon=options.horizon, capture=options.capture,
-        start=build.describe_start(options, made),
-    )  # fmt: skip
-    dataset = build.with_fixed(dataset, axes)
-    net = made.net if options.matching == "flow" else None
-    return matched(dataset, net, options.furthest, follower)
+        if len(self.axes.names) > 1:
+            raise ValueError(
+                f"parameters.{self.axes.names[1]}: a basins study scans one parameter; "
+                "give one number."
+            )
+        self.batch = batch or max(CPU_LANES // self.options.starts, 1)
+        self.plan = _plan(self.options)
+        self.plan.check(self.made.net)
+        epsilon = float(jnp.max(self.axes.points().epsilon))
+        self.clock_period = dmft.clock_period(self.made.net, epsilon)
+        self._lock = Lock()
 
+    @property
+    def total(self) -> int:
+        return self.axes.shape[0]
 
-def forecast(follower: Follower, params, starts) -> str:
-    """Time and memory if nobody settles, from one look of one batch."""
-    count = params.beta.size
-    lanes = np.arange(min(follower.lanes, count))
-    for _ in range(2):
-        clock = time.perf_counter()
-        list(follower.look(params, starts, lanes))
-        seconds = time.perf_counter() - clock
-    batches = -(-count // follower.lanes)
-    rounds = -(-batches // min(workers(), batches))
-    cloud = 8 * follower.search.record * params.beta.size * len(follower.see(starts))
-    return (
-        f"{count} starts, {follower.lanes} lanes, looks of {follower.steps_per_look} "
-        f"steps: {duration(rounds * seconds)} each, at most "
-        f"{duration(rounds * seconds * follower.looks)} if nobody settles before the "
-        f"horizon; {size(3 * cloud)} of memory"
-    )
+    def points(self, round: int, earlier: Results) -> int | None:
+        return self.total if round == 0 else None
+
+    def payload(self, chunk: Chunk, earlier: Results) -> None:
+        return None
+
+    def compute(
+        self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
+    ) -> Arrays:
+        """Rows of the values: sets in as many slots as there are starts."""
+        values = np.arange(chunk.first, chunk.stop)
+        parts = [
+            self._compute(values[first : first + self.batch], tick)
+            for first in range(0, len(values), self.batch)
+        ]
+        return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        lost = np.isnan(arrays["points"]).any(axis=(2, 3)) & (arrays["count"] > 0)
+        return np.any(lost, axis=1)
+
+    def pilot(self) -> Pilot:
+        """From a look: as many are needed to the end of the transient."""
+        with limited(1):
+            params, starts = self._starts(np.zeros(self.batch, int))
+            lanes = np.arange(min(self.follower.lanes, params.beta.size))
+            for _ in range(2):
+                clock = time.perf_counter()
+                list(self.follower.look(params, starts, lanes))
+                seconds = time.perf_counter() - clock
+        looks = self.options.transient // self.follower.steps_per_look + 1
+        each = seconds * looks * self.options.starts / len(lanes)
+        net, slots = self.made.net, self.options.starts
+        cloud = 8 * slots * self.follower.search.record * net.n_patterns
+        stored = 8 * slots * (
+            self.options.points * net.n_patterns + STATES * net.dimension
+        )  # fmt: skip
+        memory = self.batch * (4 * cloud + stored)
+        return Pilot(each, memory, stored, "starts that settle later, and phases")
+
+    def assemble(self, results: Results) -> Assembled:
+        dataset = _dataset(self.axes, results).assign_attrs(
+            kind="basins", network=network_digest(self.made.net),
+            context=self.made.net.context, clock_period=self.clock_period,
+            horizon=self.options.horizon, capture=self.options.capture,
+            start=build.describe_start(self.options, self.made),
+        )  # fmt: skip
+        dataset = build.with_failures(
+            dataset, results.failure(), self.axes.names, results.reasons()
+        )
+        dataset = build.with_fixed(dataset, self.axes)
+        net = self.made.net if self.options.matching == "flow" else None
+        return Assembled(matched(dataset, net, self.options.furthest, self.follower))
+
+    @property
+    def follower(self) -> Follower:
+        """The compiled map; made once, by the first thread that asks."""
+        with self._lock:
+            return self._follower
+
+    @cached_property
+    def _follower(self) -> Follower:
+        system = mean_field(self.made.net, self.clock_period)
+        with limited(1):
+            example = self._starts(np.zeros(self.batch, int))
+            return Follower(system, search(self.options), *example)
+
+    @property
+    def scan(self) -> Scan:
+        """The compiled stages that find phases; made once, by the first thread."""
+        with self._lock:
+            return self._scan
+
+    @cached_property
+    def _scan(self) -> Scan:
+        points = Points(*take(self._starts(np.zeros(1, int)), np.zeros(SETS, int)))
+        return Scan(self.made.net, self.plan, points, self.clock_period, SETS)
+
+    def _starts(self, values: np.ndarray) -> tuple[dmft.Parameters, dmft.State]:
+        """All starts at some values, starts fastest; made for `batch` values."""
+        padded = np.pad(values, (0, self.batch - len(values)), mode="edge")
+        repeat = self.options.starts
+        params = self.axes.at(padded[:, None], repeat)
+        starts = build.start(self.options, self.made, params, repeat)
+        return take((params, starts), np.arange(len(values) * repeat))
+
+    def _compute(self, values: np.ndarray, tick: Tick) -> Arrays:
+        """Rows of at most `batch` values."""
+        params, starts = self._starts(values)
+        follower, repeat = self.follower, self.options.starts
+        work = follower.looks * follower.steps_per_look * repeat
+        done = lambda steps: tick(steps / work)
+        orbits = follow_with(follower, starts, params, done)
+        lanes = np.arange(params.beta.size).reshape(-1, repeat)
+        found = [distinguish(orbits.take(row)) for row in lanes]
+        leaders = np.concatenate(
+            [r[x.leader] for r, x in zip(lanes, found, strict=True)]
+        )
+        sets = _sets(found, self.options) | self._phases(
+            Points(*take((params, orbits.state), leaders)), found, tick
+        )
+        return _rows(sets, found, self.clock_period)
+
+    def _phases(self, points: Points, found: list[Attractors], tick: Tick) -> Arrays:
+        """Phases and exponents from one orbit on every set, and states along it."""
+        count = points.count
+        net, exponents = self.made.net, self.plan.exponents
+        if not count:
+            window = (0, STATES, net.context, net.n_patterns)
+            none = np.empty((0, exponents))
+            return {
+                "phase": np.empty(0, np.int8), "rotation_number": np.empty(0),
+                "lyapunov": none, "lyapunov_stderr": none, "states": np.empty(window),
+            }  # fmt: skip
+        verdicts = run_scan(self.scan, points, lambda work: tick(0.0)).verdicts
+        assert verdicts is not None
+        kind, cycle, left = (
+            np.concatenate([getattr(x, name) for x in found])
+            for name in ("kind", "period", "transient")
+        )
+        phase = np.where(kind == CYCLE, phases.PERIODIC, verdicts.phase)
+        phase = np.where(cycle == self.clock_period, phases.FIXED, phase)
+        rotation = np.where(kind == CYCLE, np.nan, verdicts.rotation_number)
+        states = [
+            np.asarray(_states(net, points.take(chosen), period=self.clock_period))
+            for chosen, _ in batches(np.arange(count), SETS)
+        ]
+        return {
+            "phase": np.where(left, phases.TRANSIENT, phase).astype(np.int8),
+            "rotation_number": rotation,
+            "lyapunov": np.asarray(verdicts.exponents).T,
+            "lyapunov_stderr": np.asarray(verdicts.stderr).T,
+            "states": np.concatenate(states)[:count],
+        }
 
 
 def _sets(found: list[Attractors], options: BasinsRun) -> dict[str, np.ndarray]:
@@ -134,25 +255,6 @@ def _plan(options: BasinsRun) -> Plan:
     )  # fmt: skip
 
 
-def _classified(net, points: Points, plan: Plan, period: int, found):
-    """Phases and exponents from one orbit on every set, and states along it."""
-    verdicts = run_scan(Scan(net, plan, points, period), points).verdicts
-    assert verdicts is not None
-    kind, cycle, left = (
-        np.concatenate([getattr(x, name) for x in found])
-        for name in ("kind", "period", "transient")
-    )
-    phase = np.where(kind == CYCLE, phases.PERIODIC, verdicts.phase)
-    phase = np.where(cycle == period, phases.FIXED, phase)
-    return {
-        "phase": np.where(left, phases.TRANSIENT, phase).astype(np.int8),
-        "rotation_number": np.where(kind == CYCLE, np.nan, verdicts.rotation_number),
-        "lyapunov": np.asarray(verdicts.exponents).T,
-        "lyapunov_stderr": np.asarray(verdicts.stderr).T,
-        "states": np.asarray(_states(net, points, period=period)),
-    }
-
-
 @partial(jax.jit, static_argnames="period")
 def _states(net, points: Points, *, period: int):
     """Attention windows (sets, states, C, M) of states one clock period apart."""
@@ -165,43 +267,64 @@ def _states(net, points: Points, *, period: int):
     return jnp.moveaxis(windows, -1, 0)
 
 
-EMPTY = {"count": 0, "period": 0, "n_points": 0, "fraction": 0.0, "phase": -1}
-DIMS = {"points": ("point", "pattern"), "states": ("turn", "age", "pattern"),
-        "lyapunov": ("exponent",), "lyapunov_stderr": ("exponent",)}  # fmt: skip
+DIMS = {"points": ("slot", "point", "pattern"), "lyapunov": ("slot", "exponent"),
+        "states": ("slot", "turn", "age", "pattern"),
+        "lyapunov_stderr": ("slot", "exponent")}  # fmt: skip
+OF_SETS = (
+    "count", "fraction", "fraction_low", "fraction_high", "period", "points",
+    "n_points", "phase", "rotation_number", "lyapunov", "lyapunov_stderr", "states",
+)  # fmt: skip
+OF_STARTS = ("lifetime", "lifetime_ended", "lifetime_exact", "label")
+OF_VALUES = (
+    "escape_rate", "escape_rate_stderr", "escape_events", "escape_after",
+    "escape_constancy", "count_inexact", "count_unsettled", "count_diverged",
+)  # fmt: skip
 
 
-def _dataset(axes: build.Axes, options: BasinsRun, period: int, found, sets):
-    """The slot k of a value of the parameter holds its k-th set."""
-    name, values = axes.names[0], axes.values[0]
+def _rows(sets: Arrays, found: list[Attractors], period: int) -> Arrays:
+    """Arrays with a row for each value; those of sets are filled up with empty ones."""
     ends = np.cumsum([len(x.count) for x in found])[:-1]
-    slots = max(max(len(x.count) for x in found), 1)
-    variables: dict[str, Any] = {
-        key: (
-            (name, "slot", *DIMS.get(key, ())),
-            np.array(
-                [
-                    _padded(part, slots, EMPTY.get(key, np.nan))
-                    for part in np.split(x, ends)
-                ]
-            ),
+    rows = {
+        name: np.stack(
+            [
+                _padded(part, len(one.label), EMPTY.get(name, np.nan))
+                for part, one in zip(np.split(x, ends), found, strict=True)
+            ]
         )
-        for key, x in sets.items()
+        for name, x in sets.items()
     }
     rates = [arrival_rate(x, period) for x in found]
-    for key in rates[0]:
-        variables[key] = (name,), [rate[key] for rate in rates]
-    for label, key in ((NOT_SETTLED, "unsettled"), (DIVERGED, "diverged")):
-        counts = [int(np.sum(x.label == label)) for x in found]
-        variables[f"count_{key}"] = (name,), counts
-    for key in ("lifetime", "ended", "exact"):
-        stored = key if key == "lifetime" else f"lifetime_{key}"
-        table = np.array([getattr(x.orbits, key) for x in found])
-        variables[stored] = (name, "start"), table
-    variables["label"] = (name, "start"), np.array([x.label for x in found])
-    coordinates = {
-        dim: np.arange(1, 1 + size) for dim, size in _sizes(variables).items()
+    rows |= {name: np.array([rate[name] for rate in rates]) for name in rates[0]}
+    for label, name in ((NOT_SETTLED, "unsettled"), (DIVERGED, "diverged")):
+        rows[f"count_{name}"] = np.array([np.sum(x.label == label) for x in found])
+    for name in ("lifetime", "ended", "exact"):
+        stored = name if name == "lifetime" else f"lifetime_{name}"
+        rows[stored] = np.array([getattr(x.orbits, name) for x in found])
+    return rows | {"label": np.array([x.label for x in found])}
+
+
+def _dataset(axes: build.Axes, results: Results) -> xr.Dataset:
+    """The slot k of a value of the parameter holds its k-th set."""
+    name, values = axes.names[0], axes.values[0]
+    present = results.column("count") > 0
+    slots = max(int(present.sum(axis=1).max()), 1)
+    variables: dict[str, Any] = {
+        key: ((name, *DIMS.get(key, ("slot",))), _first(results.blocks(key), slots))
+        for key in OF_SETS
     }
-    return labelled(variables, coordinates | {name: values})
+    variables |= {key: ((name, "start"), results.column(key)) for key in OF_STARTS}
+    variables |= {key: ((name,), results.column(key)) for key in OF_VALUES}
+    coordinates = {
+        dim: np.arange(1, 1 + size)
+        for dim, size in _sizes(variables).items()
+        if dim != name
+    }
+    return labelled(variables, {name: values} | coordinates)
+
+
+def _first(blocks: Iterator[np.ndarray], slots: int) -> np.ndarray:
+    """The first slots of all rows; the others never come together in memory."""
+    return np.concatenate([rows[:, :slots].copy() for rows in blocks])
 
 
 def _sizes(variables) -> dict[str, int]:

@@ -189,6 +189,16 @@ def with_fixed(dataset: xr.Dataset, axes: Axes) -> xr.Dataset:
     return dataset.assign_coords(scalars)
 
 
+def with_failures(
+    dataset: xr.Dataset, failure: np.ndarray, dims: tuple[str, ...], reasons: list[str]
+) -> xr.Dataset:
+    """Add why points were not computed, if there are such points."""
+    if not failure.any():
+        return dataset
+    variable = (dims, failure, attributes("failure"))
+    return dataset.assign(failure=variable).assign_attrs(failure_reasons=reasons)
+
+
 def _how(run: StartSpec, made: Model) -> str:
     """The kind of start; a file's checkpoint where it fits, else the token W^o_row."""
     if run.start is not None and not run.start.startswith("continue"):

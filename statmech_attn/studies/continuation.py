@@ -8,10 +8,9 @@ branches of the doubled cycles, and the special points in a second parameter
 
 import dataclasses
 import itertools
-import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -41,9 +40,9 @@ from statmech_attn.dynamics.continuation.results import (
     NOT_CONVERGED,
 )
 from statmech_attn.dynamics.continuation.switching import switch
-from statmech_attn.reporting import duration, Reporter
+from statmech_attn.scan.work import Arrays, Assembled, Chunk, Results, Tick
 from statmech_attn.studies import build
-from statmech_attn.studies.continuation_file import dataset
+from statmech_attn.studies.continuation_file import arrays, dataset, dimensions
 from statmech_attn.studies.dmft_tables import (
     ContinuationRun,
     ContinuationStudy,
@@ -75,44 +74,97 @@ class Line(NamedTuple):
     origin: int
     points: list[CriticalPoint]
     degenerate: list[CodimensionTwo]
+    unresolved: list[str]
     results: tuple[int, int]
 
 
-def run(study: ContinuationStudy, report: Reporter) -> xr.Dataset:
-    """Follow the cycle, its doublings and the curves of its bifurcations."""
-    made, options = build.model(study.network), study.run
-    ((free, bounds),) = study.parameters.free.items()
-    given = {n: getattr(study.parameters, n) for n in ("beta", "gamma", "epsilon")}
-    values = build.defaults(given, made.file)
-    values[free] = bounds.start if options.at is None else options.at
-    _check_interval(free, bounds)
-    if study.curves is not None:
-        _check_interval(study.curves.parameter, study.curves)
-        _check_holds(study.curves, values[study.curves.parameter])
-    x = _simulated(options, made, values)
-    turn = dmft.strobe(made.net, _largest_epsilon(study, values))
-    problem = Problem(turn, x, values, free, options.period)
-    x = _cycle(problem, x, values[free])
-    settings = Settings(
-        first=max(FIRST_STEP * options.largest_step, options.smallest_step),
-        smallest=options.smallest_step,
-        largest=options.largest_step,
-        max_points=options.max_points,
-    )
-    within = (bounds.start, bounds.stop)
-    report.note(_forecast(problem, x, values[free], settings, options))
-    report.begin("continuation", options.max_points, options.max_points)
-    first = _both_ways(problem, x, values[free], within, settings, report)
-    tracks = list(_with_doublings(first, options.switch, within, settings, report))
-    lines = list(_lines(study, tracks, settings, report))
-    report.finish()
-    report.note(
-        f"{len(tracks)} branches with {sum(len(t.points) for t in tracks)} points, "
-        f"{len(lines)} curves with {sum(len(line.points) for line in lines)}"
-    )
-    second = study.curves.parameter if study.curves else ""
-    found = dataset(made.net, tracks, lines, second)
-    return _described(found, study, made, values, turn.tokens)
+class ContinuationWork:
+    """One point: the branches and curves of a study, a `scan.work.Work`.
+
+    Every step along a branch needs the one before, and a curve is followed only where
+    no earlier one passes, so that nothing of it could be computed side by side.
+
+    Raises:
+        ValueError: an impossible setting.
+    """
+
+    title = "continuation"
+    batch = unit = total = 1
+    keeps_blocks = False
+    empty: Mapping[str, int] = {}
+
+    def __init__(self, study: ContinuationStudy):
+        self.study, self.made = study, build.model(study.network)
+        ((self.free, self.bounds),) = study.parameters.free.items()
+        given = {n: getattr(study.parameters, n) for n in ("beta", "gamma", "epsilon")}
+        self.values = build.defaults(given, self.made.file)
+        at = study.run.at
+        self.values[self.free] = self.bounds.start if at is None else at
+        _check_interval(self.free, self.bounds)
+        self.second = study.curves.parameter if study.curves else ""
+        if study.curves is not None:
+            _check_interval(self.second, study.curves)
+            _check_holds(study.curves, self.values[self.second])
+        self.turn = dmft.strobe(self.made.net, _largest_epsilon(study, self.values))
+
+    def points(self, round: int, earlier: Results) -> int | None:
+        return 1 if round == 0 else None
+
+    def payload(self, chunk: Chunk, earlier: Results) -> None:
+        return None
+
+    def compute(
+        self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
+    ) -> Arrays:
+        """The variables of the file, each with one row."""
+        tracks, lines = self._followed(_in_points(tick, self.study.run.max_points))
+        found = arrays(self.made.net, tracks, lines, self.second)
+        return {name: x[None] for name, x in found.items()}
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        return np.isnan(arrays[self.free][:, 0, 0])
+
+    def pilot(self) -> None:
+        """How long a branch is shows when it has been followed."""
+        return None
+
+    def assemble(self, results: Results) -> Assembled:
+        names = dimensions(self.free, self.second)
+        found = {name: results.column(name)[0] for name in names}
+        labelled = dataset(found, self.free, self.second)
+        return Assembled(
+            _described(labelled, self.study, self.made, self.values, self.turn.tokens)
+        )
+
+    def _followed(self, tick: Tick) -> tuple[list[Track], list[Line]]:
+        """The cycle, its doublings and the curves of its bifurcations."""
+        options, value = self.study.run, self.values[self.free]
+        x = _simulated(options, self.made, self.values)
+        problem = Problem(self.turn, x, self.values, self.free, options.period)
+        x = _cycle(problem, x, value)
+        settings = Settings(
+            first=max(FIRST_STEP * options.largest_step, options.smallest_step),
+            smallest=options.smallest_step,
+            largest=options.largest_step,
+            max_points=options.max_points,
+        )
+        within = (self.bounds.start, self.bounds.stop)
+        first = _both_ways(problem, x, value, within, settings, tick)
+        tracks = list(_with_doublings(first, options.switch, within, settings, tick))
+        return tracks, list(_lines(self.study, tracks, settings, tick))
+
+
+def _in_points(tick: Tick, most: int) -> Tick:
+    """Points of branches as parts of the one point of a study, never more than it."""
+    left = 1.0
+
+    def count(points: float) -> None:
+        nonlocal left
+        share = min(points / most, left)
+        left -= share
+        tick(share)
+
+    return count
 
 
 def _check_interval(name: str, bounds) -> None:
@@ -167,26 +219,13 @@ def _cycle(problem: Problem, x, value: float):
     return found.x
 
 
-def _forecast(problem, x, value, settings: Settings, options: ContinuationRun) -> str:
-    """Seconds for a point, from the first steps of the branch."""
-    pilot = follow_cycle(problem, x, value, settings=settings)
-    next(pilot, None)
-    clock = time.perf_counter()
-    next(pilot, None)
-    seconds = time.perf_counter() - clock
-    return (
-        f"a cycle of {problem.dimension} coordinates, at most {options.max_points} "
-        f"points of a branch at about {duration(seconds)} each"
-    )
-
-
-def _counted(points: Iterable, report: Reporter) -> Iterator:
+def _counted(points: Iterable, tick: Tick) -> Iterator:
     for point in points:
-        report.advance(1.0)
+        tick(1.0)
         yield point
 
 
-def _both_ways(problem, x, value, within, settings, report: Reporter) -> Track:
+def _both_ways(problem, x, value, within, settings, tick: Tick) -> Track:
     """The branch through a cycle, from the lower end of the interval to the upper.
 
     A closed branch is followed once.
@@ -199,7 +238,7 @@ def _both_ways(problem, x, value, within, settings, report: Reporter) -> Track:
             problem, x, value, direction=direction, within=within, settings=settings,
             unit=within[1] - within[0],
         )  # fmt: skip
-        parts[direction] = _until_it_repeats(_counted(branch, report), branch)
+        parts[direction] = _until_it_repeats(_counted(branch, tick), branch)
     (up, last), (down, first) = parts[1], parts[-1]
     if last == CLOSED:
         first = CLOSED
@@ -281,7 +320,7 @@ def _backward(point):
 
 
 def _with_doublings(
-    first: Track, doublings: int, within, settings, report: Reporter
+    first: Track, doublings: int, within, settings, tick: Tick
 ) -> Iterator[Track]:
     """The first branch, then those born at its period doublings, level by level.
 
@@ -299,7 +338,7 @@ def _with_doublings(
                 if np.any(np.abs(np.array(ends) - special.value) < SAME_VALUE):
                     continue
                 doubled, points, result = _doubled(
-                    parent.problem, special, within, settings, report
+                    parent.problem, special, within, settings, tick
                 )
                 found = [s for p in points for s in p.special]
                 ends += [s.value for s in found if s.kind == "period_halving"]
@@ -311,7 +350,7 @@ def _with_doublings(
         level = born
 
 
-def _doubled(problem: Problem, special, within, settings: Settings, report: Reporter):
+def _doubled(problem: Problem, special, within, settings: Settings, tick: Tick):
     """The branch born at a doubling, to where it ends on one of half its period.
 
     Where the old branch is near, Newton may fall back on it: then the branch is left
@@ -332,7 +371,7 @@ def _doubled(problem: Problem, special, within, settings: Settings, report: Repo
             settings=shorter, unit=within[1] - within[0],
         )  # fmt: skip
         found: list[BranchPoint] = []
-        for point in _counted(branch, report):
+        for point in _counted(branch, tick):
             halving = any(s.kind == "period_halving" for s in point.special)
             if not halving and _is_halved(branch.problem, point):
                 break
@@ -356,7 +395,7 @@ def _image(problem: Problem, x, value, times):
     return problem.iterate(x, {**problem.parameters, problem.free: value}, times)
 
 
-def _lines(study: ContinuationStudy, tracks, settings, report) -> Iterator[Line]:
+def _lines(study: ContinuationStudy, tracks, settings, tick: Tick) -> Iterator[Line]:
     """Curves of all special points of one parameter that have one in two.
 
     A point that lies on the curve of an earlier one has no curve of its own.
@@ -374,12 +413,12 @@ def _lines(study: ContinuationStudy, tracks, settings, report) -> Iterator[Line]
         problem = track.problem.with_period(special.period)
         if any(_on_line(*one, problem, special, second.parameter) for one in found):
             continue
-        line = _line(problem, special, origin, bounds, second, settings, report)
+        line = _line(problem, special, origin, bounds, second, settings, tick)
         found.append((line, problem))
         yield line
 
 
-def _line(problem, special, origin, bounds, second, settings, report) -> Line:
+def _line(problem, special, origin, bounds, second, settings, tick: Tick) -> Line:
     """The curve through a special point, both ways; once where it is closed."""
     inside = lambda p, q: (
         bounds.start <= p <= bounds.stop and second.start <= q <= second.stop
@@ -390,18 +429,15 @@ def _line(problem, special, origin, bounds, second, settings, report) -> Line:
         scales=(bounds.stop - bounds.start, second.stop - second.start),
     )  # fmt: skip
     down, up = follow(-1), follow(1)
-    points = list(_counted(down, report))[::-1]
+    points = list(_counted(down, tick))[::-1]
     if down.result != CLOSED:
-        points += list(_counted(up, report))[1:]
-    lost = Counter(down.unresolved + up.unresolved)
-    if lost:
-        names = ", ".join(f"{n} × {name}" for name, n in lost.items())
-        report.note(f"changes of sign not closed in on, curve {origin}: {names}")
+        points += list(_counted(up, tick))[1:]
     return Line(
         special.kind,
         origin,
         points,
         down.codimension_two[::-1] + up.codimension_two,
+        down.unresolved + up.unresolved,
         (down.result, CLOSED if down.result == CLOSED else up.result),
     )
 

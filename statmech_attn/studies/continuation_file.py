@@ -4,12 +4,14 @@ Branches and curves have different lengths: rows are padded with NaN along `poin
 `curve_point`.  What was not found has no variables.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 
 from statmech_attn import dmft
@@ -22,13 +24,67 @@ from statmech_attn.labels import labelled
 CRITICALITY = ("", "supercritical", "subcritical")
 
 
-def dataset(net: Network, tracks: Sequence, lines: Sequence, second: str):
-    """Everything that was found, labelled; `second` is the curves' other parameter."""
+DIMS = {
+    "arclength": ("branch", "point"),
+    "state": ("branch", "point", "coordinate"),
+    "multiplier_re": ("branch", "point", "multiplier"),
+    "multiplier_im": ("branch", "point", "multiplier"),
+    "n_unstable": ("branch", "point"),
+    "strobe": ("branch", "point", "strobe_sample"),
+    "branch_period": ("branch",),
+    "branch_parent": ("branch",),
+    "branch_result": ("branch", "end"),
+}
+DIMS_OF_SPECIAL = {
+    "special_kind": ("special",),
+    "special_branch": ("special",),
+    "special_arclength": ("special",),
+    "special_error": ("special",),
+    "special_period": ("special",),
+    "special_coefficient": ("special",),
+    "special_criticality": ("special",),
+    "special_rotation": ("special",),
+    "special_strobe": ("special", "strobe_sample"),
+}
+DIMS_OF_CURVES = {
+    "curve_kind": ("curve",),
+    "curve_origin": ("curve",),
+    "curve_result": ("curve", "end"),
+    "curve_unresolved": ("curve",),
+    "curve_coefficient": ("curve", "curve_point"),
+    "curve_rotation": ("curve", "curve_point"),
+    "degenerate_kind": ("degenerate",),
+    "degenerate_curve": ("degenerate",),
+    "degenerate_coefficient": ("degenerate",),
+    "degenerate_rotation": ("degenerate",),
+}
+
+
+def dimensions(free: str, second: str) -> dict[str, tuple[str, ...]]:
+    """Dimensions of all variables that a file may have.
+
+    Args:
+        second: the other parameter of the curves, "" where none are followed.
+    """
+    found = {free: ("branch", "point")} | DIMS
+    found |= {f"special_{free}": ("special",)} | DIMS_OF_SPECIAL
+    if second:
+        for name in (free, second):
+            found[f"curve_{name}"] = ("curve", "curve_point")
+            found[f"degenerate_{name}"] = ("degenerate",)
+        found |= DIMS_OF_CURVES
+    return found
+
+
+def arrays(
+    net: Network, tracks: Sequence, lines: Sequence, second: str
+) -> dict[str, np.ndarray]:
+    """Everything that was found, by the names of `dimensions`; the rest is empty."""
     turns = max(int(track.problem.period) for track in tracks)
     special = [s for track in tracks for s in track.special]
     owners = [i for i, track in enumerate(tracks) for _ in track.special]
     free = tracks[0].problem.free
-    variables = _branches(net, tracks, free, turns)
+    variables: dict[str, Any] = _branches(net, tracks, free, turns)
     if special:
         variables |= _special(net, tracks, special, owners, free, turns)
     if lines:
@@ -36,11 +92,23 @@ def dataset(net: Network, tracks: Sequence, lines: Sequence, second: str):
     degenerate = [(i, two) for i, line in enumerate(lines) for two in line.degenerate]
     if degenerate:
         variables |= _degenerate(degenerate, free, second)
+    return {
+        name: np.asarray(variables.get(name, np.empty((0,) * len(dims))))
+        for name, dims in dimensions(free, second).items()
+    }
+
+
+def dataset(found: Mapping[str, np.ndarray], free: str, second: str) -> xr.Dataset:
+    """What is not empty, labelled."""
+    variables = {
+        name: (dims, found[name])
+        for name, dims in dimensions(free, second).items()
+        if found[name].size
+    }
     return labelled(variables, {"end": np.arange(2)})
 
 
 def _branches(net: Network, tracks, free: str, turns: int):
-    over = ("branch", "point")
     rows = lambda read: _padded([[read(p) for p in t.points] for t in tracks])
     outside = lambda p: float(np.sum(np.abs(p.multipliers) > 1))
     values = _padded([[p.value for p in t.points] for t in tracks])
@@ -50,23 +118,20 @@ def _branches(net: Network, tracks, free: str, turns: int):
         strobe[i, : found.shape[0], : found.shape[1]] = found
     tokens = tracks[0].problem.map.tokens
     return {
-        free: (over, values),
-        "arclength": (over, rows(lambda p: p.arclength)),
-        "state": ((*over, "coordinate"), rows(lambda p: p.x)),
-        "multiplier_re": ((*over, "multiplier"), rows(lambda p: p.multipliers.real)),
-        "multiplier_im": ((*over, "multiplier"), rows(lambda p: p.multipliers.imag)),
-        "n_unstable": (over, rows(outside)),
-        "strobe": ((*over, "strobe_sample"), strobe),
-        "branch_period": (
-            ("branch",), [tokens * int(t.problem.period) for t in tracks],
-        ),
-        "branch_parent": (("branch",), [t.parent for t in tracks]),
-        "branch_result": (("branch", "end"), _codes(t.results for t in tracks)),
-    }  # fmt: skip
+        free: values,
+        "arclength": rows(lambda p: p.arclength),
+        "state": rows(lambda p: p.x),
+        "multiplier_re": rows(lambda p: p.multipliers.real),
+        "multiplier_im": rows(lambda p: p.multipliers.imag),
+        "n_unstable": rows(outside),
+        "strobe": strobe,
+        "branch_period": [tokens * int(t.problem.period) for t in tracks],
+        "branch_parent": [t.parent for t in tracks],
+        "branch_result": _codes(t.results for t in tracks),
+    }
 
 
 def _special(net: Network, tracks, special, owners, free: str, turns: int):
-    over = ("special",)
     form = lambda read, s: np.nan if s.form is None else read(s.form)
     strobe = np.full((len(special), turns), np.nan)
     for i, (owner, point) in enumerate(zip(owners, special, strict=True)):
@@ -75,48 +140,42 @@ def _special(net: Network, tracks, special, owners, free: str, turns: int):
     word = lambda s: "" if s.form is None else s.form.criticality
     tokens = tracks[0].problem.map.tokens
     return {
-        "special_kind": (over, _codes(KINDS.index(s.kind) for s in special)),
-        "special_branch": (over, owners),
-        f"special_{free}": (over, [s.value for s in special]),
-        "special_arclength": (over, [s.arclength for s in special]),
-        "special_error": (over, [s.error for s in special]),
-        "special_period": (over, [tokens * s.period for s in special]),
-        "special_coefficient": (
-            over, [form(lambda f: f.coefficient, s) for s in special],
-        ),
-        "special_criticality": (
-            over, _codes(CRITICALITY.index(word(s)) for s in special),
-        ),
-        "special_rotation": (over, [form(lambda f: f.rotation, s) for s in special]),
-        "special_strobe": ((*over, "strobe_sample"), strobe),
-    }  # fmt: skip
+        "special_kind": _codes(KINDS.index(s.kind) for s in special),
+        "special_branch": owners,
+        f"special_{free}": [s.value for s in special],
+        "special_arclength": [s.arclength for s in special],
+        "special_error": [s.error for s in special],
+        "special_period": [tokens * s.period for s in special],
+        "special_coefficient": [form(lambda f: f.coefficient, s) for s in special],
+        "special_criticality": _codes(CRITICALITY.index(word(s)) for s in special),
+        "special_rotation": [form(lambda f: f.rotation, s) for s in special],
+        "special_strobe": strobe,
+    }
 
 
 def _curves(lines, free: str, second: str):
-    over = ("curve", "curve_point")
     rows = lambda read: _padded([[read(p) for p in line.points] for line in lines])
     return {
-        "curve_kind": (("curve",), _codes(KINDS.index(line.kind) for line in lines)),
-        "curve_origin": (("curve",), [line.origin for line in lines]),
-        "curve_result": (("curve", "end"), _codes(line.results for line in lines)),
-        f"curve_{free}": (over, rows(lambda p: p.values[0])),
-        f"curve_{second}": (over, rows(lambda p: p.values[1])),
-        "curve_coefficient": (over, rows(lambda p: p.coefficient)),
-        "curve_rotation": (over, rows(lambda p: p.rotation_number)),
+        "curve_kind": _codes(KINDS.index(line.kind) for line in lines),
+        "curve_origin": [line.origin for line in lines],
+        "curve_result": _codes(line.results for line in lines),
+        "curve_unresolved": [len(line.unresolved) for line in lines],
+        f"curve_{free}": rows(lambda p: p.values[0]),
+        f"curve_{second}": rows(lambda p: p.values[1]),
+        "curve_coefficient": rows(lambda p: p.coefficient),
+        "curve_rotation": rows(lambda p: p.rotation_number),
     }
 
 
 def _degenerate(found, free: str, second: str):
-    over = ("degenerate",)
     points = [two.point for _, two in found]
-    kinds = [CODIMENSION_TWO.index(two.name) for _, two in found]
     return {
-        "degenerate_kind": (over, _codes(kinds)),
-        "degenerate_curve": (over, [i for i, _ in found]),
-        f"degenerate_{free}": (over, [p.values[0] for p in points]),
-        f"degenerate_{second}": (over, [p.values[1] for p in points]),
-        "degenerate_coefficient": (over, [p.coefficient for p in points]),
-        "degenerate_rotation": (over, [p.rotation_number for p in points]),
+        "degenerate_kind": _codes(CODIMENSION_TWO.index(two.name) for _, two in found),
+        "degenerate_curve": [i for i, _ in found],
+        f"degenerate_{free}": [p.values[0] for p in points],
+        f"degenerate_{second}": [p.values[1] for p in points],
+        "degenerate_coefficient": [p.coefficient for p in points],
+        "degenerate_rotation": [p.rotation_number for p in points],
     }
 
 

@@ -11,7 +11,7 @@ import glob
 import json
 import os
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import compilations, signals
 from statmech_attn.scan.chunk_file import Damaged
 from statmech_attn.scan.claims import Claims
-from statmech_attn.scan.engines import local
+from statmech_attn.scan.engines import Engine, local
 from statmech_attn.scan.folder import (
     Folder,
     MANIFEST,
@@ -42,23 +42,6 @@ from statmech_attn.studies.spec import dump, parse, Study
 
 class Incomplete(StorageError):
     """Chunks of a folder are missing."""
-
-
-class Engine(NamedTuple):
-    """Where chunks are computed.
-
-    Attributes:
-        compute: takes the session, and how a worker elsewhere builds the work.
-        workers: chunks that are computed at once.
-    """
-
-    compute: Callable[[Session, Callable[[], Work]], None]
-    workers: int
-
-
-def in_this_process() -> Engine:
-    """The threads of this process."""
-    return Engine(lambda session, build: local.compute(session), local.threads())
 
 
 def chunks_of(output: Path) -> Path:
@@ -98,7 +81,7 @@ def compute(
         return
     stop = Stop()
     with signals.handled(stop, report) as caught:
-        engine = engine or in_this_process()
+        engine = engine or local.engine()
         task = _Task(study, text, output, report, overwrite, engine, stop, caught)
         try:
             _compute(task, path, points_per_chunk)

@@ -7,6 +7,7 @@ blocks whose trajectories are stored make the first round, the others the second
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ import numpy as np
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics.following import take
-from statmech_attn.labels import attributes
 from statmech_attn.montecarlo import class_counts, monte_carlo_dataset, Simulation
 from statmech_attn.montecarlo.dataset import PER_RUN, per_run_attributes, stationary
 from statmech_attn.montecarlo.runs import (
@@ -165,11 +165,9 @@ class MonteCarloWork:
                 "context": self.made.net.context,
             },
         )  # fmt: skip
-        failure = self._failure(results)
-        if failure.any():
-            dims = ("n_spins", "beta")
-            dataset["failure"] = dims, failure, attributes("failure")
-            dataset.attrs["failure_reasons"] = results.reasons()
+        dataset = build.with_failures(
+            dataset, self._failure(results), ("n_spins", "beta"), results.reasons()
+        )
         columns = {stationary(name): self._column(results, name) for name in AVERAGES}
         return Assembled(build.with_fixed(dataset, self.axes), columns)
 
@@ -225,13 +223,8 @@ class MonteCarloWork:
     def _merged(self, results: Results) -> Moments:
         """Moments over all runs, (N and beta, steps, 5, M)."""
         moments = Moments(self._places, self.layout, results.like("mean").shape[1:])
-        rows = (
-            pair
-            for both in zip(
-                results.blocks("mean"), results.blocks("square"), strict=True
-            )
-            for pair in zip(*both, strict=True)
-        )
+        every = chain.from_iterable
+        rows = zip(*(every(results.blocks(n)) for n in ("mean", "square")), strict=True)
         for round in (0, 1):
             for point in range(self._places):
                 for block in self._blocks(round):
@@ -264,7 +257,7 @@ class MonteCarloWork:
 
     def _per_run(self, results: Results, name: str) -> Iterator[np.ndarray]:
         """The runs of every N and beta in order: those of both rounds."""
-        rows = (row for piece in results.blocks(name) for row in piece)
+        rows = chain.from_iterable(results.blocks(name))
         first, second = (self._blocks(round) for round in (0, 1))
         if second:
             early = [[next(rows) for _ in first] for _ in range(self._places)]

@@ -14,7 +14,7 @@ import numpy as np
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
 from statmech_attn.dmft.fluctuations import noise_start, noise_steps
-from statmech_attn.labels import attributes, labelled
+from statmech_attn.labels import labelled
 from statmech_attn.reporting import size
 from statmech_attn.scan.work import Arrays, Assembled, Chunk, Pilot, Results, Tick
 from statmech_attn.studies import build
@@ -120,10 +120,9 @@ class TrajectoryWork:
             kind="trajectory", network=network_digest(net), context=net.context,
             start=build.describe_start(self.options, self.made),
         )  # fmt: skip
-        failure = results.failure()
-        if failure.any():
-            dataset["failure"] = ("beta",), failure, attributes("failure")
-            dataset.attrs["failure_reasons"] = results.reasons()
+        dataset = build.with_failures(
+            dataset, results.failure(), ("beta",), results.reasons()
+        )
         return Assembled(build.with_fixed(dataset, self.axes))
 
     @property

@@ -1,4 +1,4 @@
-"""A study that costs nothing, in this process and in others; see toy.py."""
+"""A study that costs nothing, in this process and in others; see toy_study.py."""
 
 import importlib.util
 import sys
@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 
-PATH = Path(__file__).with_name("toy.py")
+PATH = Path(__file__).with_name("toy_study.py")
 
 
 @pytest.fixture(scope="session")
 def toy_module():
-    specification = importlib.util.spec_from_file_location("toy", PATH)
+    specification = importlib.util.spec_from_file_location("toy_study", PATH)
     assert specification is not None and specification.loader is not None
     module = importlib.util.module_from_spec(specification)
-    sys.modules["toy"] = module
+    sys.modules["toy_study"] = module
     specification.loader.exec_module(module)
     return module
 

@@ -92,10 +92,9 @@ def test_no_bit_depends_on_cuts_and_order(work, whole, per_chunk):
 
 
 @pytest.mark.parametrize("threads", (1, 3))
-def test_no_bit_depends_on_the_number_of_threads(work, whole, monkeypatch, threads):
-    monkeypatch.setattr(local, "threads", lambda: threads)
+def test_no_bit_depends_on_the_number_of_threads(work, whole, threads):
     with Session(work, Memory(), 5, Silent(), Stop()) as session:
-        local.compute(session)
+        local.compute(session, threads)
     assert session.finished
     assert same(arrays(session), arrays(whole))
 

@@ -11,6 +11,7 @@ import xarray as xr
 
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import guarded
+from statmech_attn.scan.engines import Engine
 from statmech_attn.scan.lanes import limited, on_cpu, workers
 from statmech_attn.scan.results import first_round, Memory
 from statmech_attn.scan.session import Session, Stop
@@ -22,14 +23,20 @@ def threads() -> int:
     return workers() if on_cpu() else 2
 
 
-def compute(session: Session) -> None:
-    """Compute chunks until none are left or a stop is asked for.
+def engine(count: int | None = None) -> Engine:
+    """So many threads of this process; one for each usable core when omitted."""
+    count = count or threads()
+    return Engine(lambda session, build: compute(session, count), count)
+
+
+def compute(session: Session, count: int) -> None:
+    """Compute chunks on so many threads until none are left or a stop is asked for.
 
     Raises:
         The first error of a chunk; the others are finished first.
     """
-    with ThreadPoolExecutor(threads()) as pool:
-        running = [pool.submit(_worker, session) for _ in range(threads())]
+    with ThreadPoolExecutor(count) as pool:
+        running = [pool.submit(_worker, session) for _ in range(count)]
         try:
             for future in wait(running, return_when=FIRST_EXCEPTION).done:
                 future.result()
@@ -45,7 +52,7 @@ def in_memory(work: Work, report: Reporter = Silent()) -> xr.Dataset:
     share = -(-first_round(work) // (4 * threads()))
     per_chunk = -(-share // work.batch) * work.batch
     with Session(work, Memory(), per_chunk, report, Stop()) as session:
-        compute(session)
+        compute(session, threads())
     report.finish()
     return work.assemble(session.results).loaded()
 

@@ -1,0 +1,301 @@
+"""Chunks on the workers of a dask cluster, which may come and go.
+
+This process takes chunks from the session, hands them out and writes what comes back;
+workers need not see its file system.  It has a few chunks for each worker thread under
+way, so that memory is bounded and no worker waits for it.
+
+* A worker that dies: dask gives its chunks to others.
+* A chunk that seems to kill its workers is tried again on its own, when all others are
+  done; if it kills them again, the run ends with its name.
+* A scheduler that dies: the run ends; what is finished is on disk.
+"""
+
+import logging
+import queue
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import cloudpickle
+from dask import config
+from distributed import Client, Future, KilledWorker, LocalCluster
+
+from statmech_attn import storage
+from statmech_attn.scan import guarded
+from statmech_attn.scan.engines import Engine, remote
+from statmech_attn.scan.folder import Folder
+from statmech_attn.scan.session import Session
+from statmech_attn.scan.signals import TEMPORARY_FAILURE, Unfinished
+from statmech_attn.scan.work import Chunk, Work
+
+
+AHEAD = 2  # chunks under way for each worker thread
+TICK = 0.2  # seconds between two looks at what was asked for here
+LOOK = 5.0  # seconds between two looks at the cluster
+ANSWER = 30.0  # seconds in which a scheduler that lives answers
+FETCH = 300.0  # seconds in which a result arrives, or is computed again
+LONELY = 30.0  # seconds without workers after which the user is told
+CLOSE = 5.0  # seconds for taking leave of a scheduler
+
+
+class Lost(Exception):
+    """The scheduler does not answer any more."""
+
+
+def local_cluster(workers: int) -> Engine:
+    """Worker processes on this machine, each computing one chunk at a time."""
+
+    def run(session: Session, build: Callable[[], Work]) -> None:
+        with _cluster(workers) as cluster, _connected(cluster) as client:
+            compute(session, build, client)
+
+    return Engine(run, workers)
+
+
+def at(address: str) -> Engine:
+    """The workers of a scheduler that runs already.
+
+    Raises:
+        ValueError: nobody answers at this address.
+    """
+
+    def run(session: Session, build: Callable[[], Work]) -> None:
+        with _connected(address) as client:
+            compute(session, build, client)
+
+    with _connected(address) as client:
+        return Engine(run, max(_threads(client), 1))
+
+
+def compute(session: Session, build: Callable[[], Work], client: Client) -> None:
+    """Compute chunks until none are left or a stop is asked for.
+
+    Args:
+        build: makes the work of the session; called once in each worker process.
+
+    Raises:
+        Unfinished: the scheduler is gone.
+        RuntimeError: chunks kill every worker that tries them; the others are done.
+        The first error of a worker; what others are computing is finished first.
+    """
+    address = client.scheduler_info()["address"]
+    try:
+        _Run(session, build, client, address).finish()
+    except Lost:
+        place = f" in {session.store.path}" if isinstance(session.store, Folder) else ""
+        raise Unfinished(
+            f"the scheduler at {address} is gone; finished chunks are kept{place}: the "
+            "same command goes on.",
+            TEMPORARY_FAILURE,
+        ) from None
+
+
+class _Run:
+    """What is under way for a session on a cluster."""
+
+    def __init__(self, session: Session, build, client: Client, address: str):
+        self._session, self._client, self._address = session, client, address
+        self._name, self._build = uuid.uuid4().hex, cloudpickle.dumps(build)
+        self._here = storage.environment()
+        self._environments: dict[tuple, str] = {}
+        self._running: dict[Future, Chunk] = {}
+        self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self._suspects: deque[Chunk] = deque()
+        self._alone = False
+        self._deadly: list[Chunk] = []
+        self._error: BaseException | None = None
+        self._stopping = False
+        self._threads, self._looked, self._lonely = 0, -LOOK, 0.0
+
+    def finish(self) -> None:
+        try:
+            while self._fill():
+                self._wait()
+        finally:
+            for chunk in (*self._running.values(), *self._suspects, *self._deadly):
+                self._session.drop(chunk)
+        if self._error is not None:
+            raise self._error
+        if self._deadly:
+            raise RuntimeError(
+                f"{_named(self._deadly)} ended every worker process that tried; all "
+                "other chunks are done; see the logs of the workers (memory?)."
+            )
+
+    def _fill(self) -> bool:
+        """Keep the workers busy; False when nothing is left to wait for."""
+        self._look()
+        if self._session.stop.finish.is_set():
+            self._stop_workers()
+            return bool(self._running) and self._threads > 0
+        while not self._alone and len(self._running) < AHEAD * max(self._threads, 1):
+            if (chunk := self._session.next(wait=False)) is None:
+                break
+            self._submit(chunk)
+        if self._running:
+            return True
+        if self._suspects:
+            self._alone = True
+            self._submit(self._suspects.popleft())
+        elif not self._deadly and (chunk := self._session.next()):
+            self._submit(chunk)
+        return bool(self._running)
+
+    def _submit(self, chunk: Chunk, parts: list[Chunk] | None = None) -> None:
+        """Hand out a chunk, or the parts that it is computed in."""
+        payloads = {part: self._payload(part) for part in parts or [chunk]}
+        folder = self._session.store.blocks(chunk.number)
+        folder = folder and folder.absolute()
+        order = remote.Order(self._name, self._build, chunk, payloads, folder)
+        packed = cloudpickle.dumps(order)
+        try:
+            future = self._client.submit(remote.compute, packed, pure=False)
+        except (OSError, RuntimeError):
+            self._session.drop(chunk)
+            raise Lost from None
+        self._running[future] = chunk
+        future.add_done_callback(self._done.put)
+
+    def _payload(self, chunk: Chunk) -> Any:
+        try:
+            return self._session.payload(chunk)
+        except guarded.ERRORS as error:
+            return error
+
+    def _wait(self) -> None:
+        """Take what has arrived; come back now and then to look at the rest."""
+        try:
+            future = self._done.get(timeout=TICK)
+        except queue.Empty:
+            return
+        chunk = self._running.pop(future)
+        try:
+            self._take(future, chunk)
+        except BaseException:
+            self._session.drop(chunk)
+            raise
+
+    def _take(self, future: Future, chunk: Chunk) -> None:
+        self._alone, alone = False, self._alone
+        if future.status == "error":
+            error: Any = future.exception()
+            self._failed(chunk, error, alone)
+            return
+        if future.status != "finished":
+            raise Lost
+        try:
+            answer: remote.Answer | None = future.result(timeout=FETCH)
+        except TimeoutError:
+            self._submit(chunk)
+            return
+        except Exception:  # connections fail in many ways
+            raise Lost from None
+        if answer is None:
+            self._session.drop(chunk)
+        elif answer.computed is None:
+            self._submit(chunk, guarded.units(chunk, self._session.work.unit))
+        else:
+            self._keep(chunk, answer)
+
+    def _keep(self, chunk: Chunk, answer: remote.Answer) -> None:
+        assert answer.computed is not None
+        digest = self._environment(answer.environment)
+        self._session.keep(chunk, *answer.computed, environment=digest)
+        self._session.report.advance(chunk.count)
+
+    def _failed(self, chunk: Chunk, error: BaseException | None, alone: bool) -> None:
+        if not isinstance(error, KilledWorker):
+            self._session.drop(chunk)
+            self._session.stop.finish.set()
+            self._error = self._error or error
+        elif alone:
+            self._deadly.append(chunk)
+        else:
+            self._suspects.append(chunk)
+
+    def _environment(self, found: dict[str, str]) -> str:
+        """Digest of a worker's environment; another one than here is told once."""
+        key = tuple(sorted(found.items()))
+        if key not in self._environments:
+            store = self._session.store
+            digest = store.remember(found) if isinstance(store, Folder) else ""
+            self._environments[key] = digest
+            if changes := storage.differences(self._here, found):
+                self._session.report.note(
+                    "warning: workers differ from this process, so may last digits: "
+                    f"{'; '.join(changes)}"
+                )
+        return self._environments[key]
+
+    def _look(self) -> None:
+        """See who works, now and then."""
+        now = time.monotonic()
+        if now - self._looked < LOOK:
+            return
+        self._looked = now
+        try:
+            self._threads = _threads(self._client)
+        except (OSError, RuntimeError):
+            raise Lost from None
+        if self._threads:
+            self._lonely = now
+        elif self._lonely and now - self._lonely > LONELY:
+            self._lonely = 0.0
+            self._session.report.note(
+                f"no workers at {self._address}; waiting for them (Ctrl-C stops)"
+            )
+
+    def _stop_workers(self) -> None:
+        """Let workers finish what they compute, and see whether any are left."""
+        if not self._stopping:
+            self._stopping = True
+            self._looked = -LOOK
+            self._look()
+            self._client.run(remote.stop, self._name, wait=False, on_error="ignore")
+
+
+def _threads(client: Client) -> int:
+    """Threads of all workers, by a question that the scheduler has to answer."""
+    found: Any = client.nthreads(callback_timeout=ANSWER)
+    return sum(found.values())
+
+
+def _named(chunks: list[Chunk]) -> str:
+    """Chunks and their points, in words."""
+    some = ", ".join(
+        f"chunk {c.number} (points {c.first} to {c.stop - 1})" for c in chunks[:3]
+    )
+    return some + (f" and {len(chunks) - 3} more" if len(chunks) > 3 else "")
+
+
+@contextmanager
+def _cluster(workers: int) -> Iterator[Any]:
+    """Processes with the threads that this one would use: the same bits.
+
+    They end with this process, however it ends.
+    """
+    options: dict[str, Any] = {"memory_limit": 0, "dashboard_address": None}
+    with config.set({"distributed.nanny.pre-spawn-environ": {}}):
+        with LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True,
+            silence_logs=logging.CRITICAL, preload=[remote.__name__], **options,
+        ) as cluster:  # fmt: skip
+            yield cluster
+
+
+@contextmanager
+def _connected(where: Any) -> Iterator[Client]:
+    try:
+        client = Client(where, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"no dask scheduler answers at {where}: {error}.") from None
+    try:
+        yield client
+    finally:
+        try:
+            client.close(timeout=CLOSE)
+        except (OSError, RuntimeError):
+            pass  # the scheduler is gone
