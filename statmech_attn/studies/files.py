@@ -101,12 +101,12 @@ class _Task(NamedTuple):
     overwrite: bool
     engine: Engine
     stop: Stop
-    signals: signals.Signals
+    caught: signals.Signals
 
     def unfinished(self, path: Path) -> signals.Unfinished:
         return signals.Unfinished(
             f"stopped; finished chunks are in {path}: the same command goes on.",
-            self.signals.exit_code,
+            self.caught.exit_code,
         )
 
 
@@ -128,7 +128,7 @@ def _compute(task: _Task, path: Path, per_chunk: int | None) -> None:
             continue  # another process has found a damaged chunk
         except Damaged as error:
             Folder.open(path).require(task.text)
-            if task.signals.first is None:
+            if task.caught.first is None:
                 task.stop.finish.clear()  # set for the other threads of the engine
             task.report.note(f"{error} It is computed again.")
             folder.quarantine(error.chunk)
