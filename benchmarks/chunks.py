@@ -39,6 +39,7 @@ class Sleeper(NamedTuple):
     title: str = "sleeper"
     batch: int = PER_CHUNK
     unit: int = 1
+    alone: bool = False
     keeps_blocks: bool = False
     empty: dict[str, int] = {}
 

@@ -10,7 +10,7 @@ function of it that gives a data term and a prior term can be trained.
 
     z                 pytree     weights                                  `weights`
     data, prior       ()         the two terms of the loss                `terms`
-    |grad L|          ()         its Euclidean norm                      `gradient_norm`
+    |grad L|          ()         its gradient's Euclidean norm       `gradient_norm`
 """
 
 from collections.abc import Callable
@@ -82,7 +82,10 @@ class State(eqx.Module):
 
 
 class Trained(NamedTuple):
-    """The end of a run, and its losses at `Descent.recorded`, NaN after the end."""
+    """The end of a run, and its losses at `Descent.recorded`.
+
+    They stay what they are after the end of a run, NaN where it diverged.
+    """
 
     weights: Any
     data: Float[np.ndarray, " records"]
@@ -110,8 +113,8 @@ class Trainer:
         >>> y = jnp.array([2.0, 4.0])
         >>> trainer = Trainer(terms, descent, y, jnp.zeros(2))
         >>> found = trainer.run(y, jnp.zeros(2), BlockMemory(warmup=0))
-        >>> found.weights.round(6).tolist()
-        [1.0, 2.0]
+        >>> RESULTS[found.result], found.weights.round(6).tolist()
+        ('converged', [1.0, 2.0])
     """
 
     def __init__(self, terms: Terms, descent: Descent, problem: Any, weights: Any):
@@ -155,18 +158,20 @@ class Trainer:
         return self._trained(state, first, self._measure(problem, state), store)
 
     def _trained(self, state: State, first, last, store) -> Trained:
-        data, prior = np.full((2, self.descent.recorded.size), np.nan)
-        data[0], prior[0] = first[:2]
-        for number, record in enumerate(store.draws()):
-            here = slice(1 + number * RECORDS, 1 + (number + 1) * RECORDS)
-            data[here], prior[here] = record["data"], record["prior"]
-        data[self.descent.recorded > state.steps] = np.nan
-        prior[self.descent.recorded > state.steps] = np.nan
         norm, code = float(last[2]), int(state.result)
         if code == RUNNING and not np.isfinite([*last]).all():
             code = DIVERGED
         elif code == RUNNING and norm <= self.descent.tolerance:
             code = CONVERGED
+        curves = np.empty((2, self.descent.recorded.size))
+        curves.T[:] = last[:2]  # where the run has ended before
+        curves[:, 0] = first[:2]
+        for number, record in enumerate(store.draws()):
+            here = slice(1 + number * RECORDS, 1 + (number + 1) * RECORDS)
+            curves[:, here] = record["data"], record["prior"]
+        if code == DIVERGED:
+            curves[:, self.descent.recorded >= state.steps] = np.nan
+        data, prior = curves
         return Trained(state.weights, data, prior, norm, int(state.steps), code)
 
     def _start(self, weights: Any) -> State:

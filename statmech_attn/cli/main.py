@@ -209,14 +209,19 @@ def slurm(
 
         from statmech_attn import studies
         from statmech_attn.scan import slurm
+        from statmech_attn.scan.forecast import forecast
 
         settings = tuple(set_ or ())
-        studies.load(study, settings)
+        checked, _ = studies.load(study, settings)
         array = slurm.Array(
             study, output, settings, tasks, time, cpus, memory, partition
         )
         path = script or output.with_name(f"{output.name}.sh")
-        slurm.write(array, path)
+        slurm.check(array, path)
+        prepare()
+        found = forecast(studies.work(checked), cpus, None)
+        slurm.write(array, path, found)
+        out.print(slurm.outlook(array, found), highlight=False, soft_wrap=True)
         out.print(f"wrote {path}; submit it with", highlight=False, soft_wrap=True)
         out.print(f"sbatch {shlex.quote(str(path))}", highlight=False, soft_wrap=True)
 

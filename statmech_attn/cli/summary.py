@@ -75,6 +75,8 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
         _order_parameters(dataset, console)
     elif kind == "posterior":
         _posterior(dataset, console)
+    elif kind == "training":
+        _training(dataset, console)
     else:
         shape = ", ".join(f"{name} {size}" for name, size in dataset.sizes.items())
         console.print(f"{kind}: {shape}", highlight=False)
@@ -322,6 +324,35 @@ def _posterior(dataset: xr.Dataset, console: Console) -> None:
     console.print(
         "n_eff and R-hat are of the entries of U_1; R-hat above 1.01 or a BFMI below "
         "0.3 asks for longer chains",
+        highlight=False,
+    )
+
+
+def _training(dataset: xr.Dataset, console: Console) -> None:
+    """Per width and temperature: the best of all restarts, and how they ended."""
+    columns = (
+        "N", "T", "test accuracy", "training", "least loss", "gradient", "result",
+    )  # fmt: skip
+    table = _table("training", columns)
+    reasons = dataset.training_result.attrs["flag_meanings"].split()
+    for here in _points(dataset):
+        last = here.loss.isel(step=-1)
+        codes, counts = np.unique(here.training_result, return_counts=True)
+        words = [*reasons, "not_computed"]
+        table.add_row(
+            f"{float(here.width):g}", f"{float(here.temperature):g}",
+            _number(here.accuracy.mean(), ".3f"),
+            _number(here.accuracy_train.mean(), ".3f"), _number(last.min(), ".5g"),
+            _number(here.loss_gradient_norm.max(), ".1e"),
+            ", ".join(
+                f"{count} × {words[code].replace('_', ' ')}"
+                for code, count in zip(codes, counts, strict=True)
+            ),
+        )  # fmt: skip
+    console.print(table)
+    console.print(
+        f"accuracies are means over {dataset.sizes['restart']} initial weights, the "
+        "gradient is the largest",
         highlight=False,
     )
 

@@ -59,6 +59,14 @@ class WeightPosterior(eqx.Module):
         """Input dimensions in which V_0 keeps its prior, N_0 - R."""
         return self.basis.shape[0] - self.inputs.shape[1]
 
+    def with_traced_temperature(self) -> "WeightPosterior":
+        """The same with an array as temperature: one compilation serves all of them.
+
+        For `loss_terms` and what does not depend on the temperature.
+        """
+        temperature = jnp.asarray(self.temperature)
+        return eqx.tree_at(lambda p: p.temperature, self, temperature)
+
     def log_density(self, z: Float[Array, " n"]) -> Float[Array, ""]:
         """Log of prior times likelihood, normalised as densities of z and of Y."""
         misfit = self.training_outputs(z) - self.Y

@@ -27,6 +27,7 @@ from statmech_attn.plotting.phases import (
     phase_diagram,
 )
 from statmech_attn.plotting.style import save
+from statmech_attn.plotting.training import training
 from statmech_attn.plotting.trajectory import phase_planes, spectra, trajectory_windows
 
 
@@ -59,5 +60,6 @@ __all__ = [
     "running_lyapunov",
     "save",
     "spectra",
+    "training",
     "trajectory_windows",
 ]

@@ -22,6 +22,7 @@ from statmech_attn.plotting.learning import (
 from statmech_attn.plotting.lyapunov import running_lyapunov
 from statmech_attn.plotting.phases import classifier_disagreement, phase_diagram
 from statmech_attn.plotting.style import save
+from statmech_attn.plotting.training import training
 from statmech_attn.plotting.trajectory import phase_planes, spectra, trajectory_windows
 
 
@@ -130,6 +131,11 @@ def _posterior(dataset: xr.Dataset) -> Pictures:
         yield f"order_parameters{suffix}", order_parameter_matrices(page)
 
 
+def _training(dataset: xr.Dataset) -> Pictures:
+    for suffix, page in _temperatures(dataset):
+        yield f"training{suffix}", training(page)
+
+
 def _benchmark(dataset: xr.Dataset) -> Pictures:
     yield "growth", growth(dataset)
 
@@ -170,6 +176,7 @@ KINDS: dict[str, Callable[[xr.Dataset], Pictures]] = {
     "comparison": _comparison,
     "order-parameter": _order_parameter,
     "posterior": _posterior,
+    "training": _training,
     "benchmark": _benchmark,
     "basins": _basins,
     "hysteresis": _hysteresis,

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import h5py
 import numpy as np
 
-from statmech_attn.scan.work import Arrays, Chunk
+from statmech_attn.scan.work import Arrays, Chunk, FAILURES
+from statmech_attn.storage import plain
 from statmech_attn.storage.schema import SEAL, seal, SEAL_LENGTH, StorageError
 
 
@@ -154,8 +155,7 @@ def _image(stored: Stored) -> bytes:
 
 
 def _content(path: Path, file: h5py.File, names: Sequence[str] | None) -> Stored:
-    header: Any = file[HEADER]
-    header = json.loads(header[()])
+    header = json.loads(plain.dataset(file, HEADER)[()])
     if header["schema"] != SCHEMA:
         raise StorageError(f"{path}: is no chunk that statmech-attn wrote.")
     if header["schema_version"] > SCHEMA_VERSION:
@@ -163,16 +163,29 @@ def _content(path: Path, file: h5py.File, names: Sequence[str] | None) -> Stored
             f"{path}: has schema version {header['schema_version']}, this "
             f"statmech-attn reads up to {SCHEMA_VERSION}; upgrade statmech-attn."
         )
-    rows: Any = file[ROWS]
+    rows = plain.group(file, ROWS)
     wanted = rows.keys() if names is None else [n for n in names if n in rows]
-    return Stored(
-        Chunk(*header["chunk"]),
-        {name: np.asarray(rows[name]) for name in wanted},
-        {int(row): (code, why) for row, (code, why) in header["failures"].items()},
+    failures = header["failures"].items()
+    stored = Stored(
+        Chunk(*map(int, header["chunk"])),
+        {name: np.asarray(plain.dataset(rows, name)) for name in wanted},
+        {int(i): (int(code), str(why)) for i, (code, why) in failures},
         float(header["seconds"]),
-        header["environment"],
-        header["study"],
+        str(header["environment"]),
+        str(header["study"]),
     )
+    _require_rows(stored)
+    return stored
+
+
+def _require_rows(stored: Stored) -> None:
+    count = stored.chunk.count
+    for name, values in stored.arrays.items():
+        if values.dtype.kind not in "biuf" or values.shape[:1] != (count,):
+            raise ValueError(f"{name} has no row of numbers for each of {count} points")
+    for row, (code, _) in stored.failures.items():
+        if not 0 <= row < count or not 0 <= code < len(FAILURES):
+            raise ValueError(f"failure {code} of row {row} of {count}")
 
 
 def _same(found: Arrays, computed: Arrays) -> bool:

@@ -129,9 +129,9 @@ class Compiled:
     def __init__(self, function: Callable, *examples: Any, shared: int = 0):
         self._places = _places(examples, shared)
         chosen = devices()
+        options = CPU_OPTIONS if chosen[0].platform == "cpu" else {}
         if len(chosen) > 1:
             function = _on_parts(function, examples, self._places)
-        options = CPU_OPTIONS if {d.platform for d in chosen} == {"cpu"} else {}
         clock = time.perf_counter()
         jitted = jax.jit(
             function, in_shardings=self._places, compiler_options=options

@@ -107,8 +107,8 @@ class Session:
 
     def payload(self, chunk: Chunk):
         """What computing a chunk needs of earlier rounds."""
-        earlier = [other for other in self._chunks if other.round < chunk.round]
-        return self.work.payload(chunk, Results(self.store, earlier, self.work))
+        before = [c for c in self._chunks if c.round < chunk.round]
+        return self.work.payload(chunk, Results(self.store, before, self.work))
 
     def keep(
         self,

@@ -5,14 +5,19 @@ are left, and the one that finds all of them done writes the file.  A task whose
 ends first is told so by SLURM, stops with code 75 and puts itself back into the queue.
 """
 
+import math
 import os
 import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
+
+from statmech_attn.reporting import duration, size
+from statmech_attn.scan.forecast import Forecast
 
 
 LEAD = 120  # seconds before the time limit at which a task is asked to stop
@@ -20,11 +25,11 @@ RESTARTS = 100  # of one task
 _MARK = "# Written by `statmech-attn slurm`"
 _SCRIPT = Template(
     _MARK
-    + """: a job array whose tasks share the chunks of one study.
+    + """: a job array whose tasks share the chunks of a study.
 # The task that finds all chunks done writes the file.  Submit it, as often as needed,
 #     sbatch $script
-# Options given to sbatch, such as --account=physics or --gpus=1, win over these:
-#
+# Options given to sbatch, such as --account=physics or --gpus=1, win over these.
+$forecast#
 $directives
 
 set -u
@@ -138,8 +143,11 @@ def seconds(limit: str) -> int:
     return 60 * (60 * (24 * days + hours) + minutes) + rest
 
 
-def script(array: Array, name: str) -> str:
+def script(array: Array, name: str, found: Forecast | None = None) -> str:
     """Text of the script that is to be submitted as `name`.
+
+    Args:
+        found: of one task, for the comments.
 
     Example:
         >>> array = Array(Path("scan.toml"), Path("scan.h5"), tasks=3)
@@ -147,6 +155,7 @@ def script(array: Array, name: str) -> str:
         True
     """
     lead = min(LEAD, seconds(array.time) // 2)
+    comments = textwrap.fill(outlook(array, found), 86) + "\n" if found else ""
     log = str(array.logs / "%A_%a.log").replace('"', '\\"')
     options = {
         "job-name": re.sub(r"[^\w.-]+", "-", array.output.stem, flags=re.ASCII),
@@ -170,6 +179,7 @@ def script(array: Array, name: str) -> str:
     return "#!/bin/bash\n" + _SCRIPT.substitute(
         script=shlex.quote(name),
         directives="\n".join(directives),
+        forecast=textwrap.indent(comments, "# "),
         python=shlex.quote(array.python),
         study=shlex.quote(str(array.study.absolute())),
         output=shlex.quote(str(array.output.absolute())),
@@ -179,8 +189,8 @@ def script(array: Array, name: str) -> str:
     )
 
 
-def write(array: Array, path: Path) -> None:
-    """Write the script and make the folder of its logs.
+def check(array: Array, path: Path) -> None:
+    """Whether the cluster takes an array, and nothing is in its way.
 
     Raises:
         ValueError: the array is beyond the limits of the cluster, its output is there
@@ -191,11 +201,49 @@ def write(array: Array, path: Path) -> None:
         raise ValueError(f"{array.output} is there already; name another output.")
     if path.exists() and _MARK not in path.read_text(errors="replace"):
         raise ValueError(f"{path} is not a script of this command; name another one.")
-    text = script(array, path.name)
+
+
+def write(array: Array, path: Path, found: Forecast | None = None) -> None:
+    """Write the script and make the folder of its logs.
+
+    Args:
+        found: of one task; it is held against the memory of the array.
+
+    Raises:
+        ValueError: as `check` does, or less memory than the forecast.
+    """
+    check(array, path)
+    if found and found.memory > _bytes(array.memory):
+        raise ValueError(
+            f"memory must be at least {size(found.memory)}, the forecast for one task; "
+            f"got {array.memory}; fewer --cpus need less."
+        )
+    text = script(array, path.name, found)
     array.logs.mkdir(exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.write_text(text, encoding="utf-8")
     beside.replace(path)
+
+
+def outlook(array: Array, found: Forecast) -> str:
+    """What is to be expected, given the forecast of one task."""
+    text = f"A task alone, forecast on the computer that wrote this: {found.text()}."
+    together = found._replace(workers=found.workers * array.tasks).seconds
+    if together is not None:
+        text += f" All {array.tasks} at once: about {duration(together)}."
+    chunks = -(-found.points // found.points_per_chunk)
+    busy = -(-chunks // found.workers)
+    if busy < array.tasks:
+        text += f" {chunks} chunks keep {busy} of {array.tasks} tasks busy."
+    return text
+
+
+def _bytes(memory: str | None) -> float:
+    """Memory in SLURM's writing; MiB where no unit is given."""
+    if memory is None:
+        return math.inf
+    power = "KMGT".find(memory[-1]) + 1 or 2
+    return int(memory.rstrip("KMGT")) * 1024**power
 
 
 def check_limits(array: Array) -> None:

@@ -107,6 +107,9 @@ class Work(Protocol):
         title: a word or two for the progress bar.
         batch: points that are computed together; chunks hold a multiple of it.
         unit: neighbouring points that cannot be computed one by one; divides `batch`.
+        alone: a process computes one chunk at a time.  Two programs that factorise
+            batches of matrices can wait for each other for ever: jaxlib's kernels occupy
+            a thread of XLA's pool while they wait for tasks in the same pool.
         keeps_blocks: a chunk that is dropped goes on later from where it was.
         total: points of all rounds, None where only the results will tell.
         empty: what the integer columns hold for points that were not computed; others
@@ -116,6 +119,7 @@ class Work(Protocol):
     title: str
     batch: int
     unit: int
+    alone: bool
     keeps_blocks: bool
     empty: Mapping[str, int]
 

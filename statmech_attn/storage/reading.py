@@ -13,6 +13,7 @@ import numpy as np
 import psutil
 import xarray as xr
 
+from statmech_attn.storage.plain import require_plain
 from statmech_attn.storage.schema import (
     attributes_checksum,
     PROVENANCE,
@@ -27,6 +28,7 @@ from statmech_attn.storage.schema import (
 )
 
 
+UNRECORDED = ("git_describe", "started")  # in some files
 NOT_TEXTS = ("schema_version", "keys", "versions", "environment", "elapsed")
 
 
@@ -130,24 +132,35 @@ def info(path: str | Path) -> Info:
         _verify_attributes(path, dataset)
         attributes = dict(dataset.attrs)
         variables = {str(n): _variable_info(v) for n, v in dataset.variables.items()}
-    texts = {
-        name: attributes.get(name)
-        for name in PROVENANCE
-        if name in Info._fields and name not in NOT_TEXTS
-    }
-    elapsed = attributes.get("elapsed")
-    return Info(
-        path=str(path),
-        size_bytes=Path(path).stat().st_size,
-        schema_version=int(attributes["schema_version"]),
-        keys=json.loads(attributes["keys"]),
-        versions=json.loads(attributes["versions"]),
-        environment=json.loads(attributes.get("environment", "{}")),
-        elapsed=None if elapsed is None else float(elapsed),
-        attributes={k: v for k, v in attributes.items() if k not in PROVENANCE},
-        variables=variables,
-        **cast(dict[str, Any], texts),
-    )
+        elapsed = attributes.get("elapsed")
+        return Info(
+            path=str(path),
+            size_bytes=Path(path).stat().st_size,
+            schema_version=int(attributes["schema_version"]),
+            keys=_table(attributes, "keys"),
+            versions=_table(attributes, "versions"),
+            environment=_table({"environment": "{}"} | attributes, "environment"),
+            elapsed=None if elapsed is None else float(elapsed),
+            attributes={k: v for k, v in attributes.items() if k not in PROVENANCE},
+            variables=variables,
+            **cast(dict[str, Any], _texts(attributes)),
+        )
+
+
+def _texts(attributes: dict[str, Any]) -> dict[str, str | None]:
+    names = [n for n in PROVENANCE if n in Info._fields and n not in NOT_TEXTS]
+    texts = {name: attributes.get(name) for name in names}
+    for name, text in texts.items():
+        if not isinstance(text, str) and not (text is None and name in UNRECORDED):
+            raise ValueError(f"its attribute {name} is no text")
+    return texts
+
+
+def _table(attributes: dict[str, Any], name: str) -> dict[str, Any]:
+    found = json.loads(attributes[name])
+    if not isinstance(found, dict):
+        raise ValueError(f"its attribute {name} is no table")
+    return found
 
 
 def _variable_info(variable: xr.Variable) -> VariableInfo:
@@ -204,13 +217,15 @@ def _require_schema(path: str | Path) -> None:
             version = np.ravel(file.attrs.get("schema_version", "")).tolist()
     except Exception as error:  # HDF5 reports damage by many types of exception
         raise _damaged(path, error) from error
-    if schema != [SCHEMA] or not isinstance(version[0], int):
+    if schema != [SCHEMA] or list(map(type, version)) != [int]:
         raise StorageError(f"{path}: is an HDF5 file that statmech-attn did not write.")
     if version[0] > SCHEMA_VERSION:
         raise StorageError(
             f"{path}: has schema version {version[0]}, this statmech-attn reads up to "
             f"{SCHEMA_VERSION}; upgrade statmech-attn."
         )
+    with h5py.File(path, "r") as file:
+        require_plain(file)
 
 
 def _verify_seal(path: str | Path) -> None:
@@ -237,8 +252,9 @@ def _verify(path: str | Path, dataset: xr.Dataset) -> None:
     found = {str(n): variable_checksum(str(n), v) for n, v in dataset.variables.items()}
     wrong = sorted(n for n in expected | found if expected.get(n) != found.get(n))
     if wrong:
+        names = _in_one_line(", ".join(wrong))
         raise StorageError(
-            f"{path}: is damaged: the checksum of {', '.join(wrong)} does not match."
+            f"{path}: is damaged: the checksum of {names} does not match."
         )
 
 
@@ -250,5 +266,9 @@ def _verify_attributes(path: str | Path, dataset: xr.Dataset) -> None:
 
 
 def _damaged(path: str | Path, error: Exception) -> StorageError:
-    reason = " ".join(str(error).split()) or type(error).__name__
-    return StorageError(f"{path}: is truncated or damaged ({reason[:200]}).")
+    reason = _in_one_line(str(error)) or type(error).__name__
+    return StorageError(f"{path}: is truncated or damaged ({reason}).")
+
+
+def _in_one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))[:200]

@@ -8,13 +8,13 @@ so they do not depend on chunking, compression or the machine.
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from statmech_attn import toml
 from statmech_attn.storage.columns import SLAB, slabs
 
 
@@ -69,9 +69,9 @@ def canonical_study(study: str) -> str:
     """
     plain_text("study", study)
     try:
-        content = tomllib.loads(study)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"study: not a TOML text: {error}") from None
+        content = toml.loads(study)
+    except ValueError as error:
+        raise ValueError(f"study: {error}") from None
     return json.dumps(_same_spelling(content), sort_keys=True, default=str)
 
 
@@ -92,7 +92,7 @@ def same_study(first: str, second: str) -> bool:
 
 def study_kind(study: str) -> str | None:
     """The key `kind` of a study, if it has one."""
-    kind = tomllib.loads(study).get("kind")
+    kind = toml.loads(study).get("kind")
     return kind if isinstance(kind, str) else None
 
 

@@ -58,6 +58,7 @@ class BasinsWork:
 
     title = "basins"
     unit = 1
+    alone = False
     keeps_blocks = False
     empty: Mapping[str, int] = {"phase": EMPTY["phase"], "label": NOT_SETTLED}
 

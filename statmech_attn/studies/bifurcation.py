@@ -69,6 +69,7 @@ class GridWork:
 
     title = "bifurcation"
     unit = 1
+    alone = False
     keeps_blocks = False
     empty: Mapping[str, int] = {"phase": UNSETTLED, "phase_paper": UNSETTLED}
 

@@ -1,5 +1,6 @@
 """From a checked study to networks, parameters, starts and labelled axes."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -129,6 +130,9 @@ def axes(spec: ParametersSpec, file: PatternFile | None) -> Axes:
             raise ValueError(f"parameters.{name}: values must be distinct.")
     if len(scanned) > 2:
         raise ValueError("parameters: scan at most two of beta, gamma and epsilon.")
+    size = math.prod(map(len, scanned.values()))
+    if size > MAX_POINTS:
+        raise ValueError(f"parameters: {size} points, more than {MAX_POINTS}.")
     return Axes(tuple(scanned), tuple(scanned.values()), fixed)
 
 

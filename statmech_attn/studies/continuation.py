@@ -90,6 +90,7 @@ class ContinuationWork:
 
     title = "continuation"
     batch = unit = total = 1
+    alone = True
     keeps_blocks = False
     empty: Mapping[str, int] = {}
 

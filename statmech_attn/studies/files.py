@@ -10,7 +10,6 @@ and has nothing to do where the result is there.
 import glob
 import json
 import os
-import tomllib
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
@@ -19,7 +18,7 @@ from typing import NamedTuple
 
 import xarray as xr
 
-from statmech_attn import storage, studies
+from statmech_attn import storage, studies, toml
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import compilations, signals
 from statmech_attn.scan.chunk_file import Damaged
@@ -147,7 +146,7 @@ def _opened(task: _Task, path: Path, per_chunk: int | None) -> tuple[Work, Folde
 
 
 def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder:
-    found = forecast(work, task.engine.workers, per_chunk)
+    found = forecast(work, task.engine.workers_for(work), per_chunk)
     task.report.note(found.text())
     require_room(found, path)
     manifest = Manifest(
@@ -195,7 +194,7 @@ def opened(path: Path) -> tuple[Folder, Study, Work]:
         path = chunks_of(path)
     folder = Folder.open(path)
     try:
-        study = parse(tomllib.loads(folder.manifest.resolved))
+        study = parse(toml.loads(folder.manifest.resolved))
         return folder, study, studies.work(study, folder.manifest.batch)
     except ValueError as error:
         raise StorageError(f"{path}: its study cannot be read: {error}") from None

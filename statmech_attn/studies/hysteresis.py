@@ -1,10 +1,9 @@
 """Two scans that follow an attractor up and down, compared (dynamics.sweeps)."""
 
-import tomllib
-
 import numpy as np
 import xarray as xr
 
+from statmech_attn import toml
 from statmech_attn.dynamics.matching import resolution, set_distance
 from statmech_attn.dynamics.sweeps import intervals, sets_differ
 from statmech_attn.labels import labelled
@@ -97,7 +96,7 @@ def _direction(scan: xr.Dataset) -> str:
     """up, down, or empty where the points do not go on from their neighbours."""
     if "direction" in scan.attrs:
         return scan.attrs["direction"]
-    run = tomllib.loads(scan.attrs.get("study", "")).get("run", {})
+    run = toml.loads(scan.attrs.get("study", "")).get("run", {})
     return run.get("start", "").partition("continue-")[2]
 
 

@@ -157,6 +157,7 @@ class LearningWork(ABC):
 
     title: str
     batch = unit = 1
+    alone = True
     keeps_blocks = False
     empty: Mapping[str, int] = {}
     axes: tuple[str, ...] = POINT
@@ -186,6 +187,16 @@ class LearningWork(ABC):
         self, first: int, stop: int, tick: Tick, folder: Path | None
     ) -> Iterator[dict[str, Any]]:
         """Points `first` to `stop - 1`, in order: arrays by name."""
+
+    def sizes(self) -> dict[str, int]:
+        """Of the dimensions that come from the task."""
+        made = self.made
+        found = dict.fromkeys(("rank", "example", "example_pair"), made.Y.size)
+        found |= {"test": made.Y_test.size, "attention_head": sum(made.heads)}
+        for layer in range(len(made.heads)):
+            paths = math.prod(made.heads[layer:])
+            found |= dict.fromkeys(made.path_dims(layer + 1), paths)
+        return found
 
     def points(self, round: int, earlier: Results) -> int | None:
         """All of them in one round."""

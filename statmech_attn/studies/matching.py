@@ -4,14 +4,13 @@ By distance nothing is followed anew.  By flow the states kept of every set are 
 at the next value of the parameter; no new starts are drawn.
 """
 
-import tomllib
 from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from statmech_attn import dmft
+from statmech_attn import dmft, toml
 from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics.attractors import (
     CYCLE,
@@ -71,7 +70,7 @@ def rematch(
         raise ValueError(f"matching must be 'flow' or 'distance'; got {matching!r}.")
     if not dataset.attrs.get("study"):
         raise ValueError("only a file names its study; store the data set first.")
-    tree = tomllib.loads(dataset.attrs["study"])
+    tree = toml.loads(dataset.attrs["study"])
     study = BasinsStudy.model_validate(tree).beside(folder)
     net = build.model(study.network).net if matching == "flow" else None
     if net is not None and network_digest(net) != dataset.attrs["network"]:

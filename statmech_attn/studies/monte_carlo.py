@@ -58,6 +58,7 @@ class MonteCarloWork:
 
     title = "monte-carlo"
     unit = 1
+    alone = False
     keeps_blocks = False
     empty: Mapping[str, int] = {}
 

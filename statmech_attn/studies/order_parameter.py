@@ -84,14 +84,7 @@ class OrderParameterWork(learning.LearningWork):
 
     def _completed(self, found: dict[str, Any]) -> dict[str, Any]:
         """NaN for what a point does not have."""
-        made = self.made
-        sizes = {
-            "test": made.Y_test.size, "attention_head": sum(made.heads),
-            "rank": made.Y.size, "example": made.Y.size, "example_pair": made.Y.size,
-        }  # fmt: skip
-        for layer in range(len(made.heads)):
-            d = int(np.prod(made.heads[layer:]))
-            sizes |= dict.fromkeys(made.path_dims(layer + 1), d)
+        sizes = self.sizes()
         return {
             name: found.get(name, np.full([sizes.get(d, 1) for d in dims], np.nan))
             for name, dims in self.dimensions().items()

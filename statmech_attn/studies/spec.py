@@ -6,13 +6,15 @@ and what is allowed.
 """
 
 import difflib
-import tomllib
+import json
+import reprlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from statmech_attn import toml
 from statmech_attn.studies.basins_table import BasinsStudy
 from statmech_attn.studies.bpkr_tables import (
     OrderParameterStudy,
@@ -49,6 +51,11 @@ KINDS: dict[str, type[StudyTable]] = {
     "basins": BasinsStudy,
 }
 
+MAX_LENGTH = 2**22  # characters of a study file
+LONGEST = 80  # characters of a name or value in a message
+_BRIEF = reprlib.Repr()
+_BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = LONGEST
+
 
 def load(path: str | Path, settings: Sequence[str] = ()) -> tuple[Study, str]:
     """Read a study file; `settings` such as "run.steps=500" override its keys.
@@ -64,10 +71,7 @@ def load(path: str | Path, settings: Sequence[str] = ()) -> tuple[Study, str]:
         OSError: the file cannot be read.
     """
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: not a text file.") from None
+    text = _text(path)
     tree = _toml(text, str(path))
     for setting in settings:
         _override(tree, setting)
@@ -79,12 +83,12 @@ def load(path: str | Path, settings: Sequence[str] = ()) -> tuple[Study, str]:
 
 def parse(tree: dict[str, Any], name: str = "study") -> Study:
     """Check a study given as nested dictionaries."""
-    kind = tree.get("kind")
+    kind, allowed = tree.get("kind"), ", ".join(KINDS)
     if kind is None:
-        raise ValueError(f"{name}: kind is missing; allowed: {', '.join(KINDS)}.")
+        raise ValueError(f"{name}: kind is missing; allowed: {allowed}.")
     if not isinstance(kind, str) or kind not in KINDS:
-        hint = _nearest(str(kind), list(KINDS)) or ";"
-        raise ValueError(f"{name}: no kind {kind!r}{hint} allowed: {', '.join(KINDS)}.")
+        hint = _nearest(kind, list(KINDS)) or ";"
+        raise ValueError(f"{name}: no kind {_shown(kind)}{hint} allowed: {allowed}.")
     try:
         return KINDS[kind].model_validate(tree)  # type: ignore[return-value]
     except ValidationError as error:
@@ -110,31 +114,45 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_value(v) for v in value) + "]"
     if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
+        # JSON escapes what TOML forbids, except for DEL.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(MAX_LENGTH + 1)
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: not a text file.") from None
+    if len(text) > MAX_LENGTH:
+        raise ValueError(
+            f"{path}: longer than {MAX_LENGTH} characters; give values as "
+            "{ start = ..., stop = ..., num = ... }."
+        )
+    return text
 
 
 def _toml(text: str, name: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{name}: not valid TOML: {error}.") from None
+        return toml.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def _override(tree: dict[str, Any], setting: str) -> None:
     path, equals, text = setting.partition("=")
-    keys = [key.strip() for key in path.split(".")]
-    if not equals or not all(keys):
-        raise ValueError(f"--set {setting}: write it as table.key=value.")
+    keys, shown = [key.strip() for key in path.split(".")], _plain(setting)
+    if not equals or not all(keys) or len(keys) > toml.DEEPEST:
+        raise ValueError(f"--set {shown}: write it as table.key=value.")
     try:
-        value = tomllib.loads(f"x = {text}")["x"]
-    except tomllib.TOMLDecodeError:
+        value = toml.loads(f"x = {text}")["x"]
+    except ValueError:
         value = text.strip()
     for key in keys[:-1]:
         tree = tree.setdefault(key, {})
         if not isinstance(tree, dict):
-            raise ValueError(f"--set {setting}: {key} is a value, not a table.")
+            raise ValueError(f"--set {shown}: {_plain(key)} is a value, not a table.")
     tree[keys[-1]] = value
 
 
@@ -144,7 +162,7 @@ def _one_line(error: ValidationError, model: type[StudyTable]) -> str:
     unknown = [e for e in errors if e["type"] == "extra_forbidden"]
     first = (unknown or errors)[0]
     location = [str(part) for part in first["loc"] if part not in TAGS]
-    path = ".".join(location)
+    path = ".".join(map(_plain, location))
     if first["type"] == "extra_forbidden":
         allowed = _keys_at(model, first["loc"][:-1])
         hint = _nearest(location[-1], allowed) or ";"
@@ -155,9 +173,22 @@ def _one_line(error: ValidationError, model: type[StudyTable]) -> str:
     if first["type"] in ("model_type", "dict_type"):
         message = "should be a table"
     got = first["input"]
-    shown = "" if isinstance(got, (dict, BaseModel)) else f"; got {got!r}"
+    shown = "" if isinstance(got, (dict, BaseModel)) else f"; got {_shown(got)}"
     # What several keys together break has no place of its own.
     return f"{path}{': ' if path else ''}{message}{shown}."
+
+
+def _plain(text: str) -> str:
+    """A name as it is, unless it would break the line or fill it."""
+    return text if text.isprintable() and len(text) <= LONGEST else _shown(text)
+
+
+def _shown(value: Any) -> str:
+    """A value as Python writes it, with its middle left out where it is long."""
+    try:
+        return _BRIEF.repr(value)
+    except ValueError:  # of Python, about integers of more than 4300 digits
+        return "a number of thousands of digits"
 
 
 def _keys_at(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
@@ -172,6 +203,6 @@ def _keys_at(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
     return list(model.model_fields)
 
 
-def _nearest(word: str, allowed: Sequence[str]) -> str:
-    near = difflib.get_close_matches(word, allowed, n=1)
+def _nearest(word: Any, allowed: Sequence[str]) -> str:
+    near = difflib.get_close_matches(str(word)[:LONGEST], allowed, n=1)
     return f" (did you mean {near[0]!r}?);" if near else ""

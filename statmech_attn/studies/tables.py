@@ -16,8 +16,9 @@ from pydantic import (
 
 
 Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
-Count = Annotated[StrictInt, Field(ge=1)]
-WholeNumber = Annotated[StrictInt, Field(ge=0)]
+MAX_COUNT = 10**15  # of anything: more than can be computed
+Count = Annotated[StrictInt, Field(ge=1, le=MAX_COUNT)]
+WholeNumber = Annotated[StrictInt, Field(ge=0, le=MAX_COUNT)]
 Seed = Annotated[StrictInt, Field(ge=0, lt=2**32)]
 MAX_POINTS = 10_000_000
 
@@ -59,7 +60,7 @@ def _axis_form(value: Any) -> str:
 
 
 Number = Annotated[Finite, Tag("number")]
-Values = Annotated[list[Finite], Field(min_length=1), Tag("list")]
+Values = Annotated[list[Finite], Field(min_length=1, fail_fast=True), Tag("list")]
 Axis = Annotated[
     Number | Values | Annotated[Range, Tag("range")], Discriminator(_axis_form)
 ]

@@ -1,15 +1,14 @@
 """Gradient descent of all weights over widths, temperatures and initial weights."""
 
 import hashlib
+import math
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn import bpkr
@@ -64,9 +63,7 @@ class TrainingWork(learning.LearningWork):
             *self.made.data, heads=self.made.heads, reduced=False,
             **self.grid.numbered(number // self.run.restarts),
         )  # fmt: skip
-        # An array, so that one compiled function serves all temperatures.
-        temperature = jnp.asarray(found.temperature)
-        return eqx.tree_at(lambda p: p.temperature, found, temperature)
+        return found.with_traced_temperature()
 
     def start(self, number: int, problem: weight_space.WeightPosterior):
         """Initial weights of a point."""
@@ -143,7 +140,11 @@ class TrainingWork(learning.LearningWork):
         trainer.advance(problem, start)
         seconds = time.perf_counter() - clock
         blocks = self.run.steps // self.run.block_size
-        return Pilot(seconds * blocks, trainer.memory)
+        sizes = self.sizes() | {"step": self.descent.recorded.size}
+        rows = [
+            math.prod(sizes[d] for d in dims) for dims in self.dimensions().values()
+        ]
+        return Pilot(seconds * blocks, trainer.memory, stored=8 * sum(rows))
 
     def assemble(self, results: Results) -> Assembled:
         found = self.labelled(self.variables(results), results).dataset

@@ -58,6 +58,7 @@ class TrajectoryWork:
                 f"of memory, more than {size(LARGEST)}; keep fewer steps or beta, or "
                 "run a bifurcation study."
             )
+        self.alone = study.run.noise
         self.axes.points()
         self._start(np.arange(1))
 

@@ -54,6 +54,7 @@ class ToyWork:
 
     title = "toy"
     unit = 1
+    alone = False
     keeps_blocks = False
     empty = {"number": -1}
 

@@ -13,7 +13,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from statmech_attn import storage
 from statmech_attn.storage import columns as in_columns, reading, schema, streaming
@@ -46,7 +46,7 @@ def arrays(draw):
     return (values % 5).astype(dtype) / dtype.type(2), leading, cuts
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     made=arrays(),
     chunk=st.sampled_from([16, 64, 2**19]),
@@ -93,6 +93,7 @@ def test_blocks_and_memory_give_the_same_file(tmp_path_factory, made, chunk, sla
     most=st.integers(1, 50),
     chunk=st.integers(1, 60),
 )
+@example(shape=[6], most=5, chunk=3)
 def test_slabs_are_the_array_in_order(shape, most, chunk):
     numbers = np.arange(math.prod(shape)).reshape(shape)
     parts = [numbers[box].ravel() for box in slabs(shape, most)]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -176,6 +177,25 @@ def test_a_disk_that_lies_is_found_out_before_the_old_file_goes(
     assert os.listdir(tmp_path) == ["a.h5"]
 
 
+def test_a_disk_that_is_full_at_the_very_end_is_no_damage(tmp_path, monkeypatch):
+    path = tmp_path / "a.h5"
+    real, done = os.write, []
+
+    def write(handle, data, allowed=10**6):
+        done.append(handle)
+        return real(handle, data) if len(done) < allowed else _full()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(streaming.os, "write", write)
+        save(path, 0.0, True)
+        last = len(done)
+        done.clear()
+        patch.setattr(streaming.os, "write", partial(write, allowed=last))
+        with pytest.raises(storage.StorageError, match="No space left.* MiB needed"):
+            save(path, 1.0, True)
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
 class Signalled(streaming._File):
     def write(self, data, /):
         signal.raise_signal(signal.SIGINT)
@@ -187,12 +207,15 @@ def test_ctrl_c_while_hdf5_writes_waits_for_it(tmp_path, monkeypatch):
     path = tmp_path / "a.h5"
     save(path, 0.0, True)
     before = path.read_bytes()
-    handler = signal.getsignal(signal.SIGINT)
-    with monkeypatch.context() as patch:
-        patch.setattr(streaming, "_File", Signalled)
-        with pytest.raises(KeyboardInterrupt):
-            save(path, 1.0, True)
-    assert signal.getsignal(signal.SIGINT) is handler
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(streaming, "_File", Signalled)
+            with pytest.raises(KeyboardInterrupt):
+                save(path, 1.0, True)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["a.h5"]
 

@@ -13,7 +13,13 @@ class Engine(NamedTuple):
     Attributes:
         compute: takes the session, and how a worker elsewhere builds the work.
         workers: chunks that are computed at once.
+        one_process: whether all of them are in this process.
     """
 
     compute: Callable[[Session, Callable[[], Work]], None]
     workers: int
+    one_process: bool
+
+    def workers_for(self, work: Work) -> int:
+        """Chunks of a study that are computed at once."""
+        return 1 if work.alone and self.one_process else self.workers

@@ -38,6 +38,7 @@ LOOK = 5.0  # seconds between two looks at the cluster
 ANSWER = 30.0  # seconds in which a scheduler that lives answers
 FETCH = 300.0  # seconds in which a result arrives, or is computed again
 LONELY = 30.0  # seconds without workers after which the user is told
+CONNECT = 10.0  # seconds in which a scheduler that lives lets us in
 CLOSE = 5.0  # seconds for taking leave of a scheduler
 
 
@@ -52,7 +53,7 @@ def local_cluster(workers: int) -> Engine:
         with _cluster(workers) as cluster, _connected(cluster) as client:
             compute(session, build, client)
 
-    return Engine(run, workers)
+    return Engine(run, workers, one_process=False)
 
 
 def at(address: str) -> Engine:
@@ -67,7 +68,7 @@ def at(address: str) -> Engine:
             compute(session, build, client)
 
     with _connected(address) as client:
-        return Engine(run, max(_threads(client), 1))
+        return Engine(run, max(_threads(client), 1), one_process=False)
 
 
 def compute(session: Session, build: Callable[[], Work], client: Client) -> None:
@@ -289,7 +290,7 @@ def _cluster(workers: int) -> Iterator[Any]:
 @contextmanager
 def _connected(where: Any) -> Iterator[Client]:
     try:
-        client = Client(where, set_as_default=False)
+        client = Client(where, set_as_default=False, timeout=CONNECT)
     except (OSError, ValueError) as error:
         raise ValueError(f"no dask scheduler answers at {where}: {error}.") from None
     try:

@@ -25,8 +25,11 @@ def threads() -> int:
 
 def engine(count: int | None = None) -> Engine:
     """So many threads of this process; one for each usable core when omitted."""
-    count = count or threads()
-    return Engine(lambda session, build: compute(session, count), count)
+    found = Engine(
+        lambda session, build: compute(session, found.workers_for(session.work)),
+        count or threads(), one_process=True,
+    )  # fmt: skip
+    return found
 
 
 def compute(session: Session, count: int) -> None:
@@ -49,10 +52,11 @@ def compute(session: Session, count: int) -> None:
 
 def in_memory(work: Work, report: Reporter = Silent()) -> xr.Dataset:
     """Compute all points of a study and return its result."""
-    share = -(-first_round(work) // (4 * threads()))
+    count = engine().workers_for(work)
+    share = -(-first_round(work) // (4 * count))
     per_chunk = -(-share // work.batch) * work.batch
     with Session(work, Memory(), per_chunk, report, Stop()) as session:
-        compute(session, threads())
+        compute(session, count)
     report.finish()
     return work.assemble(session.results).loaded()
 

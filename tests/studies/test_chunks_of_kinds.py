@@ -1,0 +1,168 @@
+"""Trajectories and Monte Carlo in chunks: the same bits wherever the cuts are."""
+
+import jax
+import numpy as np
+import pytest
+
+from statmech_attn import dmft, studies
+from statmech_attn.montecarlo import runs, simulate
+from statmech_attn.reporting import Silent
+from statmech_attn.scan.engines import local
+from statmech_attn.scan.results import Memory
+from statmech_attn.scan.session import Session, Stop
+from statmech_attn.scan.work import Chunk, Stopped
+from statmech_attn.studies import trajectory
+
+
+TRAJECTORIES = {
+    "kind": "trajectory",
+    "parameters": {"beta": {"start": 0.5, "stop": 1.5, "num": 11}},
+    "run": {"steps": 70, "transient": 9000, "noise": True},
+}
+SIMULATIONS = {
+    "kind": "monte-carlo",
+    "parameters": {"beta": [0.5, 1.2, 1.5]},
+    "run": {
+        "steps": 11, "transient": 5, "n_spins": [300, 900], "runs": 50, "stored": 20,
+        "mean_field_transient": 100, "seed": 3,
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def short_pieces(monkeypatch):
+    """Several segments, blocks and stretches where a study is small."""
+    monkeypatch.setattr(trajectory, "SEGMENT", 32)
+    monkeypatch.setattr(trajectory, "NOISY_SEGMENT", 32)
+    monkeypatch.setattr(runs, "SMALLEST", 16)
+    monkeypatch.setattr(runs, "STRETCH", {"collapsed": 2**7, "spins": 2**17})
+
+
+class Told(Silent):
+    """Adds up the progress."""
+
+    def __init__(self) -> None:
+        self.points = 0.0
+
+    def advance(self, work: float) -> None:
+        self.points += work
+
+
+def computed(tree, points_per_chunk, batch=None):
+    """The data set of a study cut so, and the points that its ticks told of."""
+    work, told = studies.work(studies.parse(tree), batch), Told()
+    with Session(work, Memory(), points_per_chunk, told, Stop()) as session:
+        local.compute(session)
+    return work.assemble(session.results).loaded(), told.points
+
+
+def with_run(tree, **changes):
+    return tree | {"run": tree["run"] | changes}
+
+
+def test_trajectories_do_not_depend_on_where_they_are_cut():
+    whole, points = computed(TRAJECTORIES, 11, batch=8)
+    assert points == pytest.approx(11)
+    for size in (1, 3, 8):
+        again, points = computed(TRAJECTORIES, size, batch=8)
+        assert again.identical(whole) and points == pytest.approx(11), size
+
+
+def test_a_trajectory_alone_is_that_of_its_study():
+    whole, _ = computed(TRAJECTORIES, 11, batch=8)
+    alone = TRAJECTORIES | {"parameters": {"beta": [float(whole.beta[9])]}}
+    assert computed(alone, 1)[0].identical(whole.isel(beta=[9]))
+
+
+def test_segments_of_a_trajectory_are_those_of_one_run():
+    """The second segment goes on from the state and the noise of the first."""
+    found, _ = computed(TRAJECTORIES, 11)
+    file = dmft.load("poclopez-pe2")
+    net = dmft.network(file.patterns, context=file.context)
+    params = dmft.parameters(found.beta.values, file.gamma, file.epsilon)
+    state = dmft.advance(net, params, dmft.from_checkpoint(net, params, file), 9000)
+    _, seen = dmft.trajectory(net, params, state, steps=70)
+    noise = dmft.linear_noise(net, file.patterns, params, state, steps=70).std
+    # From an attractor a rounding error grows by orders of magnitude in 70 steps.
+    first = lambda x: np.moveaxis(np.asarray(x), 2, 0)
+    np.testing.assert_allclose(found.A, first(seen.A), atol=1e-10)
+    np.testing.assert_allclose(found.A_noise_std, first(noise.A), rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["collapsed", "spins"])
+def test_simulations_do_not_depend_on_where_they_are_cut(method):
+    tree = with_run(SIMULATIONS, method=method)
+    whole, points = computed(tree, 1000, batch=4)
+    assert points == pytest.approx(24)  # 2 N, 3 beta, 4 blocks of runs
+    for size, batch in ((1, 4), (5, 4), (3, 1)):
+        again, points = computed(tree, size, batch)
+        assert again.identical(whole) and points == pytest.approx(24), (size, batch)
+
+
+@pytest.mark.parametrize("stored", [0, 1, 50])
+def test_a_study_is_the_simulation_of_the_same_key(stored):
+    found, _ = computed(with_run(SIMULATIONS, stored=stored), 5, batch=4)
+    file = dmft.load("poclopez-pe2")
+    net = dmft.network(file.patterns, context=file.context)
+    params = dmft.parameters(found.beta.values, file.gamma, file.epsilon)
+    state = dmft.advance(net, params, dmft.from_checkpoint(net, params, file), 100)
+    for index, n_spins in enumerate((300, 900)):
+        key = jax.random.fold_in(jax.random.key(3), index)
+        result = simulate(
+            net, file.patterns, params, state, n_spins=n_spins, runs=50, steps=11,
+            transient=5, key=key, stored=stored,
+        )  # fmt: skip
+        here = found.isel(n_spins=index)
+        points_first = lambda x: np.moveaxis(np.asarray(x), 2, 0)
+        np.testing.assert_array_equal(here.A_mean, points_first(result.mean.A))
+        np.testing.assert_array_equal(here.m_q_spread, points_first(result.spread.m_q))
+        runs_first = lambda x: np.moveaxis(np.asarray(x), (1, 2), (0, 1))
+        np.testing.assert_array_equal(
+            here.m_o_se_stationary_square, runs_first(result.averages.m_o_se_square)
+        )
+        sample = np.moveaxis(np.asarray(result.sample.m_k), (2, 3), (0, 1))
+        np.testing.assert_array_equal(here.m_k, sample)
+
+
+def test_all_sizes_and_chunks_share_one_compiled_program(caplog):
+    jax.clear_caches()
+    work = studies.work(studies.parse(with_run(SIMULATIONS, stored=0)), 4)
+    with jax.log_compiles():
+        for first in range(0, 24, 6):
+            work.compute(Chunk(0, 0, first, first + 6), None, lambda _: None, None)
+    compiled = [
+        record
+        for record in caplog.records
+        if record.getMessage().startswith("Finished XLA compilation of jit(_stretch)")
+    ]
+    assert len(compiled) == 1
+
+
+@pytest.mark.parametrize("tree", [TRAJECTORIES, SIMULATIONS])
+def test_a_chunk_is_dropped_at_a_tick(tree):
+    work = studies.work(studies.parse(tree), 4)
+
+    def tick(points: float) -> None:
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        work.compute(Chunk(0, 0, 0, 4), None, tick, None)
+
+
+@pytest.mark.parametrize("tree", [TRAJECTORIES, SIMULATIONS])
+def test_rows_without_numbers_are_named(tree):
+    work = studies.work(studies.parse(tree), 4)
+    rows = work.compute(Chunk(0, 0, 0, 3), None, lambda _: None, None)
+    assert work.not_finite(rows).tolist() == [False] * 3
+    rows["A" if "A" in rows else "mean"][1, 2] = np.nan
+    assert work.not_finite(rows).tolist() == [False, True, False]
+
+
+def test_runs_are_cut_by_the_study_alone():
+    for total, size in ((2, 2), (50, 16), (100, 104), (10_000, 256), (10**7, 4096)):
+        floor = 16 if total == 50 else 256
+        runs.SMALLEST = floor
+        cut = runs.layout(total, "collapsed", 300)
+        assert cut.size == size
+        assert sum(cut.number(np.arange(cut.blocks))) == total
+    assert runs.layout(1000, "spins", 10**9).size == 1
