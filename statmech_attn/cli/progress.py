@@ -38,7 +38,7 @@ class Bar:
         self._lock = threading.Lock()
 
     def note(self, text: str) -> None:
-        self.console.print(text, highlight=False, style="dim")
+        self.console.print(text, highlight=False, style="dim", soft_wrap=True)
 
     def begin(self, description: str, points: int, work: float) -> None:
         self._progress = Progress(

@@ -56,6 +56,8 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
     """
     if dataset.nbytes <= AT_ONCE:
         dataset = dataset.load()
+    if "failure" in dataset:
+        _failures(dataset, console)
     kind = dataset.attrs.get("kind")
     if kind == "basins":
         _basins(dataset, console)
@@ -80,6 +82,15 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
         console.print(f"{kind}: {shape}", highlight=False)
 
 
+def _failures(dataset: xr.Dataset, console: Console) -> None:
+    count = np.count_nonzero(dataset.failure)
+    first = np.atleast_1d(dataset.attrs["failure_reasons"])[0]
+    console.print(
+        f"{count} of {dataset.failure.size} points have no numbers: {first}",
+        highlight=False, markup=False, soft_wrap=True,
+    )  # fmt: skip
+
+
 def _phases(dataset: xr.Dataset, console: Console) -> None:
     axis = str(dataset.phase.dims[0])
     if axis == "point":  # of a refined grid
@@ -92,15 +103,16 @@ def _phases(dataset: xr.Dataset, console: Console) -> None:
         dataset[axis].values.reshape((-1,) + (1,) * (phase.ndim - 1)), phase.shape
     )
     leading = dataset.lyapunov.isel(exponent=0).values
+    there = dataset.failure.values == 0 if "failure" in dataset else True
     for code, name in enumerate(PHASES):
-        chosen = phase == code
+        chosen = (phase == code) & there
         if chosen.any():
             table.add_row(
                 name, str(chosen.sum()), f"{where[chosen].min():.6g}",
                 f"{where[chosen].max():.6g}", f"{np.nanmax(leading[chosen]):.4g}",
             )  # fmt: skip
     console.print(table)
-    agree = np.mean(_coarse(phase) == _coarse(dataset.phase_paper.values))
+    agree = (_coarse(phase) == _coarse(dataset.phase_paper.values)).mean(where=there)
     console.print(
         f"the paper's classifier agrees at {100 * agree:.1f} % of the points",
         highlight=False,

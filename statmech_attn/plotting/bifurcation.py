@@ -47,7 +47,7 @@ def bifurcation_diagram(dataset: xr.Dataset, *, strobe: bool = True) -> Figure:
     entries = axes[0].get_legend_handles_labels()[0]
     if exponents:
         draw_spectrum(axes[1], dataset, name)
-        entries = style.phase_patches(dataset.phase.values) + entries
+        entries = style.phase_patches(codes_of(dataset)) + entries
     columns = len(entries) if len(entries) <= 8 else -(-len(entries) // 2)
     place = {"loc": "outside upper center", "ncols": columns}
     scale = 6 / axes[0].lines[-1].get_markersize()
@@ -122,7 +122,7 @@ def exponent_label(i: int, count: int) -> str | None:
 
 def phase_ribbon(axis: Axes, dataset: xr.Dataset, name: str, variable="phase") -> None:
     """A strip with the phase of every point; one row for each start."""
-    codes = dataset[variable].transpose(name, ...).values
+    codes = codes_of(dataset.transpose(name, ...), variable)
     codes = codes.reshape(codes.shape[0], -1)
     cmap, norm = style.phase_colours()
     rows = np.arange(codes.shape[1] + 1)
@@ -130,6 +130,13 @@ def phase_ribbon(axis: Axes, dataset: xr.Dataset, name: str, variable="phase") -
     axis.pcolormesh(edges, rows, codes.T, cmap=cmap, norm=norm, rasterized=True)
     axis.set_yticks([])
     axis.tick_params(axis="x", which="both", length=0, labelbottom=False)
+
+
+def codes_of(dataset: xr.Dataset, variable: str = "phase") -> np.ma.MaskedArray:
+    """Phases, masked where a point could not be computed."""
+    codes = dataset[variable].values
+    failed = dataset.failure.values != 0 if "failure" in dataset else False
+    return np.ma.masked_where(np.broadcast_to(failed, codes.shape), codes)
 
 
 def power_of_ten(x: float) -> str:

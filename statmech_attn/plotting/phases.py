@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from statmech_attn.dynamics import PHASES
 from statmech_attn.plotting import style
 from statmech_attn.plotting.bifurcation import (
+    codes_of,
     one_parameter,
     parameters,
     phase_ribbon,
@@ -53,13 +54,14 @@ def phase_diagram(dataset: xr.Dataset, curves: xr.Dataset | None = None) -> Figu
     if "start" in dataset.dims:
         dataset = dataset.isel(start=0)
     if "point" in dataset.dims:
-        dataset = on_grid(dataset, "phase", "lyapunov")
+        names = {"phase", "lyapunov", "failure"}.intersection(dataset)
+        dataset = on_grid(dataset, *sorted(map(str, names)))
     dataset = dataset.sortby([x, y])
     figure = style.figure(style.DOUBLE, 3.1)
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     cells = [style.cell_edges(dataset[name].values) for name in (x, y)]
     cmap, norm = style.phase_colours()
-    codes = dataset.phase.transpose(y, x).values
+    codes = codes_of(dataset.transpose(y, x, ...))
     left.pcolormesh(*cells, codes, cmap=cmap, norm=norm, rasterized=True)
     entries: list[Artist] = [*style.phase_patches(codes)]
     if curves is not None:
@@ -103,7 +105,8 @@ def classifier_disagreement(dataset: xr.Dataset) -> Figure:
     axes[2].tick_params(axis="x", which="both", length=0, labelbottom=False)
     _row_label(axes[2], "they differ")
     _exponents_where(axes[3], dataset, name, differ)
-    patches = style.phase_patches(dataset.phase.values, dataset.phase_paper.values)
+    both = (codes_of(dataset, name) for name in ("phase", "phase_paper"))
+    patches = style.phase_patches(*both)
     figure.legend(handles=patches, loc="outside upper center", ncols=len(patches))
     return figure
 

@@ -34,6 +34,10 @@ class Damaged(StorageError):
         self.chunk = chunk
 
 
+class Newer(StorageError):
+    """A chunk file that a newer version wrote; there is nothing wrong with it."""
+
+
 class Stored(NamedTuple):
     """What a chunk file holds.
 
@@ -92,7 +96,8 @@ def read(path: Path, names: Sequence[str] | None = None) -> Stored:
 
     Raises:
         OSError: it cannot be read.
-        StorageError: truncated, damaged, foreign, or from a newer version.
+        Newer: from a newer version.
+        StorageError: truncated, damaged or foreign.
     """
     content = path.read_bytes()
     image, trailer = content[:-SEAL_LENGTH], content[-SEAL_LENGTH:]
@@ -154,7 +159,7 @@ def _content(path: Path, file: h5py.File, names: Sequence[str] | None) -> Stored
     if header["schema"] != SCHEMA:
         raise StorageError(f"{path}: is no chunk that statmech-attn wrote.")
     if header["schema_version"] > SCHEMA_VERSION:
-        raise StorageError(
+        raise Newer(
             f"{path}: has schema version {header['schema_version']}, this "
             f"statmech-attn reads up to {SCHEMA_VERSION}; upgrade statmech-attn."
         )

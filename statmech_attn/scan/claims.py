@@ -12,6 +12,7 @@ bits and replaces itself.  So a claim may be taken over whenever its owner seems
 
 import fcntl
 import os
+import re
 import socket
 import threading
 import time
@@ -20,6 +21,7 @@ from pathlib import Path
 
 
 BEAT = 5.0  # seconds between two counts of a living process
+NAME = re.compile(r"\d+-[0-9a-f]{12}")
 SILENCE = 60.0  # seconds without a count after which a process counts as dead
 
 
@@ -45,7 +47,8 @@ class Claims:
 
     def __enter__(self) -> "Claims":
         self._workers.mkdir(exist_ok=True)
-        self._file = open(self._workers / self.name, "w+")
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+        self._file = os.open(self._workers / self.name, flags, 0o644)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -58,17 +61,26 @@ class Claims:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
-        self._file.close()
+        os.close(self._file)
         (self._workers / self.name).unlink(missing_ok=True)
 
     def take(self, path: Path) -> bool:
-        """Claim a chunk; False when another process has it."""
+        """Claim a chunk; False when another process has it.
+
+        Raises:
+            OSError: the folder cannot be written, the disk is full.
+        """
         try:
             handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         except FileExistsError:
             return False
-        with os.fdopen(handle, "w") as file:
-            file.write(self.name)
+        try:
+            os.write(handle, self.name.encode())
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(handle)
         return True
 
     def take_over(self, path: Path) -> bool:
@@ -88,11 +100,13 @@ class Claims:
         if worker == self.name:
             return False
         try:
-            with open(self._workers / worker, "r+") as file:
+            with open(self._workers / worker, errors="replace") as file:
                 where, _, count = file.read().partition("\n")
                 locked = _locked(file) if where == self._machine else None
-        except OSError:
+        except FileNotFoundError:
             return True
+        except OSError:  # it tells nothing now; its silence will
+            count, locked = "", None
         if locked is not None:
             return not locked
         last, since = self._seen.get(worker, (None, 0.0))
@@ -108,14 +122,24 @@ class Claims:
         except FileNotFoundError:
             return set()
 
-    def clean(self) -> None:
-        """Remove what dead workers left: their files and half-written chunks."""
+    def clean(self) -> int:
+        """Remove what dead workers left: claims, half-written chunks, their files.
+
+        Returns:
+            How many claims.
+        """
         gone = {p.name for p in self._workers.iterdir()} - self.living() - {self.name}
         for part in self._folder.glob(".*.part"):
             if part.name.split(".")[-2] in gone:
                 part.unlink(missing_ok=True)
+        found = {c: owner_of(c) for c in self._folder.glob("chunk-*.claim")}
+        lost = {o for o in found.values() if o and (o in gone or self.dead(o))}
+        claims = [claim for claim, owner in found.items() if owner in lost]
+        for claim in claims:
+            claim.unlink(missing_ok=True)
         for worker in gone:
             (self._workers / worker).unlink(missing_ok=True)
+        return len(claims)
 
     def _beat(self) -> None:
         number = 0
@@ -125,9 +149,7 @@ class Claims:
 
     def _count(self, number: int) -> None:
         try:
-            self._file.seek(0)
-            self._file.write(f"{self._machine}\n{number}\n")
-            self._file.flush()
+            os.pwrite(self._file, f"{self._machine}\n{number}\n".encode(), 0)
         except OSError:
             pass  # a full disk: others may take over, which harms nothing
 
@@ -135,18 +157,22 @@ class Claims:
 def owner_of(path: Path) -> str | None:
     """The worker that made a claim; None when there is none any more.
 
-    A claim that is empty belongs to nobody: its owner died while writing it.
+    A claim that is empty or holds no name is nobody's: its owner died writing it.
     """
     try:
-        return path.read_text() or "nobody"
+        text = path.read_text(errors="replace")
     except OSError:
         return None
+    return text if NAME.fullmatch(text) else "nobody"
 
 
 def _locked(file) -> bool | None:
-    """Whether a process holds the lock; None where the file system has no locks."""
+    """Whether a process holds the lock; None where the file system has no locks.
+
+    Shared, so that two that look at once do not take each other for the owner.
+    """
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:

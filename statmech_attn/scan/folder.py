@@ -12,12 +12,14 @@ Everything is written so that a kill at any moment loses at most the chunks that
 being computed, and any number of processes may work on one folder at once.
 """
 
+import glob
 import hashlib
 import json
 import os
 import re
 import shutil
 import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -25,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from statmech_attn import storage
 from statmech_attn.scan import chunk_file
-from statmech_attn.scan.chunk_file import Damaged, Stored
+from statmech_attn.scan.chunk_file import Damaged, Newer, Stored
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.work import Chunk
 from statmech_attn.storage import StorageError
@@ -34,6 +36,10 @@ from statmech_attn.storage import StorageError
 SCHEMA_VERSION = 1
 CHUNKS = re.compile(r"chunk-(\d{7})\.(h5|claim)")
 MANIFEST = "manifest.json"
+OWN = re.compile(
+    r"^(manifest\.json|(chunk-\d{7}|merge)\.\w+|.*\.part)$|"
+    r"^(workers|environments|quarantine|blocks-\d{7})/"
+)
 
 
 class Manifest(BaseModel):
@@ -161,16 +167,32 @@ class Folder:
         """A finished chunk.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: it cannot be read, or is from a newer version.
             Damaged: it is not what was written here.
         """
-        path = self.file(chunk.number)
+        stored = self.verified(chunk.number, names)
+        if stored.chunk != chunk:
+            where = self.file(chunk.number)
+            raise Damaged(f"{where}: holds other points.", chunk.number)
+        return stored
+
+    def verified(self, number: int, names: Sequence[str] | None = ()) -> Stored:
+        """As `read`, of the chunk that has a number."""
+        path = self.file(number)
         try:
             stored = chunk_file.read(path, names)
+        except Newer:
+            raise
         except StorageError as error:
-            raise Damaged(str(error), chunk.number) from None
-        if stored.study != self.manifest.study_sha256 or stored.chunk != chunk:
-            raise Damaged(f"{path}: belongs to another study.", chunk.number)
+            raise Damaged(str(error), number) from None
+        except FileNotFoundError:
+            if not self.path.exists():
+                raise
+            raise Damaged(f"{path}: has vanished.", number) from None
+        if stored.study != self.manifest.study_sha256:
+            raise Damaged(f"{path}: belongs to another study.", number)
+        if stored.chunk.number != number:
+            raise Damaged(f"{path}: holds other points.", number)
         return stored
 
     def truncated(self) -> list[int]:
@@ -178,8 +200,12 @@ class Folder:
         done, _ = self.listing()
         return [n for n in sorted(done) if not chunk_file.is_whole(self.file(n))]
 
-    def quarantine(self, number: int) -> Path:
-        """Put a chunk file aside; it will be computed again."""
+    def quarantine(self, number: int) -> Path | None:
+        """Put a chunk file aside; it will be computed again.
+
+        Returns:
+            Where it is now; None when another process has put it aside.
+        """
         source = self.file(number)
         target = self.path / "quarantine" / source.name
         target.parent.mkdir(exist_ok=True)
@@ -187,8 +213,18 @@ class Folder:
         while target.exists():
             copies += 1
             target = target.with_name(f"{source.stem}.{copies}.h5")
-        os.replace(source, target)
+        try:
+            os.replace(source, target)
+        except FileNotFoundError:
+            return None
         return target
+
+    def tidy(self) -> None:
+        """Remove copies of small files that a kill kept from being removed."""
+        for folder in (self.path, self.path / "environments"):
+            for part in folder.glob(".*.json.*.part"):
+                if part.with_name(part.name[1:].rsplit(".", 2)[0]).exists():
+                    part.unlink(missing_ok=True)
 
     def remember(self, environment: Mapping[str, str]) -> str:
         """Keep what this process computes with; its digest names it."""
@@ -214,19 +250,36 @@ class Folder:
 def remove(path: Path) -> None:
     """Remove a chunk folder and what was written there; what else is in it stays.
 
-    The manifest goes first: a folder without one is about to go, or gone.
+    It goes out of the way first, so that no other process sees a part of it.
     """
-    (path / MANIFEST).unlink(missing_ok=True)
-    for file in path.glob("*"):  # of a folder that is gone: nothing
-        if CHUNKS.fullmatch(file.name) or file.name.endswith((".part", ".claim")):
-            file.unlink(missing_ok=True)
-    for name in ("workers", "environments", "quarantine", "blocks-*"):
-        for folder in path.glob(name):
-            shutil.rmtree(folder, ignore_errors=True)
+    away = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
     try:
-        path.rmdir()
-    except OSError:
-        pass  # somebody keeps something here
+        os.rename(path, away)
+    except FileNotFoundError:
+        return
+    except OSError:  # a mounted file system, for one
+        away = path
+    _empty(away)
+    if away != path and away.exists():
+        os.rename(away, path)  # somebody keeps something here
+
+
+def remove_leftovers(path: Path) -> None:
+    """Go on with removals of a chunk folder that were interrupted."""
+    for away in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        _empty(away)
+
+
+def _empty(path: Path) -> None:
+    """Remove what was written into a folder, and the folder if nothing is left."""
+    for place, _, files in os.walk(path, topdown=False):
+        for name in files:
+            if OWN.search(os.path.relpath(os.path.join(place, name), path)):
+                Path(place, name).unlink(missing_ok=True)
+        try:
+            os.rmdir(place)
+        except OSError:
+            pass
 
 
 def write_once(path: Path, text: str) -> None:

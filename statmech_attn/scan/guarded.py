@@ -12,6 +12,7 @@ from statmech_attn.scan.work import Arrays, Chunk, NOT_FINITE, RAISED, Tick, Wor
 
 
 ERRORS = (ValueError, ArithmeticError, RuntimeError)  # see `Work.compute`
+OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"  # how XLA's errors of this machine begin
 
 
 class Computed(NamedTuple):
@@ -48,7 +49,8 @@ def together(
     clock = time.perf_counter()
     try:
         arrays = work.compute(chunk, payload(chunk), tick, folder)
-    except ERRORS:
+    except ERRORS as error:
+        _not_of_the_machine(error)
         return None
     return _marked(work, arrays, {}, clock)
 
@@ -65,11 +67,18 @@ def one_by_one(
         try:
             parts.append(work.compute(unit, payload(unit), tick, folder))
         except ERRORS as error:
+            _not_of_the_machine(error)
             parts.append(None)
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             for row in range(unit.first - chunk.first, unit.stop - chunk.first):
                 failures[row] = (RAISED, reason)
     return _marked(work, _joined(parts, cut, work), failures, clock)
+
+
+def _not_of_the_machine(error: Exception) -> None:
+    """Raise what says nothing of the points."""
+    if str(error).startswith(OUT_OF_MEMORY):
+        raise error
 
 
 def units(chunk: Chunk, size: int) -> list[Chunk]:

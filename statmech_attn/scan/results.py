@@ -55,9 +55,13 @@ class Results:
         self._store, self._chunks, self._empty = store, tuple(chunks), work.empty
         self._like: dict[str, np.ndarray] = {}
         self._kept: dict[str, np.ndarray] = {}
+        self._headers: dict[int, Stored] = {}  # by chunk, without arrays
 
     def column(self, name: str, round: int | None = None) -> np.ndarray:
-        chunks = [c for c in self._chunks if round is None or c.round == round]
+        if round is None:
+            blocks = list(self.blocks(name))
+            return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+        chunks = [c for c in self._chunks if c.round == round]
         return np.concatenate([self._rows(c, name) for c in chunks])
 
     def blocks(self, name: str) -> Iterator[np.ndarray]:
@@ -69,7 +73,7 @@ class Results:
 
     def seconds(self) -> float:
         """Time that all chunks took, each on one worker."""
-        return sum(self._store.read(chunk, ()).seconds for chunk in self._chunks)
+        return sum(self._header(chunk).seconds for chunk in self._chunks)
 
     def _keep_small(self) -> None:
         """Read all small arrays in one pass over the chunks."""
@@ -82,7 +86,7 @@ class Results:
             self._kept[name] = np.empty((points, *rows.shape[1:]), rows.dtype)
         first = 0
         for chunk in self._chunks:
-            arrays = self._store.read(chunk, list(self._kept)).arrays
+            arrays = self._read(chunk, list(self._kept)).arrays
             for name, kept in self._kept.items():
                 rows = arrays.get(name)
                 kept[first : first + chunk.count] = (
@@ -102,13 +106,21 @@ class Results:
         """Why points were not computed, with how many, the most frequent first."""
         counts: dict[str, int] = {}
         for chunk in self._chunks:
-            for _, reason in self._store.read(chunk, ()).failures.values():
+            for _, reason in self._header(chunk).failures.values():
                 counts[reason] = counts.get(reason, 0) + 1
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         return [f"{reason} ({count} points)" for reason, count in ordered]
 
+    def _read(self, chunk: Chunk, names: Sequence[str] | None) -> Stored:
+        stored = self._store.read(chunk, names)
+        self._headers[chunk.number] = stored._replace(arrays={})
+        return stored
+
+    def _header(self, chunk: Chunk) -> Stored:
+        return self._headers.get(chunk.number) or self._read(chunk, ())
+
     def _rows(self, chunk: Chunk, name: str) -> np.ndarray:
-        arrays = self._store.read(chunk, [name]).arrays
+        arrays = self._read(chunk, [name]).arrays
         if name in arrays:
             return arrays[name]
         return self._blank(name, chunk.count)
@@ -118,14 +130,14 @@ class Results:
 
     def _codes(self, chunk: Chunk) -> np.ndarray:
         codes = np.full(chunk.count, COMPUTED, np.int8)
-        for row, (code, _) in self._store.read(chunk, ()).failures.items():
+        for row, (code, _) in self._header(chunk).failures.items():
             codes[row] = code
         return codes
 
     def _whole(self) -> Arrays:
         """The arrays of the first chunk with a computed point."""
         for chunk in self._chunks:
-            if arrays := self._store.read(chunk).arrays:
+            if arrays := self._read(chunk, None).arrays:
                 return arrays
         raise ValueError(f"no point could be computed: {self.reasons()[0]}.")
 

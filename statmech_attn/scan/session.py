@@ -2,6 +2,7 @@
 
 import threading
 from collections import deque
+from contextlib import ExitStack
 
 from statmech_attn.reporting import Reporter
 from statmech_attn.scan.chunk_file import Stored
@@ -54,11 +55,15 @@ class Session:
         self._claims = Claims(store.path) if isinstance(store, Folder) else None
 
     def __enter__(self) -> "Session":
-        if self._claims is not None:
-            self._claims.__enter__()
-            self._claims.clean()
-        self._put_truncated_aside()
-        self.look()
+        with ExitStack() as undone:
+            if self._claims is not None:
+                undone.enter_context(self._claims)
+                self._claims.clean()
+            if isinstance(self.store, Folder):
+                self.store.tidy()
+                self._put_truncated_aside(self.store)
+            self.look()
+            undone.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -146,8 +151,9 @@ class Session:
         if self._claims is None:
             return None
         done, claimed = self.store.listing()
+        others = claimed - done - self._mine
         for chunk in self._chunks:
-            if chunk.number not in claimed - done - self._mine:
+            if chunk.number not in others:
                 continue
             assert isinstance(self.store, Folder)
             if self._claims.take_over(self.store.claim(chunk.number)):
@@ -188,10 +194,9 @@ class Session:
                 self._counted.add(chunk.number)
                 self.report.advance(chunk.count)
 
-    def _put_truncated_aside(self) -> None:
-        if isinstance(self.store, Folder):
-            for number in self.store.truncated():
-                place = self.store.quarantine(number)
+    def _put_truncated_aside(self, folder: Folder) -> None:
+        for number in folder.truncated():
+            if place := folder.quarantine(number):
                 self.report.note(f"{place}: was truncated; it is computed again.")
 
     def _take(self, chunk: Chunk) -> bool:

@@ -46,8 +46,8 @@ class Signals:
 
     def _tell(self) -> None:
         self._report.note(
-            "stopping: the chunks being computed are finished first; once more stops "
-            "at once"
+            "stopping: the chunks being computed are finished first, a merge too; "
+            "once more stops at once"
         )
 
 

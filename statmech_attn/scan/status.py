@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from statmech_attn.reporting import Silent
-from statmech_attn.scan import chunk_file
 from statmech_attn.scan.chunk_file import Damaged
 from statmech_attn.scan.claims import Claims, owner_of
 from statmech_attn.scan.folder import Folder
@@ -77,17 +76,12 @@ def repair(folder: Folder) -> Repairs:
     found = []
     for number in sorted(folder.listing()[0]):
         try:
-            chunk_file.read(folder.file(number), ())
-        except chunk_file.StorageError as error:
+            folder.verified(number)
+        except Damaged as error:
             folder.quarantine(number)
             found.append(str(error))
     with folder.claims() as claims:
-        claims.clean()
-        claimed = folder.listing()[1]
-        taken = [n for n in claimed if claims.take_over(folder.claim(n))]
-        for number in taken:
-            Claims.release(folder.claim(number))
-    return Repairs(found, len(taken))
+        return Repairs(found, claims.clean())
 
 
 def _seconds(folder: Folder, done: list[Chunk]) -> float | None:

@@ -18,6 +18,7 @@ from threading import Lock
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn.dmft import clock_period, Network, State
@@ -308,9 +309,9 @@ def _state_rows(state: State, count: int) -> Arrays:
 
 
 def _state(rows: Arrays) -> State:
-    """The state of these rows."""
-    back = lambda x: np.moveaxis(x, 0, -1) if x.ndim > 1 else x[0]
-    return State(*(back(rows[name]) for name in STATE))
+    """The state of these rows; what is the same for all is 0 in those that failed."""
+    back = lambda x: np.moveaxis(x, 0, -1) if x.ndim > 1 else x.max()
+    return State(*(jnp.asarray(back(rows[name])) for name in STATE))
 
 
 def labels(verdicts: Verdicts | None) -> np.ndarray:

@@ -7,12 +7,14 @@ The same call goes on where an earlier one ended, takes part where others are co
 and has nothing to do where the result is there.
 """
 
+import glob
 import json
-import time
+import os
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import xarray as xr
 
@@ -22,12 +24,23 @@ from statmech_attn.scan import compilations, signals
 from statmech_attn.scan.chunk_file import Damaged
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.engines import Engine, local
-from statmech_attn.scan.folder import Folder, MANIFEST, Manifest, remove, SCHEMA_VERSION
+from statmech_attn.scan.folder import (
+    Folder,
+    MANIFEST,
+    Manifest,
+    remove,
+    remove_leftovers,
+    SCHEMA_VERSION,
+)
 from statmech_attn.scan.forecast import forecast, require_room
 from statmech_attn.scan.session import PAUSE, Session, Stop
 from statmech_attn.scan.work import Work
 from statmech_attn.storage import StorageError
 from statmech_attn.studies.spec import dump, parse, Study
+
+
+class Incomplete(StorageError):
+    """Chunks of a folder are missing."""
 
 
 def chunks_of(output: Path) -> Path:
@@ -59,59 +72,88 @@ def compute(
         signals.Unfinished: stopped by Ctrl-C or SIGTERM.
     """
     storage.check_output(output, study=text, overwrite=overwrite)
+    path = chunks_of(output)
+    remove_leftovers(path)
     if not overwrite and holds(output, text):
+        _remove_merged(path, output)
         report.note(f"{output} holds this study already")
         return
-    engine = engine or local.engine()
-    path = chunks_of(output)
-    if overwrite and path.exists():
-        _remove_other(path, text)
-    try:
-        _go_on(study, text, output, report, overwrite, engine, points_per_chunk)
-    except (FileNotFoundError, StorageError):
-        # Where another process has merged the chunks meanwhile, all is well.
-        if (path / MANIFEST).exists() or not holds(output, text):
-            raise
+    stop = Stop()
+    with signals.handled(stop, report) as caught:
+        engine = engine or local.engine()
+        task = _Task(study, text, output, report, overwrite, engine, stop, caught)
+        try:
+            _compute(task, path, points_per_chunk)
+        except (FileNotFoundError, StorageError):
+            # Where another process has merged the chunks meanwhile, all is well.
+            if path.exists() or not holds(output, text):
+                raise
 
 
-def _go_on(study, text, output, report, overwrite, engine, per_chunk) -> None:
-    """Compute the chunks that are missing and merge all of them."""
-    before, path = compilations.count(), chunks_of(output)
-    work, folder = _opened(study, text, path, report, engine, per_chunk)
-    if not overwrite and holds(output, text):
-        remove(path)  # begun anew just after another process had merged it
+class _Task(NamedTuple):
+    """One call of `compute`."""
+
+    study: Study
+    text: str
+    output: Path
+    report: Reporter
+    overwrite: bool
+    engine: Engine
+    stop: Stop
+    caught: signals.Signals
+
+    def unfinished(self, path: Path) -> signals.Unfinished:
+        return signals.Unfinished(
+            f"stopped; finished chunks are in {path}: the same command goes on.",
+            self.caught.exit_code,
+        )
+
+
+def _compute(task: _Task, path: Path, per_chunk: int | None) -> None:
+    if task.overwrite and path.exists():
+        _remove_other(path, task.text)
+    before = compilations.count()
+    work, folder = _opened(task, path, per_chunk)
+    if not task.overwrite and holds(task.output, task.text):
+        remove(path)  # another process has merged the chunks since the first look
         return
-    build = partial(studies.work, study, folder.manifest.batch)
     while True:
         try:
-            _compute_chunks(folder, work, report, engine, build)
-            report.note(str(compilations.count().since(before)))
-            _merge_once(folder, work, study, output, report, overwrite)
+            _compute_chunks(task, folder, work)
+            task.report.note(str(compilations.count().since(before)))
+            _merge_once(task, folder, work)
             return
+        except Incomplete:
+            continue  # another process has found a damaged chunk
         except Damaged as error:
-            report.note(f"{error} It is computed again.")
+            Folder.open(path).require(task.text)
+            if task.caught.first is None:
+                task.stop.finish.clear()  # set for the other threads of the engine
+            task.report.note(f"{error} It is computed again.")
             folder.quarantine(error.chunk)
 
 
-def _opened(study, text, path: Path, report, engine: Engine, per_chunk):
+def _opened(task: _Task, path: Path, per_chunk: int | None) -> tuple[Work, Folder]:
     """The folder of a study, begun if it is not there, and the work that fits it."""
     if not (path / MANIFEST).exists():
-        work = studies.work(study)
-        return work, _begin(work, study, text, path, report, engine, per_chunk)
+        work = studies.work(task.study)
+        folder = _begin(work, task, path, per_chunk)
+        if folder.manifest.batch == work.batch:
+            return work, folder
     folder = Folder.open(path)
-    folder.require(text)
-    return studies.work(study, folder.manifest.batch), folder
+    folder.require(task.text)
+    return studies.work(task.study, folder.manifest.batch), folder
 
 
-def _begin(work, study, text, path: Path, report, engine, per_chunk) -> Folder:
-    found = forecast(work, engine.workers_for(work), per_chunk)
-    report.note(found.text())
+def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder:
+    found = forecast(work, task.engine.workers_for(work), per_chunk)
+    task.report.note(found.text())
     require_room(found, path)
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
-        study=text,
-        study_sha256=storage.study_digest(text),
-        resolved=dump(study.model_dump(exclude_none=True)),
+        study=task.text,
+        study_sha256=storage.study_digest(task.text),
+        resolved=dump(task.study.model_dump(exclude_none=True)),
         points_per_chunk=found.points_per_chunk,
         batch=work.batch,
         started=storage.now().isoformat(),
@@ -119,32 +161,24 @@ def _begin(work, study, text, path: Path, report, engine, per_chunk) -> Folder:
     return Folder.begin(path, manifest)
 
 
-def _compute_chunks(folder: Folder, work: Work, report, engine: Engine, build) -> None:
+def _compute_chunks(task: _Task, folder: Folder, work: Work) -> None:
     environment = storage.environment()
     for other in folder.environments().values():
         if changes := storage.differences(other, environment):
-            report.note(
+            task.report.note(
                 "warning: earlier chunks were computed elsewhere, last digits may "
                 f"differ: {'; '.join(changes)}"
             )
-    stop = Stop()
-    with (
-        signals.handled(stop, report) as caught,
-        Session(
-            work, folder, folder.manifest.points_per_chunk, report, stop,
-            environment=folder.remember(environment),
-            study=folder.manifest.study_sha256,
-        ) as session,
-    ):  # fmt: skip
-        engine.compute(session, build)
+    with Session(
+        work, folder, folder.manifest.points_per_chunk, task.report, task.stop,
+        environment=folder.remember(environment), study=folder.manifest.study_sha256,
+    ) as session:  # fmt: skip
+        build = partial(studies.work, task.study, folder.manifest.batch)
+        task.engine.compute(session, build)
         session.look()
-    if session.finished:
-        report.finish()
-        return
-    raise signals.Unfinished(
-        f"stopped; finished chunks are in {folder.path}: the same command goes on.",
-        caught.exit_code,
-    )
+    if not session.finished:
+        raise task.unfinished(folder.path)
+    task.report.finish()
 
 
 def opened(path: Path) -> tuple[Folder, Study, Work]:
@@ -172,14 +206,15 @@ def merge(
     """Write the result of a folder in which all chunks are done.
 
     Raises:
-        StorageError: chunks are missing or damaged, or the output is taken.
+        Incomplete: chunks are missing.
+        StorageError: chunks are damaged, or the output is taken.
     """
     manifest = folder.manifest
     session = Session(work, folder, manifest.points_per_chunk, Silent(), Stop())
     session.look()
     if not session.finished:
         done, total = session.progress()
-        raise StorageError(
+        raise Incomplete(
             f"{folder.path}: {total - done} of {total} chunks are missing; run the "
             "study again to compute them."
         )
@@ -195,24 +230,38 @@ def merge(
     )  # fmt: skip
 
 
-def _merge_once(folder, work, study, output, report, overwrite) -> None:
+def _merge_once(task: _Task, folder: Folder, work: Work) -> None:
     """Merge unless another process is at it; then wait for it."""
     claim = folder.path / "merge.claim"
     with folder.claims() as claims:
         while not (claims.take(claim) or claims.take_over(claim)):
-            if not folder.path.exists():
-                return
-            time.sleep(PAUSE[0])
-        if not (folder.path / MANIFEST).exists():
-            remove(folder.path)
-            return
+            if task.stop.finish.wait(PAUSE[0]):
+                raise task.unfinished(folder.path)
         try:
-            if (folder.path / MANIFEST).exists():  # else merged during the wait
-                report.note("merging the chunks")
-                merge(folder, work, study, output, overwrite=overwrite)
+            task.report.note("merging the chunks")
+            _remove_unfinished(task.output)
+            merge(folder, work, task.study, task.output, overwrite=task.overwrite)
             remove(folder.path)
         finally:
             Claims.release(claim)
+
+
+def _remove_unfinished(output: Path) -> None:
+    """Remove what a kill while merging has left beside the output."""
+    target = Path(os.path.realpath(output))
+    for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        if part.is_file():
+            part.unlink(missing_ok=True)
+
+
+def _remove_merged(path: Path, output: Path) -> None:
+    """Remove the chunks that a result was made of, if a kill has left them."""
+    try:
+        started = Folder.open(path).manifest.started
+    except StorageError:
+        return
+    if started == storage.info(output).started:
+        remove(path)
 
 
 def _remove_other(path: Path, text: str) -> None:

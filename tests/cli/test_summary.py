@@ -60,3 +60,27 @@ def test_a_large_file_is_summarised_without_reading_all_of_it(scan, monkeypatch)
         tracemalloc.stop()
     assert found == expected
     assert peak < 4 * 2**20
+
+
+def test_points_that_failed_are_counted_and_have_no_phase():
+    along = lambda values: ("beta", values, LABELS)
+    phase = np.array([0, 7, 7], "i1")
+    found = xr.Dataset(
+        {
+            "phase": along(phase),
+            "phase_paper": along(np.array([0, 7, 0], "i1")),
+            "lyapunov": (
+                ("beta", "exponent"),
+                np.array([[1.0], [2.0], [np.nan]]),
+                LABELS,
+            ),
+            "failure": along(np.array([0, 0, 2], "i1")),
+        },
+        coords={"beta": along(np.arange(3.0))},
+        attrs={"kind": "bifurcation", "failure_reasons": ["it broke (1 points)"]},
+    )
+    console = Console(file=io.StringIO(), width=40)
+    summary.print_summary(found, console)
+    said = console.file.getvalue()
+    assert "1 of 3 points have no numbers: it broke (1 points)\n" in said
+    assert "agrees at 100.0 %" in " ".join(said.split())

@@ -41,15 +41,13 @@ def compute(session: Session, count: int) -> None:
     with ThreadPoolExecutor(count) as pool:
         running = [pool.submit(_worker, session) for _ in range(count)]
         try:
-            while pending := wait(running, 0.5, FIRST_EXCEPTION).not_done:
-                if any(future.exception() for future in set(running) - pending):
-                    session.stop.finish.set()
-        except BaseException:  # Ctrl-C where no handler turns it into a stop
+            for future in wait(running, return_when=FIRST_EXCEPTION).done:
+                future.result()
+        except BaseException as error:
             session.stop.finish.set()
-            session.stop.drop.set()
+            if not isinstance(error, Exception):  # Ctrl-C in a notebook
+                session.stop.drop.set()
             raise
-        for future in running:
-            future.result()
 
 
 def in_memory(work: Work, report: Reporter = Silent()) -> xr.Dataset:

@@ -1,0 +1,136 @@
+"""Bifurcation studies in chunks: no bit depends on the cuts, order or threads."""
+
+import random
+
+import numpy as np
+import pytest
+
+from statmech_attn import studies
+from statmech_attn.reporting import Silent
+from statmech_attn.scan import compilations, guarded
+from statmech_attn.scan.engines import local
+from statmech_attn.scan.results import Memory
+from statmech_attn.scan.session import Session, Stop
+from statmech_attn.scan.work import RAISED
+from statmech_attn.studies import bifurcation
+
+
+RUN = {"transient": 40, "steps": 200, "exponents": 1, "max_doublings": 1}
+RUN |= {"section_samples": 8, "strobe_samples": 4}
+KINDS = {
+    "grid": {"start": "token"},
+    "several starts": {"start": "random", "starts": 2},
+    "refined": {"start": "token", "refine": 2},
+    "sweep": {"start": "continue-up"},
+}
+
+
+STUDY = {
+    "kind": "bifurcation",
+    "network": {
+        "patterns": "cycle", "n_patterns": 3, "n_bits": 6, "context": 2, "seed": 1
+    },
+    "parameters": {
+        "beta": {"start": 1.2, "stop": 1.5, "num": 9},
+        "gamma": [110.0, 120.0, 127.0],
+        "epsilon": 0.02,
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """The compiled stages, which are the same for all kinds."""
+    return studies.work(studies.parse({**STUDY, "run": RUN | KINDS["grid"]}), 8).scan
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def work(request, compiled):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bifurcation, "SWEEP_WORK", 3.2e4)  # four values in a round
+        study = studies.parse({**STUDY, "run": RUN | KINDS[request.param]})
+        made = studies.work(study, 8)
+    made._scan = compiled
+    return made
+
+
+def arrays(session) -> list:
+    """All rows of all rounds, whatever the cuts were."""
+    rounds = sorted({chunk.round for chunk in session.chunks})
+    names = sorted(session.store.read(session.chunks[0]).arrays)
+    return [session.results.column(name, r) for r in rounds for name in names]
+
+
+def shuffled(work, per_chunk: int, seed: int = 0, order=random.Random.shuffle):
+    """Chunks one after the other, those of a round in any order."""
+    with Session(work, Memory(), per_chunk, Silent(), Stop()) as session:
+        while not session.finished:
+            chunks = list(iter(lambda: session.next(wait=False), None))
+            order(random.Random(seed), chunks)
+            for chunk in chunks:
+                found = guarded.compute(
+                    work, chunk, session.payload, lambda _: None, None
+                )
+                session.keep(chunk, *found)
+            session.look()
+    return session
+
+
+@pytest.fixture(scope="module")
+def whole(work):
+    return shuffled(work, 10_000)
+
+
+def same(some, others) -> bool:
+    pairs = zip(some, others, strict=True)
+    return all(x.dtype == y.dtype and x.tobytes() == y.tobytes() for x, y in pairs)
+
+
+@pytest.mark.parametrize("per_chunk", (2, 5))
+def test_no_bit_depends_on_cuts_and_order(work, whole, per_chunk):
+    assert same(arrays(shuffled(work, per_chunk, seed=per_chunk)), arrays(whole))
+
+
+@pytest.mark.parametrize("threads", (1, 3))
+def test_no_bit_depends_on_the_number_of_threads(work, whole, threads):
+    with Session(work, Memory(), 5, Silent(), Stop()) as session:
+        local.compute(session, threads)
+    assert session.finished
+    assert same(arrays(session), arrays(whole))
+
+
+def test_the_number_of_compilations_does_not_depend_on_that_of_chunks(work, whole):
+    before = compilations.count()
+    assert len(shuffled(work, 1).chunks) > 2 * len(whole.chunks)
+    assert compilations.count().since(before)[:2] == (0, 0)
+
+
+def test_a_point_that_raises_changes_no_bit_of_its_neighbours(work, whole, monkeypatch):
+    beta, gamma = (
+        values[i] for values, i in zip(work.axes.values, (2, 0), strict=True)
+    )
+    ordinary = bifurcation.run
+
+    def run(scan, some, tick):
+        here = (some.params.beta == beta) & (some.params.gamma == gamma)
+        if np.any(here):
+            raise ArithmeticError("no such point")
+        return ordinary(scan, some, tick)
+
+    monkeypatch.setattr(bifurcation, "run", run)
+    found = shuffled(work, 10_000)
+    if work.options.refine:  # later rounds depend on the labels
+        of_first = [chunk for chunk in found.chunks if chunk.round == 0]
+        count = sum(chunk.count for chunk in of_first)
+    else:
+        count = len(found.results.failure())
+    failed = found.results.failure()[:count]
+    assert 0 < np.count_nonzero(failed) <= count / 3
+    assert failed.max() == RAISED
+    for name in found.store.read(found.chunks[0]).arrays:
+        some, others = (
+            session.results.column(name)[:count][failed == 0]
+            for session in (found, whole)
+        )
+        assert some.tobytes() == others.tobytes(), name
+    assert "no such point" in " ".join(found.results.reasons())
