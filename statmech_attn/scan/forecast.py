@@ -85,11 +85,11 @@ def forecast(work: Work, workers: int, points_per_chunk: int | None) -> Forecast
 
 def chunk_size(work: Work, workers: int, pilot: Pilot | None) -> int:
     """Points of a chunk: some seconds of work, but enough chunks for all workers."""
-    points = first_round(work)
-    most = -(-points // (SHARE * workers))
-    if pilot is not None:
-        most = min(most, int(CHUNK_SECONDS / max(pilot.seconds, 1e-12)) + 1)
-        most = min(most, CHUNK_BYTES // max(pilot.stored, 1) + 1)
+    if pilot is None:
+        return work.batch
+    most = -(-first_round(work) // (SHARE * workers))
+    most = min(most, int(CHUNK_SECONDS / max(pilot.seconds, 1e-12)) + 1)
+    most = min(most, CHUNK_BYTES // max(pilot.stored, 1) + 1)
     return -(-most // work.batch) * work.batch
 
 

@@ -64,6 +64,14 @@ class Results:
         chunks = [c for c in self._chunks if c.round == round]
         return np.concatenate([self._rows(c, name) for c in chunks])
 
+    def rows(self, name: str, round: int, first: int, stop: int) -> np.ndarray:
+        parts = [
+            self._rows(c, name)[max(first - c.first, 0) : stop - c.first]
+            for c in self._chunks
+            if c.round == round and c.first < stop and c.stop > first
+        ]
+        return np.concatenate(parts)
+
     def blocks(self, name: str) -> Iterator[np.ndarray]:
         if not self._kept:
             self._keep_small()

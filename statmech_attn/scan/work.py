@@ -83,6 +83,10 @@ class Results(Protocol):
         """Rows of one array over all points, or over those of one round, in order."""
         ...
 
+    def rows(self, name: str, round: int, first: int, stop: int) -> np.ndarray:
+        """Rows of one array over some points of a round; reads their chunks only."""
+        ...
+
     def blocks(self, name: str) -> Iterator[np.ndarray]:
         """The same, a piece at a time."""
         ...
@@ -108,7 +112,7 @@ class Work(Protocol):
         batch: points that are computed together; chunks hold a multiple of it.
         unit: neighbouring points that cannot be computed one by one; divides `batch`.
         alone: a process computes one chunk at a time.  Two programs that factorise
-            batches of matrices can wait for each other for ever: jaxlib's kernels occupy
+            batches of matrices can wait for each other for ever: jaxlib's kernels keep
             a thread of XLA's pool while they wait for tasks in the same pool.
         keeps_blocks: a chunk that is dropped goes on later from where it was.
         total: points of all rounds, None where only the results will tell.

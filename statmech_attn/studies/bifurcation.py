@@ -239,8 +239,8 @@ class SweepWork(GridWork):
         """States that the columns of a chunk start from; none in the first round."""
         if chunk.round == 0:
             return {}
-        columns = slice(chunk.first, chunk.stop)
-        return {n: earlier.column(n, chunk.round - 1)[columns] for n in STATE}
+        place = chunk.round - 1, chunk.first, chunk.stop
+        return {name: earlier.rows(name, *place) for name in STATE}
 
     def compute(
         self, chunk: Chunk, payload: Arrays, tick: Tick, folder: Path | None

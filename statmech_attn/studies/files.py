@@ -142,6 +142,9 @@ def _opened(task: _Task, path: Path, per_chunk: int | None) -> tuple[Work, Folde
             return work, folder
     folder = Folder.open(path)
     folder.require(task.text)
+    cut = folder.manifest.points_per_chunk
+    if per_chunk not in (None, cut):
+        task.report.note(f"the chunks that are there have {cut} points: so have all")
     return studies.work(task.study, folder.manifest.batch), folder
 
 
