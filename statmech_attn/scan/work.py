@@ -12,6 +12,7 @@ on where the cuts between chunks are: that is what makes results the same to the
 bit for every engine and after every interruption.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -102,6 +103,25 @@ class Results(Protocol):
     def reasons(self) -> list[str]:
         """Why points were not computed, the most frequent first."""
         ...
+
+
+class OneRound(ABC):
+    """What most kinds of work share: points that need nothing of each other."""
+
+    unit = 1
+    alone = False
+    keeps_blocks = False
+    empty: Mapping[str, int] = {}
+
+    @property
+    @abstractmethod
+    def total(self) -> int | None: ...
+
+    def points(self, round: int, earlier: "Results") -> int | None:
+        return self.total if round == 0 else None
+
+    def payload(self, chunk: Chunk, earlier: "Results") -> Any:
+        return None
 
 
 class Work(Protocol):

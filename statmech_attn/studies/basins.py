@@ -33,7 +33,15 @@ from statmech_attn.dynamics.transients import escape_rate
 from statmech_attn.labels import labelled
 from statmech_attn.scan.bifurcation import Plan, Points, run as run_scan, Scan
 from statmech_attn.scan.lanes import batches, CPU_LANES, limited
-from statmech_attn.scan.work import Arrays, Assembled, Chunk, Pilot, Results, Tick
+from statmech_attn.scan.work import (
+    Arrays,
+    Assembled,
+    Chunk,
+    OneRound,
+    Pilot,
+    Results,
+    Tick,
+)
 from statmech_attn.studies import build
 from statmech_attn.studies.basins_table import BasinsRun, BasinsStudy
 from statmech_attn.studies.matching import matched, mean_field, search
@@ -45,7 +53,7 @@ SETS = 8  # sets whose phases are found together
 EMPTY = {"count": 0, "period": 0, "n_points": 0, "fraction": 0.0, "phase": -1}
 
 
-class BasinsWork:
+class BasinsWork(OneRound):
     """Every value of the parameter with all its starts; a `scan.work.Work`.
 
     Args:
@@ -57,9 +65,6 @@ class BasinsWork:
     """
 
     title = "basins"
-    unit = 1
-    alone = False
-    keeps_blocks = False
     empty: Mapping[str, int] = {"phase": EMPTY["phase"], "label": NOT_SETTLED}
 
     def __init__(self, study: BasinsStudy, batch: int | None = None):
@@ -83,12 +88,6 @@ class BasinsWork:
     @property
     def total(self) -> int:
         return self.axes.shape[0]
-
-    def points(self, round: int, earlier: Results) -> int | None:
-        return self.total if round == 0 else None
-
-    def payload(self, chunk: Chunk, earlier: Results) -> None:
-        return None
 
     def compute(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None

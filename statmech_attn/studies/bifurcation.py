@@ -38,6 +38,7 @@ from statmech_attn.scan.work import (
     Chunk,
     COMPUTED,
     NOT_FINITE,
+    OneRound,
     Pilot,
     Results,
     Tick,
@@ -64,13 +65,10 @@ def work(study: BifurcationStudy, batch: int | None = None) -> "GridWork":
     return GridWork(study, batch)
 
 
-class GridWork:
+class GridWork(OneRound):
     """Every point of a grid, each on its own; a `scan.work.Work`."""
 
     title = "bifurcation"
-    unit = 1
-    alone = False
-    keeps_blocks = False
     empty: Mapping[str, int] = {"phase": UNSETTLED, "phase_paper": UNSETTLED}
 
     def __init__(self, study: BifurcationStudy, batch: int | None = None):
@@ -96,12 +94,6 @@ class GridWork:
     @property
     def total(self) -> int | None:
         return self.most
-
-    def points(self, round: int, earlier: Results) -> int | None:
-        return self.most if round == 0 else None
-
-    def payload(self, chunk: Chunk, earlier: Results) -> Any:
-        return None
 
     def compute(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None

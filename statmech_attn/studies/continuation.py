@@ -8,7 +8,7 @@ branches of the doubled cycles, and the special points in a second parameter
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +40,7 @@ from statmech_attn.dynamics.continuation.results import (
     NOT_CONVERGED,
 )
 from statmech_attn.dynamics.continuation.switching import switch
-from statmech_attn.scan.work import Arrays, Assembled, Chunk, Results, Tick
+from statmech_attn.scan.work import Arrays, Assembled, Chunk, OneRound, Results, Tick
 from statmech_attn.studies import build
 from statmech_attn.studies.continuation_file import arrays, dataset, dimensions
 from statmech_attn.studies.dmft_tables import (
@@ -78,7 +78,7 @@ class Line(NamedTuple):
     results: tuple[int, int]
 
 
-class ContinuationWork:
+class ContinuationWork(OneRound):
     """One point: the branches and curves of a study, a `scan.work.Work`.
 
     Every step along a branch needs the one before, and a curve is followed only where
@@ -89,10 +89,8 @@ class ContinuationWork:
     """
 
     title = "continuation"
-    batch = unit = total = 1
+    batch = 1
     alone = True
-    keeps_blocks = False
-    empty: Mapping[str, int] = {}
 
     def __init__(self, study: ContinuationStudy):
         self.study, self.made = study, build.model(study.network)
@@ -108,11 +106,9 @@ class ContinuationWork:
             _check_holds(study.curves, self.values[self.second])
         self.turn = dmft.strobe(self.made.net, _largest_epsilon(study, self.values))
 
-    def points(self, round: int, earlier: Results) -> int | None:
-        return 1 if round == 0 else None
-
-    def payload(self, chunk: Chunk, earlier: Results) -> None:
-        return None
+    @property
+    def total(self) -> int:
+        return 1
 
     def compute(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None

@@ -2,8 +2,8 @@
 
 import json
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from statmech_attn import bpkr
 from statmech_attn.bpkr.checks import check_temperature
 from statmech_attn.bpkr.prior import prior
 from statmech_attn.labels import labelled
-from statmech_attn.scan.work import Arrays, Assembled, Chunk, Results, Tick
+from statmech_attn.scan.work import Arrays, Assembled, Chunk, OneRound, Results, Tick
 from statmech_attn.studies.bpkr_tables import BpkrStudy, listed, TaskTable, WidthsTable
 from statmech_attn.tasks import hidden_markov
 
@@ -148,7 +148,7 @@ def dataset(study: BpkrStudy, made: Learning, points: Grid, variables) -> xr.Dat
     return found if several else found.isel(temperature=0)
 
 
-class LearningWork(ABC):
+class LearningWork(OneRound):
     """Work whose points are widths and temperatures, and what each has of its own.
 
     Attributes:
@@ -156,10 +156,8 @@ class LearningWork(ABC):
     """
 
     title: str
-    batch = unit = 1
+    batch = 1
     alone = True
-    keeps_blocks = False
-    empty: Mapping[str, int] = {}
     axes: tuple[str, ...] = POINT
 
     def __init__(self, study: BpkrStudy):
@@ -197,13 +195,6 @@ class LearningWork(ABC):
             paths = math.prod(made.heads[layer:])
             found |= dict.fromkeys(made.path_dims(layer + 1), paths)
         return found
-
-    def points(self, round: int, earlier: Results) -> int | None:
-        """All of them in one round."""
-        return self.total if round == 0 else None
-
-    def payload(self, chunk: Chunk, earlier: Results) -> None:
-        """No chunk needs another."""
 
     def compute(
         self, chunk: Chunk, payload: None, tick: Tick, folder: Path | None

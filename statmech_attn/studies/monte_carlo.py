@@ -5,7 +5,7 @@ blocks whose trajectories are stored make the first round, the others the second
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -33,6 +33,7 @@ from statmech_attn.scan.work import (
     Assembled,
     Chunk,
     Column,
+    OneRound,
     Pilot,
     Results,
     Tick,
@@ -45,7 +46,7 @@ PIECE = 8192  # steps of the mean-field transient between two ticks
 STARTS = 8  # points whose start is computed at once
 
 
-class MonteCarloWork:
+class MonteCarloWork(OneRound):
     """Every N at every beta from the study's start; a `scan.work.Work`.
 
     Args:
@@ -57,10 +58,6 @@ class MonteCarloWork:
     """
 
     title = "monte-carlo"
-    unit = 1
-    alone = False
-    keeps_blocks = False
-    empty: Mapping[str, int] = {}
 
     def __init__(self, study: MonteCarloStudy, batch: int | None = None):
         self.made = build.model(study.network)
@@ -101,9 +98,6 @@ class MonteCarloWork:
         if round > 1:
             return None
         return self._places * len(self._blocks(round)) or None
-
-    def payload(self, chunk: Chunk, earlier: Results) -> None:
-        return None
 
     def compute(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None

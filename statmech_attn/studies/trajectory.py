@@ -4,7 +4,6 @@ A point is a value of beta; `batch` of them are iterated side by side.
 """
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,15 @@ from statmech_attn.comparison import network_digest
 from statmech_attn.dmft.fluctuations import noise_start, noise_steps
 from statmech_attn.labels import labelled
 from statmech_attn.reporting import size
-from statmech_attn.scan.work import Arrays, Assembled, Chunk, Pilot, Results, Tick
+from statmech_attn.scan.work import (
+    Arrays,
+    Assembled,
+    Chunk,
+    OneRound,
+    Pilot,
+    Results,
+    Tick,
+)
 from statmech_attn.studies import build
 from statmech_attn.studies.dmft_tables import TrajectoryStudy
 
@@ -29,7 +36,7 @@ OBSERVABLES = ("A", "m_o_se", "m_v", "m_q", "m_k")
 NOISY = ("A", "m_o_se")  # observables whose spread is stored
 
 
-class TrajectoryWork:
+class TrajectoryWork(OneRound):
     """Every beta, `steps` tokens after the transient; a `scan.work.Work`.
 
     Args:
@@ -41,9 +48,6 @@ class TrajectoryWork:
     """
 
     title = "trajectory"
-    unit = 1
-    keeps_blocks = False
-    empty: Mapping[str, int] = {}
 
     def __init__(self, study: TrajectoryStudy, batch: int | None = None):
         self.made = build.model(study.network)
@@ -71,12 +75,6 @@ class TrajectoryWork:
         """Arrays that a chunk has."""
         spread = [f"{name}_noise_std" for name in NOISY] if self.options.noise else []
         return [*OBSERVABLES, *spread]
-
-    def points(self, round: int, earlier: Results) -> int | None:
-        return self.total if round == 0 else None
-
-    def payload(self, chunk: Chunk, earlier: Results) -> None:
-        return None
 
     def compute(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
