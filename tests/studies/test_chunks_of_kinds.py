@@ -52,7 +52,7 @@ def computed(tree, points_per_chunk, batch=None):
     """The data set of a study cut so, and the points that its ticks told of."""
     work, told = studies.work(studies.parse(tree), batch), Told()
     with Session(work, Memory(), points_per_chunk, told, Stop()) as session:
-        local.compute(session)
+        local.compute(session, local.engine(2).workers_for(work))
     return work.assemble(session.results).loaded(), told.points
 
 
