@@ -18,10 +18,10 @@ demo: environment
 	$(VENV)/bin/python analysis/demo.py --out results/demo
 
 test: test-environment
-	$(VENV)/bin/python -m pytest -n $(WORKERS)
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-slow: test-environment
-	$(VENV)/bin/python -m pytest -n $(WORKERS) -m slow
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m slow
 
 lint: test-environment
 	$(VENV)/bin/ruff check .

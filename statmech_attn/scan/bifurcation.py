@@ -27,6 +27,7 @@ from statmech_attn.scan.lanes import (
     run_all,
     Stage,
 )
+from statmech_attn.sums import WRITTEN_OUT
 
 
 SEGMENT = 1024  # tokens recorded at a time in the section stage
@@ -97,6 +98,11 @@ class Verdicts(NamedTuple):
     phase_paper: Numbers  # the paper's classifier, on the first window
 
 
+def any_width(net: Network) -> bool:
+    """Whether all sums over the coordinates of a point are written out."""
+    return max(net.n_classes, net.dimension) <= WRITTEN_OUT
+
+
 class Scan:
     """Compiled stages of a scan; build once, run on any number of points.
 
@@ -116,7 +122,7 @@ class Scan:
         plan.check(net)
         self.net, self.plan = net, plan
         self.drive_period = drive_period
-        self.lanes = lanes or lanes_for(points.count)
+        self.lanes = lanes or lanes_for(points.count, any_width=any_width(net))
         self._compile(points)
         fit = lanes_that_fit(self.lanes, self.working_memory())
         if fit < self.lanes:
@@ -127,8 +133,9 @@ class Scan:
         batch = lambda lanes: (self.net, *points.take(np.zeros(lanes, int)))
         number, cap = jnp.asarray(1), jnp.asarray(False)
         stage = lambda function, *rest: Stage(
-            function, lambda lanes: (*batch(lanes), *rest), self.lanes, shared=1
-        )
+            function, lambda lanes: (*batch(lanes), *rest), self.lanes, shared=1,
+            any_width=any_width(self.net),
+        )  # fmt: skip
         self.advance = stage(advance, number)
         self.record = stage(self._recorded)
         if self.plan.exponents:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import h5py
+import jax
 import numpy as np
 
 from statmech_attn.scan.work import Arrays, Chunk, FAILURES
@@ -47,6 +48,7 @@ class Stored(NamedTuple):
         seconds: time it took to compute.
         environment: digest of what computed it, see `Folder.environments`.
         study: digest of the study.
+        payload: digest of what it was computed from, see `Work.payload`.
     """
 
     chunk: Chunk
@@ -55,6 +57,7 @@ class Stored(NamedTuple):
     seconds: float
     environment: str
     study: str
+    payload: str = ""
 
 
 def write(path: Path, stored: Stored, writer: str) -> None:
@@ -77,7 +80,7 @@ def write(path: Path, stored: Stored, writer: str) -> None:
             os.fsync(file.fileno())
         if not _same(read(temporary).arrays, stored.arrays):
             raise StorageError(f"{path}: reads back differently from what was written.")
-        os.replace(temporary, path)
+        _put(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -86,6 +89,28 @@ def write(path: Path, stored: Stored, writer: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _put(temporary: Path, path: Path) -> None:
+    """Into place, unless another process was faster: later rounds rest on its bits."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        pass
+    except OSError:  # no hard links on this file system
+        os.replace(temporary, path)
+        return
+    temporary.unlink()
+
+
+def digest(payload: Any) -> str:
+    """SHA-256 of what a chunk was computed from; empty where that is nothing."""
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(payload)]
+    found = hashlib.sha256()
+    for leaf in leaves:
+        found.update(f"{leaf.dtype.str} {leaf.shape}".encode())
+        found.update(leaf.tobytes())
+    return found.hexdigest() if leaves else ""
 
 
 def read(path: Path, names: Sequence[str] | None = None) -> Stored:
@@ -135,6 +160,7 @@ def _image(stored: Stored) -> bytes:
             "seconds": stored.seconds,
             "environment": stored.environment,
             "study": stored.study,
+            "payload": stored.payload,
         }
         file[HEADER] = json.dumps(header)
         rows = file.create_group(ROWS)
@@ -173,6 +199,7 @@ def _content(path: Path, file: h5py.File, names: Sequence[str] | None) -> Stored
         float(header["seconds"]),
         str(header["environment"]),
         str(header["study"]),
+        str(header["payload"]),
     )
     _require_rows(stored)
     return stored

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from statmech_attn.scan.results import blank
@@ -12,7 +13,7 @@ from statmech_attn.scan.work import Arrays, Chunk, NOT_FINITE, RAISED, Tick, Wor
 
 
 ERRORS = (ValueError, ArithmeticError, RuntimeError)  # see `Work.compute`
-OUT_OF_MEMORY = "RESOURCE_EXHAUSTED"  # how XLA's errors of this machine begin
+CALLBACK = "CpuCallback error"  # in XLA's errors that a check inside a program raised
 
 
 class Computed(NamedTuple):
@@ -36,7 +37,8 @@ def compute(
         payload: see `Work.payload`; also called for parts of the chunk.
     """
     clock = time.perf_counter()
-    found = together(work, chunk, payload, tick, folder)
+    several = chunk.count > work.unit
+    found = together(work, chunk, payload, tick, folder) if several else None
     if found is None:
         found = one_by_one(work, chunk, payload, tick, folder)
     return found._replace(seconds=time.perf_counter() - clock)
@@ -68,6 +70,8 @@ def one_by_one(
             parts.append(work.compute(unit, payload(unit), tick, folder))
         except ERRORS as error:
             _not_of_the_machine(error)
+            if work.total == 1:
+                raise  # the setting of the whole study
             parts.append(None)
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             for row in range(unit.first - chunk.first, unit.stop - chunk.first):
@@ -76,8 +80,9 @@ def one_by_one(
 
 
 def _not_of_the_machine(error: Exception) -> None:
-    """Raise what says nothing of the points."""
-    if str(error).startswith(OUT_OF_MEMORY):
+    """Raise what says nothing of the points: no memory, a device that failed."""
+    failed = isinstance(error, jax.errors.JaxRuntimeError)
+    if failed and CALLBACK not in str(error):
         raise error
 
 

@@ -7,9 +7,9 @@ compiled calls from different threads side by side); an accelerator takes one wi
 batch, and several share its lanes evenly, each with the program of its own part: they
 never exchange a number.
 The numbers of a point do not depend on its lane or on its neighbours.  Nor do they on
-the lanes of its batch, so that few points may go into a narrower one, where no sum runs
-over the coordinates of a point by a matrix product or a reduction: XLA may order its
-terms by the shape of the batch.
+the lanes of its batch where all sums over the coordinates of a point are written out
+(`sums`), so that few points may go into a narrower one.  Elsewhere XLA may order terms
+by the shape of the batch, and a study keeps to one width.
 """
 
 import os
@@ -59,11 +59,16 @@ def on_cpu() -> bool:
     return found[0].platform == "cpu" and len(found) == 1
 
 
-def lanes_for(n_points: int) -> int:
-    """Lanes of a batch: 8, 16, ... on each device, and work for every worker."""
+def lanes_for(n_points: int, *, any_width: bool = True) -> int:
+    """Lanes of a batch: 8, 16, ... on each device, and work for every worker.
+
+    Args:
+        any_width: whether numbers are the same for every width; else it does not depend
+            on the workers.
+    """
     parts = len(devices())
     widest = CPU_LANES if on_cpu() else ACCELERATOR_LANES
-    share = -(-n_points // (workers() * parts))
+    share = -(-n_points // (parts * (workers() if any_width else 1)))
     return parts * min(widest, -(-share // 8) * 8)
 
 
@@ -197,6 +202,7 @@ class Stage:
         examples: the arguments for a batch of a given number of lanes.
         lanes: width of a full batch.
         shared: see `Compiled`.
+        any_width: whether numbers are the same for every width.
     """
 
     def __init__(
@@ -205,9 +211,11 @@ class Stage:
         examples: Callable[[int], tuple],
         lanes: int,
         shared: int = 0,
+        any_width: bool = True,
     ):
         self._compile = lambda n: Compiled(function, *examples(n), shared=shared)
         self._lanes = lanes
+        self._narrow = [n for n in NARROW if n < lanes and any_width and on_cpu()]
         self._made = {lanes: self._compile(lanes)}
         self._rate = 0.0  # seconds per unit of work and lane; 0: not measured
         self._wasted = 0.0  # seconds that narrower batches would have saved so far
@@ -228,8 +236,7 @@ class Stage:
         none.
         """
         time_of = lambda lanes: _rounds(n_points, lanes) * (lanes + OVERHEAD)
-        narrow = [lanes for lanes in NARROW if lanes < self._lanes and on_cpu()]
-        best = min([*narrow, self._lanes], key=time_of)
+        best = min([*self._narrow, self._lanes], key=time_of)
         if best not in self._made:
             saved = time_of(min(self._made, key=time_of)) - time_of(best)
             self._wasted += saved * work * self._rate

@@ -5,9 +5,10 @@ from collections import deque
 from contextlib import ExitStack
 
 from statmech_attn.reporting import Reporter
-from statmech_attn.scan.chunk_file import Stored
+from statmech_attn.scan.chunk_file import Damaged, digest, Stored
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.folder import Folder
+from statmech_attn.scan.guarded import ERRORS
 from statmech_attn.scan.results import Results, Store
 from statmech_attn.scan.work import Arrays, Chunk, Work
 
@@ -51,6 +52,7 @@ class Session:
         self._todo: deque[Chunk] = deque()
         self._counted: set[int] = set()  # chunks that the progress bar has seen
         self._mine: set[int] = set()
+        self._payloads: dict[int, str] = {}  # digests, of chunks under way
         self._lock = threading.RLock()
         self._claims = Claims(store.path) if isinstance(store, Folder) else None
 
@@ -108,7 +110,35 @@ class Session:
     def payload(self, chunk: Chunk):
         """What computing a chunk needs of earlier rounds."""
         before = [c for c in self._chunks if c.round < chunk.round]
-        return self.work.payload(chunk, Results(self.store, before, self.work))
+        found = self.work.payload(chunk, Results(self.store, before, self.work))
+        if chunk == self._chunks[chunk.number]:  # and not a part of it
+            self._payloads[chunk.number] = digest(found)
+        return found
+
+    def require_consistent(self) -> None:
+        """Refuse chunks that rest on other results than those that are there.
+
+        An earlier chunk that was computed again, where numbers differ in their last
+        digits, may ask for other points or give other states.
+
+        Raises:
+            Damaged: the first of them, to be computed again.
+        """
+        assert isinstance(self.store, Folder)
+        for chunk in self._chunks:
+            if not chunk.round:
+                continue
+            try:
+                self.payload(chunk)
+            except ERRORS:  # it was so when the chunk was computed, or is found below
+                pass
+            now = self._payloads.pop(chunk.number, "")
+            if self.store.read(chunk, ()).payload != now:
+                raise Damaged(
+                    f"{self.store.file(chunk.number)}: rests on other results than "
+                    "those that are there.",
+                    chunk.number,
+                )
 
     def keep(
         self,
@@ -125,7 +155,10 @@ class Session:
         """
         if environment is None:
             environment = self._environment
-        found = Stored(chunk, arrays, failures, seconds, environment, self._study)
+        payload = self._payloads.pop(chunk.number, "")
+        found = Stored(
+            chunk, arrays, failures, seconds, environment, self._study, payload
+        )
         self.store.write(found, self._claims.name if self._claims else "")
         with self._lock:
             self._release(chunk.number)
@@ -189,8 +222,9 @@ class Session:
 
     def _count(self, done: set[int]) -> None:
         """Move the bar by what was done before, or by others."""
+        new = done - self._counted
         for chunk in self._chunks:
-            if chunk.number in done - self._counted:
+            if chunk.number in new:
                 self._counted.add(chunk.number)
                 self.report.advance(chunk.count)
 

@@ -24,6 +24,7 @@ import numpy as np
 from statmech_attn.dmft import clock_period, Network, State
 from statmech_attn.dynamics.phases import PHASES, QUASIPERIODIC, UNSETTLED
 from statmech_attn.scan.bifurcation import (
+    any_width,
     Plan,
     Points,
     run,
@@ -40,6 +41,7 @@ from statmech_attn.scan.work import (
     NOT_FINITE,
     OneRound,
     Pilot,
+    RAISED,
     Results,
     Tick,
 )
@@ -78,7 +80,8 @@ class GridWork(OneRound):
         self.plan = plan(self.options, self.made.net)
         self.plan.check(self.made.net)
         self._lock = Lock()
-        self.batch = batch or lanes_for(self.most)
+        free = any_width(self.made.net)
+        self.batch = batch or lanes_for(self.most, any_width=free)
 
     @property
     def most(self) -> int:
@@ -103,7 +106,7 @@ class GridWork(OneRound):
         return rows(run(self.scan, points, self._in_points(tick)))
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
-        return np.asarray(~np.isfinite(arrays["strobe"]).all(axis=1))
+        return ~arrays["finite"]
 
     def pilot(self) -> Pilot:
         lanes = self.scan.lanes
@@ -210,7 +213,7 @@ class SweepWork(GridWork):
         span = int(SWEEP_WORK // (steps * max(self.batch, 8)))
         self.span = min(max(span, 1), self.axes.shape[0])
         upward = np.argsort(self.axes.values[0])
-        self._along = upward if self.options.start == "continue-up" else upward[::-1]
+        self.along = upward if self.options.start == "continue-up" else upward[::-1]
 
     @property
     def most(self) -> int:
@@ -218,14 +221,14 @@ class SweepWork(GridWork):
 
     @property
     def total(self) -> int:
-        return self.most * self._rounds
+        return self.most * self.rounds
 
     @property
-    def _rounds(self) -> int:
+    def rounds(self) -> int:
         return -(-self.axes.shape[0] // self.span)
 
     def points(self, round: int, earlier: Results) -> int | None:
-        return self.most if round < self._rounds else None
+        return self.most if round < self.rounds else None
 
     def payload(self, chunk: Chunk, earlier: Results) -> Arrays:
         """States that the columns of a chunk start from; none in the first round."""
@@ -241,7 +244,7 @@ class SweepWork(GridWork):
         tick = self._in_points(tick)
         starts = _state(payload) if payload else None
         found = []
-        for place in self._along[chunk.round * self.span :][: self.span]:
+        for place in self.along[chunk.round * self.span :][: self.span]:
             points = self._at(self.axes, place * self.most + columns)
             if starts is not None:
                 points = points._replace(starts=starts)
@@ -254,7 +257,14 @@ class SweepWork(GridWork):
         return together | _state_rows(starts, len(columns))
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
-        return np.asarray(~np.isfinite(arrays["strobe"]).all(axis=(1, 2)))
+        return np.asarray(~arrays["finite"].all(axis=1))
+
+    def pilot(self) -> Pilot:
+        """A point is a column at `span` values."""
+        one = super().pilot()
+        return one._replace(
+            seconds=self.span * one.seconds, stored=self.span * one.stored
+        )
 
     def assemble(self, results: Results) -> Assembled:
         return assembled(self, Unrolled(results, self))
@@ -267,11 +277,16 @@ class Unrolled:
         self._results, self._work = results, work
 
     def column(self, name: str) -> np.ndarray:
+        return self._in_order(
+            [self._results.column(name, b) for b in range(self._work.rounds)]
+        )
+
+    def _in_order(self, rounds: list[np.ndarray]) -> np.ndarray:
+        """Rows of all rounds, (columns, span, ...), as (points, ...)."""
         work = self._work
-        parts = [self._results.column(name, b) for b in range(work._rounds)]
-        along = np.concatenate(parts, axis=1)[:, : len(work._along)]
+        along = np.concatenate(rounds, axis=1)[:, : len(work.along)]
         found = np.empty_like(along)
-        found[:, work._along] = along
+        found[:, work.along] = along
         return np.moveaxis(found, 1, 0).reshape(-1, *along.shape[2:])
 
     def blocks(self, name: str):
@@ -281,8 +296,11 @@ class Unrolled:
         return self._results.like(name)[:, 0]
 
     def failure(self) -> np.ndarray:
-        finite = np.isfinite(self.column("strobe")).all(axis=1)
-        return np.where(finite, COMPUTED, NOT_FINITE).astype(np.int8)
+        """A column that raised did so as a whole; others may end on the way."""
+        codes = self._results.failure().reshape(self._work.rounds, -1, 1)
+        raised = self._in_order(list(np.repeat(codes, self._work.span, axis=2)))
+        lost = np.where(raised == RAISED, RAISED, NOT_FINITE)
+        return np.where(self.column("finite"), COMPUTED, lost).astype(np.int8)
 
     def reasons(self) -> list[str]:
         return self._results.reasons()

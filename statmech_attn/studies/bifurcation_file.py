@@ -83,11 +83,15 @@ class Places(NamedTuple):
 
 
 def rows(outcome: Outcome) -> Arrays:
-    """Rows of the points of an outcome, named as in the file."""
+    """Rows of the points of an outcome, named as in the file.
+
+    `finite`, which the file lacks, says whether the orbit ended in numbers.
+    """
     found = {
         "section": outcome.section,
         "section_count": outcome.section_count,
         "strobe": outcome.strobe,
+        "finite": np.isfinite(outcome.final.attention).all(axis=(0, 1)),
     }
     if outcome.verdicts is not None:
         verdicts = outcome.verdicts

@@ -221,6 +221,7 @@ def merge(
             f"{folder.path}: {total - done} of {total} chunks are missing; run the "
             "study again to compute them."
         )
+    session.require_consistent()
     results = session.results
     dataset, columns = work.assemble(results)
     environments = folder.environments()

@@ -8,7 +8,8 @@ import pytest
 
 from statmech_attn import dmft, dynamics
 from statmech_attn.dynamics import PHASES
-from statmech_attn.scan.bifurcation import Plan, Points, run, Scan
+from statmech_attn.scan import lanes
+from statmech_attn.scan.bifurcation import any_width, Plan, Points, run, Scan
 
 
 SIZES = {"three": (3, 8), "eight": (8, 64), "sixteen": (16, 128)}
@@ -80,17 +81,21 @@ def test_structured_push_is_the_jacobian_at_any_size(name):
         np.testing.assert_allclose(found[..., i], expected, atol=1e-12 * scale)
 
 
-def test_numbers_of_long_sums_do_not_depend_on_the_width():
-    """Sums over 64 classes and 256 coordinates, in batches of 8 and of 24."""
+def test_networks_with_long_sums_keep_to_one_width():
+    """XLA may order terms by the width: few points go into batches as wide as many."""
     net = network("eight")
+    file = dmft.load("poclopez-pe2")
+    assert any_width(dmft.network(file.patterns, context=file.context))
+    assert not any_width(net)
     params = dmft.parameters(np.linspace(0.5, 4.0, 24), 60.0, 0.02)
     points = Points(params, dmft.from_row(net, params, 0))
     plan = Plan(transient=64, steps=128, exponents=2, max_doublings=0)
-    wide = Scan(net, plan, points, 32, most=48)
-    few = points.take(np.arange(3))
-    narrow = Scan(net, plan, few, 32)
-    assert wide.lanes > narrow.lanes
-    a, b = run(wide, points), run(narrow, few)
+    scan, few = Scan(net, plan, points, 32), points.take(np.arange(3))
+    with lanes.limited(1):
+        assert scan.lanes == lanes.lanes_for(24, any_width=False) == 24
+    scan.advance.measured(24, 24, 1.0, seconds=1e6)
+    assert scan.advance.width(3, 1e6) == 24
+    a, b = run(scan, points), run(scan, few)
     for one, other in zip(
         jax.tree.leaves(a.verdicts), jax.tree.leaves(b.verdicts), strict=True
     ):

@@ -6,6 +6,7 @@ becomes of it, another one computes the same bits.
 
 import signal
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
@@ -65,7 +66,7 @@ def compute(packed: bytes) -> Answer | None:
     if order.run in _stopped:
         return None
     way = guarded.together if order.chunk in order.payloads else guarded.one_by_one
-    with limited(1):
+    with limited(1), _one_at_a_time if work.alone else nullcontext():
         try:
             found = way(work, order.chunk, payload, tick, _shared(order.folder))
         except Stopped:
@@ -88,6 +89,7 @@ def dask_setup(worker: object) -> None:
 
 
 _stopped: set[str] = set()
+_one_at_a_time = Lock()  # for work that is alone, where a worker has several threads
 _building = Lock()
 
 
