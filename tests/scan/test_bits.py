@@ -105,6 +105,14 @@ def test_the_number_of_compilations_does_not_depend_on_that_of_chunks(work, whol
     assert compilations.count().since(before)[:2] == (0, 0)
 
 
+def test_a_window_with_few_turns_of_the_clock_has_numbers(compiled):
+    """The strobe of short runs is filled up with NaN, which is no failure."""
+    run = RUN | KINDS["grid"] | {"strobe_samples": 4, "steps": 4}
+    made = studies.work(studies.parse({**STUDY, "run": run | {"exponents": 0}}), 8)
+    found = local.in_memory(made)
+    assert np.isnan(found.strobe).any() and "failure" not in found
+
+
 def test_a_point_that_raises_changes_no_bit_of_its_neighbours(work, whole, monkeypatch):
     beta, gamma = (
         values[i] for values, i in zip(work.axes.values, (2, 0), strict=True)

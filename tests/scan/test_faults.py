@@ -12,6 +12,7 @@ import threading
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -293,13 +294,55 @@ def test_a_study_of_which_every_point_fails_says_why(toy, study, tmp_path):
     assert not output.exists()
 
 
-def test_a_lack_of_memory_is_no_fault_of_a_point(toy, study, tmp_path, monkeypatch):
-    def no_memory(*_):
-        raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+@pytest.mark.parametrize(
+    "words", ("RESOURCE_EXHAUSTED: Out of memory", "INTERNAL: CUDA error")
+)
+def test_a_fault_of_the_machine_is_none_of_a_point(
+    toy, study, tmp_path, monkeypatch, words
+):
+    def broken(*_):
+        raise jax.errors.JaxRuntimeError(words)
 
-    monkeypatch.setattr(toy.ToyWork, "compute", no_memory)
-    with pytest.raises(RuntimeError, match="Out of memory"):
+    monkeypatch.setattr(toy.ToyWork, "compute", broken)
+    with pytest.raises(RuntimeError, match=words):
         compute(study(), tmp_path / "out.h5")
+    assert not list(chunks(tmp_path / "out.h5").glob("chunk-*"))
+
+
+def test_a_study_of_one_point_raises_what_the_point_raises(toy, study, tmp_path):
+    """Its setting is wrong: nothing is kept that a corrected study would meet."""
+    with pytest.raises(RuntimeError, match="^point 0 cannot be computed"):
+        compute(study(points=1, raises=[0]), tmp_path / "out.h5")
+    assert not list(chunks(tmp_path / "out.h5").glob("chunk-*"))
+
+
+def test_a_later_round_is_computed_again_where_what_it_rests_on_has_changed(
+    begun, expected
+):
+    """As when a damaged chunk was computed again on another kind of processor."""
+    path, output = begun(rounds=2)
+    first = chunks(output) / "chunk-0000000.h5"
+    stored = chunk_file.read(first)
+    first.unlink()
+    changed = {"x": stored.arrays["x"] + 1e-12}
+    chunk_file.write(first, stored._replace(arrays=stored.arrays | changed), "another")
+    said = compute(path, output)
+    assert sum("rests on other results" in line for line in said) == 4
+    rows, whole = storage.read(output).x.values, expected(path).x.values
+    assert (rows[5:20] == whole[5:20]).all()
+    shift = rows[20:].mean() - whole[20:].mean()  # the second round adds the mean
+    assert shift == pytest.approx(2.5e-13, rel=1e-2)
+
+
+def test_a_chunk_that_is_there_is_not_replaced(begun):
+    """Two processes may compute the same chunk: later rounds rest on the first."""
+    _, output = begun()
+    path = chunks(output) / "chunk-0000000.h5"
+    stored, content = chunk_file.read(path), path.read_bytes()
+    arrays = stored.arrays | {"x": stored.arrays["x"] + 1}
+    chunk_file.write(path, stored._replace(arrays=arrays), "another")
+    assert path.read_bytes() == content
+    assert not list(chunks(output).glob("*.part"))
 
 
 # The machine.

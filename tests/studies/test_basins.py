@@ -10,6 +10,7 @@ from statmech_attn import dmft, storage, studies
 from statmech_attn.cli import app
 from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import find_attractors, PHASES, Search
+from statmech_attn.scan.forecast import forecast
 from statmech_attn.studies import basins, files, matching, spec
 
 
@@ -191,12 +192,8 @@ def test_a_few_upper_bounds_are_no_events():
 
 
 def test_the_forecast_says_what_a_run_may_cost():
-    class Notes(studies.Silent):
-        def __init__(self):
-            self.said, self.work, self.done = [], 0.0, 0.0
-
-        def note(self, text):
-            self.said.append(text)
+    class Told(studies.Silent):
+        work = done = 0.0
 
         def begin(self, description, points, work):
             self.work = work
@@ -204,10 +201,12 @@ def test_the_forecast_says_what_a_run_may_cost():
         def advance(self, work):
             self.done += work
 
-    report = Notes()
+    report = Told()
     small = {"kind": "basins", "parameters": {"beta": 1.0}, "run": {"starts": 4}}
-    studies.run(studies.parse(small), report)
-    assert "if nobody settles before the horizon" in report.said[0]
+    study = studies.parse(small)
+    said = forecast(studies.work(study), 1, None).text()
+    assert "without starts that settle later" in said
+    studies.run(study, report)
     assert report.done == pytest.approx(report.work)
 
 
