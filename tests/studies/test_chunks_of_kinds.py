@@ -89,7 +89,9 @@ def test_segments_of_a_trajectory_are_those_of_one_run():
     np.testing.assert_allclose(found.A_noise_std, first(noise.A), rtol=1e-6)
 
 
-@pytest.mark.parametrize("method", ["collapsed", "spins"])
+@pytest.mark.parametrize(
+    "method", ["collapsed", pytest.param("spins", marks=pytest.mark.slow)]
+)
 def test_simulations_do_not_depend_on_where_they_are_cut(method):
     tree = with_run(SIMULATIONS, method=method)
     whole, points = computed(tree, 1000, batch=4)

@@ -56,7 +56,7 @@ def read(folder: pathlib.Path, name: str):
     return storage.read(folder / f"{name}-smoke.h5")
 
 
-@pytest.mark.parametrize("part", ["full", "zoom"])
+@pytest.mark.parametrize("part", ["full", pytest.param("zoom", marks=pytest.mark.slow)])
 def test_bifurcation_figures_show_every_section_sample(run, data, part):
     (figure,) = run(f"bifurcation_{part}").values()
     scan = read(data, f"bifurcation_{part}")
@@ -141,7 +141,10 @@ def test_a_long_context_has_phases_and_exponents(run, data):
     assert len(figure.axes) == 3
 
 
-@pytest.mark.parametrize("task", ["hidden_markov", "hidden_markov_noisy"])
+@pytest.mark.parametrize(
+    "task",
+    ["hidden_markov", pytest.param("hidden_markov_noisy", marks=pytest.mark.slow)],
+)
 def test_learning_figures_show_theory_samples_and_kernels(run, data, task):
     figures = run(task)
     theory, exact = read(data, task), read(data, f"{task}_exact")
