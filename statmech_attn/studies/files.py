@@ -156,7 +156,7 @@ def _opened(task: _Task, path: Path, per_chunk: int | None) -> tuple[Work, Folde
 
 
 def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder:
-    found = forecast(work, task.engine.workers_for(work), per_chunk)
+    found = forecast(work, task.engine, per_chunk)
     task.report.note(found.text())
     require_room(found, path)
     manifest = Manifest(
