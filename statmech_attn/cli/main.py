@@ -209,6 +209,7 @@ def slurm(
 
         from statmech_attn import studies
         from statmech_attn.scan import slurm
+        from statmech_attn.scan.engines import local
         from statmech_attn.scan.forecast import forecast
 
         settings = tuple(set_ or ())
@@ -219,7 +220,7 @@ def slurm(
         path = script or output.with_name(f"{output.name}.sh")
         slurm.check(array, path)
         prepare()
-        found = forecast(studies.work(checked), cpus, None)
+        found = forecast(studies.work(checked), local.engine(cpus), None)
         slurm.write(array, path, found)
         out.print(slurm.outlook(array, found), highlight=False, soft_wrap=True)
         out.print(f"wrote {path}; submit it with", highlight=False, soft_wrap=True)

@@ -8,6 +8,10 @@ bits and replaces itself.  So a claim may be taken over whenever its owner seems
   the lock with the process, however it ends),
 * elsewhere when the owner's counter has stood still for `SILENCE` seconds of the
   observer's own steady clock.  Clocks of different machines are never compared.
+
+A claim is a hard link to a file that holds the owner's name, so it never lacks it.
+Among those that find the same owner dead, one is the heir: it made `CLAIM.OWNER.part`,
+which stays, and it alone may replace that owner's claim.
 """
 
 import fcntl
@@ -41,19 +45,23 @@ class Claims:
         self._folder = Path(folder)
         self._workers = self._folder / "workers"
         self.name = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        self._named = self._folder / f".claim.{self.name}.part"
         self._machine = machine()
         self._seen: dict[str, tuple[str, float]] = {}
         self._over = threading.Event()
 
     def __enter__(self) -> "Claims":
         self._workers.mkdir(exist_ok=True)
+        hidden = self._folder / f".worker.{self.name}.part"  # until it is locked
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
-        self._file = os.open(self._workers / self.name, flags, 0o644)
+        self._file = os.open(hidden, flags, 0o644)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             pass  # no locks on this file system: the counter alone tells
         self._count(0)
+        os.rename(hidden, self._workers / self.name)
+        self._create(self._named)
         self._thread = threading.Thread(target=self._beat, daemon=True)
         self._thread.start()
         return self
@@ -62,6 +70,7 @@ class Claims:
         self._over.set()
         self._thread.join()
         os.close(self._file)
+        self._named.unlink(missing_ok=True)
         (self._workers / self.name).unlink(missing_ok=True)
 
     def take(self, path: Path) -> bool:
@@ -71,16 +80,11 @@ class Claims:
             OSError: the folder cannot be written, the disk is full.
         """
         try:
-            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+            os.link(self._named, path)
         except FileExistsError:
             return False
-        try:
-            os.write(handle, self.name.encode())
-        except OSError:
-            path.unlink(missing_ok=True)
-            raise
-        finally:
-            os.close(handle)
+        except OSError:  # no hard links on this file system
+            return self._create(path)
         return True
 
     def take_over(self, path: Path) -> bool:
@@ -88,8 +92,15 @@ class Claims:
         owner = owner_of(path)
         if owner is None or not self.dead(owner):
             return False
-        path.unlink(missing_ok=True)
-        return self.take(path)
+        heir = path.with_name(f"{path.name}.{owner}.part")
+        mine = self.take(heir) or self.take_over(heir) or owner_of(heir) == self.name
+        if not mine or owner_of(path) != owner:
+            return False
+        claim = path.with_name(f".{path.name}.{self.name}.part")
+        claim.unlink(missing_ok=True)
+        self.take(claim)
+        os.replace(claim, path)
+        return True
 
     @staticmethod
     def release(path: Path) -> None:
@@ -132,14 +143,26 @@ class Claims:
         for part in self._folder.glob(".*.part"):
             if part.name.split(".")[-2] in gone:
                 part.unlink(missing_ok=True)
-        found = {c: owner_of(c) for c in self._folder.glob("chunk-*.claim")}
-        lost = {o for o in found.values() if o and (o in gone or self.dead(o))}
-        claims = [claim for claim, owner in found.items() if owner in lost]
+        claims = [c for c in self._folder.glob("chunk-*.claim") if self.take_over(c)]
         for claim in claims:
-            claim.unlink(missing_ok=True)
+            self.release(claim)
         for worker in gone:
             (self._workers / worker).unlink(missing_ok=True)
         return len(claims)
+
+    def _create(self, path: Path) -> bool:
+        try:
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        except FileExistsError:
+            return False
+        try:
+            os.write(handle, self.name.encode())
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(handle)
+        return True
 
     def _beat(self) -> None:
         number = 0

@@ -47,6 +47,7 @@ class Manifest(BaseModel):
 
     Attributes:
         resolved: the study with all defaults, and files by their full path.
+        inputs: SHA-256 of the files that the study names, by file name.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -58,6 +59,7 @@ class Manifest(BaseModel):
     points_per_chunk: int = Field(ge=1)
     batch: int = Field(ge=1)
     started: str
+    inputs: dict[str, str] = {}
 
 
 class Folder:
@@ -79,7 +81,7 @@ class Folder:
             (path / name).mkdir(exist_ok=True)
         write_once(path / MANIFEST, manifest.model_dump_json(indent=1))
         found = cls.open(path)
-        found.require(manifest.study)
+        found.require(manifest.study, manifest.inputs)
         return found
 
     @classmethod
@@ -119,9 +121,14 @@ class Folder:
             raise StorageError(f"{manifest}: is damaged: its study was changed.")
         return cls(path, found)
 
-    def require(self, study: str) -> None:
-        """Refuse to go on with another study."""
+    def require(self, study: str, inputs: Mapping[str, str]) -> None:
+        """Refuse to go on with another study, or with other files that it names."""
         if storage.same_study(study, self.manifest.study):
+            if changed := changed_inputs(self.manifest.inputs, inputs):
+                raise StorageError(
+                    f"{self.path}: was begun with another {changed}; put that back, "
+                    "choose another output, or pass --overwrite to begin again."
+                )
             return
         changes = storage.study_differences(self.manifest.study, study)
         raise StorageError(
@@ -245,6 +252,12 @@ class Folder:
 
     def claims(self) -> Claims:
         return Claims(self.path)
+
+
+def changed_inputs(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Names of the files whose content differs."""
+    names = sorted(before.keys() | now.keys())
+    return ", ".join(n for n in names if before.get(n) != now.get(n))
 
 
 def remove(path: Path) -> None:

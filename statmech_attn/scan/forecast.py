@@ -7,6 +7,7 @@ from typing import NamedTuple
 import psutil
 
 from statmech_attn.reporting import duration, size
+from statmech_attn.scan.engines import Engine
 from statmech_attn.scan.memory import available_memory
 from statmech_attn.scan.results import first_round
 from statmech_attn.scan.work import Pilot, Work
@@ -21,7 +22,7 @@ class Forecast(NamedTuple):
     """What a run needs; bytes, seconds; None where no pilot could tell.
 
     Attributes:
-        memory: of this process at its largest.
+        memory: that the run takes of this machine at its largest.
     """
 
     points: int
@@ -69,18 +70,26 @@ class Forecast(NamedTuple):
         return line
 
 
-def forecast(work: Work, workers: int, points_per_chunk: int | None) -> Forecast:
+def forecast(work: Work, engine: Engine, points_per_chunk: int | None) -> Forecast:
     """Measure a pilot and choose the size of chunks, unless it is given."""
+    workers = engine.workers_for(work)
     points = work.total or first_round(work)
     pilot = work.pilot()
     if points_per_chunk is None:
         points_per_chunk = chunk_size(work, workers, pilot)
-    stored = pilot.stored if pilot else 0
-    resident = psutil.Process().memory_info().rss
-    working = pilot.memory if pilot else 0
-    rows = min(points_per_chunk, points) * stored
-    memory = resident + workers * (working + 3 * rows)
+    memory = _memory(engine, workers, pilot, min(points_per_chunk, points))
     return Forecast(points, points_per_chunk, workers, pilot, memory)
+
+
+def _memory(engine: Engine, workers: int, pilot: Pilot | None, points: int) -> int:
+    """Bytes on this machine while chunks of so many points are computed."""
+    resident = psutil.Process().memory_info().rss
+    rows = 3 * points * (pilot.stored if pilot else 0)
+    if not engine.here:
+        return resident + rows
+    processes = 1 if engine.one_process else 1 + workers
+    working = pilot.memory if pilot else 0
+    return processes * resident + workers * (working + rows)
 
 
 def chunk_size(work: Work, workers: int, pilot: Pilot | None) -> int:

@@ -7,7 +7,6 @@ after it, and signals wait until HDF5 is out of the way.
 
 import hashlib
 import io
-import itertools
 import json
 import math
 import os
@@ -114,14 +113,15 @@ def with_checksums(
 
 def needed(columns: Mapping[str, Column]) -> int:
     """About how many bytes columns take, by how their first blocks compress."""
-    total = 0.0
-    for column in columns.values():
-        size = math.prod(column.shape) * column.dtype.itemsize
-        block = next(column.blocks(), None)
-        if block is not None and storage_options(column.shape, column.dtype):
-            size *= _compression(block)
-        total += size
-    return int(total)
+    return sum(_needed(column) for column in columns.values())
+
+
+def _needed(column: Column) -> int:
+    size = math.prod(column.shape) * column.dtype.itemsize
+    if not storage_options(column.shape, column.dtype):
+        return size
+    block = next(column.blocks(), None)
+    return size if block is None else int(size * _compression(block))
 
 
 def _compression(block: np.ndarray) -> float:
@@ -161,12 +161,15 @@ def _create(
 def _fill(
     writers: Sequence["_Writer"], file: _File, handle_signals: Callable[[], None]
 ) -> None:
-    """Write all columns side by side: their blocks often come from the same file."""
-    sources = (writer.column.blocks() for writer in writers)
-    for blocks in itertools.zip_longest(*sources):
-        for writer, block in zip(writers, blocks, strict=True):
-            if block is not None:
-                writer.add(block)
+    """Write all columns side by side: their blocks often come from the same file.
+
+    One block is in memory at a time, as some columns come in one.
+    """
+    left = list(writers)
+    while left:
+        for writer in tuple(left):
+            if not writer.take():
+                left.remove(writer)
             if file.failure is not None:
                 raise file.failure
             handle_signals()
@@ -179,6 +182,7 @@ class _Writer:
         self, name: str, column: Column, variable: h5netcdf.Variable, most: int
     ):
         self.name, self.column, self._variable = name, column, variable
+        self._blocks = _on_demand(column)
         self._type = column.dtype.newbyteorder("=")
         self._digest = new_checksum(
             name, column.dims, column.shape, column.dtype.name, column.attrs
@@ -188,8 +192,17 @@ class _Writer:
         self._written = 0
         self._begin()
 
-    def add(self, block: np.ndarray) -> None:
-        """Take the next rows."""
+    def take(self) -> bool:
+        """Write the next block; False when there is none after it."""
+        block = next(self._blocks, None)
+        while block is not None:
+            self._add(block)
+            if self._box is not None:
+                return True
+            block = next(self._blocks, None)  # after the last, nothing holds on to it
+        return False
+
+    def _add(self, block: np.ndarray) -> None:
         flat = self._rows(block).reshape(-1)
         while flat.size:
             if self._box is None:
@@ -234,6 +247,10 @@ class _Writer:
         return ValueError(
             f"column {self.name!r}: must be of shape {shape} and type {kind}; {what}."
         )
+
+
+def _on_demand(column: Column) -> Iterator[np.ndarray]:
+    yield from column.blocks()
 
 
 def _lengths(box: Box) -> tuple[int, ...]:

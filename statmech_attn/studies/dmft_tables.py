@@ -1,5 +1,7 @@
 """Tables of the studies of self-attention dynamics."""
 
+import hashlib
+import os
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -154,11 +156,18 @@ class DmftStudy(StudyTable):
     def seeds(self) -> dict[str, int]:
         return {"seed": self.run.seed}
 
+    def inputs(self) -> dict[str, str]:
+        path = Path(self.network.patterns)
+        if path.suffix != ".json":
+            return {}
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()}
+
     def beside(self, folder: Path) -> Self:
         name = self.network.patterns
-        if not name.endswith(".json") or Path(name).is_absolute():
+        if not name.endswith(".json"):
             return self
-        network = self.network.model_copy(update={"patterns": str(folder / name)})
+        path = os.path.abspath(folder / name)
+        network = self.network.model_copy(update={"patterns": path})
         return self.model_copy(update={"network": network})
 
 

@@ -10,7 +10,7 @@ and has nothing to do where the result is there.
 import glob
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from statmech_attn.scan.chunk_file import Damaged
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.engines import Engine, local
 from statmech_attn.scan.folder import (
+    changed_inputs,
     Folder,
     MANIFEST,
     Manifest,
@@ -71,22 +72,27 @@ def compute(
         StorageError: the output is taken or cannot be written; finished chunks stay.
         signals.Unfinished: stopped by Ctrl-C or SIGTERM.
     """
+    inputs = study.inputs()
     storage.check_output(output, study=text, overwrite=overwrite)
     path = chunks_of(output)
     remove_leftovers(path)
-    if not overwrite and holds(output, text):
+    if not overwrite and output.exists():
+        _require_inputs(output, inputs)
+    if not overwrite and holds(output, text, inputs):
         _remove_merged(path, output)
         report.note(f"{output} holds this study already")
         return
     stop = Stop()
     with signals.handled(stop, report) as caught:
         engine = engine or local.engine()
-        task = _Task(study, text, output, report, overwrite, engine, stop, caught)
+        task = _Task(
+            study, text, inputs, output, report, overwrite, engine, stop, caught
+        )
         try:
             _compute(task, path, points_per_chunk)
         except (FileNotFoundError, StorageError):
             # Where another process has merged the chunks meanwhile, all is well.
-            if path.exists() or not holds(output, text):
+            if path.exists() or not holds(output, text, inputs):
                 raise
 
 
@@ -95,6 +101,7 @@ class _Task(NamedTuple):
 
     study: Study
     text: str
+    inputs: dict[str, str]
     output: Path
     report: Reporter
     overwrite: bool
@@ -111,10 +118,10 @@ class _Task(NamedTuple):
 
 def _compute(task: _Task, path: Path, per_chunk: int | None) -> None:
     if task.overwrite and path.exists():
-        _remove_other(path, task.text)
+        _remove_other(path, task.text, task.inputs)
     before = compilations.count()
     work, folder = _opened(task, path, per_chunk)
-    if not task.overwrite and holds(task.output, task.text):
+    if not task.overwrite and holds(task.output, task.text, task.inputs):
         remove(path)  # another process has merged the chunks since the first look
         return
     while True:
@@ -126,7 +133,7 @@ def _compute(task: _Task, path: Path, per_chunk: int | None) -> None:
         except Incomplete:
             continue  # another process has found a damaged chunk
         except Damaged as error:
-            Folder.open(path).require(task.text)
+            Folder.open(path).require(task.text, task.inputs)
             if task.caught.first is None:
                 task.stop.finish.clear()  # set for the other threads of the engine
             task.report.note(f"{error} It is computed again.")
@@ -141,7 +148,7 @@ def _opened(task: _Task, path: Path, per_chunk: int | None) -> tuple[Work, Folde
         if folder.manifest.batch == work.batch:
             return work, folder
     folder = Folder.open(path)
-    folder.require(task.text)
+    folder.require(task.text, task.inputs)
     cut = folder.manifest.points_per_chunk
     if per_chunk not in (None, cut):
         task.report.note(f"the chunks that are there have {cut} points: so have all")
@@ -149,7 +156,7 @@ def _opened(task: _Task, path: Path, per_chunk: int | None) -> tuple[Work, Folde
 
 
 def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder:
-    found = forecast(work, task.engine.workers_for(work), per_chunk)
+    found = forecast(work, task.engine, per_chunk)
     task.report.note(found.text())
     require_room(found, path)
     manifest = Manifest(
@@ -160,6 +167,7 @@ def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder
         points_per_chunk=found.points_per_chunk,
         batch=work.batch,
         started=storage.now().isoformat(),
+        inputs=task.inputs,
     )
     return Folder.begin(path, manifest)
 
@@ -191,13 +199,15 @@ def opened(path: Path) -> tuple[Folder, Study, Work]:
         path: the folder, or the output that it belongs to.
 
     Raises:
-        StorageError: there is none, or it is damaged.
+        StorageError: there is none, it is damaged, or files that its study names
+            have changed.
     """
     if not (path / MANIFEST).exists() and chunks_of(path).is_dir():
         path = chunks_of(path)
     folder = Folder.open(path)
     try:
         study = parse(toml.loads(folder.manifest.resolved))
+        folder.require(folder.manifest.study, study.inputs())
         return folder, study, studies.work(study, folder.manifest.batch)
     except ValueError as error:
         raise StorageError(f"{path}: its study cannot be read: {error}") from None
@@ -227,6 +237,8 @@ def merge(
     environments = folder.environments()
     if len(environments) > 1:
         dataset = dataset.assign_attrs(environments=json.dumps(environments))
+    if manifest.inputs:
+        dataset = dataset.assign_attrs(inputs=json.dumps(manifest.inputs))
     storage.write(
         output, dataset, study=manifest.study, keys=study.seeds,
         started=datetime.fromisoformat(manifest.started), elapsed=results.seconds(),
@@ -268,10 +280,10 @@ def _remove_merged(path: Path, output: Path) -> None:
         remove(path)
 
 
-def _remove_other(path: Path, text: str) -> None:
+def _remove_other(path: Path, text: str, inputs: dict[str, str]) -> None:
     """Remove the chunks of another study."""
     try:
-        Folder.open(path).require(text)
+        Folder.open(path).require(text, inputs)
     except StorageError:
         remove(path)
 
@@ -290,14 +302,33 @@ def produce(
         StorageError: the file holds another study, unless `overwrite`.
     """
     study, text = studies.load(path, settings)
-    if not holds(output, text):
+    if not holds(output, text, study.inputs()):
         report.note(f"computing {output}")
         compute(study, text, output, report, overwrite=overwrite)
     return storage.read(output)
 
 
-def holds(file: Path, text: str) -> bool:
-    """Whether a file exists and holds the result of this study."""
+def holds(file: Path, text: str, inputs: Mapping[str, str] = {}) -> bool:
+    """Whether a file exists and holds the result of this study.
+
+    Args:
+        inputs: of the study, see `StudyTable.inputs`.
+    """
     if not file.exists():
         return False
-    return storage.same_study(storage.info(file).study, text)
+    same = storage.same_study(storage.info(file).study, text)
+    return same and not _changed_inputs(file, inputs)
+
+
+def _changed_inputs(file: Path, inputs: Mapping[str, str]) -> str:
+    """Files that were others when a result was computed, as far as it tells."""
+    stored = storage.info(file).attributes.get("inputs")
+    return "" if stored is None else changed_inputs(json.loads(stored), inputs)
+
+
+def _require_inputs(output: Path, inputs: Mapping[str, str]) -> None:
+    if changed := _changed_inputs(output, inputs):
+        raise StorageError(
+            f"{output}: was computed with another {changed}; choose another output, "
+            "or pass --overwrite."
+        )

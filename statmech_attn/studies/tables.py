@@ -89,6 +89,14 @@ class StudyTable(Table):
         """Whether a run keeps what it has beside its output, to go on after a kill."""
         return False
 
+    def inputs(self) -> dict[str, str]:
+        """SHA-256 of the files that the study names, by file name.
+
+        Raises:
+            OSError: one of them cannot be read.
+        """
+        return {}
+
     def beside(self, folder: Path) -> Self:
         """The study with the files that it names looked up in its own folder."""
         return self

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import storage, studies
-from statmech_attn.scan import chunk_file, claims, folder, forecast
+from statmech_attn.scan import chunk_file, claims, engines, folder, forecast
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.storage import StorageError
 from statmech_attn.studies import files
@@ -515,6 +515,22 @@ def test_a_run_that_lacks_memory_is_refused(toy, study, tmp_path, monkeypatch):
     assert "GiB of memory" in str(caught.value)
     assert "are available; use fewer workers" in str(caught.value)
     assert not chunks(output).exists()
+
+
+def test_memory_is_that_of_this_machine(toy):
+    work = toy.ToyWork(toy.ToyStudy(memory=2**40))
+
+    def needs(one_process, here):
+        engine = engines.Engine(lambda *_: None, 3, one_process, here)
+        return forecast.forecast(work, engine, 5).memory
+
+    threads, processes = needs(True, True), needs(False, True)
+    assert 3 * 2**40 < threads < processes < 3 * 2**40 + 2**34
+    resident = threads - 3 * 2**40
+    assert 3 * resident < processes - 3 * 2**40 < 5 * resident
+    assert needs(False, False) < 2**34
+    work.alone = True
+    assert needs(True, True) < 2**40 + 2**34
 
 
 def test_a_run_that_lacks_disk_is_refused(toy, study, tmp_path, monkeypatch):

@@ -177,6 +177,21 @@ def test_memory_is_bounded_for_writing_and_checking(large):
     assert peak < 80 * 2**20
 
 
+def test_columns_that_come_whole_are_in_memory_one_at_a_time(tmp_path):
+    numbers = np.zeros(2**22)
+
+    def blocks():
+        return iter([numbers + 1.0])  # 32 MiB
+
+    x = storage.Column(("point",), numbers.shape, numbers.dtype, LABELS, blocks)
+    columns = {f"x{i}": x for i in range(6)}
+    tracemalloc.start()
+    storage.write(tmp_path / "a.h5", xr.Dataset(), study=STUDY, columns=columns)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * numbers.nbytes  # a column, its checks and the slabs
+
+
 def test_an_opened_file_reads_what_is_asked_for(large):
     path, _ = large
     tracemalloc.start()

@@ -6,6 +6,7 @@ import pytest
 from statmech_attn import storage, studies
 from statmech_attn.dynamics import PHASES
 from statmech_attn.scan import lanes
+from statmech_attn.scan.engines import local
 from statmech_attn.scan.forecast import forecast
 from statmech_attn.scan.refinement import on_grid
 
@@ -137,5 +138,5 @@ def test_the_most_that_can_be_computed_is_announced_first():
     beta = {"start": 1.1, "stop": 1.4, "num": 5}
     run = RUN | {"refine": 2, "steps": 64, "max_doublings": 0}
     tree = {"kind": "bifurcation", "parameters": {"beta": beta}, "run": run}
-    text = forecast(studies.work(studies.parse(tree)), 2, None).text()
+    text = forecast(studies.work(studies.parse(tree)), local.engine(2), None).text()
     assert text.startswith("5 points (refined to at most 17) in ")

@@ -68,7 +68,8 @@ def at(address: str) -> Engine:
             compute(session, build, client)
 
     with _connected(address) as client:
-        return Engine(run, max(_threads(client), 1), one_process=False)
+        workers = max(_threads(client), 1)
+    return Engine(run, workers, one_process=False, here=False)
 
 
 def compute(session: Session, build: Callable[[], Work], client: Client) -> None:
