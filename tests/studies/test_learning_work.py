@@ -123,6 +123,7 @@ def test_samples_of_a_point_do_not_depend_on_the_others():
         np.testing.assert_array_equal(values[0], found[name].values[0, 1])
 
 
+@pytest.mark.slow  # in the fast tests: the same of a training, and of `sample_weights`
 def test_chains_go_on_from_the_block_at_which_they_were_stopped(tmp_path):
     work = PosteriorWork(studies.parse(WEIGHTS))
     assert work.keeps_blocks
