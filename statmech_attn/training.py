@@ -122,8 +122,8 @@ class Trainer:
         self.descent, self._terms = descent, terms
         self._optimiser = _optimiser(descent)
         state = self._start(weights)
-        self._advance = Compiled(self._block, problem, state)
-        self._measure = Compiled(self._measured, problem, state)
+        self._advance = Compiled(self._block, problem, state, shared=2)
+        self._measure = Compiled(self._measured, problem, state, shared=2)
 
     @property
     def memory(self) -> int:

@@ -99,6 +99,7 @@ def test_labels_are_missed_in_proportion_to_the_temperature(steepest):
     assert missed[0] / missed[1] == pytest.approx(2, rel=0.1)
 
 
+@pytest.mark.slow  # in the fast tests: the same norm of every layer
 def test_one_path_and_one_example_have_their_minimum_in_closed_form():
     """Norms q of three layers: L(q) = (c q^(3/2) - Y)^2 / 2 T + 3 q / 2."""
     T = 0.1
@@ -118,7 +119,7 @@ def test_one_path_and_one_example_have_their_minimum_in_closed_form():
     assert found.data[-1] == pytest.approx(float(problem.Y[0] ** 2 / (2 * T)))
 
 
-@pytest.mark.parametrize("stopped_at", (1, 3))
+@pytest.mark.parametrize("stopped_at", (pytest.param(1, marks=pytest.mark.slow), 3))
 def test_a_run_that_is_stopped_goes_on_with_the_same_bits(tmp_path, stopped_at):
     problem, start = network(0.1)
     descent = Descent(0.01, steps=100, block=20, schedule="cosine")

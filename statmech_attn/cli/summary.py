@@ -350,9 +350,12 @@ def _training(dataset: xr.Dataset, console: Console) -> None:
             ),
         )  # fmt: skip
     console.print(table)
+    finite = np.isfinite(dataset.accuracy).sum("restart")
+    few, many = int(finite.min()), int(finite.max())
+    count = f"{many}" if few == many else f"{few} to {many}"
     console.print(
-        f"accuracies are means over {dataset.sizes['restart']} initial weights, the "
-        "gradient is the largest",
+        f"accuracies are means over {count} initial weights, the gradient is the "
+        "largest",
         highlight=False,
     )
 

@@ -7,8 +7,9 @@ A run is a sequence of pieces, numbered from one.  After each there are, in one 
 
 each written by `storage.write`, so whole or not at all.  The draws come first: a state
 says that everything up to it is there.  The last two states are kept, in case the last
-one is damaged; the piece after a state is computed again, with the same numbers.  Two
-processes in one folder write the same files.
+one is damaged; the piece after a state is computed again, with the same numbers, and
+all of them where damage came before the last two.  Two processes in one folder write
+the same files.
 """
 
 import re
@@ -49,7 +50,7 @@ class BlockFolder:
             run: digest of everything else that the numbers depend on.
 
         Raises:
-            StorageError: blocks of another run, or damage that no kept state precedes.
+            StorageError: blocks of another run.
         """
         self.folder, self.warmup = Path(folder), warmup
         self._study, self._run, self._report = study, run, report
@@ -98,11 +99,11 @@ class BlockFolder:
         if not last and latest > self.warmup:
             if self._files() != files:  # another process goes on here
                 return self._last_whole()
-            raise storage.StorageError(
-                f"{self.folder}: its blocks are damaged and cannot be continued; "
-                "remove the folder to begin again."
+            self._report.note(
+                f"{self.folder}: its blocks are damaged and are computed again from "
+                "the first one"
             )
-        if last < latest:
+        elif last < latest:
             self._report.note(
                 f"{self.folder}: block {last + 1} is damaged and is computed again"
             )

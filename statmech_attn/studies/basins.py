@@ -121,7 +121,9 @@ class BasinsWork(OneRound):
             self.options.points * net.n_patterns + STATES * net.dimension
         )  # fmt: skip
         memory = self.batch * (4 * cloud + stored)
-        return Pilot(each, memory, stored, "starts that settle later, and phases")
+        without = "starts that settle later, phases"
+        without += " and matching" * (self.options.matching == "flow")
+        return Pilot(each, memory, stored, without)
 
     def assemble(self, results: Results) -> Assembled:
         dataset = _dataset(self.axes, results).assign_attrs(
@@ -135,7 +137,9 @@ class BasinsWork(OneRound):
         )
         dataset = build.with_fixed(dataset, self.axes)
         net = self.made.net if self.options.matching == "flow" else None
-        return Assembled(matched(dataset, net, self.options.furthest, self.follower))
+        with limited(1):  # the worker that the follower is made for
+            found = matched(dataset, net, self.options.furthest, self.follower)
+        return Assembled(found)
 
     @property
     def follower(self) -> Follower:

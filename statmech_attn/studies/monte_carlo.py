@@ -135,7 +135,9 @@ class MonteCarloWork(OneRound):
             seconds *= float(np.mean(self.sizes)) / self.sizes[-1]
         numbers = 5 * options.steps * (2 + simulator.keep) + 4 * self.layout.size
         stored = 8 * self.made.net.n_patterns * numbers
-        return Pilot(seconds, simulator.bytes + 2 * self.batch * stored, stored)
+        memory = simulator.bytes + 2 * self.batch * stored
+        without = "the mean-field transient" if options.mean_field_transient else ""
+        return Pilot(seconds, memory, stored, without)
 
     def assemble(self, results: Results) -> Assembled:
         options, moments = self.options, self._merged(results)

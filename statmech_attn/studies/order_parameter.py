@@ -33,6 +33,7 @@ class OrderParameterWork(learning.LearningWork):
         super().__init__(study)
         self.run = study.run
         self.batch = len(self.grid.temperatures)
+        self._last: tuple[int, dict[int, bpkr.Solution]] = -1, {}
         if self.run.kernels:
             check_kernels(self.made, self.grid)
 
@@ -60,12 +61,31 @@ class OrderParameterWork(learning.LearningWork):
         for i in range(first // across, -(-stop // across)):
             low, high = max(first - i * across, 0), min(stop - i * across, across)
             rows = []
-            for j, saddle in chain(self.made, self.grid, i, low):
+            for j, saddle in self._chain(i, low):
                 tick(0.0)
                 if j < high:
                     rows.append(self._row(saddle, self.grid.point(i, j)))
                     tick(1.0)
             yield from reversed(rows)
+
+    def _chain(self, i: int, last: int) -> Iterator[tuple[int, bpkr.Solution]]:
+        """Saddle points of width `i`, from the highest temperature down to `last`.
+
+        Those of the width before are kept: where a point raises, the others come one by
+        one, each of them after the same part of the chain.
+        """
+        width, known = self._last
+        if width != i:
+            self._last = i, (known := {})
+        start = None
+        for j in range(len(self.grid.temperatures) - 1, last - 1, -1):
+            if j not in known:
+                known[j] = bpkr.solve(
+                    *self.made.data, heads=self.made.heads, start=start,
+                    **self.grid.point(i, j),
+                )  # fmt: skip
+            start = known[j] if known[j].converged else None
+            yield j, known[j]
 
     def _row(self, saddle: bpkr.Solution, point: dict[str, Any]) -> dict[str, Any]:
         made, known = self.made, saddle.converged
@@ -100,19 +120,6 @@ class OrderParameterWork(learning.LearningWork):
         if self.run.kernels:
             variables |= kernels_of_paths(self.made, self.grid)
         return self.labelled(variables, results)
-
-
-def chain(
-    made: Learning, grid: Grid, i: int, last: int
-) -> Iterator[tuple[int, bpkr.Solution]]:
-    """Saddle points of width `i`, from the highest temperature down to `last`."""
-    start = None
-    for j in range(len(grid.temperatures) - 1, last - 1, -1):
-        found = bpkr.solve(
-            *made.data, heads=made.heads, start=start, **grid.point(i, j)
-        )
-        start = found if found.converged else None
-        yield j, found
 
 
 def of_saddle(found: bpkr.Solution) -> dict[str, Any]:

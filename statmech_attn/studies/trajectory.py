@@ -30,6 +30,8 @@ from statmech_attn.studies.dmft_tables import TrajectoryStudy
 
 LARGEST = 4 * 2**30  # bytes kept in memory
 BATCH = 32  # points side by side at most
+NOISY_BATCH = 8  # with noise: the last bits of a spread depend on it
+DENSE = 40  # dimension from which a point with noise keeps a core busy alone
 PIECE = 8192  # tokens of a transient between two ticks
 SEGMENT, NOISY_SEGMENT = 2048, 256  # kept tokens between two ticks
 OBSERVABLES = ("A", "m_o_se", "m_v", "m_q", "m_k")
@@ -54,7 +56,7 @@ class TrajectoryWork(OneRound):
         axes = build.axes(study.parameters, self.made.file)
         self.axes, self.options = build.only_beta(axes, "trajectory"), study.run
         self.beta = self.axes.values[0]
-        self.batch = batch or min(BATCH, -(-len(self.beta) // 8) * 8)
+        self.batch = batch or self._chosen_batch()
         rows = 8 * len(self.beta) * self.made.net.n_patterns * 10
         if rows * self.options.steps > LARGEST:
             raise ValueError(
@@ -129,6 +131,14 @@ class TrajectoryWork(OneRound):
         """Kept tokens between two ticks, equal parts of all of them."""
         longest = NOISY_SEGMENT if self.options.noise else SEGMENT
         return -(-self.options.steps // -(-self.options.steps // longest))
+
+    def _chosen_batch(self) -> int:
+        """With noise every lane, also one of padding, has matrices to factorise."""
+        net = self.made.net
+        if not self.options.noise:
+            return min(BATCH, -(-len(self.beta) // 8) * 8)
+        dimension = (2 * net.context + 1) * net.n_patterns  # as in `noise_start`
+        return 1 if dimension >= DENSE else NOISY_BATCH
 
     def _start(self, index: np.ndarray):
         """Parameters and start of a batch that is filled up with its last point."""

@@ -104,13 +104,22 @@ def test_a_kill_between_draws_and_state_loses_the_block_only(tmp_path):
 
 
 @pytest.mark.parametrize("harm", (damage, os.unlink))
-def test_blocks_that_cannot_be_continued_are_kept(tmp_path, harm):
+def test_damage_that_no_state_precedes_begins_again_with_a_note(tmp_path, harm):
     filled(tmp_path, 6)
     harm(tmp_path / "draws-00003.h5")
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(storage.StorageError, match="cannot be continued"):
-        opened(tmp_path)
-    assert sorted(tmp_path.iterdir()) == before
+    report = Notes()
+    assert opened(tmp_path, report=report).done == 0
+    assert len(report.notes) == 1 and "again from the first one" in report.notes[0]
+    assert filled(tmp_path, 6).done == 6
+    assert [block["x"][0, 0] for block in opened(tmp_path).draws()] == [3, 4, 5, 6]
+
+
+def test_a_second_kill_does_not_stop_the_healing(tmp_path):
+    filled(tmp_path, 6)
+    damage(tmp_path / "draws-00003.h5")
+    filled(tmp_path, 1)
+    again = opened(tmp_path)
+    assert again.done == 1 and same(again.state(state_after(0)), state_after(1))
 
 
 def test_damage_in_the_warm_up_begins_again(tmp_path):

@@ -85,6 +85,43 @@ def test_a_chosen_device_computes_alone(several):
     assert several["one"] == 40
 
 
+# A network whose weights and inputs two devices could share evenly.
+TRAINED = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+import jax, numpy as np
+jax.config.update("jax_enable_x64", True)
+from statmech_attn.montecarlo import weight_space
+from statmech_attn.montecarlo.blocks import BlockMemory
+from statmech_attn.training import Descent, Trainer
+
+keys = jax.random.split(jax.random.key(3), 3)
+xi, Y = jax.random.normal(keys[0], (2, 4, 2)), jax.random.normal(keys[1], (2,))
+problem = weight_space.posterior(
+    xi, Y, width=4, temperature=0.1, heads=(2,), reduced=False
+).with_traced_temperature()
+start = problem.draw_prior(keys[2])
+terms = weight_space.WeightPosterior.loss_terms
+
+def trained():
+    trainer = Trainer(terms, Descent(0.02, steps=20, block=10), problem, start)
+    return trainer.run(problem, start, BlockMemory(warmup=0))
+
+both = trained()
+assert len(both.weights.sharding.device_set) == 2
+with jax.default_device(jax.devices()[0]):
+    alone = trained()
+for several, one in zip(both, alone, strict=True):
+    np.testing.assert_array_equal(several, one)
+"""
+
+
+def test_a_training_is_not_shared_and_has_the_bits_of_one_device():
+    command = [sys.executable, "-W", "error", "-c", TRAINED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+
+
 class Accelerator:
     """What `lanes` asks of a device."""
 

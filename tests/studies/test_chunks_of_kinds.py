@@ -90,6 +90,16 @@ def test_segments_of_a_trajectory_are_those_of_one_run():
 
 
 @pytest.mark.parametrize(
+    ("context", "count", "noise", "batch"),
+    [(2, 11, True, 8), (2, 3, True, 8), (30, 11, True, 1), (30, 11, False, 16)],
+)
+def test_with_noise_the_dimension_alone_decides_the_batch(context, count, noise, batch):
+    tree = with_run(TRAJECTORIES, noise=noise) | {"network": {"context": context}}
+    tree["parameters"] = {"beta": {"start": 0.5, "stop": 1.5, "num": count}}
+    assert studies.work(studies.parse(tree)).batch == batch
+
+
+@pytest.mark.parametrize(
     "method", ["collapsed", pytest.param("spins", marks=pytest.mark.slow)]
 )
 def test_simulations_do_not_depend_on_where_they_are_cut(method):

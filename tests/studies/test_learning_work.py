@@ -38,14 +38,15 @@ def rows(work, first, stop, tick=nothing, folder=None):
     return work.compute(chunk(first, stop), None, tick, folder)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def saddles():
+    """Knows no saddle point yet."""
     return OrderParameterWork(studies.parse(SADDLES))
 
 
 @pytest.fixture(scope="module")
-def all_saddles(saddles):
-    return rows(saddles, 0, 6)
+def all_saddles():
+    return rows(OrderParameterWork(studies.parse(SADDLES)), 0, 6)
 
 
 @pytest.mark.parametrize(("first", "stop"), [(0, 3), (1, 2), (2, 5), (5, 6)])
@@ -81,14 +82,19 @@ def test_a_chain_begins_every_saddle_point_at_the_one_before(saddles, all_saddle
 def test_a_point_that_raises_is_marked_and_leaves_its_neighbours(
     saddles, all_saddles, monkeypatch
 ):
-    theory = bpkr.theory
+    theory, solve, solved = bpkr.theory, bpkr.solve, []
 
     def refused(*args, temperature, **options):
         if temperature == 0.3:
             raise ValueError("K + T is not positive definite: for a test.")
         return theory(*args, temperature=temperature, **options)
 
+    def counted(*args, **options):
+        solved.append(options["temperature"])
+        return solve(*args, **options)
+
     monkeypatch.setattr(bpkr, "theory", refused)
+    monkeypatch.setattr(bpkr, "solve", counted)
     found = guarded.compute(saddles, chunk(0, 3), lambda _: None, nothing, None)
     assert found.failures == {
         1: (RAISED, "K + T is not positive definite: for a test.")
@@ -96,6 +102,7 @@ def test_a_point_that_raises_is_marked_and_leaves_its_neighbours(
     for name, values in found.arrays.items():
         np.testing.assert_array_equal(values[[0, 2]], all_saddles[name][[0, 2]])
     assert np.isnan(found.arrays["U_1"][1]).all() and found.arrays["result"][1] == -1
+    assert solved == [0.9, 0.3, 0.1]  # once each, though the points came one by one
 
 
 def test_numbers_that_are_lacking_are_told_from_points_without_solution(saddles):
@@ -116,6 +123,7 @@ def test_samples_of_a_point_do_not_depend_on_the_others():
         np.testing.assert_array_equal(values[0], found[name].values[0, 1])
 
 
+@pytest.mark.slow  # in the fast tests: the same of a training, and of `sample_weights`
 def test_chains_go_on_from_the_block_at_which_they_were_stopped(tmp_path):
     work = PosteriorWork(studies.parse(WEIGHTS))
     assert work.keeps_blocks
