@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from statmech_attn import storage, studies
+from statmech_attn.scan import signals
 from statmech_attn.scan.folder import Folder
 from statmech_attn.storage import StorageError
 from statmech_attn.studies import files, spec
@@ -42,9 +43,10 @@ def begun(place: Path) -> Path:
     """A chunk folder without chunks."""
     study, text = studies.load(place / "study.toml")
     output = place / "out.h5"
+    stop = files.Stop()
     task = files._Task(
         study, text, study.inputs(), output, studies.Silent(), False,
-        files.local.engine(), files.Stop(), None,
+        files.local.engine(), stop, signals.Signals(stop, studies.Silent()),
     )  # fmt: skip
     files._opened(task, files.chunks_of(output), 1)
     return output
