@@ -10,6 +10,7 @@ from statmech_attn import dmft, storage, studies
 from statmech_attn.cli import app
 from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import find_attractors, PHASES, Search
+from statmech_attn.scan.engines import local
 from statmech_attn.scan.forecast import forecast
 from statmech_attn.studies import basins, files, matching, spec
 
@@ -204,7 +205,7 @@ def test_the_forecast_says_what_a_run_may_cost():
     report = Told()
     small = {"kind": "basins", "parameters": {"beta": 1.0}, "run": {"starts": 4}}
     study = studies.parse(small)
-    said = forecast(studies.work(study), 1, None).text()
+    said = forecast(studies.work(study), local.engine(1), None).text()
     assert "without starts that settle later" in said
     studies.run(study, report)
     assert report.done == pytest.approx(report.work)
