@@ -190,12 +190,13 @@ def test_a_new_value_never_recompiles_and_progress_adds_up(published):
     plan = Plan(transient=300, steps=1500, exponents=1, max_doublings=0)
     before = compilations.count()
     scan = Scan(published[0], plan, few, 4)
-    made, done = compilations.count(), []
-    assert made.since(before).compiled >= 3
+    done = []
     run(scan, few, done.append)
     assert sum(done) == pytest.approx(scan.work_per_point() * 8, rel=1e-12)
+    made = compilations.count()
+    assert sum(made.since(before)[:2]) >= 3  # compiled, or read from a cache
     run(scan, many)
-    assert compilations.count().since(made).compiled == 0
+    assert compilations.count().since(made)[:2] == (0, 0)
 
 
 def test_memory_does_not_grow_with_the_number_of_points(published):

@@ -186,6 +186,7 @@ def test_a_chunk_of_a_newer_version_is_refused_and_kept(begun, monkeypatch):
     path, output = begun()
     found = folder.Folder.open(chunks(output))
     stored = found.verified(1, None)
+    found.file(1).unlink()
     with monkeypatch.context() as patch:
         patch.setattr(chunk_file, "SCHEMA_VERSION", 99)
         found.write(stored, "newer")
