@@ -301,7 +301,10 @@ def test_any_manifest(folder, data):
     cut = content[:first] + data.draw(st.binary(max_size=4)) + content[last:]
     for text in (json.dumps(tree, default=str).encode(), cut, b"[" * 100_000, b"\xff"):
         (folder / "manifest.json").write_bytes(text)
-        one_line(Folder.open, folder)
+        if (found := one_line(Folder.open, folder)) is not None:
+            manifest = found.manifest
+            assert manifest.study_sha256 == storage.study_digest(manifest.study)
+            assert manifest.points_per_chunk >= 1 and manifest.batch >= 1
 
 
 # --- damaged HDF5 ---
