@@ -64,7 +64,7 @@ class OneShotTrainingWork(OneRound):
         self.choices = _choices(study)
         self.choices.check()
         self.images = image_sets(study.task)
-        self._compiling = threading.Lock()
+        self._once = threading.Lock()
 
     @property
     def total(self) -> int:
@@ -86,10 +86,21 @@ class OneShotTrainingWork(OneRound):
             "test": jax.random.fold_in(seed, 1),
         }
 
-    @cached_property
+    @property
     def tests(self) -> dict[str, one_shot.Examples]:
         """Tasks of every test set, the same for all networks."""
+        with self._once:
+            return self._tests
+
+    @cached_property
+    def _tests(self) -> dict[str, one_shot.Examples]:
         return self.images.draw(self.keys["test"], self.study.task.n_test)
+
+    @property
+    def trainer(self) -> StochasticTrainer:
+        """Compiled once."""
+        with self._once:
+            return self._trainer
 
     @cached_property
     def _trainer(self) -> StochasticTrainer:
@@ -104,12 +115,6 @@ class OneShotTrainingWork(OneRound):
         return StochasticTrainer(
             self.choices, patches, self.start(0), self.keys["validation"]
         )
-
-    @property
-    def trainer(self) -> StochasticTrainer:
-        """Compiled once."""
-        with self._compiling:
-            return self._trainer
 
     def start(self, number: int) -> Transformer:
         """Initial weights of a network."""
