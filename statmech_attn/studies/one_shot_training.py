@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -30,7 +29,7 @@ from statmech_attn.scan.work import (
 )
 from statmech_attn.studies import spec
 from statmech_attn.studies.learning import Dimensions, lacking
-from statmech_attn.studies.one_shot_sets import ImageSets, image_sets
+from statmech_attn.studies.one_shot_sets import image_sets
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
 from statmech_attn.tasks import one_shot
 from statmech_attn.training import (

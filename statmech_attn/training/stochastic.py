@@ -39,6 +39,7 @@ from statmech_attn.training.transformer import outputs, Precision, Transformer
 
 SILENT = 0.05  # rms of f on the validation tasks; where it is less, L > (1 - 0.05)^2
 PILOT_STEPS = 10
+MEASURED = "accuracy", "output_rms"  # at the validation tasks
 
 
 class Minibatches(NamedTuple):
@@ -251,7 +252,10 @@ class StochasticTrainer:
             state, record = jax.lax.cond(
                 state.steps > before,
                 lambda s: self._validated(patches, s),
-                lambda s: (s, dict.fromkeys(("accuracy", "output_rms"), zero + jnp.nan)),
+                lambda s: (
+                    s,
+                    dict.fromkeys(("accuracy", "output_rms"), zero + jnp.nan),
+                ),
                 state,
             )
             loss = total / (state.steps - before).astype(total.dtype)
@@ -264,9 +268,7 @@ class StochasticTrainer:
     def _step(self, patches: ClassPatches, state: State, order, total):
         """One step of the optimiser, unless the run is at its end."""
         begins = state.steps % self._steps_of_pass(patches) == 0
-        order = jax.lax.cond(
-            begins, lambda: self._order(patches, state), lambda: order
-        )
+        order = jax.lax.cond(begins, lambda: self._order(patches, state), lambda: order)
         tasks = self._tasks(patches, state, order)
         loss, gradient = jax.value_and_grad(self._loss)(state.weights, *tasks)
         changes, memory = self._optimiser.update(gradient, state.memory, state.weights)
@@ -295,9 +297,7 @@ class StochasticTrainer:
         rms = jnp.sqrt(squares)
         patience = choices.steps if choices.patience is None else choices.patience
         silent = (rms < SILENT) & (state.steps >= patience)
-        result = jnp.where(
-            silent & (state.result == RUNNING), VANISHED, state.result
-        )
+        result = jnp.where(silent & (state.result == RUNNING), VANISHED, state.result)
         better = (accuracy > state.best_accuracy) & (result != DIVERGED)
         pick = lambda new, old: jnp.where(better, new, old)
         state = eqx.tree_at(
@@ -307,7 +307,7 @@ class StochasticTrainer:
                 pick(accuracy, state.best_accuracy), pick(state.steps, state.best_step),
             ),
         )  # fmt: skip
-        return state, {"accuracy": accuracy, "output_rms": rms}
+        return state, dict(zip(MEASURED, (accuracy, rms), strict=True))
 
     def _steps_of_pass(self, patches: ClassPatches) -> int:
         pairs = math.comb(patches.train.shape[0], 2)
