@@ -208,7 +208,7 @@ def path_readout(
 ) -> Float[Array, "K N_0 Pi"]:
     r"""$s_\pi = \sum_{\pi'} U_{\pi\pi'} X_{\pi'}^T \alpha$: the mean f is linear.
 
-    $f(x) = \sum_\pi s_\pi \cdot \xi^\pi(x)$ with $\alpha = (K + T)^{-1} Y$; inputs are scaled.
+    $f(x) = \sum_\pi s_\pi \cdot \xi^\pi(x)$, $\alpha = (K + T)^{-1} Y$; scaled inputs.
     """
     by_output = _by_output(U, xi.shape[2])
     alpha = alpha.reshape(xi.shape[0], -1)
