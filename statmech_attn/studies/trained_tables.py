@@ -60,10 +60,11 @@ class OfTrained:
     """A study whose task is a `TrainedTask`."""
 
     def inputs(self) -> dict[str, str]:
-        return self.task.inputs()
+        return self.task.inputs()  # pyright: ignore
 
     def beside(self, folder: Path) -> Self:
-        return self.model_copy(update={"task": self.task.beside(folder)})
+        task = self.task.beside(folder)  # pyright: ignore
+        return self.model_copy(update={"task": task})  # pyright: ignore
 
 
 class OneShotOrderParameterRun(OrderParameterRun):

@@ -6,8 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rich.console import Console
 
-from statmech_attn import bpkr, storage, studies
+from statmech_attn import bpkr, plotting, storage, studies
+from statmech_attn.cli.summary import print_summary
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.studies import choice, learning, one_shot as one_shot_studies
 from statmech_attn.studies.order_parameter import OrderParameterWork
@@ -223,6 +225,16 @@ def test_predictors_can_be_left_out_and_nothing_else_changes(found, trained):
     for name in ("accuracy", "accuracy_sets", "chosen_temperature", "U_1"):
         np.testing.assert_array_equal(less[name][0], found[name][0])
     assert "accuracy_gp_pair" not in found
+
+
+def test_the_summary_and_the_figure_show_what_there_is(found):
+    console = Console(record=True, width=120)
+    print_summary(found, console)
+    text = console.export_text()
+    assert text.count("validation") >= 3 and text.count("published") == 3
+    figure = plotting.accuracy_against_width(found.isel(temperature=0))
+    lines = {line.get_label(): line for line in figure.axes[0].lines}
+    assert lines["GP"].get_ydata()[0] == float(found.accuracy_gp[0])
 
 
 def test_a_file_says_what_it_was_made_of(found, trained):
