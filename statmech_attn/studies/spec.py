@@ -29,6 +29,10 @@ from statmech_attn.studies.dmft_tables import (
 )
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
 from statmech_attn.studies.tables import Interval, Range, StudyTable, TAGS
+from statmech_attn.studies.trained_tables import (
+    OneShotOrderParameterStudy,
+    OneShotPosteriorStudy,
+)
 
 
 Study = (
@@ -54,6 +58,8 @@ KINDS: dict[str, type[StudyTable]] = {
 }
 TASKS = ("hidden-markov", "one-shot")
 ONE_SHOT: dict[str, type[StudyTable]] = {  # of these kinds, where task.name says so
+    "order-parameter": OneShotOrderParameterStudy,
+    "posterior": OneShotPosteriorStudy,
     "training": OneShotTrainingStudy,
 }
 
