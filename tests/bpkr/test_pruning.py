@@ -80,7 +80,7 @@ def test_a_silent_head_costs_a_factor_and_no_accuracy(network):
     before = pruning.right_without(parts, y, HEADS)
     assert (pruning.right_without(parts, y, HEADS, [(0, 1)]) == before).all()
     assert (pruning.right_without(parts, y, HEADS, [(0, 0)]) != before).any()
-    (U, *_), _ = bpkr.order_parameters(silent)
+    (U, *_), _ = jax.jit(bpkr.order_parameters)(silent)
     for scores in (
         np.concatenate(bpkr.head_scores(U, HEADS)),
         pruning.head_magnitudes(silent),
