@@ -131,7 +131,7 @@ def pruning_ranks(dataset: xr.Dataset) -> Figure:
     binomial error of its tasks.
     """
     figure = style.figure(style.DOUBLE, 3.1)
-    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
     _drops_by_rank(left, dataset)
     _correlations(right, dataset)
     style.letters((left, right))
@@ -156,6 +156,7 @@ def _drops_by_rank(axis: Axes, dataset: xr.Dataset) -> None:
             np.arange(1, len(lost) + 1), lost, "x", color=style.SKY, ms=4,
             label="published, 1028 characters",
         )  # fmt: skip
+    axis.set_xticks(range(1, dataset.sizes["attention_head"] + 1))
     axis.set_xlabel("rank of the head, lowest score first")
     axis.set_ylabel("accuracy lost without the head")
     axis.margins(0.08, 0.12)
@@ -193,7 +194,7 @@ def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
             np.nan_to_num(here.rank_correlation_mean_stderr),
             fmt="osv^"[i % 4], color=style.SERIES[i % len(style.SERIES)], ms=3.2,
             mew=0.7, mfc="white", elinewidth=0.8, capsize=1.5,
-            label=SETS.get(str(test_set), str(test_set)),
+            label=SETS.get(str(test_set), str(test_set)).removesuffix(" characters"),
         )  # fmt: skip
     names = [LOOKS[name][3].replace(" ", "\n") for name in orders]
     axis.set_xticks(range(len(orders)), names)
@@ -205,8 +206,9 @@ def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
 
 def _legend_above(axis: Axes, columns: int) -> None:
     axis.legend(
-        loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2, ncols=columns
-    )
+        loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2, ncols=columns,
+        columnspacing=0.8,
+    )  # fmt: skip
 
 
 @style.styled
