@@ -27,6 +27,7 @@ from statmech_attn.bpkr.minima import Minima, multi_start
 from statmech_attn.bpkr.newton import NewtonSolver, RESULTS
 from statmech_attn.bpkr.predictor import (
     accuracy,
+    block_structure,
     gaussian_process,
     head_scores,
     kernel_overlap,
@@ -43,6 +44,7 @@ __all__ = [
     "action",
     "attention_matrix",
     "attentioned_inputs",
+    "block_structure",
     "Corrected",
     "corrections",
     "draw_weights",
