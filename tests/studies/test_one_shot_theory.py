@@ -6,45 +6,46 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from made_trained import drawn_network, SETTING, write_trained
 
-from statmech_attn import bpkr, studies
+from statmech_attn import bpkr, storage, studies
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.studies import choice, learning, one_shot as one_shot_studies
 from statmech_attn.studies.order_parameter import OrderParameterWork
 from statmech_attn.tasks import images, one_shot
 from statmech_attn.training import attention_heads, DIVERGED, VANISHED
-from tests_tasks import write_digits, write_omniglot
 
 
+SETTING = one_shot.Setting(image_size=16, patch=8, channels=1)
 WIDE = 1e7
 SETS = ["omniglot", "omniglot-validation", "fashion-mnist", "mnist"]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def data(tmp_path_factory):
+def data(tmp_path_factory, made_images):
     """Made images, found as the user's would be."""
     folder = tmp_path_factory.mktemp("data")
-    write_digits(write_omniglot(folder, side=SETTING.image_size), side=16)
+    made_images.write_omniglot(folder, side=SETTING.image_size)
+    made_images.write_digits(folder, side=SETTING.image_size)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STATMECH_ATTN_DATA", str(folder))
         yield folder
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(tmp_path_factory, made_trained):
     """Three networks, of which the first alone can be used."""
     path = tmp_path_factory.mktemp("trained") / "trained.h5"
-    networks = [drawn_network(seed) for seed in range(3)]
-    return write_trained(path, networks, results=[0, DIVERGED, VANISHED])
+    networks = [made_trained.drawn_network(SETTING, seed) for seed in range(3)]
+    codes = [0, DIVERGED, VANISHED]
+    return made_trained.write_trained(path, networks, SETTING, codes)
 
 
-def tree(trained, **task):
+def tree(trained, /, **changes):
     return {
         "kind": "order-parameter",
         "task": {
             "name": "one-shot", "trained": str(trained), "n_train": 120, "n_test": 60,
-        } | task,
+        } | changes,
         "network": {"width": [5, WIDE], "temperature": [0.05, 0.3, 3.0]},
     }  # fmt: skip
 
@@ -191,8 +192,10 @@ def test_sets_have_keys_of_their_own(work):
         assert not np.array_equal(other.xi, work.made.xi)
 
 
-def test_attentioned_inputs_do_not_depend_on_how_many_are_in_memory(monkeypatch):
-    heads = attention_heads(drawn_network(0))
+def test_attentioned_inputs_do_not_depend_on_how_many_are_in_memory(
+    made_trained, monkeypatch
+):
+    heads = attention_heads(made_trained.drawn_network(SETTING, 0))
     x = jax.random.normal(jax.random.key(1), (7, SETTING.n_inputs, 6))
     monkeypatch.setattr(one_shot_studies, "BATCH", 3)
     found = jax.jit(one_shot_studies.attentioned.__wrapped__)(x, heads)
@@ -252,8 +255,6 @@ def test_impossible_tasks_are_refused_in_one_line(trained, task, message):
 
 
 def test_a_file_of_another_kind_is_no_training(tmp_path):
-    from statmech_attn import storage
-
     study = studies.parse({"kind": "trajectory", "parameters": {"beta": 1.4}})
     path = tmp_path / "other.h5"
     storage.write(path, studies.run(study), study='kind = "trajectory"\n')
