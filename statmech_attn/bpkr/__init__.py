@@ -3,7 +3,7 @@
 Theory of Tiberi, Mignacco, Irie and Sompolinsky (NeurIPS 2024); docs/theory/bpkr.md.
 """
 
-from statmech_attn.bpkr import wishart
+from statmech_attn.bpkr import pruning, wishart
 from statmech_attn.bpkr.action import action, energy, entropies, gaussian_process_limit
 from statmech_attn.bpkr.attention import (
     attention_matrix,
@@ -73,6 +73,7 @@ __all__ = [
     "PathKernels",
     "paths_through",
     "Prediction",
+    "pruning",
     "RESULTS",
     "Solution",
     "solve",

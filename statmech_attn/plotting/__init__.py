@@ -26,6 +26,11 @@ from statmech_attn.plotting.phases import (
     describe_phase,
     phase_diagram,
 )
+from statmech_attn.plotting.pruning import (
+    cumulative_pruning,
+    pruned_heads,
+    pruning_ranks,
+)
 from statmech_attn.plotting.style import save
 from statmech_attn.plotting.training import training
 from statmech_attn.plotting.training_curves import learning_curves
@@ -42,6 +47,7 @@ __all__ = [
     "classifier_disagreement",
     "continuation_diagram",
     "critical_curves",
+    "cumulative_pruning",
     "describe_phase",
     "draw",
     "draw_branches",
@@ -59,6 +65,8 @@ __all__ = [
     "path_kernels",
     "phase_diagram",
     "phase_planes",
+    "pruned_heads",
+    "pruning_ranks",
     "running_lyapunov",
     "save",
     "spectra",

@@ -28,6 +28,7 @@ from statmech_attn.studies.dmft_tables import (
     TrajectoryStudy,
 )
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
+from statmech_attn.studies.pruning_table import PruningStudy
 from statmech_attn.studies.tables import Interval, Range, StudyTable, TAGS
 from statmech_attn.studies.trained_tables import (
     OneShotOrderParameterStudy,
@@ -44,6 +45,7 @@ Study = (
     | PosteriorStudy
     | TrainingStudy
     | OneShotTrainingStudy
+    | PruningStudy
     | BasinsStudy
 )
 KINDS: dict[str, type[StudyTable]] = {
@@ -54,6 +56,7 @@ KINDS: dict[str, type[StudyTable]] = {
     "order-parameter": OrderParameterStudy,
     "posterior": PosteriorStudy,
     "training": TrainingStudy,
+    "pruning": PruningStudy,
     "basins": BasinsStudy,
 }
 TASKS = ("hidden-markov", "one-shot")

@@ -1,0 +1,38 @@
+"""Tables of a pruning study."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictBool, StrictInt
+
+from statmech_attn.studies.bpkr_tables import Positive
+from statmech_attn.studies.tables import Count, Seed, StudyTable, Table
+from statmech_attn.studies.trained_tables import OfTrained, TrainedTask
+
+
+class PruningNetwork(Table):
+    """[network]: width and temperature at which heads are scored."""
+
+    width: Positive = 10.0
+    temperature: Positive = 0.5
+
+
+class PruningRun(Table):
+    """[run]: draws of the exact law, counted for each chain, and random orders."""
+
+    seed: Seed = 0
+    exact: StrictBool = True
+    draws: Annotated[StrictInt, Field(ge=4)] = 250
+    warmup: Count | None = None
+    chains: Count = 4
+    random_orders: Annotated[StrictInt, Field(ge=2, le=10_000)] = 20
+
+
+class PruningStudy(OfTrained, StudyTable):
+    kind: Literal["pruning"]
+    task: TrainedTask
+    network: PruningNetwork = PruningNetwork()
+    run: PruningRun = PruningRun()
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        return {"task": self.task.seed, "run": self.run.seed}
