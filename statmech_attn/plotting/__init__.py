@@ -21,6 +21,12 @@ from statmech_attn.plotting.learning import (
     path_kernels,
 )
 from statmech_attn.plotting.lyapunov import running_lyapunov
+from statmech_attn.plotting.one_shot import (
+    one_shot_accuracy,
+    one_shot_alignment,
+    one_shot_matrices,
+    one_shot_pictures,
+)
 from statmech_attn.plotting.phases import (
     classifier_disagreement,
     describe_phase,
@@ -53,6 +59,10 @@ __all__ = [
     "learning_pictures",
     "hysteresis",
     "lifetimes",
+    "one_shot_accuracy",
+    "one_shot_alignment",
+    "one_shot_matrices",
+    "one_shot_pictures",
     "order_parameter_matrices",
     "path_kernels",
     "phase_diagram",

@@ -1,0 +1,26 @@
+"""One-shot images, three layers of three heads: accuracy, order parameters, pruning."""
+
+from statmech_attn import plotting
+from statmech_attn.plotting.scripts import Script
+
+
+TRAINING = "simulations/one_shot_training_deep.toml"
+
+
+def main(arguments=None):
+    script = Script(__file__, __doc__, arguments, kept=True)
+    trained = script.study(TRAINING)
+    theories = [
+        script.of_trained("analysis/one_shot_theory_deep.toml", TRAINING, restart=r)
+        for r in plotting.trained_networks(trained)
+    ]
+    pictures = plotting.one_shot_pictures(theories, trained=trained)
+    for name, picture in pictures:
+        script.save(picture, f"one_shot_deep_{name}")
+    found = script.of_trained("analysis/one_shot_pruning_deep.toml", TRAINING)
+    for name, picture in plotting.pruning_pictures(found):
+        script.save(picture, f"one_shot_deep_{name}")
+
+
+if __name__ == "__main__":
+    main()
