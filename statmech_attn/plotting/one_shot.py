@@ -27,6 +27,7 @@ SETS = {  # in the order of the panels
 }
 CHANCE = 0.5
 RANKS = 50  # eigenvectors whose overlap with the labels is drawn
+SPREAD = 0.16  # of the samples of one width, in powers of e
 NAMED = 16  # paths that have room for their names
 PUBLISHED = {"characters": 1028, "P": 600, "N_0": 192}
 TRAINED = "gradient descent"
@@ -65,9 +66,10 @@ def one_shot_accuracy(
 ) -> Figure:
     """Accuracy against N on every test set: theory, GP limit, samples, descent.
 
-    The temperature of a width is the one with the best validation accuracy (solid), or
-    the best on the test set itself, as published (dashed).  Samples have a temperature
-    of their own; the saddle point at that temperature and training is the cross.
+    The temperature of a width is the one with the best accuracy on the validation
+    classes (solid), or as published on the Omniglot test classes themselves (dashed).
+    Samples have a temperature of their own, and stand side by side around their width;
+    the cross is the saddle point at that temperature, with the same heads.
     """
     known = theories[0].test_set.values
     shown = [name for name in SETS if name in known]
@@ -75,8 +77,9 @@ def one_shot_accuracy(
     axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     for axis, name in zip(axes, shown, strict=True):
         _theory(axis, [theory.sel(test_set=name) for theory in theories])
-        for posterior in posteriors:
-            _samples(axis, posterior, theories, name)
+        for number, posterior in enumerate(posteriors):
+            aside = np.exp(SPREAD * (number - (len(posteriors) - 1) / 2))
+            _samples(axis, posterior.sel(test_set=name), theories, aside)
         if trained is not None:
             _descent(axis, trained, name)
         axis.axhline(CHANCE, color=style.PALE, lw=0.6, zorder=0)
@@ -99,7 +102,7 @@ def _theory(axis: Axes, theories: Sequence[xr.Dataset]) -> None:
         width, first = mean.width.values, choice == "validation"
         axis.plot(
             width, mean, color=style.BLACK, ls=look, lw=1.2 if first else 0.7,
-            label=f"saddle point, $T$ by {'validation' if first else 'test set'}",
+            label="saddle point" if first else "saddle point, published choice of $T$",
         )  # fmt: skip
         if first:
             axis.fill_between(
@@ -113,22 +116,22 @@ def _theory(axis: Axes, theories: Sequence[xr.Dataset]) -> None:
 
 
 def _samples(
-    axis: Axes, posterior: xr.Dataset, theories: Sequence[xr.Dataset], name: str
+    axis: Axes, posterior: xr.Dataset, theories: Sequence[xr.Dataset], aside: float
 ) -> None:
     """Points of a posterior, and crosses of the saddle point they belong to."""
     method = METHODS[posterior.attrs["method"]]
     colour, marker = LOOKS[method]
     label = NAMES[method] + _other_size(posterior, theories[0])
-    here = _flat(posterior).sel(test_set=name)
+    here = _flat(posterior)
     axis.errorbar(
-        here.width, here.accuracy_sets, here.accuracy_sets_stderr, fmt=marker, ms=4,
-        color=colour, mfc="white", mew=0.9, elinewidth=0.8, capsize=1.5, label=label,
+        aside * here.width, here.accuracy_sets, here.accuracy_sets_stderr, fmt=marker,
+        ms=4, color=colour, mfc="white", mew=0.9, elinewidth=0.8, capsize=1.5, label=label,
         zorder=4,
     )  # fmt: skip
     own = _own_theory(posterior, theories)
     if own is None:
         return
-    own = _flat(own).sel(test_set=name)
+    own = _flat(own).sel(test_set=posterior.test_set)
     both = np.intersect1d(own.point, here.point)
     own = own.sel(point=both)
     taken = axis.get_legend_handles_labels()[1]
@@ -195,7 +198,7 @@ def one_shot_matrices(
         axis.remove()
     figure.colorbar(
         image, ax=list(axes[: len(panels)]), shrink=0.6, pad=0.02,  # type: ignore
-        label=r"$U_{\pi\pi^\prime} \, / \, (\mathrm{Tr}\, U / |\Pi|)$",
+        label=r"$U_{\pi\pi'} \, / \, (\mathrm{Tr}\, U / |\Pi|)$",
     )  # fmt: skip
     state_size(figure, theory, 1)
     return figure
@@ -252,7 +255,7 @@ def _group(axis: Axes, names: Sequence[str]) -> None:
     centres = (np.array(starts) + np.array([*starts[1:], len(first)]) - 1) / 2
     heads = [first[start] for start in starts]
     axis.set_xticks(centres, heads)
-    axis.set_xlabel(r"first-layer head of path $\pi^\prime$")
+    axis.set_xlabel(r"first-layer head of path $\pi'$")
     if len(names) <= NAMED:
         axis.set_yticks(range(len(names)), names, fontsize=7)
         axis.set_ylabel(r"path $\pi$")
@@ -272,6 +275,7 @@ def one_shot_alignment(theory: xr.Dataset, *, width: float | None = None) -> Fig
     width = float(theory.width.min()) if width is None else width
     here = theory.sel(temperature=chosen_temperature(theory, width))
     figure = alignment(here, width=width, ranks=RANKS)
+    figure.axes[0].set_title(f"$T = {float(here.temperature):g}$")
     state_size(figure, theory, 1)
     return figure
 

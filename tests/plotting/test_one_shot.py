@@ -108,8 +108,8 @@ def test_accuracy_is_the_mean_over_trainings_with_its_error(theories, panel, nam
     lines = lines_of(axis)
     over = np.stack([t.accuracy_chosen.sel(test_set=name) for t in theories])
     mean, error = over.mean(0), over.std(0, ddof=1) / np.sqrt(3)
-    for i, label in enumerate(("validation", "test set")):
-        line = lines[f"saddle point, $T$ by {label}"]
+    for i, words in enumerate(("", ", published choice of $T$")):
+        line = lines[f"saddle point{words}"]
         np.testing.assert_array_equal(line.get_xdata(), WIDTHS)
         np.testing.assert_allclose(line.get_ydata(), mean[:, i])
     band = axis.collections[0].get_paths()[0].vertices
