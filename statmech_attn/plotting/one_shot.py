@@ -15,6 +15,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from statmech_attn import toml
 from statmech_attn.comparison.posteriors import METHODS
 from statmech_attn.plotting import style
 from statmech_attn.plotting.learning import alignment, LOOKS, NAMES
@@ -29,7 +30,8 @@ CHANCE = 0.5
 RANKS = 50  # eigenvectors whose overlap with the labels is drawn
 SPREAD = 0.16  # of the samples of one width, in powers of e
 NAMED = 16  # paths that have room for their names
-PUBLISHED = {"characters": 1028, "P": 600, "N_0": 192}
+PUBLISHED = 1028  # training characters
+SMALL = "laptop size: ", f" (published: {PUBLISHED})"
 TRAINED = "gradient descent"
 
 
@@ -125,8 +127,8 @@ def _samples(
     here = _flat(posterior)
     axis.errorbar(
         aside * here.width, here.accuracy_sets, here.accuracy_sets_stderr, fmt=marker,
-        ms=4, color=colour, mfc="white", mew=0.9, elinewidth=0.8, capsize=1.5, label=label,
-        zorder=4,
+        ms=4, color=colour, mfc="white", mew=0.9, elinewidth=0.8, capsize=1.5,
+        label=label, zorder=4,
     )  # fmt: skip
     own = _own_theory(posterior, theories)
     if own is None:
@@ -145,7 +147,7 @@ def _samples(
 def _descent(axis: Axes, trained: xr.Dataset, name: str) -> None:
     """Mean over trainings at the width of the trained network."""
     mean, error = over_trainings(list(trained.accuracy_sets.sel(test_set=name)))
-    width = json.loads(trained.attrs["task"])["width"]
+    width = network_task(trained)["width"]
     axis.errorbar(
         width, mean, error, fmt="D", ms=4, color=style.ORANGE, capsize=1.5,
         elinewidth=0.8, label=TRAINED, zorder=4,
@@ -229,7 +231,7 @@ def _matrices(
         label += _other_size(posterior, theory)
         yield f"{label}, {words}", here.U_1.sel(point=tuple(point.values()))
     if trained is not None:
-        task, restart = json.loads(trained.attrs["task"]), training_of(theory)
+        task, restart = network_task(trained), training_of(theory)
         U = trained.U_1.sel(restart=restart)
         yield f"{TRAINED}, $N = {task['width']}$", U
 
@@ -287,7 +289,13 @@ def chosen_temperature(theory: xr.Dataset, width: float) -> float:
 
 def training_of(dataset: xr.Dataset) -> int:
     """Number of the training whose heads a file uses."""
-    return int(json.loads(dataset.attrs["task"])["restart"])
+    return toml.loads(dataset.attrs["study"])["task"].get("restart", 0)
+
+
+def network_task(dataset: xr.Dataset) -> dict[str, Any]:
+    """Images and network of the training that a file is about."""
+    task = json.loads(dataset.attrs["task"])
+    return task.get("training", task)
 
 
 def state_size(figure: Figure, dataset: xr.Dataset, trainings: int) -> None:
@@ -297,15 +305,14 @@ def state_size(figure: Figure, dataset: xr.Dataset, trainings: int) -> None:
 
 def size_words(dataset: xr.Dataset, trainings: int) -> str:
     """How much data a file of the one-shot task rests on."""
-    task = json.loads(dataset.attrs["task"])
+    task = network_task(dataset)
     characters, N_0 = task["characters"], task["channels"] * task["patch"] ** 2
-    published = PUBLISHED["characters"]
-    size = "" if characters >= published else "laptop size: "
-    compared = "" if characters >= published else f" (published: {published})"
+    full = characters >= PUBLISHED
+    size, published = ("", "") if full else SMALL
     plural = "" if trainings == 1 else "s"
     P = f"$P = {dataset.sizes['example']}$, " if "example" in dataset.sizes else ""
     return (
-        f"{size}{characters} training characters{compared}, {P}$N_0 = {N_0}$, "
+        f"{size}{characters} training characters{published}, {P}$N_0 = {N_0}$, "
         f"{trainings} training{plural}"
     )
 

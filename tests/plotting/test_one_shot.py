@@ -15,10 +15,20 @@ TEMPERATURES = np.array([0.1, 0.5])
 SETS = ["omniglot", "omniglot-validation", "fashion-mnist", "mnist"]
 PATHS = [f"{a}-{b}" for a in range(1, 5) for b in range(1, 5)]
 P, N_0 = 40, 64
-TASK = {
+TRAINED = {
     "name": "one-shot", "image_size": 32, "patch": 8, "channels": 1, "split": "small",
-    "characters": 179, "n_train": P, "heads": [4, 4], "width": 64, "key_size": 32,
+    "characters": 179, "heads": [4, 4], "width": 64, "key_size": 32,
 }  # fmt: skip
+
+
+def of_network(restart: int, *, n_train: int = P, **changed) -> dict[str, str]:
+    """Attributes of a file about the network of one training."""
+    task = {
+        "name": "one-shot", "n_train": n_train, "training": TRAINED | changed,
+        "attention_sha256": f"of network {restart}",
+    }  # fmt: skip
+    study = f"[task]\nrestart = {restart}\n"
+    return {"task": json.dumps(task), "study": study}
 
 
 def matrix(seed: int) -> np.ndarray:
@@ -52,7 +62,7 @@ def theory_of(restart: int) -> xr.Dataset:
             "choice": ["validation", "published"], "path_1": PATHS,
             "path_1_pair": PATHS,
         },
-        {"kind": "order-parameter", "task": json.dumps(TASK | {"restart": restart})},
+        {"kind": "order-parameter"} | of_network(restart),
     )  # fmt: skip
 
 
@@ -75,10 +85,7 @@ def sampled():
             "width": [10.0], "temperature": 0.5, "test_set": SETS, "path_1": PATHS,
             "path_1_pair": PATHS,
         },
-        {
-            "kind": "posterior", "method": "order-parameter",
-            "task": json.dumps(TASK | {"restart": 1}),
-        },
+        {"kind": "posterior", "method": "order-parameter"} | of_network(1),
     )  # fmt: skip
 
 
@@ -94,7 +101,7 @@ def trained():
             "accuracy_sets": (("restart", "test_set"), accuracy),
         },
         {"restart": range(4), "test_set": SETS, "path_1": PATHS, "path_1_pair": PATHS},
-        {"kind": "training", "task": json.dumps(TASK)},
+        {"kind": "training", "task": json.dumps(TRAINED)},
     )
 
 
@@ -134,13 +141,13 @@ def test_samples_stand_beside_the_saddle_point_of_their_own_training(
         own = lines_of(axis)["saddle point of these samples"]
         expected = theories[1].accuracy_sets.sel(width=10, temperature=0.5)
         assert list(own.get_ydata()) == [float(expected.sel(test_set=name))]
-        assert descent[0].get_xdata() == TASK["width"]
+        assert descent[0].get_xdata() == TRAINED["width"]
         mean = trained.accuracy_sets.sel(test_set=name).mean()
         assert descent[0].get_ydata()[0] == pytest.approx(float(mean))
 
 
 def test_samples_of_other_data_say_so_and_have_no_saddle_point(theories, sampled):
-    sampled.attrs["task"] = json.dumps(TASK | {"restart": 1, "n_train": 20})
+    sampled.attrs |= of_network(1, n_train=20)
     figure = plotting.one_shot_accuracy(theories, [sampled.isel(example=slice(20))])
     (legend,) = figure.legends
     words = [text.get_text() for text in legend.get_texts()]
@@ -205,6 +212,6 @@ def test_every_picture_states_its_data(theories, sampled, trained):
 
 def test_the_published_size_is_not_called_small(theories):
     theory = theories[0]
-    theory.attrs["task"] = json.dumps(TASK | {"characters": 1028, "channels": 3})
+    theory.attrs |= of_network(0, characters=1028, channels=3)
     words = one_shot.size_words(theory, 2)
     assert words == "1028 training characters, $P = 40$, $N_0 = 192$, 2 trainings"
