@@ -9,6 +9,7 @@ sets the size of U of gradient descent.
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
