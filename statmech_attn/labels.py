@@ -167,6 +167,14 @@ LABELS = {
     "loss_gradient_norm": ("norm of the gradient of the loss", "1", "|∇L|"),
     "training_steps": ("steps of gradient descent", "1", "n"),
     "training_result": ("how the training ended", "1", "result"),
+    "test_set": ("classes that the test tasks are made of", "1", "set"),
+    "accuracy_sets": ("share of a test set with the right sign", "1", "accuracy"),
+    "accuracy_validation": (
+        "share of validation tasks with the right sign", "1", "accuracy",
+    ),
+    "output_rms": ("root mean square of f on the validation tasks", "1", "rms f"),
+    "best_step": ("step with the most validation tasks right", "1", "n"),
+    "readout": ("weights of the readout", "1", "a"),
     "predictor": ("f of the trained network", "1", "f"),
     "accuracy_train": (
         "share of training examples with the right sign", "1", "accuracy",
@@ -181,6 +189,10 @@ LABELS = {
 }  # fmt: skip
 NUMBERED = {
     r"path_(\d+)(_pair)?": ("attention path from layer {} on", "1", "π"),
+    r"head_(\d+)": ("head of layer {}", "1", "h"),
+    r"query_(\d+)": ("query matrices of layer {}", "1", "Q_{}"),
+    r"key_(\d+)": ("key matrices of layer {}", "1", "K_{}"),
+    r"value_(\d+)": ("value matrices of layer {}", "1", "V_{}"),
     r"U_(\d+)": ("order parameter, overlap of effective weights", "1", "U_{}"),
 }
 

@@ -1,5 +1,8 @@
+import importlib.util
 import os
 import pathlib
+import sys
+from types import ModuleType
 
 import jax
 import pytest
@@ -16,6 +19,28 @@ def data_folder() -> pathlib.Path:
     if not folder.is_dir():
         pytest.fail(f"no data in {folder}: set STATMECH_ATTN_DATA to their folder.")
     return folder
+
+
+@pytest.fixture(scope="session")
+def image_data() -> pathlib.Path:
+    """Real images, as `data_folder`; tests on them are skipped where there are none."""
+    beside = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = pathlib.Path(os.environ.get("STATMECH_ATTN_DATA", beside))
+    if not (folder / "omniglot").is_dir():
+        pytest.skip(f"no real images in {folder}: set STATMECH_ATTN_DATA")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def made_images() -> ModuleType:
+    """The module tests/tasks/made_images.py, which writes small image files."""
+    path = pathlib.Path(__file__).parent / "tasks" / "made_images.py"
+    specification = importlib.util.spec_from_file_location("made_images", path)
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["made_images"] = module
+    specification.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module", autouse=True)

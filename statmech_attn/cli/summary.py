@@ -75,6 +75,8 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
         _order_parameters(dataset, console)
     elif kind == "posterior":
         _posterior(dataset, console)
+    elif kind == "training" and "test_set" in dataset.dims:
+        _networks(dataset, console)
     elif kind == "training":
         _training(dataset, console)
     else:
@@ -356,6 +358,29 @@ def _training(dataset: xr.Dataset, console: Console) -> None:
     console.print(
         f"accuracies are means over {count} initial weights, the gradient is the "
         "largest",
+        highlight=False,
+    )
+
+
+def _networks(dataset: xr.Dataset, console: Console) -> None:
+    """Per restart: accuracies of the best weights, and how the training ended."""
+    sets = [str(name) for name in dataset.test_set.values]
+    columns = ("restart", "best step", "validation", *sets, "least loss", "result")
+    table = _table("accuracy of trained networks", columns)
+    words = [*dataset.training_result.attrs["flag_meanings"].split(), "not_computed"]
+    for number in dataset.restart.values:
+        here = dataset.sel(restart=number)
+        table.add_row(
+            str(number), str(int(here.best_step)),
+            _number(here.accuracy_validation.max(), ".3f"),
+            *(_number(x, ".3f") for x in here.accuracy_sets),
+            _number(here.loss.min(), ".4f"),
+            words[int(here.training_result)].replace("_", " "),
+        )  # fmt: skip
+    console.print(table)
+    console.print(
+        f"of the weights at the best step; standard errors up to "
+        f"{float(dataset.accuracy_sets_stderr.max()):.3f}",
         highlight=False,
     )
 

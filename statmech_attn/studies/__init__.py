@@ -11,6 +11,7 @@ from statmech_attn.studies.continuation import ContinuationWork
 from statmech_attn.studies.hysteresis import compare_sweeps
 from statmech_attn.studies.matching import rematch
 from statmech_attn.studies.monte_carlo import MonteCarloWork
+from statmech_attn.studies.one_shot_training import OneShotTrainingWork
 from statmech_attn.studies.order_parameter import OrderParameterWork
 from statmech_attn.studies.posterior import PosteriorWork
 from statmech_attn.studies.spec import (
@@ -19,6 +20,7 @@ from statmech_attn.studies.spec import (
     ContinuationStudy,
     load,
     MonteCarloStudy,
+    OneShotTrainingStudy,
     OrderParameterStudy,
     parse,
     PosteriorStudy,
@@ -26,6 +28,7 @@ from statmech_attn.studies.spec import (
     TrainingStudy,
     TrajectoryStudy,
 )
+from statmech_attn.studies.trained import load_trained, TrainedNetworks
 from statmech_attn.studies.training import TrainingWork
 from statmech_attn.studies.trajectory import TrajectoryWork
 
@@ -50,6 +53,8 @@ def work(study: Study, batch: int | None = None) -> Work:
         return OrderParameterWork(study)
     if isinstance(study, PosteriorStudy):
         return PosteriorWork(study)
+    if isinstance(study, OneShotTrainingStudy):
+        return OneShotTrainingWork(study)
     return TrainingWork(study)
 
 
@@ -70,7 +75,9 @@ __all__ = [
     "ContinuationStudy",
     "compare_sweeps",
     "load",
+    "load_trained",
     "MonteCarloStudy",
+    "OneShotTrainingStudy",
     "OrderParameterStudy",
     "parse",
     "PosteriorStudy",
@@ -79,6 +86,7 @@ __all__ = [
     "run",
     "Silent",
     "Study",
+    "TrainedNetworks",
     "TrainingStudy",
     "TrajectoryStudy",
     "work",

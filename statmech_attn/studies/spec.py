@@ -27,6 +27,7 @@ from statmech_attn.studies.dmft_tables import (
     MonteCarloStudy,
     TrajectoryStudy,
 )
+from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
 from statmech_attn.studies.tables import Interval, Range, StudyTable, TAGS
 
 
@@ -38,6 +39,7 @@ Study = (
     | OrderParameterStudy
     | PosteriorStudy
     | TrainingStudy
+    | OneShotTrainingStudy
     | BasinsStudy
 )
 KINDS: dict[str, type[StudyTable]] = {
@@ -49,6 +51,9 @@ KINDS: dict[str, type[StudyTable]] = {
     "posterior": PosteriorStudy,
     "training": TrainingStudy,
     "basins": BasinsStudy,
+}
+ONE_SHOT: dict[str, type[StudyTable]] = {  # of these kinds, where task.name says so
+    "training": OneShotTrainingStudy,
 }
 
 MAX_LENGTH = 2**22  # characters of a study file
@@ -89,10 +94,18 @@ def parse(tree: dict[str, Any], name: str = "study") -> Study:
     if not isinstance(kind, str) or kind not in KINDS:
         hint = _nearest(kind, list(KINDS)) or ";"
         raise ValueError(f"{name}: no kind {_shown(kind)}{hint} allowed: {allowed}.")
+    model = model_of(tree)
     try:
-        return KINDS[kind].model_validate(tree)  # type: ignore[return-value]
+        return model.model_validate(tree)  # type: ignore[return-value]
     except ValidationError as error:
-        raise ValueError(f"{name}: {_one_line(error, KINDS[kind])}") from None
+        raise ValueError(f"{name}: {_one_line(error, model)}") from None
+
+
+def model_of(tree: dict[str, Any]) -> type[StudyTable]:
+    """The tables of a study of a known kind: some kinds have others for each task."""
+    task = tree.get("task")
+    one_shot = isinstance(task, dict) and task.get("name") == "one-shot"
+    return (ONE_SHOT if one_shot else {}).get(tree["kind"], KINDS[tree["kind"]])
 
 
 def dump(tree: dict[str, Any]) -> str:

@@ -26,8 +26,8 @@ from statmech_attn.montecarlo.blocks import BlockFolder, BlockMemory
 from statmech_attn.scan.lanes import Compiled
 
 
-RUNNING, CONVERGED, DIVERGED = range(3)
-RESULTS = ("step limit reached", "converged", "diverged")
+RUNNING, CONVERGED, DIVERGED, VANISHED = range(4)
+RESULTS = ("step limit reached", "converged", "diverged", "vanished")
 RECORDS = 10  # losses kept of every block of steps
 
 Terms = Callable[[Any, Any], tuple[Array, Array]]
@@ -147,13 +147,11 @@ class Trainer:
             after: called after each block that is stored, with its number of steps.
         """
         start = self._start(weights)
-        state = store.state(start)
-        while store.done < self.descent.steps // self.descent.block:
-            if state.result != RUNNING:
-                break
-            state, record = self._advance(problem, state)
-            store.append(state, jax.tree.map(np.asarray, record))
-            after(self.descent.block)
+        blocks = self.descent.steps // self.descent.block
+        state = follow(
+            lambda state: self._advance(problem, state), start, store, blocks,
+            lambda: after(self.descent.block),
+        )  # fmt: skip
         first = self._measure(problem, start)
         return self._trained(state, first, self._measure(problem, state), store)
 
@@ -215,18 +213,52 @@ class Trainer:
         return data + prior
 
 
+def follow(
+    advance: Callable[[Any], tuple[Any, Any]],
+    start: Any,
+    store: BlockFolder | BlockMemory,
+    blocks: int,
+    after: Callable[[], None],
+) -> Any:
+    """Blocks from the start, or from the last one in the store, to the end of the run.
+
+    Args:
+        advance: the state after a block, and its records.
+        after: called after each block that is stored.
+
+    Returns:
+        The last state.
+    """
+    state = store.state(start)
+    while store.done < blocks and state.result == RUNNING:
+        state, record = advance(state)
+        store.append(state, jax.tree.map(np.asarray, record))
+        after()
+    return state
+
+
 def _norm(gradient: Any) -> Float[Array, ""]:
     squares = [(leaf**2).sum() for leaf in jax.tree.leaves(gradient)]
     return jnp.sqrt(jnp.stack(squares).sum())
 
 
-def _optimiser(descent: Descent):
+def optax_module():
+    """optax, which only training needs.
+
+    Raises:
+        ValueError: it is not installed.
+    """
     try:
-        import optax  # optional: only training needs it
+        import optax
     except ImportError:
         raise ValueError(
             "training needs optax: pip install 'statmech-attn[training]'."
         ) from None
+    return optax
+
+
+def _optimiser(descent: Descent):
+    optax = optax_module()
     rate = descent.learning_rate
     if descent.schedule == "cosine":
         rate = optax.cosine_decay_schedule(rate, descent.steps)

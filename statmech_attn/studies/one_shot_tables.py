@@ -1,0 +1,102 @@
+"""Tables of the studies of one-shot image classification."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator, StrictInt
+
+from statmech_attn.studies.bpkr_tables import Positive
+from statmech_attn.studies.tables import Count, Finite, Seed, StudyTable, Table
+from statmech_attn.training import RECORDS
+
+
+NotNegative = Annotated[Finite, Field(ge=0)]
+Elsewhere = list[Literal["fashion-mnist", "mnist"]]
+
+# What a study leaves out.  "paper" is the published training; "laptop" has narrower
+# layers, images of one channel and a longer step, for the alphabets at hand.
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "laptop": {
+        "task": {"split": "small", "channels": 1},
+        "network": {"heads": [4, 4], "width": 64, "key_size": 32},
+        "run": {"learning_rate": 1e-3, "gain": 1.0, "steps": 4000, "block": 500},
+    },
+    "paper": {
+        "task": {"split": "vinyals", "channels": 3},
+        "network": {"heads": [4, 4], "width": 512, "key_size": 128},
+        "run": {"learning_rate": 3e-4, "gain": 1.0, "steps": 41_240, "block": 1000},
+    },
+}
+
+
+class ImageTaskTable(Table):
+    """[task]: images, tokens, and the test sets."""
+
+    name: Literal["one-shot"]
+    split: Literal["small", "vinyals"]
+    image_size: Count = 32
+    patch: Count = 8
+    channels: Count
+    symbol_seed: Seed = 0
+    seed: Seed = 0
+    n_test: Count = 1000
+    elsewhere: Elsewhere = ["fashion-mnist", "mnist"]
+
+    @model_validator(mode="after")
+    def _once(self):
+        if len(set(self.elsewhere)) < len(self.elsewhere):
+            raise ValueError("elsewhere: names must be distinct")
+        return self
+
+
+class TransformerTable(Table):
+    """[network]: heads of every layer, hidden width N, size G of queries and keys."""
+
+    heads: Annotated[list[Count], Field(min_length=1)]
+    width: Count
+    key_size: Count
+
+
+class OneShotRun(Table):
+    """[run] of Adam on minibatches; steps between two writes to disk make a block."""
+
+    seed: Seed = 0
+    restarts: Count = 1
+    learning_rate: Positive
+    weight_decay: NotNegative = 5e-5
+    batch: Count = 128
+    steps: Count
+    block: Annotated[StrictInt, Field(ge=RECORDS, multiple_of=RECORDS)]
+    validation_batches: Count = 16
+    gain: Positive = 1.0
+    patience: Count | None = None
+    precision: Literal["auto", "single", "mixed"] = "auto"
+
+
+class OneShotTrainingStudy(StudyTable):
+    """Training of queries, keys and weights; a preset fills what is left out."""
+
+    kind: Literal["training"]
+    preset: Literal["laptop", "paper"] = "laptop"
+    task: ImageTaskTable
+    network: TransformerTable
+    run: OneShotRun
+
+    @model_validator(mode="before")
+    @classmethod
+    def _filled(cls, tree: Any):
+        preset = tree.get("preset", "laptop")
+        chosen = PRESETS.get(preset) if isinstance(preset, str) else None
+        given = {name: tree.get(name, {}) for name in chosen or {}}
+        return tree | {
+            name: (chosen or {})[name] | table
+            for name, table in given.items()
+            if isinstance(table, dict)
+        }
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        return {"task": self.task.seed, "run": self.run.seed}
+
+    @property
+    def keeps_blocks(self) -> bool:
+        return True

@@ -1,0 +1,291 @@
+"""Training of attention networks, heads included, on one-shot image classification."""
+
+import hashlib
+import json
+import math
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech_attn import bpkr
+from statmech_attn.labels import labelled
+from statmech_attn.montecarlo.blocks import BlockFolder, BlockMemory
+from statmech_attn.reporting import Silent
+from statmech_attn.scan.lanes import on_cpu
+from statmech_attn.scan.work import (
+    Arrays,
+    Assembled,
+    Chunk,
+    OneRound,
+    Pilot,
+    Results,
+    Tick,
+)
+from statmech_attn.studies import spec
+from statmech_attn.studies.learning import Dimensions, lacking
+from statmech_attn.studies.one_shot_sets import ImageSets, image_sets
+from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
+from statmech_attn.tasks import one_shot
+from statmech_attn.training import (
+    ClassPatches,
+    DIVERGED,
+    initial,
+    Learnt,
+    Minibatches,
+    outputs,
+    StochasticTrainer,
+    Transformer,
+    value_weights,
+)
+from statmech_attn.training.stochastic import PILOT_STEPS
+
+
+AT_ONCE = 250  # tasks of a test set
+
+
+class OneShotTrainingWork(OneRound):
+    """Networks from initial weights of their own, each with its own tasks."""
+
+    title = "training"
+    batch = 1
+    keeps_blocks = True
+    empty: Mapping[str, int] = {"training_result": -1, "best_step": -1}
+
+    def __init__(self, study: OneShotTrainingStudy):
+        """Read the images; `ValueError` for impossible settings."""
+        self.study, self.run = study, study.run
+        self.choices = _choices(study)
+        self.choices.check()
+        self.images = image_sets(study.task)
+        self._once = threading.Lock()
+
+    @property
+    def total(self) -> int:
+        return self.run.restarts
+
+    @property
+    def setting(self) -> one_shot.Setting:
+        return self.images.setting
+
+    @cached_property
+    def keys(self) -> dict[str, Any]:
+        """Keys of the initial weights, of the tasks, and of the validation tasks."""
+        own = jax.random.split(jax.random.key(self.run.seed), 2)
+        seed = jax.random.key(self.study.task.seed)
+        return {
+            "weights": own[0],
+            "tasks": own[1],
+            "validation": jax.random.fold_in(seed, 0),
+            "test": jax.random.fold_in(seed, 1),
+        }
+
+    @property
+    def tests(self) -> dict[str, one_shot.Examples]:
+        """Tasks of every test set, the same for all networks."""
+        with self._once:
+            return self._tests
+
+    @cached_property
+    def _tests(self) -> dict[str, one_shot.Examples]:
+        return self.images.draw(self.keys["test"], self.study.task.n_test)
+
+    @property
+    def trainer(self) -> StochasticTrainer:
+        """Compiled once."""
+        with self._once:
+            return self._trainer
+
+    @cached_property
+    def _trainer(self) -> StochasticTrainer:
+        parts = self.images.split
+        cut = lambda classes: jnp.asarray(
+            one_shot.patches(classes.images, self.setting), jnp.float32
+        )
+        codes = jax.tree.map(
+            lambda x: jnp.asarray(x, jnp.float32), one_shot.codes(self.setting)
+        )
+        patches = ClassPatches(cut(parts.train), cut(parts.validation), codes)
+        return StochasticTrainer(
+            self.choices, patches, self.start(0), self.keys["validation"]
+        )
+
+    def start(self, number: int) -> Transformer:
+        """Initial weights of a network."""
+        return initial(
+            jax.random.fold_in(self.keys["weights"], number),
+            n_inputs=self.setting.n_inputs, gain=self.run.gain,
+            **self.study.network.model_dump(),
+        )  # fmt: skip
+
+    def compute(
+        self, chunk: Chunk, payload: None, tick: Tick, folder: Path | None
+    ) -> Arrays:
+        """The rows of a chunk."""
+        rows = list(self.found(chunk.first, chunk.stop, tick, folder))
+        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+    def found(
+        self, first: int, stop: int, tick: Tick, folder: Path | None
+    ) -> Iterator[dict[str, Any]]:
+        """Networks `first` to `stop - 1`, in order: arrays by name."""
+        for number in range(first, stop):
+            key = jax.random.fold_in(self.keys["tasks"], number)
+            after = lambda steps: tick(steps / self.run.steps)
+            trained = self.trainer.run(
+                key, self.start(number), self._store(number, folder), after
+            )
+            yield self._described(trained)
+
+    def _store(self, number: int, folder: Path | None):
+        """Where blocks are kept."""
+        if folder is None:
+            return BlockMemory(warmup=0)
+        given = json.dumps([self.images.digests, self.choices.precision, number])
+        return BlockFolder(
+            folder / f"point_{number:03d}", warmup=0, report=Silent(),
+            run=hashlib.sha256(given.encode()).hexdigest(),
+            study=spec.dump(self.study.model_dump(exclude_none=True)),
+        )  # fmt: skip
+
+    def _described(self, trained: Learnt) -> dict[str, Any]:
+        """What is stored of a network; no numbers where the descent diverged."""
+        U, U_a = bpkr.order_parameters(value_weights(trained.weights))
+        here = named(trained.weights) | {f"U_{l}": x for l, x in enumerate(U, 1)}
+        here["U_a"] = U_a
+        here["accuracy_sets"] = np.array(
+            [accuracy(trained.weights, *examples) for examples in self.tests.values()]
+        )
+        if trained.result == DIVERGED:
+            here = {
+                name: np.full(np.shape(x), np.nan, np.asarray(x).dtype)
+                for name, x in here.items()
+            }
+        right = here["accuracy_sets"]
+        return here | {
+            "accuracy_sets_stderr": np.sqrt(
+                right * (1 - right) / self.study.task.n_test
+            ),
+            "loss": trained.loss,
+            "accuracy_validation": trained.accuracy,
+            "output_rms": trained.output_rms,
+            "best_step": np.int64(trained.best_step),
+            "training_steps": np.int64(trained.steps),
+            "training_result": np.int8(trained.result),
+        }
+
+    def dimensions(self) -> Dimensions:
+        """What is found of a network, with its dimensions there."""
+        heads = self.study.network.heads
+        found = weight_dimensions(len(heads))
+        for l in range(1, len(heads) + 1):
+            found[f"U_{l}"] = (f"path_{l}", f"path_{l}_pair")
+        found |= dict.fromkeys(("accuracy_sets", "accuracy_sets_stderr"), ("test_set",))
+        curves = ("loss", "accuracy_validation", "output_rms")
+        found |= dict.fromkeys(curves, ("step",))
+        numbers = ("U_a", "best_step", "training_steps", "training_result")
+        return found | dict.fromkeys(numbers, ())
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        """Without numbers though it did not diverge."""
+        lost = lacking(arrays, "readout", "U_1", "accuracy_sets")
+        return lost & (arrays["training_result"] != DIVERGED)
+
+    def pilot(self) -> Pilot:
+        """A few steps, and the validation at one record."""
+        trainer = self.trainer
+        state, _ = trainer.start(self.keys["tasks"], self.start(0))
+        clock = time.perf_counter()
+        trainer.start(self.keys["tasks"], self.start(0))
+        validation = time.perf_counter() - clock
+        clock = time.perf_counter()
+        trainer.advance(trainer.near_the_end(state))
+        step = (time.perf_counter() - clock - validation) / PILOT_STEPS
+        records = self.choices.recorded.size
+        weights = sum(x.size for x in jax.tree.leaves(state.weights))
+        return Pilot(
+            max(step, 0) * self.run.steps + validation * records,
+            trainer.memory, stored=4 * weights + 3 * 8 * records,
+        )  # fmt: skip
+
+    def assemble(self, results: Results) -> Assembled:
+        variables = {
+            name: (("restart", *dims), results.column(name))
+            for name, dims in self.dimensions().items()
+        }
+        failure = results.failure()
+        if failure.any():
+            variables["failure"] = (("restart",), failure)
+        found = labelled(variables, self._coordinates()).assign_attrs(
+            kind=self.study.kind, task=self.description(),
+            settings=spec.dump(self.study.model_dump(exclude_none=True)),
+            images_sha256=json.dumps(self.images.digests),
+            precision=self.choices.precision,
+        )  # fmt: skip
+        if failure.any():
+            found.attrs["failure_reasons"] = results.reasons()
+        return Assembled(found)
+
+    def description(self) -> str:
+        """The task and the network as JSON."""
+        described = {"name": "one-shot"} | self.setting._asdict()
+        described |= {"split": self.study.task.split}
+        return json.dumps(described | self.study.network.model_dump())
+
+    def _coordinates(self) -> dict[str, Any]:
+        heads = self.study.network.heads
+        found: dict[str, Any] = {
+            "restart": np.arange(self.run.restarts),
+            "step": self.choices.recorded,
+            "test_set": list(self.tests),
+        }
+        for l, count in enumerate(heads):
+            names = bpkr.path_names(heads[l:])
+            found |= dict.fromkeys((f"path_{l + 1}", f"path_{l + 1}_pair"), names)
+            found[f"head_{l + 1}"] = [f"{l + 1}.{h + 1}" for h in range(count)]
+        return found
+
+
+def accuracy(transformer: Transformer, x, y) -> float:
+    """Share of tasks with the right sign of f."""
+    f = [
+        outputs(transformer, x[first : first + AT_ONCE])
+        for first in range(0, len(x), AT_ONCE)
+    ]
+    return bpkr.accuracy(jnp.concatenate(f), jnp.asarray(y))
+
+
+def weight_dimensions(layers: int) -> Dimensions:
+    """Dimensions of the stored weights of one network."""
+    found: Dimensions = {"value_0": ("neuron", "input"), "readout": ("neuron",)}
+    for l in range(1, layers + 1):
+        found[f"query_{l}"] = (f"head_{l}", "key_dimension", "input")
+        found[f"key_{l}"] = found[f"query_{l}"]
+        found[f"value_{l}"] = (f"head_{l}", "neuron", "neuron_in")
+    return found
+
+
+def named(transformer: Transformer) -> dict[str, np.ndarray]:
+    """The weights of a network by the names they are stored under."""
+    found = {"value_0": transformer.V_0, "readout": transformer.a}
+    layers = zip(transformer.queries, transformer.keys, transformer.V, strict=True)
+    for l, (query, key, value) in enumerate(layers, 1):
+        found |= {f"query_{l}": query, f"key_{l}": key, f"value_{l}": value}
+    return {name: np.asarray(x) for name, x in found.items()}
+
+
+def _choices(study: OneShotTrainingStudy) -> Minibatches:
+    run, precision = study.run, study.run.precision
+    if precision == "auto":
+        precision = "single" if on_cpu() else "mixed"
+    return Minibatches(
+        learning_rate=run.learning_rate, steps=run.steps, block=run.block,
+        batch=run.batch, weight_decay=run.weight_decay, patience=run.patience,
+        validation_batches=run.validation_batches, precision=precision,
+    )  # fmt: skip

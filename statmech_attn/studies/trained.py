@@ -1,0 +1,64 @@
+"""Networks that a study of training has left in its file."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import xarray as xr
+
+from statmech_attn import storage
+from statmech_attn.tasks import one_shot
+from statmech_attn.training import Transformer
+
+
+class TrainedNetworks(NamedTuple):
+    """All networks of a file, in the order of its restarts.
+
+    Attributes:
+        task: of the file, as stored.
+        results: indices into `training.RESULTS`; -1 of a network that has no numbers.
+    """
+
+    task: dict[str, Any]
+    setting: one_shot.Setting
+    split: str
+    heads: tuple[int, ...]
+    transformers: list[Transformer]
+    results: list[int]
+
+
+def load_trained(path: str | Path) -> TrainedNetworks:
+    """Read the networks of a one-shot training.
+
+    Raises:
+        ValueError: a file of another kind or task.
+        StorageError: missing or damaged.
+    """
+    dataset = storage.read(path)
+    kind, task = dataset.attrs.get("kind"), _task(dataset)
+    if kind != "training" or task.get("name") != "one-shot":
+        of_task = f" of task {task['name']!r}" if "name" in task else ""
+        raise ValueError(
+            f"{path}: need the training of one-shot networks; "
+            f"got kind {kind!r}{of_task}."
+        )
+    sizes = {name: task[name] for name in one_shot.Setting._fields}
+    return TrainedNetworks(
+        task, one_shot.setting(**sizes), task["split"], tuple(task["heads"]),
+        [_network(dataset.isel(restart=r)) for r in range(dataset.sizes["restart"])],
+        dataset.training_result.values.tolist(),
+    )  # fmt: skip
+
+
+def _task(dataset: xr.Dataset) -> dict[str, Any]:
+    return json.loads(dataset.attrs.get("task", "{}"))
+
+
+def _network(one: xr.Dataset) -> Transformer:
+    layers = range(1, len(_task(one)["heads"]) + 1)
+    of_layers = lambda name: tuple(jnp.asarray(one[f"{name}_{l}"].values) for l in layers)
+    return Transformer(
+        of_layers("query"), of_layers("key"), jnp.asarray(one.value_0.values),
+        of_layers("value"), jnp.asarray(one.readout.values),
+    )  # fmt: skip

@@ -1,0 +1,221 @@
+"""Images by class from the files of their publishers (docs/theory/one_shot.md, 2).
+
+Omniglot: zips with ALPHABET/characterNN/NNNN_DD.png, black strokes on white, 105 x 105.
+MNIST and FashionMNIST: IDX files, plain or gzipped, bright on dark, 28 x 28.  What is
+returned is bright on dark, in [0, 1], resized with Pillow's bilinear filter.
+
+    images            (C, D, S, S)     C classes of D drawings           `images`
+    names             (C,)             "Greek/character01", "0", "1"     `names`
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from statmech_attn.tasks import idx, omniglot_zip
+from statmech_attn.tasks.pictures import resized
+from statmech_attn.tasks.splits import PARTS, SplitTable, table, zip_of
+
+
+OMNIGLOT_ZIPS = (
+    "images_background.zip",
+    "images_evaluation.zip",
+    "images_background_small1.zip",
+    "images_background_small2.zip",
+)
+ELSEWHERE = {"mnist": "mnist", "fashion-mnist": "fashion_mnist"}  # name: folder
+
+
+class ImageClasses(NamedTuple):
+    """Images of C classes, D of each; float32 in [0, 1], bright strokes on dark."""
+
+    names: tuple[str, ...]
+    images: Float[np.ndarray, "C D S S"]
+
+
+class Split(NamedTuple):
+    """Classes for training, for choices of settings and for tests; no class twice."""
+
+    train: ImageClasses
+    validation: ImageClasses
+    test: ImageClasses
+
+
+def data_folder() -> Path:
+    """Folder of the image data: the environment variable STATMECH_ATTN_DATA."""
+    named = os.environ.get("STATMECH_ATTN_DATA")
+    if not named or not Path(named).is_dir():
+        found = f"there is no folder {named}" if named else "it is not set"
+        raise ValueError(
+            f"image data: STATMECH_ATTN_DATA must name their folder; {found}. "
+            f"{_how_to_get('omniglot mnist fashion-mnist', 'FOLDER')}"
+        )
+    return Path(named)
+
+
+def omniglot(folder: str | Path, *, size: int = 32) -> ImageClasses:
+    """The characters in all Omniglot zips of `folder`/omniglot, sorted by name.
+
+    A class that is in several zips is taken once; they must agree on it.
+
+    Args:
+        folder: the data folder; any of `OMNIGLOT_ZIPS` in its folder omniglot.
+        size: S, pixels of a side after resizing.
+    """
+    place = Path(folder) / "omniglot"
+    zips = [place / name for name in OMNIGLOT_ZIPS if (place / name).is_file()]
+    if not zips:
+        raise ValueError(
+            f"omniglot: none of {', '.join(OMNIGLOT_ZIPS)} is in {place}. "
+            f"{_how_to_get('omniglot', folder)}"
+        )
+    _check_size(size)
+    found: dict[str, np.ndarray] = {}
+    for path in zips:
+        for name, drawings in omniglot_zip.characters(path, size):
+            if not np.array_equal(found.setdefault(name, drawings), drawings):
+                raise ValueError(
+                    f"{path}: {name} differs from the same class in another zip of "
+                    f"{place}; remove the zip that is not the published one."
+                )
+    return _stacked(place, found)
+
+
+def split(classes: ImageClasses, name: str | SplitTable) -> Split:
+    """Divide Omniglot's classes into training, validation and test.
+
+    Args:
+        name: "small" (by alphabet, the 8 alphabets of the two small zips), "vinyals"
+            (the published lists), or a table of lists "train", "validation", "test"
+            whose entries are alphabets or single classes.
+
+    Example:
+        >>> import numpy as np
+        >>> names = ("Greek/character01", "Latin/character01", "Latin/character02")
+        >>> classes = ImageClasses(names, np.zeros((3, 2, 4, 4), np.float32))
+        >>> lists = dict(train=["Greek"], test=["Latin/character01"])
+        >>> lists["validation"] = ["Latin/character02"]
+        >>> split(classes, lists).test.names
+        ('Latin/character01',)
+    """
+    lists = table(name)
+    parts = [_members(classes.names, lists[part]) for part in PARTS]
+    together = [row for rows in parts for row in rows]
+    if len(set(together)) < len(together):
+        twice = {classes.names[row] for row in together if together.count(row) > 1}
+        raise ValueError(f"split: {', '.join(sorted(twice))} would be in two parts.")
+    return Split(*(_take(classes, rows) for rows in parts))
+
+
+def elsewhere(
+    folder: str | Path, name: str, *, size: int = 32
+) -> tuple[ImageClasses, ImageClasses]:
+    """Classes 0 and 1 of another data set: images for supports, images for queries.
+
+    Supports come from the training files, queries from the test files.  Where only the
+    test files are there, the first half of each class's images are supports and the
+    second half queries.  Both classes are cut to the smaller one's count.
+
+    Args:
+        folder: the data folder, with mnist/ or fashion_mnist/.
+        name: "mnist" or "fashion-mnist".
+        size: S, pixels of a side after resizing.
+    """
+    if name not in ELSEWHERE:
+        allowed = " or ".join(f'"{known}"' for known in ELSEWHERE)
+        raise ValueError(f"elsewhere must be {allowed}; got {name!r}.")
+    _check_size(size)
+    place = Path(folder) / ELSEWHERE[name]
+    test = idx.labelled(place, "t10k")
+    if test is None:
+        raise ValueError(
+            f"{name}: no t10k-images-idx3-ubyte(.gz) in {place}. "
+            f"{_how_to_get(name, folder)}"
+        )
+    train = idx.labelled(place, "train")
+    queries = _two_classes(place, *test)
+    if train is not None:
+        supports = _two_classes(place, *train)
+    else:
+        halves = [np.array_split(images, 2) for images in queries]
+        supports, queries = zip(*halves)
+    return _resized_pair(supports, size), _resized_pair(queries, size)
+
+
+def digest(classes: ImageClasses) -> str:
+    """SHA-256 of names, shape and pixels.
+
+    Example:
+        >>> import numpy as np
+        >>> digest(ImageClasses(("a",), np.zeros((1, 1, 2, 2), np.float32)))[:8]
+        'ee7d7670'
+    """
+    pixels = np.ascontiguousarray(classes.images, "<f4")
+    head = "\n".join([*classes.names, str(pixels.shape)])
+    return hashlib.sha256(head.encode() + b"\0" + pixels.tobytes()).hexdigest()
+
+
+def _how_to_get(names: str, folder) -> str:
+    return f"Download: statmech-attn download {names} --data {folder}"
+
+
+def _check_size(size: int) -> None:
+    if size < 1:
+        raise ValueError(f"size is pixels of a side, >= 1; got {size}.")
+
+
+def _stacked(place: Path, found: dict[str, np.ndarray]) -> ImageClasses:
+    """All classes as one array; they must have as many drawings."""
+    names = sorted(found)
+    counts = [len(found[name]) for name in names]
+    usual = max(set(counts), key=counts.count)
+    for name, count in zip(names, counts):
+        if count != usual:
+            raise ValueError(
+                f"{place}: {name} has {count} drawings, the others {usual}; "
+                "is a file missing?"
+            )
+    return ImageClasses(tuple(names), np.stack([found[name] for name in names]))
+
+
+def _members(names: Iterable[str], entries) -> list[int]:
+    """Rows of the classes that the entries name, in the order of the classes."""
+    rows: set[int] = set()
+    for entry in entries:
+        found = {
+            row
+            for row, name in enumerate(names)
+            if name == entry or name.startswith(f"{entry}/")
+        }
+        if not found:
+            raise ValueError(
+                f"split: {entry} is not among the classes; it is in {zip_of(entry)}."
+            )
+        rows |= found
+    return sorted(rows)
+
+
+def _take(classes: ImageClasses, rows: list[int]) -> ImageClasses:
+    return ImageClasses(tuple(classes.names[row] for row in rows), classes.images[rows])
+
+
+def _two_classes(place: Path, images, labels) -> list[np.ndarray]:
+    """Images of classes 0 and 1, in the order of the file."""
+    both = [images[labels == label] for label in (0, 1)]
+    for label, found in enumerate(both):
+        if len(found) < 2:
+            raise ValueError(
+                f"{place}: class {label} needs two or more images; got {len(found)}."
+            )
+    return both
+
+
+def _resized_pair(both, size: int) -> ImageClasses:
+    count = min(len(images) for images in both)
+    pixels = [[resized(image, size) for image in images[:count]] for images in both]
+    return ImageClasses(("0", "1"), np.asarray(pixels, np.float32) / np.float32(255))

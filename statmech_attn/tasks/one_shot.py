@@ -1,0 +1,330 @@
+r"""One-shot image classification (docs/theory/one_shot.md, 1).
+
+Two images of different classes with a symbol + or - each, then a query image with the
+symbol ?, another drawing of one of the two classes; y is the label of the matching one.
+An image is cut into patches row by row, each patch layer-normalised.  Token t is
+
+    x_t = patch_t + position_t + symbol_{image(t)},     t = 1 .. 3 p
+
+    p                 patches of an image, (S / patch)^2          `patches`
+    N_0               patch^2 x channels                          `n_inputs`
+    x                 (P, N_0, T)      inputs, T = 3 p            `x`
+    y                 (P,)             labels, +1 or -1           `y`
+    symbols           (3, N_0)         of +, - and ?              `symbols`
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Int32, Key
+
+from statmech_attn.precision import require_double
+from statmech_attn.tasks.images import ImageClasses
+
+
+EPSILON = 1e-5  # of the layer norm
+
+
+class Setting(NamedTuple):
+    """Sizes of the task; the defaults are the published ones.
+
+    The channels are identical copies; the symbols' vectors are drawn from
+    `symbol_seed`.
+    """
+
+    image_size: int = 32
+    patch: int = 8
+    channels: int = 3
+    symbol_seed: int = 0
+
+    @property
+    def patches(self) -> int:
+        return (self.image_size // self.patch) ** 2
+
+    @property
+    def tokens(self) -> int:
+        return 3 * self.patches
+
+    @property
+    def n_inputs(self) -> int:
+        return self.patch**2 * self.channels
+
+
+class Codes(NamedTuple):
+    """What is added to the patches; the symbols are those of +, - and ?."""
+
+    positions: Float[np.ndarray, "T N_0"]
+    symbols: Float[np.ndarray, "3 N_0"]
+
+
+class Choices(NamedTuple):
+    """Which images make up each example.
+
+    Classes of the first and second image, drawings of first, second and query, which of
+    the two is the query's class (0 or 1), and its label.
+    """
+
+    classes: Int32[Array, "B 2"]
+    drawings: Int32[Array, "B 3"]
+    match: Int32[Array, " B"]
+    y: Int32[Array, " B"]
+
+
+class Examples(NamedTuple):
+    """Inputs and labels, class + first."""
+
+    x: Float[Array, "P N_0 T"]
+    y: Float[Array, " P"]
+
+
+def setting(**settings) -> Setting:
+    """Validate the sizes.
+
+    Example:
+        >>> setting(channels=1).n_inputs, setting().tokens
+        (64, 48)
+    """
+    found = Setting(**settings)
+    for name in ("image_size", "patch", "channels"):
+        if getattr(found, name) < 1:
+            raise ValueError(f"{name} must be >= 1; got {getattr(found, name)}.")
+    if found.symbol_seed < 0:
+        raise ValueError(f"symbol_seed must be >= 0; got {found.symbol_seed}.")
+    if found.image_size % found.patch:
+        raise ValueError(
+            f"patch must divide image_size; got {found.patch} and {found.image_size}."
+        )
+    if found.n_inputs % 2:
+        raise ValueError(
+            "patch^2 channels must be even, for sines and cosines of the positions; "
+            f"got {found.n_inputs}."
+        )
+    return found
+
+
+def patches(
+    images: Float[np.ndarray, "C D S S"], setting: Setting
+) -> Float[np.ndarray, "C D p N_0"]:
+    """Layer-normalised patches, row by row; a constant patch becomes 0.
+
+    Example:
+        >>> import numpy as np
+        >>> patches(np.zeros((2, 5, 32, 32), np.float32), Setting()).shape
+        (2, 5, 16, 192)
+    """
+    size, side = setting.image_size, setting.patch
+    if np.ndim(images) != 4 or images.shape[2:] != (size, size):
+        raise ValueError(
+            f"images must have shape (classes, drawings, {size}, {size}); "
+            f"got {np.shape(images)}."
+        )
+    n = size // side
+    cut = images.reshape(*images.shape[:2], n, side, n, side).swapaxes(3, 4)
+    flat = cut.reshape(*images.shape[:2], n * n, side * side)
+    flat = flat - flat.mean(-1, keepdims=True, dtype=np.float64).astype(np.float32)
+    variance = np.mean(flat**2, -1, keepdims=True, dtype=np.float64)
+    normed = flat / np.sqrt(variance + EPSILON).astype(np.float32)
+    return np.tile(normed, setting.channels)
+
+
+def codes(setting: Setting) -> Codes:
+    """Standardised sinusoidal positions (base 10 000) and the symbols' vectors.
+
+    Example:
+        >>> positions, symbols = codes(Setting())
+        >>> positions.shape, symbols.shape, bool(abs(positions.mean()) < 1e-12)
+        ((48, 192), (3, 192), True)
+    """
+    rates = 10_000.0 ** (-np.arange(0, setting.n_inputs, 2) / setting.n_inputs)
+    angles = np.arange(setting.tokens)[:, None] * rates
+    table = np.stack([np.sin(angles), np.cos(angles)], -1)
+    table = table.reshape(setting.tokens, setting.n_inputs)
+    draws = np.random.default_rng(setting.symbol_seed)
+    return Codes(
+        (table - table.mean()) / table.std(),
+        draws.standard_normal((3, setting.n_inputs)),
+    )
+
+
+def choose(
+    key: Key[Array, ""],
+    *,
+    n_classes: int,
+    n_drawings: int,
+    examples: int,
+    classes: Int[Array, "B 2"] | None = None,
+) -> Choices:
+    """Draw the choices of independent examples; sizes are static under `jax.jit`.
+
+    Args:
+        classes: the unordered pairs of classes of the examples, as from `pairs`;
+            None draws them, all alike probable.
+
+    Example:
+        >>> import jax
+        >>> choose(jax.random.key(0), n_classes=5, n_drawings=20, examples=4).y.shape
+        (4,)
+    """
+    if n_classes < 2 or n_drawings < 2 or examples < 1:
+        raise ValueError(
+            "two or more classes, two or more drawings of each and one or more "
+            f"examples are needed; got {n_classes}, {n_drawings} and {examples}."
+        )
+    class_key, order_key, drawing_key, other_key, match_key, label_key = (
+        jax.random.split(key, 6)
+    )
+    if classes is None:
+        classes = _two_of(class_key, n_classes, examples)
+    elif jnp.shape(classes) != (examples, 2):
+        raise ValueError(
+            f"classes must have shape ({examples}, 2); got {jnp.shape(classes)}."
+        )
+    order = _integers(order_key, (examples, 1), 2)
+    classes = jnp.where(order == 1, classes[:, ::-1], classes)
+    shown = _integers(drawing_key, (examples, 2), n_drawings)
+    match = _integers(match_key, (examples,), 2)
+    matching = jnp.take_along_axis(shown, match[:, None], 1)[:, 0]
+    steps = 1 + _integers(other_key, (examples,), n_drawings - 1)
+    query = (matching + steps) % n_drawings
+    drawings = jnp.concatenate([shown, query[:, None]], 1)
+    labels = 1 - 2 * _integers(label_key, (examples,), 2)
+    return Choices(classes.astype(jnp.int32), drawings, match, labels)
+
+
+def pairs(key: Key[Array, ""], n_classes: int) -> Int32[Array, "n_pairs 2"]:
+    """All unordered pairs of classes in random order: one published pass.
+
+    Example:
+        >>> import jax
+        >>> pairs(jax.random.key(0), 1028).shape
+        (527878, 2)
+    """
+    if n_classes < 2:
+        raise ValueError(f"two or more classes are needed; got {n_classes}.")
+    listed = np.stack(np.triu_indices(n_classes, 1), 1).astype(np.int32)
+    return jax.random.permutation(key, jnp.asarray(listed))
+
+
+def sequences(
+    patches: Float[Array, "C D p N_0"], choices: Choices, codes: Codes
+) -> tuple[Float[Array, "B N_0 T"], Float[Array, " B"]]:
+    """Inputs and labels of the choices, in the dtype of `patches`.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> chosen = choose(jax.random.key(0), n_classes=4, n_drawings=3, examples=2)
+        >>> x, y = sequences(jnp.zeros((4, 3, 16, 192)), chosen, codes(Setting()))
+        >>> x.shape
+        (2, 192, 48)
+    """
+    first, second, query = _rows(choices)
+    shown = jnp.stack([patches[rows] for rows in (first, second, query)], 1)
+    return _assembled(shown, choices, codes)
+
+
+def draw(
+    key: Key[Array, ""], classes: ImageClasses, setting: Setting, *, examples: int
+) -> Examples:
+    """Draw labelled examples in float64, `examples` / 2 of each label, + first.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> classes = ImageClasses(("a", "b"), np.zeros((2, 5, 32, 32), np.float32))
+        >>> draw(jax.random.key(0), classes, Setting(), examples=4).x.shape
+        (4, 192, 48)
+    """
+    C, D = classes.images.shape[:2]
+    chosen = choose(key, n_classes=C, n_drawings=D, examples=_even(examples))
+    chosen = _balanced(chosen)
+    images = np.stack([classes.images[rows] for rows in _rows(chosen, np)], 1)
+    return _examples(images, chosen, setting)
+
+
+def draw_elsewhere(
+    key: Key[Array, ""],
+    support: ImageClasses,
+    query: ImageClasses,
+    setting: Setting,
+    *,
+    examples: int,
+) -> Examples:
+    """Draw examples whose queries come from other images than the supports.
+
+    The class named first always comes first; its label, the query's class and the
+    drawings are random; `examples` / 2 of each label, + first.
+
+    Args:
+        support, query: the same two classes, as from `images.elsewhere`.
+    """
+    if len(support.names) != 2 or support.names != query.names:
+        raise ValueError(
+            "support and query must hold the same two classes; "
+            f"got {support.names} and {query.names}."
+        )
+    shown_key, query_key, match_key = jax.random.split(key, 3)
+    P = _even(examples)
+    shown = _integers(shown_key, (P, 2), support.images.shape[1])
+    asked = _integers(query_key, (P, 1), query.images.shape[1])
+    chosen = Choices(
+        jnp.tile(jnp.array([0, 1], jnp.int32), (P, 1)),
+        jnp.concatenate([shown, asked], 1),
+        _integers(match_key, (P,), 2),
+        jnp.ones(P, jnp.int32),
+    )
+    chosen = _balanced(chosen)
+    first, second, last = _rows(chosen, np)
+    images = [support.images[first], support.images[second], query.images[last]]
+    return _examples(np.stack(images, 1), chosen, setting)
+
+
+def _integers(key, shape, stop: int) -> Int32[Array, "..."]:
+    """Uniform in 0 .. stop - 1, the same with and without float64."""
+    return jax.random.randint(key, shape, 0, stop, jnp.int32)
+
+
+def _two_of(key, n_classes: int, examples: int) -> Int32[Array, "B 2"]:
+    """Two different classes for each example."""
+    first_key, step_key = jax.random.split(key)
+    first = _integers(first_key, (examples,), n_classes)
+    step = 1 + _integers(step_key, (examples,), n_classes - 1)
+    return jnp.stack([first, (first + step) % n_classes], 1)
+
+
+def _rows(choices: Choices, xp: Any = jnp) -> list[tuple[Any, Any]]:
+    """(class, drawing) of the first, second and query image."""
+    classes, drawings, match = (xp.asarray(part) for part in choices[:3])
+    asked = xp.take_along_axis(classes, match[:, None], 1)[:, 0]
+    of = (classes[:, 0], classes[:, 1], asked)
+    return [(of[image], drawings[:, image]) for image in range(3)]
+
+
+def _assembled(shown: Float[Array, "B 3 p N_0"], choices: Choices, codes: Codes):
+    """Add positions and symbols, then tokens last."""
+    B, _, p, N_0 = shown.shape
+    positions, symbols = (jnp.asarray(part, shown.dtype) for part in codes)
+    first_is_minus = (choices.y * (1 - 2 * choices.match) < 0).astype(jnp.int32)
+    marks = jnp.stack(
+        [first_is_minus, 1 - first_is_minus, jnp.full(B, 2, jnp.int32)], 1
+    )
+    x = shown + positions.reshape(3, p, N_0) + symbols[marks][:, :, None]
+    return jnp.swapaxes(x.reshape(B, 3 * p, N_0), 1, 2), choices.y.astype(shown.dtype)
+
+
+def _even(examples: int) -> int:
+    if examples < 2 or examples % 2:
+        raise ValueError(f"examples must be even and >= 2; got {examples}.")
+    return examples
+
+
+def _balanced(choices: Choices) -> Choices:
+    y = jnp.repeat(jnp.array([1, -1], jnp.int32), len(choices.y) // 2)
+    return choices._replace(y=y)
+
+
+def _examples(images, choices: Choices, setting: Setting) -> Examples:
+    require_double()
+    shown = jnp.asarray(patches(images, setting), jnp.float64)
+    return Examples(*_assembled(shown, choices, codes(setting)))

@@ -1,0 +1,47 @@
+"""Decoding and resizing of single images, with Pillow (extra "images")."""
+
+import io
+
+import numpy as np
+from jaxtyping import UInt8
+
+
+def decoded(content: bytes) -> UInt8[np.ndarray, "S S"]:
+    """Grey values 0 to 255 of a square PNG; `ValueError` where it is none."""
+    Image, broken = _pillow()
+    try:
+        with Image.open(io.BytesIO(content), formats=["PNG"]) as image:
+            values = np.asarray(image.convert("L"))
+    except (broken, OSError, SyntaxError, ValueError) as error:
+        raise ValueError("no readable PNG image") from error
+    if values.shape[0] != values.shape[1]:
+        height, width = values.shape
+        raise ValueError(f"{width} x {height} pixels, where images must be square")
+    return values
+
+
+def resized(values: UInt8[np.ndarray, "R R"], size: int) -> UInt8[np.ndarray, "S S"]:
+    """Bilinear resize to `size` x `size`; an image of that size is left alone.
+
+    Example:
+        >>> import numpy as np
+        >>> resized(np.full((8, 8), 7, np.uint8), 4).tolist()[0]
+        [7, 7, 7, 7]
+    """
+    if values.shape == (size, size):
+        return values
+    Image, _ = _pillow()
+    image = Image.fromarray(values)
+    return np.asarray(image.resize((size, size), Image.Resampling.BILINEAR))
+
+
+def _pillow():
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ModuleNotFoundError as error:
+        if error.name != "PIL":
+            raise
+        raise ValueError(
+            "images need Pillow: pip install 'statmech-attn[images]'."
+        ) from None
+    return Image, UnidentifiedImageError

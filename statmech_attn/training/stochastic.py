@@ -1,0 +1,344 @@
+r"""Gradient descent of all weights, heads included, on minibatches (needs optax).
+
+    $L = \frac1B \sum_\mu (f(x_\mu) - y_\mu)^2$, labels $y_\mu = \pm 1$,
+
+by Adam at a constant rate, with the weight decay in the gradient, $\nabla L + \lambda
+\theta$, and not beside it.  The examples are one-shot tasks, drawn where they are
+used: a pass takes all pairs of classes once, in an order of its own, and draws the
+drawings, the order of the two and the labels anew; pairs that do not fill a batch at
+the end of a pass are left out of it.  At every record all validation tasks are
+answered, and the weights that answer most of them are kept.
+
+    B                 `batch`             rms f             `output_rms`
+    lambda            `weight_decay`      theta             `Transformer`
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from statmech_attn.montecarlo.blocks import BlockFolder, BlockMemory
+from statmech_attn.scan.lanes import Compiled
+from statmech_attn.tasks import one_shot
+from statmech_attn.training.descent import (
+    DIVERGED,
+    follow,
+    optax_module,
+    RECORDS,
+    RUNNING,
+    VANISHED,
+)
+from statmech_attn.training.transformer import outputs, Precision, Transformer
+
+
+SILENT = 0.05  # rms of f on the validation tasks; where it is less, L > (1 - 0.05)^2
+PILOT_STEPS = 10
+
+
+class Minibatches(NamedTuple):
+    """Numerical choices of a training.
+
+    Attributes:
+        steps: of the optimiser, `batch` tasks each.
+        block: steps between two checkpoints, a multiple of `RECORDS`.
+        validation_batches: batches of validation tasks, the same at every record.
+        patience: steps after which a network that is silent still is given up; at the
+            end of the run where it is None.
+    """
+
+    learning_rate: float
+    steps: int
+    block: int
+    batch: int = 128
+    weight_decay: float = 5e-5
+    validation_batches: int = 16
+    patience: int | None = None
+    precision: Precision = "single"
+
+    def check(self) -> None:
+        """Raise `ValueError` for choices that make no sense."""
+        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
+            raise ValueError(
+                f"learning_rate must be finite and > 0; got {self.learning_rate}."
+            )
+        if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
+            raise ValueError(
+                f"weight_decay must be finite and >= 0; got {self.weight_decay}."
+            )
+        if self.block < RECORDS or self.block % RECORDS:
+            raise ValueError(
+                f"block must be a multiple of {RECORDS}; got {self.block}."
+            )
+        for name in ("steps", "batch", "validation_batches", "patience"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1; got {value}.")
+        if self.precision not in ("single", "mixed"):
+            raise ValueError(
+                f'precision must be "single" or "mixed"; got {self.precision!r}.'
+            )
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the run; the last one may be shorter."""
+        return -(-self.steps // self.block)
+
+    @property
+    def recorded(self) -> Int[np.ndarray, " records"]:
+        """Steps of the records, the first at zero, the last at the end."""
+        between = self.block // RECORDS
+        return np.append(np.arange(0, self.steps, between), self.steps)
+
+
+class ClassPatches(NamedTuple):
+    """What the tasks are made of: patches of all drawings, and the codes of tokens."""
+
+    train: Float[Array, "C D p N_0"]
+    validation: Float[Array, "C_v D p N_0"]
+    codes: one_shot.Codes
+
+
+class State(eqx.Module):
+    """All that the next step depends on."""
+
+    weights: Transformer
+    memory: Any  # of the optimiser
+    key: Key[Array, ""]
+    steps: Int[Array, ""]
+    result: Int[Array, ""]
+    best: Transformer
+    best_accuracy: Float[Array, ""]
+    best_step: Int[Array, ""]
+
+
+class Learnt(NamedTuple):
+    """The weights that did best on the validation tasks, and records on the way.
+
+    Records are at `Minibatches.recorded`: the mean loss of the steps since the record
+    before (at zero: of the first batch), share of validation tasks answered rightly,
+    rms of f on them.  After the end of a run they stay what they are, NaN where it
+    diverged.
+    """
+
+    weights: Transformer
+    loss: Float[np.ndarray, " records"]
+    accuracy: Float[np.ndarray, " records"]
+    output_rms: Float[np.ndarray, " records"]
+    best_step: int
+    steps: int
+    result: int  # index into `RESULTS`
+
+
+class StochasticTrainer:
+    """Compiled once; trains any weights of the shape of the example.
+
+    Args:
+        choices: of the descent.
+        patches: of the classes to learn from, and of those to validate on.
+        weights: an example.
+        validation_key: draws the validation tasks.
+
+    Raises:
+        ValueError: choices that make no sense, or optax is not installed.
+    """
+
+    def __init__(
+        self,
+        choices: Minibatches,
+        patches: ClassPatches,
+        weights: Transformer,
+        validation_key: Key[Array, ""],
+    ):
+        choices.check()
+        optax, self.choices, self.patches = optax_module(), choices, patches
+        self._optimiser = optax.chain(
+            optax.add_decayed_weights(choices.weight_decay),
+            optax.adam(choices.learning_rate),
+        )
+        self._validation = validation_key
+        state = self._fresh(validation_key, weights)
+        self._begin = Compiled(self._first, patches, state, shared=2)
+        self._advance = Compiled(self._block, patches, state, shared=2)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of one run while it goes on."""
+        return self._advance.bytes
+
+    def start(self, key: Key[Array, ""], weights: Transformer):
+        """State before the first step, and its records."""
+        return self._begin(self.patches, self._fresh(key, weights))
+
+    def near_the_end(self, state: State) -> State:
+        """The state as if `PILOT_STEPS` were left, for the time that they take."""
+        done = max(self.choices.steps - PILOT_STEPS, 0)
+        return eqx.tree_at(lambda s: s.steps, state, jnp.asarray(done, int))
+
+    def advance(self, state: State):
+        """A block of steps, or what is left to the end of the run, and its records."""
+        return self._advance(self.patches, state)
+
+    def run(
+        self,
+        key: Key[Array, ""],
+        weights: Transformer,
+        store: BlockFolder | BlockMemory,
+        after: Callable[[int], None] = lambda steps: None,
+    ) -> Learnt:
+        """Train from given weights, or from the last block in the store.
+
+        Args:
+            key: draws the tasks.
+            after: called after each block that is stored, with its number of steps.
+        """
+        start, first = self.start(key, weights)
+        choices = self.choices
+
+        def told() -> None:
+            before = (store.done - 1) * choices.block
+            after(min(choices.block, choices.steps - before))
+
+        state = follow(self.advance, start, store, choices.blocks, told)
+        return self._learnt(state, first, store)
+
+    def _learnt(self, state: State, first, store) -> Learnt:
+        recorded, code = self.choices.recorded, int(state.result)
+        records, last = [first, *store.draws()], np.searchsorted(recorded, state.steps)
+        curves = {}
+        for name in first:
+            found = np.concatenate([np.atleast_1d(r[name]) for r in records])
+            end = np.nan if code == DIVERGED else found[last]
+            found[last + (code != DIVERGED) :] = end
+            rest = max(recorded.size - found.size, 0)
+            found = np.pad(found, (0, rest), constant_values=end)
+            curves[name] = found[: recorded.size]
+        if code == RUNNING and curves["output_rms"][-1] < SILENT:
+            code = VANISHED
+        return Learnt(
+            state.best, curves["loss"], curves["accuracy"], curves["output_rms"],
+            int(state.best_step), int(state.steps), code,
+        )  # fmt: skip
+
+    def _fresh(self, key: Key[Array, ""], weights: Transformer) -> State:
+        zero = jnp.asarray(0, int)
+        memory = self._optimiser.init(weights)
+        none = jnp.asarray(-1.0, weights.a.dtype)
+        return State(weights, memory, key, zero, zero, weights, none, zero)
+
+    def _first(self, patches: ClassPatches, state: State):
+        state, record = self._validated(patches, state)
+        order = self._order(patches, state)
+        loss = self._loss(state.weights, *self._tasks(patches, state, order))
+        return state, record | {"loss": loss}
+
+    def _block(self, patches: ClassPatches, state: State):
+        """One block of steps, or fewer where the run ends before, and its records."""
+        between, last = self.choices.block // RECORDS, self.choices.steps
+
+        def stretch(carried, _):
+            state, order = carried
+            until = jnp.minimum((state.steps // between + 1) * between, last)
+            going = lambda c: (c[0].steps < until) & (c[0].result == RUNNING)
+            one = lambda c: self._step(patches, *c)
+            before, zero = state.steps, jnp.zeros((), state.weights.a.dtype)
+            state, order, total = jax.lax.while_loop(going, one, (state, order, zero))
+            state, record = jax.lax.cond(
+                state.steps > before,
+                lambda s: self._validated(patches, s),
+                lambda s: (s, dict.fromkeys(("accuracy", "output_rms"), zero + jnp.nan)),
+                state,
+            )
+            loss = total / (state.steps - before).astype(total.dtype)
+            return (state, order), record | {"loss": loss}
+
+        begun = state, self._order(patches, state)
+        (state, _), records = jax.lax.scan(stretch, begun, None, length=RECORDS)
+        return state, records
+
+    def _step(self, patches: ClassPatches, state: State, order, total):
+        """One step of the optimiser, unless the run is at its end."""
+        begins = state.steps % self._steps_of_pass(patches) == 0
+        order = jax.lax.cond(
+            begins, lambda: self._order(patches, state), lambda: order
+        )
+        tasks = self._tasks(patches, state, order)
+        loss, gradient = jax.value_and_grad(self._loss)(state.weights, *tasks)
+        changes, memory = self._optimiser.update(gradient, state.memory, state.weights)
+        moved = jax.tree.map(jnp.add, state.weights, changes)
+        finite = jnp.isfinite(loss) & _finite(moved)
+        result = jnp.where(finite, state.result, DIVERGED)
+        new = eqx.tree_at(
+            lambda s: (s.weights, s.memory, s.steps, s.result), state,
+            (moved, memory, state.steps + 1, result),
+        )  # fmt: skip
+        return new, order, total + loss
+
+    def _validated(self, patches: ClassPatches, state: State):
+        """The state after a look at the validation tasks, and what they say."""
+        choices = self.choices
+
+        def answered(key):
+            drawings = patches.validation.shape[:2]
+            chosen = _choose(key, drawings, choices.batch)
+            x, y = one_shot.sequences(patches.validation, chosen, patches.codes)
+            f = outputs(state.weights, x, precision=choices.precision)
+            return (jnp.sign(f) == y).mean(dtype=f.dtype), (f**2).mean()
+
+        keys = jax.random.split(self._validation, choices.validation_batches)
+        accuracy, squares = (part.mean() for part in jax.lax.map(answered, keys))
+        rms = jnp.sqrt(squares)
+        patience = choices.steps if choices.patience is None else choices.patience
+        silent = (rms < SILENT) & (state.steps >= patience)
+        result = jnp.where(
+            silent & (state.result == RUNNING), VANISHED, state.result
+        )
+        better = (accuracy > state.best_accuracy) & (result != DIVERGED)
+        pick = lambda new, old: jnp.where(better, new, old)
+        state = eqx.tree_at(
+            lambda s: (s.result, s.best, s.best_accuracy, s.best_step), state,
+            (
+                result, jax.tree.map(pick, state.weights, state.best),
+                pick(accuracy, state.best_accuracy), pick(state.steps, state.best_step),
+            ),
+        )  # fmt: skip
+        return state, {"accuracy": accuracy, "output_rms": rms}
+
+    def _steps_of_pass(self, patches: ClassPatches) -> int:
+        pairs = math.comb(patches.train.shape[0], 2)
+        return max(1, pairs // self.choices.batch)
+
+    def _order(self, patches: ClassPatches, state: State) -> Int[Array, "pairs 2"]:
+        """All pairs of classes in the order of this pass."""
+        number = state.steps // self._steps_of_pass(patches)
+        own = jax.random.fold_in(jax.random.fold_in(state.key, 0), number)
+        return one_shot.pairs(own, patches.train.shape[0])
+
+    def _tasks(self, patches: ClassPatches, state: State, order):
+        """The tasks of this step."""
+        batch = self.choices.batch
+        first = state.steps % self._steps_of_pass(patches) * batch
+        here = order[(first + jnp.arange(batch)) % len(order)]
+        own = jax.random.fold_in(jax.random.fold_in(state.key, 1), state.steps)
+        chosen = _choose(own, patches.train.shape[:2], batch, classes=here)
+        return one_shot.sequences(patches.train, chosen, patches.codes)
+
+    def _loss(self, weights: Transformer, x, y) -> Float[Array, ""]:
+        f = outputs(weights, x, precision=self.choices.precision)
+        return ((f - y.astype(f.dtype)) ** 2).mean()
+
+
+def _choose(key, drawings: tuple[int, ...], examples: int, **classes):
+    n_classes, n_drawings = drawings
+    return one_shot.choose(
+        key, n_classes=n_classes, n_drawings=n_drawings, examples=examples, **classes
+    )
+
+
+def _finite(weights: Any) -> Bool[Array, ""]:
+    return jnp.stack([jnp.isfinite(w).all() for w in jax.tree.leaves(weights)]).all()
