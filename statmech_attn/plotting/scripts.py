@@ -18,6 +18,7 @@ from statmech_attn import storage
 from statmech_attn.cli.progress import Bar
 from statmech_attn.plotting.style import save
 from statmech_attn.studies.files import produce
+from statmech_attn.training import DIVERGED, VANISHED
 
 
 SIZES = ("smoke", "laptop", "paper")
@@ -108,6 +109,22 @@ class Script:
         """Write a figure as PNG and PDF and say so."""
         for path in save(figure, self.out, name):
             print(f"wrote {path}", file=sys.stderr)  # noqa: T201
+
+
+def usable(trained: xr.Dataset) -> list[int]:
+    """Trainings of a file that ended with a network that answers.
+
+    Raises:
+        SystemExit: there is none.
+    """
+    codes = trained.training_result.values
+    kept = trained.restart.values[(codes != DIVERGED) & (codes != VANISHED)]
+    if not kept.size:
+        raise SystemExit(
+            "no training ended with a network that answers; train longer, or from "
+            "larger weights (run.gain)."
+        )
+    return kept.tolist()
 
 
 def _parser(description: str, kept: bool) -> argparse.ArgumentParser:
