@@ -3,7 +3,7 @@
 Theory of Tiberi, Mignacco, Irie and Sompolinsky (NeurIPS 2024); docs/theory/bpkr.md.
 """
 
-from statmech_attn.bpkr import wishart
+from statmech_attn.bpkr import pruning, wishart
 from statmech_attn.bpkr.action import action, energy, entropies, gaussian_process_limit
 from statmech_attn.bpkr.attention import (
     attention_matrix,
@@ -27,6 +27,7 @@ from statmech_attn.bpkr.minima import Minima, multi_start
 from statmech_attn.bpkr.newton import NewtonSolver, RESULTS
 from statmech_attn.bpkr.predictor import (
     accuracy,
+    block_structure,
     gaussian_process,
     head_scores,
     kernel_overlap,
@@ -43,6 +44,7 @@ __all__ = [
     "action",
     "attention_matrix",
     "attentioned_inputs",
+    "block_structure",
     "Corrected",
     "corrections",
     "draw_weights",
@@ -71,6 +73,7 @@ __all__ = [
     "PathKernels",
     "paths_through",
     "Prediction",
+    "pruning",
     "RESULTS",
     "Solution",
     "solve",

@@ -203,6 +203,16 @@ def own_variances(
     return jnp.diagonal(K, axis1=1, axis2=2).ravel()
 
 
+def path_readout(
+    xi: Float[Array, "P N_0 Pi"], U: Float[Array, "d d"], alpha: Float[Array, " n"]
+) -> Float[Array, "K N_0 Pi"]:
+    r"""$s_\pi = \sum_{\pi'} U_{\pi\pi'} X_{\pi'}^T \alpha$, of $f = \sum_\pi s_\pi \cdot \xi^\pi$."""
+    by_output = _by_output(U, xi.shape[2])
+    alpha = alpha.reshape(xi.shape[0], -1)
+    through = jnp.einsum("pib,pl->ibl", xi, alpha)
+    return jnp.einsum("akbl,ibl->kia", by_output, through)
+
+
 def scaled(xi: Float[Array, "P N_0 Pi"], variance: float) -> Float[Array, "P N_0 Pi"]:
     """Attentioned inputs with the prefactor of the kernel in them."""
     return xi * math.sqrt(variance / (xi.shape[1] * xi.shape[2]))

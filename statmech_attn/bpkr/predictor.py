@@ -6,6 +6,7 @@ $\langle \delta f^2 \rangle = K(x, x) - k^T (K + T)^{-1} k$
 xi                (P, N_0, Pi)       attentioned inputs, scaled         `xi`
 U_1               (d, d)             order parameter, d = |Pi| K        `U`
 (K + T)^-1        (n, n)             as half^T half, n = P K            `half`
+s_pi              (K, N_0, Pi)       mean f as sum_pi s_pi . xi^pi      `path_readout`
 """
 
 import math
@@ -23,6 +24,7 @@ from statmech_attn.bpkr.checks import check_data, check_test
 from statmech_attn.bpkr.kernels import (
     cross_kernel,
     own_variances,
+    path_readout,
     scaled,
     self_path_path,
 )
@@ -59,6 +61,21 @@ class Theory(eqx.Module):
         mean, variance = regression(k, own, self.half, self.Y.ravel())
         shape = test.shape[:1] + self.Y.shape[1:]
         return Prediction(mean.reshape(shape), variance.reshape(shape))
+
+    def mean(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Float[Array, "Q *K"]:
+        """The mean of `predict` alone, which needs no kernel of the new inputs.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> jax.config.update("jax_enable_x64", True)
+            >>> t = theory(jnp.ones((1, 1, 1)), [1.0], jnp.eye(1), temperature=1.0)
+            >>> round(float(t.mean(jnp.ones((1, 1, 1)))[0]), 12)
+            0.5
+        """
+        test = scaled(check_test(xi_test, *self.xi.shape[1:]), self.variance)
+        alpha = self.half.T @ (self.half @ self.Y.ravel())
+        f = jnp.einsum("qia,kia->qk", test, path_readout(self.xi, self.U, alpha))
+        return f.reshape(test.shape[:1] + self.Y.shape[1:])
 
     def restricted(self, paths: Sequence[int]) -> "Theory":
         """The same network with all other paths silenced, then trained as before.
@@ -213,15 +230,8 @@ def head_scores(U: Float[Array, "d d"], heads: Sequence[int]) -> tuple[Array, ..
         >>> [s.tolist() for s in head_scores(jnp.diag(jnp.array([2.0, 1.0])), (2,))]
         [[1.0, 0.5]]
     """
-    sizes_of.check_heads(heads)
-    n_paths = math.prod(heads)
-    if U.ndim != 2 or U.shape[0] != U.shape[1] or U.shape[0] % n_paths:
-        raise ValueError(
-            f"U must be square with |Pi| = {n_paths} paths of heads = {tuple(heads)}; "
-            f"got {U.shape}."
-        )
-    weight = jnp.abs(U).reshape(n_paths, -1, n_paths, U.shape[0] // n_paths)
-    weight = weight.sum(axis=(1, 3))
+    weight = path_weights(U, heads)
+    n_paths = len(weight)
     scores = []
     for layer, H in enumerate(heads):
         for head in range(H):
@@ -231,6 +241,44 @@ def head_scores(U: Float[Array, "d d"], heads: Sequence[int]) -> tuple[Array, ..
             scores.append(weight.sum() - weight[np.ix_(outside, outside)].sum())
     scores = jnp.stack(scores) / jnp.max(jnp.stack(scores))
     return tuple(jnp.split(scores, np.cumsum(heads)[:-1]))
+
+
+def path_weights(U: Float[Array, "d d"], heads: Sequence[int]) -> Float[Array, "Pi Pi"]:
+    """|U| of every pair of paths, summed over outputs."""
+    sizes_of.check_heads(heads)
+    n_paths = math.prod(heads)
+    if U.ndim != 2 or U.shape[0] != U.shape[1] or U.shape[0] % n_paths:
+        raise ValueError(
+            f"U must be square with |Pi| = {n_paths} paths of heads = {tuple(heads)}; "
+            f"got {U.shape}."
+        )
+    weight = jnp.abs(U).reshape(n_paths, -1, n_paths, U.shape[0] // n_paths)
+    return weight.sum(axis=(1, 3))
+
+
+def block_structure(U: Float[Array, "d d"], heads: Sequence[int]) -> tuple[float, ...]:
+    """How much U_1 is made of blocks of one head, for every layer.
+
+    Mean |U| over pairs of different paths that share their head of the layer, over the
+    mean of pairs that do not; 1 where the layer's heads leave no mark, NaN where a
+    layer has one head or no path has a partner.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> blocks = jnp.kron(jnp.eye(2), jnp.ones((2, 2))) + 1
+        >>> [round(x, 3) for x in block_structure(blocks, (2, 2))]
+        [2.0, 0.667]
+    """
+    weight = np.asarray(path_weights(U, heads))
+    digits = np.indices(tuple(heads)).reshape(len(heads), -1)
+    found = []
+    for head in digits:
+        same = head[:, None] == head
+        within = weight[same & ~np.eye(len(weight), dtype=bool)]
+        between = weight[~same]
+        known = within.size and between.size
+        found.append(float(within.mean() / between.mean()) if known else math.nan)
+    return tuple(found)
 
 
 def regression(

@@ -32,6 +32,11 @@ from statmech_attn.plotting.phases import (
     describe_phase,
     phase_diagram,
 )
+from statmech_attn.plotting.pruning import (
+    cumulative_pruning,
+    pruned_heads,
+    pruning_ranks,
+)
 from statmech_attn.plotting.style import save
 from statmech_attn.plotting.training import training
 from statmech_attn.plotting.trajectory import phase_planes, spectra, trajectory_windows
@@ -47,6 +52,7 @@ __all__ = [
     "classifier_disagreement",
     "continuation_diagram",
     "critical_curves",
+    "cumulative_pruning",
     "describe_phase",
     "draw",
     "draw_branches",
@@ -67,6 +73,8 @@ __all__ = [
     "path_kernels",
     "phase_diagram",
     "phase_planes",
+    "pruned_heads",
+    "pruning_ranks",
     "running_lyapunov",
     "save",
     "spectra",

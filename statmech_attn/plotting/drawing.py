@@ -21,6 +21,11 @@ from statmech_attn.plotting.learning import (
 )
 from statmech_attn.plotting.lyapunov import running_lyapunov
 from statmech_attn.plotting.phases import classifier_disagreement, phase_diagram
+from statmech_attn.plotting.pruning import (
+    cumulative_pruning,
+    pruned_heads,
+    pruning_ranks,
+)
 from statmech_attn.plotting.style import save
 from statmech_attn.plotting.training import training
 from statmech_attn.plotting.trajectory import phase_planes, spectra, trajectory_windows
@@ -136,6 +141,12 @@ def _training(dataset: xr.Dataset) -> Pictures:
         yield f"training{suffix}", training(page)
 
 
+def _pruning(dataset: xr.Dataset) -> Pictures:
+    yield "pruned_heads", pruned_heads(dataset)
+    yield "pruning_ranks", pruning_ranks(dataset)
+    yield "cumulative_pruning", cumulative_pruning(dataset)
+
+
 def _benchmark(dataset: xr.Dataset) -> Pictures:
     yield "growth", growth(dataset)
 
@@ -177,6 +188,7 @@ KINDS: dict[str, Callable[[xr.Dataset], Pictures]] = {
     "order-parameter": _order_parameter,
     "posterior": _posterior,
     "training": _training,
+    "pruning": _pruning,
     "benchmark": _benchmark,
     "basins": _basins,
     "hysteresis": _hysteresis,

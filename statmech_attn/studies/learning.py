@@ -10,40 +10,24 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr.checks import check_temperature
 from statmech_attn.bpkr.prior import prior
 from statmech_attn.labels import labelled
 from statmech_attn.scan.work import Arrays, Assembled, Chunk, OneRound, Results, Tick
+from statmech_attn.studies import choice, one_shot
 from statmech_attn.studies.bpkr_tables import BpkrStudy, listed, TaskTable, WidthsTable
+from statmech_attn.studies.examples import Learning
+from statmech_attn.studies.trained_tables import RestartTask
 from statmech_attn.tasks import hidden_markov
 
 
 POINT = ("width", "temperature")
+RANKS = 100  # eigenvectors of a kernel whose overlap is kept, at most
 
 Dimensions = dict[str, tuple[str, ...]]
 Variables = dict[str, tuple[tuple[str, ...], Any]]
-
-
-class Learning(NamedTuple):
-    """Attentioned inputs and labels of the training and the test set."""
-
-    xi: Float[Array, "P N_0 Pi"]
-    Y: Float[Array, " P"]
-    xi_test: Float[Array, "Q N_0 Pi"]
-    Y_test: Float[Array, " Q"]
-    heads: tuple[int, ...]
-    description: str  # of the task, the same for the same examples and heads
-
-    @property
-    def data(self) -> tuple[Array, Array]:
-        return self.xi, self.Y
-
-    def path_dims(self, layer: int) -> tuple[str, str]:
-        """Names of the two dimensions of U_l, layers counted from one."""
-        return f"path_{layer}", f"path_{layer}_pair"
 
 
 class Grid(NamedTuple):
@@ -82,12 +66,14 @@ class Grid(NamedTuple):
         return self.point(*divmod(number, len(self.temperatures)))
 
 
-def learning(table: TaskTable) -> Learning:
+def learning(table: TaskTable | RestartTask) -> Learning:
     """Draw the task of a study; heads, training and test set have keys of their own.
 
     Raises:
         ValueError: impossible settings, in one line.
     """
+    if isinstance(table, RestartTask):
+        return one_shot.learning(table)
     head_key, train_key, test_key = jax.random.split(jax.random.key(table.seed), 3)
     setting = hidden_markov.preset(table.preset, head_key, **table.changes)
 
@@ -134,6 +120,8 @@ def dataset(study: BpkrStudy, made: Learning, points: Grid, variables) -> xr.Dat
         for layer, count in enumerate(made.heads, 1)
         for head in range(1, count + 1)
     ]
+    if made.sets:
+        coordinates |= {"test_set": list(made.sets), "choice": list(choice.CHOICES)}
     variables |= {"y": (("example",), made.Y), "y_test": (("test",), made.Y_test)}
     used = {name for dims, _ in variables.values() for name in dims}
     coordinates = {name: x for name, x in coordinates.items() if name in used}
@@ -189,7 +177,8 @@ class LearningWork(OneRound):
     def sizes(self) -> dict[str, int]:
         """Of the dimensions that come from the task."""
         made = self.made
-        found = dict.fromkeys(("rank", "example", "example_pair"), made.Y.size)
+        found = dict.fromkeys(("example", "example_pair"), made.Y.size)
+        found |= {"rank": min(RANKS, made.Y.size), "test_set": len(made.sets)}
         found |= {"test": made.Y_test.size, "attention_head": sum(made.heads)}
         for layer in range(len(made.heads)):
             paths = math.prod(made.heads[layer:])

@@ -3,6 +3,7 @@
 The temperatures of one width are a chain: it begins at the highest one, near the GP
 limit, and each saddle point is sought from the one before.  So a point depends on the
 study alone, and a chunk that begins inside a chain follows it from its beginning.
+Where a task has several test sets, `choice` finds the temperature of each width.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +16,7 @@ from statmech_attn import bpkr
 from statmech_attn.bpkr.prior import prior
 from statmech_attn.reporting import size
 from statmech_attn.scan.work import Arrays, Assembled, Results, Tick
-from statmech_attn.studies import learning
+from statmech_attn.studies import choice, learning
 from statmech_attn.studies.bpkr_tables import OrderParameterStudy
 from statmech_attn.studies.learning import Dimensions, Grid, Learning, Variables
 
@@ -37,15 +38,23 @@ class OrderParameterWork(learning.LearningWork):
         if self.run.kernels:
             check_kernels(self.made, self.grid)
 
+    @property
+    def predictors(self) -> bool:
+        """Whether f of every test example is kept."""
+        return getattr(self.run, "predictors", True)
+
     def dimensions(self) -> Dimensions:
         layers = range(1, len(self.made.heads) + 1)
         U = {f"U_{layer}": self.made.path_dims(layer) for layer in layers}
         head, test = ("attention_head",), ("test",)
         saddle = ("U_a", "action", "energy", "entropy", "gradient_norm", "iterations")
-        predictor = {"predictor_mean": test, "predictor_variance": test, "accuracy": ()}
+        kept = ("predictor_mean", "predictor_variance") if self.predictors else ()
+        predictor = dict.fromkeys(kept, test) | {"accuracy": ()}
         found = dict.fromkeys((*saddle, "result"), ()) | U | {"signature": ("sign",)}
         found |= predictor | {"accuracy_silenced": head, "head_score": head}
         found["kernel_overlap"] = ("rank",)
+        if self.made.sets:
+            found["accuracy_sets"] = ("test_set",)
         if self.run.corrections:
             corrected = U | {"U_a": ()} | predictor
             found |= {f"{name}_corrected": dims for name, dims in corrected.items()}
@@ -94,8 +103,9 @@ class OrderParameterWork(learning.LearningWork):
             *made.data, saddle.U[0], temperature=point["temperature"],
             variance=self.grid.variance_0,
         )  # fmt: skip
-        found |= predictor(theory, made) if theory else {}
-        found |= alignment_and_scores(theory, made.heads) if theory else {}
+        if theory:
+            found |= predictor(theory, made)
+            found |= alignment_and_scores(theory, made.heads)
         if self.run.corrections and known:
             found |= corrected(made, saddle, point)
         if self.run.kernels and theory:
@@ -112,11 +122,14 @@ class OrderParameterWork(learning.LearningWork):
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         """Converged without numbers; `result` says why another has none."""
-        lost = learning.lacking(arrays, "U_1", "action", "predictor_mean", "accuracy")
+        names = ["U_1", "action", "accuracy"] + ["predictor_mean"] * self.predictors
+        lost = learning.lacking(arrays, *names)
         return lost & (arrays["result"] == 0)
 
     def assemble(self, results: Results) -> Assembled:
         variables = self.variables(results) | gaussian_processes(self.made, self.grid)
+        if self.made.sets:
+            variables |= choice.variables(variables, self.made, self.grid.temperatures)
         if self.run.kernels:
             variables |= kernels_of_paths(self.made, self.grid)
         return self.labelled(variables, results)
@@ -134,20 +147,28 @@ def of_saddle(found: bpkr.Solution) -> dict[str, Any]:
 
 
 def predictor(theory: bpkr.Theory, made: Learning) -> dict[str, Any]:
-    """Predictor and accuracy, also without each head."""
+    """Predictor and accuracy, also without each head, and on all test sets."""
     f = theory.predict(made.xi_test)
-    return {
+    found = {
         "predictor_mean": f.mean,
         "predictor_variance": f.variance,
         "accuracy": bpkr.accuracy(f.mean, made.Y_test),
         "accuracy_silenced": accuracy_silenced(theory, made),
     }
+    if made.sets:
+        found["accuracy_sets"] = accuracy_sets(theory, made)
+    return found
+
+
+def accuracy_sets(theory: bpkr.Theory, made: Learning) -> list[float]:
+    """Accuracy on every test set."""
+    return [bpkr.accuracy(theory.mean(xi), y) for xi, y in made.sets.values()]
 
 
 def alignment_and_scores(theory: bpkr.Theory, heads) -> dict[str, Any]:
     """Overlap of kernel eigenvectors with the labels, and head scores."""
     return {
-        "kernel_overlap": theory.overlap(),
+        "kernel_overlap": theory.overlap()[: learning.RANKS],
         "head_score": np.concatenate(bpkr.head_scores(theory.U, heads)),
     }
 
@@ -171,8 +192,7 @@ def accuracy_silenced(theory: bpkr.Theory, made: Learning) -> list[float]:
                     raise
                 found.append(np.nan)
                 continue
-            mean = without.predict(made.xi_test).mean
-            found.append(bpkr.accuracy(mean, made.Y_test))
+            found.append(bpkr.accuracy(without.mean(made.xi_test), made.Y_test))
     return found
 
 
@@ -202,38 +222,41 @@ def corrected(
 
 
 def gaussian_processes(made: Learning, grid: Grid) -> Variables:
-    """The limit of large widths, also of networks with one or two of the paths only.
+    """The limit of large widths, at every temperature.
 
-    NaN at temperature zero for a kernel that has no inverse.
+    Of a task with one test set also networks with one or two of the paths only.  NaN at
+    temperature zero for a kernel that has no inverse.
     """
-    count, paths = len(grid.temperatures), made.xi.shape[2]
-    accuracy, pairs = np.empty(count), np.empty((count, paths, paths))
-    limit = gp_limit(made, grid)
-
-    def right(chosen, temperature):
-        try:
-            network = bpkr.theory(
-                made.xi[:, :, chosen], made.Y, limit.U[np.ix_(chosen, chosen)],
-                temperature=temperature, variance=grid.variance_0,
-            )  # fmt: skip
-        except ValueError:
-            if temperature > 0:
-                raise
-            return np.nan
-        mean = network.predict(made.xi_test[:, :, chosen]).mean
-        return bpkr.accuracy(mean, made.Y_test)
-
-    for i, temperature in enumerate(grid.temperatures):
-        accuracy[i] = right(np.arange(paths), temperature)
-        for a in range(paths):
-            for b in range(a + 1):
-                pairs[i, a, b] = right(np.unique([a, b]), temperature)
-                pairs[i, b, a] = pairs[i, a, b]
-    return {
-        "accuracy_gp": (("temperature",), accuracy),
-        "accuracy_gp_pair": (("temperature", *made.path_dims(1)), pairs),
-        "kernel_overlap_gp": (("rank",), limit.overlap()),
+    limit, temperatures = gp_limit(made, grid), grid.temperatures
+    right = lambda chosen, T: _accuracies(made, grid, limit, chosen, T)
+    every = np.arange(made.xi.shape[2])
+    sets = np.array([right(every, T) for T in temperatures])
+    found: Variables = {
+        "accuracy_gp": (("temperature",), sets[:, 0]),
+        "kernel_overlap_gp": (("rank",), limit.overlap()[: learning.RANKS]),
     }
+    if made.sets:
+        return found | {"accuracy_sets_gp": (("temperature", "test_set"), sets)}
+    pairs = np.empty((len(temperatures), every.size, every.size))
+    for i, T in enumerate(temperatures):
+        for a, b in zip(*np.tril_indices(every.size)):
+            pairs[i, a, b] = pairs[i, b, a] = right(np.unique([a, b]), T)[0]
+    return found | {"accuracy_gp_pair": (("temperature", *made.path_dims(1)), pairs)}
+
+
+def _accuracies(made: Learning, grid: Grid, limit: bpkr.Theory, chosen, temperature):
+    """Accuracies of some paths alone in the limit, on every test set."""
+    sets = made.sets.values() or [(made.xi_test, made.Y_test)]
+    try:
+        network = bpkr.theory(
+            made.xi[:, :, chosen], made.Y, limit.U[np.ix_(chosen, chosen)],
+            temperature=temperature, variance=grid.variance_0,
+        )  # fmt: skip
+    except ValueError:
+        if temperature > 0:
+            raise
+        return [np.nan] * len(sets)
+    return [bpkr.accuracy(network.mean(xi[:, :, chosen]), y) for xi, y in sets]
 
 
 def gp_limit(made: Learning, grid: Grid) -> bpkr.Theory:

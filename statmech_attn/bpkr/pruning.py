@@ -1,0 +1,234 @@
+r"""Networks without some of their heads (docs/theory/one_shot.md, section Pruning).
+
+The output of a pruned head is zero and the factor of its layer becomes
+$(H_l - n_l)^{-1/2}$, so a network is a sum over the paths that avoid such heads,
+
+    $f = |\Pi'|^{-1/2} \sum_{\pi \in \Pi'} c_\pi(x)$,  $|\Pi'| = \prod_l (H_l - n_l)$,
+    $c_\pi(x) = w_\pi^T V_0 \xi^\pi(x) / \sqrt{N_1 N_0}$
+
+    c_pi              (P, Pi)      what every path contributes      `parts`
+    n_l               (L,)         pruned heads of a layer
+    (l, h)                         a head, both counted from zero   `head`
+
+Nothing is trained again, and $c_\pi$ is computed once.  The factor is positive: it
+changes f, but no sign and no accuracy.  Without any head of a layer no path is left;
+such a network has no output, and its accuracy is NaN.
+"""
+
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+from scipy import stats
+
+from statmech_attn.bpkr.attention import effective_weights, Weights
+from statmech_attn.bpkr.predictor import paths_through
+from statmech_attn.bpkr.prior import check_heads
+
+
+FEWEST = 3  # heads of which a rank correlation is taken
+
+Head = tuple[int, int]
+
+
+def contributions(
+    weights: Weights, xi: Float[Array, "P N_0 Pi"]
+) -> Float[Array, "P Pi"]:
+    r"""$c_\pi(x)$ of every path of a network with one output.
+
+    Args:
+        xi: attentioned inputs, as `attentioned_inputs` gives them.
+
+    Raises:
+        ValueError: several outputs, or paths that are not those of the weights.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> weights = Weights(jnp.eye(2), (jnp.ones((3, 2, 2)),), jnp.ones(2))
+        >>> contributions(weights, jnp.ones((5, 2, 3))).shape
+        (5, 3)
+    """
+    if weights.a.ndim != 1:
+        raise ValueError(
+            f"pruning needs a network with one output; got {weights.a.shape[0]}."
+        )
+    w, (n_inputs, n_paths) = effective_weights(weights), xi.shape[1:]
+    if len(w) != n_paths:
+        raise ValueError(
+            f"xi must have one column for each of the network's {len(w)} paths; "
+            f"got {n_paths}."
+        )
+    f = jnp.einsum("an,ni,pia->pa", w, weights.V_0, xi, optimize="optimal")
+    return f / math.sqrt(w.shape[1] * n_inputs)
+
+
+def pruned_outputs(
+    parts: Float[np.ndarray, "P Pi"], heads: Sequence[int], off: Sequence[Head] = ()
+) -> Float[np.ndarray, " P"]:
+    """f without the heads in `off`; NaN where these leave no path.
+
+    Args:
+        heads: heads per layer (H_1, ..., H_L).
+        off: pairs (layer, head), counted from zero.
+
+    Example:
+        >>> import numpy as np
+        >>> pruned_outputs(np.ones((1, 4)), (4,), [(0, 2), (0, 3), (0, 0)]).tolist()
+        [1.0]
+    """
+    check_heads(heads)
+    parts = np.asarray(parts)
+    if parts.ndim != 2 or parts.shape[1] != math.prod(heads):
+        raise ValueError(
+            f"parts must be (P, {math.prod(heads)}), one column for each path of "
+            f"heads = {tuple(heads)}; got {parts.shape}."
+        )
+    left = np.ones(parts.shape[1], bool)
+    for layer, head in off:
+        left[paths_through(heads, layer, head)] = False
+    if not left.any():
+        return np.full(parts.shape[0], np.nan)
+    return parts[:, left].sum(axis=1) / math.sqrt(left.sum())
+
+
+def accuracy_without(
+    parts: Float[np.ndarray, "P Pi"],
+    y: Float[np.ndarray, " P"],
+    heads: Sequence[int],
+    off: Sequence[Head] = (),
+) -> float:
+    """Accuracy without the heads in `off`; NaN where these leave no path."""
+    return float(right_without(parts, y, heads, off).mean())
+
+
+def right_without(
+    parts: Float[np.ndarray, "P Pi"],
+    y: Float[np.ndarray, " P"],
+    heads: Sequence[int],
+    off: Sequence[Head] = (),
+) -> Float[np.ndarray, " P"]:
+    """1 where the sign is right without the heads in `off`, else 0; NaN without path.
+
+    Example:
+        >>> import numpy as np
+        >>> y = np.array([1.0, -1.0])
+        >>> right_without(np.ones((2, 1)), y, (1,)).tolist()
+        [1.0, 0.0]
+    """
+    f = pruned_outputs(parts, heads, off)
+    if np.shape(y) != f.shape:
+        raise ValueError(f"y must have shape {f.shape}, as f; got {np.shape(y)}.")
+    return np.where(np.isnan(f), np.nan, np.sign(f) == np.sign(y))
+
+
+def heads_in_order(heads: Sequence[int]) -> list[Head]:
+    """All heads, layer by layer: the order in which scores are given.
+
+    Example:
+        >>> heads_in_order((1, 2))
+        [(0, 0), (1, 0), (1, 1)]
+    """
+    return [(layer, head) for layer, H in enumerate(heads) for head in range(H)]
+
+
+def cumulative_accuracy(
+    parts: Float[np.ndarray, "P Pi"],
+    y: Float[np.ndarray, " P"],
+    heads: Sequence[int],
+    order: Sequence[int],
+) -> Float[np.ndarray, " n"]:
+    """Accuracy after 0, 1, 2, ... heads, pruned one after the other.
+
+    Args:
+        order: numbers of the heads as in `heads_in_order`, the first to go first.
+
+    Returns:
+        sum(H) - L + 1 numbers: with more heads pruned no order leaves a path.  NaN
+        from where this one has emptied a layer.
+
+    Example:
+        >>> import numpy as np
+        >>> parts, y = np.array([[1.0, -3.0, 2.5]]), np.ones(1)
+        >>> cumulative_accuracy(parts, y, (3,), [2, 1, 0]).tolist()
+        [1.0, 0.0, 1.0]
+    """
+    named = heads_in_order(heads)
+    if sorted(order) != list(range(len(named))):
+        raise ValueError(
+            f"order must have every number from 0 to {len(named) - 1} once; "
+            f"got {list(order)}."
+        )
+    off = [named[number] for number in order]
+    stop = len(named) - len(heads) + 1
+    return np.array([accuracy_without(parts, y, heads, off[:n]) for n in range(stop)])
+
+
+def ascending(scores: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    """Numbers of the heads from the lowest score to the highest; ties in order.
+
+    Example:
+        >>> ascending([0.5, 1.0, 0.2]).tolist()
+        [2, 0, 1]
+    """
+    scores = np.asarray(scores, float)
+    if not np.isfinite(scores).all():
+        raise ValueError("scores must be finite to give an order.")
+    return np.argsort(scores, kind="stable")
+
+
+def random_orders(
+    key: Key[Array, ""], heads: Sequence[int], count: int
+) -> Int[np.ndarray, "count n"]:
+    """Random orders of all heads, each as likely as any other.
+
+    Example:
+        >>> import jax
+        >>> random_orders(jax.random.key(0), (2, 2), 3).shape
+        (3, 4)
+    """
+    drawn = jax.random.uniform(key, (count, sum(heads)))
+    return np.argsort(np.asarray(drawn), axis=1)
+
+
+def head_magnitudes(weights: Weights) -> Float[np.ndarray, " n"]:
+    r"""Frobenius norm of every head's values $V_{l,h}$ over the largest of them.
+
+    The usual baseline of pruning by magnitude.  Queries and keys, which say where a
+    head looks and not how strongly it speaks, do not enter.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> V = jnp.stack([jnp.eye(2), 2 * jnp.eye(2)])
+        >>> head_magnitudes(Weights(jnp.eye(2), (V,), jnp.ones(2))).tolist()
+        [0.5, 1.0]
+    """
+    norms = [np.linalg.norm(np.asarray(V), axis=(1, 2)) for V in weights.V]
+    found = np.concatenate(norms)
+    return found / found.max()
+
+
+def rank_correlation(
+    scores: Float[np.ndarray, " n"], drops: Float[np.ndarray, " n"]
+) -> float:
+    """Spearman's rank correlation of scores with accuracy drops; ties share a rank.
+
+    Heads without a drop, the only ones of their layer, do not enter.  NaN for fewer
+    than three heads, for scores that are not known, and where all scores or all drops
+    are the same.
+
+    Example:
+        >>> rank_correlation([0.1, 0.2, 1.0], [0.0, 0.05, 0.04])
+        0.5
+    """
+    scores, drops = np.asarray(scores, float), np.asarray(drops, float)
+    known = np.isfinite(drops)
+    scores, drops = scores[known], drops[known]
+    if len(drops) < FEWEST or not np.isfinite(scores).all():
+        return math.nan
+    if np.ptp(scores) == 0 or np.ptp(drops) == 0:
+        return math.nan
+    return float(np.asarray(stats.spearmanr(scores, drops).statistic))

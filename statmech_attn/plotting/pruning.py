@@ -1,0 +1,288 @@
+"""Pruning: scores of heads, what they cost, and accuracy against heads pruned.
+
+Takes files of kind `pruning` (docs/hdf5.md).  Heads of different trainings have nothing
+in common but their layer, so they are averaged by the rank of their score.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from statmech_attn.plotting import style
+
+
+LOOKS = {  # colour, marker, dashes and name of every order
+    "saddle": (style.BLACK, "o", "-", "saddle point"),
+    "exact-law": (style.VERMILLION, "s", (0, (4, 2)), "exact law"),
+    "trained": (style.GREEN, "^", (0, (6, 2, 1, 2)), "trained network"),
+    "magnitude": (style.PURPLE, "v", (0, (1, 1.5)), "magnitude"),
+    "random": (style.GREY, "", "-", "random"),
+}
+SETS = {
+    "omniglot": "Omniglot, unseen characters",
+    "omniglot-validation": "Omniglot, validation",
+    "fashion-mnist": "FashionMNIST 0/1",
+    "mnist": "MNIST 0/1",
+}
+CHANCE = 0.5
+COLUMNS = 2
+# Tiberi et al. (NeurIPS 2024), four heads in each of two layers, 1028 characters:
+# base, then after pruning one head, in ascending order of its score.
+PUBLISHED_HEADS = (4, 4)
+PUBLISHED = (0.838, 0.818, 0.830, 0.795, 0.754, 0.760, 0.765, 0.743, 0.749)
+
+
+@style.styled
+def pruned_heads(dataset: xr.Dataset) -> Figure:
+    """Scores of every head, and accuracy on unseen characters without it.
+
+    One panel for each training; errors of the accuracies are binomial.
+    """
+    trainings = _computed(dataset)
+    rows = -(-len(trainings) // COLUMNS)
+    columns = min(COLUMNS, len(trainings))
+    width = style.DOUBLE if columns > 1 else style.SINGLE + 0.6
+    figure = style.figure(width, 0.75 + 1.55 * rows)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    right = [axis.twinx() for axis in axes]
+    for axis, twin, number in zip(axes, right, trainings):
+        one = dataset.sel(restart=number).isel(test_set=0)
+        _scores(axis, one)
+        _without_one(twin, one)
+        axis.set_title(f"training {int(number) + 1}", loc="left", pad=2.5)
+    _same_range(right[: len(trainings)])
+    for unused in (*axes[len(trainings) :], *right[len(trainings) :]):
+        unused.remove()
+    handles = [axes[0].get_legend_handles_labels(), right[0].get_legend_handles_labels()]
+    figure.legend(
+        handles[0][0] + handles[1][0], handles[0][1] + handles[1][1],
+        loc="outside upper center", ncols=4 if columns > 1 else 2,
+        title=data_size(dataset), title_fontsize=8,
+    )  # fmt: skip
+    return figure
+
+
+def _scores(axis: Axes, one: xr.Dataset) -> None:
+    """Bars of the saddle point's scores, and of the exact law's beside them."""
+    names = one.attention_head.values
+    places = np.arange(len(names))
+    exact = one.pruning_score.sel(order="exact-law").values
+    shown = {"saddle": one.pruning_score.sel(order="saddle").values}
+    shown |= {"exact-law": exact} if np.isfinite(exact).any() else {}
+    each = 0.7 / len(shown)
+    for i, (order, values) in enumerate(shown.items()):
+        colour, *_, name = LOOKS[order]
+        aside = each * (i - (len(shown) - 1) / 2)
+        axis.bar(
+            places + aside, values, each, color=colour, alpha=0.35,
+            label=f"score, {name}",
+        )  # fmt: skip
+    _name_heads(axis, names)
+    axis.set_ylim(0, 1.05)
+    axis.set_ylabel("head score")
+    axis.tick_params(right=False)
+
+
+def _name_heads(axis: Axes, names: Sequence[str]) -> None:
+    """Heads as layer.head, with a line between layers."""
+    axis.set_xticks(range(len(names)), names, fontsize=7 if len(names) > 10 else 8)
+    axis.tick_params(axis="x", length=0)
+    axis.set_xlim(-0.6, len(names) - 0.4)
+    axis.set_xlabel("head (layer.head)")
+    layers = [name.split(".")[0] for name in names]
+    for i in range(1, len(names)):
+        if layers[i] != layers[i - 1]:
+            axis.axvline(i - 0.5, color=style.GREY, lw=0.6, ls=":")
+
+
+def _without_one(axis: Axes, one: xr.Dataset) -> None:
+    """Points of the accuracy without each head, and a line without pruning."""
+    count = json.loads(one.attrs["task"])["n_test"]
+    pruned = one.accuracy_pruned.values
+    error = np.sqrt(pruned * (1 - pruned) / count)
+    axis.axhline(
+        float(one.accuracy_sets), color=style.BLUE, lw=0.8, ls="--", label="accuracy, all heads"
+    )
+    axis.errorbar(
+        np.arange(len(pruned)), pruned, error, fmt="o", color=style.BLUE, ms=3.2,
+        mew=0.7, mfc="white", elinewidth=0.8, capsize=1.5, label="without the head",
+    )  # fmt: skip
+    axis.set_ylabel("accuracy", color=style.BLUE)
+    axis.tick_params(axis="y", colors=style.BLUE)
+
+
+def _same_range(axes: Sequence[Axes]) -> None:
+    low = min(axis.get_ylim()[0] for axis in axes)
+    high = max(axis.get_ylim()[1] for axis in axes)
+    for axis in axes:
+        axis.set_ylim(low - 0.01, high + 0.01)
+
+
+@style.styled
+def pruning_ranks(dataset: xr.Dataset) -> Figure:
+    """Accuracy lost with one head, by the rank of its score, and rank correlations.
+
+    Means over the trainings with their standard errors; of a single training the
+    binomial error of its tasks.
+    """
+    figure = style.figure(style.DOUBLE, 3.1)
+    left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
+    _drops_by_rank(left, dataset)
+    _correlations(right, dataset)
+    style.letters((left, right))
+    figure.suptitle(data_size(dataset), fontsize=8)
+    return figure
+
+
+def _drops_by_rank(axis: Axes, dataset: xr.Dataset) -> None:
+    axis.axhline(0.0, color=style.GREY, lw=0.6)
+    for i, order in enumerate(("saddle", "exact-law")):
+        mean, error = drops_by_rank(dataset, order)
+        if np.isfinite(mean).any():
+            colour, marker, _, name = LOOKS[order]
+            ranks = np.arange(1, len(mean) + 1) + 0.12 * (i - 0.5)
+            axis.errorbar(
+                ranks, mean, error, fmt=marker, color=colour, ms=3.2, mew=0.7,
+                mfc="white", elinewidth=0.8, capsize=1.5, label=f"score of the {name}",
+            )  # fmt: skip
+    if _head_counts(dataset) == PUBLISHED_HEADS:
+        lost = PUBLISHED[0] - np.array(PUBLISHED[1:])
+        axis.plot(
+            np.arange(1, len(lost) + 1), lost, "x", color=style.SKY, ms=4,
+            label="published, 1028 characters",
+        )  # fmt: skip
+    axis.set_xticks(range(1, dataset.sizes["attention_head"] + 1))
+    axis.set_xlabel("rank of the head, lowest score first")
+    axis.set_ylabel("accuracy lost without the head")
+    axis.margins(0.08, 0.12)
+    _legend_above(axis, 1)
+
+
+def drops_by_rank(dataset: xr.Dataset, order: str) -> tuple[np.ndarray, np.ndarray]:
+    """Drop on the first test set by ascending score: mean and error over trainings."""
+    drops, errors = [], []
+    for number in _computed(dataset):
+        one = dataset.sel(restart=number, order=order).isel(test_set=0)
+        ranks = np.argsort(one.pruning_score.values, kind="stable")
+        known = np.isfinite(one.pruning_score.values).all()
+        drops.append(np.where(known, one.accuracy_drop.values[ranks], np.nan))
+        errors.append(one.accuracy_drop_stderr.values[ranks])
+    mean = np.mean(drops, axis=0)
+    if len(drops) < 2:
+        return mean, errors[0]
+    return mean, np.std(drops, axis=0, ddof=1) / math.sqrt(len(drops))
+
+
+def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
+    """Rank correlations of score and drop, and what scores without meaning give."""
+    count = np.isfinite(dataset.accuracy_drop.isel(test_set=0)).sum("attention_head")
+    trainings = len(_computed(dataset))
+    chance = 1 / math.sqrt((int(count.max()) - 1) * trainings)
+    axis.axhspan(-chance, chance, color=style.PALE, lw=0, label="chance (one s.d.)")
+    axis.axhline(0.0, color=style.GREY, lw=0.6)
+    orders = [name for name in LOOKS if name != "random"]
+    for i, test_set in enumerate(dataset.test_set.values):
+        here = dataset.sel(test_set=test_set, order=orders)
+        aside = 0.16 * (i - (dataset.sizes["test_set"] - 1) / 2)
+        axis.errorbar(
+            np.arange(len(orders)) + aside, here.rank_correlation_mean,
+            np.nan_to_num(here.rank_correlation_mean_stderr),
+            fmt="osv^"[i % 4], color=style.SERIES[i % len(style.SERIES)], ms=3.2,
+            mew=0.7, mfc="white", elinewidth=0.8, capsize=1.5,
+            label=SETS.get(str(test_set), str(test_set)).removesuffix(" characters"),
+        )  # fmt: skip
+    names = [LOOKS[name][3].replace(" ", "\n") for name in orders]
+    axis.set_xticks(range(len(orders)), names)
+    axis.set_xlim(-0.5, len(orders) - 0.5)
+    axis.set_ylim(-1.1, 1.3)
+    axis.set_ylabel("rank correlation\nof score and accuracy lost")
+    _legend_above(axis, 2)
+
+
+def _legend_above(axis: Axes, columns: int) -> None:
+    axis.legend(
+        loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2, ncols=columns,
+        columnspacing=0.8,
+    )  # fmt: skip
+
+
+@style.styled
+def cumulative_pruning(dataset: xr.Dataset) -> Figure:
+    """Accuracy against the number of heads pruned, in the order of each score.
+
+    Unseen characters and FashionMNIST where it is there; means over trainings with
+    their standard errors.  A line ends where one of the trainings has lost a layer.
+    """
+    wanted = [dataset.test_set.values[0], "fashion-mnist"]
+    shown = [name for name in wanted if name in dataset.test_set.values]
+    width = style.DOUBLE if len(shown) > 1 else style.SINGLE
+    figure = style.figure(width, 2.9)
+    axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+    for axis, name in zip(axes, shown):
+        for order in reversed(LOOKS):
+            _curve(axis, dataset.sel(test_set=name, order=order), order)
+        axis.axhline(CHANCE, color=style.GREY, lw=0.6, ls=":")
+        axis.set_title(SETS.get(str(name), str(name)), pad=2.5)
+        axis.set_xlabel("number of pruned heads")
+        axis.set_xticks(dataset.n_pruned.values[:: 1 + dataset.n_pruned.size // 10])
+        axis.margins(0.03, 0.06)
+    axes[0].set_ylabel("accuracy")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(
+        handles[::-1], labels[::-1], loc="outside upper center", ncols=len(labels),
+        title=data_size(dataset), title_fontsize=8,
+    )  # fmt: skip
+    return figure
+
+
+def _curve(axis: Axes, here: xr.Dataset, order: str) -> None:
+    here = here.sel(restart=_computed(here))
+    values = here.accuracy_cumulative.transpose("restart", "n_pruned").values
+    if not np.isfinite(values).any():
+        return
+    mean = values.mean(axis=0)
+    several = len(values) > 1
+    error = (
+        values.std(axis=0, ddof=1) / math.sqrt(len(values))
+        if several
+        else here.accuracy_cumulative_stderr.values[0]
+    )
+    colour, marker, dashes, name = LOOKS[order]
+    if order == "random":
+        axis.fill_between(
+            here.n_pruned, mean - error, mean + error, color=style.PALE, lw=0
+        )
+        axis.plot(here.n_pruned, mean, color=colour, label=name)
+        return
+    axis.errorbar(
+        here.n_pruned, mean, error, color=colour, marker=marker, ls=dashes, ms=3.2,
+        mew=0.7, mfc="white", elinewidth=0.8, capsize=1.5, label=name,
+    )  # fmt: skip
+
+
+def data_size(dataset: xr.Dataset) -> str:
+    """What was learned from, and how often, in one line."""
+    task = json.loads(dataset.attrs["task"])
+    count = len(_computed(dataset))
+    inputs = task["training"]["patch"] ** 2 * task["training"]["channels"]
+    return (
+        f"{task['characters']} training characters, $P = {task['n_train']}$, "
+        f"$N_0 = {inputs}$, {count} training{'s' if count > 1 else ''}"
+    )
+
+
+def _computed(dataset: xr.Dataset) -> np.ndarray:
+    """Trainings that were pruned."""
+    if "failure" not in dataset:
+        return dataset.restart.values
+    return dataset.restart.values[dataset.failure.values == 0]
+
+
+def _head_counts(dataset: xr.Dataset) -> tuple[int, ...]:
+    layers = [name.split(".")[0] for name in dataset.attention_head.values]
+    return tuple(layers.count(layer) for layer in dict.fromkeys(layers))

@@ -1,0 +1,32 @@
+"""What a study of Bayesian learning learns from, and what it is tested on."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from jaxtyping import Array, Float
+
+
+Attended = tuple[Float[Array, "Q N_0 Pi"], Float[Array, " Q"]]
+
+
+class Learning(NamedTuple):
+    """Attentioned inputs and labels of the training and the test set.
+
+    Where a task has several test sets, `sets` has them by name, the test set first.
+    """
+
+    xi: Float[Array, "P N_0 Pi"]
+    Y: Float[Array, " P"]
+    xi_test: Float[Array, "Q N_0 Pi"]
+    Y_test: Float[Array, " Q"]
+    heads: tuple[int, ...]
+    description: str  # of the task, the same for the same examples and heads
+    sets: Mapping[str, Attended] = {}
+
+    @property
+    def data(self) -> tuple[Array, Array]:
+        return self.xi, self.Y
+
+    def path_dims(self, layer: int) -> tuple[str, str]:
+        """Names of the two dimensions of U_l, layers counted from one."""
+        return f"path_{layer}", f"path_{layer}_pair"

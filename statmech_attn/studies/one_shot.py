@@ -1,0 +1,137 @@
+r"""Examples of the one-shot task for the heads of a trained network.
+
+Drawn are the training set, from the training classes, and test sets from classes that
+the network has not seen, each with a key of its own; docs/theory/one_shot.md.
+
+    x                 (P, N_0, T)       examples, T tokens           `x`
+    xi^pi             (P, N_0, Pi)      attentioned inputs, mean over the tokens
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from statmech_attn import bpkr
+from statmech_attn.studies.examples import Attended, Learning
+from statmech_attn.studies.trained import load_trained, TrainedNetworks
+from statmech_attn.studies.trained_tables import RestartTask, TrainedTask
+from statmech_attn.tasks import images, one_shot
+from statmech_attn.tasks.one_shot import Examples
+from statmech_attn.training import DIVERGED, RESULTS, VANISHED
+from statmech_attn.training.transformer import attention_heads, Transformer
+
+
+TEST, VALIDATION = "omniglot", "omniglot-validation"
+KEYS = ("train", TEST, VALIDATION, "fashion-mnist", "mnist")  # numbers of the keys
+LOST = (DIVERGED, VANISHED)  # trainings without a network that can be used
+BATCH = 50  # examples whose attention is held at once
+
+
+class Source(NamedTuple):
+    """Draws the sets of a study; the same examples whenever it is asked.
+
+    Attributes:
+        train: the training examples.
+        tests: the test sets by name, unseen Omniglot classes first.
+        description: of the task, with SHA-256 of all images.
+    """
+
+    train: Callable[[], Examples]
+    tests: dict[str, Callable[[], Examples]]
+    description: dict[str, Any]
+
+
+def source(table: TrainedTask, trained: TrainedNetworks) -> Source:
+    """Read the images that a trained network's task is made of.
+
+    Raises:
+        ValueError: images that are missing, or too few for the split.
+    """
+    folder, setting = images.data_folder(), trained.setting
+    size = setting.image_size
+    classes = images.split(images.omniglot(folder, size=size), trained.split)
+    digest = {name: images.digest(part) for name, part in classes._asdict().items()}
+
+    def within(name, part, examples):
+        key = _key(table.seed, name)
+        return lambda: one_shot.draw(key, part, setting, examples=examples)
+
+    tests = {
+        TEST: within(TEST, classes.test, table.n_test),
+        VALIDATION: within(VALIDATION, classes.validation, table.n_test),
+    }
+    for name in table.elsewhere:
+        parts = images.elsewhere(folder, name, size=size)
+        digest |= {name: "".join(map(images.digest, parts))}
+        tests[name] = _outside(_key(table.seed, name), parts, setting, table.n_test)
+    described = table.model_dump(exclude={"trained", "restart"})
+    described |= {"training": trained.task, "images_sha256": digest}
+    return Source(within("train", classes.train, table.n_train), tests, described)
+
+
+def _outside(key, parts, setting, examples) -> Callable[[], Examples]:
+    return lambda: one_shot.draw_elsewhere(key, *parts, setting, examples=examples)
+
+
+def _key(seed: int, name: str) -> Array:
+    """A key for each set, the same whichever others are drawn."""
+    return jax.random.fold_in(jax.random.key(seed), KEYS.index(name))
+
+
+def learning(table: RestartTask) -> Learning:
+    """Training and test sets as the heads of one trained network attend them.
+
+    Raises:
+        ValueError: no such network, one that learned nothing, or no images.
+    """
+    trained = load_trained(table.trained)
+    transformer = network(trained, table.restart, Path(table.trained).name)
+    return attended(transformer, source(table, trained))
+
+
+def network(trained: TrainedNetworks, restart: int, name: str) -> Transformer:
+    """A network that has learned something.
+
+    Args:
+        name: of the file, for messages.
+    """
+    usable = [i for i, code in enumerate(trained.results) if code not in LOST]
+    if restart in usable:
+        return trained.transformers[restart]
+    ended = "there is none"
+    if restart < len(trained.results):
+        ended = f"it {RESULTS[trained.results[restart]]}"
+    raise ValueError(
+        f"task.restart: no training {restart} of {name} can be used, {ended}; "
+        f"choose one of {usable}."
+    )
+
+
+def attended(transformer: Transformer, examples: Source) -> Learning:
+    """All sets of a study as the heads of a network attend them."""
+    heads = attention_heads(transformer)
+    found = lambda drawn: (attentioned(drawn.x, heads), drawn.y)
+    sets: dict[str, Attended] = {n: found(d()) for n, d in examples.tests.items()}
+    digest = hashlib.sha256()
+    for array in jax.tree.leaves((transformer.queries, transformer.keys)):
+        digest.update(np.asarray(array).tobytes())
+    described = examples.description | {"attention_sha256": digest.hexdigest()}
+    return Learning(
+        *found(examples.train()), *sets[TEST], bpkr.head_counts(heads),
+        json.dumps(described), sets,
+    )  # fmt: skip
+
+
+@jax.jit
+def attentioned(
+    x: Float[Array, "P N_0 T"], heads: bpkr.Heads
+) -> Float[Array, "P N_0 Pi"]:
+    """Attentioned inputs, the attention of a few examples at a time in memory."""
+    one = lambda x: bpkr.attentioned_inputs(x[None], heads, readout="mean")[0]
+    return jax.lax.map(one, x, batch_size=BATCH)

@@ -1,0 +1,262 @@
+r"""Trained networks without some of their heads (docs/theory/one_shot.md, Pruning).
+
+A point is a network of the trained file.  Its heads are scored by $U_1$ of the saddle
+point, of the exact law and of its own weights, and by the magnitude of their values;
+then every head is pruned alone, and all of them one after the other.
+
+    scores            (order, head)            over the largest      `pruning_score`
+    drop              (head, test set)         base less pruned      `accuracy_drop`
+    accuracy          (order, n, test set)     n heads pruned        `cumulative`
+"""
+
+import importlib.util
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from statmech_attn import bpkr
+from statmech_attn.bpkr import pruning, wishart
+from statmech_attn.labels import labelled
+from statmech_attn.scan.work import Arrays, Assembled, Chunk, OneRound, Results, Tick
+from statmech_attn.studies import one_shot
+from statmech_attn.studies.examples import Learning
+from statmech_attn.studies.learning import Dimensions, lacking
+from statmech_attn.studies.pruning_table import PruningStudy
+from statmech_attn.studies.trained import load_trained
+from statmech_attn.training import CONVERGED, RUNNING, Transformer, value_weights
+
+
+ORDERS = ("saddle", "exact-law", "trained", "magnitude", "random")
+OF_DRAWS = ("stderr", "n_eff", "r_hat")  # kept of the exact law's draws
+
+
+class PruningWork(OneRound):
+    """Scores of heads, and what the network loses without them."""
+
+    title = "pruning"
+    batch = 1
+    alone = True
+    empty: Mapping[str, int] = {"result": -1}
+
+    def __init__(self, study: PruningStudy):
+        """Read networks and images; `ValueError` for impossible settings."""
+        if study.run.exact and importlib.util.find_spec("numpyro") is None:
+            raise ValueError(
+                "the exact law needs numpyro: pip install 'statmech-attn[sampling]', "
+                "or set run.exact = false."
+            )
+        self.study, self.run = study, study.run
+        self.trained = load_trained(study.task.trained)
+        if not any(map(self._learned, range(self.total))):
+            raise ValueError(f"{study.task.trained}: no network has learned anything.")
+        self.source = one_shot.source(study.task, self.trained)
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        """Heads per layer."""
+        return self.trained.heads
+
+    @property
+    def total(self) -> int:
+        return len(self.trained.transformers)
+
+    def dimensions(self) -> Dimensions:
+        """What is found of a network, with its dimensions there."""
+        head, sets, paths = "attention_head", "test_set", ("path_1", "path_1_pair")
+        found: Dimensions = {"result": (), "U_1": paths, "U_1_exact": paths}
+        found |= {f"U_1_exact_{part}": paths for part in OF_DRAWS}
+        found |= {"divergences": (), "pruning_score": ("order", head)}
+        for name, dims in (
+            ("accuracy_sets", (sets,)),
+            ("accuracy_drop", (head, sets)),
+            ("accuracy_cumulative", ("order", "n_pruned", sets)),
+        ):
+            found |= {name: dims, f"{name}_stderr": dims}
+        found["accuracy_pruned"] = (head, sets)
+        return found | {"rank_correlation": ("order", sets)}
+
+    def compute(
+        self, chunk: Chunk, payload: None, tick: Tick, folder: Path | None
+    ) -> Arrays:
+        """The rows of a chunk."""
+        rows = []
+        for number in range(chunk.first, chunk.stop):
+            tick(0.0)
+            rows.append(self._row(number))
+            tick(1.0)
+        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+    def _learned(self, number: int) -> bool:
+        return self.trained.results[number] in (RUNNING, CONVERGED)
+
+    def _row(self, number: int) -> dict[str, Any]:
+        if not self._learned(number):
+            raise ValueError(f"training {number} learned nothing that can be pruned.")
+        transformer = self.trained.transformers[number]
+        made = one_shot.attended(transformer, self.source, "{}")
+        key = jax.random.fold_in(jax.random.key(self.run.seed), number)
+        exact_key, order_key = jax.random.split(key)
+        found = self._saddle(made) | self._exact_law(made, exact_key)
+        scores = self._scores(found, transformer)
+        orders = pruning.random_orders(order_key, self.heads, self.run.random_orders)
+        lost = [
+            without_heads(*parts, self.heads, scores, orders)
+            for parts in self._contributions(made, transformer)
+        ]
+        found |= {name: np.stack([s[name] for s in lost], -1) for name in lost[0]}
+        return found | {"pruning_score": scores}
+
+    def _saddle(self, made: Learning) -> dict[str, Any]:
+        saddle = bpkr.solve(*made.data, heads=made.heads, **self._point())
+        return {"U_1": np.asarray(saddle.U[0]), "result": np.int8(saddle.result)}
+
+    def _exact_law(self, made: Learning, key) -> dict[str, Any]:
+        """Mean and diagnostics of U_1 under the exact law; NaN where it is off."""
+        names = ["U_1_exact", *(f"U_1_exact_{part}" for part in OF_DRAWS)]
+        if not self.run.exact:
+            paths = made.xi.shape[2]
+            unknown = dict.fromkeys(names, np.full((paths, paths), np.nan))
+            return unknown | {"divergences": np.nan}
+        law = wishart.law(*made.data, heads=made.heads, **self._point())
+        drawn = wishart.sample(
+            key, law, draws=self.run.draws, warmup=self.run.warmup,
+            chains=self.run.chains,
+        )  # fmt: skip
+        of_draws = drawn.summary[0]
+        values = [of_draws.mean, *(getattr(of_draws, part) for part in OF_DRAWS)]
+        found = dict(zip(names, values, strict=True))
+        return found | {"divergences": float(drawn.divergences)}
+
+    def _point(self) -> dict[str, float]:
+        return self.study.network.model_dump()
+
+    def _scores(self, found: Mapping[str, Any], transformer: Transformer) -> np.ndarray:
+        """Of every order and head; NaN in a random order, or where U is not known."""
+        weights = value_weights(transformer)
+        own = bpkr.order_parameters(weights)[0][0]
+        scored = lambda U: np.concatenate(bpkr.head_scores(U, self.heads))
+        return np.stack(
+            [
+                scored(found["U_1"]),
+                scored(found["U_1_exact"]),
+                scored(own),
+                pruning.head_magnitudes(weights),
+                np.full(sum(self.heads), np.nan),
+            ]
+        )
+
+    def _contributions(self, made: Learning, transformer: Transformer):
+        """What every path says, and the labels, on each test set."""
+        weights = value_weights(transformer)
+        for xi, y in made.sets.values():
+            yield np.asarray(pruning.contributions(weights, xi)), np.asarray(y)
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        """Converged without numbers; `result` says why another has none."""
+        lost = lacking(arrays, "accuracy_sets")
+        return lost | (lacking(arrays, "U_1") & (arrays["result"] == 0))
+
+    def pilot(self) -> None:
+        """How long a network takes, only its iterations can tell."""
+
+    def assemble(self, results: Results) -> Assembled:
+        variables: dict[str, Any] = {
+            name: (("restart", *dims), results.column(name))
+            for name, dims in self.dimensions().items()
+        }
+        failure = results.failure()
+        _, correlation = variables["rank_correlation"]
+        known = np.where((failure == 0)[:, None, None], correlation, np.nan)
+        for name, value in zip(("", "_stderr"), mean_of_known(known), strict=True):
+            dims = ("order", "test_set")
+            variables[f"rank_correlation_mean{name}"] = (dims, value)
+        if failure.any():
+            variables["failure"] = (("restart",), failure)
+        found = labelled(variables, self._coordinates()).assign_attrs(
+            kind=self.study.kind, task=self.description()
+        )
+        if failure.any():
+            found.attrs["failure_reasons"] = results.reasons()
+        return Assembled(found)
+
+    def description(self) -> str:
+        """Tasks and trained networks as JSON."""
+        own = self.study.task.model_dump(exclude={"trained"})
+        return json.dumps(
+            own | {"training": self.trained.task, "images_sha256": self.source.digest}
+        )
+
+    def _coordinates(self) -> dict[str, Any]:
+        paths = bpkr.path_names(self.heads)
+        return {
+            "restart": np.arange(self.total),
+            "order": list(ORDERS),
+            "attention_head": [
+                f"{layer + 1}.{head + 1}"
+                for layer, head in pruning.heads_in_order(self.heads)
+            ],
+            "n_pruned": np.arange(sum(self.heads) - len(self.heads) + 1),
+            "test_set": list(self.source.tests),
+            "path_1": paths,
+            "path_1_pair": paths,
+        }
+
+
+def without_heads(
+    parts: np.ndarray,
+    y: np.ndarray,
+    heads: tuple[int, ...],
+    scores: np.ndarray,
+    orders: np.ndarray,
+) -> dict[str, np.ndarray]:
+    """What a network loses on one test set without one head, and without several.
+
+    Args:
+        parts: what every path contributes, (Q, Pi).
+        scores: of the heads, a row for each of `ORDERS`.
+        orders: random ones, a row each.
+    """
+    each = pruning.heads_in_order(heads)
+    full = pruning.right_without(parts, y, heads)
+    pruned = np.stack([pruning.right_without(parts, y, heads, [h]) for h in each])
+    lost = full - pruned  # with the same tasks, so that their scatter cancels
+    drop, base = lost.mean(axis=1), full.mean()
+    curves = np.full((2, len(ORDERS), sum(heads) - len(heads) + 1), np.nan)
+    along = lambda order: pruning.cumulative_accuracy(parts, y, heads, order)
+    for number, score in enumerate(scores):
+        if np.isfinite(score).all():
+            curves[0, number] = along(pruning.ascending(score))
+    curves[:, ORDERS.index("random")] = mean_of_known(np.stack([*map(along, orders)]))
+    return {
+        "accuracy_sets": base,
+        "accuracy_sets_stderr": np.sqrt(base * (1 - base) / len(y)),
+        "accuracy_pruned": pruned.mean(axis=1),
+        "accuracy_drop": drop,
+        "accuracy_drop_stderr": lost.std(axis=1) / np.sqrt(len(y)),
+        "accuracy_cumulative": curves[0],
+        "accuracy_cumulative_stderr": curves[1],
+        "rank_correlation": np.array(
+            [pruning.rank_correlation(score, drop) for score in scores]
+        ),
+    }
+
+
+def mean_of_known(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard error along the first axis, of what is not NaN.
+
+    NaN for the mean of none and for the error of one.
+
+    Example:
+        >>> mean, error = mean_of_known(np.array([[1.0, 2.0], [3.0, np.nan]]))
+        >>> mean.tolist(), error.tolist()
+        ([2.0, 2.0], [1.0, nan])
+    """
+    count = np.isfinite(values).sum(axis=0)
+    over = lambda total, n: np.where(n > 0, total, np.nan) / np.maximum(n, 1)
+    mean = over(np.nansum(values, axis=0), count)
+    variance = over(np.nansum((values - mean) ** 2, axis=0), count - 1)
+    return mean, np.sqrt(variance / np.maximum(count, 1))

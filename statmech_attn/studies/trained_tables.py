@@ -1,0 +1,82 @@
+"""Tables of the studies that take the heads of a trained network."""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, StrictBool, StrictInt
+
+from statmech_attn.studies.bpkr_tables import (
+    OrderParameterRun,
+    OrderParameterStudy,
+    PosteriorStudy,
+)
+from statmech_attn.studies.tables import MAX_COUNT, Seed, Table, WholeNumber
+
+
+Even = Annotated[StrictInt, Field(ge=2, le=MAX_COUNT, multiple_of=2)]
+
+
+class TrainedTask(Table):
+    """[task]: a file of trained networks, and the examples drawn for them.
+
+    Half of the examples have the label +1; `n_test` is that of each test set.
+    """
+
+    name: Literal["one-shot"]
+    trained: str
+    seed: Seed = 0
+    n_train: Even = 600
+    n_test: Even = 1000
+    elsewhere: list[Literal["fashion-mnist", "mnist"]] = ["fashion-mnist", "mnist"]
+
+    @field_validator("elsewhere")
+    @classmethod
+    def _once(cls, names: list[str]) -> list[str]:
+        if len(set(names)) < len(names):
+            raise ValueError("names must be distinct")
+        return names
+
+    def inputs(self) -> dict[str, str]:
+        """SHA-256 of the file, by its name."""
+        path = Path(self.trained)
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()}
+
+    def beside(self, folder: Path) -> Self:
+        """The same with the file looked up in a folder."""
+        return self.model_copy(
+            update={"trained": os.path.abspath(folder / self.trained)}
+        )
+
+
+class RestartTask(TrainedTask):
+    """[task] of a study of one network of the file."""
+
+    restart: WholeNumber = 0
+
+
+class OfTrained:
+    """A study whose task is a `TrainedTask`."""
+
+    def inputs(self) -> dict[str, str]:
+        return self.task.inputs()
+
+    def beside(self, folder: Path) -> Self:
+        return self.model_copy(update={"task": self.task.beside(folder)})
+
+
+class OneShotOrderParameterRun(OrderParameterRun):
+    """[run] of saddle points; `predictors` keeps f of every test example."""
+
+    corrections: StrictBool = False
+    predictors: StrictBool = True
+
+
+class OneShotOrderParameterStudy(OfTrained, OrderParameterStudy):
+    task: RestartTask  # pyright: ignore
+    run: OneShotOrderParameterRun = OneShotOrderParameterRun()  # pyright: ignore
+
+
+class OneShotPosteriorStudy(OfTrained, PosteriorStudy):
+    task: RestartTask  # pyright: ignore
