@@ -10,7 +10,7 @@ from statmech_attn.plotting.continuation import (
     draw_curves,
     draw_special,
 )
-from statmech_attn.plotting.drawing import draw, learning_pictures
+from statmech_attn.plotting.drawing import draw, learning_pictures, pruning_pictures
 from statmech_attn.plotting.indicators import chaos_indicators, finite_series
 from statmech_attn.plotting.learning import (
     accuracy_against_width,
@@ -74,6 +74,7 @@ __all__ = [
     "phase_diagram",
     "phase_planes",
     "pruned_heads",
+    "pruning_pictures",
     "pruning_ranks",
     "running_lyapunov",
     "save",

@@ -20,13 +20,10 @@ from statmech_attn import toml
 from statmech_attn.comparison.posteriors import METHODS
 from statmech_attn.plotting import style
 from statmech_attn.plotting.learning import alignment, LOOKS, NAMES
+from statmech_attn.plotting.pruning import SETS
 
 
-SETS = {  # in the order of the panels
-    "omniglot": "Omniglot, unseen characters",
-    "fashion-mnist": "FashionMNIST",
-    "mnist": "MNIST",
-}
+SHOWN = ("omniglot", "fashion-mnist", "mnist")  # test sets, a panel each
 CHANCE = 0.5
 RANKS = 50  # eigenvectors whose overlap with the labels is drawn
 SPREAD = 0.16  # of the samples of one width, in powers of e
@@ -75,7 +72,7 @@ def one_shot_accuracy(
     the cross is the saddle point at that temperature, with the same heads.
     """
     known = theories[0].test_set.values
-    shown = [name for name in SETS if name in known]
+    shown = [name for name in SHOWN if name in known]
     figure = style.figure(2.3 * len(shown) + 0.3, 3.0)
     axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     for axis, name in zip(axes, shown, strict=True):
@@ -296,7 +293,7 @@ def training_of(dataset: xr.Dataset) -> int:
 def network_task(dataset: xr.Dataset) -> dict[str, Any]:
     """Images and network of the training that a file is about."""
     task = json.loads(dataset.attrs["task"])
-    return task.get("training", task)
+    return task.get("training", {}) | task
 
 
 def state_size(figure: Figure, dataset: xr.Dataset, trainings: int) -> None:

@@ -109,7 +109,7 @@ def lines_of(axis):
     return {str(line.get_label()): line for line in axis.lines}
 
 
-@pytest.mark.parametrize("panel, name", list(enumerate(one_shot.SETS)))
+@pytest.mark.parametrize("panel, name", list(enumerate(one_shot.SHOWN)))
 def test_accuracy_is_the_mean_over_trainings_with_its_error(theories, panel, name):
     axis = plotting.one_shot_accuracy(theories).axes[panel]
     lines = lines_of(axis)
@@ -131,7 +131,7 @@ def test_samples_stand_beside_the_saddle_point_of_their_own_training(
     theories, sampled, trained
 ):
     axes = plotting.one_shot_accuracy(theories, [sampled], trained).axes
-    for axis, name in zip(axes, one_shot.SETS, strict=True):
+    for axis, name in zip(axes, one_shot.SHOWN, strict=True):
         exact, descent = axis.containers
         here = float(sampled.accuracy_sets.sel(test_set=name)[0])
         assert list(exact[0].get_ydata()) == [here]
