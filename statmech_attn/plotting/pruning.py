@@ -58,9 +58,10 @@ def pruned_heads(dataset: xr.Dataset) -> Figure:
     _same_range(right[: len(trainings)])
     for unused in (*axes[len(trainings) :], *right[len(trainings) :]):
         unused.remove()
-    handles = [axes[0].get_legend_handles_labels(), right[0].get_legend_handles_labels()]
+    entries = [axis.get_legend_handles_labels() for axis in (axes[0], right[0])]
+    handles, labels = (first + second for first, second in zip(*entries, strict=True))
     figure.legend(
-        handles[0][0] + handles[1][0], handles[0][1] + handles[1][1],
+        handles, labels,
         loc="outside upper center", ncols=4 if columns > 1 else 2,
         title=data_size(dataset), title_fontsize=8,
     )  # fmt: skip
@@ -106,8 +107,9 @@ def _without_one(axis: Axes, one: xr.Dataset) -> None:
     pruned = one.accuracy_pruned.values
     error = np.sqrt(pruned * (1 - pruned) / count)
     axis.axhline(
-        float(one.accuracy_sets), color=style.BLUE, lw=0.8, ls="--", label="accuracy, all heads"
-    )
+        float(one.accuracy_sets), color=style.BLUE, lw=0.8, ls="--",
+        label="accuracy, all heads",
+    )  # fmt: skip
     axis.errorbar(
         np.arange(len(pruned)), pruned, error, fmt="o", color=style.BLUE, ms=3.2,
         mew=0.7, mfc="white", elinewidth=0.8, capsize=1.5, label="without the head",
@@ -268,8 +270,8 @@ def _curve(axis: Axes, here: xr.Dataset, order: str) -> None:
 def data_size(dataset: xr.Dataset) -> str:
     """What was learned from, and how often, in one line."""
     task = json.loads(dataset.attrs["task"])
-    count = len(_computed(dataset))
-    inputs = task["training"]["patch"] ** 2 * task["training"]["channels"]
+    task = task["training"] | task
+    count, inputs = len(_computed(dataset)), task["patch"] ** 2 * task["channels"]
     return (
         f"{task['characters']} training characters, $P = {task['n_train']}$, "
         f"$N_0 = {inputs}$, {count} training{'s' if count > 1 else ''}"

@@ -14,6 +14,7 @@ from statmech_attn.studies.monte_carlo import MonteCarloWork
 from statmech_attn.studies.one_shot_training import OneShotTrainingWork
 from statmech_attn.studies.order_parameter import OrderParameterWork
 from statmech_attn.studies.posterior import PosteriorWork
+from statmech_attn.studies.pruning import PruningWork
 from statmech_attn.studies.spec import (
     BasinsStudy,
     BifurcationStudy,
@@ -24,6 +25,7 @@ from statmech_attn.studies.spec import (
     OrderParameterStudy,
     parse,
     PosteriorStudy,
+    PruningStudy,
     Study,
     TrainingStudy,
     TrajectoryStudy,
@@ -53,6 +55,8 @@ def work(study: Study, batch: int | None = None) -> Work:
         return OrderParameterWork(study)
     if isinstance(study, PosteriorStudy):
         return PosteriorWork(study)
+    if isinstance(study, PruningStudy):
+        return PruningWork(study)
     if isinstance(study, OneShotTrainingStudy):
         return OneShotTrainingWork(study)
     return TrainingWork(study)
@@ -81,6 +85,7 @@ __all__ = [
     "OrderParameterStudy",
     "parse",
     "PosteriorStudy",
+    "PruningStudy",
     "rematch",
     "Reporter",
     "run",

@@ -53,7 +53,7 @@ class PruningWork(OneRound):
         self.trained = load_trained(study.task.trained)
         if not any(map(self._learned, range(self.total))):
             raise ValueError(f"{study.task.trained}: no network has learned anything.")
-        self.source = one_shot.source(study.task, self.trained)
+        self.examples = one_shot.drawn(study.task, self.trained)
 
     @property
     def heads(self) -> tuple[int, ...]:
@@ -97,7 +97,7 @@ class PruningWork(OneRound):
         if not self._learned(number):
             raise ValueError(f"training {number} learned nothing that can be pruned.")
         transformer = self.trained.transformers[number]
-        made = one_shot.attended(transformer, self.source, "{}")
+        made = one_shot.attended(transformer, self.examples)
         key = jax.random.fold_in(jax.random.key(self.run.seed), number)
         exact_key, order_key = jax.random.split(key)
         found = self._saddle(made) | self._exact_law(made, exact_key)
@@ -169,26 +169,18 @@ class PruningWork(OneRound):
             for name, dims in self.dimensions().items()
         }
         failure = results.failure()
-        _, correlation = variables["rank_correlation"]
-        known = np.where((failure == 0)[:, None, None], correlation, np.nan)
-        for name, value in zip(("", "_stderr"), mean_of_known(known), strict=True):
+        correlation = mean_of_known(variables["rank_correlation"][1])
+        for ending, value in zip(("", "_stderr"), correlation, strict=True):
             dims = ("order", "test_set")
-            variables[f"rank_correlation_mean{name}"] = (dims, value)
+            variables[f"rank_correlation_mean{ending}"] = (dims, value)
         if failure.any():
             variables["failure"] = (("restart",), failure)
         found = labelled(variables, self._coordinates()).assign_attrs(
-            kind=self.study.kind, task=self.description()
+            kind=self.study.kind, task=json.dumps(self.examples.description)
         )
         if failure.any():
             found.attrs["failure_reasons"] = results.reasons()
         return Assembled(found)
-
-    def description(self) -> str:
-        """Tasks and trained networks as JSON."""
-        own = self.study.task.model_dump(exclude={"trained"})
-        return json.dumps(
-            own | {"training": self.trained.task, "images_sha256": self.source.digest}
-        )
 
     def _coordinates(self) -> dict[str, Any]:
         paths = bpkr.path_names(self.heads)
@@ -200,7 +192,7 @@ class PruningWork(OneRound):
                 for layer, head in pruning.heads_in_order(self.heads)
             ],
             "n_pruned": np.arange(sum(self.heads) - len(self.heads) + 1),
-            "test_set": list(self.source.tests),
+            "test_set": list(self.examples.tests),
             "path_1": paths,
             "path_1_pair": paths,
         }

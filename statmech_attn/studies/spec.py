@@ -28,6 +28,7 @@ from statmech_attn.studies.dmft_tables import (
     TrajectoryStudy,
 )
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
+from statmech_attn.studies.pruning_table import PruningStudy
 from statmech_attn.studies.tables import Interval, Range, StudyTable, TAGS
 
 
@@ -40,6 +41,7 @@ Study = (
     | PosteriorStudy
     | TrainingStudy
     | OneShotTrainingStudy
+    | PruningStudy
     | BasinsStudy
 )
 KINDS: dict[str, type[StudyTable]] = {
@@ -50,6 +52,7 @@ KINDS: dict[str, type[StudyTable]] = {
     "order-parameter": OrderParameterStudy,
     "posterior": PosteriorStudy,
     "training": TrainingStudy,
+    "pruning": PruningStudy,
     "basins": BasinsStudy,
 }
 ONE_SHOT: dict[str, type[StudyTable]] = {  # of these kinds, where task.name says so
