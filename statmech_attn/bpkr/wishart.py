@@ -43,6 +43,7 @@ from statmech_attn.bpkr.kernels import (
     Operator,
     own_variances,
     path_kernels,
+    path_readout,
     scaled,
     self_path_path,
 )
@@ -398,6 +399,38 @@ def predict(
     return Predictive(
         f.mean, f.stderr, total.mean, total.stderr, f.n_eff, f.r_hat, means
     )
+
+
+def predict_means(
+    draws: Draws, posterior: Law, sets: Sequence[Float[Array, "Q N_0 Pi"]]
+) -> list[Float[Array, "Q *K"]]:
+    """Posterior mean of f on several sets of inputs, without their kernels.
+
+    Given U_1 it is linear in the attentioned inputs, and so is its mean over the draws.
+    """
+    readout = _mean_path_readout(draws.U[0], posterior)
+    found = []
+    for xi in sets:
+        test = scaled(check_test(xi, *posterior.xi.shape[1:]), posterior.variance)
+        f = jnp.einsum("qia,kia->qk", test, readout)
+        found.append(f.reshape(test.shape[:1] + posterior.Y.shape[1:]))
+    return found
+
+
+@eqx.filter_jit
+def _mean_path_readout(U, posterior: Law):
+    """s_pi of `path_readout`, its mean over the draws."""
+    y = posterior.Y.ravel()
+
+    def add(total, U):
+        K = posterior.operator.kernel(U)
+        half = inverse_cholesky(K + posterior.temperature * jnp.eye(y.size))
+        return total + path_readout(posterior.xi, U, half.T @ (half @ y)), None
+
+    outputs = y.size // posterior.xi.shape[0]
+    U = U.reshape(-1, *U.shape[2:])
+    start = jnp.zeros((outputs, *posterior.xi.shape[1:]))
+    return jax.lax.scan(add, start, U)[0] / len(U)
 
 
 @eqx.filter_jit

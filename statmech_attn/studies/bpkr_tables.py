@@ -81,10 +81,11 @@ class WidthsTable(Table):
 
 
 class OrderParameterRun(Table):
-    """[run] of saddle points."""
+    """[run] of saddle points; `predictors` keeps f of every test example."""
 
     corrections: StrictBool = True
     kernels: StrictBool = False
+    predictors: StrictBool = True
 
 
 class PosteriorRun(Table):

@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Float
 
 from statmech_attn.studies.examples import Learning
-from statmech_attn.studies.one_shot import TEST, VALIDATION
+from statmech_attn.studies.one_shot_sets import MAIN, VALIDATION
 
 
-CHOICES = {"validation": VALIDATION, "published": TEST}
+CHOICES = {"validation": VALIDATION, "published": MAIN}
 
 
 def variables(found: dict[str, Any], made: Learning, temperatures) -> dict[str, Any]:

@@ -9,7 +9,6 @@ the network has not seen, each with a key of its own; docs/theory/one_shot.md.
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
 from statmech_attn.studies.examples import Attended, Learning
+from statmech_attn.studies.one_shot_sets import ImageSets, MAIN
 from statmech_attn.studies.trained import load_trained, TrainedNetworks
 from statmech_attn.studies.trained_tables import RestartTask, TrainedTask
 from statmech_attn.tasks import images, one_shot
@@ -27,61 +27,41 @@ from statmech_attn.training import DIVERGED, RESULTS, VANISHED
 from statmech_attn.training.transformer import attention_heads, Transformer
 
 
-TEST, VALIDATION = "omniglot", "omniglot-validation"
-KEYS = ("train", TEST, VALIDATION, "fashion-mnist", "mnist")  # numbers of the keys
 LOST = (DIVERGED, VANISHED)  # trainings without a network that can be used
 BATCH = 50  # examples whose attention is held at once
 
 
-class Source(NamedTuple):
-    """Draws the sets of a study; the same examples whenever it is asked.
+class Drawn(NamedTuple):
+    """Examples of a study, for the heads of any network of a file.
 
     Attributes:
-        train: the training examples.
-        tests: the test sets by name, unseen Omniglot classes first.
+        tests: by name of the set, unseen Omniglot classes first.
         description: of the task, with SHA-256 of all images.
     """
 
-    train: Callable[[], Examples]
-    tests: dict[str, Callable[[], Examples]]
+    train: Examples
+    tests: dict[str, Examples]
     description: dict[str, Any]
 
 
-def source(table: TrainedTask, trained: TrainedNetworks) -> Source:
-    """Read the images that a trained network's task is made of.
+def drawn(table: TrainedTask, trained: TrainedNetworks) -> Drawn:
+    """Draw the training set and the test sets; keys come from the table's seed.
 
     Raises:
         ValueError: images that are missing, or too few for the split.
     """
     folder, setting = images.data_folder(), trained.setting
     size = setting.image_size
-    classes = images.split(images.omniglot(folder, size=size), trained.split)
-    digest = {name: images.digest(part) for name, part in classes._asdict().items()}
-
-    def within(name, part, examples):
-        key = _key(table.seed, name)
-        return lambda: one_shot.draw(key, part, setting, examples=examples)
-
-    tests = {
-        TEST: within(TEST, classes.test, table.n_test),
-        VALIDATION: within(VALIDATION, classes.validation, table.n_test),
-    }
-    for name in table.elsewhere:
-        parts = images.elsewhere(folder, name, size=size)
-        digest |= {name: "".join(map(images.digest, parts))}
-        tests[name] = _outside(_key(table.seed, name), parts, setting, table.n_test)
+    sets = ImageSets(
+        setting,
+        images.split(images.omniglot(folder, size=size), trained.split),
+        {name: images.elsewhere(folder, name, size=size) for name in table.elsewhere},
+    )
+    train_key, test_key = jax.random.split(jax.random.key(table.seed))
+    train = one_shot.draw(train_key, sets.split.train, setting, examples=table.n_train)
     described = table.model_dump(exclude={"trained", "restart"})
-    described |= {"training": trained.task, "images_sha256": digest}
-    return Source(within("train", classes.train, table.n_train), tests, described)
-
-
-def _outside(key, parts, setting, examples) -> Callable[[], Examples]:
-    return lambda: one_shot.draw_elsewhere(key, *parts, setting, examples=examples)
-
-
-def _key(seed: int, name: str) -> Array:
-    """A key for each set, the same whichever others are drawn."""
-    return jax.random.fold_in(jax.random.key(seed), KEYS.index(name))
+    described |= {"training": trained.task, "images_sha256": sets.digests}
+    return Drawn(train, sets.draw(test_key, table.n_test), described)
 
 
 def learning(table: RestartTask) -> Learning:
@@ -92,7 +72,7 @@ def learning(table: RestartTask) -> Learning:
     """
     trained = load_trained(table.trained)
     transformer = network(trained, table.restart, Path(table.trained).name)
-    return attended(transformer, source(table, trained))
+    return attended(transformer, drawn(table, trained))
 
 
 def network(trained: TrainedNetworks, restart: int, name: str) -> Transformer:
@@ -113,17 +93,17 @@ def network(trained: TrainedNetworks, restart: int, name: str) -> Transformer:
     )
 
 
-def attended(transformer: Transformer, examples: Source) -> Learning:
+def attended(transformer: Transformer, examples: Drawn) -> Learning:
     """All sets of a study as the heads of a network attend them."""
     heads = attention_heads(transformer)
     found = lambda drawn: (attentioned(drawn.x, heads), drawn.y)
-    sets: dict[str, Attended] = {n: found(d()) for n, d in examples.tests.items()}
+    sets: dict[str, Attended] = {n: found(x) for n, x in examples.tests.items()}
     digest = hashlib.sha256()
     for array in jax.tree.leaves((transformer.queries, transformer.keys)):
         digest.update(np.asarray(array).tobytes())
     described = examples.description | {"attention_sha256": digest.hexdigest()}
     return Learning(
-        *found(examples.train()), *sets[TEST], bpkr.head_counts(heads),
+        *found(examples.train), *sets[MAIN], bpkr.head_counts(heads),
         json.dumps(described), sets,
     )  # fmt: skip
 

@@ -38,17 +38,12 @@ class OrderParameterWork(learning.LearningWork):
         if self.run.kernels:
             check_kernels(self.made, self.grid)
 
-    @property
-    def predictors(self) -> bool:
-        """Whether f of every test example is kept."""
-        return getattr(self.run, "predictors", True)
-
     def dimensions(self) -> Dimensions:
         layers = range(1, len(self.made.heads) + 1)
         U = {f"U_{layer}": self.made.path_dims(layer) for layer in layers}
         head, test = ("attention_head",), ("test",)
         saddle = ("U_a", "action", "energy", "entropy", "gradient_norm", "iterations")
-        kept = ("predictor_mean", "predictor_variance") if self.predictors else ()
+        kept = ("predictor_mean", "predictor_variance") if self.run.predictors else ()
         predictor = dict.fromkeys(kept, test) | {"accuracy": ()}
         found = dict.fromkeys((*saddle, "result"), ()) | U | {"signature": ("sign",)}
         found |= predictor | {"accuracy_silenced": head, "head_score": head}
@@ -104,7 +99,7 @@ class OrderParameterWork(learning.LearningWork):
             variance=self.grid.variance_0,
         )  # fmt: skip
         if theory:
-            found |= predictor(theory, made)
+            found |= predictor(theory, made, self.run.predictors)
             found |= alignment_and_scores(theory, made.heads)
         if self.run.corrections and known:
             found |= corrected(made, saddle, point)
@@ -122,7 +117,7 @@ class OrderParameterWork(learning.LearningWork):
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         """Converged without numbers; `result` says why another has none."""
-        names = ["U_1", "action", "accuracy"] + ["predictor_mean"] * self.predictors
+        names = ["U_1", "action", "accuracy"] + ["predictor_mean"] * self.run.predictors
         lost = learning.lacking(arrays, *names)
         return lost & (arrays["result"] == 0)
 
@@ -146,15 +141,18 @@ def of_saddle(found: bpkr.Solution) -> dict[str, Any]:
     return variables
 
 
-def predictor(theory: bpkr.Theory, made: Learning) -> dict[str, Any]:
-    """Predictor and accuracy, also without each head, and on all test sets."""
-    f = theory.predict(made.xi_test)
-    found = {
-        "predictor_mean": f.mean,
-        "predictor_variance": f.variance,
-        "accuracy": bpkr.accuracy(f.mean, made.Y_test),
-        "accuracy_silenced": accuracy_silenced(theory, made),
-    }
+def predictor(theory: bpkr.Theory, made: Learning, kept: bool) -> dict[str, Any]:
+    """Accuracy, also without each head and on all test sets.
+
+    Args:
+        kept: f of every test example as well.
+    """
+    found: dict[str, Any] = {"accuracy_silenced": accuracy_silenced(theory, made)}
+    if kept:
+        f = theory.predict(made.xi_test)
+        found |= {"predictor_mean": f.mean, "predictor_variance": f.variance}
+    mean = found["predictor_mean"] if kept else theory.mean(made.xi_test)
+    found["accuracy"] = bpkr.accuracy(mean, made.Y_test)
     if made.sets:
         found["accuracy_sets"] = accuracy_sets(theory, made)
     return found

@@ -1,7 +1,7 @@
 """Posteriors at finite width: exact law of the order parameters, or all weights."""
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,18 +16,22 @@ from statmech_attn.bpkr.checks import check_sampled
 from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan.work import Arrays, Assembled, Results, Tick
-from statmech_attn.studies import learning, spec
+from statmech_attn.studies import choice, learning, spec
 from statmech_attn.studies.bpkr_tables import PosteriorRun, PosteriorStudy
 from statmech_attn.studies.learning import Dimensions, Learning
 from statmech_attn.studies.order_parameter import alignment_and_scores
 
 
+SETS = ("test_set",)
 WARMUP = 500  # steps of sampling weights, when not given
 OF_DRAWS = ("_stderr", "_std", "_n_eff", "_r_hat")
 
 
 class Sampled(NamedTuple):
-    """What every method of sampling gives at one width and temperature."""
+    """What every method of sampling gives at one width and temperature.
+
+    `means` are those of the predictor on all sets of a task that has several.
+    """
 
     order_parameters: dict[str, np.ndarray]  # (chains, draws, ...) of U_1 ... U_L, U_a
     mean: np.ndarray  # predictor on the test set, its error and the posterior variance
@@ -35,6 +39,7 @@ class Sampled(NamedTuple):
     variance: np.ndarray
     variance_stderr: np.ndarray
     diagnostics: dict[str, float]
+    means: Sequence[np.ndarray] = ()
 
 
 class PosteriorWork(learning.LearningWork):
@@ -70,6 +75,8 @@ class PosteriorWork(learning.LearningWork):
             dims = () if name == "accuracy" else test
             found |= {name: dims, f"{name}_stderr": dims}
         found |= {"kernel_overlap": ("rank",), "head_score": ("attention_head",)}
+        if made.sets:
+            found |= dict.fromkeys(("accuracy_sets", "accuracy_sets_stderr"), SETS)
         return found | dict.fromkeys(self._diagnostics(), ())
 
     def _diagnostics(self) -> list[str]:
@@ -145,8 +152,12 @@ def exact_law(
         found["log_evidence"] = evidence.value
         found["log_evidence_stderr"] = evidence.stderr
     report.advance(1)
-    named = _named(drawn.U, drawn.U_a)
-    return Sampled(named, f.mean, f.mean_stderr, f.variance, f.variance_stderr, found)
+    others = [xi for xi, _ in made.sets.values()][1:]
+    means = [f.mean, *wishart.predict_means(drawn, law, others)] if made.sets else ()
+    return Sampled(
+        _named(drawn.U, drawn.U_a), f.mean, f.mean_stderr, f.variance,
+        f.variance_stderr, found, means,
+    )  # fmt: skip
 
 
 def all_weights(
@@ -154,12 +165,13 @@ def all_weights(
     folder: Path | None, study: str,
 ) -> Sampled:  # fmt: skip
     """The posterior of all weights, by NUTS or Langevin dynamics; in blocks."""
+    sets = made.sets.values() or [(made.xi_test, made.Y_test)]
     drawn = sample_weights(
         key,
         weight_space.posterior(*made.data, heads=made.heads, **point),
         method={"weights": "nuts"}.get(options.method, options.method),
-        xi_test=made.xi_test,
-        y_test=made.Y_test,
+        xi_test=jnp.concatenate([xi for xi, _ in sets]),
+        y_test=jnp.concatenate([y for _, y in sets]),
         draws=options.draws,
         warmup=options.warmup or WARMUP,
         chains=options.chains,
@@ -170,18 +182,21 @@ def all_weights(
         step_size=options.step_size,
     )
     energy = {} if drawn.bfmi is None else {"bfmi": drawn.bfmi.min()}
+    main, ends = slice(made.Y_test.size), np.cumsum([y.size for _, y in sets])
+    means = np.split(drawn.predictor_mean, ends[:-1]) if made.sets else ()
     return Sampled(
         _named(drawn.U, drawn.U_a),
-        drawn.predictor_mean,
-        drawn.predictor_mean_stderr,
-        drawn.predictor_variance,
-        drawn.predictor_variance_stderr,
+        drawn.predictor_mean[main],
+        drawn.predictor_mean_stderr[main],
+        drawn.predictor_variance[main],
+        drawn.predictor_variance_stderr[main],
         {
             "divergences": drawn.divergences,
             "leapfrog_steps": drawn.leapfrog_steps.mean(),
             "step_size": drawn.step_size.mean(),
         }
         | energy,
+        means,
     )
 
 
@@ -209,6 +224,12 @@ def _described(sampled: Sampled, made: Learning, stored: int) -> dict[str, Any]:
         "accuracy": bpkr.accuracy(jnp.asarray(sampled.mean), made.Y_test),
         "accuracy_stderr": accuracy_error(sampled.mean, sampled.mean_stderr),
     }
+    if made.sets:
+        labels = [y for _, y in made.sets.values()]
+        accuracy = np.array(list(map(bpkr.accuracy, sampled.means, labels)))
+        counts = [y.size for y in labels]
+        found["accuracy_sets"] = accuracy
+        found["accuracy_sets_stderr"] = choice.stderr(accuracy, counts)
     return found | sampled.diagnostics
 
 

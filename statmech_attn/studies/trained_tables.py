@@ -67,10 +67,9 @@ class OfTrained:
 
 
 class OneShotOrderParameterRun(OrderParameterRun):
-    """[run] of saddle points; `predictors` keeps f of every test example."""
+    """[run] of saddle points, for more paths than corrections are cheap for."""
 
     corrections: StrictBool = False
-    predictors: StrictBool = True
 
 
 class OneShotOrderParameterStudy(OfTrained, OrderParameterStudy):

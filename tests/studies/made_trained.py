@@ -1,0 +1,47 @@
+"""Files of one-shot trainings, for tests that need no training."""
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from statmech_attn import storage
+from statmech_attn.labels import labelled
+from statmech_attn.studies.one_shot_training import named, weight_dimensions
+from statmech_attn.tasks.one_shot import Setting
+from statmech_attn.training import initial, Transformer
+
+
+SETTING = Setting(image_size=16, patch=8, channels=1)
+SIZES = {"heads": [2, 2], "width": 6, "key_size": 5}
+STRENGTH = 3.0  # of queries and keys drawn at random: attention that is not uniform
+
+
+def drawn_network(seed: int, **sizes) -> Transformer:
+    """Weights before training, with a gain."""
+    key, sizes = jax.random.key(seed), SIZES | sizes
+    return initial(key, n_inputs=SETTING.n_inputs, gain=STRENGTH, **sizes)
+
+
+def write_trained(
+    path: Path, networks: list[Transformer], *, setting=SETTING, results=None
+) -> Path:
+    """The variables that `load_trained` reads, as a training leaves them."""
+    rows = [named(network) for network in networks]
+    dims = weight_dimensions(len(networks[0].heads))
+    variables = {
+        name: (("restart", *dims[name]), np.stack([row[name] for row in rows]))
+        for name in dims
+    }
+    codes = results or [0] * len(networks)
+    variables["training_result"] = (("restart",), np.asarray(codes, np.int8))
+    sizes = {
+        "heads": list(networks[0].heads), "width": networks[0].a.size,
+        "key_size": networks[0].keys[0].shape[1],
+    }  # fmt: skip
+    task = {"name": "one-shot"} | setting._asdict() | {"split": "small"} | sizes
+    dataset = labelled(variables, {"restart": np.arange(len(networks))})
+    dataset = dataset.assign_attrs(kind="training", task=json.dumps(task))
+    storage.write(path, dataset, study='kind = "training"\n', overwrite=True)
+    return path
