@@ -167,7 +167,7 @@ def over_trainings(
     mean, count = joined.mean("training"), joined.count("training")
     square = ((joined - mean) ** 2).sum("training")
     freedom = (count * (count - 1)).where(count > 1)
-    return mean, np.sqrt(square / freedom)
+    return mean, (square / freedom) ** 0.5
 
 
 @style.styled
@@ -219,30 +219,28 @@ def _matrices(
     theory: xr.Dataset, posteriors: Sequence[xr.Dataset], trained: xr.Dataset | None
 ) -> Iterator[tuple[str, xr.DataArray]]:
     point = _point(theory, posteriors)
-    words = "$N = {width:g}$, $T = {temperature:g}$".format(**point)
-    yield f"saddle point, {words}", theory.U_1.sel(point)
+    words = "$N = {:g}$, $T = {:g}$".format(*point)
+    yield f"saddle point, {words}", _flat(theory).U_1.sel(point=point)
     for posterior in posteriors:
         here = _flat(posterior)
-        if tuple(point.values()) not in here.point.values.tolist():
+        if point not in here.point.values.tolist():
             continue
         label = NAMES[METHODS[posterior.attrs["method"]]]
         label += _other_size(posterior, theory)
-        yield f"{label}, {words}", here.U_1.sel(point=tuple(point.values()))
+        yield f"{label}, {words}", here.U_1.sel(point=point)
     if trained is not None:
         task, restart = network_task(trained), training_of(theory)
         U = trained.U_1.sel(restart=restart)
         yield f"{TRAINED}, $N = {task['width']}$", U
 
 
-def _point(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> dict[str, float]:
+def _point(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> tuple[float, float]:
     """Smallest width and temperature of samples that the theory has too."""
     wanted = sorted({p for file in posteriors for p in _flat(file).point.values})
-    own = set(_flat(theory).point.values.tolist())
-    shared = [point for point in wanted if point in own]
-    if shared:
-        return dict(zip(("width", "temperature"), shared[0], strict=True))
-    width = float(theory.width.min())
-    return {"width": width, "temperature": chosen_temperature(theory, width)}
+    own = set(_flat(theory).point.values)
+    width = smallest_width(theory)
+    beside = (point for point in wanted if point in own)
+    return next(beside, (width, chosen_temperature(theory, width)))
 
 
 def _group(axis: Axes, names: Sequence[str]) -> None:
@@ -272,8 +270,10 @@ def one_shot_alignment(theory: xr.Dataset, *, width: float | None = None) -> Fig
     Args:
         width: the smallest one when omitted; at the temperature chosen there.
     """
-    width = float(theory.width.min()) if width is None else width
-    here = theory.sel(temperature=chosen_temperature(theory, width))
+    width = smallest_width(theory) if width is None else width
+    here = theory
+    if "temperature" in theory.dims:
+        here = theory.sel(temperature=chosen_temperature(theory, width))
     figure = alignment(here, width=width, ranks=RANKS)
     figure.axes[0].set_title(f"$T = {float(here.temperature):g}$")
     state_size(figure, theory, 1)
@@ -283,6 +283,12 @@ def one_shot_alignment(theory: xr.Dataset, *, width: float | None = None) -> Fig
 def chosen_temperature(theory: xr.Dataset, width: float) -> float:
     """The temperature with the best validation accuracy at a width."""
     return float(theory.chosen_temperature.sel(width=width, choice="validation"))
+
+
+def smallest_width(theory: xr.Dataset) -> float:
+    """The smallest width at which a temperature could be chosen."""
+    known = theory.chosen_temperature.sel(choice="validation").notnull()
+    return float(theory.width[known].min())
 
 
 def training_of(dataset: xr.Dataset) -> int:

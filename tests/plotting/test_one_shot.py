@@ -117,6 +117,7 @@ def test_accuracy_is_the_mean_over_trainings_with_its_error(theories, panel, nam
     mean, error = over.mean(0), over.std(0, ddof=1) / np.sqrt(3)
     for i, words in enumerate(("", ", published choice of $T$")):
         line = lines[f"saddle point{words}"]
+        assert line.get_linestyle() == ("--" if words else "-")
         np.testing.assert_array_equal(line.get_xdata(), WIDTHS)
         np.testing.assert_allclose(line.get_ydata(), mean[:, i])
     band = axis.collections[0].get_paths()[0].vertices
@@ -198,6 +199,14 @@ def test_without_samples_the_temperature_is_the_one_chosen_on_validation(theorie
     heights = [bar.get_height() for bar in axis.containers[0]]
     expected = theories[0].kernel_overlap.sel(width=1000, temperature=0.1)
     np.testing.assert_array_equal(heights, expected[: one_shot.RANKS])
+
+
+def test_a_file_of_one_temperature_has_all_pictures(theories):
+    theory = theories[0].isel(temperature=1)
+    figures = dict(plotting.one_shot_pictures([theory]))
+    (axis,) = [axis for axis in figures["order_parameters"].axes if axis.images]
+    assert axis.get_title() == "saddle point, $N = 10$, $T = 0.5$"
+    assert figures["alignment"].axes[0].get_title() == "$T = 0.5$"
 
 
 def test_every_picture_states_its_data(theories, sampled, trained):
