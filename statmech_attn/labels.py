@@ -138,6 +138,16 @@ LABELS = {
     "predictor_variance": ("variance of f over the posterior", "1", "⟨δf²⟩"),
     "accuracy": ("share of test examples with the right sign", "1", "accuracy"),
     "accuracy_gp": ("accuracy in the GP limit", "1", "accuracy"),
+    "choice": ("by what accuracy the temperature was chosen", "1", "choice"),
+    "chosen_temperature": ("temperature with the highest accuracy", "1", "T"),
+    "chosen_temperature_gp": (
+        "temperature with the highest accuracy in the GP limit", "1", "T",
+    ),
+    "accuracy_chosen": ("accuracy at the chosen temperature", "1", "accuracy"),
+    "accuracy_chosen_gp": (
+        "accuracy in the GP limit at the chosen temperature", "1", "accuracy",
+    ),
+    "accuracy_sets_gp": ("accuracy on a test set in the GP limit", "1", "accuracy"),
     "accuracy_gp_pair": (
         "accuracy in the GP limit of a network with two paths, or one", "1", "accuracy",
     ),

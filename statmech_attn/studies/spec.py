@@ -30,6 +30,10 @@ from statmech_attn.studies.dmft_tables import (
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
 from statmech_attn.studies.pruning_table import PruningStudy
 from statmech_attn.studies.tables import Interval, Range, StudyTable, TAGS
+from statmech_attn.studies.trained_tables import (
+    OneShotOrderParameterStudy,
+    OneShotPosteriorStudy,
+)
 
 
 Study = (
@@ -56,6 +60,8 @@ KINDS: dict[str, type[StudyTable]] = {
     "basins": BasinsStudy,
 }
 ONE_SHOT: dict[str, type[StudyTable]] = {  # of these kinds, where task.name says so
+    "order-parameter": OneShotOrderParameterStudy,
+    "posterior": OneShotPosteriorStudy,
     "training": OneShotTrainingStudy,
 }
 
