@@ -38,7 +38,7 @@ test-environment: $(VENV)/.installed-test
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) '.[sampling,training,timeseries]'
+	$(PIP_INSTALL) '.[sampling,training,timeseries,images]'
 	touch $@
 
 $(VENV)/.installed-test: pyproject.toml constraints.txt

@@ -3,6 +3,7 @@
 Errors are one line on stderr and exit code 1; `--traceback` shows where they arose.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -40,6 +41,10 @@ Settings = Annotated[
     typer.Option("--set", help="Override a key, e.g. run.steps=500; repeatable."),
 ]
 Overwrite = Annotated[bool, typer.Option(help="Replace an output of another study.")]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the image data; default: $STATMECH_ATTN_DATA."),
+]
 
 
 @app.callback()
@@ -71,6 +76,7 @@ def run(
         str | None,
         typer.Option(help="Address of a dask scheduler that runs; else a local one."),
     ] = None,
+    data: Data = None,
 ) -> None:
     """Compute a study and write one HDF5 file.
 
@@ -88,6 +94,7 @@ def run(
         from statmech_attn.cli.summary import print_summary
         from statmech_attn.studies.files import compute
 
+        _use_data(data)
         checked, text = studies.load(study, set_ or [])
         storage.check_output(output, study=text, overwrite=overwrite)
         prepare()
@@ -103,6 +110,15 @@ def run(
         out.print(f"wrote {output}", highlight=False, soft_wrap=True)
         with storage.opened(output) as dataset:
             print_summary(dataset, out)
+
+
+def _use_data(folder: Path | None) -> None:
+    """Make a folder that of the image data, for this process and those it starts."""
+    if folder is not None:
+        from statmech_attn.tasks.images import data_folder
+
+        os.environ["STATMECH_ATTN_DATA"] = str(folder.absolute())
+        data_folder()
 
 
 def _engine(name: EngineName, workers: int | None, scheduler: str | None):
@@ -340,6 +356,34 @@ def info(
             print_summary(dataset, out)
         if count is not None:
             out.print(f"checksums: all match, {count} variables", highlight=False)
+
+
+@app.command()
+def download(
+    names: Annotated[
+        list[str],
+        typer.Argument(help="omniglot, omniglot-small, mnist, fashion-mnist."),
+    ],
+    data: Data = None,
+) -> None:
+    """Fetch published images, verify their SHA-256 and keep them in the data folder.
+
+    Files that are there already are not fetched again.
+
+    Example: statmech-attn download omniglot mnist fashion-mnist --data images
+    """
+    with _one_line_errors():
+        from functools import partial
+
+        from statmech_attn.cli.progress import DownloadBar
+        from statmech_attn.tasks import downloads, images
+
+        folder = data if data is not None else images.data_folder()
+        progress = partial(DownloadBar, err)
+        for name in names:
+            for path, new in downloads.fetch(name, folder, progress=progress):
+                said = f"wrote {path}" if new else f"{path}: already there"
+                out.print(said, highlight=False, soft_wrap=True)
 
 
 @app.command()

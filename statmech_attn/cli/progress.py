@@ -5,12 +5,14 @@ import threading
 from rich.console import Console
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     Progress,
     ProgressColumn,
     Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
+    TransferSpeedColumn,
 )
 from rich.text import Text
 
@@ -68,3 +70,32 @@ class Bar:
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
+
+
+class DownloadBar:
+    """Bytes of one file, drawn on a terminal; what `tasks.downloads` asks of a bar."""
+
+    def __init__(self, console: Console, name: str):
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=24))
+        self._progress = Progress(
+            *columns, DownloadColumn(), TransferSpeedColumn(), console=console
+        )
+        self._progress.start()
+        self._task = self._progress.add_task(name, total=None)
+
+    @property
+    def total(self) -> float | None:
+        return self._progress.tasks[0].total
+
+    @total.setter
+    def total(self, size: int) -> None:
+        self._progress.update(self._task, total=size)
+
+    def update(self, size: int) -> None:
+        self._progress.advance(self._task, size)
+
+    def reset(self) -> None:
+        self._progress.update(self._task, completed=0)
+
+    def close(self) -> None:
+        self._progress.stop()

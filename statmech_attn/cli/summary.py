@@ -75,6 +75,8 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
         _order_parameters(dataset, console)
     elif kind == "posterior":
         _posterior(dataset, console)
+    elif kind == "pruning":
+        _pruning(dataset, console)
     elif kind == "training" and "test_set" in dataset.dims:
         _networks(dataset, console)
     elif kind == "training":
@@ -419,6 +421,24 @@ def _estimates(dataset: xr.Dataset, console: Console) -> None:
             )
 
 
+def _pruning(dataset: xr.Dataset, console: Console) -> None:
+    """Per order: how its scores go with what the heads are worth."""
+    sets = dataset.test_set.values
+    table = _table("rank correlation of score and accuracy lost", ["order", *sets])
+    for order in dataset.order.values[:-1]:  # the last one is random
+        here = dataset.sel(order=order)
+        pairs = zip(here.rank_correlation_mean, here.rank_correlation_mean_stderr)
+        table.add_row(order, *(_with_error(*pair) for pair in pairs))
+    console.print(table)
+    trainings = np.isfinite(dataset.accuracy_sets[:, 0].values)
+    chance = 1 / np.sqrt((dataset.sizes["attention_head"] - 1) * trainings.sum())
+    console.print(
+        f"means over {trainings.sum()} trainings with their standard errors; scores "
+        f"that say nothing give 0 ± {chance:.1g}",
+        highlight=False,
+    )
+
+
 def _points(dataset: xr.Dataset):
     """Every width and temperature of a learning file, temperatures fastest."""
     if "temperature" not in dataset.dims:
@@ -431,7 +451,7 @@ def _points(dataset: xr.Dataset):
 def _table(title: str, columns) -> Table:
     table = Table(title=title, box=None, pad_edge=False)
     for column in columns:
-        words = column in ("estimate", "kind", "phase", "result", "verdict")
+        words = column in ("estimate", "kind", "order", "phase", "result", "verdict")
         table.add_column(column, justify="left" if words else "right")
     return table
 
@@ -440,6 +460,8 @@ def _with_error(value, error) -> str:
     """A number with its error, or a dash where it is not resolved."""
     if np.isnan(float(value)):
         return "-"
+    if np.isnan(float(error)):
+        return f"{float(value):.2g}"
     return f"{float(value):.2g} ± {float(error):.1g}"
 
 

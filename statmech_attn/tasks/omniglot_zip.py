@@ -12,12 +12,15 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
-from statmech_attn.tasks.pictures import decoded, resized
+from statmech_attn.tasks.pictures import decoded, pillow, resized
 
 
 _MEMBER = re.compile(
     r"(?:.*/)?(?P<name>[^/]+/character\d+)/\d+_(?P<drawer>\d+)\.png", re.ASCII
 )
+
+# An encrypted member is a RuntimeError.
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
 
 
 def characters(
@@ -27,11 +30,16 @@ def characters(
 
     Each image is resized as it is read, so that the full set stays small in memory.
     """
+    pillow()
+    side = None
     try:
         with zipfile.ZipFile(path) as opened:
             for name, members in sorted(_layout(path, opened.namelist()).items()):
-                drawings = [_drawing(path, opened, m, size) for m in members]
-                yield name, _inverted(drawings)
+                drawings = [_drawing(path, opened, member) for member in members]
+                side = side or len(drawings[0])
+                _check_sides(path, members, drawings, side)
+                bright = [resized(255 - values, size) for values in drawings]
+                yield name, np.asarray(bright, np.float32) / np.float32(255)
     except (zipfile.BadZipFile, OSError) as error:
         raise ValueError(f"{path}: not a readable zip ({error}); fetch it anew.") from (
             error
@@ -60,12 +68,17 @@ def _layout(path: Path, members: list[str]) -> dict[str, list[str]]:
     }
 
 
-def _drawing(path: Path, opened: zipfile.ZipFile, member: str, size: int):
+def _drawing(path: Path, opened: zipfile.ZipFile, member: str):
     try:
-        return resized(255 - decoded(opened.read(member)), size)
-    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        return decoded(opened.read(member))
+    except (*_UNREADABLE, ValueError) as error:
         raise ValueError(f"{path}: {member}: {error}; fetch the zip anew.") from error
 
 
-def _inverted(drawings) -> Float32[np.ndarray, "D S S"]:
-    return np.asarray(drawings, np.float32) / np.float32(255)
+def _check_sides(path: Path, members, drawings, side: int) -> None:
+    for member, values in zip(members, drawings, strict=True):
+        if len(values) != side:
+            raise ValueError(
+                f"{path}: {member}: {len(values)} pixels a side, the others {side}; "
+                "fetch the zip anew."
+            )

@@ -13,6 +13,7 @@ An image is cut into patches row by row, each patch layer-normalised.  Token t i
     symbols           (3, N_0)         of +, - and ?              `symbols`
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -121,6 +122,7 @@ def patches(
             f"got {np.shape(images)}."
         )
     n = size // side
+    images = np.asarray(images, np.float32)
     cut = images.reshape(*images.shape[:2], n, side, n, side).swapaxes(3, 4)
     flat = cut.reshape(*images.shape[:2], n * n, side * side)
     flat = flat - flat.mean(-1, keepdims=True, dtype=np.float64).astype(np.float32)
@@ -172,25 +174,11 @@ def choose(
             "two or more classes, two or more drawings of each and one or more "
             f"examples are needed; got {n_classes}, {n_drawings} and {examples}."
         )
-    class_key, order_key, drawing_key, other_key, match_key, label_key = (
-        jax.random.split(key, 6)
-    )
-    if classes is None:
-        classes = _two_of(class_key, n_classes, examples)
-    elif jnp.shape(classes) != (examples, 2):
+    if classes is not None and jnp.shape(classes) != (examples, 2):
         raise ValueError(
             f"classes must have shape ({examples}, 2); got {jnp.shape(classes)}."
         )
-    order = _integers(order_key, (examples, 1), 2)
-    classes = jnp.where(order == 1, classes[:, ::-1], classes)
-    shown = _integers(drawing_key, (examples, 2), n_drawings)
-    match = _integers(match_key, (examples,), 2)
-    matching = jnp.take_along_axis(shown, match[:, None], 1)[:, 0]
-    steps = 1 + _integers(other_key, (examples,), n_drawings - 1)
-    query = (matching + steps) % n_drawings
-    drawings = jnp.concatenate([shown, query[:, None]], 1)
-    labels = 1 - 2 * _integers(label_key, (examples,), 2)
-    return Choices(classes.astype(jnp.int32), drawings, match, labels)
+    return _choose(key, classes, n_classes, n_drawings, examples)
 
 
 def pairs(key: Key[Array, ""], n_classes: int) -> Int32[Array, "n_pairs 2"]:
@@ -280,6 +268,25 @@ def draw_elsewhere(
     return _examples(np.stack(images, 1), chosen, setting)
 
 
+@partial(jax.jit, static_argnums=(2, 3, 4))
+def _choose(key, classes, n_classes: int, n_drawings: int, examples: int) -> Choices:
+    class_key, order_key, drawing_key, other_key, match_key, label_key = (
+        jax.random.split(key, 6)
+    )
+    if classes is None:
+        classes = _two_of(class_key, n_classes, examples)
+    order = _integers(order_key, (examples, 1), 2)
+    classes = jnp.where(order == 1, classes[:, ::-1], classes).astype(jnp.int32)
+    shown = _integers(drawing_key, (examples, 2), n_drawings)
+    match = _integers(match_key, (examples,), 2)
+    matching = jnp.take_along_axis(shown, match[:, None], 1)[:, 0]
+    steps = 1 + _integers(other_key, (examples,), n_drawings - 1)
+    query = (matching + steps) % n_drawings
+    drawings = jnp.concatenate([shown, query[:, None]], 1)
+    labels = 1 - 2 * _integers(label_key, (examples,), 2)
+    return Choices(classes, drawings, match, labels)
+
+
 def _integers(key, shape, stop: int) -> Int32[Array, "..."]:
     """Uniform in 0 .. stop - 1, the same with and without float64."""
     return jax.random.randint(key, shape, 0, stop, jnp.int32)
@@ -301,6 +308,7 @@ def _rows(choices: Choices, xp: Any = jnp) -> list[tuple[Any, Any]]:
     return [(of[image], drawings[:, image]) for image in range(3)]
 
 
+@jax.jit
 def _assembled(shown: Float[Array, "B 3 p N_0"], choices: Choices, codes: Codes):
     """Add positions and symbols, then tokens last."""
     B, _, p, N_0 = shown.shape

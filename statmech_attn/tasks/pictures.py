@@ -1,18 +1,24 @@
 """Decoding and resizing of single images, with Pillow (extra "images")."""
 
 import io
+import struct
+import zlib
 
 import numpy as np
 from jaxtyping import UInt8
 
 
+# What Pillow raises on damaged files; an unknown format is an OSError.
+_BROKEN = (EOFError, OSError, SyntaxError, ValueError, struct.error, zlib.error)
+
+
 def decoded(content: bytes) -> UInt8[np.ndarray, "S S"]:
     """Grey values 0 to 255 of a square PNG; `ValueError` where it is none."""
-    Image, broken = _pillow()
+    Image = pillow()
     try:
         with Image.open(io.BytesIO(content), formats=["PNG"]) as image:
             values = np.asarray(image.convert("L"))
-    except (broken, OSError, SyntaxError, ValueError) as error:
+    except (*_BROKEN, Image.DecompressionBombError) as error:
         raise ValueError("no readable PNG image") from error
     if values.shape[0] != values.shape[1]:
         height, width = values.shape
@@ -30,18 +36,19 @@ def resized(values: UInt8[np.ndarray, "R R"], size: int) -> UInt8[np.ndarray, "S
     """
     if values.shape == (size, size):
         return values
-    Image, _ = _pillow()
+    Image = pillow()
     image = Image.fromarray(values)
     return np.asarray(image.resize((size, size), Image.Resampling.BILINEAR))
 
 
-def _pillow():
+def pillow():
+    """Pillow's module Image; `ValueError` where Pillow is not installed."""
     try:
-        from PIL import Image, UnidentifiedImageError
+        from PIL import Image
     except ModuleNotFoundError as error:
         if error.name != "PIL":
             raise
         raise ValueError(
             "images need Pillow: pip install 'statmech-attn[images]'."
         ) from None
-    return Image, UnidentifiedImageError
+    return Image

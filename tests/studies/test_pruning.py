@@ -1,0 +1,254 @@
+"""Studies of pruning: scores, drops and curves of trained networks."""
+
+import copy
+import importlib.util
+import io
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rich.console import Console
+
+from statmech_attn import bpkr, plotting, storage, studies, training
+from statmech_attn.bpkr import pruning
+from statmech_attn.cli.summary import print_summary
+from statmech_attn.scan.work import Chunk
+from statmech_attn.studies.pruning import mean_of_known, ORDERS, PruningWork
+
+
+HEADS, SETS = (2, 2), ["omniglot", "omniglot-validation", "mnist"]
+STUDY = {
+    "kind": "pruning",
+    "task": {
+        "name": "one-shot", "trained": "trained.h5", "n_train": 12, "n_test": 40,
+        "elsewhere": ["mnist"],
+    },
+    "network": {"width": 6, "temperature": 0.5},
+    "run": {"draws": 8, "warmup": 8, "chains": 1, "random_orders": 3},
+}  # fmt: skip
+EACH = [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+@pytest.fixture(scope="module")
+def made_trained():
+    """The module made_trained.py, which writes files of trainings."""
+    path = pathlib.Path(__file__).with_name("made_trained.py")
+    found = importlib.util.spec_from_file_location("made_trained", path)
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def folder(made_trained, made_images, tmp_path_factory):
+    """Images, and three networks of which the second learned nothing."""
+    folder = tmp_path_factory.mktemp("pruning")
+    made_images.write_digits(made_images.write_omniglot(folder, side=16), side=16)
+    networks = [made_trained.drawn_network(n, heads=list(HEADS)) for n in range(3)]
+    codes = [training.RUNNING, training.VANISHED, training.RUNNING]
+    made_trained.write_trained(folder / "trained.h5", networks, results=codes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STATMECH_ATTN_DATA", str(folder))
+        yield folder
+
+
+def study(folder, **run):
+    tree = copy.deepcopy(STUDY)
+    tree["run"] |= run
+    return studies.parse(tree).beside(folder)
+
+
+@pytest.fixture(scope="module")
+def work(folder):
+    return PruningWork(study(folder))
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    return studies.run(study(folder))
+
+
+@pytest.fixture(scope="module")
+def learned(found):
+    return found.isel(restart=[0, 2])
+
+
+def test_a_file_holds_every_network(found, learned, tmp_path):
+    sets, head, paths = ("test_set",), ("attention_head",), ("path_1", "path_1_pair")
+    for name, dims in {
+        "U_1": paths,
+        "U_1_exact": paths,
+        "U_1_exact_stderr": paths,
+        "accuracy_sets": sets,
+        "accuracy_sets_stderr": sets,
+        "accuracy_pruned": head + sets,
+        "accuracy_drop_stderr": head + sets,
+    }.items():
+        assert found[name].dims == ("restart", *dims)
+        assert np.isfinite(learned[name].values).all()
+        assert found[name].attrs["long_name"]
+    assert found.accuracy_cumulative.dims == ("restart", "order", "n_pruned", *sets)
+    assert found.accuracy_cumulative.shape == (3, 5, 3, 3)
+    assert found.test_set.values.tolist() == SETS
+    assert found.order.values.tolist() == list(ORDERS)
+    assert found.attention_head.values.tolist() == ["1.1", "1.2", "2.1", "2.2"]
+    assert found.failure.values.tolist() == [0, 2, 0]
+    assert "training 1 learned nothing" in found.attrs["failure_reasons"][0]
+    storage.write(tmp_path / "found.h5", found, study=studies.spec.dump(STUDY))
+    again = storage.read(tmp_path / "found.h5")
+    print_summary(again, Console(file=(shown := io.StringIO()), width=100))
+    assert "1 of 3 points have no numbers" in shown.getvalue()
+    assert shown.getvalue().count("exact-law") == 1
+    again.attrs["task"] = again.attrs["task"].replace(
+        '"split"', '"characters": 15, "split"'
+    )
+    names = {path.name for path in plotting.draw(again, tmp_path)}
+    assert names >= {"pruned_heads.png", "pruning_ranks.png", "cumulative_pruning.pdf"}
+
+
+def test_accuracies_are_those_of_networks_that_never_had_the_heads(work, learned):
+    """Against the trained network itself, in single precision and without paths."""
+    for row, number in enumerate([0, 2]):
+        network = work.trained.transformers[number]
+        for i, (x, y) in enumerate(work.examples.tests.values()):
+            right = lambda t: np.mean(np.asarray(jnp.sign(OUTPUTS(t, x)) == y))
+            one = learned.isel(restart=row, test_set=i)
+            assert float(one.accuracy_sets) == right(network)
+            for head, pruned in zip(EACH, one.accuracy_pruned.values, strict=True):
+                assert pruned == right(without(network, *head))
+
+
+OUTPUTS = jax.jit(training.outputs)
+
+
+def without(network, layer, head):
+    """The network with one head of a layer taken out."""
+    left = np.array([1 - head])
+    taken = [
+        tuple(part[left] if l == layer else part for l, part in enumerate(parts))
+        for parts in (network.queries, network.keys, network.V)
+    ]
+    queries, keys, V = taken
+    return network._replace(queries=queries, keys=keys, V=V)
+
+
+def test_scores_are_those_of_their_origins(work, learned):
+    made = studies.one_shot.attended(work.trained.transformers[2], work.examples)
+    saddle = bpkr.solve(*made.data, heads=HEADS, width=6, temperature=0.5)
+    assert np.abs(learned.U_1[1] - saddle.U[0]).max() < 1e-8
+    weights = training.value_weights(work.trained.transformers[2])
+    expected = {
+        "saddle": scored(saddle.U[0]),
+        "exact-law": scored(jnp.asarray(learned.U_1_exact[1].values)),
+        "trained": scored(bpkr.order_parameters(weights)[0][0]),
+        "magnitude": pruning.head_magnitudes(weights),
+    }
+    for order, scores in expected.items():
+        stored = learned.pruning_score.sel(order=order)[1]
+        assert np.abs(stored - scores).max() < 1e-8
+    assert np.isnan(learned.pruning_score.sel(order="random")).all()
+    assert len({tuple(np.round(scores, 6)) for scores in expected.values()}) == 4
+
+
+def scored(U):
+    return np.concatenate(bpkr.head_scores(U, HEADS))
+
+
+def test_drops_and_their_errors_are_those_of_the_same_tasks(learned):
+    """Paired: |d| is 0 or 1, so the error is below that of independent tasks."""
+    drop = learned.accuracy_sets - learned.accuracy_pruned
+    assert np.abs(learned.accuracy_drop - drop).max() < 1e-14
+    error, base = learned.accuracy_drop_stderr, learned.accuracy_sets
+    assert (error >= np.sqrt(np.abs(drop) * (1 - np.abs(drop)) / 40) - 1e-12).all()
+    assert (
+        np.abs(learned.accuracy_sets_stderr**2 - base * (1 - base) / 40).max() < 1e-14
+    )
+
+
+def test_curves_begin_with_all_heads_and_then_lack_the_one_of_lowest_score(learned):
+    for order in ORDERS[:4]:
+        curves = learned.accuracy_cumulative.sel(order=order)
+        assert (curves.isel(n_pruned=0) == learned.accuracy_sets).all()
+        lowest = learned.pruning_score.sel(order=order).argmin("attention_head")
+        pruned = learned.accuracy_pruned.isel(attention_head=lowest)
+        assert (curves.isel(n_pruned=1) == pruned).all()
+        ranks = np.argsort(learned.pruning_score.sel(order=order).values, axis=1)
+        emptied = (ranks[:, :2] // 2).sum(axis=1) != 1
+        assert (np.isnan(curves.isel(n_pruned=2)).all("test_set") == emptied).all()
+        assert np.isnan(learned.accuracy_cumulative_stderr.sel(order=order)).all()
+
+
+def test_the_random_curve_is_the_mean_of_its_orders(work, learned):
+    key = jax.random.fold_in(jax.random.key(0), 2)
+    orders = pruning.random_orders(jax.random.split(key)[1], HEADS, 3)
+    first = learned.accuracy_pruned[1].isel(attention_head=orders[:, 0])
+    curve = learned.accuracy_cumulative[1].sel(order="random", n_pruned=1)
+    error = learned.accuracy_cumulative_stderr[1].sel(order="random", n_pruned=1)
+    assert np.abs(curve - first.mean("attention_head")).max() < 1e-14
+    spread = first.std("attention_head", ddof=1) / np.sqrt(3)
+    assert np.abs(error - spread).max() < 1e-14
+
+
+def test_rank_correlations_are_of_each_network_and_on_average(learned, found):
+    for row in range(2):
+        for i, order in enumerate(ORDERS[:4]):
+            for t in range(len(SETS)):
+                scores = learned.pruning_score[row, i].values
+                drops = learned.accuracy_drop[row, :, t].values
+                expected = pruning.rank_correlation(scores, drops)
+                stored = float(learned.rank_correlation[row, i, t])
+                assert stored == expected or np.isnan([stored, expected]).all()
+    values = learned.rank_correlation.values
+    mean, error = values.mean(axis=0), np.abs(values[0] - values[1]) / 2
+    both = np.isfinite(mean)
+    assert both.sum() > 6
+    assert np.abs(found.rank_correlation_mean.values - mean)[both].max() < 1e-14
+    assert np.abs(found.rank_correlation_mean_stderr.values - error)[both].max() < 1e-14
+
+
+def test_a_network_does_not_depend_on_the_others_of_its_chunk(work, found):
+    alone = work.compute(Chunk(1, 0, 2, 3), None, lambda points: None, None)
+    for name, rows in alone.items():
+        assert np.array_equal(rows[0], found[name].values[2], equal_nan=True)
+
+
+def test_means_of_what_is_known():
+    values = np.array([[1.0, 2.0, np.nan], [3.0, np.nan, np.nan], [8.0, 4.0, np.nan]])
+    mean, error = mean_of_known(values)
+    assert np.array_equal(mean, [4.0, 3.0, np.nan], equal_nan=True)
+    assert (
+        np.abs(error[:2] - [np.std([1, 3, 8], ddof=1) / np.sqrt(3), 1.0]).max() < 1e-15
+    )
+    assert np.isnan(error[2])
+
+
+def test_without_the_exact_law_its_rows_are_empty(folder):
+    found = studies.run(study(folder, exact=False)).isel(restart=[0, 2])
+    for name in ("U_1_exact", "U_1_exact_stderr", "divergences"):
+        assert np.isnan(found[name]).all()
+    for name in ("pruning_score", "accuracy_cumulative", "rank_correlation"):
+        assert np.isnan(found[name].sel(order="exact-law")).all()
+        assert np.isfinite(found[name].sel(order="saddle")).any()
+
+
+def test_the_file_of_the_networks_is_an_input(folder):
+    (digest,) = study(folder).inputs().values()
+    assert len(digest) == 64 and list(study(folder).inputs()) == ["trained.h5"]
+
+
+def test_impossible_studies_are_refused(folder, made_trained, monkeypatch):
+    with pytest.raises(ValueError, match="task.restart: unknown key"):
+        studies.parse(STUDY | {"task": STUDY["task"] | {"restart": 1}})
+    with pytest.raises(ValueError, match="run.random_orders: should be greater"):
+        studies.parse(STUDY | {"run": {"random_orders": 1}})
+    path = made_trained.write_trained(
+        folder / "none.h5", [made_trained.drawn_network(0)], results=[training.VANISHED]
+    )
+    task = STUDY["task"] | {"trained": str(path)}
+    with pytest.raises(ValueError, match="no network has learned anything"):
+        PruningWork(studies.parse(STUDY | {"task": task}))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="the exact law needs numpyro: pip install"):
+        PruningWork(study(folder))
