@@ -190,6 +190,7 @@ LABELS = {
     "accuracy_validation": (
         "share of validation tasks with the right sign", "1", "accuracy",
     ),
+    "loss_validation": ("squared errors of the validation tasks, mean", "1", "L"),
     "output_rms": ("root mean square of f on the validation tasks", "1", "rms f"),
     "best_step": ("step with the most validation tasks right", "1", "n"),
     "readout": ("weights of the readout", "1", "a"),

@@ -1,5 +1,6 @@
 """Images of a one-shot study, and its test sets by name."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import jax
@@ -17,7 +18,7 @@ class ImageTable(Protocol):
     @property
     def split(self) -> str: ...
     @property
-    def elsewhere(self) -> list[str]: ...
+    def elsewhere(self) -> Sequence[str]: ...
     @property
     def image_size(self) -> int: ...
     @property

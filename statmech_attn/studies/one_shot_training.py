@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -30,7 +29,7 @@ from statmech_attn.scan.work import (
 )
 from statmech_attn.studies import spec
 from statmech_attn.studies.learning import Dimensions, lacking
-from statmech_attn.studies.one_shot_sets import ImageSets, image_sets
+from statmech_attn.studies.one_shot_sets import image_sets
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
 from statmech_attn.tasks import one_shot
 from statmech_attn.training import (
@@ -48,6 +47,7 @@ from statmech_attn.training.stochastic import PILOT_STEPS
 
 
 AT_ONCE = 250  # tasks of a test set
+_outputs = jax.jit(outputs)
 
 
 class OneShotTrainingWork(OneRound):
@@ -175,6 +175,7 @@ class OneShotTrainingWork(OneRound):
             "loss": trained.loss,
             "accuracy_validation": trained.accuracy,
             "output_rms": trained.output_rms,
+            "loss_validation": trained.loss_validation,
             "best_step": np.int64(trained.best_step),
             "training_steps": np.int64(trained.steps),
             "training_result": np.int8(trained.result),
@@ -187,7 +188,7 @@ class OneShotTrainingWork(OneRound):
         for l in range(1, len(heads) + 1):
             found[f"U_{l}"] = (f"path_{l}", f"path_{l}_pair")
         found |= dict.fromkeys(("accuracy_sets", "accuracy_sets_stderr"), ("test_set",))
-        curves = ("loss", "accuracy_validation", "output_rms")
+        curves = ("loss", "loss_validation", "accuracy_validation", "output_rms")
         found |= dict.fromkeys(curves, ("step",))
         numbers = ("U_a", "best_step", "training_steps", "training_result")
         return found | dict.fromkeys(numbers, ())
@@ -211,7 +212,7 @@ class OneShotTrainingWork(OneRound):
         weights = sum(x.size for x in jax.tree.leaves(state.weights))
         return Pilot(
             max(step, 0) * self.run.steps + validation * records,
-            trainer.memory, stored=4 * weights + 3 * 8 * records,
+            trainer.memory, stored=4 * weights + 4 * 4 * records,
         )  # fmt: skip
 
     def assemble(self, results: Results) -> Assembled:
@@ -256,7 +257,7 @@ class OneShotTrainingWork(OneRound):
 def accuracy(transformer: Transformer, x, y) -> float:
     """Share of tasks with the right sign of f."""
     f = [
-        outputs(transformer, x[first : first + AT_ONCE])
+        _outputs(transformer, x[first : first + AT_ONCE])
         for first in range(0, len(x), AT_ONCE)
     ]
     return bpkr.accuracy(jnp.concatenate(f), jnp.asarray(y))

@@ -57,8 +57,9 @@ def _task(dataset: xr.Dataset) -> dict[str, Any]:
 
 def _network(one: xr.Dataset) -> Transformer:
     layers = range(1, len(_task(one)["heads"]) + 1)
-    of_layers = lambda name: tuple(jnp.asarray(one[f"{name}_{l}"].values) for l in layers)
+    read = lambda name: jnp.asarray(one[name].values)
+    of_layers = lambda name: tuple(read(f"{name}_{l}") for l in layers)
     return Transformer(
-        of_layers("query"), of_layers("key"), jnp.asarray(one.value_0.values),
-        of_layers("value"), jnp.asarray(one.readout.values),
+        queries=of_layers("query"), keys=of_layers("key"), V_0=read("value_0"),
+        V=of_layers("value"), a=read("readout"),
     )  # fmt: skip

@@ -4,6 +4,7 @@ NN numbers the character within its alphabet, NNNN within all, DD is the drawer.
 """
 
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -20,7 +21,15 @@ _MEMBER = re.compile(
 )
 
 # An encrypted member is a RuntimeError.
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    EOFError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+    zlib.error,
+)
 
 
 def characters(
@@ -32,18 +41,21 @@ def characters(
     """
     pillow()
     side = None
+    with _opened(path) as opened:
+        for name, members in sorted(_layout(path, opened.namelist()).items()):
+            drawings = [_drawing(path, opened, member) for member in members]
+            side = side or len(drawings[0])
+            _check_sides(path, members, drawings, side)
+            bright = [resized(255 - values, size) for values in drawings]
+            yield name, np.asarray(bright, np.float32) / np.float32(255)
+
+
+def _opened(path: Path) -> zipfile.ZipFile:
     try:
-        with zipfile.ZipFile(path) as opened:
-            for name, members in sorted(_layout(path, opened.namelist()).items()):
-                drawings = [_drawing(path, opened, member) for member in members]
-                side = side or len(drawings[0])
-                _check_sides(path, members, drawings, side)
-                bright = [resized(255 - values, size) for values in drawings]
-                yield name, np.asarray(bright, np.float32) / np.float32(255)
-    except (zipfile.BadZipFile, OSError) as error:
-        raise ValueError(f"{path}: not a readable zip ({error}); fetch it anew.") from (
-            error
-        )
+        return zipfile.ZipFile(path)
+    except _UNREADABLE as error:
+        said = f"{path}: no readable zip ({error}); fetch it anew."
+        raise ValueError(said) from error
 
 
 def _layout(path: Path, members: list[str]) -> dict[str, list[str]]:
@@ -71,7 +83,7 @@ def _layout(path: Path, members: list[str]) -> dict[str, list[str]]:
 def _drawing(path: Path, opened: zipfile.ZipFile, member: str):
     try:
         return decoded(opened.read(member))
-    except (*_UNREADABLE, ValueError) as error:
+    except _UNREADABLE as error:
         raise ValueError(f"{path}: {member}: {error}; fetch the zip anew.") from error
 
 

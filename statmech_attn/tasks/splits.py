@@ -17,8 +17,9 @@ EVALUATION_ALPHABETS = frozenset(
     Sylheti Syriac_(Serto) Tengwar Tibetan ULOG""".split()
 )
 
-# Of the classes sorted by name the first 1200 are for training and validation; that
-# cuts Gurmukhi (45 characters) after its character 41.
+# Published lists: of the classes of images_background.zip, then images_evaluation.zip,
+# each sorted by name, the first 1200 are for training and validation.  That cuts
+# Gurmukhi (45 characters) after its character 41.
 SPLITS: dict[str, SplitTable] = {
     "small": {
         "train": "Balinese Japanese_(katakana) Korean Latin Sanskrit".split(),

@@ -39,6 +39,7 @@ from statmech_attn.training.transformer import outputs, Precision, Transformer
 
 SILENT = 0.05  # rms of f on the validation tasks; where it is less, L > (1 - 0.05)^2
 PILOT_STEPS = 10
+MEASURED = "accuracy", "output_rms", "loss_validation"
 
 
 class Minibatches(NamedTuple):
@@ -110,6 +111,7 @@ class State(eqx.Module):
     weights: Transformer
     memory: Any  # of the optimiser
     key: Key[Array, ""]
+    order: Int[Array, "pairs 2"]  # of this pass
     steps: Int[Array, ""]
     result: Int[Array, ""]
     best: Transformer
@@ -121,15 +123,16 @@ class Learnt(NamedTuple):
     """The weights that did best on the validation tasks, and records on the way.
 
     Records are at `Minibatches.recorded`: the mean loss of the steps since the record
-    before (at zero: of the first batch), share of validation tasks answered rightly,
-    rms of f on them.  After the end of a run they stay what they are, NaN where it
-    diverged.
+    before (at zero: of the validation tasks, as new to the network as any), share of
+    validation tasks answered rightly, rms of f and loss on them.  After the end of a
+    run they stay what they are, NaN where it diverged.
     """
 
     weights: Transformer
     loss: Float[np.ndarray, " records"]
     accuracy: Float[np.ndarray, " records"]
     output_rms: Float[np.ndarray, " records"]
+    loss_validation: Float[np.ndarray, " records"]
     best_step: int
     steps: int
     result: int  # index into `RESULTS`
@@ -221,52 +224,49 @@ class StochasticTrainer:
         if code == RUNNING and curves["output_rms"][-1] < SILENT:
             code = VANISHED
         return Learnt(
-            state.best, curves["loss"], curves["accuracy"], curves["output_rms"],
-            int(state.best_step), int(state.steps), code,
+            weights=state.best, **curves, best_step=int(state.best_step),
+            steps=int(state.steps), result=code,
         )  # fmt: skip
 
     def _fresh(self, key: Key[Array, ""], weights: Transformer) -> State:
-        zero = jnp.asarray(0, int)
-        memory = self._optimiser.init(weights)
-        none = jnp.asarray(-1.0, weights.a.dtype)
-        return State(weights, memory, key, zero, zero, weights, none, zero)
+        zero, pairs = jnp.asarray(0, int), math.comb(len(self.patches.train), 2)
+        return State(
+            weights=weights, memory=self._optimiser.init(weights), key=key,
+            order=jnp.zeros((pairs, 2), jnp.int32), steps=zero, result=zero,
+            best=weights, best_accuracy=jnp.asarray(-1, weights.a.dtype),
+            best_step=zero,
+        )  # fmt: skip
 
     def _first(self, patches: ClassPatches, state: State):
         state, record = self._validated(patches, state)
-        order = self._order(patches, state)
-        loss = self._loss(state.weights, *self._tasks(patches, state, order))
-        return state, record | {"loss": loss}
+        return state, record | {"loss": record["loss_validation"]}
 
     def _block(self, patches: ClassPatches, state: State):
         """One block of steps, or fewer where the run ends before, and its records."""
         between, last = self.choices.block // RECORDS, self.choices.steps
+        zero = jnp.zeros((), state.weights.a.dtype)
+        no_record = dict.fromkeys(MEASURED, zero + jnp.nan)
 
-        def stretch(carried, _):
-            state, order = carried
+        def stretch(state, _):
             until = jnp.minimum((state.steps // between + 1) * between, last)
             going = lambda c: (c[0].steps < until) & (c[0].result == RUNNING)
             one = lambda c: self._step(patches, *c)
-            before, zero = state.steps, jnp.zeros((), state.weights.a.dtype)
-            state, order, total = jax.lax.while_loop(going, one, (state, order, zero))
+            before = state.steps
+            state, total = jax.lax.while_loop(going, one, (state, zero))
             state, record = jax.lax.cond(
                 state.steps > before,
-                lambda s: self._validated(patches, s),
-                lambda s: (s, dict.fromkeys(("accuracy", "output_rms"), zero + jnp.nan)),
-                state,
-            )
-            loss = total / (state.steps - before).astype(total.dtype)
-            return (state, order), record | {"loss": loss}
+                lambda s: self._validated(patches, s), lambda s: (s, no_record), state,
+            )  # fmt: skip
+            steps = (state.steps - before).astype(zero.dtype)
+            return state, record | {"loss": total / steps}
 
-        begun = state, self._order(patches, state)
-        (state, _), records = jax.lax.scan(stretch, begun, None, length=RECORDS)
-        return state, records
+        return jax.lax.scan(stretch, state, None, length=RECORDS)
 
-    def _step(self, patches: ClassPatches, state: State, order, total):
-        """One step of the optimiser, unless the run is at its end."""
+    def _step(self, patches: ClassPatches, state: State, total):
+        """One step of the optimiser; the run ends where it diverges."""
         begins = state.steps % self._steps_of_pass(patches) == 0
-        order = jax.lax.cond(
-            begins, lambda: self._order(patches, state), lambda: order
-        )
+        new_order = lambda: self._order(patches, state)
+        order = jax.lax.cond(begins, new_order, lambda: state.order)
         tasks = self._tasks(patches, state, order)
         loss, gradient = jax.value_and_grad(self._loss)(state.weights, *tasks)
         changes, memory = self._optimiser.update(gradient, state.memory, state.weights)
@@ -274,10 +274,10 @@ class StochasticTrainer:
         finite = jnp.isfinite(loss) & _finite(moved)
         result = jnp.where(finite, state.result, DIVERGED)
         new = eqx.tree_at(
-            lambda s: (s.weights, s.memory, s.steps, s.result), state,
-            (moved, memory, state.steps + 1, result),
+            lambda s: (s.weights, s.memory, s.order, s.steps, s.result), state,
+            (moved, memory, order, state.steps + 1, result),
         )  # fmt: skip
-        return new, order, total + loss
+        return new, total + loss
 
     def _validated(self, patches: ClassPatches, state: State):
         """The state after a look at the validation tasks, and what they say."""
@@ -288,16 +288,17 @@ class StochasticTrainer:
             chosen = _choose(key, drawings, choices.batch)
             x, y = one_shot.sequences(patches.validation, chosen, patches.codes)
             f = outputs(state.weights, x, precision=choices.precision)
-            return (jnp.sign(f) == y).mean(dtype=f.dtype), (f**2).mean()
+            y = y.astype(f.dtype)
+            right = (jnp.sign(f) == y).mean(dtype=f.dtype)
+            return right, (f**2).mean(), ((f - y) ** 2).mean()
 
         keys = jax.random.split(self._validation, choices.validation_batches)
-        accuracy, squares = (part.mean() for part in jax.lax.map(answered, keys))
+        found = (part.mean() for part in jax.lax.map(answered, keys))
+        accuracy, squares, loss = found
         rms = jnp.sqrt(squares)
         patience = choices.steps if choices.patience is None else choices.patience
         silent = (rms < SILENT) & (state.steps >= patience)
-        result = jnp.where(
-            silent & (state.result == RUNNING), VANISHED, state.result
-        )
+        result = jnp.where(silent & (state.result == RUNNING), VANISHED, state.result)
         better = (accuracy > state.best_accuracy) & (result != DIVERGED)
         pick = lambda new, old: jnp.where(better, new, old)
         state = eqx.tree_at(
@@ -307,7 +308,7 @@ class StochasticTrainer:
                 pick(accuracy, state.best_accuracy), pick(state.steps, state.best_step),
             ),
         )  # fmt: skip
-        return state, {"accuracy": accuracy, "output_rms": rms}
+        return state, dict(zip(MEASURED, (accuracy, rms, loss), strict=True))
 
     def _steps_of_pass(self, patches: ClassPatches) -> int:
         pairs = math.comb(patches.train.shape[0], 2)

@@ -11,11 +11,12 @@ Neither the hidden state of a token nor that of an example is ever built: the w_
 contracted once for all examples, and the attentioned inputs xi^pi of an example from
 the last layer down.
 
-    Q_l, K_l          (H_l, G, N_0)     scores $x_s^T K^T Q x_t / \sqrt G$    `queries`, `keys`
+    Q_l, K_l          (H_l, G, N_0)     queries and keys           `queries`, `keys`
     V_0, V_l, a                         value weights and readout  `V_0`, `V`, `a`
     xi^pi             (B, N_0, Pi)      attentioned inputs of the paths
     w_pi              (Pi, N)           effective weights
 
+The score of key s and query t is $x_s^T K^T Q x_t / \sqrt G$.
 All numbers are dimensionless.
 """
 
@@ -76,7 +77,11 @@ def initial(
         ([(2, 4, 4), (3, 4, 4)], dtype('float32'))
     """
     check_heads(heads)
-    for name, size in (("n_inputs", n_inputs), ("width", width), ("key_size", key_size)):
+    for name, size in (
+        ("n_inputs", n_inputs),
+        ("width", width),
+        ("key_size", key_size),
+    ):
         if size < 1:
             raise ValueError(f"{name} must be at least 1; got {size}.")
     if not (math.isfinite(gain) and gain > 0):
@@ -98,7 +103,10 @@ def initial(
 
 
 def outputs(
-    transformer: Transformer, x: Float[Array, "B N_0 T"], *, precision: Precision = "single"
+    transformer: Transformer,
+    x: Float[Array, "B N_0 T"],
+    *,
+    precision: Precision = "single",
 ) -> Float[Array, " B"]:
     """f(x), in the precision of the weights.
 
@@ -118,7 +126,7 @@ def outputs(
         along = jnp.full((*x.shape[:2], 1), 1 / x.shape[1], kind)
         for Q, K in zip(transformer.queries[::-1], transformer.keys[::-1], strict=True):
             omega = _attention(x, Q, K, product)
-            along = product("bhst,btr->bshr", omega, along)
+            along = product("bhts,btr->bshr", omega, along)
             along = along.reshape(*x.shape[:2], -1)
         xi = product("bti,btr->bri", x, along)
         return jnp.einsum("bri,ri->b", xi, _effective_inputs(transformer))
@@ -130,7 +138,7 @@ def attention_heads(transformer: Transformer) -> bpkr.Heads:
 
 
 def value_weights(transformer: Transformer) -> bpkr.Weights:
-    r"""Its other weights times sqrt(fan in), in float64: those of a prior of variance 1.
+    r"""Its other weights times sqrt(fan in), in float64: as a prior of variance 1.
 
     `bpkr.forward(value_weights(t), x, attention_heads(t), readout="mean")` is
     `outputs(t, x)`.
@@ -141,22 +149,22 @@ def value_weights(transformer: Transformer) -> bpkr.Weights:
 
 
 def _product(kind, precision: Precision):
-    """`einsum` with operands in bfloat16 or as they are, and sums in `kind`."""
+    """`einsum` in bfloat16 or as its operands are; its results are of `kind`."""
     if precision == "single":
         return jnp.einsum
 
     def product(subscripts: str, *operands: Array) -> Array:
         short = (x.astype(jnp.bfloat16) for x in operands)
-        return jnp.einsum(subscripts, *short, preferred_element_type=kind)
+        return jnp.einsum(subscripts, *short).astype(kind)
 
     return product
 
 
 def _attention(x, Q, K, product) -> Float[Array, "B H T T"]:
-    """Omega_{st} of every head of a layer: a softmax over the key s."""
-    q, k = (product("bti,hgi->bhtg", x, W) for W in (Q, K))
-    scores = product("bhsg,bhtg->bhst", k, q) / math.sqrt(Q.shape[1])
-    return jax.nn.softmax(scores, axis=2)
+    """Omega_{st} of every head of a layer, a softmax over the key s, which is last."""
+    q, k = (product("bti,hgi->bthg", x, W) for W in (Q, K))
+    scores = product("bthg,bshg->bhts", q, k) / math.sqrt(Q.shape[1])
+    return jax.nn.softmax(scores, axis=3)
 
 
 def _effective_inputs(transformer: Transformer) -> Float[Array, "Pi N_0"]:

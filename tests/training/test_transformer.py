@@ -1,0 +1,89 @@
+"""A network with trained heads is the network of the theory."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn import bpkr
+from statmech_attn.training import (
+    attention_heads,
+    initial,
+    outputs,
+    value_weights,
+)
+
+
+SIZES = {"n_inputs": 10, "heads": (2, 3), "width": 7, "key_size": 5}
+
+
+def double(network):
+    return jax.tree.map(lambda w: jnp.asarray(w, jnp.float64), network)
+
+
+def inputs(examples=6, tokens=9, n_inputs=10):
+    return 2 * jax.random.normal(jax.random.key(1), (examples, n_inputs, tokens))
+
+
+@pytest.mark.parametrize("heads", [(3,), (2, 3), (3, 1, 2)])
+def test_outputs_are_those_of_the_layers_one_by_one(heads):
+    network = double(initial(jax.random.key(0), **SIZES | {"heads": heads}))
+    network = network._replace(V_0=3 * network.V_0)
+    f = outputs(network, inputs())
+    expected = bpkr.forward(
+        value_weights(network), inputs(), attention_heads(network), readout="mean"
+    )
+    assert f.dtype == jnp.float64 and f.std() > 1e-3
+    np.testing.assert_allclose(f, expected, rtol=0, atol=1e-12 * float(abs(f).max()))
+
+
+def test_paths_are_in_the_order_of_the_theory():
+    """f from attentioned inputs and effective weights, whose gram matrix is U_1."""
+    network = double(initial(jax.random.key(0), **SIZES))
+    assert network.heads == (2, 3)
+    heads, weights = attention_heads(network), value_weights(network)
+    xi = bpkr.attentioned_inputs(inputs(), heads, readout="mean")
+    np.testing.assert_allclose(
+        bpkr.forward_paths(weights, xi), outputs(network, inputs()), rtol=1e-10
+    )
+
+
+def test_weights_are_uniform_within_the_gain_over_the_root_of_the_fan_in():
+    sizes = {"n_inputs": 40, "heads": (4, 4), "width": 60, "key_size": 50}
+    for gain in (1.0, np.sqrt(3)):
+        network = initial(jax.random.key(2), gain=gain, **sizes)
+        leaves, fans = jax.tree.leaves(network), [40] * 5 + [60] * 3
+        for leaf, fan in zip(leaves, fans, strict=True):
+            scaled = np.asarray(leaf).ravel() * np.sqrt(fan) / gain
+            assert abs(scaled).max() <= 1 + 1e-6 and leaf.dtype == jnp.float32
+            # Variance 1/3, known to sqrt(4/45 / n); five errors for 16 comparisons.
+            error = np.sqrt(4 / 45 / scaled.size)
+            assert abs((scaled**2).mean() - 1 / 3) < 5 * error
+        assert len({float(leaf.ravel()[0]) for leaf in leaves}) == len(leaves)
+
+
+def test_mixed_precision_differs_by_the_rounding_of_bfloat16():
+    network = initial(jax.random.key(0), **SIZES)
+    x = inputs(examples=200)
+    single, mixed = (outputs(network, x, precision=p) for p in ("single", "mixed"))
+    assert single.dtype == mixed.dtype == jnp.float32
+    difference = np.asarray(single - mixed)
+    scale = float(single.std())
+    # bfloat16 rounds by 2^-9; a dozen roundings between x and f.
+    assert 1e-6 * scale < np.sqrt((difference**2).mean()) < 12 * 2**-9 * scale
+    exact = outputs(double(network), x)
+    np.testing.assert_allclose(single, exact, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"heads": (2, 0)}, "heads: need the number of heads of every layer"),
+        ({"width": 0}, "width must be at least 1; got 0"),
+        ({"key_size": -1}, "key_size must be at least 1; got -1"),
+        ({"gain": 0.0}, "gain must be finite and > 0; got 0.0"),
+    ],
+)
+def test_impossible_sizes_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        initial(jax.random.key(0), **SIZES | changes)
