@@ -81,7 +81,7 @@ def write_both(root: Path) -> None:
     study, _ = studies.load(root / THEORY, settings)
     assert study.inputs().keys() == {trained.name}
     write(
-        root, "theory-laptop-2.h5", THEORY, settings, value=2.0,
+        root, "theory-2-laptop.h5", THEORY, settings, value=2.0,
         inputs=json.dumps(study.inputs()),
     )  # fmt: skip
 
