@@ -184,7 +184,7 @@ def one_shot_matrices(
     panels = dict(_matrices(theory, posteriors, trained))
     columns = 1 if len(panels) == 1 else 2
     rows = -(-len(panels) // columns)
-    figure = style.figure(2.75 * columns + 0.7, 2.75 * rows + 0.2)
+    figure = style.figure(2.75 * columns + 0.7, 2.75 * rows + 0.5)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     scaled = {name: over_diagonal(U.values) for name, U in panels.items()}
     reach = max(np.abs(U).max() for U in scaled.values())
