@@ -11,11 +11,16 @@ import pytest
 jax.config.update("jax_enable_x64", True)
 
 
+def _data() -> pathlib.Path:
+    """$STATMECH_ATTN_DATA, or shared/data beside the checkout."""
+    beside = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
+    return pathlib.Path(os.environ.get("STATMECH_ATTN_DATA", beside))
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> pathlib.Path:
-    """Data for tests: $STATMECH_ATTN_DATA, or shared/data beside the checkout."""
-    beside = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = pathlib.Path(os.environ.get("STATMECH_ATTN_DATA", beside))
+    """Data for tests, which fail where there are none."""
+    folder = _data()
     if not folder.is_dir():
         pytest.fail(f"no data in {folder}: set STATMECH_ATTN_DATA to their folder.")
     return folder
@@ -23,11 +28,10 @@ def data_folder() -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def image_data() -> pathlib.Path:
-    """Real images, as `data_folder`; tests on them are skipped where there are none."""
-    beside = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = pathlib.Path(os.environ.get("STATMECH_ATTN_DATA", beside))
+    """Folder of real images; tests on them are skipped where there are none."""
+    folder = _data()
     if not (folder / "omniglot").is_dir():
-        pytest.skip(f"no real images in {folder}: set STATMECH_ATTN_DATA")
+        pytest.skip(f"no real images in {folder}: set STATMECH_ATTN_DATA.")
     return folder
 
 

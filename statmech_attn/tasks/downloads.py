@@ -95,7 +95,8 @@ def fetch(
 ) -> list[Fetched]:
     """Download the files of a data set that are not in the data folder yet.
 
-    A file that is there is kept; one that is not the published file is an error.
+    A file that is there is kept; one that is not the published file is an error, and
+    then nothing is downloaded.
 
     Args:
         name: "omniglot" (the full set), "omniglot-small", "mnist" or "fashion-mnist".
@@ -108,20 +109,27 @@ def fetch(
         raise ValueError(f"download: choose from {allowed}; got {name!r}.")
     source = SOURCES[name]
     place = Path(folder) / source.folder
-    return [
-        _fetch_one(source.address + file, digest, place / file, progress)
-        for file, digest in source.digests.items()
-    ]
+    digests = source.digests
+    there = {file: _is_there(place / file, digests[file]) for file in digests}
+    for file, found in there.items():
+        if not found:
+            _download(source.address + file, digests[file], place / file, progress)
+    return [Fetched(place / file, not found) for file, found in there.items()]
 
 
-def _fetch_one(address: str, digest: str, path: Path, progress) -> Fetched:
-    if path.exists():
-        if _sha256(path) == digest:
-            return Fetched(path, False)
+def _is_there(path: Path, digest: str) -> bool:
+    """Whether the published file is there; another one is an error."""
+    if not path.exists():
+        return False
+    if _sha256(path) != digest:
         raise ValueError(
             f"{path} is there but is not the published file; move it away, or use it "
             "as it is."
         )
+    return True
+
+
+def _download(address: str, digest: str, path: Path, progress) -> None:
     pooch = _pooch()
     bar = progress(path.name) if progress is not None else None
     get: Any = pooch.HTTPDownloader(progressbar=bar or False, chunk_size=2**16)
@@ -132,7 +140,6 @@ def _fetch_one(address: str, digest: str, path: Path, progress) -> Fetched:
     finally:
         if bar is not None:
             bar.close()
-    return Fetched(path, True)
 
 
 def _sha256(path: Path) -> str:

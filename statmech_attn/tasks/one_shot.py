@@ -67,10 +67,10 @@ class Choices(NamedTuple):
     the two is the query's class (0 or 1), and its label.
     """
 
-    classes: Int32[Array, "B 2"]
-    drawings: Int32[Array, "B 3"]
-    match: Int32[Array, " B"]
-    y: Int32[Array, " B"]
+    classes: Int32[Array | np.ndarray, "B 2"]
+    drawings: Int32[Array | np.ndarray, "B 3"]
+    match: Int32[Array | np.ndarray, " B"]
+    y: Int32[Array | np.ndarray, " B"]
 
 
 class Examples(NamedTuple):
@@ -161,8 +161,8 @@ def choose(
     """Draw the choices of independent examples; sizes are static under `jax.jit`.
 
     Args:
-        classes: the unordered pairs of classes of the examples, as from `pairs`;
-            None draws them, all alike probable.
+        classes: the unordered pairs of classes of the examples, numbers below
+            `n_classes`, as from `pairs`; None draws them, all alike probable.
 
     Example:
         >>> import jax
@@ -252,16 +252,13 @@ def draw_elsewhere(
             "support and query must hold the same two classes; "
             f"got {support.names} and {query.names}."
         )
-    shown_key, query_key, match_key = jax.random.split(key, 3)
     P = _even(examples)
-    shown = _integers(shown_key, (P, 2), support.images.shape[1])
-    asked = _integers(query_key, (P, 1), query.images.shape[1])
-    chosen = Choices(
-        jnp.tile(jnp.array([0, 1], jnp.int32), (P, 1)),
-        jnp.concatenate([shown, asked], 1),
-        _integers(match_key, (P,), 2),
-        jnp.ones(P, jnp.int32),
-    )
+    bits = np.asarray(jax.random.bits(key, (4, P), jnp.uint32))
+    supports, queries = support.images.shape[1], query.images.shape[1]
+    drawings = [_below(supports, bits[0]), _below(supports, bits[1])]
+    drawings = np.stack([*drawings, _below(queries, bits[2])], 1)
+    classes = np.tile(np.array([0, 1], np.int32), (P, 1))
+    chosen = Choices(classes, drawings, _below(2, bits[3]), np.ones(P, np.int32))
     chosen = _balanced(chosen)
     first, second, last = _rows(chosen, np)
     images = [support.images[first], support.images[second], query.images[last]]
@@ -270,34 +267,30 @@ def draw_elsewhere(
 
 @partial(jax.jit, static_argnums=(2, 3, 4))
 def _choose(key, classes, n_classes: int, n_drawings: int, examples: int) -> Choices:
-    class_key, order_key, drawing_key, other_key, match_key, label_key = (
-        jax.random.split(key, 6)
-    )
+    """All choices from one call of the generator: the rows of `bits`."""
+    bits = jax.random.bits(key, (8, examples), jnp.uint32)
     if classes is None:
-        classes = _two_of(class_key, n_classes, examples)
-    order = _integers(order_key, (examples, 1), 2)
+        classes = _two_of(n_classes, bits[0], bits[1])
+    order = _below(2, bits[2])[:, None]
     classes = jnp.where(order == 1, classes[:, ::-1], classes).astype(jnp.int32)
-    shown = _integers(drawing_key, (examples, 2), n_drawings)
-    match = _integers(match_key, (examples,), 2)
+    shown = jnp.stack([_below(n_drawings, bits[3]), _below(n_drawings, bits[4])], 1)
+    match = _below(2, bits[5])
     matching = jnp.take_along_axis(shown, match[:, None], 1)[:, 0]
-    steps = 1 + _integers(other_key, (examples,), n_drawings - 1)
-    query = (matching + steps) % n_drawings
+    query = (matching + 1 + _below(n_drawings - 1, bits[6])) % n_drawings
     drawings = jnp.concatenate([shown, query[:, None]], 1)
-    labels = 1 - 2 * _integers(label_key, (examples,), 2)
-    return Choices(classes, drawings, match, labels)
+    return Choices(classes, drawings, match, 1 - 2 * _below(2, bits[7]))
 
 
-def _integers(key, shape, stop: int) -> Int32[Array, "..."]:
-    """Uniform in 0 .. stop - 1, the same with and without float64."""
-    return jax.random.randint(key, shape, 0, stop, jnp.int32)
+def _below(stop: int, bits):
+    """0 .. stop - 1 from 32 bits; probabilities differ by less than 2^-32."""
+    return (bits % np.uint32(stop)).astype(np.int32)
 
 
-def _two_of(key, n_classes: int, examples: int) -> Int32[Array, "B 2"]:
+def _two_of(n_classes: int, bits, more_bits) -> Int32[Array, "B 2"]:
     """Two different classes for each example."""
-    first_key, step_key = jax.random.split(key)
-    first = _integers(first_key, (examples,), n_classes)
-    step = 1 + _integers(step_key, (examples,), n_classes - 1)
-    return jnp.stack([first, (first + step) % n_classes], 1)
+    first = _below(n_classes, bits)
+    second = (first + 1 + _below(n_classes - 1, more_bits)) % n_classes
+    return jnp.stack([first, second], 1)
 
 
 def _rows(choices: Choices, xp: Any = jnp) -> list[tuple[Any, Any]]:
@@ -328,8 +321,10 @@ def _even(examples: int) -> int:
 
 
 def _balanced(choices: Choices) -> Choices:
-    y = jnp.repeat(jnp.array([1, -1], jnp.int32), len(choices.y) // 2)
-    return choices._replace(y=y)
+    """The choices with labels + first, then -, as arrays of NumPy."""
+    classes, drawings, match, y = (np.asarray(part) for part in choices)
+    y = np.repeat(np.array([1, -1], np.int32), len(y) // 2)
+    return Choices(classes, drawings, match, y)
 
 
 def _examples(images, choices: Choices, setting: Setting) -> Examples:

@@ -83,6 +83,17 @@ def test_a_file_that_is_not_the_published_one_is_left_as_it_is(server, tmp_path)
     assert path.read_bytes() == b"a subset" and not server.asked
 
 
+def test_beside_such_a_file_nothing_is_downloaded(server, tmp_path, monkeypatch):
+    source = downloads.SOURCES["mnist"]
+    digests = source.digests | {"another": "0" * 64}
+    monkeypatch.setitem(downloads.SOURCES, "mnist", source._replace(digests=digests))
+    (tmp_path / "mnist").mkdir()
+    (tmp_path / "mnist" / "another").write_bytes(b"a subset")
+    with pytest.raises(ValueError, match="another is there but is not the published"):
+        downloads.fetch("mnist", tmp_path)
+    assert not server.asked
+
+
 def test_another_digest_a_missing_file_and_a_break_leave_nothing(
     server, tmp_path, monkeypatch
 ):
