@@ -38,11 +38,22 @@ def image_data() -> pathlib.Path:
 @pytest.fixture(scope="session")
 def made_images() -> ModuleType:
     """The module tests/tasks/made_images.py, which writes small image files."""
-    path = pathlib.Path(__file__).parent / "tasks" / "made_images.py"
-    specification = importlib.util.spec_from_file_location("made_images", path)
+    return helper("tasks/made_images.py")
+
+
+@pytest.fixture(scope="session")
+def made_trained() -> ModuleType:
+    """The module tests/studies/made_trained.py, which writes files of trainings."""
+    return helper("studies/made_trained.py")
+
+
+def helper(name: str) -> ModuleType:
+    """A module beside the tests, by its path from here."""
+    path = pathlib.Path(__file__).parent / name
+    specification = importlib.util.spec_from_file_location(path.stem, path)
     assert specification is not None and specification.loader is not None
     module = importlib.util.module_from_spec(specification)
-    sys.modules["made_images"] = module
+    sys.modules[path.stem] = module
     specification.loader.exec_module(module)
     return module
 

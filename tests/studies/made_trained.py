@@ -13,28 +13,30 @@ from statmech_attn.tasks.one_shot import Setting
 from statmech_attn.training import initial, Transformer
 
 
-SETTING = Setting(image_size=16, patch=8, channels=1)
 SIZES = {"heads": [2, 2], "width": 6, "key_size": 5}
 STRENGTH = 3.0  # of queries and keys drawn at random: attention that is not uniform
 
 
-def drawn_network(seed: int, **sizes) -> Transformer:
+def drawn_network(setting: Setting, seed: int, **sizes) -> Transformer:
     """Weights before training, with a gain."""
     key, sizes = jax.random.key(seed), SIZES | sizes
-    return initial(key, n_inputs=SETTING.n_inputs, gain=STRENGTH, **sizes)
+    return initial(key, n_inputs=setting.n_inputs, gain=STRENGTH, **sizes)
 
 
 def write_trained(
-    path: Path, networks: list[Transformer], *, setting=SETTING, results=None
+    path: Path, networks: list[Transformer], setting: Setting, codes: list[int]
 ) -> Path:
-    """The variables that `load_trained` reads, as a training leaves them."""
+    """The variables that `load_trained` reads, as a training leaves them.
+
+    Args:
+        codes: indices into `training.RESULTS`, one for each network.
+    """
     rows = [named(network) for network in networks]
     dims = weight_dimensions(len(networks[0].heads))
     variables = {
         name: (("restart", *dims[name]), np.stack([row[name] for row in rows]))
         for name in dims
     }
-    codes = results or [0] * len(networks)
     variables["training_result"] = (("restart",), np.asarray(codes, np.int8))
     sizes = {
         "heads": list(networks[0].heads), "width": networks[0].a.size,

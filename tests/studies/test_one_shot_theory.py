@@ -1,0 +1,292 @@
+"""Theory on the heads of a trained network: what the studies hold, on made images."""
+
+import copy
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn import bpkr, storage, studies
+from statmech_attn.scan.engines.local import in_memory
+from statmech_attn.studies import choice, learning, one_shot as one_shot_studies
+from statmech_attn.studies.order_parameter import OrderParameterWork
+from statmech_attn.tasks import images, one_shot
+from statmech_attn.training import attention_heads, DIVERGED, VANISHED
+
+
+SETTING = one_shot.Setting(image_size=16, patch=8, channels=1)
+WIDE = 1e7
+SETS = ["omniglot", "omniglot-validation", "fashion-mnist", "mnist"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def data(tmp_path_factory, made_images):
+    """Made images, found as the user's would be."""
+    folder = tmp_path_factory.mktemp("data")
+    made_images.write_omniglot(folder, side=SETTING.image_size)
+    made_images.write_digits(folder, side=SETTING.image_size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STATMECH_ATTN_DATA", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, made_trained):
+    """Three networks, of which the first alone can be used."""
+    path = tmp_path_factory.mktemp("trained") / "trained.h5"
+    networks = [made_trained.drawn_network(SETTING, seed) for seed in range(3)]
+    codes = [0, DIVERGED, VANISHED]
+    return made_trained.write_trained(path, networks, SETTING, codes)
+
+
+def tree(trained, /, **changes):
+    return {
+        "kind": "order-parameter",
+        "task": {
+            "name": "one-shot", "trained": str(trained), "n_train": 120, "n_test": 60,
+        } | changes,
+        "network": {"width": [5, WIDE], "temperature": [0.05, 0.3, 3.0]},
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def work(trained):
+    return OrderParameterWork(studies.parse(tree(trained)))
+
+
+@pytest.fixture(scope="module")
+def found(work):
+    return in_memory(work)
+
+
+def test_accuracies_are_those_of_the_theory_on_sets_drawn_again(found, trained):
+    made = learning.learning(studies.parse(tree(trained)).task)
+    assert list(found.test_set.values) == list(made.sets) == SETS
+    for width in (5, WIDE):
+        for temperature in (0.05, 3.0):
+            here = found.sel(width=width, temperature=temperature)
+            theory = bpkr.theory(*made.data, here.U_1.values, temperature=temperature)
+            for name, (xi, y) in made.sets.items():
+                f = np.asarray(theory.predict(xi).mean)
+                right = np.mean(np.sign(f) == np.asarray(y))
+                assert float(here.accuracy_sets.sel(test_set=name)) == right
+            assert float(here.accuracy) == float(here.accuracy_sets[0])
+
+
+def test_networks_much_wider_than_the_examples_are_as_accurate_as_the_gp(found):
+    """U - 1 = O(P / N) = 1e-5: no sign of f changes."""
+    wide = found.sel(width=WIDE)
+    np.testing.assert_allclose(wide.U_1[0], np.eye(4), atol=1e-4)
+    np.testing.assert_array_equal(wide.accuracy_sets, found.accuracy_sets_gp)
+    np.testing.assert_array_equal(wide.accuracy_chosen, found.accuracy_chosen_gp)
+    assert not np.array_equal(found.U_1.sel(width=5)[0].round(2), np.eye(4))
+
+
+def test_chosen_temperatures_have_the_highest_accuracy_of_their_choice(found):
+    assert float(found.accuracy_sets.std("temperature").max()) > 0
+    sets = {"validation": "omniglot-validation", "published": "omniglot"}
+    for by, name in sets.items():
+        accuracy = found.accuracy_sets.sel(test_set=name)
+        best = found.accuracy_chosen.sel(choice=by, test_set=name)
+        np.testing.assert_array_equal(best, accuracy.max("temperature"))
+        chosen = found.chosen_temperature.sel(choice=by)
+        for width in found.width:
+            there = found.accuracy_sets.sel(
+                width=width, temperature=chosen.sel(width=width)
+            )
+            own = found.accuracy_chosen.sel(width=width, choice=by)
+            np.testing.assert_array_equal(own, there)
+        lower = accuracy.where(found.temperature < chosen)
+        assert not (lower >= best).any()
+
+
+def test_no_test_label_enters_the_choice_on_validation_classes(found, work):
+    """With all test labels turned round only the published choice may change."""
+    made = work.made
+    xi, y = made.sets["omniglot"]
+    turned = made._replace(Y_test=-y, sets=made.sets | {"omniglot": (xi, -y)})
+    other = copy.copy(work)
+    other.made, other._last = turned, (-1, {})
+    turned = in_memory(other)
+    for name in ("chosen_temperature", "chosen_temperature_gp"):
+        before, after = found[name], turned[name]
+        np.testing.assert_array_equal(
+            after.sel(choice="validation"), before.sel(choice="validation")
+        )
+    np.testing.assert_allclose(
+        turned.accuracy_sets[..., 0], 1 - found.accuracy_sets[..., 0], atol=1e-12
+    )
+    here = turned.accuracy_chosen.sel(choice="published", test_set="omniglot")
+    np.testing.assert_allclose(
+        here, 1 - found.accuracy_sets[..., 0].min("temperature"), atol=1e-12
+    )
+
+
+def test_a_choice_skips_temperatures_without_numbers():
+    sets = np.array([[[np.nan, np.nan], [0.6, 0.7]], [[np.nan] * 2] * 2])
+    temperatures, accuracy = choice.choose(sets, [0.1, 1.0], SETS[:2])
+    np.testing.assert_array_equal(temperatures, [[1.0, 1.0], [np.nan, np.nan]])
+    np.testing.assert_array_equal(accuracy[0], [[0.6, 0.7]] * 2)
+    assert np.isnan(accuracy[1]).all()
+
+
+def test_errors_of_accuracies_are_binomial(found):
+    a = found.accuracy_sets
+    np.testing.assert_allclose(found.accuracy_sets_stderr, np.sqrt(a * (1 - a) / 60))
+    a = found.accuracy_chosen_gp
+    error = found.accuracy_chosen_gp_stderr
+    np.testing.assert_allclose(error, np.sqrt(a * (1 - a) / 60))
+
+
+def test_every_set_shows_classes_of_its_own_part_only(data, trained, monkeypatch):
+    """Tokens less positions and symbols are patches of images of the right classes."""
+    drawn = drawn_sets(trained, monkeypatch)
+    parts = images.split(images.omniglot(data, size=16), "small")
+    shown = {"train": parts.train, SETS[0]: parts.test, SETS[1]: parts.validation}
+    for name, classes in shown.items():
+        x = (drawn.train if name == "train" else drawn.tests[name]).x
+        assert largest_distance(x, classes) < 1e-5
+        for other, others in shown.items():
+            assert other == name or largest_distance(x, others) > 1
+
+
+def drawn_sets(trained, monkeypatch):
+    """The examples before the heads attend them."""
+    kept = []
+    draw = one_shot_studies.drawn
+    monkeypatch.setattr(
+        one_shot_studies, "drawn", lambda *a: kept.append(draw(*a)) or kept[0]
+    )
+    learning.learning(studies.parse(tree(trained)).task)
+    return kept[0]
+
+
+def largest_distance(x, classes) -> float:
+    """Of an image in an example to the closest image of some classes."""
+    codes = one_shot.codes(SETTING)
+    tokens = np.swapaxes(x, 1, 2) - codes.positions
+    bank = one_shot.patches(classes.images, SETTING)
+    bank = bank.reshape(-1, SETTING.patches * SETTING.n_inputs).astype(float)
+    seen = np.asarray(tokens).reshape(len(x), 3, 1, SETTING.patches, -1)
+    seen = (seen - codes.symbols[:, None]).reshape(-1, 3, bank.shape[1])
+    squares = (seen**2).sum(-1)[..., None] + (bank**2).sum(-1) - 2 * seen @ bank.T
+    return float(np.sqrt(np.maximum(squares, 0).min((1, 2)).max() / bank.shape[1]))
+
+
+def test_sets_are_the_same_whichever_others_are_drawn(work, trained):
+    less = learning.learning(studies.parse(tree(trained, elsewhere=["mnist"])).task)
+    assert list(less.sets) == [*SETS[:2], "mnist"]
+    for name in SETS[:2]:
+        np.testing.assert_array_equal(less.sets[name][0], work.made.sets[name][0])
+    np.testing.assert_array_equal(less.xi, work.made.xi)
+
+
+def test_sets_have_keys_of_their_own(work):
+    """Other classes, but the same choices, would give the same labels and symbols."""
+    for seed in (1, 2):
+        task = work.study.task.model_copy(update={"seed": seed})
+        other = learning.learning(task)
+        for name, (xi, _) in work.made.sets.items():
+            assert not np.array_equal(other.sets[name][0], xi)
+        assert not np.array_equal(other.xi, work.made.xi)
+
+
+def test_attentioned_inputs_do_not_depend_on_how_many_are_in_memory(
+    made_trained, monkeypatch
+):
+    heads = attention_heads(made_trained.drawn_network(SETTING, 0))
+    x = jax.random.normal(jax.random.key(1), (7, SETTING.n_inputs, 6))
+    monkeypatch.setattr(one_shot_studies, "BATCH", 3)
+    found = jax.jit(one_shot_studies.attentioned.__wrapped__)(x, heads)
+    whole = bpkr.attentioned_inputs(x, heads, readout="mean")
+    np.testing.assert_allclose(found, whole, rtol=1e-12, atol=1e-12)
+    assert float(jnp.abs(whole[..., 0] - whole[..., 3]).max()) > 0.01
+
+
+def test_no_more_overlaps_are_kept_than_ranks(found, work):
+    assert found.sizes["rank"] == 100 and found.sizes["example"] == 120
+    theory = bpkr.theory(
+        *work.made.data, found.U_1[0, 0].values, temperature=0.05
+    )  # fmt: skip
+    kept = theory.overlap()[:100]
+    np.testing.assert_allclose(found.kernel_overlap[0, 0], kept, atol=1e-6)
+
+
+def test_predictors_can_be_left_out_and_nothing_else_changes(found, trained):
+    study = tree(trained) | {"run": {"predictors": False}}
+    study["network"] = {"width": 5, "temperature": [0.05, 0.3, 3.0]}
+    less = studies.run(studies.parse(study))
+    missing = set(found.data_vars) - set(less.data_vars)
+    assert missing == {"predictor_mean", "predictor_variance"}
+    for name in ("accuracy", "accuracy_sets", "chosen_temperature", "U_1"):
+        np.testing.assert_array_equal(less[name][0], found[name][0])
+    assert "accuracy_gp_pair" not in found
+
+
+def test_a_file_says_what_it_was_made_of(found, trained):
+    study = studies.parse(tree(trained))
+    (name,) = study.inputs()
+    assert name == "trained.h5" and len(study.inputs()[name]) == 64
+    for part in ("images_sha256", "attention_sha256", '"split": "small"'):
+        assert part in found.attrs["task"]
+    moved = tree("../trained.h5")
+    assert studies.parse(moved).beside(trained.parent / "x").inputs() == study.inputs()
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ({"restart": 1}, r"no training 1 .* it diverged; choose one of \[0\]"),
+        ({"restart": 2}, r"no training 2 .* it vanished; choose one of \[0\]"),
+        ({"restart": 3}, r"no training 3 .* there is none; choose one of \[0\]"),
+        ({"n_test": 61}, "task.n_test: .*multiple of 2"),
+        ({"n_train": 0}, "task.n_train: .*greater than or equal to 2"),
+        ({"elsewhere": ["mnist"] * 2}, "task.elsewhere: names must be distinct"),
+        ({"elsewhere": ["cifar"]}, "task.elsewhere.*mnist"),
+        ({"preset": "four-paths"}, "task.preset: unknown key"),
+        ({"trained": "nowhere.h5"}, "nowhere.h5"),
+    ],
+)
+def test_impossible_tasks_are_refused_in_one_line(trained, task, message):
+    with pytest.raises((ValueError, OSError), match=message) as caught:
+        learning.learning(studies.parse(tree(trained, **task)).task)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_of_another_kind_is_no_training(tmp_path):
+    study = studies.parse({"kind": "trajectory", "parameters": {"beta": 1.4}})
+    path = tmp_path / "other.h5"
+    storage.write(path, studies.run(study), study='kind = "trajectory"\n')
+    with pytest.raises(ValueError, match="need the training of one-shot networks"):
+        learning.learning(studies.parse(tree(path)).task)
+
+
+def test_the_exact_law_and_the_weights_answer_every_set(trained, work):
+    """Means over the draws: of f on the test set, and linear in what is attended."""
+    pytest.importorskip("numpyro")
+    for method, run in (
+        ("order-parameter", {"draws": 20, "warmup": 20, "chains": 2}),
+        ("weights", {"draws": 20, "warmup": 20, "chains": 2, "block": 10}),
+    ):
+        study = tree(trained) | {"kind": "posterior"}
+        study["network"] = {"width": 3, "temperature": 0.5}
+        study["run"] = {"method": method, "stored": 20} | run
+        found = studies.run(studies.parse(study))
+        assert list(found.test_set.values) == SETS
+        assert float(found.accuracy_sets[0, 0]) == float(found.accuracy[0])
+        mean, own = found.predictor_mean[0].values, found.y_test.values
+        assert float(found.accuracy[0]) == np.mean(np.sign(mean) == own)
+        if method == "order-parameter":
+            expected = of_draws(found, work.made)
+            np.testing.assert_array_equal(found.accuracy_sets[0], expected)
+
+
+def of_draws(found, made) -> list[float]:
+    """Accuracies of the mean over all stored draws of the predictor given U_1."""
+    draws = found.U_1_draws[0].values.reshape(-1, 4, 4)
+    theories = [bpkr.theory(*made.data, U, temperature=0.5) for U in draws]
+    return [
+        bpkr.accuracy(sum(t.predict(xi).mean for t in theories), y)
+        for xi, y in made.sets.values()
+    ]
