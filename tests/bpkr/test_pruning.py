@@ -178,3 +178,26 @@ def test_impossible_requests_are_refused(network):
         pruning.cumulative_accuracy(parts, y, HEADS, [0, 1, 2, 3, 4, 4])
     with pytest.raises(ValueError, match="must be finite"):
         pruning.ascending([0.1, np.nan])
+
+
+@pytest.mark.slow
+def test_scores_of_the_exact_law_tend_to_those_of_the_saddle_point(network):
+    """At N = 1000 they differ by 1/N^2: eight chains, their scatter is the error.
+
+    Student's t of 7 degrees of freedom, six scores, false alarm at 1e-3.
+    """
+    x, heads, *_ = network
+    xi, Y = INPUTS(x, heads), jnp.asarray(np.random.default_rng(0).normal(size=40))
+    point = {"heads": HEADS, "width": 1000, "temperature": 0.1}
+    saddle = bpkr.solve(xi, Y, **point)
+    law = bpkr.wishart.law(xi, Y, **point)
+    drawn = bpkr.wishart.sample(jax.random.key(0), law, draws=400, chains=8)
+    scored = lambda U: np.concatenate(bpkr.head_scores(U, HEADS))
+    chains = np.stack([scored(U) for U in drawn.U[0].mean(axis=1)])
+    error = chains.std(axis=0, ddof=1) / math.sqrt(8)
+    difference = chains.mean(axis=0) - scored(saddle.U[0])
+    free = np.arange(sum(HEADS)) != 3  # the only head of layer 2 always has score one
+    assert (difference[~free], error[~free]) == (0, 0)
+    z = np.abs(difference[free]) / error[free]
+    assert z.max() < stats.t.isf(1e-3 / 2 / 5, 7)
+    assert error.max() < 0.01

@@ -3,7 +3,6 @@
 import copy
 import importlib.util
 import io
-import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +15,7 @@ from statmech_attn.bpkr import pruning
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.scan.work import Chunk
 from statmech_attn.studies.pruning import mean_of_known, ORDERS, PruningWork
+from statmech_attn.tasks.one_shot import Setting
 
 
 HEADS, SETS = (2, 2), ["omniglot", "omniglot-validation", "mnist"]
@@ -26,19 +26,11 @@ STUDY = {
         "elsewhere": ["mnist"],
     },
     "network": {"width": 6, "temperature": 0.5},
-    "run": {"draws": 8, "warmup": 8, "chains": 1, "random_orders": 3},
+    "run": {"exact": False, "random_orders": 3},
 }  # fmt: skip
+SETTING = Setting(image_size=16, patch=8, channels=1)
+SCORED = ("saddle", "trained", "magnitude")
 EACH = [(0, 0), (0, 1), (1, 0), (1, 1)]
-
-
-@pytest.fixture(scope="module")
-def made_trained():
-    """The module made_trained.py, which writes files of trainings."""
-    path = pathlib.Path(__file__).with_name("made_trained.py")
-    found = importlib.util.spec_from_file_location("made_trained", path)
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +38,9 @@ def folder(made_trained, made_images, tmp_path_factory):
     """Images, and three networks of which the second learned nothing."""
     folder = tmp_path_factory.mktemp("pruning")
     made_images.write_digits(made_images.write_omniglot(folder, side=16), side=16)
-    networks = [made_trained.drawn_network(n, heads=list(HEADS)) for n in range(3)]
+    networks = [made_trained.drawn_network(SETTING, n) for n in range(3)]
     codes = [training.RUNNING, training.VANISHED, training.RUNNING]
-    made_trained.write_trained(folder / "trained.h5", networks, results=codes)
+    made_trained.write_trained(folder / "trained.h5", networks, SETTING, codes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STATMECH_ATTN_DATA", str(folder))
         yield folder
@@ -79,8 +71,6 @@ def test_a_file_holds_every_network(found, learned, tmp_path):
     sets, head, paths = ("test_set",), ("attention_head",), ("path_1", "path_1_pair")
     for name, dims in {
         "U_1": paths,
-        "U_1_exact": paths,
-        "U_1_exact_stderr": paths,
         "accuracy_sets": sets,
         "accuracy_sets_stderr": sets,
         "accuracy_pruned": head + sets,
@@ -89,6 +79,7 @@ def test_a_file_holds_every_network(found, learned, tmp_path):
         assert found[name].dims == ("restart", *dims)
         assert np.isfinite(learned[name].values).all()
         assert found[name].attrs["long_name"]
+    assert found.U_1_exact_stderr.dims == ("restart", *paths)
     assert found.accuracy_cumulative.dims == ("restart", "order", "n_pruned", *sets)
     assert found.accuracy_cumulative.shape == (3, 5, 3, 3)
     assert found.test_set.values.tolist() == SETS
@@ -141,7 +132,6 @@ def test_scores_are_those_of_their_origins(work, learned):
     weights = training.value_weights(work.trained.transformers[2])
     expected = {
         "saddle": scored(saddle.U[0]),
-        "exact-law": scored(jnp.asarray(learned.U_1_exact[1].values)),
         "trained": scored(bpkr.order_parameters(weights)[0][0]),
         "magnitude": pruning.head_magnitudes(weights),
     }
@@ -149,7 +139,7 @@ def test_scores_are_those_of_their_origins(work, learned):
         stored = learned.pruning_score.sel(order=order)[1]
         assert np.abs(stored - scores).max() < 1e-8
     assert np.isnan(learned.pruning_score.sel(order="random")).all()
-    assert len({tuple(np.round(scores, 6)) for scores in expected.values()}) == 4
+    assert len({tuple(np.round(scores, 6)) for scores in expected.values()}) == 3
 
 
 def scored(U):
@@ -168,7 +158,7 @@ def test_drops_and_their_errors_are_those_of_the_same_tasks(learned):
 
 
 def test_curves_begin_with_all_heads_and_then_lack_the_one_of_lowest_score(learned):
-    for order in ORDERS[:4]:
+    for order in SCORED:
         curves = learned.accuracy_cumulative.sel(order=order)
         assert (curves.isel(n_pruned=0) == learned.accuracy_sets).all()
         lowest = learned.pruning_score.sel(order=order).argmin("attention_head")
@@ -193,12 +183,12 @@ def test_the_random_curve_is_the_mean_of_its_orders(work, learned):
 
 def test_rank_correlations_are_of_each_network_and_on_average(learned, found):
     for row in range(2):
-        for i, order in enumerate(ORDERS[:4]):
+        for order in SCORED:
             for t in range(len(SETS)):
-                scores = learned.pruning_score[row, i].values
+                scores = learned.pruning_score[row].sel(order=order).values
                 drops = learned.accuracy_drop[row, :, t].values
                 expected = pruning.rank_correlation(scores, drops)
-                stored = float(learned.rank_correlation[row, i, t])
+                stored = float(learned.rank_correlation[row, :, t].sel(order=order))
                 assert stored == expected or np.isnan([stored, expected]).all()
     values = learned.rank_correlation.values
     mean, error = values.mean(axis=0), np.abs(values[0] - values[1]) / 2
@@ -224,13 +214,35 @@ def test_means_of_what_is_known():
     assert np.isnan(error[2])
 
 
-def test_without_the_exact_law_its_rows_are_empty(folder):
-    found = studies.run(study(folder, exact=False)).isel(restart=[0, 2])
+def test_without_the_exact_law_its_rows_are_empty(learned):
     for name in ("U_1_exact", "U_1_exact_stderr", "divergences"):
-        assert np.isnan(found[name]).all()
+        assert np.isnan(learned[name]).all()
     for name in ("pruning_score", "accuracy_cumulative", "rank_correlation"):
-        assert np.isnan(found[name].sel(order="exact-law")).all()
-        assert np.isfinite(found[name].sel(order="saddle")).any()
+        assert np.isnan(learned[name].sel(order="exact-law")).all()
+
+
+@pytest.mark.slow
+def test_scores_of_the_exact_law_are_those_of_its_mean(folder):
+    """With the key of the network; the width is below its four paths."""
+    tree = {"exact": True, "draws": 40, "warmup": 40, "chains": 2}
+    narrow = study(folder, **tree)
+    narrow = narrow.model_copy(
+        update={"network": narrow.network.model_copy(update={"width": 3})}
+    )
+    work = PruningWork(narrow)
+    row = work.compute(Chunk(0, 0, 2, 3), None, lambda points: None, None)
+    made = studies.one_shot.attended(work.trained.transformers[2], work.examples)
+    law = bpkr.wishart.law(*made.data, heads=HEADS, width=3, temperature=0.5)
+    key = jax.random.split(jax.random.fold_in(jax.random.key(0), 2))[0]
+    drawn = bpkr.wishart.sample(key, law, draws=40, warmup=40, chains=2)
+    U, *_ = drawn.summary
+    for name, expected in (("", U.mean), ("_stderr", U.stderr), ("_n_eff", U.n_eff)):
+        assert np.array_equal(row[f"U_1_exact{name}"][0], expected)
+    scores = row["pruning_score"][0, ORDERS.index("exact-law")]
+    assert np.abs(scores - scored(jnp.asarray(U.mean))).max() < 1e-12
+    curve = row["accuracy_cumulative"][0, ORDERS.index("exact-law")]
+    assert (curve[0] == row["accuracy_sets"][0]).all()
+    assert row["divergences"][0] == drawn.divergences
 
 
 def test_the_file_of_the_networks_is_an_input(folder):
@@ -243,12 +255,12 @@ def test_impossible_studies_are_refused(folder, made_trained, monkeypatch):
         studies.parse(STUDY | {"task": STUDY["task"] | {"restart": 1}})
     with pytest.raises(ValueError, match="run.random_orders: should be greater"):
         studies.parse(STUDY | {"run": {"random_orders": 1}})
-    path = made_trained.write_trained(
-        folder / "none.h5", [made_trained.drawn_network(0)], results=[training.VANISHED]
-    )
+    networks = [made_trained.drawn_network(SETTING, 0)]
+    path = folder / "none.h5"
+    made_trained.write_trained(path, networks, SETTING, [training.VANISHED])
     task = STUDY["task"] | {"trained": str(path)}
     with pytest.raises(ValueError, match="no network has learned anything"):
         PruningWork(studies.parse(STUDY | {"task": task}))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match="the exact law needs numpyro: pip install"):
-        PruningWork(study(folder))
+        PruningWork(study(folder, exact=True))

@@ -1,0 +1,117 @@
+"""Pictures of pruning show what the file holds."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from statmech_attn.plotting import (
+    cumulative_pruning,
+    pruned_heads,
+    pruning_ranks,
+)
+from statmech_attn.plotting.pruning import drops_by_rank
+
+
+ORDERS = ["saddle", "exact-law", "trained", "magnitude", "random"]
+SETS = ["omniglot", "omniglot-validation", "fashion-mnist", "mnist"]
+HEADS = ["1.1", "1.2", "1.3", "2.1"]
+SIZES = {"restart": 3, "order": 5, "attention_head": 4, "test_set": 4, "n_pruned": 3}
+
+
+@pytest.fixture
+def dataset():
+    """Three trainings, the second without numbers; one order empties a layer early."""
+    draw = np.random.default_rng(2).uniform
+    head, n = ("restart", "attention_head", "test_set"), "n_pruned"
+    curve = ("restart", "order", n, "test_set")
+    variables = {
+        "pruning_score": (("restart", "order", "attention_head"), 0.1, 1.0),
+        "accuracy_sets": (("restart", "test_set"), 0.7, 0.8),
+        "accuracy_pruned": (head, 0.6, 0.7),
+        "accuracy_drop": (head, 0.0, 0.2),
+        "accuracy_drop_stderr": (head, 0.01, 0.02),
+        "accuracy_cumulative": (curve, 0.5, 0.8),
+        "accuracy_cumulative_stderr": (curve, 0.0, 0.1),
+        "rank_correlation_mean": (("order", "test_set"), -1.0, 1.0),
+        "rank_correlation_mean_stderr": (("order", "test_set"), 0.0, 0.2),
+    }
+    found = xr.Dataset(
+        {
+            name: (dims, draw(low, high, [SIZES[d] for d in dims]))
+            for name, (dims, low, high) in variables.items()
+        },
+        {"restart": range(3), "order": ORDERS, "attention_head": HEADS,
+         "test_set": SETS, "n_pruned": range(3)},
+    )  # fmt: skip
+    for name in found:
+        if "restart" in found[name].dims:
+            found[name][1] = np.nan
+    found.accuracy_cumulative[2, 3, 2] = np.nan
+    found["failure"] = ("restart", [0, 2, 0])
+    training = {"patch": 8, "channels": 3, "characters": 77}
+    task = {"n_test": 100, "n_train": 50, "training": training}
+    return found.assign_attrs(kind="pruning", task=json.dumps(task))
+
+
+def drawn_points(container):
+    return container.lines[0].get_ydata()
+
+
+def test_bars_are_scores_and_points_accuracies_of_each_training(dataset):
+    figure = pruned_heads(dataset)
+    left, right = figure.axes[:2], figure.axes[2:]
+    assert len(right) == 2  # none for the training without numbers
+    for axis, twin, number in zip(left, right, (0, 2), strict=True):
+        one = dataset.isel(restart=number, test_set=0)
+        for bars, order in zip(axis.containers, ("saddle", "exact-law"), strict=True):
+            heights = [bar.get_height() for bar in bars]
+            assert heights == one.pruning_score.sel(order=order).values.tolist()
+        (points,) = twin.containers
+        assert (drawn_points(points) == one.accuracy_pruned).all()
+        (base,) = [line for line in twin.lines if line.get_linestyle() == "--"]
+        assert set(base.get_ydata()) == {float(one.accuracy_sets)}
+        assert [text.get_text() for text in axis.get_xticklabels()] == HEADS
+        assert axis.get_title(loc="left") == f"training {number + 1}"
+    (legend,) = figure.legends
+    assert "77 training characters" in legend.get_title().get_text()
+    assert "$N_0 = 192$, 2 trainings" in legend.get_title().get_text()
+
+
+def test_drops_are_averaged_at_equal_rank_of_the_score(dataset):
+    mean, error = drops_by_rank(dataset, "saddle")
+    drops = []
+    for number in (0, 2):
+        one = dataset.isel(restart=number, order=0, test_set=0)
+        drops.append(one.accuracy_drop.sortby(one.pruning_score).values)
+    assert np.abs(mean - np.mean(drops, axis=0)).max() < 1e-15
+    assert np.abs(error - np.abs(drops[0] - drops[1]) / 2).max() < 1e-15
+    one = dataset.drop_vars("failure").isel(restart=[2])
+    assert (drops_by_rank(one, "saddle")[0] == drops[1]).all()
+    ranks = one.pruning_score[0, 0].argsort().values
+    binomial = one.accuracy_drop_stderr[0, ranks, 0]
+    assert (drops_by_rank(one, "saddle")[1] == binomial).all()
+
+
+def test_rank_correlations_stand_beside_what_chance_gives(dataset):
+    left, right = pruning_ranks(dataset).axes
+    for points, name in zip(right.containers, SETS, strict=True):
+        stored = dataset.rank_correlation_mean.sel(test_set=name)[:4]
+        assert (drawn_points(points) == stored).all()
+    (band,) = right.patches
+    assert band.get_height() == pytest.approx(2 / np.sqrt(3 * 2))
+    assert len(left.containers) == 2  # saddle point and exact law
+
+
+def test_a_curve_ends_where_a_training_has_lost_a_layer(dataset):
+    omniglot, fashion = cumulative_pruning(dataset).axes
+    for axis, name in ((omniglot, "omniglot"), (fashion, "fashion-mnist")):
+        here = dataset.sel(test_set=name).isel(restart=[0, 2]).accuracy_cumulative
+        expected = here.values.mean(axis=0)  # NaN where one of them is
+        curves = [drawn_points(c) for c in axis.containers]
+        for curve, mean in zip(curves[::-1], expected[:4], strict=True):
+            assert np.array_equal(np.ma.filled(curve, np.nan), mean, equal_nan=True)
+        assert np.isnan(expected[3]).tolist() == [False, False, True]
+        (random,) = [line for line in axis.lines if line.get_label() == "random"]
+        assert (random.get_ydata() == expected[4]).all()
