@@ -10,18 +10,23 @@ TRAINING = "simulations/one_shot_training.toml"
 def main(arguments=None):
     script = Script(__file__, __doc__, arguments, kept=True)
     trained = script.study(TRAINING)
-    script.save(plotting.training(trained), "one_shot_training")
+    curves = plotting.learning_curves(trained)
+    plotting.state_size(curves, trained, trained.sizes["restart"])
+    script.save(curves, "one_shot_learning_curves")
     good = usable(trained)
     theories = [
         script.of_trained("analysis/one_shot_theory.toml", TRAINING, restart=r)
         for r in good
     ]
-    samples = [
-        script.of_trained(f"simulations/one_shot_{name}.toml", TRAINING, good[0])
-        for name in ("exact", "weights")
-    ]
+    saddle, *samples = [
+        script.of_trained(f"{name}.toml", TRAINING, restart=good[0])
+        for name in (
+            "analysis/one_shot_saddle", "simulations/one_shot_exact",
+            "simulations/one_shot_weights",
+        )
+    ]  # fmt: skip
     found = trained.sel(restart=good)
-    pictures = plotting.one_shot_pictures(theories, samples, found)
+    pictures = plotting.one_shot_pictures(theories, samples, found, saddle)
     for name, picture in pictures:
         script.save(picture, f"one_shot_{name}")
 

@@ -26,6 +26,7 @@ from statmech_attn.plotting.one_shot import (
     one_shot_alignment,
     one_shot_matrices,
     one_shot_pictures,
+    state_size,
 )
 from statmech_attn.plotting.phases import (
     classifier_disagreement,
@@ -79,6 +80,7 @@ __all__ = [
     "running_lyapunov",
     "save",
     "spectra",
+    "state_size",
     "training",
     "trajectory_windows",
 ]

@@ -37,6 +37,7 @@ def one_shot_pictures(
     theories: Sequence[xr.Dataset],
     posteriors: Sequence[xr.Dataset] = (),
     trained: xr.Dataset | None = None,
+    saddle: xr.Dataset | None = None,
 ) -> Iterator[tuple[str, Figure]]:
     """Every picture of a one-shot network, with its name.
 
@@ -44,6 +45,8 @@ def one_shot_pictures(
         theories: order parameters, one file for every training.
         posteriors: samples with the heads of one of them.
         trained: the trainings.
+        saddle: order parameters of the examples that were sampled, where they are
+            others than those of the theories.
 
     Raises:
         ValueError: no theory.
@@ -53,8 +56,9 @@ def one_shot_pictures(
     """
     if not theories:
         raise ValueError("one file of order parameters is required at least; got none.")
-    yield "accuracy", one_shot_accuracy(theories, posteriors, trained)
-    yield "order_parameters", one_shot_matrices(theories[0], posteriors, trained)
+    beside = theories[0] if saddle is None else saddle
+    yield "accuracy", one_shot_accuracy(theories, posteriors, trained, saddle)
+    yield "order_parameters", one_shot_matrices(beside, posteriors, trained)
     yield "alignment", one_shot_alignment(theories[0])
 
 
@@ -63,14 +67,16 @@ def one_shot_accuracy(
     theories: Sequence[xr.Dataset],
     posteriors: Sequence[xr.Dataset] = (),
     trained: xr.Dataset | None = None,
+    saddle: xr.Dataset | None = None,
 ) -> Figure:
     """Accuracy against N on every test set: theory, GP limit, samples, descent.
 
     The temperature of a width is the one with the best accuracy on the validation
     classes (solid), or as published on the Omniglot test classes themselves (dashed).
     Samples have a temperature of their own, and stand side by side around their width;
-    the cross is the saddle point at that temperature, with the same heads.
+    the cross is the saddle point at that temperature, with the same heads and examples.
     """
+    files = [*theories] if saddle is None else [*theories, saddle]
     known = theories[0].test_set.values
     shown = [name for name in SHOWN if name in known]
     figure = style.figure(2.3 * len(shown) + 0.3, 3.0)
@@ -79,7 +85,7 @@ def one_shot_accuracy(
         _theory(axis, [theory.sel(test_set=name) for theory in theories])
         for number, posterior in enumerate(posteriors):
             aside = np.exp(SPREAD * (number - (len(posteriors) - 1) / 2))
-            _samples(axis, posterior.sel(test_set=name), theories, aside)
+            _samples(axis, posterior.sel(test_set=name), files, aside)
         if trained is not None:
             _descent(axis, trained, name)
         axis.axhline(CHANCE, color=style.PALE, lw=0.6, zorder=0)
@@ -302,6 +308,7 @@ def network_task(dataset: xr.Dataset) -> dict[str, Any]:
     return task.get("training", {}) | task
 
 
+@style.styled
 def state_size(figure: Figure, dataset: xr.Dataset, trainings: int) -> None:
     """Write below a figure how much data it rests on, and how much was published."""
     figure.supxlabel(size_words(dataset, trainings), fontsize=7)

@@ -156,6 +156,21 @@ def test_samples_of_other_data_say_so_and_have_no_saddle_point(theories, sampled
     assert "saddle point of these samples" not in words
 
 
+def test_samples_of_other_data_stand_beside_a_saddle_point_of_their_own(
+    theories, sampled
+):
+    saddle = theory_of(7).isel(width=[0], temperature=1)
+    for file in (saddle, sampled):
+        file.attrs |= of_network(1, n_train=20)
+    figures = plotting.one_shot_pictures(theories, [sampled], saddle=saddle)
+    pictures = dict(figures)
+    own = lines_of(pictures["accuracy"].axes[0])["saddle point of these samples"]
+    assert list(own.get_ydata()) == list(saddle.accuracy_sets[:, 0])
+    image = pictures["order_parameters"].axes[0].images[0]
+    U = saddle.U_1[0]
+    np.testing.assert_allclose(image.get_array(), U / np.trace(U) * 16)
+
+
 def test_a_single_training_has_no_error(theories):
     axis = plotting.one_shot_accuracy(theories[:1]).axes[0]
     mean, error = one_shot.over_trainings([theories[0].accuracy_chosen])

@@ -225,7 +225,7 @@ def images(made_images, tmp_path_factory) -> pathlib.Path:
 LEARNT = {"accuracy", "order_parameters", "alignment"}
 PRUNED = {"pruned_heads", "pruning_ranks", "cumulative_pruning"}
 ONE_SHOT = {
-    "one_shot": {f"one_shot_{name}" for name in LEARNT | {"training"}},
+    "one_shot": {f"one_shot_{name}" for name in LEARNT | {"learning_curves"}},
     "one_shot_pruning": {
         f"one_shot{variant}_{name}" for variant in ("", "_wide") for name in PRUNED
     },
