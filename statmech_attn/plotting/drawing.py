@@ -29,6 +29,7 @@ from statmech_attn.plotting.pruning import (
 )
 from statmech_attn.plotting.style import save
 from statmech_attn.plotting.training import training
+from statmech_attn.plotting.training_curves import learning_curves
 from statmech_attn.plotting.trajectory import phase_planes, spectra, trajectory_windows
 
 
@@ -141,6 +142,9 @@ def _posterior(dataset: xr.Dataset) -> Pictures:
 
 
 def _training(dataset: xr.Dataset) -> Pictures:
+    if "accuracy_validation" in dataset:
+        yield "learning_curves", learning_curves(dataset)
+        return
     for suffix, page in _temperatures(dataset):
         yield f"training{suffix}", training(page)
 
