@@ -206,7 +206,10 @@ def own_variances(
 def path_readout(
     xi: Float[Array, "P N_0 Pi"], U: Float[Array, "d d"], alpha: Float[Array, " n"]
 ) -> Float[Array, "K N_0 Pi"]:
-    r"""$s_\pi = \sum_{\pi'} U_{\pi\pi'} X_{\pi'}^T \alpha$, of $f = \sum_\pi s_\pi \cdot \xi^\pi$."""
+    r"""$s_\pi = \sum_{\pi'} U_{\pi\pi'} X_{\pi'}^T \alpha$: the mean f is linear.
+
+    $f(x) = \sum_\pi s_\pi \cdot \xi^\pi(x)$, $\alpha = (K + T)^{-1} Y$; scaled inputs.
+    """
     by_output = _by_output(U, xi.shape[2])
     alpha = alpha.reshape(xi.shape[0], -1)
     through = jnp.einsum("pib,pl->ibl", xi, alpha)

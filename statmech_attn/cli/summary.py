@@ -302,6 +302,29 @@ def _order_parameters(dataset: xr.Dataset, console: Console) -> None:
             "is no saddle point, or where it needs too much memory",
             highlight=False,
         )
+    if "accuracy_chosen" in dataset:
+        _chosen(dataset, console)
+
+
+def _chosen(dataset: xr.Dataset, console: Console) -> None:
+    """Per width and choice of the temperature: accuracy on every test set."""
+    sets = [str(name) for name in dataset.test_set.values]
+    table = _table("accuracy at the chosen temperature", ("N", "by", "T", *sets))
+    rows = [(f"{float(w):g}", dataset.sel(width=w), "") for w in dataset.width]
+    for name, here, ending in [*rows, ("GP", dataset, "_gp")]:
+        for by in dataset.choice.values:
+            one = here.sel(choice=by)
+            values = one[f"accuracy_chosen{ending}"].values
+            table.add_row(
+                name, str(by), _number(one[f"chosen_temperature{ending}"], "g"),
+                *(_number(x, ".3f") for x in values),
+            )  # fmt: skip
+    console.print(table)
+    console.print(
+        "standard errors of accuracies, for other tasks of the same classes, up to "
+        f"{float(dataset.accuracy_chosen_stderr.max()):.3f}",
+        highlight=False,
+    )
 
 
 def _posterior(dataset: xr.Dataset, console: Console) -> None:

@@ -138,7 +138,8 @@ def _selected(file: xr.Dataset, points) -> xr.Dataset:
 def _quantities(theory: xr.Dataset) -> list[str]:
     layers = sum(str(n).startswith("U_") and str(n)[2:].isdigit() for n in theory)
     others = ["U_a", "predictor_mean", "predictor_variance", "accuracy"]
-    return [f"U_{l + 1}" for l in range(layers)] + others
+    names = [f"U_{l + 1}" for l in range(layers)] + others
+    return [name for name in names if name in theory]
 
 
 def _joined(files, name: str, like: str = "") -> xr.DataArray:

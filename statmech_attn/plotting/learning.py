@@ -78,8 +78,13 @@ def accuracy_against_width(
 def limits(axis: Axes, dataset: xr.Dataset) -> None:
     """Accuracies of the GP limit: all paths, the good one, and with its best partner.
 
-    The partner of the good path that helps it most is called the denoising path.
+    The partner of the good path that helps it most is called the denoising path.  Of
+    trained heads no path is known to be good, and the file has no pairs.
     """
+    if "accuracy_gp_pair" not in dataset:
+        accuracy = float(dataset.accuracy_gp)
+        axis.axhline(accuracy, color=style.GREY, lw=0.8, ls="--", label="GP", zorder=0)
+        return
     pairs, names = dataset.accuracy_gp_pair.values, dataset.path_1.values
     good = names[GOOD]
     lines = [(float(dataset.accuracy_gp), "GP, all paths", "--")]

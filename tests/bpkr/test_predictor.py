@@ -42,6 +42,31 @@ def test_outputs_without_correlation_are_separate_networks(data):
         assert np.abs(together.variance[:, k] - variance).max() < 1e-12
 
 
+def test_the_mean_is_linear_in_what_is_attended_also_of_outputs_that_correlate(data):
+    xi, y, test, _ = data
+    A = jax.random.normal(jax.random.key(3), (8, 8))
+    theory = bpkr.theory(
+        xi, jnp.stack([y, y**2], 1), A @ A.T, temperature=T, variance=1.3
+    )  # fmt: skip
+    expected = theory.predict(test).mean
+    assert expected.shape == (3, 2) and float(jnp.abs(expected).min()) > 1e-3
+    np.testing.assert_allclose(theory.mean(test), expected, atol=1e-11)
+    both = theory.mean(2 * test - xi[:3])
+    np.testing.assert_allclose(both, 2 * expected - theory.mean(xi[:3]), atol=1e-10)
+
+
+def test_blocks_of_a_layer_stand_out_of_u_by_their_strength():
+    """U = 1 + (a - 1) [h_l = h_l'], for one layer after the other."""
+    ones, own = np.ones((3, 3)), np.eye(3)
+    first = np.kron(ones + 4 * own, np.ones((2, 2)))
+    second = np.kron(np.ones((2, 2)), ones + 4 * own)
+    assert bpkr.block_structure(jnp.asarray(first), (3, 2))[0] == pytest.approx(5)
+    assert bpkr.block_structure(jnp.asarray(-second), (2, 3))[1] == pytest.approx(5)
+    flat = bpkr.block_structure(jnp.ones((6, 6)) + 7 * jnp.eye(6), (3, 2))
+    assert flat == (1.0, 1.0)
+    assert np.isnan(bpkr.block_structure(jnp.ones((3, 3)), (3, 1))).all()
+
+
 def test_average_over_wide_random_networks_has_the_variance_of_the_prior(data):
     """Without labels the variance is K(x, x): compared with drawn networks."""
     xi, _, test, heads = data

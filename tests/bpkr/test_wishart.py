@@ -158,6 +158,8 @@ def test_predictions_do_not_depend_on_the_memory_they_may_take(data, monkeypatch
     U, U_a = jax.vmap(jax.vmap(law.order_parameters))(z)
     draws = wishart.Draws(z, U, U_a, (), jnp.array(0), jnp.ones((2, 20)), np.ones(2))
     together = wishart.predict(draws, law, test)
+    (linear,) = wishart.predict_means(draws, law, [test])
+    np.testing.assert_allclose(linear, together.mean, atol=1e-10)
     there = bpkr.theory(xi, Y, draws.U[0][1, 2], temperature=0.3).predict(test)
     assert np.abs(there.mean - together.means[1, 2]).max() < 1e-10
     monkeypatch.setattr(wishart, "BLOCK_MEMORY", 1)

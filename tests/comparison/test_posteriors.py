@@ -65,6 +65,15 @@ def verdicts(found, estimate):
     return [VERDICTS[code] for code in codes]
 
 
+def test_without_predictors_the_order_parameters_are_compared():
+    names = ["predictor_mean", "predictor_variance"]
+    theory = saddle().drop_vars([*names, *(f"{name}_corrected" for name in names)])
+    found = compare(theory, posterior("order-parameter", 1), posterior("weights", 2))
+    assert verdicts(found, "weights") == ["agrees"] * 3
+    assert "U_1_z" in found and "predictor_mean" not in found
+    assert (found.comparisons.sel(estimate="weights") == 4 + 1 + 1).all()
+
+
 def test_two_ways_of_sampling_agree_within_errors_and_a_shift_is_seen():
     exact = posterior("order-parameter", 1)
     found = compare(saddle(), exact, posterior("weights", 2))

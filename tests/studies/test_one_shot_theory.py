@@ -11,6 +11,7 @@ from statmech_attn import bpkr, storage, studies
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.studies import choice, learning, one_shot as one_shot_studies
 from statmech_attn.studies.order_parameter import OrderParameterWork
+from statmech_attn.studies.posterior import PosteriorWork
 from statmech_attn.tasks import images, one_shot
 from statmech_attn.training import attention_heads, DIVERGED, VANISHED
 
@@ -262,24 +263,30 @@ def test_a_file_of_another_kind_is_no_training(tmp_path):
         learning.learning(studies.parse(tree(path)).task)
 
 
-def test_the_exact_law_and_the_weights_answer_every_set(trained, work):
-    """Means over the draws: of f on the test set, and linear in what is attended."""
+@pytest.mark.parametrize(
+    "run", [{"method": "order-parameter"}, {"method": "weights", "block": 10}]
+)
+def test_posteriors_answer_every_set(trained, run):
+    """A set of the test set's inputs with turned labels has the rest as accuracy."""
     pytest.importorskip("numpyro")
-    for method, run in (
-        ("order-parameter", {"draws": 20, "warmup": 20, "chains": 2}),
-        ("weights", {"draws": 20, "warmup": 20, "chains": 2, "block": 10}),
-    ):
-        study = tree(trained) | {"kind": "posterior"}
-        study["network"] = {"width": 3, "temperature": 0.5}
-        study["run"] = {"method": method, "stored": 20} | run
-        found = studies.run(studies.parse(study))
-        assert list(found.test_set.values) == SETS
-        assert float(found.accuracy_sets[0, 0]) == float(found.accuracy[0])
-        mean, own = found.predictor_mean[0].values, found.y_test.values
-        assert float(found.accuracy[0]) == np.mean(np.sign(mean) == own)
-        if method == "order-parameter":
-            expected = of_draws(found, work.made)
-            np.testing.assert_array_equal(found.accuracy_sets[0], expected)
+    study = tree(trained, n_train=20) | {
+        "kind": "posterior", "network": {"width": 3, "temperature": 0.5},
+        "run": {"draws": 10, "warmup": 10, "chains": 2, "stored": 10} | run,
+    }  # fmt: skip
+    work = PosteriorWork(studies.parse(study))
+    sets = dict(work.made.sets)
+    xi, y = sets["omniglot"]
+    sets["mnist"] = xi, -y
+    work.made = work.made._replace(sets=sets)
+    found = in_memory(work)
+    assert list(found.test_set.values) == SETS
+    right = found.accuracy_sets.values[0]
+    assert right[0] == float(found.accuracy[0])
+    assert right[3] == pytest.approx(1 - right[0], abs=1e-12)
+    error = found.accuracy_sets_stderr[0]
+    np.testing.assert_allclose(error, np.sqrt(right * (1 - right) / 60))
+    if run["method"] == "order-parameter":
+        np.testing.assert_array_equal(right, of_draws(found, work.made))
 
 
 def of_draws(found, made) -> list[float]:

@@ -1,0 +1,115 @@
+"""Time and memory of the theory on trained heads, printed as a table.
+
+    python benchmarks/one_shot_theory.py           attentioned inputs, kernels, 10 x 10
+    python benchmarks/one_shot_theory.py --deep    27 paths (L = 3, H = 3), 64 (H = 8)
+
+Published sizes: 600 training tasks and four sets of 1000, 48 tokens, N_0 = 192.  The
+heads are drawn as before a training, with a gain, and the tasks are Gaussian tokens: no
+images are read.  `CPU s` counts all threads, so that it hardly depends on what else the
+machine does; `GiB` is the highest memory of the process so far.
+"""
+
+import argparse
+import resource
+import time
+
+import jax
+import numpy as np
+
+from statmech_attn import bpkr
+from statmech_attn.studies import learning, one_shot, order_parameter
+from statmech_attn.studies.one_shot import Drawn
+from statmech_attn.tasks.one_shot import Examples, Setting
+from statmech_attn.training import initial
+
+
+WIDTHS = [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000]
+TEMPERATURES = [0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5]
+SETTING = Setting()
+GAIN = 3.0
+KEY_SIZE = 128
+VARIANTS = {(3, 3, 3): [0.5, 0.1], (8, 8): [0.5]}  # heads: temperatures at N = 10
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--deep", action="store_true")
+    jax.config.update("jax_enable_x64", True)
+    print(f"# jax {jax.__version__}, {jax.default_backend()}")
+    print(f"{'':<34} {'s':>8} {'CPU s':>8} {'GiB':>6}")
+    if parser.parse_args().deep:
+        for heads, temperatures in VARIANTS.items():
+            points(made(heads), [10], temperatures)
+    else:
+        published()
+
+
+def published() -> None:
+    chosen = made((4, 4))
+    timed("600 tasks, kernel", lambda: np.asarray(limit(chosen).kernel))
+    points(chosen, WIDTHS, TEMPERATURES)
+
+
+def made(heads) -> learning.Learning:
+    """Attentioned inputs of all sets."""
+    keys = iter(jax.random.split(jax.random.key(0), 6))
+    network = initial(
+        next(keys), n_inputs=SETTING.n_inputs, heads=heads, width=1, key_size=KEY_SIZE,
+        gain=GAIN,
+    )  # fmt: skip
+    names = ("omniglot", "omniglot-validation", "fashion-mnist", "mnist")
+    drawn = Drawn(
+        tasks(next(keys), 600), {n: tasks(next(keys), 1000) for n in names}, {}
+    )
+    return timed(
+        f"attentioned inputs, 4600 tasks, {heads}",
+        lambda: one_shot.attended(network, drawn),
+    )
+
+
+def tasks(key, examples: int) -> Examples:
+    """Gaussian tokens, with the square of their mean as a label."""
+    x = jax.random.normal(key, (examples, SETTING.n_inputs, SETTING.tokens))
+    first = x[:, :16].mean((1, 2))
+    return Examples(x, 2.0 * (first > np.median(first)) - 1)
+
+
+def points(chosen: learning.Learning, widths, temperatures) -> None:
+    """What a study computes at every point: saddle point, accuracies, scores."""
+    grid = learning.Grid(widths, sorted(temperatures), None, None)
+
+    def every():
+        for i in range(len(widths)):
+            saddle = None
+            for j in reversed(range(len(temperatures))):
+                saddle = point(chosen, grid.point(i, j), saddle)
+
+    timed(f"{len(widths)} x {len(temperatures)} points, {chosen.heads}", every)
+
+
+def point(chosen, at, start):
+    saddle = bpkr.solve(*chosen.data, heads=chosen.heads, start=start, **at)
+    theory = bpkr.theory(*chosen.data, saddle.U[0], temperature=at["temperature"])
+    order_parameter.predictor(theory, chosen, kept=False)
+    order_parameter.alignment_and_scores(theory, chosen.heads)
+    return saddle
+
+
+def limit(chosen):
+    return bpkr.gaussian_process(*chosen.data, heads=chosen.heads, temperature=1.0)
+
+
+def timed(name: str, call):
+    clock, cpu = time.perf_counter(), time.process_time()
+    found = jax.block_until_ready(call())
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"{name:<34} {time.perf_counter() - clock:>8.1f} "
+        f"{time.process_time() - cpu:>8.1f} {peak:>6.2f}",
+        flush=True,
+    )
+    return found
+
+
+if __name__ == "__main__":
+    main()
