@@ -10,7 +10,7 @@ from statmech_attn.plotting.continuation import (
     draw_curves,
     draw_special,
 )
-from statmech_attn.plotting.drawing import draw, learning_pictures
+from statmech_attn.plotting.drawing import draw, learning_pictures, pruning_pictures
 from statmech_attn.plotting.indicators import chaos_indicators, finite_series
 from statmech_attn.plotting.learning import (
     accuracy_against_width,
@@ -21,6 +21,13 @@ from statmech_attn.plotting.learning import (
     path_kernels,
 )
 from statmech_attn.plotting.lyapunov import running_lyapunov
+from statmech_attn.plotting.one_shot import (
+    one_shot_accuracy,
+    one_shot_alignment,
+    one_shot_matrices,
+    one_shot_pictures,
+    state_size,
+)
 from statmech_attn.plotting.phases import (
     classifier_disagreement,
     describe_phase,
@@ -61,15 +68,21 @@ __all__ = [
     "learning_pictures",
     "hysteresis",
     "lifetimes",
+    "one_shot_accuracy",
+    "one_shot_alignment",
+    "one_shot_matrices",
+    "one_shot_pictures",
     "order_parameter_matrices",
     "path_kernels",
     "phase_diagram",
     "phase_planes",
     "pruned_heads",
+    "pruning_pictures",
     "pruning_ranks",
     "running_lyapunov",
     "save",
     "spectra",
+    "state_size",
     "training",
     "trajectory_windows",
 ]

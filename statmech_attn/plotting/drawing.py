@@ -20,6 +20,7 @@ from statmech_attn.plotting.learning import (
     path_kernels,
 )
 from statmech_attn.plotting.lyapunov import running_lyapunov
+from statmech_attn.plotting.one_shot import one_shot_pictures
 from statmech_attn.plotting.phases import classifier_disagreement, phase_diagram
 from statmech_attn.plotting.pruning import (
     cumulative_pruning,
@@ -104,6 +105,9 @@ def _comparison(dataset: xr.Dataset) -> Pictures:
 
 
 def _order_parameter(dataset: xr.Dataset) -> Pictures:
+    if "accuracy_chosen" in dataset:
+        yield from one_shot_pictures([dataset])
+        return
     for suffix, page in _temperatures(dataset):
         for name, picture in learning_pictures(page):
             yield f"{name}{suffix}", picture
@@ -145,7 +149,12 @@ def _training(dataset: xr.Dataset) -> Pictures:
         yield f"training{suffix}", training(page)
 
 
-def _pruning(dataset: xr.Dataset) -> Pictures:
+def pruning_pictures(dataset: xr.Dataset) -> Pictures:
+    """Every picture of a pruning file, with its name.
+
+    Example:
+        `dict(pruning_pictures(storage.read("pruning.h5")))["pruned_heads"]`
+    """
     yield "pruned_heads", pruned_heads(dataset)
     yield "pruning_ranks", pruning_ranks(dataset)
     yield "cumulative_pruning", cumulative_pruning(dataset)
@@ -192,7 +201,7 @@ KINDS: dict[str, Callable[[xr.Dataset], Pictures]] = {
     "order-parameter": _order_parameter,
     "posterior": _posterior,
     "training": _training,
-    "pruning": _pruning,
+    "pruning": pruning_pictures,
     "benchmark": _benchmark,
     "basins": _basins,
     "hysteresis": _hysteresis,

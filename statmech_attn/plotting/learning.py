@@ -149,18 +149,25 @@ def _write_numbers(axis: Axes, U, reach: float) -> None:
 
 
 @style.styled
-def alignment(dataset: xr.Dataset, *, width: float | None = None) -> Figure:
-    """Overlap of the leading kernel eigenvectors with the labels, at one N and GP."""
+def alignment(
+    dataset: xr.Dataset, *, width: float | None = None, ranks: int = RANKS
+) -> Figure:
+    """Overlap of the leading kernel eigenvectors with the labels, at one N and GP.
+
+    Args:
+        width: the smallest one when omitted.
+        ranks: eigenvectors shown.
+    """
     dataset = _one_temperature(dataset)
     width = float(dataset.width[0]) if width is None else width
     figure = style.figure(style.SINGLE, 2.4)
     axis = figure.subplots()
-    shown = min(RANKS, dataset.sizes["rank"])
-    ranks = np.arange(1, shown + 1)
+    shown = min(ranks, dataset.sizes["rank"])
+    places = np.arange(1, shown + 1)
     limit = dataset.kernel_overlap_gp.values[:shown]
     here = dataset.kernel_overlap.sel(width=width).values[:shown]
-    axis.bar(ranks - 0.2, here, 0.4, color=style.VERMILLION, label=f"$N = {width:g}$")
-    axis.bar(ranks + 0.2, limit, 0.4, color=style.GREY, label="GP limit")
+    axis.bar(places - 0.2, here, 0.4, color=style.VERMILLION, label=f"$N = {width:g}$")
+    axis.bar(places + 0.2, limit, 0.4, color=style.GREY, label="GP limit")
     axis.set_xlabel("rank $i$ of the kernel eigenvector")
     axis.set_ylabel(r"overlap $|v_i \cdot Y| \, / \, |Y|$")
     axis.set_xlim(0, shown + 1)

@@ -1,6 +1,8 @@
 """What the figure scripts share: their options, and results that are made or loaded."""
 
 import argparse
+import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -16,6 +18,7 @@ from statmech_attn import storage
 from statmech_attn.cli.progress import Bar
 from statmech_attn.plotting.style import save
 from statmech_attn.studies.files import produce
+from statmech_attn.training import DIVERGED, VANISHED
 
 
 SIZES = ("smoke", "laptop", "paper")
@@ -26,17 +29,29 @@ class Script:
 
     The script lies in a folder beside `analysis` and `simulations`, with a file
     `sizes.toml` that names, for every study and size, the keys that differ from the
-    study file, or the arguments of an analysis program.
+    study file, or the arguments of an analysis program, and with the folder `results`,
+    where the laptop-size results of some scripts are kept.
+
+    Args:
+        kept: whether those of this script are.
     """
 
-    def __init__(self, file: str, words: str, arguments: Sequence[str] | None = None):
-        options = _parser(words.strip().splitlines()[0]).parse_args(arguments)
+    def __init__(
+        self,
+        file: str,
+        words: str,
+        arguments: Sequence[str] | None = None,
+        *,
+        kept: bool = False,
+    ):
+        options = _parser(words.strip().splitlines()[0], kept).parse_args(arguments)
         folder = Path(file).resolve().parent
         self.root = folder.parent
         self.sizes = tomllib.loads((folder / "sizes.toml").read_text())
         self.size: str = "smoke" if options.smoke else options.size
         self.out: Path = options.out
-        self.data: Path = options.data or options.out
+        beside = folder / "results" if kept and self.size == "laptop" else self.out
+        self.data: Path = options.data or beside
         self.overwrite: bool = options.overwrite
 
     def file(self, name: str) -> Path:
@@ -44,14 +59,39 @@ class Script:
         return self.data / f"{name}-{self.size}.h5"
 
     def study(self, path: str) -> xr.Dataset:
-        """Load the result of a study file at this size; compute it where missing."""
-        name = Path(path).stem
-        settings = self.sizes[name][self.size]
-        study, file = self.root / path, self.file(name)
+        """Load the result of a study file at this size; compute it where missing.
+
+        A study that cannot be computed ends the program with one line.
+        """
+        return self._produced(path, self.file(Path(path).stem), [])
+
+    def of_trained(
+        self, path: str, trained: str, restart: int | None = None
+    ) -> xr.Dataset:
+        """The same for a study of networks that the study `trained` has trained.
+
+        Args:
+            restart: the training whose network is studied; a study of all has none.
+        """
+        study, networks = self.root / path, self.file(Path(trained).stem)
+        # Relative to the study, so that it is the same in every checkout.
+        named = os.path.relpath(networks.resolve(), study.parent)
+        settings = [f"task.trained={json.dumps(Path(named).as_posix())}"]
+        name = study.stem
+        if restart is not None:
+            settings.append(f"task.restart={restart}")
+            name = f"{name}-{restart}"
+        return self._produced(path, self.file(name), settings)
+
+    def _produced(self, path: str, file: Path, settings: list[str]) -> xr.Dataset:
+        study = self.root / path
+        settings = [*self.sizes[study.stem][self.size], *settings]
         jax.config.update("jax_enable_x64", True)
         bar = Bar(Console(stderr=True))
         try:
             return produce(study, file, settings, bar, overwrite=self.overwrite)
+        except (OSError, ValueError) as error:
+            raise SystemExit(f"{path}: {error}") from error
         finally:
             bar.close()
 
@@ -71,13 +111,31 @@ class Script:
             print(f"wrote {path}", file=sys.stderr)  # noqa: T201
 
 
-def _parser(description: str) -> argparse.ArgumentParser:
+def usable(trained: xr.Dataset) -> list[int]:
+    """Trainings of a file that ended with a network that answers.
+
+    Raises:
+        SystemExit: there is none.
+    """
+    codes = trained.training_result.values
+    kept = trained.restart.values[(codes != DIVERGED) & (codes != VANISHED)]
+    if not kept.size:
+        raise SystemExit(
+            "no training ended with a network that answers; train longer, or from "
+            "larger weights (run.gain)."
+        )
+    return kept.tolist()
+
+
+def _parser(description: str, kept: bool) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
     add = parser.add_argument
     add("--size", choices=SIZES, default="laptop",
         help="seconds, minutes on 2 cores, or the published resolution")  # fmt: skip
     add("--smoke", action="store_true", help="the same as --size smoke")
-    add("--data", type=Path, help="folder of HDF5 results (default: that of --out)")
+    where = "paper_figs/results at laptop size, else " if kept else ""
+    add("--data", type=Path,
+        help=f"folder of HDF5 results (default: {where}that of --out)")  # fmt: skip
     add("--out", type=Path, default=Path("results"), help="folder of the figures")
     add("--overwrite", action="store_true", help="replace results of other studies")
     return parser

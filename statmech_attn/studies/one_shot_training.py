@@ -234,9 +234,10 @@ class OneShotTrainingWork(OneRound):
         return Assembled(found)
 
     def description(self) -> str:
-        """The task and the network as JSON."""
+        """The task, with its number of training characters, and the network as JSON."""
         described = {"name": "one-shot"} | self.setting._asdict()
-        described |= {"split": self.study.task.split}
+        characters = len(self.images.split.train.names)
+        described |= {"split": self.study.task.split, "characters": characters}
         return json.dumps(described | self.study.network.model_dump())
 
     def _coordinates(self) -> dict[str, Any]:

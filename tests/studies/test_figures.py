@@ -15,6 +15,8 @@ from statmech_attn.scan.refinement import on_grid
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = sorted((ROOT / "paper_figs").glob("*.py"))
+KEPT = ROOT / "paper_figs" / "results"
+needs_kept = pytest.mark.skipif(not KEPT.is_dir(), reason="no results are kept")
 STUDIES = sorted([*ROOT.glob("analysis/*.toml"), *ROOT.glob("simulations/*.toml")])
 
 
@@ -213,12 +215,61 @@ def test_basin_figures_show_every_set_and_both_sweeps(run, data):
         np.testing.assert_array_equal(line.get_ydata(), np.ravel(scan.strobe))
 
 
+@pytest.fixture(scope="module")
+def images(made_images, tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("images")
+    made_images.write_omniglot(folder)
+    return made_images.write_digits(folder, counts=(11, 8))
+
+
+LEARNT = {"accuracy", "order_parameters", "alignment"}
+PRUNED = {"pruned_heads", "pruning_ranks", "cumulative_pruning"}
+ONE_SHOT = {
+    "one_shot": {f"one_shot_{name}" for name in LEARNT | {"learning_curves"}},
+    "one_shot_pruning": {
+        f"one_shot{variant}_{name}" for variant in ("", "_wide") for name in PRUNED
+    },
+    "one_shot_deep": {f"one_shot_deep_{name}" for name in LEARNT | PRUNED},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ONE_SHOT)
+def test_one_shot_figures_from_made_images(run, data, images, monkeypatch, script):
+    monkeypatch.setenv("STATMECH_ATTN_DATA", str(images))
+    assert set(run(script)) == ONE_SHOT[script]
+    for result in data.glob("one_shot*-smoke*.h5"):
+        assert "tmp" not in storage.info(result).study.replace(str(data), "")
+
+
+@needs_kept
+@pytest.mark.parametrize("script", ONE_SHOT)
+def test_one_shot_figures_are_drawn_from_kept_results(script, monkeypatch, tmp_path):
+    """Without images, and without computing anything."""
+    monkeypatch.delenv("STATMECH_ATTN_DATA", raising=False)
+    monkeypatch.setattr("statmech_attn.studies.files.compute", pytest.fail)
+    monkeypatch.setattr("statmech_attn.plotting.style.PDF_DPI", 50)
+    load(ROOT / "paper_figs" / f"{script}.py").main(["--out", str(tmp_path)])
+    written = {path.stem for path in tmp_path.iterdir()}
+    assert written == ONE_SHOT[script]
+
+
+@needs_kept
+def test_kept_results_are_small_and_clean():
+    """At most 5 MB in all, each computed from a commit."""
+    kept = sorted(KEPT.glob("*.h5"))
+    assert kept and sum(path.stat().st_size for path in kept) <= 5_000_000
+    for path in kept:
+        describe = storage.info(path).git_describe
+        assert describe and not describe.endswith("-dirty")
+
+
 def test_every_script_is_tested():
     tested = {
         "basins", "bifurcation_full", "bifurcation_zoom", "chaos_indicators",
         "classifier_disagreement", "continuation", "finite_size", "hidden_markov",
         "hidden_markov_noisy", "learning_at_finite_width", "long_context",
-        "phase_diagram", "running_lyapunov", "trajectories",
+        "phase_diagram", "running_lyapunov", "trajectories", *ONE_SHOT,
     }  # fmt: skip
     assert {path.stem for path in SCRIPTS} == tested
 
@@ -242,3 +293,23 @@ def test_the_published_resolution_is_the_published_one():
         assert found.parameters.beta.num == 4001
         assert (found.run.transient, found.run.steps) == (100_000, steps)
         assert found.run.exponents == "all"
+
+
+def test_the_published_one_shot_networks_are_the_published_ones():
+    sizes = tomllib.loads((ROOT / "paper_figs" / "sizes.toml").read_text())
+    variants = {"": ([4, 4], 128), "_wide": ([8, 8], 64), "_deep": ([3, 3, 3], 170)}
+    for variant, (heads, key_size) in variants.items():
+        name = f"one_shot_training{variant}"
+        path = ROOT / "simulations" / f"{name}.toml"
+        found, _ = studies.load(path, sizes[name]["paper"])
+        assert (found.network.heads, found.network.key_size) == (heads, key_size)
+        assert (found.task.split, found.task.channels) == ("vinyals", 3)
+        assert (found.network.width, found.run.learning_rate) == (512, 3e-4)
+    for name in ("one_shot_theory", "one_shot_theory_deep"):
+        found, _ = studies.load(
+            ROOT / "analysis" / f"{name}.toml", sizes[name]["paper"]
+        )
+        widths, temperatures = found.network.width, found.network.temperature
+        assert widths == [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000]
+        assert temperatures == [0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 1.5]
+        assert (found.task.n_train, found.task.n_test) == (600, 1000)

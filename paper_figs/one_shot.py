@@ -1,0 +1,35 @@
+"""One-shot images, two layers of four heads: learning, accuracy, order parameters."""
+
+from statmech_attn import plotting
+from statmech_attn.plotting.scripts import Script, usable
+
+
+TRAINING = "simulations/one_shot_training.toml"
+
+
+def main(arguments=None):
+    script = Script(__file__, __doc__, arguments, kept=True)
+    trained = script.study(TRAINING)
+    curves = plotting.learning_curves(trained)
+    plotting.state_size(curves, trained, trained.sizes["restart"])
+    script.save(curves, "one_shot_learning_curves")
+    good = usable(trained)
+    theories = [
+        script.of_trained("analysis/one_shot_theory.toml", TRAINING, restart=r)
+        for r in good
+    ]
+    saddle, *samples = [
+        script.of_trained(f"{name}.toml", TRAINING, restart=good[0])
+        for name in (
+            "analysis/one_shot_saddle", "simulations/one_shot_exact",
+            "simulations/one_shot_weights",
+        )
+    ]  # fmt: skip
+    found = trained.sel(restart=good)
+    pictures = plotting.one_shot_pictures(theories, samples, found, saddle)
+    for name, picture in pictures:
+        script.save(picture, f"one_shot_{name}")
+
+
+if __name__ == "__main__":
+    main()

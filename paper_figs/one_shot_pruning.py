@@ -1,0 +1,19 @@
+"""One-shot images: scores and pruning of two layers of four heads and of eight."""
+
+from statmech_attn import plotting
+from statmech_attn.plotting.scripts import Script
+
+
+def main(arguments=None):
+    script = Script(__file__, __doc__, arguments, kept=True)
+    for variant in ("", "_wide"):
+        training = f"simulations/one_shot_training{variant}.toml"
+        script.study(training)
+        study = f"analysis/one_shot_pruning{variant}.toml"
+        found = script.of_trained(study, training)
+        for name, picture in plotting.pruning_pictures(found):
+            script.save(picture, f"one_shot{variant}_{name}")
+
+
+if __name__ == "__main__":
+    main()

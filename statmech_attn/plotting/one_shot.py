@@ -1,0 +1,349 @@
+r"""One-shot images: accuracy on three data sets, order parameters, alignment.
+
+Takes files of kind `order-parameter` of the one-shot task, one for every training,
+with files of kind `posterior` and `training` beside them (docs/hdf5.md).  Curves are
+means over trainings, bands their standard error.  Order parameters U of different
+estimates share a scale, each over its own mean diagonal entry Tr U / |\Pi|: no prior
+sets the size of U of gradient descent.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from statmech_attn import toml
+from statmech_attn.comparison.posteriors import METHODS
+from statmech_attn.plotting import style
+from statmech_attn.plotting.learning import alignment, LOOKS, NAMES
+from statmech_attn.plotting.pruning import SETS
+
+
+SHOWN = ("omniglot", "fashion-mnist", "mnist")  # test sets, a panel each
+CHANCE = 0.5
+RANKS = 50  # eigenvectors whose overlap with the labels is drawn
+SPREAD = 0.16  # of the samples of one width, in powers of e
+NAMED = 16  # paths that have room for their names
+PUBLISHED = 1028  # training characters
+SMALL = "laptop size: ", f" (published: {PUBLISHED})"
+TRAINED = "gradient descent"
+
+
+def one_shot_pictures(
+    theories: Sequence[xr.Dataset],
+    posteriors: Sequence[xr.Dataset] = (),
+    trained: xr.Dataset | None = None,
+    saddle: xr.Dataset | None = None,
+) -> Iterator[tuple[str, Figure]]:
+    """Every picture of a one-shot network, with its name.
+
+    Args:
+        theories: order parameters, one file for every training.
+        posteriors: samples with the heads of one of them.
+        trained: the trainings.
+        saddle: order parameters of the examples that were sampled, where they are
+            others than those of the theories.
+
+    Raises:
+        ValueError: no theory.
+
+    Example:
+        `dict(one_shot_pictures([storage.read("theory.h5")]))["accuracy"]`
+    """
+    if not theories:
+        raise ValueError("one file of order parameters is required at least; got none.")
+    beside = theories[0] if saddle is None else saddle
+    yield "accuracy", one_shot_accuracy(theories, posteriors, trained, saddle)
+    yield "order_parameters", one_shot_matrices(beside, posteriors, trained)
+    yield "alignment", one_shot_alignment(theories[0])
+
+
+@style.styled
+def one_shot_accuracy(
+    theories: Sequence[xr.Dataset],
+    posteriors: Sequence[xr.Dataset] = (),
+    trained: xr.Dataset | None = None,
+    saddle: xr.Dataset | None = None,
+) -> Figure:
+    """Accuracy against N on every test set: theory, GP limit, samples, descent.
+
+    The temperature of a width is the one with the best accuracy on the validation
+    classes (solid), or as published on the Omniglot test classes themselves (dashed).
+    Samples have a temperature of their own, and stand side by side around their width;
+    the cross is the saddle point at that temperature, with the same heads and examples.
+    """
+    files = [*theories] if saddle is None else [*theories, saddle]
+    known = theories[0].test_set.values
+    shown = [name for name in SHOWN if name in known]
+    figure = style.figure(2.3 * len(shown) + 0.3, 3.0)
+    axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+    for axis, name in zip(axes, shown, strict=True):
+        _theory(axis, [theory.sel(test_set=name) for theory in theories])
+        for number, posterior in enumerate(posteriors):
+            aside = np.exp(SPREAD * (number - (len(posteriors) - 1) / 2))
+            _samples(axis, posterior.sel(test_set=name), files, aside)
+        if trained is not None:
+            _descent(axis, trained, name)
+        axis.axhline(CHANCE, color=style.PALE, lw=0.6, zorder=0)
+        axis.set_xscale("log")
+        axis.set_xlabel(style.WORDS["width"])
+        axis.set_title(SETS[name])
+        axis.margins(0.04, 0.06)
+    axes[0].set_ylabel("accuracy")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=3)
+    state_size(figure, theories[0], len(theories))
+    return figure
+
+
+def _theory(axis: Axes, theories: Sequence[xr.Dataset]) -> None:
+    """Finite widths and the GP limit, at the temperatures chosen on validation."""
+    for choice, look in (("validation", "-"), ("published", (0, (4, 2)))):
+        chosen = [theory.accuracy_chosen.sel(choice=choice) for theory in theories]
+        mean, error = over_trainings(chosen)
+        width, first = mean.width.values, choice == "validation"
+        axis.plot(
+            width, mean, color=style.BLACK, ls=look, lw=1.2 if first else 0.7,
+            label="saddle point" if first else "saddle point, published choice of $T$",
+        )  # fmt: skip
+        if first:
+            axis.fill_between(
+                width, mean - error, mean + error, color=style.BLACK, alpha=0.15, lw=0
+            )
+    limits = [theory.accuracy_chosen_gp.sel(choice="validation") for theory in theories]
+    mean, error = map(float, over_trainings(limits))
+    axis.axhline(mean, color=style.BLUE, lw=0.9, ls="-.", label="GP limit")
+    if np.isfinite(error):
+        axis.axhspan(mean - error, mean + error, color=style.BLUE, alpha=0.15, lw=0)
+
+
+def _samples(
+    axis: Axes, posterior: xr.Dataset, theories: Sequence[xr.Dataset], aside: float
+) -> None:
+    """Points of a posterior, and crosses of the saddle point they belong to."""
+    method = METHODS[posterior.attrs["method"]]
+    colour, marker = LOOKS[method]
+    label = NAMES[method] + _other_size(posterior, theories[0])
+    here = _flat(posterior)
+    axis.errorbar(
+        aside * here.width, here.accuracy_sets, here.accuracy_sets_stderr, fmt=marker,
+        ms=4, color=colour, mfc="white", mew=0.9, elinewidth=0.8, capsize=1.5,
+        label=label, zorder=4,
+    )  # fmt: skip
+    own = _own_theory(posterior, theories)
+    if own is None:
+        return
+    own = _flat(own).sel(test_set=posterior.test_set)
+    both = np.intersect1d(own.point, here.point)
+    own = own.sel(point=both)
+    taken = axis.get_legend_handles_labels()[1]
+    label = "saddle point of these samples"
+    axis.plot(
+        own.width, own.accuracy_sets, "x", color=style.BLACK, ms=4, zorder=5,
+        label=None if label in taken else label,
+    )  # fmt: skip
+
+
+def _descent(axis: Axes, trained: xr.Dataset, name: str) -> None:
+    """Mean over trainings at the width of the trained network."""
+    mean, error = over_trainings(list(trained.accuracy_sets.sel(test_set=name)))
+    width = network_task(trained)["width"]
+    axis.errorbar(
+        width, mean, error, fmt="D", ms=4, color=style.ORANGE, capsize=1.5,
+        elinewidth=0.8, label=TRAINED, zorder=4,
+    )  # fmt: skip
+    axis.axhline(float(mean), color=style.ORANGE, lw=0.6, ls=":", zorder=1)
+
+
+def over_trainings(
+    values: Sequence[xr.DataArray],
+) -> tuple[xr.DataArray, xr.DataArray]:
+    """Mean and standard error over trainings; NaN for the error of a single one.
+
+    Example:
+        >>> mean, error = over_trainings([xr.DataArray(0.6), xr.DataArray(0.8)])
+        >>> float(mean), round(float(error), 3)
+        (0.7, 0.1)
+    """
+    joined = xr.concat(values, "training", coords="minimal", compat="override")
+    mean, count = joined.mean("training"), joined.count("training")
+    square = ((joined - mean) ** 2).sum("training")
+    freedom = (count * (count - 1)).where(count > 1)
+    return mean, (square / freedom) ** 0.5
+
+
+@style.styled
+def one_shot_matrices(
+    theory: xr.Dataset,
+    posteriors: Sequence[xr.Dataset] = (),
+    trained: xr.Dataset | None = None,
+) -> Figure:
+    """U_1 of theory, samples and gradient descent, over its mean diagonal entry.
+
+    All are of one training.  The theory is shown at the smallest width and temperature
+    of the samples, or at its smallest width and the temperature chosen there.
+    """
+    panels = dict(_matrices(theory, posteriors, trained))
+    columns = 1 if len(panels) == 1 else 2
+    rows = -(-len(panels) // columns)
+    figure = style.figure(2.75 * columns + 0.7, 2.75 * rows + 0.5)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    scaled = {name: over_diagonal(U.values) for name, U in panels.items()}
+    reach = max(np.abs(U).max() for U in scaled.values())
+    names = [str(name) for name in theory.path_1.values]
+    image = None
+    for axis, (name, U) in zip(axes, scaled.items()):
+        image = axis.imshow(U, cmap="RdBu_r", vmin=-reach, vmax=reach)
+        axis.set_title(name)
+        _group(axis, names)
+    for axis in axes[len(panels) :]:
+        axis.remove()
+    figure.colorbar(
+        image, ax=list(axes[: len(panels)]), shrink=0.6, pad=0.02,  # type: ignore
+        label=r"$U_{\pi\pi'} \, / \, (\mathrm{Tr}\, U / |\Pi|)$",
+    )  # fmt: skip
+    state_size(figure, theory, 1)
+    return figure
+
+
+def over_diagonal(U: np.ndarray) -> np.ndarray:
+    """A matrix over the mean of its diagonal.
+
+    Example:
+        >>> over_diagonal(np.diag([1.0, 3.0]))
+        array([[0.5, 0. ],
+               [0. , 1.5]])
+    """
+    return U / np.mean(np.diag(U))
+
+
+def _matrices(
+    theory: xr.Dataset, posteriors: Sequence[xr.Dataset], trained: xr.Dataset | None
+) -> Iterator[tuple[str, xr.DataArray]]:
+    point = _point(theory, posteriors)
+    words = "$N = {:g}$, $T = {:g}$".format(*point)
+    yield f"saddle point, {words}", _flat(theory).U_1.sel(point=point)
+    for posterior in posteriors:
+        here = _flat(posterior)
+        if point not in here.point.values.tolist():
+            continue
+        label = NAMES[METHODS[posterior.attrs["method"]]]
+        label += _other_size(posterior, theory)
+        yield f"{label}, {words}", here.U_1.sel(point=point)
+    if trained is not None:
+        task, restart = network_task(trained), training_of(theory)
+        U = trained.U_1.sel(restart=restart)
+        yield f"{TRAINED}, $N = {task['width']}$", U
+
+
+def _point(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> tuple[float, float]:
+    """Smallest width and temperature of samples that the theory has too."""
+    wanted = sorted({p for file in posteriors for p in _flat(file).point.values})
+    own = set(_flat(theory).point.values)
+    width = smallest_width(theory)
+    beside = (point for point in wanted if point in own)
+    return next(beside, (width, chosen_temperature(theory, width)))
+
+
+def _group(axis: Axes, names: Sequence[str]) -> None:
+    """Lines between first-layer heads; names of paths where there is room for them."""
+    first = [name.split("-")[0] for name in names]
+    starts = [i for i in range(len(first)) if i == 0 or first[i] != first[i - 1]]
+    for start in starts[1:]:
+        for line in (axis.axhline, axis.axvline):
+            line(start - 0.5, color=style.BLACK, lw=0.5)
+    centres = (np.array(starts) + np.array([*starts[1:], len(first)]) - 1) / 2
+    heads = [first[start] for start in starts]
+    axis.set_xticks(centres, heads)
+    axis.set_xlabel(r"first-layer head of path $\pi'$")
+    if len(names) <= NAMED:
+        axis.set_yticks(range(len(names)), names, fontsize=7)
+        axis.set_ylabel(r"path $\pi$")
+    else:
+        axis.set_yticks(centres, heads)
+        axis.set_ylabel(r"first-layer head of path $\pi$")
+    axis.tick_params(length=0)
+
+
+@style.styled
+def one_shot_alignment(theory: xr.Dataset, *, width: float | None = None) -> Figure:
+    """Overlap of the 50 leading kernel eigenvectors with the labels, at one N and GP.
+
+    Args:
+        width: the smallest one when omitted; at the temperature chosen there.
+    """
+    width = smallest_width(theory) if width is None else width
+    here = theory
+    if "temperature" in theory.dims:
+        here = theory.sel(temperature=chosen_temperature(theory, width))
+    figure = alignment(here, width=width, ranks=RANKS)
+    figure.axes[0].set_title(f"$T = {float(here.temperature):g}$")
+    state_size(figure, theory, 1)
+    return figure
+
+
+def chosen_temperature(theory: xr.Dataset, width: float) -> float:
+    """The temperature with the best validation accuracy at a width."""
+    return float(theory.chosen_temperature.sel(width=width, choice="validation"))
+
+
+def smallest_width(theory: xr.Dataset) -> float:
+    """The smallest width at which a temperature could be chosen."""
+    known = theory.chosen_temperature.sel(choice="validation").notnull()
+    return float(theory.width[known].min())
+
+
+def training_of(dataset: xr.Dataset) -> int:
+    """Number of the training whose heads a file uses."""
+    return toml.loads(dataset.attrs["study"])["task"].get("restart", 0)
+
+
+def network_task(dataset: xr.Dataset) -> dict[str, Any]:
+    """Images and network of the training that a file is about."""
+    task = json.loads(dataset.attrs["task"])
+    return task.get("training", {}) | task
+
+
+@style.styled
+def state_size(figure: Figure, dataset: xr.Dataset, trainings: int) -> None:
+    """Write below a figure how much data it rests on, and how much was published."""
+    figure.supxlabel(size_words(dataset, trainings), fontsize=7)
+
+
+def size_words(dataset: xr.Dataset, trainings: int) -> str:
+    """How much data a file of the one-shot task rests on."""
+    task = network_task(dataset)
+    characters, N_0 = task["characters"], task["channels"] * task["patch"] ** 2
+    full = characters >= PUBLISHED
+    size, published = ("", "") if full else SMALL
+    plural = "" if trainings == 1 else "s"
+    P = f"$P = {dataset.sizes['example']}$, " if "example" in dataset.sizes else ""
+    return (
+        f"{size}{characters} training characters{published}, {P}$N_0 = {N_0}$, "
+        f"{trainings} training{plural}"
+    )
+
+
+def _other_size(posterior: xr.Dataset, theory: xr.Dataset) -> str:
+    own = posterior.sizes["example"]
+    return "" if own == theory.sizes["example"] else f", $P = {own}$"
+
+
+def _own_theory(
+    posterior: xr.Dataset, theories: Sequence[xr.Dataset]
+) -> xr.Dataset | None:
+    """The theory of the task that was sampled."""
+    task = posterior.attrs["task"]
+    return next((theory for theory in theories if theory.attrs["task"] == task), None)
+
+
+def _flat(dataset: xr.Dataset) -> xr.Dataset:
+    """Widths and temperatures as one dimension of pairs."""
+    for name in ("width", "temperature"):
+        if name not in dataset.dims:
+            dataset = dataset.expand_dims(name)
+    return dataset.stack(point=("width", "temperature"))
