@@ -33,7 +33,9 @@ def main() -> None:
     peaks = {"single": peak(jnp.float32, cpu)}
     if not cpu:
         peaks["mixed"] = peak(jnp.bfloat16, cpu)
-    print("size    precision  compile s  ms/step  tasks/s  Gflop/step   Gflop/s    peak")
+    print(
+        "size    precision  compile s  ms/step  tasks/s  Gflop/step   Gflop/s    peak"
+    )
     for size in options.sizes:
         for precision, most in peaks.items():
             measured(size, precision, most, options.steps)
