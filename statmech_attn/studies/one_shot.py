@@ -27,7 +27,8 @@ from statmech_attn.training import DIVERGED, RESULTS, VANISHED
 from statmech_attn.training.transformer import attention_heads, Transformer
 
 
-LOST = (DIVERGED, VANISHED)  # trainings without a network that can be used
+LOST = {-1: "was not computed"}  # trainings without a network that can be used
+LOST |= {code: RESULTS[code] for code in (DIVERGED, VANISHED)}
 BATCH = 50  # examples whose attention is held at once
 
 
@@ -86,7 +87,7 @@ def network(trained: TrainedNetworks, restart: int, name: str) -> Transformer:
         return trained.transformers[restart]
     ended = "there is none"
     if restart < len(trained.results):
-        ended = f"it {RESULTS[trained.results[restart]]}"
+        ended = f"it {LOST[trained.results[restart]]}"
     raise ValueError(
         f"task.restart: no training {restart} of {name} can be used, {ended}; "
         f"choose one of {usable}."

@@ -36,10 +36,10 @@ def data(tmp_path_factory, made_images):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, made_trained):
-    """Three networks, of which the first alone can be used."""
+    """Four networks, of which the first alone can be used."""
     path = tmp_path_factory.mktemp("trained") / "trained.h5"
-    networks = [made_trained.drawn_network(SETTING, seed) for seed in range(3)]
-    codes = [0, DIVERGED, VANISHED]
+    networks = [made_trained.drawn_network(SETTING, seed) for seed in range(4)]
+    codes = [0, DIVERGED, VANISHED, -1]
     return made_trained.write_trained(path, networks, SETTING, codes)
 
 
@@ -252,7 +252,8 @@ def test_a_file_says_what_it_was_made_of(found, trained):
     [
         ({"restart": 1}, r"no training 1 .* it diverged; choose one of \[0\]"),
         ({"restart": 2}, r"no training 2 .* it vanished; choose one of \[0\]"),
-        ({"restart": 3}, r"no training 3 .* there is none; choose one of \[0\]"),
+        ({"restart": 3}, r"no training 3 .* it was not computed; choose one"),
+        ({"restart": 4}, r"no training 4 .* there is none; choose one of \[0\]"),
         ({"n_test": 61}, "task.n_test: .*multiple of 2"),
         ({"n_train": 0}, "task.n_train: .*greater than or equal to 2"),
         ({"elsewhere": ["mnist"] * 2}, "task.elsewhere: names must be distinct"),
