@@ -20,7 +20,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "laptop": {
         "task": {"split": "small", "channels": 3},
         "network": {"heads": [4, 4], "width": 64, "key_size": 32},
-        "run": {"learning_rate": 1e-3, "gain": 3**0.5, "steps": 4000, "block": 500},
+        "run": {"learning_rate": 1e-3, "gain": 3**0.5, "steps": 3000, "block": 500},
     },
     "paper": {
         "task": {"split": "vinyals", "channels": 3},
