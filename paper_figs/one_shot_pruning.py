@@ -4,10 +4,13 @@ from statmech_attn import plotting
 from statmech_attn.plotting.scripts import Script
 
 
+TRAININGS = {"": "", "_exact": "", "_wide": "_wide"}
+
+
 def main(arguments=None):
     script = Script(__file__, __doc__, arguments, kept=True)
-    for variant in ("", "_wide"):
-        training = f"simulations/one_shot_training{variant}.toml"
+    for variant, network in TRAININGS.items():
+        training = f"simulations/one_shot_training{network}.toml"
         script.study(training)
         study = f"analysis/one_shot_pruning{variant}.toml"
         found = script.of_trained(study, training)

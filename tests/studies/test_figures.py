@@ -227,7 +227,9 @@ PRUNED = {"pruned_heads", "pruning_ranks", "cumulative_pruning"}
 ONE_SHOT = {
     "one_shot": {f"one_shot_{name}" for name in LEARNT | {"learning_curves"}},
     "one_shot_pruning": {
-        f"one_shot{variant}_{name}" for variant in ("", "_wide") for name in PRUNED
+        f"one_shot{variant}_{name}"
+        for variant in ("", "_exact", "_wide")
+        for name in PRUNED
     },
     "one_shot_deep": {f"one_shot_deep_{name}" for name in LEARNT | PRUNED},
 }
