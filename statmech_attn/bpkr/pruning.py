@@ -1,4 +1,4 @@
-r"""Networks without some of their heads (docs/theory/one_shot.md, section Pruning).
+r"""Networks without some of their heads (docs/theory/one_shot.md, section 5).
 
 The output of a pruned head is zero and the factor of its layer becomes
 $(H_l - n_l)^{-1/2}$, so a network is a sum over the paths that avoid such heads,

@@ -1,4 +1,4 @@
-r"""Trained networks without some of their heads (docs/theory/one_shot.md, Pruning).
+r"""Trained networks without some of their heads (docs/theory/one_shot.md, section 5).
 
 A point is a network of the trained file.  Its heads are scored by $U_1$ of the saddle
 point, of the exact law and of its own weights, and by the magnitude of their values;
