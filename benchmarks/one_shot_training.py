@@ -2,10 +2,10 @@
 
     python benchmarks/one_shot_training.py [--steps 20] [--sizes laptop paper]
 
-Tasks per second of whole steps (tasks drawn, gradient, Adam), on random patches; floating
-point operations are those of the formula below, three passes for a gradient, over the
-peak measured for matrix products: of float32, and of bfloat16 where precision is mixed.
-The attention matrices, which no large product makes, count as well.
+Tasks per second of whole steps (tasks drawn, gradient, Adam), on random patches.
+Floating point operations are those of the formula in `flops`, three passes for a
+gradient, over the peak measured for matrix products: of float32, and of bfloat16 where
+precision is mixed.
 """
 
 import argparse

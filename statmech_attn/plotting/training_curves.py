@@ -12,6 +12,9 @@ from matplotlib.lines import Line2D
 from statmech_attn.plotting import style
 
 
+HIGHEST = 1.5  # squared error that is shown
+
+
 @style.styled
 def learning_curves(dataset: xr.Dataset) -> Figure:
     """Loss and validation accuracy against the step, one line for each restart.
@@ -30,17 +33,21 @@ def learning_curves(dataset: xr.Dataset) -> Figure:
 
 
 def _losses(axis: Axes, dataset: xr.Dataset) -> None:
-    """Of the training tasks (solid) and of the validation tasks (dashed)."""
+    """Of the training tasks (solid) and of the validation tasks (dashed).
+
+    Those of initial weights, far above the 1 of a silent network, are cut off.
+    """
     for run, colour in _runs(dataset):
         axis.plot(run.step, run.loss, color=colour)
         axis.plot(run.step, run.loss_validation, color=colour, ls=(0, (3, 2)), lw=0.6)
     axis.axhline(1, color=style.GREY, lw=0.6, ls=":", zorder=0)
     axis.set_ylabel("squared error")
+    axis.set_ylim(0, min(HIGHEST, axis.get_ylim()[1]))
     handles = [
         Line2D([], [], color=style.BLACK, label="training tasks"),
         Line2D([], [], color=style.BLACK, ls=(0, (3, 2)), lw=0.6, label="validation"),
     ]
-    axis.legend(handles=handles, loc="best")
+    axis.legend(handles=handles, loc="lower left")
 
 
 def _accuracies(axis: Axes, dataset: xr.Dataset) -> None:
