@@ -165,10 +165,10 @@ class BlockMemory:
 
 
 def _names(state: Any) -> list[str]:
-    """A name per leaf, from where it stands in the state."""
+    """A name per leaf, from where it stands in the state: V_0 and V[0] are two."""
     paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(state)[0]]
     return [
-        "state" + re.sub(r"\W+", "_", jax.tree_util.keystr(path)).rstrip("_")
+        "state" + re.sub(r"\W+", "__", jax.tree_util.keystr(path)).rstrip("_")
         for path in paths
     ]
 

@@ -28,6 +28,7 @@ from statmech_attn.plotting.phases import (
 )
 from statmech_attn.plotting.style import save
 from statmech_attn.plotting.training import training
+from statmech_attn.plotting.training_curves import learning_curves
 from statmech_attn.plotting.trajectory import phase_planes, spectra, trajectory_windows
 
 
@@ -50,6 +51,7 @@ __all__ = [
     "finite_size",
     "finite_width",
     "growth",
+    "learning_curves",
     "learning_pictures",
     "hysteresis",
     "lifetimes",

@@ -23,6 +23,7 @@ from statmech_attn.plotting.lyapunov import running_lyapunov
 from statmech_attn.plotting.phases import classifier_disagreement, phase_diagram
 from statmech_attn.plotting.style import save
 from statmech_attn.plotting.training import training
+from statmech_attn.plotting.training_curves import learning_curves
 from statmech_attn.plotting.trajectory import phase_planes, spectra, trajectory_windows
 
 
@@ -132,6 +133,9 @@ def _posterior(dataset: xr.Dataset) -> Pictures:
 
 
 def _training(dataset: xr.Dataset) -> Pictures:
+    if "accuracy_validation" in dataset:
+        yield "learning_curves", learning_curves(dataset)
+        return
     for suffix, page in _temperatures(dataset):
         yield f"training{suffix}", training(page)
 

@@ -56,6 +56,7 @@ KINDS: dict[str, type[StudyTable]] = {
     "training": TrainingStudy,
     "basins": BasinsStudy,
 }
+TASKS = ("hidden-markov", "one-shot")
 ONE_SHOT: dict[str, type[StudyTable]] = {  # of these kinds, where task.name says so
     "order-parameter": OneShotOrderParameterStudy,
     "posterior": OneShotPosteriorStudy,
@@ -101,6 +102,11 @@ def parse(tree: dict[str, Any], name: str = "study") -> Study:
         hint = _nearest(kind, list(KINDS)) or ";"
         raise ValueError(f"{name}: no kind {_shown(kind)}{hint} allowed: {allowed}.")
     model = model_of(tree)
+    if (task := _task(tree)) not in (None, *TASKS) and kind in ONE_SHOT:
+        raise ValueError(
+            f"{name}: task.name: should be 'hidden-markov' or 'one-shot'; "
+            f"got {_shown(task)}."
+        )
     try:
         return model.model_validate(tree)  # type: ignore[return-value]
     except ValidationError as error:
@@ -109,9 +115,14 @@ def parse(tree: dict[str, Any], name: str = "study") -> Study:
 
 def model_of(tree: dict[str, Any]) -> type[StudyTable]:
     """The tables of a study of a known kind: some kinds have others for each task."""
+    known = ONE_SHOT if _task(tree) == "one-shot" else {}
+    return known.get(tree["kind"], KINDS[tree["kind"]])
+
+
+def _task(tree: dict[str, Any]) -> Any:
+    """Name of the task, if it has one."""
     task = tree.get("task")
-    one_shot = isinstance(task, dict) and task.get("name") == "one-shot"
-    return (ONE_SHOT if one_shot else {}).get(tree["kind"], KINDS[tree["kind"]])
+    return task.get("name") if isinstance(task, dict) else None
 
 
 def dump(tree: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ answered, and the weights that answer most of them are kept.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -164,7 +165,10 @@ class StochasticTrainer:
             optax.add_decayed_weights(choices.weight_decay),
             optax.adam(choices.learning_rate),
         )
-        self._validation = validation_key
+        keys = jax.random.split(validation_key, choices.validation_batches)
+        self._validation = _choose_all(
+            keys, *patches.validation.shape[:2], examples=choices.batch
+        )
         state = self._fresh(validation_key, weights)
         self._begin = Compiled(self._first, patches, state, shared=2)
         self._advance = Compiled(self._block, patches, state, shared=2)
@@ -221,8 +225,6 @@ class StochasticTrainer:
             rest = max(recorded.size - found.size, 0)
             found = np.pad(found, (0, rest), constant_values=end)
             curves[name] = found[: recorded.size]
-        if code == RUNNING and curves["output_rms"][-1] < SILENT:
-            code = VANISHED
         return Learnt(
             weights=state.best, **curves, best_step=int(state.best_step),
             steps=int(state.steps), result=code,
@@ -283,18 +285,15 @@ class StochasticTrainer:
         """The state after a look at the validation tasks, and what they say."""
         choices = self.choices
 
-        def answered(key):
-            drawings = patches.validation.shape[:2]
-            chosen = _choose(key, drawings, choices.batch)
+        def answered(chosen):
             x, y = one_shot.sequences(patches.validation, chosen, patches.codes)
             f = outputs(state.weights, x, precision=choices.precision)
             y = y.astype(f.dtype)
             right = (jnp.sign(f) == y).mean(dtype=f.dtype)
             return right, (f**2).mean(), ((f - y) ** 2).mean()
 
-        keys = jax.random.split(self._validation, choices.validation_batches)
-        found = (part.mean() for part in jax.lax.map(answered, keys))
-        accuracy, squares, loss = found
+        found = jax.lax.map(answered, self._validation)
+        accuracy, squares, loss = (part.mean() for part in found)
         rms = jnp.sqrt(squares)
         patience = choices.steps if choices.patience is None else choices.patience
         silent = (rms < SILENT) & (state.steps >= patience)
@@ -322,11 +321,14 @@ class StochasticTrainer:
 
     def _tasks(self, patches: ClassPatches, state: State, order):
         """The tasks of this step."""
-        batch = self.choices.batch
+        (n_classes, n_drawings), batch = patches.train.shape[:2], self.choices.batch
         first = state.steps % self._steps_of_pass(patches) * batch
         here = order[(first + jnp.arange(batch)) % len(order)]
         own = jax.random.fold_in(jax.random.fold_in(state.key, 1), state.steps)
-        chosen = _choose(own, patches.train.shape[:2], batch, classes=here)
+        chosen = one_shot.choose(
+            own, n_classes=n_classes, n_drawings=n_drawings, examples=batch,
+            classes=here,
+        )  # fmt: skip
         return one_shot.sequences(patches.train, chosen, patches.codes)
 
     def _loss(self, weights: Transformer, x, y) -> Float[Array, ""]:
@@ -334,11 +336,11 @@ class StochasticTrainer:
         return ((f - y.astype(f.dtype)) ** 2).mean()
 
 
-def _choose(key, drawings: tuple[int, ...], examples: int, **classes):
-    n_classes, n_drawings = drawings
-    return one_shot.choose(
-        key, n_classes=n_classes, n_drawings=n_drawings, examples=examples, **classes
-    )
+@partial(jax.jit, static_argnums=(1, 2), static_argnames="examples")
+def _choose_all(keys, n_classes: int, n_drawings: int, *, examples: int):
+    """Choices of independent tasks, as many for every key."""
+    sizes = {"n_classes": n_classes, "n_drawings": n_drawings, "examples": examples}
+    return jax.vmap(lambda key: one_shot.choose(key, **sizes))(keys)
 
 
 def _finite(weights: Any) -> Bool[Array, ""]:

@@ -1,0 +1,110 @@
+"""Speed of one-shot training on this device, printed as a table.
+
+    python benchmarks/one_shot_training.py [--steps 20] [--sizes laptop paper]
+
+Tasks per second of whole steps (tasks drawn, gradient, Adam), on random patches; floating
+point operations are those of the formula below, three passes for a gradient, over the
+peak measured for matrix products: of float32, and of bfloat16 where precision is mixed.
+The attention matrices, which no large product makes, count as well.
+"""
+
+import argparse
+import math
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+CLASSES, DRAWINGS = 100, 20
+PEAK = 4096, 1024  # side of the matrices of an accelerator, of a CPU
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--sizes", nargs="+", default=["laptop", "paper"])
+    options = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    cpu = jax.default_backend() == "cpu"
+    kind = jax.devices()[0].device_kind
+    print(f"# jax {jax.__version__}, {kind}, {options.steps} steps")
+    peaks = {"single": peak(jnp.float32, cpu)}
+    if not cpu:
+        peaks["mixed"] = peak(jnp.bfloat16, cpu)
+    print("size    precision  compile s  ms/step  tasks/s  Gflop/step   Gflop/s    peak")
+    for size in options.sizes:
+        for precision, most in peaks.items():
+            measured(size, precision, most, options.steps)
+
+
+def measured(size: str, precision, most: float, steps: int) -> None:
+    from statmech_attn.studies.one_shot_tables import PRESETS
+    from statmech_attn.tasks import one_shot
+    from statmech_attn.training import initial, Minibatches, StochasticTrainer
+
+    preset = PRESETS[size]
+    setting = one_shot.setting(channels=preset["task"]["channels"])
+    choices = Minibatches(
+        preset["run"]["learning_rate"], steps=steps, block=10 * steps,
+        validation_batches=1, precision=precision,
+    )  # fmt: skip
+    key = jax.random.key(0)
+    weights = initial(key, n_inputs=setting.n_inputs, **preset["network"])
+    clock = time.perf_counter()
+    trainer = StochasticTrainer(choices, patches(setting), weights, key)
+    compiled = time.perf_counter() - clock
+    state, _ = trainer.start(key, weights)
+    trainer.advance(trainer.near_the_end(state))
+    clock = time.perf_counter()
+    trainer.advance(state)
+    step = (time.perf_counter() - clock) / steps
+    done = 3 * choices.batch * flops(setting, **preset["network"])
+    print(
+        f"{size:<7} {precision:<9} {compiled:>10.1f} {1e3 * step:>8.2f} "
+        f"{choices.batch / step:>8.0f} {done / 1e9:>11.2f} {done / step / 1e9:>9.1f} "
+        f"{most / 1e9:>7.0f} ({100 * done / step / most:.1f} %)",
+        flush=True,
+    )
+
+
+def flops(setting, *, heads, width: int, key_size: int) -> int:
+    """Of f of one task: queries, keys, scores and paths; the weights are contracted
+    once for all tasks of a batch and do not count."""
+    T, N_0, total, paths = setting.tokens, setting.n_inputs, 0, 1
+    for H in reversed(heads):
+        total += 4 * T * H * key_size * N_0 + 2 * T * T * H * (key_size + paths)
+        paths *= H
+    return total + 2 * T * N_0 * paths
+
+
+def patches(setting):
+    """Random patches of random classes."""
+    from statmech_attn.tasks import one_shot
+    from statmech_attn.training import ClassPatches
+
+    shape = (CLASSES, DRAWINGS, setting.patches, setting.n_inputs)
+    drawn = jax.random.normal(jax.random.key(1), shape, jnp.float32)
+    codes = jax.tree.map(np.float32, one_shot.codes(setting))
+    return ClassPatches(drawn, drawn[:20], codes)
+
+
+def peak(kind, cpu: bool) -> float:
+    """Operations per second of a product of square matrices, the best of ten."""
+    from statmech_attn.scan.lanes import Compiled
+
+    side = PEAK[cpu]
+    matrix = jnp.ones((side, side), kind)
+    with jax.default_matmul_precision("float32" if kind == jnp.float32 else "default"):
+        product = Compiled(lambda a: a @ a, matrix, shared=1)
+    best = math.inf
+    for _ in range(10):
+        clock = time.perf_counter()
+        product(matrix)
+        best = min(best, time.perf_counter() - clock)
+    return 2 * side**3 / best
+
+
+if __name__ == "__main__":
+    main()

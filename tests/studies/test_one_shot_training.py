@@ -1,0 +1,228 @@
+"""Studies of one-shot training, on made images."""
+
+import copy
+import io
+import json
+
+import jax
+import numpy as np
+import pytest
+from rich.console import Console
+
+from statmech_attn import bpkr, plotting, storage, studies
+from statmech_attn.cli.summary import print_summary
+from statmech_attn.scan.engines.local import in_memory
+from statmech_attn.scan.work import Chunk, Stopped
+from statmech_attn.studies import one_shot_training
+from statmech_attn.studies.one_shot_tables import PRESETS
+from statmech_attn.training import attention_heads, outputs, value_weights
+
+
+SMALL = {
+    "kind": "training",
+    "task": {
+        "name": "one-shot", "image_size": 8, "patch": 4, "channels": 1, "n_test": 40,
+        "elsewhere": ["mnist"],
+    },
+    "network": {"heads": [2, 2], "width": 6, "key_size": 5},
+    "run": {
+        "steps": 50, "block": 20, "batch": 16, "validation_batches": 2, "restarts": 2,
+        "gain": 1.7, "learning_rate": 0.01,
+    },
+}  # fmt: skip
+
+
+def changed(table, **values):
+    tree = copy.deepcopy(SMALL)
+    tree[table] |= values
+    return tree
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory, made_images):
+    folder = tmp_path_factory.mktemp("data")
+    made_images.write_omniglot(folder, characters=2)
+    made_images.write_digits(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STATMECH_ATTN_DATA", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def work(data):
+    return studies.work(studies.parse(SMALL))
+
+
+@pytest.fixture(scope="module")
+def found(work):
+    return in_memory(work)
+
+
+@pytest.fixture(scope="module")
+def file(found, tmp_path_factory):
+    path = tmp_path_factory.mktemp("trained") / "trained.h5"
+    storage.write(path, found, study=studies.spec.dump(SMALL))
+    return path
+
+
+def rows(work, first, stop, tick=lambda points: None, folder=None):
+    return work.compute(Chunk(0, 0, first, stop), None, tick, folder)
+
+
+def test_a_file_holds_every_network_and_can_be_shown(found, file, tmp_path):
+    for name, dims in {
+        "query_1": ("head_1", "key_dimension", "input"),
+        "key_2": ("head_2", "key_dimension", "input"),
+        "value_0": ("neuron", "input"),
+        "value_2": ("head_2", "neuron", "neuron_in"),
+        "readout": ("neuron",),
+        "loss": ("step",),
+        "accuracy_validation": ("step",),
+        "accuracy_sets": ("test_set",),
+        "U_1": ("path_1", "path_1_pair"),
+        "U_a": (),
+        "best_step": (),
+    }.items():
+        assert found[name].dims == ("restart", *dims)
+        assert np.isfinite(found[name]).all()
+    assert found.query_1.dtype == found.readout.dtype == np.float32
+    assert found.test_set.values.tolist() == [
+        "omniglot",
+        "omniglot-validation",
+        "mnist",
+    ]
+    assert found.step.values.tolist() == [*range(0, 50, 2), 50]
+    assert np.unique(found.loss.isel(step=0)).size == 2
+    assert set(json.loads(found.attrs["images_sha256"])) == {
+        "train", "validation", "test", "mnist supports", "mnist queries",
+    }  # fmt: skip
+    assert 'preset = "laptop"' in found.attrs["settings"]
+    again = storage.read(file)
+    print_summary(again, Console(file=(shown := io.StringIO()), width=140))
+    assert "omniglot-validation" in shown.getvalue()
+    drawn = plotting.draw(again, tmp_path)
+    assert [path.name for path in drawn] == [
+        "learning_curves.png",
+        "learning_curves.pdf",
+    ]
+
+
+def test_networks_read_back_answer_as_the_file_says(work, found, file):
+    """On the same tasks; the theory's forward pass and order parameters agree."""
+    trained = studies.load_trained(file)
+    assert trained.heads == (2, 2) and trained.setting == work.setting
+    assert trained.split == "small" and trained.task["width"] == 6
+    assert trained.results == found.training_result.values.tolist()
+    x, y = work.tests["omniglot"]
+    for r, network in enumerate(trained.transformers):
+        f = outputs(network, x)
+        assert bpkr.accuracy(f, y) == float(found.accuracy_sets[r, 0])
+        weights = value_weights(network)
+        exact = bpkr.forward(weights, x, attention_heads(network), readout="mean")
+        # Rounding of float32 in sums of some hundred terms.
+        np.testing.assert_allclose(f, exact, atol=1e-4 * float(abs(exact).max()))
+        U, U_a = bpkr.order_parameters(weights)
+        for name, matrix in {"U_1": U[0], "U_2": U[1], "U_a": U_a}.items():
+            np.testing.assert_allclose(found[name][r], matrix, rtol=1e-12)
+
+
+def test_networks_do_not_depend_on_the_chunk(work, found):
+    for name, values in rows(work, 1, 2).items():
+        np.testing.assert_array_equal(values[0], found[name].values[1])
+
+
+def test_a_training_goes_on_from_its_last_block(work, found, tmp_path):
+    ticks = []
+
+    def stop_at_the_second(points):
+        ticks.append(points)
+        if len(ticks) == 2:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        rows(work, 1, 2, stop_at_the_second, tmp_path)
+    resumed = rows(work, 1, 2, ticks.append, tmp_path)
+    assert ticks == [0.4, 0.4, 0.2]
+    for name, values in resumed.items():
+        np.testing.assert_array_equal(values[0], found[name].values[1])
+
+
+def test_blocks_of_other_images_are_refused(work, tmp_path, monkeypatch):
+    rows(work, 0, 1, folder=tmp_path)
+    digests = dict(work.images.digests, train="others")
+    monkeypatch.setattr(type(work.images), "digests", digests)
+    with pytest.raises(storage.StorageError, match="blocks of another study"):
+        rows(work, 0, 1, folder=tmp_path)
+
+
+def test_a_network_that_diverges_leaves_no_numbers(work, monkeypatch):
+    grown = jax.tree.map(lambda w: 1e12 * w, work.start(0))
+    monkeypatch.setattr(work, "start", lambda number: grown)
+    arrays = rows(work, 0, 1)
+    assert np.isnan(arrays["readout"]).all() and np.isnan(arrays["accuracy_sets"]).all()
+    assert arrays["readout"].dtype == np.float32 and not work.not_finite(arrays).any()
+
+
+def test_a_pilot_forecasts_time_memory_and_size(work):
+    pilot = work.pilot()
+    assert 0 < pilot.seconds < 60 and 0 < pilot.memory < 2**26
+    stored = sum(values.nbytes for values in rows(work, 0, 1).values())
+    assert pilot.stored == pytest.approx(stored, rel=0.2)
+
+
+def test_a_preset_fills_what_is_left_out_and_every_value_can_be_given():
+    tree = {"kind": "training", "preset": "paper", "task": {"name": "one-shot"}}
+    study = studies.parse(tree)
+    assert isinstance(study, studies.OneShotTrainingStudy)
+    assert study.network.model_dump() == PRESETS["paper"]["network"]
+    assert (study.task.split, study.task.channels) == ("vinyals", 3)
+    assert (study.run.steps, study.run.learning_rate) == (41_240, 3e-4)
+    tree |= {"run": {"steps": 100}, "network": {"heads": [3, 3, 3]}}
+    study = studies.parse(tree)
+    assert (study.run.steps, study.network.heads) == (100, [3, 3, 3])
+    # The stored text of all values is the same study.
+    assert studies.parse(study.model_dump(exclude_none=True)) == study
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        (changed("task", split="large"), "task.split: should be 'small' or 'vinyals'"),
+        (changed("task", elsewhere=["mnist", "mnist"]), "elsewhere: names must be dis"),
+        (
+            changed("task", n_tests=1),
+            "n_tests: unknown key .did you mean",
+        ),
+        (changed("run", block=25), "run.block: should be a multiple of 10"),
+        (changed("run", precision="half"), "run.precision: should be 'auto', 'single'"),
+        (SMALL | {"preset": "cluster"}, "preset: should be 'laptop' or 'paper'"),
+        (SMALL | {"network": 3}, "network: should be a table"),
+        (
+            changed("task", name="two-shot"),
+            "should be 'hidden-markov' or 'one-shot'",
+        ),
+    ],
+)
+def test_mistakes_are_named_with_what_is_allowed(tree, message):
+    with pytest.raises(ValueError, match=message):
+        studies.parse(tree)
+
+
+def test_images_that_do_not_fit_are_named_before_anything_runs(data):
+    with pytest.raises(ValueError, match="patch must divide image_size; got 3 and 8"):
+        studies.work(studies.parse(changed("task", patch=3)))
+
+
+def test_files_of_other_kinds_are_not_trained_networks(tmp_path, found):
+    path = tmp_path / "other.h5"
+    other = found.assign_attrs(task=json.dumps({"name": "hidden-markov"}))
+    storage.write(path, other, study=studies.spec.dump(SMALL))
+    with pytest.raises(ValueError, match="'training' of task 'hidden-markov'"):
+        studies.load_trained(path)
+
+
+def test_precision_follows_the_device(data, monkeypatch):
+    study = studies.parse(SMALL)
+    for cpu, precision in ((True, "single"), (False, "mixed")):
+        monkeypatch.setattr(one_shot_training, "on_cpu", lambda cpu=cpu: cpu)
+        assert studies.work(study).choices.precision == precision
