@@ -226,7 +226,8 @@ def _described(sampled: Sampled, made: Learning, stored: int) -> dict[str, Any]:
     }
     if made.sets:
         labels = [y for _, y in made.sets.values()]
-        accuracy = np.array(list(map(bpkr.accuracy, sampled.means, labels)))
+        means = map(jnp.asarray, sampled.means)
+        accuracy = np.array(list(map(bpkr.accuracy, means, labels)))
         counts = [y.size for y in labels]
         found["accuracy_sets"] = accuracy
         found["accuracy_sets_stderr"] = choice.stderr(accuracy, counts)
