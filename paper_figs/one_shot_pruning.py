@@ -4,7 +4,7 @@ from statmech_attn import plotting
 from statmech_attn.plotting.scripts import Script
 
 
-TRAININGS = {"": "", "_exact": "", "_wide": "_wide"}
+TRAININGS = {"": "", "_wide": "_wide", "_exact": ""}
 
 
 def main(arguments=None):
