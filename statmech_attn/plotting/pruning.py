@@ -129,7 +129,7 @@ def pruning_ranks(dataset: xr.Dataset) -> Figure:
     Means over the trainings with their standard errors; of a single training the
     binomial error of its tasks.
     """
-    figure = style.figure(style.DOUBLE, 3.1)
+    figure = style.figure(style.DOUBLE, 3.3)
     left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
     _drops_by_rank(left, dataset)
     _correlations(right, dataset)
@@ -218,7 +218,7 @@ def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
     axis.set_xticks(places, names)
     axis.set_xlim(-0.5, max(len(orders), 1) - 0.5)
     axis.set_ylim(-1.1, 1.3)
-    axis.set_xlabel("where the score is from")
+    axis.set_xlabel("score")
     axis.set_ylabel("rank correlation\nof score and accuracy lost")
     _legend_above(axis, 2)
 

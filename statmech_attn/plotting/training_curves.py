@@ -89,6 +89,4 @@ def _handles(dataset: xr.Dataset) -> list[Line2D]:
     if dataset.sizes["restart"] <= len(style.SERIES):
         for run, colour in _runs(dataset):
             looks[f"restart {int(run.restart)}"] = {"color": colour}
-    # A legend is filled by columns: the first four are to be the first row.
-    handles = [Line2D([], [], label=name, **look) for name, look in looks.items()]
-    return handles
+    return [Line2D([], [], label=name, **look) for name, look in looks.items()]
