@@ -7,6 +7,8 @@ import xarray as xr
 from rich.console import Console
 from rich.table import Table
 
+from statmech_attn.cli import learning_summary
+from statmech_attn.cli.tables import formatted, titled
 from statmech_attn.dynamics import PHASES
 from statmech_attn.storage import Info
 
@@ -68,19 +70,19 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
     elif kind == "continuation":
         _continuation(dataset, console)
     elif kind == "comparison" and "estimate" in dataset.dims:
-        _estimates(dataset, console)
+        learning_summary.estimates(dataset, console)
     elif kind == "comparison":
         _comparison(dataset, console)
     elif kind == "order-parameter":
-        _order_parameters(dataset, console)
+        learning_summary.order_parameters(dataset, console)
     elif kind == "posterior":
-        _posterior(dataset, console)
+        learning_summary.posterior(dataset, console)
     elif kind == "pruning":
-        _pruning(dataset, console)
+        learning_summary.pruning(dataset, console)
     elif kind == "training" and "test_set" in dataset.dims:
-        _networks(dataset, console)
+        learning_summary.networks(dataset, console)
     elif kind == "training":
-        _training(dataset, console)
+        learning_summary.training(dataset, console)
     else:
         shape = ", ".join(f"{name} {size}" for name, size in dataset.sizes.items())
         console.print(f"{kind}: {shape}", highlight=False)
@@ -143,7 +145,7 @@ def _continuation(dataset: xr.Dataset, console: Console) -> None:
 
 
 def _bifurcations(dataset: xr.Dataset, console: Console, free: str) -> None:
-    table = _table(
+    table = titled(
         "bifurcations",
         ("kind", free, "branch", "tokens", "coefficient", "", "rotation"),
     )
@@ -157,16 +159,16 @@ def _bifurcations(dataset: xr.Dataset, console: Console, free: str) -> None:
         table.add_row(
             kinds[int(one.special_kind)].replace("_", " "),
             f"{float(one[f'special_{free}']):.10f}", str(int(one.special_branch)),
-            str(int(one.special_period)), _number(one.special_coefficient, ".4g"),
+            str(int(one.special_period)), formatted(one.special_coefficient, ".4g"),
             shown[words[int(one.special_criticality)]],
-            _number(one.special_rotation, ".6f"),
+            formatted(one.special_rotation, ".6f"),
         )  # fmt: skip
     console.print(table)
 
 
 def _degenerate(dataset: xr.Dataset, console: Console, free: str) -> None:
     second = dataset.attrs["second"]
-    table = _table("on the curves", ("kind", free, second, "curve", "rotation"))
+    table = titled("on the curves", ("kind", free, second, "curve", "rotation"))
     kinds = dataset.degenerate_kind.attrs["flag_meanings"].split()
     for i in range(dataset.sizes["degenerate"]):
         one = dataset.isel(degenerate=i)
@@ -174,7 +176,7 @@ def _degenerate(dataset: xr.Dataset, console: Console, free: str) -> None:
             kinds[int(one.degenerate_kind)].replace("_", " "),
             f"{float(one[f'degenerate_{free}']):.8f}",
             f"{float(one[f'degenerate_{second}']):.8f}",
-            str(int(one.degenerate_curve)), _number(one.degenerate_rotation, ".6f"),
+            str(int(one.degenerate_curve)), formatted(one.degenerate_rotation, ".6f"),
         )  # fmt: skip
     console.print(table)
 
@@ -186,7 +188,7 @@ def _basins(dataset: xr.Dataset, console: Console) -> None:
     """Per value: every set with its share, and the mean lifetime before it."""
     axis = str(dataset["count"].dims[0])
     columns = (axis, "set", "phase", "period", "starts", "share", "mean lifetime")
-    table = _table("attractors", columns)
+    table = titled("attractors", columns)
     places = np.argwhere(dataset["count"].values > 0)
     for i, k in places[:SHOWN]:
         value, here = dataset.isel({axis: i}), dataset.isel({axis: i, "slot": k})
@@ -279,217 +281,3 @@ def _exponent(here: xr.Dataset, what: str) -> str:
     value = float(here[f"A_{what}_slope"])
     error = float(here[f"A_{what}_slope_stderr"])
     return "-" if np.isnan(value) else f"{value:.3f} ± {error:.3f}"
-
-
-def _order_parameters(dataset: xr.Dataset, console: Console) -> None:
-    """Per width and temperature: accuracy, and how the saddle point was reached."""
-    columns = ("N", "T", "accuracy", "with 1/N", "GP", "steps", "gradient", "result")
-    table = _table("order parameters", columns)
-    reasons = [*dataset.result.attrs["flag_meanings"].split(), "not_computed"]
-    for here in _points(dataset):
-        table.add_row(
-            f"{float(here.width):g}", f"{float(here.temperature):g}",
-            _number(here.accuracy, ".3f"),
-            _number(here.get("accuracy_corrected"), ".3f"),
-            _number(here.accuracy_gp, ".3f"), str(int(here.iterations)),
-            _number(here.gradient_norm, ".1e"),
-            reasons[int(here.result)].replace("_", " "),
-        )  # fmt: skip
-    console.print(table)
-    if np.isnan(dataset.get("accuracy_corrected", 0.0)).any():
-        console.print(
-            "no 1/N correction where a width is below the number of paths, where there "
-            "is no saddle point, or where it needs too much memory",
-            highlight=False,
-        )
-    if "accuracy_chosen" in dataset:
-        _chosen(dataset, console)
-
-
-def _chosen(dataset: xr.Dataset, console: Console) -> None:
-    """Per width and choice of the temperature: accuracy on every test set."""
-    sets = [str(name) for name in dataset.test_set.values]
-    table = _table("accuracy at the chosen temperature", ("N", "by", "T", *sets))
-    rows = [(f"{float(w):g}", dataset.sel(width=w), "") for w in dataset.width]
-    for name, here, ending in [*rows, ("GP", dataset, "_gp")]:
-        for by in dataset.choice.values:
-            one = here.sel(choice=by)
-            values = one[f"accuracy_chosen{ending}"].values
-            table.add_row(
-                name, str(by), _number(one[f"chosen_temperature{ending}"], "g"),
-                *(_number(x, ".3f") for x in values),
-            )  # fmt: skip
-    console.print(table)
-    console.print(
-        "standard errors of accuracies, for other tasks of the same classes, up to "
-        f"{float(dataset.accuracy_chosen_stderr.max()):.3f}",
-        highlight=False,
-    )
-
-
-def _posterior(dataset: xr.Dataset, console: Console) -> None:
-    """Per width and temperature: accuracy, and how far the draws can be trusted."""
-    columns = (
-        "N", "T", "accuracy", "least n_eff", "largest R-hat", "divergences", "BFMI",
-    )  # fmt: skip
-    evidence = "log_evidence" in dataset
-    table = _table(f"posterior by {dataset.attrs['method']}", columns)
-    if evidence:
-        table.add_column("ln p(Y)", justify="right")
-    for here in _points(dataset):
-        row = [
-            f"{float(here.width):g}", f"{float(here.temperature):g}",
-            f"{float(here.accuracy):.3f} ± {float(here.accuracy_stderr):.1g}",
-            f"{float(here.U_1_n_eff.min()):.0f}", f"{float(here.U_1_r_hat.max()):.3f}",
-            f"{int(here.divergences)}", _number(here.get("bfmi"), ".2f"),
-        ]  # fmt: skip
-        if evidence:
-            error = float(here.log_evidence_stderr)
-            row.append(f"{float(here.log_evidence):.3f} ± {error:.1g}")
-        table.add_row(*row)
-    console.print(table)
-    console.print(
-        "n_eff and R-hat are of the entries of U_1; R-hat above 1.01 or a BFMI below "
-        "0.3 asks for longer chains",
-        highlight=False,
-    )
-
-
-def _training(dataset: xr.Dataset, console: Console) -> None:
-    """Per width and temperature: the best of all restarts, and how they ended."""
-    columns = (
-        "N", "T", "test accuracy", "training", "least loss", "gradient", "result",
-    )  # fmt: skip
-    table = _table("training", columns)
-    reasons = dataset.training_result.attrs["flag_meanings"].split()
-    for here in _points(dataset):
-        last = here.loss.isel(step=-1)
-        codes, counts = np.unique(here.training_result, return_counts=True)
-        words = [*reasons, "not_computed"]
-        table.add_row(
-            f"{float(here.width):g}", f"{float(here.temperature):g}",
-            _number(here.accuracy.mean(), ".3f"),
-            _number(here.accuracy_train.mean(), ".3f"), _number(last.min(), ".5g"),
-            _number(here.loss_gradient_norm.max(), ".1e"),
-            ", ".join(
-                f"{count} × {words[code].replace('_', ' ')}"
-                for code, count in zip(codes, counts, strict=True)
-            ),
-        )  # fmt: skip
-    console.print(table)
-    finite = np.isfinite(dataset.accuracy).sum("restart")
-    few, many = int(finite.min()), int(finite.max())
-    count = f"{many}" if few == many else f"{few} to {many}"
-    console.print(
-        f"accuracies are means over {count} initial weights, the gradient is the "
-        "largest",
-        highlight=False,
-    )
-
-
-def _networks(dataset: xr.Dataset, console: Console) -> None:
-    """Per restart: accuracies of the best weights, and how the training ended."""
-    sets = [str(name) for name in dataset.test_set.values]
-    columns = ("restart", "best step", "validation", *sets, "least loss", "result")
-    table = _table("accuracy of trained networks", columns)
-    words = [*dataset.training_result.attrs["flag_meanings"].split(), "not_computed"]
-    for number in dataset.restart.values:
-        here = dataset.sel(restart=number)
-        table.add_row(
-            str(number), str(int(here.best_step)),
-            _number(here.accuracy_validation.max(), ".3f"),
-            *(_number(x, ".3f") for x in here.accuracy_sets),
-            _number(here.loss.min(), ".4f"),
-            words[int(here.training_result)].replace("_", " "),
-        )  # fmt: skip
-    console.print(table)
-    console.print(
-        f"of the weights at the best step; standard errors up to "
-        f"{float(dataset.accuracy_sets_stderr.max()):.3f}",
-        highlight=False,
-    )
-
-
-def _estimates(dataset: xr.Dataset, console: Console) -> None:
-    """Per width, temperature and estimate: accuracy, distance, verdict."""
-    columns = ("N", "T", "estimate", "accuracy", "rms ΔU_1", "largest |z|", "verdict")
-    table = _table(f"against the {dataset.attrs['reference']} posterior", columns)
-    words = dataset.verdict.attrs["flag_meanings"].split()
-    for here in _points(dataset):
-        for name in here.estimate.values:
-            one = here.sel(estimate=name)
-            table.add_row(
-                f"{float(one.width):g}", f"{float(one.temperature):g}", str(name),
-                _number(one.accuracy, ".3f"),
-                _with_error(one.U_1_rms, one.U_1_rms_stderr),
-                _number(one.largest_z, ".2f"),
-                words[int(one.verdict)].replace("_", " "),
-            )  # fmt: skip
-    console.print(table)
-    console.print(
-        f"|z| up to {float(dataset.threshold):.2f} is chance for the number of "
-        "comparisons made; a saddle point differs from the posterior at finite width, "
-        "two ways of sampling it must not",
-        highlight=False,
-    )
-    saddle = dataset.sel(estimate="saddle")
-    for slope, error in zip(
-        saddle.U_1_rms_slope.values, saddle.U_1_rms_slope_stderr.values, strict=True
-    ):
-        if np.isfinite(slope):
-            console.print(
-                f"the saddle point's rms ΔU_1 goes like N^({slope:.2f} ± {error:.2f}); "
-                "at fixed P it tends to -2 for N >> P",
-                highlight=False,
-            )
-
-
-def _pruning(dataset: xr.Dataset, console: Console) -> None:
-    """Per order: how its scores go with what the heads are worth."""
-    sets = dataset.test_set.values
-    table = _table("rank correlation of score and accuracy lost", ["order", *sets])
-    for order in dataset.order.values[:-1]:  # the last one is random
-        here = dataset.sel(order=order)
-        pairs = zip(here.rank_correlation_mean, here.rank_correlation_mean_stderr)
-        table.add_row(order, *(_with_error(*pair) for pair in pairs))
-    console.print(table)
-    trainings = np.isfinite(dataset.accuracy_sets[:, 0].values)
-    chance = 1 / np.sqrt((dataset.sizes["attention_head"] - 1) * trainings.sum())
-    console.print(
-        f"means over {trainings.sum()} trainings with their standard errors; scores "
-        f"that say nothing give 0 ± {chance:.1g}",
-        highlight=False,
-    )
-
-
-def _points(dataset: xr.Dataset):
-    """Every width and temperature of a learning file, temperatures fastest."""
-    if "temperature" not in dataset.dims:
-        dataset = dataset.expand_dims("temperature")
-    for width in range(dataset.sizes["width"]):
-        for temperature in range(dataset.sizes["temperature"]):
-            yield dataset.isel(width=width, temperature=temperature)
-
-
-def _table(title: str, columns) -> Table:
-    table = Table(title=title, box=None, pad_edge=False)
-    for column in columns:
-        words = column in ("estimate", "kind", "order", "phase", "result", "verdict")
-        table.add_column(column, justify="left" if words else "right")
-    return table
-
-
-def _with_error(value, error) -> str:
-    """A number with its error, or a dash where it is not resolved."""
-    if np.isnan(float(value)):
-        return "-"
-    if np.isnan(float(error)):
-        return f"{float(value):.2g}"
-    return f"{float(value):.2g} ± {float(error):.1g}"
-
-
-def _number(value, form: str) -> str:
-    """A number, or a dash where there is none."""
-    if value is None or np.isnan(float(value)):
-        return "-"
-    return format(float(value), form)

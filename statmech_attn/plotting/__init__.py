@@ -26,7 +26,6 @@ from statmech_attn.plotting.one_shot import (
     one_shot_alignment,
     one_shot_matrices,
     one_shot_pictures,
-    state_size,
 )
 from statmech_attn.plotting.phases import (
     classifier_disagreement,
@@ -82,7 +81,6 @@ __all__ = [
     "running_lyapunov",
     "save",
     "spectra",
-    "state_size",
     "training",
     "trajectory_windows",
 ]

@@ -7,9 +7,7 @@ estimates share a scale, each over its own mean diagonal entry Tr U / |\Pi|: no 
 sets the size of U of gradient descent.
 """
 
-import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -19,17 +17,19 @@ from matplotlib.figure import Figure
 from statmech_attn import toml
 from statmech_attn.comparison.posteriors import METHODS
 from statmech_attn.plotting import style
+from statmech_attn.plotting.images import (
+    chance_level,
+    network_task,
+    SETS,
+    state_size,
+)
 from statmech_attn.plotting.learning import alignment, LOOKS, NAMES
-from statmech_attn.plotting.pruning import SETS
 
 
 SHOWN = ("omniglot", "fashion-mnist", "mnist")  # test sets, a panel each
-CHANCE = 0.5
 RANKS = 50  # eigenvectors whose overlap with the labels is drawn
 SPREAD = 0.16  # of the samples of one width, in powers of e
 NAMED = 16  # paths that have room for their names
-PUBLISHED = 1028  # training characters
-SMALL = "laptop size: ", f" (published: {PUBLISHED})"
 TRAINED = "gradient descent"
 
 
@@ -88,7 +88,7 @@ def one_shot_accuracy(
             _samples(axis, posterior.sel(test_set=name), files, aside)
         if trained is not None:
             _descent(axis, trained, name)
-        axis.axhline(CHANCE, color=style.PALE, lw=0.6, zorder=0)
+        chance_level(axis)
         axis.set_xscale("log")
         axis.set_xlabel(style.WORDS["width"])
         axis.set_title(SETS[name])
@@ -300,32 +300,6 @@ def smallest_width(theory: xr.Dataset) -> float:
 def training_of(dataset: xr.Dataset) -> int:
     """Number of the training whose heads a file uses."""
     return toml.loads(dataset.attrs["study"])["task"].get("restart", 0)
-
-
-def network_task(dataset: xr.Dataset) -> dict[str, Any]:
-    """Images and network of the training that a file is about."""
-    task = json.loads(dataset.attrs["task"])
-    return task.get("training", {}) | task
-
-
-@style.styled
-def state_size(figure: Figure, dataset: xr.Dataset, trainings: int) -> None:
-    """Write below a figure how much data it rests on, and how much was published."""
-    figure.supxlabel(size_words(dataset, trainings), fontsize=7)
-
-
-def size_words(dataset: xr.Dataset, trainings: int) -> str:
-    """How much data a file of the one-shot task rests on."""
-    task = network_task(dataset)
-    characters, N_0 = task["characters"], task["channels"] * task["patch"] ** 2
-    full = characters >= PUBLISHED
-    size, published = ("", "") if full else SMALL
-    plural = "" if trainings == 1 else "s"
-    P = f"$P = {dataset.sizes['example']}$, " if "example" in dataset.sizes else ""
-    return (
-        f"{size}{characters} training characters{published}, {P}$N_0 = {N_0}$, "
-        f"{trainings} training{plural}"
-    )
 
 
 def _other_size(posterior: xr.Dataset, theory: xr.Dataset) -> str:

@@ -7,13 +7,15 @@ in common but their layer, so they are averaged by the rank of their score.
 import json
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from statmech_attn.plotting import style
+from statmech_attn.plotting import images, style
+from statmech_attn.plotting.images import SETS
 
 
 LOOKS = {  # colour, marker, dashes and name of every order
@@ -23,16 +25,9 @@ LOOKS = {  # colour, marker, dashes and name of every order
     "magnitude": (style.PURPLE, "v", (0, (1, 1.5)), "magnitude"),
     "random": (style.GREY, "", "-", "random"),
 }
-SETS = {
-    "omniglot": "Omniglot, unseen characters",
-    "omniglot-validation": "Omniglot, validation",
-    "fashion-mnist": "FashionMNIST 0/1",
-    "mnist": "MNIST 0/1",
-}
-CHANCE = 0.5
 COLUMNS = 2
-# Tiberi et al. (NeurIPS 2024), four heads in each of two layers, 1028 characters:
-# base, then after pruning one head, in ascending order of its score.
+# Tiberi et al. (NeurIPS 2024), four heads in each of two layers: base, then after
+# pruning one head, in ascending order of its score.
 PUBLISHED_HEADS = (4, 4)
 PUBLISHED = (0.838, 0.818, 0.830, 0.795, 0.754, 0.760, 0.765, 0.743, 0.749)
 
@@ -54,17 +49,19 @@ def pruned_heads(dataset: xr.Dataset) -> Figure:
         one = dataset.sel(restart=number).isel(test_set=0)
         _scores(axis, one)
         _without_one(twin, one)
-        axis.set_title(f"training {int(number) + 1}", loc="left", pad=2.5)
+        axis.set_title(f"restart {int(number)}", loc="left", pad=2.5)
     _same_range(right[: len(trainings)])
     for unused in (*axes[len(trainings) :], *right[len(trainings) :]):
         unused.remove()
-    entries = [axis.get_legend_handles_labels() for axis in (axes[0], right[0])]
-    handles, labels = (first + second for first, second in zip(*entries, strict=True))
+    entries: dict[str, Any] = {}
+    for axis in (*axes[: len(trainings)], *right[: len(trainings)]):
+        handles, labels = axis.get_legend_handles_labels()
+        entries = dict(zip(labels, handles, strict=True)) | entries
     figure.legend(
-        handles, labels,
-        loc="outside upper center", ncols=4 if columns > 1 else 2,
-        title=data_size(dataset), title_fontsize=8,
+        entries.values(), entries.keys(), loc="outside upper center",
+        ncols=4 if columns > 1 else 2,
     )  # fmt: skip
+    images.state_size(figure, dataset, len(trainings))
     return figure
 
 
@@ -108,7 +105,7 @@ def _without_one(axis: Axes, one: xr.Dataset) -> None:
     error = np.sqrt(pruned * (1 - pruned) / count)
     axis.axhline(
         float(one.accuracy_sets), color=style.BLUE, lw=0.8, ls="--",
-        label="accuracy, all heads",
+        label="accuracy on unseen characters, all heads",
     )  # fmt: skip
     axis.errorbar(
         np.arange(len(pruned)), pruned, error, fmt="o", color=style.BLUE, ms=3.2,
@@ -132,12 +129,12 @@ def pruning_ranks(dataset: xr.Dataset) -> Figure:
     Means over the trainings with their standard errors; of a single training the
     binomial error of its tasks.
     """
-    figure = style.figure(style.DOUBLE, 3.1)
+    figure = style.figure(style.DOUBLE, 3.3)
     left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
     _drops_by_rank(left, dataset)
     _correlations(right, dataset)
     style.letters((left, right))
-    figure.suptitle(data_size(dataset), fontsize=8)
+    images.state_size(figure, dataset, len(_computed(dataset)))
     return figure
 
 
@@ -145,63 +142,83 @@ def _drops_by_rank(axis: Axes, dataset: xr.Dataset) -> None:
     axis.axhline(0.0, color=style.GREY, lw=0.6)
     for i, order in enumerate(("saddle", "exact-law")):
         mean, error = drops_by_rank(dataset, order)
-        if np.isfinite(mean).any():
+        if mean.size:
             colour, marker, _, name = LOOKS[order]
             ranks = np.arange(1, len(mean) + 1) + 0.12 * (i - 0.5)
+            label = f"score of the {name}" + _fewer(dataset, order)
             axis.errorbar(
                 ranks, mean, error, fmt=marker, color=colour, ms=3.2, mew=0.7,
-                mfc="white", elinewidth=0.8, capsize=1.5, label=f"score of the {name}",
+                mfc="white", elinewidth=0.8, capsize=1.5, label=label,
             )  # fmt: skip
     if _head_counts(dataset) == PUBLISHED_HEADS:
         lost = PUBLISHED[0] - np.array(PUBLISHED[1:])
         axis.plot(
             np.arange(1, len(lost) + 1), lost, "x", color=style.SKY, ms=4,
-            label="published, 1028 characters",
+            label=f"published, {images.PUBLISHED} characters",
         )  # fmt: skip
     axis.set_xticks(range(1, dataset.sizes["attention_head"] + 1))
     axis.set_xlabel("rank of the head, lowest score first")
-    axis.set_ylabel("accuracy lost without the head")
+    axis.set_ylabel("accuracy lost without the head,\nunseen characters")
     axis.margins(0.08, 0.12)
     _legend_above(axis, 1)
 
 
 def drops_by_rank(dataset: xr.Dataset, order: str) -> tuple[np.ndarray, np.ndarray]:
-    """Drop on the first test set by ascending score: mean and error over trainings."""
+    """Drop on the first test set by ascending score: mean and error over trainings.
+
+    Trainings and heads are those of the rank correlation; empty where there are none.
+    """
     drops, errors = [], []
-    for number in _computed(dataset):
+    for number in _correlated(dataset, order):
         one = dataset.sel(restart=number, order=order).isel(test_set=0)
+        one = one.dropna("attention_head", subset=["accuracy_drop"])
         ranks = np.argsort(one.pruning_score.values, kind="stable")
-        known = np.isfinite(one.pruning_score.values).all()
-        drops.append(np.where(known, one.accuracy_drop.values[ranks], np.nan))
+        drops.append(one.accuracy_drop.values[ranks])
         errors.append(one.accuracy_drop_stderr.values[ranks])
-    mean = np.mean(drops, axis=0)
     if len(drops) < 2:
-        return mean, errors[0]
-    return mean, np.std(drops, axis=0, ddof=1) / math.sqrt(len(drops))
+        return np.ravel(drops), np.ravel(errors)
+    return np.mean(drops, axis=0), np.std(drops, axis=0, ddof=1) / math.sqrt(len(drops))
+
+
+def _correlated(dataset: xr.Dataset, order: str) -> np.ndarray:
+    """Trainings with a rank correlation on the first test set."""
+    values = dataset.rank_correlation.sel(order=order).isel(test_set=0)
+    return dataset.restart.values[np.isfinite(values.values)]
+
+
+def _fewer(dataset: xr.Dataset, order: str) -> str:
+    """How many trainings an order has, where it lacks some."""
+    count, every = len(_correlated(dataset, order)), len(_computed(dataset))
+    return "" if count == every else f", {count} of {every}"
 
 
 def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
     """Rank correlations of score and drop, and what scores without meaning give."""
-    count = np.isfinite(dataset.accuracy_drop.isel(test_set=0)).sum("attention_head")
-    trainings = len(_computed(dataset))
-    chance = 1 / math.sqrt((int(count.max()) - 1) * trainings)
-    axis.axhspan(-chance, chance, color=style.PALE, lw=0, label="chance (one s.d.)")
+    orders = [name for name in LOOKS if _correlated(dataset, name).size]
+    places = np.arange(len(orders))
+    heads = np.isfinite(dataset.accuracy_drop.isel(test_set=0)).sum("attention_head")
+    counts = np.array([_correlated(dataset, name).size for name in orders])
+    chance = 1 / np.sqrt((int(heads.max()) - 1) * counts)
+    axis.bar(
+        places, 2 * chance, 1.0, bottom=-chance, color=style.PALE, lw=0, zorder=0,
+        label="chance (one s.d.)",
+    )  # fmt: skip
     axis.axhline(0.0, color=style.GREY, lw=0.6)
-    orders = [name for name in LOOKS if name != "random"]
     for i, test_set in enumerate(dataset.test_set.values):
         here = dataset.sel(test_set=test_set, order=orders)
         aside = 0.16 * (i - (dataset.sizes["test_set"] - 1) / 2)
         axis.errorbar(
-            np.arange(len(orders)) + aside, here.rank_correlation_mean,
+            places + aside, here.rank_correlation_mean,
             np.nan_to_num(here.rank_correlation_mean_stderr),
             fmt="osv^"[i % 4], color=style.SERIES[i % len(style.SERIES)], ms=3.2,
             mew=0.7, mfc="white", elinewidth=0.8, capsize=1.5,
             label=SETS.get(str(test_set), str(test_set)).removesuffix(" characters"),
         )  # fmt: skip
     names = [LOOKS[name][3].replace(" ", "\n") for name in orders]
-    axis.set_xticks(range(len(orders)), names)
-    axis.set_xlim(-0.5, len(orders) - 0.5)
+    axis.set_xticks(places, names)
+    axis.set_xlim(-0.5, max(len(orders), 1) - 0.5)
     axis.set_ylim(-1.1, 1.3)
+    axis.set_xlabel("score")
     axis.set_ylabel("rank correlation\nof score and accuracy lost")
     _legend_above(axis, 2)
 
@@ -226,9 +243,9 @@ def cumulative_pruning(dataset: xr.Dataset) -> Figure:
     figure = style.figure(width, 2.9)
     axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     for axis, name in zip(axes, shown):
+        images.chance_level(axis)
         for order in reversed(LOOKS):
             _curve(axis, dataset.sel(test_set=name, order=order), order)
-        axis.axhline(CHANCE, color=style.GREY, lw=0.6, ls=":")
         axis.set_title(SETS.get(str(name), str(name)), pad=2.5)
         axis.set_xlabel("number of pruned heads")
         axis.set_xticks(dataset.n_pruned.values[:: 1 + dataset.n_pruned.size // 10])
@@ -236,16 +253,17 @@ def cumulative_pruning(dataset: xr.Dataset) -> Figure:
     axes[0].set_ylabel("accuracy")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(
-        handles[::-1], labels[::-1], loc="outside upper center", ncols=len(labels),
-        title=data_size(dataset), title_fontsize=8,
-    )  # fmt: skip
+        handles[::-1], labels[::-1], loc="outside upper center", ncols=len(labels)
+    )
+    images.state_size(figure, dataset, len(_computed(dataset)))
     return figure
 
 
 def _curve(axis: Axes, here: xr.Dataset, order: str) -> None:
-    here = here.sel(restart=_computed(here))
+    every = len(_computed(here))
+    here = here.dropna("restart", how="all", subset=["accuracy_cumulative"])
     values = here.accuracy_cumulative.transpose("restart", "n_pruned").values
-    if not np.isfinite(values).any():
+    if not values.size:
         return
     mean = values.mean(axis=0)
     several = len(values) > 1
@@ -255,6 +273,7 @@ def _curve(axis: Axes, here: xr.Dataset, order: str) -> None:
         else here.accuracy_cumulative_stderr.values[0]
     )
     colour, marker, dashes, name = LOOKS[order]
+    name += "" if len(values) == every else f", {len(values)} of {every}"
     if order == "random":
         axis.fill_between(
             here.n_pruned, mean - error, mean + error, color=style.PALE, lw=0
@@ -265,17 +284,6 @@ def _curve(axis: Axes, here: xr.Dataset, order: str) -> None:
         here.n_pruned, mean, error, color=colour, marker=marker, ls=dashes, ms=3.2,
         mew=0.7, mfc="white", elinewidth=0.8, capsize=1.5, label=name,
     )  # fmt: skip
-
-
-def data_size(dataset: xr.Dataset) -> str:
-    """What was learned from, and how often, in one line."""
-    task = json.loads(dataset.attrs["task"])
-    task = task["training"] | task
-    count, inputs = len(_computed(dataset)), task["patch"] ** 2 * task["channels"]
-    return (
-        f"{task['characters']} training characters, $P = {task['n_train']}$, "
-        f"$N_0 = {inputs}$, {count} training{'s' if count > 1 else ''}"
-    )
 
 
 def _computed(dataset: xr.Dataset) -> np.ndarray:

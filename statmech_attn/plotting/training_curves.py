@@ -3,6 +3,8 @@
 Takes files of kind `training` with records of a validation set (docs/hdf5.md).
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -10,9 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from statmech_attn.plotting import style
+from statmech_attn.plotting.images import chance_level, state_size
 
 
-HIGHEST = 1.5  # squared error that is shown
+HIGHEST = 1.5  # squared error that is shown where it is enough
+DASHED = (0, (3, 2))
 
 
 @style.styled
@@ -21,33 +25,37 @@ def learning_curves(dataset: xr.Dataset) -> Figure:
 
     Circles are at the step whose weights were kept.
     """
-    figure = style.figure(style.DOUBLE, 2.8)
+    dataset = dataset.isel(restart=np.isfinite(dataset.loss).any("step").values)
+    figure = style.figure(style.DOUBLE, 3.1)
     left, right = figure.subplots(1, 2)
     _losses(left, dataset)
     _accuracies(right, dataset)
     for axis, letter in zip((left, right), "ab", strict=True):
         axis.set_title(f"({letter})", loc="left", pad=2.5)
-        axis.set_xlabel("step")
+        axis.set_xlabel("step of gradient descent")
         axis.margins(0.02, 0.05)
+    handles = _handles(dataset)
+    figure.legend(handles=handles, loc="outside upper center", ncols=4)
+    state_size(figure, dataset, dataset.sizes["restart"])
     return figure
 
 
 def _losses(axis: Axes, dataset: xr.Dataset) -> None:
     """Of the training tasks (solid) and of the validation tasks (dashed).
 
-    Those of initial weights, far above the 1 of a silent network, are cut off.
+    Those of initial weights, far above the 1 of a silent network, are cut off, unless
+    half of a curve would be: then all are shown, on a logarithmic scale.
     """
     for run, colour in _runs(dataset):
         axis.plot(run.step, run.loss, color=colour)
-        axis.plot(run.step, run.loss_validation, color=colour, ls=(0, (3, 2)), lw=0.6)
+        axis.plot(run.step, run.loss_validation, color=colour, ls=DASHED, lw=0.6)
     axis.axhline(1, color=style.GREY, lw=0.6, ls=":", zorder=0)
     axis.set_ylabel("squared error")
-    axis.set_ylim(0, min(HIGHEST, axis.get_ylim()[1]))
-    handles = [
-        Line2D([], [], color=style.BLACK, label="training tasks"),
-        Line2D([], [], color=style.BLACK, ls=(0, (3, 2)), lw=0.6, label="validation"),
-    ]
-    axis.legend(handles=handles, loc="lower left")
+    middles = [dataset[name].median("step") for name in ("loss", "loss_validation")]
+    if any((middle > HIGHEST).any() for middle in middles):
+        axis.set_yscale("log")
+    else:
+        axis.set_ylim(0, min(HIGHEST, axis.get_ylim()[1]))
 
 
 def _accuracies(axis: Axes, dataset: xr.Dataset) -> None:
@@ -57,14 +65,28 @@ def _accuracies(axis: Axes, dataset: xr.Dataset) -> None:
         if np.isfinite(run.accuracy_sets).all():
             height = float(run.accuracy_validation.sel(step=best))
             axis.plot([best], [height], "o", color=colour, ms=4, mfc="none", zorder=3)
-    axis.axhline(0.5, color=style.GREY, lw=0.6, ls=":", zorder=0)
+    chance_level(axis)
     axis.set_ylabel("validation accuracy")
 
 
-def _runs(dataset: xr.Dataset):
+def _runs(dataset: xr.Dataset) -> Iterator[tuple[xr.Dataset, str]]:
     """Every restart with its colour."""
     for number in range(dataset.sizes["restart"]):
-        yield (
-            dataset.isel(restart=number),
-            style.SERIES[number % len(style.SERIES)],
-        )
+        run = dataset.isel(restart=number)
+        yield run, style.SERIES[number % len(style.SERIES)]
+
+
+def _handles(dataset: xr.Dataset) -> list[Line2D]:
+    """Legend of lines and, unless they share colours, of restarts."""
+    looks = {
+        "training tasks": {"color": style.BLACK},
+        "validation tasks": {"color": style.BLACK, "ls": DASHED, "lw": 0.6},
+        "weights that are kept": {
+            "color": style.BLACK, "marker": "o", "mfc": "none", "ms": 4, "ls": "",
+        },
+        "output 0 (a), chance (b)": {"color": style.GREY, "lw": 0.6, "ls": ":"},
+    }  # fmt: skip
+    if dataset.sizes["restart"] <= len(style.SERIES):
+        for run, colour in _runs(dataset):
+            looks[f"restart {int(run.restart)}"] = {"color": colour}
+    return [Line2D([], [], label=name, **look) for name, look in looks.items()]

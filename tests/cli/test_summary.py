@@ -84,3 +84,52 @@ def test_points_that_failed_are_counted_and_have_no_phase():
     said = console.file.getvalue()
     assert "1 of 3 points have no numbers: it broke (1 points)\n" in said
     assert "agrees at 100.0 %" in " ".join(said.split())
+
+
+SETS = ["omniglot", "omniglot-validation", "fashion-mnist", "mnist"]
+
+
+def test_networks_fit_a_line_of_80_columns_each():
+    meanings = "step_limit_reached converged diverged vanished"
+    restarts, sets = ("restart", np.arange(3)), ("restart", "test_set")
+    found = xr.Dataset(
+        {
+            "best_step": ("restart", [10000, 250, 0]),
+            "accuracy_validation": (("restart", "step"), np.full((3, 2), 0.75)),
+            "accuracy_sets": (sets, np.full((3, 4), 0.61)),
+            "accuracy_sets_stderr": (sets, np.full((3, 4), 0.012)),
+            "loss": (("restart", "step"), np.full((3, 2), 0.6543)),
+            "training_result": ("restart", [0, 3, -1], {"flag_meanings": meanings}),
+        },
+        {"restart": restarts, "test_set": SETS},
+        {"kind": "training"},
+    )
+    console = Console(file=io.StringIO(), width=80)
+    summary.print_summary(found, console)
+    _, *heading, first, second, third, _, _ = console.file.getvalue().splitlines()
+    assert [line.split()[0] for line in (first, second, third)] == ["0", "1", "2"]
+    ends = ["step limit", "vanished", "not run"]
+    for line, end in zip((first, second, third), ends, strict=True):
+        assert line.rstrip().endswith(end)
+    words = " ".join(heading).split()
+    assert "…" not in "".join(words) and words.count("omniglot") == 2
+
+
+def test_orders_without_scores_are_left_out():
+    orders, sets = ["saddle", "exact-law", "random"], ("order", "test_set")
+    mean = np.full((3, 4), np.nan)
+    mean[0] = 0.5
+    each = np.stack([mean, np.full((3, 4), np.nan), mean])  # the second is not known
+    found = xr.Dataset(
+        {
+            "rank_correlation": (("restart", *sets), each),
+            "rank_correlation_mean": (sets, mean),
+            "rank_correlation_mean_stderr": (sets, 0.1 * mean),
+        },
+        {"order": orders, "test_set": SETS, "attention_head": range(8)},
+        {"kind": "pruning"},
+    )
+    said = " ".join(printed(found).split())
+    assert "saddle 0.5 ± 0.05" in said
+    assert "exact-law" not in said and "random" not in said
+    assert "means over 2 trainings" in said and f"0 ± {14**-0.5:.1g}" in said

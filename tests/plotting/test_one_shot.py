@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import plotting
-from statmech_attn.plotting import one_shot
+from statmech_attn.plotting import images, one_shot
 
 
 WIDTHS = np.array([10.0, 100.0, 1000.0])
@@ -229,13 +229,13 @@ def test_every_picture_states_its_data(theories, sampled, trained):
     assert set(pictures) == {"accuracy", "order_parameters", "alignment"}
     for name, figure in pictures.items():
         words = figure.get_supxlabel()
-        assert words.startswith("laptop size: 179 training characters")
+        assert words.startswith("179 training characters (published: 1028), ")
         assert f"$P = {P}$" in words and f"$N_0 = {N_0}$" in words
         assert words.endswith("3 trainings" if name == "accuracy" else "1 training")
 
 
-def test_the_published_size_is_not_called_small(theories):
+def test_the_published_size_is_not_compared_with_itself(theories):
     theory = theories[0]
     theory.attrs |= of_network(0, characters=1028, channels=3)
-    words = one_shot.size_words(theory, 2)
+    words = images.size_words(theory, 2)
     assert words == "1028 training characters, $P = 40$, $N_0 = 192$, 2 trainings"

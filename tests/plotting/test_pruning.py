@@ -17,7 +17,21 @@ from statmech_attn.plotting.pruning import drops_by_rank
 ORDERS = ["saddle", "exact-law", "trained", "magnitude", "random"]
 SETS = ["omniglot", "omniglot-validation", "fashion-mnist", "mnist"]
 HEADS = ["1.1", "1.2", "1.3", "2.1"]
+OF_SCORES = (
+    "pruning_score", "rank_correlation", "rank_correlation_mean",
+    "rank_correlation_mean_stderr", "accuracy_cumulative",
+)  # fmt: skip
 SIZES = {"restart": 3, "order": 5, "attention_head": 4, "test_set": 4, "n_pruned": 3}
+
+
+def forget(found, order, names=OF_SCORES, restart=slice(None)):
+    """Take numbers of one order away."""
+    for name in names:
+        values = found[name]
+        only = {"order": order} | (
+            {"restart": restart} if "restart" in values.dims else {}
+        )
+        values.loc[only] = np.nan
 
 
 @pytest.fixture
@@ -34,6 +48,7 @@ def dataset():
         "accuracy_drop_stderr": (head, 0.01, 0.02),
         "accuracy_cumulative": (curve, 0.5, 0.8),
         "accuracy_cumulative_stderr": (curve, 0.0, 0.1),
+        "rank_correlation": (("restart", "order", "test_set"), -1.0, 1.0),
         "rank_correlation_mean": (("order", "test_set"), -1.0, 1.0),
         "rank_correlation_mean_stderr": (("order", "test_set"), 0.0, 0.2),
     }
@@ -49,6 +64,7 @@ def dataset():
         if "restart" in found[name].dims:
             found[name][1] = np.nan
     found.accuracy_cumulative[2, 3, 2] = np.nan
+    forget(found, "random", ["pruning_score", "rank_correlation"])
     found["failure"] = ("restart", [0, 2, 0])
     training = {"patch": 8, "channels": 3, "characters": 77}
     task = {"n_test": 100, "n_train": 50, "training": training}
@@ -73,10 +89,14 @@ def test_bars_are_scores_and_points_accuracies_of_each_training(dataset):
         (base,) = [line for line in twin.lines if line.get_linestyle() == "--"]
         assert set(base.get_ydata()) == {float(one.accuracy_sets)}
         assert [text.get_text() for text in axis.get_xticklabels()] == HEADS
-        assert axis.get_title(loc="left") == f"training {number + 1}"
-    (legend,) = figure.legends
-    assert "77 training characters" in legend.get_title().get_text()
-    assert "$N_0 = 192$, 2 trainings" in legend.get_title().get_text()
+        assert axis.get_title(loc="left") == f"restart {number}"
+
+
+@pytest.mark.parametrize("draw", (pruned_heads, pruning_ranks, cumulative_pruning))
+def test_every_picture_states_its_data(dataset, draw):
+    assert draw(dataset).get_supxlabel() == (
+        "77 training characters (published: 1028), $P = 50$, $N_0 = 192$, 2 trainings"
+    )
 
 
 def test_drops_are_averaged_at_equal_rank_of_the_score(dataset):
@@ -96,12 +116,50 @@ def test_drops_are_averaged_at_equal_rank_of_the_score(dataset):
 
 def test_rank_correlations_stand_beside_what_chance_gives(dataset):
     left, right = pruning_ranks(dataset).axes
-    for points, name in zip(right.containers, SETS, strict=True):
+    _, *of_sets = right.containers  # the first are the bars of chance
+    for points, name in zip(of_sets, SETS, strict=True):
         stored = dataset.rank_correlation_mean.sel(test_set=name)[:4]
         assert (drawn_points(points) == stored).all()
-    (band,) = right.patches
-    assert band.get_height() == pytest.approx(2 / np.sqrt(3 * 2))
+    for band in right.patches:
+        assert band.get_height() == pytest.approx(2 / np.sqrt(3 * 2))
     assert len(left.containers) == 2  # saddle point and exact law
+
+
+def test_orders_without_numbers_are_left_out(dataset):
+    forget(dataset, "exact-law")
+    left, right = pruning_ranks(dataset).axes
+    assert len(left.containers) == 1 and len(right.patches) == 3
+    assert "exact\nlaw" not in [text.get_text() for text in right.get_xticklabels()]
+    assert not drops_by_rank(dataset, "exact-law")[0].size
+    labels = cumulative_pruning(dataset).axes[0].get_legend_handles_labels()[1]
+    assert labels[::-1] == [
+        "saddle point",
+        "trained network",
+        "magnitude",
+        "random",
+        "chance",
+    ]
+
+
+def test_drops_and_curves_are_of_the_trainings_of_the_correlations(dataset):
+    """The exact law is known for the last training only."""
+    forget(dataset, "exact-law", OF_SCORES, restart=0)
+    one = dataset.isel(restart=2, test_set=0).sel(order="exact-law")
+    mean, _ = drops_by_rank(dataset, "exact-law")
+    assert (mean == one.accuracy_drop.sortby(one.pruning_score)).all()
+    left, right = pruning_ranks(dataset).axes
+    labels = left.get_legend_handles_labels()[1]
+    assert "score of the exact law, 1 of 2" in labels
+    heights = [band.get_height() for band in right.patches]
+    assert heights == pytest.approx(2 / np.sqrt(3 * np.array([2, 1, 2, 2])))
+    curves = dict(
+        zip(*cumulative_pruning(dataset).axes[0].get_legend_handles_labels()[::-1])
+    )
+    drawn = drawn_points(curves["exact law, 1 of 2"])
+    assert (drawn == one.accuracy_cumulative).all()
+    heads = pruned_heads(dataset.isel(restart=[0, 2]))
+    names = [text.get_text() for text in heads.legends[0].get_texts()]
+    assert "score, exact law" in names  # it is in the second panel only
 
 
 def test_a_curve_ends_where_a_training_has_lost_a_layer(dataset):

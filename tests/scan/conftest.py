@@ -1,4 +1,7 @@
-"""A study that costs nothing, in this process and in others; see toy_study.py."""
+"""A study that costs nothing, in this process and in others.
+
+See toy_study.py and toy_runs.py.
+"""
 
 import importlib.util
 import sys
@@ -6,18 +9,29 @@ from pathlib import Path
 
 import pytest
 
+from statmech_attn import studies
+from statmech_attn.scan.engines.local import in_memory
+from statmech_attn.storage import StorageError
+from statmech_attn.studies import files
 
-PATH = Path(__file__).with_name("toy_study.py")
+
+def load(name: str):
+    """A module of this folder, which tests can import from then on."""
+    path = Path(__file__).with_name(f"{name}.py")
+    specification = importlib.util.spec_from_file_location(name, path)
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+toy_runs = load("toy_runs")
 
 
 @pytest.fixture(scope="session")
 def toy_module():
-    specification = importlib.util.spec_from_file_location("toy_study", PATH)
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["toy_study"] = module
-    specification.loader.exec_module(module)
-    return module
+    return load("toy_study")
 
 
 @pytest.fixture
@@ -48,3 +62,24 @@ def study(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def begun(toy, study, tmp_path, monkeypatch):
+    """Computes the chunks of a study and does not merge them."""
+
+    def begin(output=tmp_path / "out.h5", **keys):
+        path = study(points=20, **keys)
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "merge", toy_runs.stop_before_merging)
+            with pytest.raises(StorageError, match="not now"):
+                toy_runs.compute(path, output)
+        return path, output
+
+    return begin
+
+
+@pytest.fixture
+def expected(toy):
+    """What a study gives that is computed at once in memory."""
+    return lambda path: in_memory(studies.work(studies.load(path)[0]))

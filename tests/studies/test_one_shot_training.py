@@ -98,8 +98,8 @@ def test_a_file_holds_every_network_and_can_be_shown(found, file, tmp_path):
     }  # fmt: skip
     assert 'preset = "laptop"' in found.attrs["settings"]
     again = storage.read(file)
-    print_summary(again, Console(file=(shown := io.StringIO()), width=140))
-    assert "omniglot-validation" in shown.getvalue()
+    print_summary(again, Console(file=(shown := io.StringIO()), width=80))
+    assert "validation" in shown.getvalue()
     drawn = plotting.draw(again, tmp_path)
     assert [path.name for path in drawn] == [
         "learning_curves.png",

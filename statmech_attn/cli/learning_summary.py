@@ -1,0 +1,210 @@
+"""What learning found, as short tables: theory, posteriors, trainings, pruning."""
+
+import numpy as np
+import xarray as xr
+from rich.console import Console
+
+from statmech_attn.cli.tables import formatted, titled, with_error
+
+
+def order_parameters(dataset: xr.Dataset, console: Console) -> None:
+    """Per width and temperature: accuracy, and how the saddle point was reached."""
+    columns = ("N", "T", "accuracy", "with 1/N", "GP", "steps", "gradient", "result")
+    table = titled("order parameters", columns)
+    reasons = [*dataset.result.attrs["flag_meanings"].split(), "not_computed"]
+    for here in _points(dataset):
+        table.add_row(
+            f"{float(here.width):g}", f"{float(here.temperature):g}",
+            formatted(here.accuracy, ".3f"),
+            formatted(here.get("accuracy_corrected"), ".3f"),
+            formatted(here.accuracy_gp, ".3f"), str(int(here.iterations)),
+            formatted(here.gradient_norm, ".1e"),
+            reasons[int(here.result)].replace("_", " "),
+        )  # fmt: skip
+    console.print(table)
+    if np.isnan(dataset.get("accuracy_corrected", 0.0)).any():
+        console.print(
+            "no 1/N correction where a width is below the number of paths, where there "
+            "is no saddle point, or where it needs too much memory",
+            highlight=False,
+        )
+    if "accuracy_chosen" in dataset:
+        _chosen(dataset, console)
+
+
+def _chosen(dataset: xr.Dataset, console: Console) -> None:
+    """Per width and choice of the temperature: accuracy on every test set."""
+    sets = _folded(dataset.test_set.values)
+    table = titled("accuracy at the chosen temperature", ("N", "by", "T", *sets))
+    rows = [(f"{float(w):g}", dataset.sel(width=w), "") for w in dataset.width]
+    for name, here, ending in [*rows, ("GP", dataset, "_gp")]:
+        for by in dataset.choice.values:
+            one = here.sel(choice=by)
+            values = one[f"accuracy_chosen{ending}"].values
+            table.add_row(
+                name, str(by), formatted(one[f"chosen_temperature{ending}"], "g"),
+                *(formatted(x, ".3f") for x in values),
+            )  # fmt: skip
+    console.print(table)
+    console.print(
+        "standard errors of accuracies, for other tasks of the same classes, up to "
+        f"{float(dataset.accuracy_chosen_stderr.max()):.3f}",
+        highlight=False,
+    )
+
+
+def posterior(dataset: xr.Dataset, console: Console) -> None:
+    """Per width and temperature: accuracy, and how far the draws can be trusted."""
+    columns = (
+        "N", "T", "accuracy", "least n_eff", "largest R-hat", "divergences", "BFMI",
+    )  # fmt: skip
+    evidence = "log_evidence" in dataset
+    table = titled(f"posterior by {dataset.attrs['method']}", columns)
+    if evidence:
+        table.add_column("ln p(Y)", justify="right")
+    for here in _points(dataset):
+        row = [
+            f"{float(here.width):g}", f"{float(here.temperature):g}",
+            f"{float(here.accuracy):.3f} ± {float(here.accuracy_stderr):.1g}",
+            f"{float(here.U_1_n_eff.min()):.0f}", f"{float(here.U_1_r_hat.max()):.3f}",
+            f"{int(here.divergences)}", formatted(here.get("bfmi"), ".2f"),
+        ]  # fmt: skip
+        if evidence:
+            error = float(here.log_evidence_stderr)
+            row.append(f"{float(here.log_evidence):.3f} ± {error:.1g}")
+        table.add_row(*row)
+    console.print(table)
+    console.print(
+        "n_eff and R-hat are of the entries of U_1; R-hat above 1.01 or a BFMI below "
+        "0.3 asks for longer chains",
+        highlight=False,
+    )
+
+
+def training(dataset: xr.Dataset, console: Console) -> None:
+    """Per width and temperature: the best of all restarts, and how they ended."""
+    columns = (
+        "N", "T", "test accuracy", "training", "least loss", "gradient", "result",
+    )  # fmt: skip
+    table = titled("training", columns)
+    reasons = dataset.training_result.attrs["flag_meanings"].split()
+    for here in _points(dataset):
+        last = here.loss.isel(step=-1)
+        codes, counts = np.unique(here.training_result, return_counts=True)
+        words = [*reasons, "not_computed"]
+        table.add_row(
+            f"{float(here.width):g}", f"{float(here.temperature):g}",
+            formatted(here.accuracy.mean(), ".3f"),
+            formatted(here.accuracy_train.mean(), ".3f"), formatted(last.min(), ".5g"),
+            formatted(here.loss_gradient_norm.max(), ".1e"),
+            ", ".join(
+                f"{count} × {words[code].replace('_', ' ')}"
+                for code, count in zip(codes, counts, strict=True)
+            ),
+        )  # fmt: skip
+    console.print(table)
+    finite = np.isfinite(dataset.accuracy).sum("restart")
+    few, many = int(finite.min()), int(finite.max())
+    count = f"{many}" if few == many else f"{few} to {many}"
+    console.print(
+        f"accuracies are means over {count} initial weights, the gradient is the "
+        "largest",
+        highlight=False,
+    )
+
+
+def networks(dataset: xr.Dataset, console: Console) -> None:
+    """Per restart: accuracies of the best weights, and how the training ended."""
+    columns = (
+        "restart", "best\nstep", "best\nscore", *_folded(dataset.test_set.values),
+        "least\nloss", "ended",
+    )  # fmt: skip
+    table = titled("accuracy of trained networks", columns)
+    words = [*dataset.training_result.attrs["flag_meanings"].split(), "not_run"]
+    for restart in dataset.restart.values:
+        here = dataset.sel(restart=restart)
+        ended = words[int(here.training_result)].removesuffix("_reached")
+        table.add_row(
+            str(restart), str(int(here.best_step)),
+            formatted(here.accuracy_validation.max(), ".3f"),
+            *(formatted(x, ".3f") for x in here.accuracy_sets),
+            formatted(here.loss.min(), ".4f"), ended.replace("_", " "),
+        )  # fmt: skip
+    console.print(table)
+    console.print(
+        "of the weights at the best step, which has the best score on the validation "
+        "tasks of the training; standard errors up to "
+        f"{float(dataset.accuracy_sets_stderr.max()):.3f}",
+        highlight=False,
+    )
+
+
+def estimates(dataset: xr.Dataset, console: Console) -> None:
+    """Per width, temperature and estimate: accuracy, distance, verdict."""
+    columns = ("N", "T", "estimate", "accuracy", "rms ΔU_1", "largest |z|", "verdict")
+    table = titled(f"against the {dataset.attrs['reference']} posterior", columns)
+    words = dataset.verdict.attrs["flag_meanings"].split()
+    for here in _points(dataset):
+        for name in here.estimate.values:
+            one = here.sel(estimate=name)
+            table.add_row(
+                f"{float(one.width):g}", f"{float(one.temperature):g}", str(name),
+                formatted(one.accuracy, ".3f"),
+                with_error(one.U_1_rms, one.U_1_rms_stderr),
+                formatted(one.largest_z, ".2f"),
+                words[int(one.verdict)].replace("_", " "),
+            )  # fmt: skip
+    console.print(table)
+    console.print(
+        f"|z| up to {float(dataset.threshold):.2f} is chance for the number of "
+        "comparisons made; a saddle point differs from the posterior at finite width, "
+        "two ways of sampling it must not",
+        highlight=False,
+    )
+    saddle = dataset.sel(estimate="saddle")
+    for slope, error in zip(
+        saddle.U_1_rms_slope.values, saddle.U_1_rms_slope_stderr.values, strict=True
+    ):
+        if np.isfinite(slope):
+            console.print(
+                f"the saddle point's rms ΔU_1 goes like N^({slope:.2f} ± {error:.2f}); "
+                "at fixed P it tends to -2 for N >> P",
+                highlight=False,
+            )
+
+
+def pruning(dataset: xr.Dataset, console: Console) -> None:
+    """Per order with scores: how they go with what the heads are worth."""
+    columns = ("order", *_folded(dataset.test_set.values))
+    table = titled("rank correlation of score and accuracy lost", columns)
+    known = np.isfinite(dataset.rank_correlation_mean).any("test_set")
+    for order in dataset.order.values[known]:  # a random one has no scores
+        here = dataset.sel(order=order)
+        pairs = zip(here.rank_correlation_mean, here.rank_correlation_mean_stderr)
+        table.add_row(order, *(with_error(*pair) for pair in pairs))
+    console.print(table)
+    counts = np.isfinite(dataset.rank_correlation).sum("restart").values[known]
+    if not counts.size:
+        return
+    few, many = counts.min(), counts.max()
+    trainings = f"{many}" if few == many else f"{few} to {many}"
+    chance = 1 / np.sqrt((dataset.sizes["attention_head"] - 1) * few)
+    console.print(
+        f"means over {trainings} trainings with their standard errors; scores that "
+        f"say nothing give 0 ± {chance:.1g}",
+        highlight=False,
+    )
+
+
+def _folded(names) -> list[str]:
+    """Names of test sets as headings that are narrow and stay apart."""
+    return [str(name).replace("-", "\n") for name in names]
+
+
+def _points(dataset: xr.Dataset):
+    """Every width and temperature of a learning file, temperatures fastest."""
+    if "temperature" not in dataset.dims:
+        dataset = dataset.expand_dims("temperature")
+    for width in range(dataset.sizes["width"]):
+        for temperature in range(dataset.sizes["temperature"]):
+            yield dataset.isel(width=width, temperature=temperature)

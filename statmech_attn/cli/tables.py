@@ -1,0 +1,35 @@
+"""Tables and numbers as they are printed."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from rich.table import Table
+
+
+LEFT = ("ended", "estimate", "kind", "order", "phase", "result", "verdict")
+
+
+def titled(title: str, columns: Iterable[str]) -> Table:
+    """An empty table without lines; words to the left, numbers to the right."""
+    table, columns = Table(title=title, box=None, pad_edge=False), [*columns]
+    vertical = "bottom" if any("\n" in column for column in columns) else "top"
+    for column in columns:
+        justify = "left" if column in LEFT else "right"
+        table.add_column(column, justify=justify, vertical=vertical)
+    return table
+
+
+def with_error(value, error) -> str:
+    """A number with its error, or a dash where it is not resolved."""
+    if np.isnan(float(value)):
+        return "-"
+    if np.isnan(float(error)):
+        return f"{float(value):.2g}"
+    return f"{float(value):.2g} ± {float(error):.1g}"
+
+
+def formatted(value, form: str) -> str:
+    """A number, or a dash where there is none."""
+    if value is None or np.isnan(float(value)):
+        return "-"
+    return format(float(value), form)

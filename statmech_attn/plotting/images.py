@@ -1,0 +1,52 @@
+"""What pictures of one-shot image classification share: sets, chance, size of data."""
+
+import json
+from typing import Any
+
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from statmech_attn.plotting import style
+
+
+SETS = {
+    "omniglot": "Omniglot, unseen characters",
+    "omniglot-validation": "Omniglot, validation",
+    "fashion-mnist": "FashionMNIST 0/1",
+    "mnist": "MNIST 0/1",
+}
+CHANCE = 0.5
+PUBLISHED = 1028  # training characters
+
+
+def chance_level(axis: Axes) -> Line2D:
+    """Draw, below everything else, the accuracy of guessing."""
+    look = {"color": style.GREY, "lw": 0.6, "ls": ":", "zorder": 0}
+    return axis.axhline(CHANCE, label="chance", **look)
+
+
+@style.styled
+def state_size(figure: Figure, dataset: xr.Dataset, trainings: int) -> None:
+    """Write below a figure how much data it rests on, and how much was published."""
+    figure.supxlabel(size_words(dataset, trainings), fontsize=8)
+
+
+def size_words(dataset: xr.Dataset, trainings: int) -> str:
+    """How much data a file of the one-shot task rests on."""
+    task = network_task(dataset)
+    characters, N_0 = task["characters"], task["channels"] * task["patch"] ** 2
+    published = "" if characters >= PUBLISHED else f" (published: {PUBLISHED})"
+    P = f"$P = {task['n_train']}$, " if "n_train" in task else ""
+    plural = "" if trainings == 1 else "s"
+    return (
+        f"{characters} training characters{published}, {P}$N_0 = {N_0}$, "
+        f"{trainings} training{plural}"
+    )
+
+
+def network_task(dataset: xr.Dataset) -> dict[str, Any]:
+    """Images and network of the training that a file is about."""
+    task = json.loads(dataset.attrs["task"])
+    return task.get("training", {}) | task
