@@ -23,8 +23,9 @@ PUBLISHED = 1028  # training characters
 
 def chance_level(axis: Axes) -> Line2D:
     """Draw, below everything else, the accuracy of guessing."""
-    look = {"color": style.GREY, "lw": 0.6, "ls": ":", "zorder": 0}
-    return axis.axhline(CHANCE, label="chance", **look)
+    return axis.axhline(
+        CHANCE, color=style.GREY, lw=0.6, ls=":", zorder=0, label="chance"
+    )
 
 
 @style.styled

@@ -4,6 +4,7 @@ Takes files of kind `training` with records of a validation set (docs/hdf5.md).
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -78,7 +79,7 @@ def _runs(dataset: xr.Dataset) -> Iterator[tuple[xr.Dataset, str]]:
 
 def _handles(dataset: xr.Dataset) -> list[Line2D]:
     """Legend of lines and, unless they share colours, of restarts."""
-    looks = {
+    looks: dict[str, dict[str, Any]] = {
         "training tasks": {"color": style.BLACK},
         "validation tasks": {"color": style.BLACK, "ls": DASHED, "lw": 0.6},
         "weights that are kept": {
