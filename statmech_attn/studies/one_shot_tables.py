@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator, StrictInt
 
 from statmech_attn.studies.bpkr_tables import Positive
-from statmech_attn.studies.tables import Count, Finite, Seed, StudyTable, Table
+from statmech_attn.studies.tables import Count, Even, Finite, Seed, StudyTable, Table
 from statmech_attn.training import RECORDS
 
 
@@ -40,7 +40,7 @@ class ImageTaskTable(Table):
     channels: Count
     symbol_seed: Seed = 0
     seed: Seed = 0
-    n_test: Count = 1000
+    n_test: Even = 1000
     elsewhere: Elsewhere = ["fashion-mnist", "mnist"]
 
     @model_validator(mode="after")

@@ -131,7 +131,7 @@ class PruningWork(OneRound):
         found = dict(zip(names, values, strict=True))
         return found | {"divergences": float(drawn.divergences)}
 
-    def _point(self) -> dict[str, float]:
+    def _point(self) -> dict[str, Any]:
         return self.study.network.model_dump()
 
     def _scores(self, found: Mapping[str, Any], transformer: Transformer) -> np.ndarray:

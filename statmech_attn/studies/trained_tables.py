@@ -3,19 +3,16 @@
 import hashlib
 import os
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, field_validator, StrictBool, StrictInt
+from pydantic import field_validator, StrictBool
 
 from statmech_attn.studies.bpkr_tables import (
     OrderParameterRun,
     OrderParameterStudy,
     PosteriorStudy,
 )
-from statmech_attn.studies.tables import MAX_COUNT, Seed, Table, WholeNumber
-
-
-Even = Annotated[StrictInt, Field(ge=2, le=MAX_COUNT, multiple_of=2)]
+from statmech_attn.studies.tables import Even, Seed, Table, WholeNumber
 
 
 class TrainedTask(Table):

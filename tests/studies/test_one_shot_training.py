@@ -193,6 +193,7 @@ def test_a_preset_fills_what_is_left_out_and_every_value_can_be_given():
             changed("task", n_tests=1),
             "n_tests: unknown key .did you mean",
         ),
+        (changed("task", n_test=41), "task.n_test: should be a multiple of 2"),
         (changed("run", block=25), "run.block: should be a multiple of 10"),
         (changed("run", precision="half"), "run.precision: should be 'auto', 'single'"),
         (SMALL | {"preset": "cluster"}, "preset: should be 'laptop' or 'paper'"),
