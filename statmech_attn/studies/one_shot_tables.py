@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator, StrictInt
 
+from statmech_attn.studies import digests
 from statmech_attn.studies.bpkr_tables import Positive
 from statmech_attn.studies.tables import Count, Even, Finite, Seed, StudyTable, Table
 from statmech_attn.training import RECORDS
@@ -98,6 +99,11 @@ class OneShotTrainingStudy(StudyTable):
     @property
     def seeds(self) -> dict[str, int]:
         return {"task": self.task.seed, "run": self.run.seed}
+
+    def inputs(self) -> dict[str, str]:
+        """SHA-256 of the image files, and of the values that the preset stands for."""
+        preset = {f"preset {self.preset}": digests.of_values(PRESETS[self.preset])}
+        return preset | digests.of_images(self.task.elsewhere)
 
     @property
     def keeps_blocks(self) -> bool:

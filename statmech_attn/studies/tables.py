@@ -91,7 +91,10 @@ class StudyTable(Table):
         return False
 
     def inputs(self) -> dict[str, str]:
-        """SHA-256 of the files that the study names, by file name.
+        """SHA-256 of what the study reads beside its text, by name.
+
+        A file that it names by its file name, images with their folder as in
+        "omniglot/images_background.zip", a preset as "preset NAME".
 
         Raises:
             OSError: one of them cannot be read.
