@@ -86,7 +86,7 @@ def rounded(x):
 def test_mixed_products_and_their_gradients_are_summed_in_single_precision():
     """Scores of order 40, which bfloat16 itself has to an eighth only."""
     draws = jax.random.normal(jax.random.key(3), (3, 4, 9, 2, 32), jnp.float32)
-    q, k = np.sqrt(40 / 32**0.5) * draws[:2]
+    q, k = (40 / 32**0.5) ** 0.5 * draws[:2]
     scores, product = "bthg,bshg->bhts", transformer._product(jnp.float32, "mixed")
     found, back = jax.vjp(lambda q, k: product(scores, q, k), q, k)
     above = jax.random.normal(jax.random.key(4), found.shape, jnp.float32)
