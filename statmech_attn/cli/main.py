@@ -378,6 +378,7 @@ def download(
         from statmech_attn.cli.progress import DownloadBar
         from statmech_attn.tasks import downloads, images
 
+        downloads.check(names)
         folder = data if data is not None else images.data_folder()
         progress = partial(DownloadBar, err)
         for name in names:

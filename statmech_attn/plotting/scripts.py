@@ -18,7 +18,7 @@ from statmech_attn import storage
 from statmech_attn.cli.progress import Bar
 from statmech_attn.plotting.style import save
 from statmech_attn.studies.files import produce
-from statmech_attn.training import DIVERGED, VANISHED
+from statmech_attn.studies.trained import usable as answering
 
 
 SIZES = ("smoke", "laptop", "paper")
@@ -120,8 +120,7 @@ def usable(trained: xr.Dataset) -> list[int]:
     Raises:
         SystemExit: there is none.
     """
-    codes = trained.training_result.values
-    kept = trained.restart.values[(codes != DIVERGED) & (codes != VANISHED)]
+    kept = trained.restart.values[answering(trained.training_result.values.tolist())]
     if not kept.size:
         raise SystemExit(
             "no training ended with a network that answers; train longer, or from "

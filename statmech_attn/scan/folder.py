@@ -47,7 +47,7 @@ class Manifest(BaseModel):
 
     Attributes:
         resolved: the study with all defaults, and files by their full path.
-        inputs: SHA-256 of the files that the study names, by file name.
+        inputs: SHA-256 of what the study reads, see `StudyTable.inputs`.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -255,9 +255,22 @@ class Folder:
 
 
 def changed_inputs(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Names of the files whose content differs."""
-    names = sorted(before.keys() | now.keys())
-    return ", ".join(n for n in names if before.get(n) != now.get(n))
+    """Names of what a study reads whose content differs, as far as both sides tell.
+
+    Of files in folders, which have the folder in their names, a missing one is a
+    difference too, unless one side has none at all.
+
+    Example:
+        >>> changed_inputs({"a.json": "1"}, {"a.json": "2", "images/b.zip": "3"})
+        'a.json'
+        >>> changed_inputs({"images/a.zip": "1"}, {"images/b.zip": "3"})
+        'images/a.zip, images/b.zip'
+    """
+    names = before.keys() & now.keys()
+    first, second = ({n for n in side if "/" in n} for side in (before, now))
+    if first and second:
+        names |= first | second
+    return ", ".join(n for n in sorted(names) if before.get(n) != now.get(n))
 
 
 def remove(path: Path) -> None:

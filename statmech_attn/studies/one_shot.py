@@ -19,16 +19,13 @@ from jaxtyping import Array, Float
 from statmech_attn import bpkr
 from statmech_attn.studies.examples import Attended, Learning
 from statmech_attn.studies.one_shot_sets import ImageSets, MAIN
-from statmech_attn.studies.trained import load_trained, TrainedNetworks
+from statmech_attn.studies.trained import load_trained, LOST, TrainedNetworks, usable
 from statmech_attn.studies.trained_tables import RestartTask, TrainedTask
 from statmech_attn.tasks import images, one_shot
 from statmech_attn.tasks.one_shot import Examples
-from statmech_attn.training import DIVERGED, RESULTS, VANISHED
 from statmech_attn.training.transformer import attention_heads, Transformer
 
 
-LOST = {-1: "was not computed"}  # trainings without a network that can be used
-LOST |= {code: RESULTS[code] for code in (DIVERGED, VANISHED)}
 BATCH = 50  # examples whose attention is held at once
 
 
@@ -82,15 +79,15 @@ def network(trained: TrainedNetworks, restart: int, name: str) -> Transformer:
     Args:
         name: of the file, for messages.
     """
-    usable = [i for i, code in enumerate(trained.results) if code not in LOST]
-    if restart in usable:
+    answering = usable(trained.results)
+    if restart in answering:
         return trained.transformers[restart]
     ended = "there is none"
     if restart < len(trained.results):
         ended = f"it {LOST[trained.results[restart]]}"
     raise ValueError(
         f"task.restart: no training {restart} of {name} can be used, {ended}; "
-        f"choose one of {usable}."
+        f"choose one of {answering}."
     )
 
 

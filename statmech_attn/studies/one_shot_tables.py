@@ -4,8 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator, StrictInt
 
+from statmech_attn.studies import digests
 from statmech_attn.studies.bpkr_tables import Positive
-from statmech_attn.studies.tables import Count, Finite, Seed, StudyTable, Table
+from statmech_attn.studies.tables import Count, Even, Finite, Seed, StudyTable, Table
 from statmech_attn.training import RECORDS
 
 
@@ -40,7 +41,7 @@ class ImageTaskTable(Table):
     channels: Count
     symbol_seed: Seed = 0
     seed: Seed = 0
-    n_test: Count = 1000
+    n_test: Even = 1000
     elsewhere: Elsewhere = ["fashion-mnist", "mnist"]
 
     @model_validator(mode="after")
@@ -98,6 +99,11 @@ class OneShotTrainingStudy(StudyTable):
     @property
     def seeds(self) -> dict[str, int]:
         return {"task": self.task.seed, "run": self.run.seed}
+
+    def inputs(self) -> dict[str, str]:
+        """SHA-256 of the image files, and of the values that the preset stands for."""
+        preset = {f"preset {self.preset}": digests.of_values(PRESETS[self.preset])}
+        return preset | digests.of_images(self.task.elsewhere)
 
     @property
     def keeps_blocks(self) -> bool:

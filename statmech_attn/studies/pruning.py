@@ -26,8 +26,8 @@ from statmech_attn.studies import one_shot
 from statmech_attn.studies.examples import Learning
 from statmech_attn.studies.learning import Dimensions, lacking
 from statmech_attn.studies.pruning_table import PruningStudy
-from statmech_attn.studies.trained import load_trained
-from statmech_attn.training import CONVERGED, RUNNING, Transformer, value_weights
+from statmech_attn.studies.trained import load_trained, usable
+from statmech_attn.training import Transformer, value_weights
 
 
 ORDERS = ("saddle", "exact-law", "trained", "magnitude", "random")
@@ -91,7 +91,7 @@ class PruningWork(OneRound):
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
     def _learned(self, number: int) -> bool:
-        return self.trained.results[number] in (RUNNING, CONVERGED)
+        return number in usable(self.trained.results)
 
     def _row(self, number: int) -> dict[str, Any]:
         if not self._learned(number):
@@ -131,7 +131,7 @@ class PruningWork(OneRound):
         found = dict(zip(names, values, strict=True))
         return found | {"divergences": float(drawn.divergences)}
 
-    def _point(self) -> dict[str, float]:
+    def _point(self) -> dict[str, Any]:
         return self.study.network.model_dump()
 
     def _scores(self, found: Mapping[str, Any], transformer: Transformer) -> np.ndarray:

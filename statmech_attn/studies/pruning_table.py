@@ -17,10 +17,13 @@ class PruningNetwork(Table):
 
 
 class PruningRun(Table):
-    """[run]: draws of the exact law, counted for each chain, and random orders."""
+    """[run]: draws of the exact law, counted for each chain, and random orders.
+
+    The exact law costs most of the time, of which there is no forecast.
+    """
 
     seed: Seed = 0
-    exact: StrictBool = True
+    exact: StrictBool = False
     draws: Annotated[StrictInt, Field(ge=4)] = 250
     warmup: Count | None = None
     chains: Count = 4

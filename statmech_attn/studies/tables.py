@@ -18,6 +18,7 @@ from pydantic import (
 Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 MAX_COUNT = 10**15  # of anything: more than can be computed
 Count = Annotated[StrictInt, Field(ge=1, le=MAX_COUNT)]
+Even = Annotated[StrictInt, Field(ge=2, le=MAX_COUNT, multiple_of=2)]
 WholeNumber = Annotated[StrictInt, Field(ge=0, le=MAX_COUNT)]
 Seed = Annotated[StrictInt, Field(ge=0, lt=2**32)]
 MAX_POINTS = 10_000_000
@@ -90,7 +91,10 @@ class StudyTable(Table):
         return False
 
     def inputs(self) -> dict[str, str]:
-        """SHA-256 of the files that the study names, by file name.
+        """SHA-256 of what the study reads beside its text, by name.
+
+        A file that it names by its file name, images with their folder as in
+        "omniglot/images_background.zip", a preset as "preset NAME".
 
         Raises:
             OSError: one of them cannot be read.

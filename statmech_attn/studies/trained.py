@@ -1,6 +1,7 @@
 """Networks that a study of training has left in its file."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,7 +10,12 @@ import xarray as xr
 
 from statmech_attn import storage
 from statmech_attn.tasks import one_shot
-from statmech_attn.training import Transformer
+from statmech_attn.training import DIVERGED, RESULTS, Transformer, VANISHED
+
+
+# What became of trainings without a network that can be used, by their result.
+LOST = {-1: "was not computed"}
+LOST |= {code: RESULTS[code] for code in (DIVERGED, VANISHED)}
 
 
 class TrainedNetworks(NamedTuple):
@@ -49,6 +55,19 @@ def load_trained(path: str | Path) -> TrainedNetworks:
         [_network(dataset.isel(restart=r)) for r in range(dataset.sizes["restart"])],
         dataset.training_result.values.tolist(),
     )  # fmt: skip
+
+
+def usable(results: Iterable[int]) -> list[int]:
+    """Trainings that ended with a network that answers, by their place in a file.
+
+    Args:
+        results: indices into `training.RESULTS`; -1 where none was computed.
+
+    Example:
+        >>> usable([RESULTS.index("converged"), DIVERGED, VANISHED, -1, 0])
+        [0, 4]
+    """
+    return [place for place, code in enumerate(results) if code not in LOST]
 
 
 def _task(dataset: xr.Dataset) -> dict[str, Any]:

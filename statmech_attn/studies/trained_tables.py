@@ -1,21 +1,18 @@
 """Tables of the studies that take the heads of a trained network."""
 
-import hashlib
 import os
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, field_validator, StrictBool, StrictInt
+from pydantic import field_validator, StrictBool
 
+from statmech_attn.studies import digests
 from statmech_attn.studies.bpkr_tables import (
     OrderParameterRun,
     OrderParameterStudy,
     PosteriorStudy,
 )
-from statmech_attn.studies.tables import MAX_COUNT, Seed, Table, WholeNumber
-
-
-Even = Annotated[StrictInt, Field(ge=2, le=MAX_COUNT, multiple_of=2)]
+from statmech_attn.studies.tables import Even, Seed, Table, WholeNumber
 
 
 class TrainedTask(Table):
@@ -39,9 +36,9 @@ class TrainedTask(Table):
         return names
 
     def inputs(self) -> dict[str, str]:
-        """SHA-256 of the file, by its name."""
+        """SHA-256 of the file and of the image files, by name."""
         path = Path(self.trained)
-        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()}
+        return {path.name: digests.of_file(path)} | digests.of_images(self.elsewhere)
 
     def beside(self, folder: Path) -> Self:
         """The same with the file looked up in a folder."""

@@ -4,7 +4,7 @@ A file appears under its name only once its SHA-256 is the published one.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,6 +90,14 @@ class Fetched(NamedTuple):
     new: bool
 
 
+def check(names: Iterable[str]) -> None:
+    """Raise `ValueError` for the first name that is no data set's."""
+    for name in names:
+        if name not in SOURCES:
+            allowed = ", ".join(f'"{known}"' for known in SOURCES)
+            raise ValueError(f"download: choose from {allowed}; got {name!r}.")
+
+
 def fetch(
     name: str, folder: str | Path, *, progress: Callable[[str], Any] | None = None
 ) -> list[Fetched]:
@@ -104,9 +112,7 @@ def fetch(
         progress: makes a progress bar from a file's name: an object with attribute
             `total` and methods update(bytes), reset() and close(), as pooch asks for.
     """
-    if name not in SOURCES:
-        allowed = ", ".join(f'"{known}"' for known in SOURCES)
-        raise ValueError(f"download: choose from {allowed}; got {name!r}.")
+    check([name])
     source = SOURCES[name]
     place = Path(folder) / source.folder
     digests = source.digests

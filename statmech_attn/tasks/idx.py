@@ -12,18 +12,25 @@ import numpy as np
 from jaxtyping import UInt8
 
 
+IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
+
+
+def files(folder: Path, prefix: str) -> list[Path]:
+    """The files that `labelled` reads; none where there are no images."""
+    found = [_found(folder, f"{prefix}-{part}") for part in (IMAGES, LABELS)]
+    return [path for path in found if path is not None] if found[0] else []
+
+
 def labelled(
     folder: Path, prefix: str
 ) -> tuple[UInt8[np.ndarray, "P S S"], UInt8[np.ndarray, " P"]] | None:
     """Images and labels of the files `prefix`-*, or None where there are no images."""
-    images_at = _found(folder, f"{prefix}-images-idx3-ubyte")
+    images_at = _found(folder, f"{prefix}-{IMAGES}")
     if images_at is None:
         return None
-    labels_at = _found(folder, f"{prefix}-labels-idx1-ubyte")
+    labels_at = _found(folder, f"{prefix}-{LABELS}")
     if labels_at is None:
-        raise ValueError(
-            f"{images_at}: its {prefix}-labels-idx1-ubyte(.gz) is missing."
-        )
+        raise ValueError(f"{images_at}: its {prefix}-{LABELS}(.gz) is missing.")
     images, labels = read(images_at, 3), read(labels_at, 1)
     if len(images) != len(labels):
         raise ValueError(

@@ -58,6 +58,16 @@ def data_folder() -> Path:
     return Path(named)
 
 
+def files(folder: str | Path, names: Iterable[str] = ()) -> list[Path]:
+    """The files that `omniglot`, and `elsewhere` for `names`, read in a data folder."""
+    place = Path(folder)
+    found = _zips(place / "omniglot")
+    for name in names:
+        for prefix in ("t10k", "train"):
+            found += idx.files(place / ELSEWHERE[name], prefix)
+    return found
+
+
 def omniglot(folder: str | Path, *, size: int = 32) -> ImageClasses:
     """The characters in all Omniglot zips of `folder`/omniglot, sorted by name.
 
@@ -68,7 +78,7 @@ def omniglot(folder: str | Path, *, size: int = 32) -> ImageClasses:
         size: S, pixels of a side after resizing.
     """
     place = Path(folder) / "omniglot"
-    zips = [place / name for name in OMNIGLOT_ZIPS if (place / name).is_file()]
+    zips = _zips(place)
     if not zips:
         raise ValueError(
             f"omniglot: none of {', '.join(OMNIGLOT_ZIPS)} is in {place}. "
@@ -158,6 +168,10 @@ def digest(classes: ImageClasses) -> str:
     pixels = np.ascontiguousarray(classes.images, "<f4")
     head = "\n".join([*classes.names, str(pixels.shape)])
     return hashlib.sha256(head.encode() + b"\0" + pixels.tobytes()).hexdigest()
+
+
+def _zips(place: Path) -> list[Path]:
+    return [place / name for name in OMNIGLOT_ZIPS if (place / name).is_file()]
 
 
 def _how_to_get(names: str, folder) -> str:

@@ -339,8 +339,10 @@ class StochasticTrainer:
 @partial(jax.jit, static_argnums=(1, 2), static_argnames="examples")
 def _choose_all(keys, n_classes: int, n_drawings: int, *, examples: int):
     """Choices of independent tasks, as many for every key."""
-    sizes = {"n_classes": n_classes, "n_drawings": n_drawings, "examples": examples}
-    return jax.vmap(lambda key: one_shot.choose(key, **sizes))(keys)
+    chosen = partial(
+        one_shot.choose, n_classes=n_classes, n_drawings=n_drawings, examples=examples
+    )
+    return jax.vmap(chosen)(keys)
 
 
 def _finite(weights: Any) -> Bool[Array, ""]:

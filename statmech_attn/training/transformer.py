@@ -22,6 +22,7 @@ All numbers are dimensionless.
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
@@ -111,8 +112,8 @@ def outputs(
     """f(x), in the precision of the weights.
 
     Args:
-        precision: "mixed" takes the products over tokens in bfloat16, and sums, softmax
-            and effective weights as "single" does.
+        precision: "mixed" rounds the factors of products over tokens to bfloat16; sums,
+            softmax and effective weights are those of "single".
 
     Example:
         >>> sizes = dict(n_inputs=8, heads=(2, 2), width=4, key_size=5)
@@ -149,15 +150,50 @@ def value_weights(transformer: Transformer) -> bpkr.Weights:
 
 
 def _product(kind, precision: Precision):
-    """`einsum` in bfloat16 or as its operands are; its results are of `kind`."""
+    """`einsum` of rounded operands, or of them as they are; results are of `kind`."""
     if precision == "single":
         return jnp.einsum
 
     def product(subscripts: str, *operands: Array) -> Array:
-        short = (x.astype(jnp.bfloat16) for x in operands)
-        return jnp.einsum(subscripts, *short).astype(kind)
+        a, b = (x.astype(jnp.float32) for x in operands)
+        return _rounded(subscripts, a, b).astype(kind)
 
     return product
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _rounded(subscripts: str, a: Array, b: Array) -> Array:
+    """`einsum` of two arrays rounded to bfloat16, summed in float32.
+
+    So are the products of its gradient.  Every index of an operand must be in the other
+    or in the result.
+    """
+    return _summed(subscripts, a.astype(jnp.bfloat16), b.astype(jnp.bfloat16))
+
+
+def _forward(subscripts: str, a: Array, b: Array):
+    short = a.astype(jnp.bfloat16), b.astype(jnp.bfloat16)
+    return _summed(subscripts, *short), short
+
+
+def _backward(subscripts: str, short: tuple[Array, Array], above: Array):
+    operands, result = subscripts.split("->")
+    first, second = operands.split(",")
+    (a, b), above = short, above.astype(jnp.bfloat16)
+    along_a = _summed(f"{result},{second}->{first}", above, b)
+    return along_a, _summed(f"{first},{result}->{second}", a, above)
+
+
+_rounded.defvjp(_forward, _backward)
+
+
+def _summed(subscripts: str, a: Array, b: Array) -> Array:
+    """Products of bfloat16 are exact in float32, which CPUs may need to be told."""
+    wide = partial(jnp.einsum, subscripts, preferred_element_type=jnp.float32)
+    return jax.lax.platform_dependent(
+        a, b, default=wide,
+        cpu=lambda a, b: wide(a.astype(jnp.float32), b.astype(jnp.float32)),
+    )  # fmt: skip
 
 
 def _attention(x, Q, K, product) -> Float[Array, "B H T T"]:

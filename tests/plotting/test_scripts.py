@@ -150,12 +150,11 @@ def test_results_of_other_networks_are_not_drawn(checkout):
 
 
 def test_trainings_without_an_answer_are_left_out():
-    codes = RESULTS
     ends = ["step limit reached", "diverged", "vanished", "step limit reached"]
+    codes = [*map(RESULTS.index, ends), -1]  # the last was not computed
     found = xr.Dataset(
-        {"training_result": ("restart", [codes.index(end) for end in ends])},
-        {"restart": np.arange(4)},
+        {"training_result": ("restart", codes)}, {"restart": np.arange(5)}
     )
     assert usable(found) == [0, 3]
     with pytest.raises(SystemExit, match="run.gain"):
-        usable(found.isel(restart=[1, 2]))
+        usable(found.isel(restart=[1, 2, 4]))

@@ -2,8 +2,10 @@
 
 import importlib.util
 import pathlib
+import re
 import tomllib
 
+import h5py
 import numpy as np
 import pytest
 
@@ -241,7 +243,8 @@ def test_one_shot_figures_from_made_images(run, data, images, monkeypatch, scrip
     monkeypatch.setenv("STATMECH_ATTN_DATA", str(images))
     assert set(run(script)) == ONE_SHOT[script]
     for result in data.glob("one_shot*-smoke*.h5"):
-        assert "tmp" not in storage.info(result).study.replace(str(data), "")
+        task = tomllib.loads(storage.info(result).study)["task"]
+        assert not pathlib.PurePath(task.get("trained", "")).is_absolute()
 
 
 @needs_kept
@@ -258,12 +261,42 @@ def test_one_shot_figures_are_drawn_from_kept_results(script, monkeypatch, tmp_p
 
 @needs_kept
 def test_kept_results_are_small_and_clean():
-    """At most 5 MB in all, each computed from a commit."""
+    """At most 5 MB in all, each computed from a commit, with no place on a disk."""
     kept = sorted(KEPT.glob("*.h5"))
     assert kept and sum(path.stat().st_size for path in kept) <= 5_000_000
     for path in kept:
         describe = storage.info(path).git_describe
         assert describe and not describe.endswith("-dirty")
+        assert places(path) == {}
+
+
+ABSOLUTE = re.compile(r"""(?:^|[\s"'=:,(\[])(?:~?/|[A-Za-z]:[\\/]+)[\w.]""")
+
+
+def places(path: pathlib.Path) -> dict[str, str]:
+    """Attributes of a file that hold an absolute path."""
+    with h5py.File(path) as file:
+        words = {name: str(value) for name, value in file.attrs.items()}
+    return {name: text for name, text in words.items() if ABSOLUTE.search(text)}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "is_place"),
+    [
+        ("one_shot.py --out results ../data/x.h5", False),
+        ("Linux-6.1-x86_64, 1/sqrt(N), m / s, https://example.org/a", False),
+        ("one_shot.py --out /home/me/results", True),
+        ("/data/images", True),
+        ('trained = "/data/trained.h5"', True),
+        ("--data=~/images", True),
+        ('{"file": "C:\\\\images"}', True),
+    ],
+)
+def test_places_on_a_disk_are_found_in_files(tmp_path, attribute, is_place):
+    path = tmp_path / "result.h5"
+    with h5py.File(path, "w") as file:
+        file.attrs["word"] = attribute
+    assert places(path) == ({"word": attribute} if is_place else {})
 
 
 def test_every_script_is_tested():

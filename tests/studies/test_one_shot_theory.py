@@ -14,6 +14,7 @@ from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.studies import choice, learning, one_shot as one_shot_studies
 from statmech_attn.studies.order_parameter import OrderParameterWork
 from statmech_attn.studies.posterior import PosteriorWork
+from statmech_attn.studies.trained import load_trained
 from statmech_attn.tasks import images, one_shot
 from statmech_attn.training import attention_heads, DIVERGED, VANISHED
 
@@ -185,14 +186,23 @@ def test_sets_are_the_same_whichever_others_are_drawn(work, trained):
     np.testing.assert_array_equal(less.xi, work.made.xi)
 
 
-def test_sets_have_keys_of_their_own(work):
-    """Other classes, but the same choices, would give the same labels and symbols."""
-    for seed in (1, 2):
-        task = work.study.task.model_copy(update={"seed": seed})
-        other = learning.learning(task)
-        for name, (xi, _) in work.made.sets.items():
-            assert not np.array_equal(other.sets[name][0], xi)
-        assert not np.array_equal(other.xi, work.made.xi)
+def test_sets_have_keys_of_their_own(trained, monkeypatch):
+    """Other classes, but the same choices, would have the same symbols."""
+    keys = []
+    for name in ("draw", "draw_elsewhere"):
+        draw = getattr(one_shot, name)
+
+        def told(key, *given, draw=draw, **sizes):
+            keys.append(tuple(jax.random.key_data(key).tolist()))
+            return draw(key, *given, **sizes)
+
+        monkeypatch.setattr(one_shot, name, told)
+    networks = load_trained(trained)
+    for seed in (0, 1):
+        task = studies.parse(tree(trained, seed=seed)).task
+        found = one_shot_studies.drawn(task, networks)
+        assert len(keys) == (1 + len(found.tests)) * (1 + seed)
+    assert len(set(keys)) == 10
 
 
 def test_attentioned_inputs_do_not_depend_on_how_many_are_in_memory(
@@ -239,8 +249,10 @@ def test_the_summary_and_the_figure_show_what_there_is(found):
 
 def test_a_file_says_what_it_was_made_of(found, trained):
     study = studies.parse(tree(trained))
-    (name,) = study.inputs()
+    (name,) = (name for name in study.inputs() if "/" not in name)
     assert name == "trained.h5" and len(study.inputs()[name]) == 64
+    folders = {name.split("/")[0] for name in study.inputs() if "/" in name}
+    assert folders == {"omniglot", "fashion_mnist", "mnist"}
     for part in ("images_sha256", "attention_sha256", '"split": "small"'):
         assert part in found.attrs["task"]
     moved = tree("../trained.h5")

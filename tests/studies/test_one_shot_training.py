@@ -3,6 +3,9 @@
 import copy
 import io
 import json
+import pathlib
+import re
+import tomllib
 
 import jax
 import numpy as np
@@ -184,6 +187,22 @@ def test_a_preset_fills_what_is_left_out_and_every_value_can_be_given():
     assert studies.parse(study.model_dump(exclude_none=True)) == study
 
 
+def test_the_guide_shows_the_values_of_the_laptop_preset():
+    guide = pathlib.Path(__file__).parents[2] / "docs" / "howto.md"
+    blocks = re.findall(r"```toml\n(.*?)```", guide.read_text("utf-8"), re.DOTALL)
+    (block,) = (block for block in blocks if 'preset = "laptop"' in block)
+    shown = studies.parse(tomllib.loads(block)).model_dump()
+    tree = {"kind": "training", "preset": "laptop", "task": {"name": "one-shot"}}
+    expected = studies.parse(tree).model_dump()
+    # Written with 8 digits.
+    assert shown["run"].pop("gain") == pytest.approx(expected["run"].pop("gain"), 1e-7)
+    assert shown == expected
+    written = tomllib.loads(block)
+    for table in ("task", "network", "run"):
+        left = expected[table].keys() - written[table].keys()
+        assert left <= {"patience"}  # has no value of its own
+
+
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
@@ -193,6 +212,7 @@ def test_a_preset_fills_what_is_left_out_and_every_value_can_be_given():
             changed("task", n_tests=1),
             "n_tests: unknown key .did you mean",
         ),
+        (changed("task", n_test=41), "task.n_test: should be a multiple of 2"),
         (changed("run", block=25), "run.block: should be a multiple of 10"),
         (changed("run", precision="half"), "run.precision: should be 'auto', 'single'"),
         (SMALL | {"preset": "cluster"}, "preset: should be 'laptop' or 'paper'"),

@@ -246,8 +246,13 @@ def test_scores_of_the_exact_law_are_those_of_its_mean(folder):
 
 
 def test_the_file_of_the_networks_is_an_input(folder):
-    (digest,) = study(folder).inputs().values()
-    assert len(digest) == 64 and list(study(folder).inputs()) == ["trained.h5"]
+    found = study(folder).inputs()
+    assert {len(digest) for digest in found.values()} == {64}
+    assert [name for name in found if "/" not in name] == ["trained.h5"]
+    assert {name.split("/")[0] for name in found if "/" in name} == {
+        "omniglot",
+        "mnist",
+    }
 
 
 def test_impossible_studies_are_refused(folder, made_trained, monkeypatch):

@@ -174,6 +174,11 @@ def test_the_command_line_fetches_and_says_what_is_there(server, tmp_path):
     assert "one that broke" in result
 
 
+def test_a_name_that_is_none_is_told_before_anything_is_fetched(server, tmp_path):
+    result = call("download", "mnist", "omniglott", "--data", tmp_path, code=1)
+    assert "got 'omniglott'" in result and not server.asked and left(tmp_path) == []
+
+
 def test_run_takes_the_data_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("STATMECH_ATTN_DATA", "elsewhere")  # restored after the test
     seen = []

@@ -1,5 +1,7 @@
 """A network with trained heads is the network of the theory."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,7 @@ from statmech_attn.training import (
     attention_heads,
     initial,
     outputs,
+    transformer,
     value_weights,
 )
 
@@ -73,6 +76,44 @@ def test_mixed_precision_differs_by_the_rounding_of_bfloat16():
     assert 1e-6 * scale < np.sqrt((difference**2).mean()) < 12 * 2**-9 * scale
     exact = outputs(double(network), x)
     np.testing.assert_allclose(single, exact, atol=1e-5 * scale)
+
+
+def rounded(x):
+    """In float64."""
+    return jnp.asarray(x, jnp.bfloat16).astype(float)
+
+
+def test_mixed_products_and_their_gradients_are_summed_in_single_precision():
+    """Scores of order 40, which bfloat16 itself has to an eighth only."""
+    draws = jax.random.normal(jax.random.key(3), (3, 4, 9, 2, 32), jnp.float32)
+    q, k = (40 / 32**0.5) ** 0.5 * draws[:2]
+    scores, product = "bthg,bshg->bhts", transformer._product(jnp.float32, "mixed")
+    found, back = jax.vjp(lambda q, k: product(scores, q, k), q, k)
+    above = jax.random.normal(jax.random.key(4), found.shape, jnp.float32)
+    g, Q, K = map(rounded, (above, q, k))
+    expected = {
+        "scores": (found, jnp.einsum(scores, Q, K), 32),
+        "queries": (back(above)[0], jnp.einsum("bhts,bshg->bthg", g, K), 9),
+        "keys": (back(above)[1], jnp.einsum("bthg,bhts->bshg", Q, g), 9),
+    }
+    assert float(jnp.std(found)) == pytest.approx(40, rel=0.1)
+    for values, exact, terms in expected.values():
+        assert values.dtype == jnp.float32
+        # Partial sums are below 4 times the largest result; each is rounded by 2^-24.
+        bound = 4 * terms * 2**-24 * float(abs(exact).max())
+        np.testing.assert_allclose(values, exact, rtol=0, atol=bound)
+
+
+def test_accelerators_take_the_products_of_bfloat16():
+    """As they are lowered: operands in 16 bits, results in 32, forward and back."""
+    network = initial(jax.random.key(0), **SIZES)
+    loss = lambda network, x: (outputs(network, x, precision="mixed") ** 2).sum()
+    traced = jax.jit(jax.grad(loss)).trace(network, inputs())
+    text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    dots = re.findall(r"dot_general.*: \((.*)\) -> (.*)", text)
+    short = [result for operands, result in dots if operands.count("bf16") == 2]
+    # Four products of each layer and one more; back, one for each factor that learns.
+    assert len(short) >= 9 + 12 and all(result.endswith("xf32>") for result in short)
 
 
 @pytest.mark.parametrize(

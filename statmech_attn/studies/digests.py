@@ -1,0 +1,52 @@
+"""SHA-256 of what a study reads beside its own text."""
+
+import functools
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from statmech_attn.tasks import images
+
+
+def of_file(path: Path) -> str:
+    """Of the content of a file, which is read again only when it has changed.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    about = path.stat()
+    return _of_content(path.resolve(), about.st_mtime_ns, about.st_size)
+
+
+def of_values(values: Mapping[str, Any]) -> str:
+    """Of numbers and words by name, in any order.
+
+    Example:
+        >>> of_values({"a": 1, "b": 0.5}) == of_values({"b": 0.5, "a": 1})
+        True
+    """
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def of_images(elsewhere: Iterable[str]) -> dict[str, str]:
+    """Of the image files that are read for a one-shot task, as "omniglot/NAME.zip".
+
+    None without a data folder: a result can be read where its images are not.
+
+    Args:
+        elsewhere: data sets beside Omniglot.
+    """
+    try:
+        folder = images.data_folder()
+    except ValueError:
+        return {}
+    paths = images.files(folder, elsewhere)
+    return {path.relative_to(folder).as_posix(): of_file(path) for path in paths}
+
+
+@functools.lru_cache(maxsize=64)
+def _of_content(path: Path, changed: int, size: int) -> str:
+    with path.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
