@@ -231,4 +231,4 @@ def rank_correlation(
         return math.nan
     if np.ptp(scores) == 0 or np.ptp(drops) == 0:
         return math.nan
-    return float(stats.spearmanr(scores, drops)[0])
+    return float(np.asarray(stats.spearmanr(scores, drops)[0]))

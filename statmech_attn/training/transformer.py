@@ -154,9 +154,9 @@ def _product(kind, precision: Precision):
     if precision == "single":
         return jnp.einsum
 
-    def product(subscripts: str, *operands: Array) -> Array:
-        a, b = (x.astype(jnp.float32) for x in operands)
-        return _rounded(subscripts, a, b).astype(kind)
+    def product(subscripts: str, a: Array, b: Array) -> Array:
+        found = _rounded(subscripts, a.astype(jnp.float32), b.astype(jnp.float32))
+        return jnp.asarray(found, kind)
 
     return product
 
