@@ -18,6 +18,9 @@ from statmech_attn.studies.pruning import mean_of_known, ORDERS, PruningWork
 from statmech_attn.tasks.one_shot import Setting
 
 
+pytestmark = pytest.mark.slow  # what they rest on is tested in bpkr/test_pruning.py
+
+
 HEADS, SETS = (2, 2), ["omniglot", "omniglot-validation", "mnist"]
 STUDY = {
     "kind": "pruning",
@@ -221,7 +224,6 @@ def test_without_the_exact_law_its_rows_are_empty(learned):
         assert np.isnan(learned[name].sel(order="exact-law")).all()
 
 
-@pytest.mark.slow
 def test_scores_of_the_exact_law_are_those_of_its_mean(folder):
     """With the key of the network; the width is below its four paths."""
     tree = {"exact": True, "draws": 40, "warmup": 40, "chains": 2}
