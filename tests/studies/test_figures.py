@@ -146,7 +146,7 @@ def test_a_long_context_has_phases_and_exponents(run, data):
 
 @pytest.mark.parametrize(
     "task",
-    ["hidden_markov", pytest.param("hidden_markov_noisy", marks=pytest.mark.slow)],
+    [pytest.param("hidden_markov", marks=pytest.mark.slow), "hidden_markov_noisy"],
 )
 def test_learning_figures_show_theory_samples_and_kernels(run, data, task):
     figures = run(task)
