@@ -209,7 +209,7 @@ def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
         aside = 0.16 * (i - (dataset.sizes["test_set"] - 1) / 2)
         axis.errorbar(
             places + aside, here.rank_correlation_mean,
-            np.nan_to_num(here.rank_correlation_mean_stderr),
+            here.rank_correlation_mean_stderr,  # NaN of one training: no bar
             fmt="osv^"[i % 4], color=style.SERIES[i % len(style.SERIES)], ms=3.2,
             mew=0.7, mfc="white", elinewidth=0.8, capsize=1.5,
             label=SETS.get(str(test_set), str(test_set)).removesuffix(" characters"),

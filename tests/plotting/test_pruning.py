@@ -173,3 +173,14 @@ def test_a_curve_ends_where_a_training_has_lost_a_layer(dataset):
         assert np.isnan(expected[3]).tolist() == [False, False, True]
         (random,) = [line for line in axis.lines if line.get_label() == "random"]
         assert (random.get_ydata() == expected[4]).all()
+
+
+def test_a_correlation_without_an_error_has_no_error_bar(dataset):
+    """One training says nothing of the scatter, which is not the same as none."""
+    dataset.rank_correlation_mean_stderr[:] = np.nan
+    axis = pruning_ranks(dataset).axes[1]
+    bars = [part for part in axis.containers if getattr(part, "has_yerr", False)]
+    assert len(bars) == dataset.sizes["test_set"]
+    for bar in bars:
+        caps = np.concatenate([np.asarray(c.get_ydata(), float) for c in bar.lines[1]])
+        assert caps.size and not np.isfinite(caps).any()
