@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
 from statmech_attn.studies.examples import Attended, Learning
-from statmech_attn.studies.one_shot_sets import ImageSets, MAIN
+from statmech_attn.studies.one_shot_sets import ImageSets, key_of, MAIN
 from statmech_attn.studies.trained import load_trained, LOST, TrainedNetworks, usable
 from statmech_attn.studies.trained_tables import RestartTask, TrainedTask
 from statmech_attn.tasks import images, one_shot
@@ -55,11 +55,11 @@ def drawn(table: TrainedTask, trained: TrainedNetworks) -> Drawn:
         images.split(images.omniglot(folder, size=size), trained.split),
         {name: images.elsewhere(folder, name, size=size) for name in table.elsewhere},
     )
-    train_key, test_key = jax.random.split(jax.random.key(table.seed))
-    train = one_shot.draw(train_key, sets.split.train, setting, examples=table.n_train)
+    own = key_of(table.seed, "training set")
+    train = one_shot.draw(own, sets.split.train, setting, examples=table.n_train)
     described = table.model_dump(exclude={"trained", "restart"})
     described |= {"training": trained.task, "images_sha256": sets.digests}
-    return Drawn(train, sets.draw(test_key, table.n_test), described)
+    return Drawn(train, sets.tests(table.seed, table.n_test), described)
 
 
 def learning(table: RestartTask) -> Learning:

@@ -1,5 +1,6 @@
-"""Images of a one-shot study, and its test sets by name."""
+"""Images of a one-shot study, its keys, and its test sets by name."""
 
+import zlib
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -49,19 +50,40 @@ class ImageSets(NamedTuple):
             found[f"{name} queries"] = images.digest(query)
         return found
 
-    def draw(self, key: Key[Array, ""], examples: int) -> dict[str, one_shot.Examples]:
-        """Tasks of every test set, in-distribution test classes first."""
-        keys = iter(jax.random.split(key, 2 + len(self.elsewhere)))
+    def tests(self, seed: int, examples: int) -> dict[str, one_shot.Examples]:
+        """Tasks of every test set, in-distribution test classes first.
+
+        The same ones for training and theory of the same seed, and of a set whatever
+        others are there.
+        """
         parts = {MAIN: self.split.test, VALIDATION: self.split.validation}
         found = {
-            name: one_shot.draw(next(keys), classes, self.setting, examples=examples)
+            name: one_shot.draw(
+                key_of(seed, f"test set {name}"),
+                classes,
+                self.setting,
+                examples=examples,
+            )
             for name, classes in parts.items()
         }
         for name, pair in self.elsewhere.items():
             found[name] = one_shot.draw_elsewhere(
-                next(keys), *pair, self.setting, examples=examples
+                key_of(seed, f"test set {name}"), *pair, self.setting, examples=examples
             )
         return found
+
+
+def key_of(seed: int, purpose: str) -> Key[Array, ""]:
+    """Key of its own for each purpose of a seed.
+
+    Numbering purposes would not do: `jax.random.split(key)[i]` is `fold_in(key, i)`,
+    so that a purpose could meet a point or a network of the same number.
+
+    Example:
+        >>> bool((key_of(0, "training tasks") == key_of(0, "initial weights")).all())
+        False
+    """
+    return jax.random.fold_in(jax.random.key(seed), zlib.crc32(purpose.encode()))
 
 
 def image_sets(table: ImageTable) -> ImageSets:

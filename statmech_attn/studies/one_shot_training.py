@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Key
 
 from statmech_attn import bpkr
 from statmech_attn.labels import labelled
@@ -29,7 +30,7 @@ from statmech_attn.scan.work import (
 )
 from statmech_attn.studies import spec
 from statmech_attn.studies.learning import Dimensions, lacking
-from statmech_attn.studies.one_shot_sets import image_sets
+from statmech_attn.studies.one_shot_sets import image_sets, key_of
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
 from statmech_attn.tasks import one_shot
 from statmech_attn.training import (
@@ -74,18 +75,6 @@ class OneShotTrainingWork(OneRound):
     def setting(self) -> one_shot.Setting:
         return self.images.setting
 
-    @cached_property
-    def keys(self) -> dict[str, Any]:
-        """Keys of the initial weights, of the tasks, and of the validation tasks."""
-        own = jax.random.split(jax.random.key(self.run.seed), 2)
-        seed = jax.random.key(self.study.task.seed)
-        return {
-            "weights": own[0],
-            "tasks": own[1],
-            "validation": jax.random.fold_in(seed, 0),
-            "test": jax.random.fold_in(seed, 1),
-        }
-
     @property
     def tests(self) -> dict[str, one_shot.Examples]:
         """Tasks of every test set, the same for all networks."""
@@ -94,7 +83,7 @@ class OneShotTrainingWork(OneRound):
 
     @cached_property
     def _tests(self) -> dict[str, one_shot.Examples]:
-        return self.images.draw(self.keys["test"], self.study.task.n_test)
+        return self.images.tests(self.study.task.seed, self.study.task.n_test)
 
     @property
     def trainer(self) -> StochasticTrainer:
@@ -113,16 +102,21 @@ class OneShotTrainingWork(OneRound):
         )
         patches = ClassPatches(cut(parts.train), cut(parts.validation), codes)
         return StochasticTrainer(
-            self.choices, patches, self.start(0), self.keys["validation"]
-        )
+            self.choices, patches, self.start(0),
+            key_of(self.study.task.seed, "validation tasks"),
+        )  # fmt: skip
 
     def start(self, number: int) -> Transformer:
         """Initial weights of a network."""
         return initial(
-            jax.random.fold_in(self.keys["weights"], number),
+            jax.random.fold_in(key_of(self.run.seed, "initial weights"), number),
             n_inputs=self.setting.n_inputs, gain=self.run.gain,
             **self.study.network.model_dump(),
         )  # fmt: skip
+
+    def tasks(self, number: int) -> Key[Array, ""]:
+        """Key of the tasks that a network learns from."""
+        return jax.random.fold_in(key_of(self.run.seed, "training tasks"), number)
 
     def compute(
         self, chunk: Chunk, payload: None, tick: Tick, folder: Path | None
@@ -136,11 +130,11 @@ class OneShotTrainingWork(OneRound):
     ) -> Iterator[dict[str, Any]]:
         """Networks `first` to `stop - 1`, in order: arrays by name."""
         for number in range(first, stop):
-            key = jax.random.fold_in(self.keys["tasks"], number)
             after = lambda steps: tick(steps / self.run.steps)
             trained = self.trainer.run(
-                key, self.start(number), self._store(number, folder), after
-            )
+                self.tasks(number), self.start(number), self._store(number, folder),
+                after,
+            )  # fmt: skip
             yield self._described(trained)
 
     def _store(self, number: int, folder: Path | None):
@@ -201,9 +195,9 @@ class OneShotTrainingWork(OneRound):
     def pilot(self) -> Pilot:
         """A few steps, and the validation at one record."""
         trainer = self.trainer
-        state, _ = trainer.start(self.keys["tasks"], self.start(0))
+        state, _ = trainer.start(self.tasks(0), self.start(0))
         clock = time.perf_counter()
-        trainer.start(self.keys["tasks"], self.start(0))
+        trainer.start(self.tasks(0), self.start(0))
         validation = time.perf_counter() - clock
         clock = time.perf_counter()
         trainer.advance(trainer.near_the_end(state))

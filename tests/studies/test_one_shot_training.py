@@ -16,8 +16,11 @@ from statmech_attn import bpkr, plotting, storage, studies
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.scan.work import Chunk, Stopped
-from statmech_attn.studies import one_shot_training
+from statmech_attn.studies import one_shot, one_shot_sets, one_shot_training
+from statmech_attn.studies.one_shot_sets import key_of
 from statmech_attn.studies.one_shot_tables import PRESETS
+from statmech_attn.studies.trained import TrainedNetworks
+from statmech_attn.studies.trained_tables import TrainedTask
 from statmech_attn.training import attention_heads, outputs, value_weights
 
 
@@ -156,6 +159,28 @@ def test_blocks_of_other_images_are_refused(work, tmp_path, monkeypatch):
     monkeypatch.setattr(type(work.images), "digests", digests)
     with pytest.raises(storage.StorageError, match="blocks of another study"):
         rows(work, 0, 1, folder=tmp_path)
+
+
+def test_every_stream_of_a_seed_begins_with_a_key_of_its_own(data, monkeypatch):
+    """Purposes, networks, and points of other studies, which are numbered from 0."""
+    given = {}
+
+    def noted(seed, purpose):
+        given[purpose] = key_of(seed, purpose)
+        return given[purpose]
+
+    for module in (one_shot, one_shot_sets, one_shot_training):
+        monkeypatch.setattr(module, "key_of", noted)
+    monkeypatch.setattr(one_shot_training, "StochasticTrainer", lambda *given: None)
+    work = studies.work(studies.parse(SMALL))
+    work.start(0), work.tasks(0), work.trainer, work.tests
+    trained = TrainedNetworks({}, work.setting, work.study.task.split, (), [], [])
+    one_shot.drawn(TrainedTask(name="one-shot", trained="", n_train=4), trained)
+    assert len(given) == 4 + 4  # four test sets
+    streams = [*given.values(), jax.random.key(0)]
+    streams += [jax.random.fold_in(key, i) for key in streams for i in range(50)]
+    values = {tuple(jax.random.key_data(key).tolist()) for key in streams}
+    assert len(values) == len(streams)
 
 
 def test_a_network_that_diverges_leaves_no_numbers(work, monkeypatch):
