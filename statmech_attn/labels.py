@@ -147,6 +147,7 @@ LABELS = {
     "accuracy_chosen_gp": (
         "accuracy in the GP limit at the chosen temperature", "1", "accuracy",
     ),
+    "accuracy_gain": ("accuracy less that in the GP limit", "1", "Δ accuracy"),
     "accuracy_sets_gp": ("accuracy on a test set in the GP limit", "1", "accuracy"),
     "accuracy_gp_pair": (
         "accuracy in the GP limit of a network with two paths, or one", "1", "accuracy",

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -29,6 +30,9 @@ from statmech_attn.bpkr.kernels import (
     self_path_path,
 )
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky, singular
+
+
+_inverse_cholesky = jax.jit(inverse_cholesky)  # else an operation at a time
 
 
 class Prediction(NamedTuple):
@@ -294,7 +298,7 @@ def regression(
 
 def _trained(X, Y, U, temperature: float, variance: float) -> Theory:
     K = cross_kernel(X, X, U)
-    half = inverse_cholesky(K + temperature * jnp.eye(K.shape[0]))
+    half = _inverse_cholesky(K + temperature * jnp.eye(K.shape[0]))
     lost = temperature == 0 and bool(singular(K))
     if lost or not bool(jnp.isfinite(half).all()):
         raise ValueError(

@@ -4,63 +4,84 @@ Two choices stand side by side: by the accuracy on validation classes, which no 
 example enters, and the published one, by the accuracy on the very examples that are
 then reported.  Among equals the lowest temperature is taken.
 
+    right                  (width, temperature, test_set, test)   1 or 0
     accuracy_sets          (width, temperature, test_set)   a
-    their error            $\sqrt{a (1 - a) / Q}$ for Q examples of a set, drawn anew
+    its error              $\sqrt{a (1 - a) / Q}$ for Q examples of a set, drawn anew
                            from the same classes
+    accuracy_gain          (width, choice, test_set)   over the limit of large widths
+    its error              of the difference on the same Q examples: smaller, since most
+                           of them both get right or both get wrong
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from statmech_attn.studies.examples import Learning
 from statmech_attn.studies.one_shot_sets import MAIN, VALIDATION
 
 
 CHOICES = {"validation": VALIDATION, "published": MAIN}
 
 
-def variables(found: dict[str, Any], made: Learning, temperatures) -> dict[str, Any]:
-    """Chosen temperatures, accuracies there and errors, for networks and their limit.
+def variables(
+    right: Float[np.ndarray, "W T S Q"],
+    right_gp: Float[np.ndarray, "T S Q"],
+    temperatures: Sequence[float],
+    names: list[str],
+) -> dict[str, Any]:
+    """Accuracies and errors, chosen temperatures, and the gain over the limit.
 
     Args:
-        found: `accuracy_sets` and `accuracy_sets_gp`, dimensions and values.
+        right, right_gp: whether an example is answered rightly, 1 or 0, by networks and
+            by their limit; NaN where that is not known.
+        names: of the test sets.
     """
-    names, counts = list(made.sets), [y.size for _, y in made.sets.values()]
-    result = {}
-    for ending, axes in (("", ("width",)), ("_gp", ())):
-        dims, sets = found[f"accuracy_sets{ending}"]
-        chosen, accuracy = choose(sets, temperatures, names)
-        where = (*axes, "choice", "test_set")
+    result: dict[str, Any] = {}
+    best, Q = {}, right.shape[-1]
+    for ending, axes, found in (("", ("width",), right), ("_gp", (), right_gp)):
+        dims, where = (*axes, "temperature", "test_set"), (*axes, "choice", "test_set")
+        chosen, best[ending] = choose(found, temperatures, names)
+        accuracy, at_best = found.mean(-1), best[ending].mean(-1)
         result |= {
-            f"accuracy_sets{ending}_stderr": (dims, stderr(sets, counts)),
+            f"accuracy_sets{ending}": (dims, accuracy),
+            f"accuracy_sets{ending}_stderr": (dims, stderr(accuracy, Q)),
             f"chosen_temperature{ending}": ((*axes, "choice"), chosen),
-            f"accuracy_chosen{ending}": (where, accuracy),
-            f"accuracy_chosen{ending}_stderr": (where, stderr(accuracy, counts)),
+            f"accuracy_chosen{ending}": (where, at_best),
+            f"accuracy_chosen{ending}_stderr": (
+                where,
+                stderr(at_best, Q),
+            ),
         }
-    return result
+    gain = best[""] - best["_gp"]
+    return result | {
+        "accuracy_gain": (("width", "choice", "test_set"), gain.mean(-1)),
+        "accuracy_gain_stderr": (
+            ("width", "choice", "test_set"), gain.std(-1) / np.sqrt(Q),
+        ),
+    }  # fmt: skip
 
 
 def choose(
-    sets: Float[np.ndarray, "*W T S"], temperatures, names: list[str]
-) -> tuple[Float[np.ndarray, "*W 2"], Float[np.ndarray, "*W 2 S"]]:
-    """Temperature and accuracies by each choice; NaN where no temperature has any.
+    right: Float[np.ndarray, "*W T S Q"], temperatures, names: list[str]
+) -> tuple[Float[np.ndarray, "*W 2"], Float[np.ndarray, "*W 2 S Q"]]:
+    """Temperature and answers by each choice; NaN where no temperature has any.
 
     Example:
-        >>> sets = np.array([[0.5, 0.6], [0.7, 0.5]])  # a row for each temperature
-        >>> choose(sets, [0.1, 1.0], ["omniglot", "omniglot-validation"])[0].tolist()
-        [0.1, 1.0]
+        >>> right = np.array([[[1, 0], [1, 0]], [[1, 1], [0, 0]]])  # T, S, Q
+        >>> choose(right, [0.1, 1.0], ["omniglot-validation", "omniglot"])[0].tolist()
+        [1.0, 0.1]
     """
-    chosen, accuracy = [], []
+    chosen, there = [], []
     for name in CHOICES.values():
-        by = sets[..., names.index(name)]
+        by = right[..., names.index(name), :].mean(-1)
         best = np.where(np.isnan(by), -np.inf, by).argmax(-1)
-        there = np.take_along_axis(sets, best[..., None, None], -2)[..., 0, :]
         known = np.isfinite(by).any(-1)
         chosen.append(np.where(known, np.asarray(temperatures)[best], np.nan))
-        accuracy.append(there)
-    return np.stack(chosen, -1), np.stack(accuracy, -2)
+        index = best[..., None, None, None]
+        there.append(np.take_along_axis(right, index, -3)[..., 0, :, :])
+    return np.stack(chosen, -1), np.stack(there, -3)
 
 
 def stderr(accuracy: Float[np.ndarray, "*W S"], counts) -> Float[np.ndarray, "*W S"]:

@@ -27,6 +27,17 @@ class Learning(NamedTuple):
     def data(self) -> tuple[Array, Array]:
         return self.xi, self.Y
 
+    @property
+    def tests(self) -> list[Attended]:
+        """All test sets, as many examples in each."""
+        return list(self.sets.values()) or [(self.xi_test, self.Y_test)]
+
+    def of_paths(self, chosen) -> "Learning":
+        """The same examples as some of the paths attend them."""
+        cut = lambda xi: xi[:, :, chosen]
+        sets = {name: (cut(xi), y) for name, (xi, y) in self.sets.items()}
+        return self._replace(xi=cut(self.xi), xi_test=cut(self.xi_test), sets=sets)
+
     def path_dims(self, layer: int) -> tuple[str, str]:
         """Names of the two dimensions of U_l, layers counted from one."""
         return f"path_{layer}", f"path_{layer}_pair"

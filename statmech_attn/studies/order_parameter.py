@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from statmech_attn import bpkr
+from statmech_attn.bpkr.predictor import correct
 from statmech_attn.bpkr.prior import prior
 from statmech_attn.reporting import size
 from statmech_attn.scan.work import Arrays, Assembled, Results, Tick
@@ -22,6 +23,7 @@ from statmech_attn.studies.learning import Dimensions, Grid, Learning, Variables
 
 
 LARGEST = 4 * 2**30  # bytes of kernels kept in the file
+RIGHT = "right"  # answers to every test set: for the choice of T, not for the file
 
 
 class OrderParameterWork(learning.LearningWork):
@@ -49,7 +51,7 @@ class OrderParameterWork(learning.LearningWork):
         found |= predictor | {"accuracy_silenced": head, "head_score": head}
         found["kernel_overlap"] = ("rank",)
         if self.made.sets:
-            found["accuracy_sets"] = ("test_set",)
+            found[RIGHT] = ("test_set", "test")
         if self.run.corrections:
             corrected = U | {"U_a": ()} | predictor
             found |= {f"{name}_corrected": dims for name, dims in corrected.items()}
@@ -124,7 +126,10 @@ class OrderParameterWork(learning.LearningWork):
     def assemble(self, results: Results) -> Assembled:
         variables = self.variables(results) | gaussian_processes(self.made, self.grid)
         if self.made.sets:
-            variables |= choice.variables(variables, self.made, self.grid.temperatures)
+            right, limit = (variables.pop(name)[1] for name in (RIGHT, f"{RIGHT}_gp"))
+            variables |= choice.variables(
+                right, limit, self.grid.temperatures, [*self.made.sets]
+            )
         if self.run.kernels:
             variables |= kernels_of_paths(self.made, self.grid)
         return self.labelled(variables, results)
@@ -154,13 +159,14 @@ def predictor(theory: bpkr.Theory, made: Learning, kept: bool) -> dict[str, Any]
     mean = found["predictor_mean"] if kept else theory.mean(made.xi_test)
     found["accuracy"] = bpkr.accuracy(mean, made.Y_test)
     if made.sets:
-        found["accuracy_sets"] = accuracy_sets(theory, made)
+        found[RIGHT] = right_answers(theory, made)
     return found
 
 
-def accuracy_sets(theory: bpkr.Theory, made: Learning) -> list[float]:
-    """Accuracy on every test set."""
-    return [bpkr.accuracy(theory.mean(xi), y) for xi, y in made.sets.values()]
+def right_answers(theory: bpkr.Theory, made: Learning) -> np.ndarray:
+    """Whether each example of each test set is answered rightly, 1 or 0."""
+    right = [correct(theory.mean(xi), y) for xi, y in made.tests]
+    return np.stack(right).astype(float)
 
 
 def alignment_and_scores(theory: bpkr.Theory, heads) -> dict[str, Any]:
@@ -226,35 +232,35 @@ def gaussian_processes(made: Learning, grid: Grid) -> Variables:
     temperature zero for a kernel that has no inverse.
     """
     limit, temperatures = gp_limit(made, grid), grid.temperatures
-    right = lambda chosen, T: _accuracies(made, grid, limit, chosen, T)
+    right = lambda chosen, T: _limit_right(made, grid, limit, chosen, T)
     every = np.arange(made.xi.shape[2])
-    sets = np.array([right(every, T) for T in temperatures])
+    answers = np.stack([right(every, T) for T in temperatures])
     found: Variables = {
-        "accuracy_gp": (("temperature",), sets[:, 0]),
+        "accuracy_gp": (("temperature",), answers[:, 0].mean(-1)),
         "kernel_overlap_gp": (("rank",), limit.overlap()[: learning.RANKS]),
     }
     if made.sets:
-        return found | {"accuracy_sets_gp": (("temperature", "test_set"), sets)}
+        return found | {f"{RIGHT}_gp": (("temperature", "test_set", "test"), answers)}
     pairs = np.empty((len(temperatures), every.size, every.size))
     for i, T in enumerate(temperatures):
         for a, b in zip(*np.tril_indices(every.size)):
-            pairs[i, a, b] = pairs[i, b, a] = right(np.unique([a, b]), T)[0]
+            pairs[i, a, b] = pairs[i, b, a] = right(np.unique([a, b]), T)[0].mean()
     return found | {"accuracy_gp_pair": (("temperature", *made.path_dims(1)), pairs)}
 
 
-def _accuracies(made: Learning, grid: Grid, limit: bpkr.Theory, chosen, temperature):
-    """Accuracies of some paths alone in the limit, on every test set."""
-    sets = made.sets.values() or [(made.xi_test, made.Y_test)]
+def _limit_right(made: Learning, grid: Grid, limit: bpkr.Theory, chosen, temperature):
+    """Right answers of some paths alone in the limit, on every test set."""
+    own = made.of_paths(chosen)
     try:
         network = bpkr.theory(
-            made.xi[:, :, chosen], made.Y, limit.U[np.ix_(chosen, chosen)],
-            temperature=temperature, variance=grid.variance_0,
+            *own.data, limit.U[np.ix_(chosen, chosen)], temperature=temperature,
+            variance=grid.variance_0,
         )  # fmt: skip
     except ValueError:
         if temperature > 0:
             raise
-        return [np.nan] * len(sets)
-    return [bpkr.accuracy(network.mean(xi[:, :, chosen]), y) for xi, y in sets]
+        return np.full((len(own.tests), own.Y_test.size), np.nan)
+    return right_answers(network, own)
 
 
 def gp_limit(made: Learning, grid: Grid) -> bpkr.Theory:

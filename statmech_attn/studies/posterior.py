@@ -165,7 +165,7 @@ def all_weights(
     folder: Path | None, study: str,
 ) -> Sampled:  # fmt: skip
     """The posterior of all weights, by NUTS or Langevin dynamics; in blocks."""
-    sets = made.sets.values() or [(made.xi_test, made.Y_test)]
+    sets = made.tests
     drawn = sample_weights(
         key,
         weight_space.posterior(*made.data, heads=made.heads, **point),

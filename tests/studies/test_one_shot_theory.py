@@ -128,11 +128,12 @@ def test_no_test_label_enters_the_choice_on_validation_classes(found, work):
 
 
 def test_a_choice_skips_temperatures_without_numbers():
-    sets = np.array([[[np.nan, np.nan], [0.6, 0.7]], [[np.nan] * 2] * 2])
-    temperatures, accuracy = choice.choose(sets, [0.1, 1.0], SETS[:2])
+    right = np.full((2, 2, 2, 5), np.nan)
+    right[0, 1] = [[1, 0, 1, 0, 1], [1, 1, 1, 1, 0]]
+    temperatures, answers = choice.choose(right, [0.1, 1.0], SETS[:2])
     np.testing.assert_array_equal(temperatures, [[1.0, 1.0], [np.nan, np.nan]])
-    np.testing.assert_array_equal(accuracy[0], [[0.6, 0.7]] * 2)
-    assert np.isnan(accuracy[1]).all()
+    np.testing.assert_array_equal(answers[0], [right[0, 1]] * 2)
+    assert np.isnan(answers[1]).all()
 
 
 def test_errors_of_accuracies_are_binomial(found):
@@ -141,6 +142,26 @@ def test_errors_of_accuracies_are_binomial(found):
     a = found.accuracy_chosen_gp
     error = found.accuracy_chosen_gp_stderr
     np.testing.assert_allclose(error, np.sqrt(a * (1 - a) / 60))
+
+
+def test_the_gain_over_the_limit_has_the_error_of_a_paired_difference(work, found):
+    """From the counts of examples that one of both alone answers rightly."""
+    wide = found.sel(width=WIDE)
+    assert (wide.accuracy_gain == 0).all() and (wide.accuracy_gain_stderr == 0).all()
+    made, here = work.made, found.sel(width=5, choice="validation")
+    T, T_gp = here.chosen_temperature, here.chosen_temperature_gp
+    U = here.U_1.sel(temperature=T).values
+    network = bpkr.theory(*made.data, U, temperature=float(T))
+    limit = bpkr.theory(*made.data, np.eye(4), temperature=float(T_gp))
+    for name, (xi, y) in made.sets.items():
+        a, b = (np.sign(t.predict(xi).mean) == y for t in (network, limit))
+        gained, lost = int((a & ~b).sum()), int((b & ~a).sum())
+        gain = (gained - lost) / 60
+        error = np.sqrt(((gained + lost) / 60 - gain**2) / 60)
+        own = here.sel(test_set=name)
+        assert float(own.accuracy_gain) == pytest.approx(gain, abs=1e-12)
+        assert float(own.accuracy_gain_stderr) == pytest.approx(error, abs=1e-12)
+    assert float(here.accuracy_gain_stderr.min()) > 0
 
 
 def test_every_set_shows_classes_of_its_own_part_only(data, trained, monkeypatch):
