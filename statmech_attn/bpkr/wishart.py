@@ -55,6 +55,8 @@ from statmech_attn.diagnostics import bfmi, Summary, summary
 
 LOG_2PI = math.log(2 * math.pi)
 BLOCK, BLOCK_MEMORY = 64, 2**26  # draws whose kernels are held together, and bytes
+LEARNING = 400  # steps of warm-up where a covariance is learned
+PER_COORDINATE = 8  # of them at least
 SMALL = 0.01  # off the symmetric point, where the gradient has no part off the diagonal
 
 
@@ -270,7 +272,9 @@ def sample(
 
     The chains run in coordinates in which the law is close to normal: from the Hessian
     at its mode, and from the warm-up as well where a diagonal entry has fewer than
-    three degrees of freedom.  Chains share the processor's cores and nothing else.
+    three degrees of freedom and the warm-up is long enough to know a covariance: of
+    too few steps it is worse than none.  Chains share the processor's cores and nothing
+    else.
 
     Args:
         draws, warmup: per chain; 150 steps of warm-up when omitted, or 400 where the
@@ -285,9 +289,10 @@ def sample(
         (2, 100, 1, 1)
     """
     degrees = [N - b.columns + 1 for b, N in zip(posterior.blocks, posterior.widths)]
-    learned = bool(min(degrees) < 3)
+    needed = PER_COORDINATE * posterior.dimension
+    learned = bool(min(degrees) < 3 and needed <= (warmup or LEARNING))
     if warmup is None:
-        warmup = 400 if learned else 150
+        warmup = LEARNING if learned else 150
     if draws < 4 or warmup < 1 or chains < 1:
         raise ValueError(
             "need draws >= 4, warmup >= 1 and chains >= 1; "

@@ -4,7 +4,6 @@ Takes files of kind `pruning` (docs/hdf5.md).  Heads of different trainings have
 in common but their layer, so they are averaged by the rank of their score.
 """
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -100,9 +99,7 @@ def _name_heads(axis: Axes, names: Sequence[str]) -> None:
 
 def _without_one(axis: Axes, one: xr.Dataset) -> None:
     """Points of the accuracy without each head, and a line without pruning."""
-    count = json.loads(one.attrs["task"])["n_test"]
-    pruned = one.accuracy_pruned.values
-    error = np.sqrt(pruned * (1 - pruned) / count)
+    pruned, error = one.accuracy_pruned.values, one.accuracy_pruned_stderr.values
     axis.axhline(
         float(one.accuracy_sets), color=style.BLUE, lw=0.8, ls="--",
         label="accuracy on unseen characters, all heads",

@@ -71,9 +71,7 @@ class Script:
         """The same for a study of networks that the study `trained` has trained.
 
         Args:
-            restart: the training whose network is studied, with tasks of its own, so
-                that the scatter over trainings is that over tasks too; a study of all
-                has none.
+            restart: the training whose network is studied; a study of all has none.
         """
         study, networks = self.root / path, self.file(Path(trained).stem)
         # Relative to the study, so that it is the same in every checkout.
@@ -82,7 +80,6 @@ class Script:
         name = study.stem
         if restart is not None:
             settings.append(f"task.restart={restart}")
-            settings += [f"task.seed={restart}"] if restart else []  # 0 if left out
             name = f"{name}-{restart}"
         return self._produced(path, self.file(name), settings)
 

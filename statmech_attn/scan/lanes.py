@@ -178,7 +178,8 @@ def _places(examples: Sequence[Any], shared: int) -> tuple:
 def _on_parts(function: Callable, examples: Sequence[Any], places: tuple) -> Callable:
     """The function of all lanes as one that every device applies to its own."""
     part = lambda x, place: jax.ShapeDtypeStruct(
-        place.shard_shape(np.shape(x)), jax.dtypes.canonicalize_dtype(x.dtype)
+        place.shard_shape(np.shape(x)),
+        jax.dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True),  # keys
     )
     whole = jax.eval_shape(function, *examples)
     parts = jax.eval_shape(function, *jax.tree.map(part, tuple(examples), places))

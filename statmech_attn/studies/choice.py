@@ -84,6 +84,6 @@ def choose(
     return np.stack(chosen, -1), np.stack(there, -3)
 
 
-def stderr(accuracy: Float[np.ndarray, "*W S"], counts) -> Float[np.ndarray, "*W S"]:
-    """Binomial standard error of accuracies on sets of so many examples."""
-    return np.sqrt(accuracy * (1 - accuracy) / np.asarray(counts))
+def stderr(accuracy: Float[np.ndarray, "*W"], count: int) -> Float[np.ndarray, "*W"]:
+    """Binomial standard error of accuracies on so many examples."""
+    return np.sqrt(accuracy * (1 - accuracy) / count)

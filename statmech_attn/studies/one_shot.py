@@ -18,10 +18,9 @@ from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
 from statmech_attn.studies.examples import Attended, Learning
-from statmech_attn.studies.one_shot_sets import ImageSets, key_of, MAIN
+from statmech_attn.studies.one_shot_sets import image_sets, ImageSets, MAIN
 from statmech_attn.studies.trained import load_trained, LOST, TrainedNetworks, usable
 from statmech_attn.studies.trained_tables import RestartTask, TrainedTask
-from statmech_attn.tasks import images, one_shot
 from statmech_attn.tasks.one_shot import Examples
 from statmech_attn.training.transformer import attention_heads, Transformer
 
@@ -30,7 +29,7 @@ BATCH = 50  # examples whose attention is held at once
 
 
 class Drawn(NamedTuple):
-    """Examples of a study, for the heads of any network of a file.
+    """Examples for the heads of one network.
 
     Attributes:
         tests: by name of the set, unseen Omniglot classes first.
@@ -42,24 +41,37 @@ class Drawn(NamedTuple):
     description: dict[str, Any]
 
 
-def drawn(table: TrainedTask, trained: TrainedNetworks) -> Drawn:
-    """Draw the training set and the test sets; keys come from the table's seed.
+class Source(NamedTuple):
+    """What the examples of a study are drawn from; see `source`."""
+
+    table: TrainedTask
+    trained: TrainedNetworks
+    images: ImageSets
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The task, with SHA-256 of all images."""
+        described = self.table.model_dump(exclude={"trained", "restart"})
+        digests = self.images.digests
+        return described | {"training": self.trained.task, "images_sha256": digests}
+
+    def drawn(self, restart: int) -> Drawn:
+        """Training set and test sets for the heads of a network."""
+        table = self.table
+        train = self.images.train(table.seed, restart, table.n_train)
+        tests = self.images.tests(table.seed, restart, table.n_test)
+        return Drawn(train, tests, self.description)
+
+
+def source(table: TrainedTask, trained: TrainedNetworks) -> Source:
+    """Read the images.
 
     Raises:
         ValueError: images that are missing, or too few for the split.
     """
-    folder, setting = images.data_folder(), trained.setting
-    size = setting.image_size
-    sets = ImageSets(
-        setting,
-        images.split(images.omniglot(folder, size=size), trained.split),
-        {name: images.elsewhere(folder, name, size=size) for name in table.elsewhere},
+    return Source(
+        table, trained, image_sets(trained.setting, trained.split, table.elsewhere)
     )
-    own = key_of(table.seed, "training set")
-    train = one_shot.draw(own, sets.split.train, setting, examples=table.n_train)
-    described = table.model_dump(exclude={"trained", "restart"})
-    described |= {"training": trained.task, "images_sha256": sets.digests}
-    return Drawn(train, sets.tests(table.seed, table.n_test), described)
 
 
 def learning(table: RestartTask) -> Learning:
@@ -70,7 +82,7 @@ def learning(table: RestartTask) -> Learning:
     """
     trained = load_trained(table.trained)
     transformer = network(trained, table.restart, Path(table.trained).name)
-    return attended(transformer, drawn(table, trained))
+    return attended(transformer, source(table, trained).drawn(table.restart))
 
 
 def network(trained: TrainedNetworks, restart: int, name: str) -> Transformer:

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import jax
 from jaxtyping import Array, Key
@@ -11,23 +11,6 @@ from statmech_attn.tasks import images, one_shot
 
 
 MAIN, VALIDATION = "omniglot", "omniglot-validation"
-
-
-class ImageTable(Protocol):
-    """What a table says of the images."""
-
-    @property
-    def split(self) -> str: ...
-    @property
-    def elsewhere(self) -> Sequence[str]: ...
-    @property
-    def image_size(self) -> int: ...
-    @property
-    def patch(self) -> int: ...
-    @property
-    def channels(self) -> int: ...
-    @property
-    def symbol_seed(self) -> int: ...
 
 
 class ImageSets(NamedTuple):
@@ -50,55 +33,66 @@ class ImageSets(NamedTuple):
             found[f"{name} queries"] = images.digest(query)
         return found
 
-    def tests(self, seed: int, examples: int) -> dict[str, one_shot.Examples]:
-        """Tasks of every test set, in-distribution test classes first.
+    @property
+    def tested(self) -> list[str]:
+        """Names of the test sets, in-distribution test classes first."""
+        return [MAIN, VALIDATION, *self.elsewhere]
 
-        The same ones for training and theory of the same seed, and of a set whatever
-        others are there.
+    def train(self, seed: int, restart: int, examples: int) -> one_shot.Examples:
+        """Training tasks of the theory for the heads of a network."""
+        own = key_of(seed, "training set", restart)
+        return one_shot.draw(own, self.split.train, self.setting, examples=examples)
+
+    def tests(
+        self, seed: int, restart: int, examples: int
+    ) -> dict[str, one_shot.Examples]:
+        """Tasks of every test set.
+
+        Those of a network are the same for its training, theory and pruning at one
+        seed, and of a set whatever others are there; each network has its own.
         """
         parts = {MAIN: self.split.test, VALIDATION: self.split.validation}
-        found = {
-            name: one_shot.draw(
-                key_of(seed, f"test set {name}"),
-                classes,
-                self.setting,
-                examples=examples,
-            )
-            for name, classes in parts.items()
-        }
-        for name, pair in self.elsewhere.items():
-            found[name] = one_shot.draw_elsewhere(
-                key_of(seed, f"test set {name}"), *pair, self.setting, examples=examples
-            )
+        found = {}
+        for name in self.tested:
+            own = key_of(seed, f"test set {name}", restart)
+            if name in parts:
+                found[name] = one_shot.draw(
+                    own, parts[name], self.setting, examples=examples
+                )
+            else:
+                found[name] = one_shot.draw_elsewhere(
+                    own, *self.elsewhere[name], self.setting, examples=examples
+                )
         return found
 
 
-def key_of(seed: int, purpose: str) -> Key[Array, ""]:
-    """Key of its own for each purpose of a seed.
+def key_of(seed: int, purpose: str, number: int) -> Key[Array, ""]:
+    """Key of its own for each purpose of a seed, and for each network.
 
     Numbering purposes would not do: `jax.random.split(key)[i]` is `fold_in(key, i)`,
     so that a purpose could meet a point or a network of the same number.
 
     Example:
-        >>> bool((key_of(0, "training tasks") == key_of(0, "initial weights")).all())
+        >>> purposes = "training tasks", "initial weights"
+        >>> a, b = (jax.random.key_data(key_of(0, p, 3)) for p in purposes)
+        >>> bool((a == b).any())
         False
     """
-    return jax.random.fold_in(jax.random.key(seed), zlib.crc32(purpose.encode()))
+    own = jax.random.fold_in(jax.random.key(seed), zlib.crc32(purpose.encode()))
+    return jax.random.fold_in(own, number)
 
 
-def image_sets(table: ImageTable) -> ImageSets:
-    """Read the images that a table names.
+def image_sets(
+    setting: one_shot.Setting, split: str, elsewhere: Sequence[str]
+) -> ImageSets:
+    """Read the images of a split, and of data sets elsewhere.
 
     Raises:
-        ValueError: impossible settings, or images that are not there.
+        ValueError: images that are not there.
     """
-    setting = one_shot.setting(
-        image_size=table.image_size, patch=table.patch,
-        channels=table.channels, symbol_seed=table.symbol_seed,
-    )  # fmt: skip
     folder, size = images.data_folder(), setting.image_size
     return ImageSets(
         setting,
-        images.split(images.omniglot(folder, size=size), table.split),
-        {name: images.elsewhere(folder, name, size=size) for name in table.elsewhere},
+        images.split(images.omniglot(folder, size=size), split),
+        {name: images.elsewhere(folder, name, size=size) for name in elsewhere},
     )

@@ -29,6 +29,7 @@ from statmech_attn.scan.work import (
     Tick,
 )
 from statmech_attn.studies import spec
+from statmech_attn.studies.choice import stderr
 from statmech_attn.studies.learning import Dimensions, lacking
 from statmech_attn.studies.one_shot_sets import image_sets, key_of
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
@@ -64,7 +65,12 @@ class OneShotTrainingWork(OneRound):
         self.study, self.run = study, study.run
         self.choices = _choices(study)
         self.choices.check()
-        self.images = image_sets(study.task)
+        task = study.task
+        setting = one_shot.setting(
+            image_size=task.image_size, patch=task.patch, channels=task.channels,
+            symbol_seed=task.symbol_seed,
+        )  # fmt: skip
+        self.images = image_sets(setting, task.split, task.elsewhere)
         self._once = threading.Lock()
 
     @property
@@ -75,15 +81,10 @@ class OneShotTrainingWork(OneRound):
     def setting(self) -> one_shot.Setting:
         return self.images.setting
 
-    @property
-    def tests(self) -> dict[str, one_shot.Examples]:
-        """Tasks of every test set, the same for all networks."""
-        with self._once:
-            return self._tests
-
-    @cached_property
-    def _tests(self) -> dict[str, one_shot.Examples]:
-        return self.images.tests(self.study.task.seed, self.study.task.n_test)
+    def tests(self, number: int) -> dict[str, one_shot.Examples]:
+        """Tasks of every test set for a network."""
+        task = self.study.task
+        return self.images.tests(task.seed, number, task.n_test)
 
     @property
     def trainer(self) -> StochasticTrainer:
@@ -103,20 +104,20 @@ class OneShotTrainingWork(OneRound):
         patches = ClassPatches(cut(parts.train), cut(parts.validation), codes)
         return StochasticTrainer(
             self.choices, patches, self.start(0),
-            key_of(self.study.task.seed, "validation tasks"),
+            key_of(self.study.task.seed, "validation tasks", 0),
         )  # fmt: skip
 
     def start(self, number: int) -> Transformer:
         """Initial weights of a network."""
         return initial(
-            jax.random.fold_in(key_of(self.run.seed, "initial weights"), number),
+            key_of(self.run.seed, "initial weights", number),
             n_inputs=self.setting.n_inputs, gain=self.run.gain,
             **self.study.network.model_dump(),
         )  # fmt: skip
 
     def tasks(self, number: int) -> Key[Array, ""]:
         """Key of the tasks that a network learns from."""
-        return jax.random.fold_in(key_of(self.run.seed, "training tasks"), number)
+        return key_of(self.run.seed, "training tasks", number)
 
     def compute(
         self, chunk: Chunk, payload: None, tick: Tick, folder: Path | None
@@ -135,7 +136,7 @@ class OneShotTrainingWork(OneRound):
                 self.tasks(number), self.start(number), self._store(number, folder),
                 after,
             )  # fmt: skip
-            yield self._described(trained)
+            yield self._described(number, trained)
 
     def _store(self, number: int, folder: Path | None):
         """Where blocks are kept."""
@@ -148,13 +149,13 @@ class OneShotTrainingWork(OneRound):
             study=spec.dump(self.study.model_dump(exclude_none=True)),
         )  # fmt: skip
 
-    def _described(self, trained: Learnt) -> dict[str, Any]:
+    def _described(self, number: int, trained: Learnt) -> dict[str, Any]:
         """What is stored of a network; no numbers where the descent diverged."""
         U, U_a = bpkr.order_parameters(value_weights(trained.weights))
         here = named(trained.weights) | {f"U_{l}": x for l, x in enumerate(U, 1)}
         here["U_a"] = U_a
         here["accuracy_sets"] = np.array(
-            [accuracy(trained.weights, *examples) for examples in self.tests.values()]
+            [accuracy(trained.weights, *x) for x in self.tests(number).values()]
         )
         if trained.result == DIVERGED:
             here = {
@@ -163,9 +164,7 @@ class OneShotTrainingWork(OneRound):
             }
         right = here["accuracy_sets"]
         return here | {
-            "accuracy_sets_stderr": np.sqrt(
-                right * (1 - right) / self.study.task.n_test
-            ),
+            "accuracy_sets_stderr": stderr(right, self.study.task.n_test),
             "loss": trained.loss,
             "accuracy_validation": trained.accuracy,
             "output_rms": trained.output_rms,
@@ -193,20 +192,22 @@ class OneShotTrainingWork(OneRound):
         return lost & (arrays["training_result"] != DIVERGED)
 
     def pilot(self) -> Pilot:
-        """A few steps, and the validation at one record."""
+        """A few steps with the validations between them, and a validation alone."""
         trainer = self.trainer
         state, _ = trainer.start(self.tasks(0), self.start(0))
         clock = time.perf_counter()
         trainer.start(self.tasks(0), self.start(0))
         validation = time.perf_counter() - clock
         clock = time.perf_counter()
-        trainer.advance(trainer.near_the_end(state))
-        step = (time.perf_counter() - clock - validation) / PILOT_STEPS
-        records = self.choices.recorded.size
+        _, records = trainer.advance(trainer.near_the_end(state))
+        validations = int(np.isfinite(records["accuracy"]).sum())
+        steps = time.perf_counter() - clock - validations * validation
+        step = max(steps, 0) / min(PILOT_STEPS, self.run.steps)
+        count = self.choices.recorded.size
         weights = sum(x.size for x in jax.tree.leaves(state.weights))
         return Pilot(
-            max(step, 0) * self.run.steps + validation * records,
-            trainer.memory, stored=4 * weights + 4 * 4 * records,
+            step * self.run.steps + validation * count, trainer.memory,
+            stored=4 * weights + 4 * 4 * count,
         )  # fmt: skip
 
     def assemble(self, results: Results) -> Assembled:
@@ -239,7 +240,7 @@ class OneShotTrainingWork(OneRound):
         found: dict[str, Any] = {
             "restart": np.arange(self.run.restarts),
             "step": self.choices.recorded,
-            "test_set": list(self.tests),
+            "test_set": self.images.tested,
         }
         for l, count in enumerate(heads):
             names = bpkr.path_names(heads[l:])

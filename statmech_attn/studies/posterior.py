@@ -225,12 +225,11 @@ def _described(sampled: Sampled, made: Learning, stored: int) -> dict[str, Any]:
         "accuracy_stderr": accuracy_error(sampled.mean, sampled.mean_stderr),
     }
     if made.sets:
-        labels = [y for _, y in made.sets.values()]
+        labels = [y for _, y in made.tests]
         means = map(jnp.asarray, sampled.means)
         accuracy = np.array(list(map(bpkr.accuracy, means, labels)))
-        counts = [y.size for y in labels]
         found["accuracy_sets"] = accuracy
-        found["accuracy_sets_stderr"] = choice.stderr(accuracy, counts)
+        found["accuracy_sets_stderr"] = choice.stderr(accuracy, made.Y_test.size)
     return found | sampled.diagnostics
 
 

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from statmech_attn import bpkr
@@ -23,14 +22,17 @@ from statmech_attn.bpkr import pruning, wishart
 from statmech_attn.labels import labelled
 from statmech_attn.scan.work import Arrays, Assembled, Chunk, OneRound, Results, Tick
 from statmech_attn.studies import one_shot
+from statmech_attn.studies.choice import stderr
 from statmech_attn.studies.examples import Learning
 from statmech_attn.studies.learning import Dimensions, lacking
+from statmech_attn.studies.one_shot_sets import key_of
 from statmech_attn.studies.pruning_table import PruningStudy
 from statmech_attn.studies.trained import load_trained, usable
 from statmech_attn.training import Transformer, value_weights
 
 
 ORDERS = ("saddle", "exact-law", "trained", "magnitude", "random")
+EXACT_LAW, RANDOM_ORDERS = "exact law", "random orders"  # purposes of keys
 OF_DRAWS = ("stderr", "n_eff", "r_hat")  # kept of the exact law's draws
 
 
@@ -53,7 +55,7 @@ class PruningWork(OneRound):
         self.trained = load_trained(study.task.trained)
         if not any(map(self._learned, range(self.total))):
             raise ValueError(f"{study.task.trained}: no network has learned anything.")
-        self.examples = one_shot.drawn(study.task, self.trained)
+        self.source = one_shot.source(study.task, self.trained)
 
     @property
     def heads(self) -> tuple[int, ...]:
@@ -72,11 +74,11 @@ class PruningWork(OneRound):
         found |= {"divergences": (), "pruning_score": ("order", head)}
         for name, dims in (
             ("accuracy_sets", (sets,)),
+            ("accuracy_pruned", (head, sets)),
             ("accuracy_drop", (head, sets)),
             ("accuracy_cumulative", ("order", "n_pruned", sets)),
         ):
             found |= {name: dims, f"{name}_stderr": dims}
-        found["accuracy_pruned"] = (head, sets)
         return found | {"rank_correlation": ("order", sets)}
 
     def compute(
@@ -93,16 +95,22 @@ class PruningWork(OneRound):
     def _learned(self, number: int) -> bool:
         return number in usable(self.trained.results)
 
+    def attended(self, number: int) -> Learning:
+        """The examples of a network as its heads attend them."""
+        transformer = self.trained.transformers[number]
+        return one_shot.attended(transformer, self.source.drawn(number))
+
     def _row(self, number: int) -> dict[str, Any]:
         if not self._learned(number):
             raise ValueError(f"training {number} learned nothing that can be pruned.")
         transformer = self.trained.transformers[number]
-        made = one_shot.attended(transformer, self.examples)
-        key = jax.random.fold_in(jax.random.key(self.run.seed), number)
-        exact_key, order_key = jax.random.split(key)
-        found = self._saddle(made) | self._exact_law(made, exact_key)
+        made = self.attended(number)
+        key = lambda purpose: key_of(self.run.seed, purpose, number)
+        found = self._saddle(made) | self._exact_law(made, key(EXACT_LAW))
         scores = self._scores(found, transformer)
-        orders = pruning.random_orders(order_key, self.heads, self.run.random_orders)
+        orders = pruning.random_orders(
+            key(RANDOM_ORDERS), self.heads, self.run.random_orders
+        )
         lost = [
             without_heads(*parts, self.heads, scores, orders)
             for parts in self._contributions(made, transformer)
@@ -176,7 +184,7 @@ class PruningWork(OneRound):
         if failure.any():
             variables["failure"] = (("restart",), failure)
         found = labelled(variables, self._coordinates()).assign_attrs(
-            kind=self.study.kind, task=json.dumps(self.examples.description)
+            kind=self.study.kind, task=json.dumps(self.source.description)
         )
         if failure.any():
             found.attrs["failure_reasons"] = results.reasons()
@@ -192,7 +200,7 @@ class PruningWork(OneRound):
                 for layer, head in pruning.heads_in_order(self.heads)
             ],
             "n_pruned": np.arange(sum(self.heads) - len(self.heads) + 1),
-            "test_set": list(self.examples.tests),
+            "test_set": self.source.images.tested,
             "path_1": paths,
             "path_1_pair": paths,
         }
@@ -222,11 +230,13 @@ def without_heads(
     for number, score in enumerate(scores):
         if np.isfinite(score).all():
             curves[0, number] = along(pruning.ascending(score))
+            curves[1, number] = stderr(curves[0, number], len(y))
     curves[:, ORDERS.index("random")] = mean_of_known(np.stack([*map(along, orders)]))
     return {
         "accuracy_sets": base,
-        "accuracy_sets_stderr": np.sqrt(base * (1 - base) / len(y)),
+        "accuracy_sets_stderr": stderr(base, len(y)),
         "accuracy_pruned": pruned.mean(axis=1),
+        "accuracy_pruned_stderr": stderr(pruned.mean(axis=1), len(y)),
         "accuracy_drop": drop,
         "accuracy_drop_stderr": lost.std(axis=1) / np.sqrt(len(y)),
         "accuracy_cumulative": curves[0],

@@ -295,7 +295,7 @@ class StochasticTrainer:
         found = jax.lax.map(answered, self._validation)
         accuracy, squares, loss = (part.mean() for part in found)
         rms = jnp.sqrt(squares)
-        patience = choices.steps if choices.patience is None else choices.patience
+        patience = min(choices.steps, choices.patience or choices.steps)
         silent = (rms < SILENT) & (state.steps >= patience)
         result = jnp.where(silent & (state.result == RUNNING), VANISHED, state.result)
         better = (accuracy > state.best_accuracy) & (result != DIVERGED)

@@ -27,6 +27,17 @@ def drawn_order_parameters(width, heads, variances, draws):
     return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), draws))
 
 
+def weighted(U, xi, y, temperature):
+    """Mean of draws from the prior weighted by the labels, and its squared error."""
+    operator = bpkr.path_kernels(xi)
+    energies = jax.lax.map(
+        lambda u: bpkr.energy(operator.kernel(u), temperature, y), U, batch_size=2000
+    )
+    weight = jax.nn.softmax(-energies / 2)
+    mean = jnp.einsum("s,sab->ab", weight, U)
+    return mean, jnp.einsum("s,sab->ab", weight**2, (U - mean) ** 2)
+
+
 @pytest.mark.parametrize("k", (1, 2, 9))
 def test_the_prior_of_a_diagonal_entry_is_normalised(k):
     z = np.linspace(-60, 20, 200_001)
@@ -50,13 +61,7 @@ def test_the_posterior_is_that_of_weights_from_the_prior(data, width):
     xi, y = data
     heads, variances, T = (2, 2), (1.0, 0.5, 2.0, 1.5), 0.5
     U = drawn_order_parameters(width, heads, variances, 40_000)
-    operator = bpkr.path_kernels(xi)
-    energies = jax.lax.map(
-        lambda u: bpkr.energy(operator.kernel(u), T, y), U, batch_size=2000
-    )
-    weight = jax.nn.softmax(-energies / 2)
-    expected = jnp.einsum("s,sab->ab", weight, U)
-    variance = jnp.einsum("s,sab->ab", weight**2, (U - expected) ** 2)
+    expected, variance = weighted(U, xi, y, T)
     posterior = wishart.law(
         xi, y, width=width, temperature=T, heads=heads, variances=variances
     )
@@ -66,6 +71,30 @@ def test_the_posterior_is_that_of_weights_from_the_prior(data, width):
     # Ten entries in each of three cases: 4.5 errors are exceeded once in 5000 times.
     assert (np.abs(mean - expected) < 4.5 * error).all()
     assert float(found.r_hat.max()) < 1.05
+
+
+@pytest.mark.statistical
+def test_many_paths_are_sampled_in_short_trees_without_a_learned_covariance():
+    """16 paths, N = 10: rank ten, 126 coordinates, a warm-up too short to learn them.
+
+    A covariance of 126 coordinates from dozens of steps is singular but for what
+    regularises it, and trees of hundreds of gradients follow.
+    """
+    xi_key, y_key = jax.random.split(jax.random.key(4))
+    xi = jax.random.normal(xi_key, (4, 5, 16))
+    xi, y = xi + xi[:, :, :1], jax.random.normal(y_key, (4,))
+    heads, T = (4, 4), 0.5
+    law = wishart.law(xi, y, width=10, temperature=T, heads=heads)
+    assert law.dimension == 126
+    found = wishart.sample(jax.random.key(5), law, draws=300, warmup=150, chains=2)
+    assert float(found.steps.mean()) < 32
+    assert float(found.r_hat.max()) < 1.05
+    U = drawn_order_parameters(10, heads, None, 20_000)
+    expected, variance = weighted(U, xi, y, T)
+    mean = found.U[0].mean(axis=(0, 1))
+    error = jnp.sqrt(variance + found.U[0].var(axis=(0, 1)) / found.n_eff)
+    # Of 136 entries one is beyond 4.5 errors once in a thousand times.
+    assert (np.abs(mean - expected) < 4.5 * error).all()
 
 
 @pytest.mark.statistical

@@ -44,6 +44,7 @@ def dataset():
         "pruning_score": (("restart", "order", "attention_head"), 0.1, 1.0),
         "accuracy_sets": (("restart", "test_set"), 0.7, 0.8),
         "accuracy_pruned": (head, 0.6, 0.7),
+        "accuracy_pruned_stderr": (head, 0.01, 0.02),
         "accuracy_drop": (head, 0.0, 0.2),
         "accuracy_drop_stderr": (head, 0.01, 0.02),
         "accuracy_cumulative": (curve, 0.5, 0.8),

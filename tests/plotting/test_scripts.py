@@ -77,7 +77,6 @@ def write_both(root: Path) -> None:
         "task.n_train=20",
         'task.trained="../paper_figs/results/one_shot_training-laptop.h5"',
         "task.restart=2",
-        "task.seed=2",
     ]
     study, _ = studies.load(root / THEORY, settings)
     assert study.inputs().keys() == {trained.name}

@@ -179,9 +179,9 @@ def test_every_set_shows_classes_of_its_own_part_only(data, trained, monkeypatch
 def drawn_sets(trained, monkeypatch):
     """The examples before the heads attend them."""
     kept = []
-    draw = one_shot_studies.drawn
+    draw = one_shot_studies.Source.drawn
     monkeypatch.setattr(
-        one_shot_studies, "drawn", lambda *a: kept.append(draw(*a)) or kept[0]
+        one_shot_studies.Source, "drawn", lambda *a: kept.append(draw(*a)) or kept[0]
     )
     learning.learning(studies.parse(tree(trained)).task)
     return kept[0]
@@ -221,7 +221,7 @@ def test_sets_have_keys_of_their_own(trained, monkeypatch):
     networks = load_trained(trained)
     for seed in (0, 1):
         task = studies.parse(tree(trained, seed=seed)).task
-        found = one_shot_studies.drawn(task, networks)
+        found = one_shot_studies.source(task, networks).drawn(0)
         assert len(keys) == (1 + len(found.tests)) * (1 + seed)
     assert len(set(keys)) == 10
 

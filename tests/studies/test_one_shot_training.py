@@ -16,7 +16,12 @@ from statmech_attn import bpkr, plotting, storage, studies
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.scan.work import Chunk, Stopped
-from statmech_attn.studies import one_shot, one_shot_sets, one_shot_training
+from statmech_attn.studies import (
+    one_shot,
+    one_shot_sets,
+    one_shot_training,
+    pruning,
+)
 from statmech_attn.studies.one_shot_sets import key_of
 from statmech_attn.studies.one_shot_tables import PRESETS
 from statmech_attn.studies.trained import TrainedNetworks
@@ -119,8 +124,8 @@ def test_networks_read_back_answer_as_the_file_says(work, found, file):
     assert trained.heads == (2, 2) and trained.setting == work.setting
     assert trained.split == "small" and trained.task["width"] == 6
     assert trained.results == found.training_result.values.tolist()
-    x, y = work.tests["omniglot"]
     for r, network in enumerate(trained.transformers):
+        x, y = work.tests(r)["omniglot"]
         f = outputs(network, x)
         assert bpkr.accuracy(f, y) == float(found.accuracy_sets[r, 0])
         weights = value_weights(network)
@@ -162,23 +167,36 @@ def test_blocks_of_other_images_are_refused(work, tmp_path, monkeypatch):
 
 
 def test_every_stream_of_a_seed_begins_with_a_key_of_its_own(data, monkeypatch):
-    """Purposes, networks, and points of other studies, which are numbered from 0."""
+    """Purposes and networks, and points of other studies, numbered from zero."""
     given = {}
 
-    def noted(seed, purpose):
-        given[purpose] = key_of(seed, purpose)
-        return given[purpose]
+    def noted(seed, purpose, number):
+        given[purpose, number] = key_of(seed, purpose, number)
+        return given[purpose, number]
 
-    for module in (one_shot, one_shot_sets, one_shot_training):
+    for module in (one_shot_sets, one_shot_training):
         monkeypatch.setattr(module, "key_of", noted)
     monkeypatch.setattr(one_shot_training, "StochasticTrainer", lambda *given: None)
     work = studies.work(studies.parse(SMALL))
-    work.start(0), work.tasks(0), work.trainer, work.tests
     trained = TrainedNetworks({}, work.setting, work.study.task.split, (), [], [])
-    one_shot.drawn(TrainedTask(name="one-shot", trained="", n_train=4), trained)
-    assert len(given) == 4 + 4  # four test sets
+    table = TrainedTask(
+        name="one-shot", trained="", n_train=4, n_test=4, elsewhere=["mnist"]
+    )
+    source = one_shot.source(table, trained)
+    work.trainer
+    for number in (0, 1):
+        work.start(number), work.tasks(number), work.tests(number)
+        given |= {
+            (purpose, number): key_of(0, purpose, number)
+            for purpose in (pruning.EXACT_LAW, pruning.RANDOM_ORDERS)
+        }
+        before = len(given)
+        source.drawn(number)
+        assert len(given) == before + 1  # the test sets are those of the training
+    assert len(given) == 1 + 2 * (2 + 3 + 2 + 1)
     streams = [*given.values(), jax.random.key(0)]
-    streams += [jax.random.fold_in(key, i) for key in streams for i in range(50)]
+    streams += [jax.random.fold_in(key, i) for key in streams for i in range(20)]
+    streams += [jax.random.fold_in(key, 0) for key in streams[len(given) + 1 :]]
     values = {tuple(jax.random.key_data(key).tolist()) for key in streams}
     assert len(values) == len(streams)
 

@@ -14,7 +14,8 @@ from statmech_attn import bpkr, plotting, storage, studies, training
 from statmech_attn.bpkr import pruning
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.scan.work import Chunk
-from statmech_attn.studies.pruning import mean_of_known, ORDERS, PruningWork
+from statmech_attn.studies.one_shot_sets import key_of
+from statmech_attn.studies.pruning import EXACT_LAW, mean_of_known, ORDERS, PruningWork
 from statmech_attn.tasks.one_shot import Setting
 
 
@@ -77,6 +78,7 @@ def test_a_file_holds_every_network(found, learned, tmp_path):
         "accuracy_sets": sets,
         "accuracy_sets_stderr": sets,
         "accuracy_pruned": head + sets,
+        "accuracy_pruned_stderr": head + sets,
         "accuracy_drop_stderr": head + sets,
     }.items():
         assert found[name].dims == ("restart", *dims)
@@ -106,7 +108,7 @@ def test_accuracies_are_those_of_networks_that_never_had_the_heads(work, learned
     """Against the trained network itself, in single precision and without paths."""
     for row, number in enumerate([0, 2]):
         network = work.trained.transformers[number]
-        for i, (x, y) in enumerate(work.examples.tests.values()):
+        for i, (x, y) in enumerate(work.source.drawn(number).tests.values()):
             right = lambda t: np.mean(np.asarray(jnp.sign(OUTPUTS(t, x)) == y))
             one = learned.isel(restart=row, test_set=i)
             assert float(one.accuracy_sets) == right(network)
@@ -129,7 +131,7 @@ def without(network, layer, head):
 
 
 def test_scores_are_those_of_their_origins(work, learned):
-    made = studies.one_shot.attended(work.trained.transformers[2], work.examples)
+    made = work.attended(2)
     saddle = bpkr.solve(*made.data, heads=HEADS, width=6, temperature=0.5)
     assert np.abs(learned.U_1[1] - saddle.U[0]).max() < 1e-8
     weights = training.value_weights(work.trained.transformers[2])
@@ -149,15 +151,24 @@ def scored(U):
     return np.concatenate(bpkr.head_scores(U, HEADS))
 
 
-def test_drops_and_their_errors_are_those_of_the_same_tasks(learned):
-    """Paired: |d| is 0 or 1, so the error is below that of independent tasks."""
-    drop = learned.accuracy_sets - learned.accuracy_pruned
-    assert np.abs(learned.accuracy_drop - drop).max() < 1e-14
-    error, base = learned.accuracy_drop_stderr, learned.accuracy_sets
-    assert (error >= np.sqrt(np.abs(drop) * (1 - np.abs(drop)) / 40) - 1e-12).all()
-    assert (
-        np.abs(learned.accuracy_sets_stderr**2 - base * (1 - base) / 40).max() < 1e-14
-    )
+def test_drops_have_the_error_of_a_paired_difference(work, learned):
+    """From the tasks that only the network with the head, or without it, knows."""
+    for row, number in enumerate([0, 2]):
+        network = work.trained.transformers[number]
+        for i, (x, y) in enumerate(work.source.drawn(number).tests.values()):
+            right = lambda t: np.asarray(jnp.sign(OUTPUTS(t, x)) == y)
+            one, full = learned.isel(restart=row, test_set=i), right(network)
+            base = full.mean()
+            assert one.accuracy_sets_stderr == pytest.approx(
+                math.sqrt(base * (1 - base) / 40)
+            )
+            for h, head in enumerate(EACH):
+                pruned = right(without(network, *head))
+                lost, gained = int((full & ~pruned).sum()), int((pruned & ~full).sum())
+                drop = (lost - gained) / 40
+                error = math.sqrt(((lost + gained) / 40 - drop**2) / 40)
+                assert one.accuracy_drop[h] == pytest.approx(drop, abs=1e-12)
+                assert one.accuracy_drop_stderr[h] == pytest.approx(error, abs=1e-12)
 
 
 def test_curves_begin_with_all_heads_and_then_lack_the_one_of_lowest_score(learned):
@@ -170,7 +181,9 @@ def test_curves_begin_with_all_heads_and_then_lack_the_one_of_lowest_score(learn
         ranks = np.argsort(learned.pruning_score.sel(order=order).values, axis=1)
         emptied = (ranks[:, :2] // 2).sum(axis=1) != 1
         assert (np.isnan(curves.isel(n_pruned=2)).all("test_set") == emptied).all()
-        assert np.isnan(learned.accuracy_cumulative_stderr.sel(order=order)).all()
+        binomial = np.sqrt(curves * (1 - curves) / 40)
+        error = learned.accuracy_cumulative_stderr.sel(order=order)
+        assert np.allclose(error, binomial, atol=1e-15, equal_nan=True)
 
 
 def test_the_random_curve_is_the_mean_of_its_orders(work, learned):
@@ -233,9 +246,9 @@ def test_scores_of_the_exact_law_are_those_of_its_mean(folder):
     )
     work = PruningWork(narrow)
     row = work.compute(Chunk(0, 0, 2, 3), None, lambda points: None, None)
-    made = studies.one_shot.attended(work.trained.transformers[2], work.examples)
+    made = work.attended(2)
     law = bpkr.wishart.law(*made.data, heads=HEADS, width=3, temperature=0.5)
-    key = jax.random.split(jax.random.fold_in(jax.random.key(0), 2))[0]
+    key = key_of(0, EXACT_LAW, 2)
     drawn = bpkr.wishart.sample(key, law, draws=40, warmup=40, chains=2)
     U, *_ = drawn.summary
     for name, expected in (("", U.mean), ("_stderr", U.stderr), ("_n_eff", U.n_eff)):
