@@ -1,0 +1,148 @@
+"""Accuracies, gains over the GP, blocks of U and pruning of the one-shot results.
+
+    python analysis/one_shot_numbers.py                       the kept ones
+    python analysis/one_shot_numbers.py --data results --size paper
+
+Prints the tables of docs/validation.md, from the files that the figure scripts
+paper_figs/one_shot*.py draw.  Errors are standard errors over the trainings.
+"""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from statmech_attn import bpkr, storage
+from statmech_attn.plotting.one_shot import over_trainings
+from statmech_attn.plotting.pruning import drops_by_rank
+
+
+VARIANTS = {
+    "": "two layers of four",
+    "_wide": "two of eight",
+    "_deep": "three of three",
+}
+POINT = dict(width=10, temperature=0.5)  # of the published matrices
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    kept = Path(__file__).resolve().parents[1] / "paper_figs" / "results"
+    parser.add_argument("--data", type=Path, default=kept, metavar="FOLDER")
+    parser.add_argument("--size", default="laptop")
+    chosen = parser.parse_args()
+    read = lambda name: storage.read(chosen.data / f"{name}-{chosen.size}.h5")
+    every = lambda name: [
+        storage.read(path)
+        for path in sorted(chosen.data.glob(f"{name}-[0-9]*-{chosen.size}.h5"))
+    ]
+    for ending, words in VARIANTS.items():
+        print(f"# {words} heads")
+        training(read(f"one_shot_training{ending}"))
+        if theories := every(f"one_shot_theory{ending}"):
+            gains(theories)
+            blocks(theories)
+        pruning(read(f"one_shot_pruning{ending}"))
+    print("# exact law beside the saddle point")
+    pruning(read("one_shot_pruning_exact"))
+
+
+def training(trained: xr.Dataset) -> None:
+    """Accuracies of the networks, and their blocks."""
+    sets = [str(name) for name in trained.test_set.values]
+    networks = list(trained.accuracy_sets)
+    rows = [["mean", *with_error(*over_trainings(networks))]]
+    rows += [
+        [str(i), *map("{:.3f}".format, network)] for i, network in enumerate(networks)
+    ]
+    table("accuracy of gradient descent", ["network", *sets], rows)
+    heads = [trained.sizes[name] for name in trained.sizes if name.startswith("head_")]
+    found = [bpkr.block_structure(U, heads) for U in trained.U_1.values]
+    print("blocks of U_1 of the weights, by layer:", shown(found), "\n")
+
+
+def gains(theories: Sequence[xr.Dataset]) -> None:
+    """Accuracy at the chosen temperatures and gain over the GP limit."""
+    first = theories[0]
+    sets = [str(name) for name in first.test_set.values]
+    mean = lambda name, **chosen: over_trainings(
+        [t[name].sel(chosen) for t in theories]
+    )
+    both = lambda name: [
+        mean(name, choice=by, test_set=sets[0])[0].values
+        for by in ("validation", "published")
+    ]
+    accuracy = "{:.3f} ({:.3f})".format
+    gain, error = mean("accuracy_gain", choice="validation")
+    paired, _ = mean("accuracy_gain_stderr", choice="validation", test_set=sets[0])
+    rows = [
+        [f"{N:g}", accuracy(*pair), *with_error(gain[i], error[i]), f"{paired[i]:.3f}"]
+        for i, (N, *pair) in enumerate(
+            zip(first.width.values, *both("accuracy_chosen"))
+        )
+    ]
+    rows.append(["GP", accuracy(*both("accuracy_chosen_gp"))])
+    columns = ["N", f"{sets[0]} (published choice)", *(f"gain, {n}" for n in sets)]
+    table("accuracy of theory", [*columns, "paired error of one training"], rows)
+
+
+def blocks(theories: Sequence[xr.Dataset]) -> None:
+    """Whether pairs of paths that share a head of a layer have larger entries."""
+    heads = np.array(
+        [[int(head) for head in path.split("-")] for path in theories[0].path_1.values]
+    ).max(axis=0)
+    found = [bpkr.block_structure(t.U_1.sel(POINT).values, heads) for t in theories]
+    print("blocks of U_1 of the saddle point, by layer:", shown(found), "\n")
+
+
+def pruning(pruned: xr.Dataset) -> None:
+    """Rank correlations, drops by rank of the score, and several heads pruned."""
+    sets = [str(name) for name in pruned.test_set.values]
+    known = [
+        str(name)
+        for name in pruned.order.values
+        if np.isfinite(pruned.rank_correlation.sel(order=name)).any()
+    ]
+    mean, error = pruned.rank_correlation_mean, pruned.rank_correlation_mean_stderr
+    rows = [[o, *with_error(mean.sel(order=o), error.sel(order=o))] for o in known]
+    table("rank correlation of score and drop", ["score", *sets], rows)
+    rows = [[o, *with_error(*drops_by_rank(pruned, o))] for o in known]
+    heads = range(1, pruned.sizes["attention_head"] + 1)
+    table(f"drop by rank of the score, {sets[0]}", ["score", *map(str, heads)], rows)
+    curves = pruned.accuracy_cumulative.sel(test_set=sets[0]).mean(
+        "restart", skipna=False
+    )
+    rows = [
+        [o, *(f"{x:.3f}" for x in curves.sel(order=o).values)]
+        for o in [*known, "random"]
+    ]
+    table(
+        f"heads pruned, {sets[0]}", ["order", *map(str, pruned.n_pruned.values)], rows
+    )
+
+
+def with_error(means: Iterable, errors: Iterable) -> list[str]:
+    """Values with their errors, where these are known."""
+    return [
+        f"{float(a):.3f}" + (f" ± {float(e):.3f}" if np.isfinite(e) else "")
+        for a, e in zip(means, errors, strict=True)
+    ]
+
+
+def shown(found: Iterable[Sequence[float]]) -> str:
+    return "; ".join(", ".join(f"{x:.2f}" for x in one) for one in found)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print as Markdown."""
+    print(f"{title}\n\n| " + " | ".join(columns) + " |")
+    print("|" + " --- |" * len(columns))
+    for row in rows:
+        print("| " + " | ".join([*row, *[""] * (len(columns) - len(row))]) + " |")
+    print()
+
+
+if __name__ == "__main__":
+    main()
