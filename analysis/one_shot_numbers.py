@@ -58,7 +58,7 @@ def training(trained: xr.Dataset) -> None:
         [str(i), *map("{:.3f}".format, network)] for i, network in enumerate(networks)
     ]
     table("accuracy of gradient descent", ["network", *sets], rows)
-    heads = [trained.sizes[name] for name in trained.sizes if name.startswith("head_")]
+    heads = [n for name, n in trained.sizes.items() if str(name).startswith("head_")]
     found = [bpkr.block_structure(U, heads) for U in trained.U_1.values]
     print("blocks of U_1 of the weights, by layer:", shown(found), "\n")
 
