@@ -259,9 +259,11 @@ def _point(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> tuple[float,
     """Smallest width and temperature of samples that the theory has too."""
     wanted = sorted({p for file in posteriors for p in _flat(file).point.values})
     own = set(_flat(theory).point.values)
+    beside = [point for point in wanted if point in own]
+    if beside:
+        return beside[0]
     width = smallest_width(theory)
-    beside = (point for point in wanted if point in own)
-    return next(beside, (width, chosen_temperature(theory, width)))
+    return width, chosen_temperature(theory, width)
 
 
 def _group(axis: Axes, names: Sequence[str]) -> None:
