@@ -58,11 +58,27 @@ def check_sampled(
 ) -> Sampled:
     """Data, whole widths and a temperature > 0; `where` names the method in errors."""
     xi, Y = check_data(xi, Y, heads)
+    sizes = check_finite_width(
+        width=width, temperature=temperature, heads=heads, variances=variances,
+        where=where,
+    )  # fmt: skip
+    return Sampled(xi, Y, *sizes, float(temperature))
+
+
+def check_finite_width(
+    *, width, temperature, heads: Sequence[int], variances=None, where: str
+) -> sizes_of.Prior:
+    """Whole widths and a temperature > 0, before there are any data.
+
+    Example:
+        >>> check_finite_width(width=10, temperature=1, heads=(2,), where="here").widths
+        array([10., 10.])
+    """
     sizes = sizes_of.prior(width, heads, variances)
     sizes_of.check_whole(sizes.widths, where)
     if not (np.isfinite(temperature) and temperature > 0):
         raise ValueError(f"temperature must be finite and > 0; got {temperature}.")
-    return Sampled(xi, Y, *sizes, float(temperature))
+    return sizes
 
 
 def check_test(xi_test, inputs: int, paths: int) -> Float[Array, "Q N_0 Pi"]:

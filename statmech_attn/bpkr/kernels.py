@@ -209,6 +209,11 @@ def path_readout(
     r"""$s_\pi = \sum_{\pi'} U_{\pi\pi'} X_{\pi'}^T \alpha$: the mean f is linear.
 
     $f(x) = \sum_\pi s_\pi \cdot \xi^\pi(x)$, $\alpha = (K + T)^{-1} Y$; scaled inputs.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> path_readout(jnp.ones((5, 3, 2)), jnp.eye(2), jnp.ones(5)).shape
+        (1, 3, 2)
     """
     by_output = _by_output(U, xi.shape[2])
     alpha = alpha.reshape(xi.shape[0], -1)

@@ -248,7 +248,16 @@ def head_scores(U: Float[Array, "d d"], heads: Sequence[int]) -> tuple[Array, ..
 
 
 def path_weights(U: Float[Array, "d d"], heads: Sequence[int]) -> Float[Array, "Pi Pi"]:
-    """|U| of every pair of paths, summed over outputs."""
+    """|U| of every pair of paths, summed over outputs.
+
+    Raises:
+        ValueError: a matrix of another size than the paths.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> path_weights(-jnp.ones((4, 4)), (2,)).tolist()  # two outputs
+        [[4.0, 4.0], [4.0, 4.0]]
+    """
     sizes_of.check_heads(heads)
     n_paths = math.prod(heads)
     if U.ndim != 2 or U.shape[0] != U.shape[1] or U.shape[0] % n_paths:

@@ -75,6 +75,9 @@ def pruned_outputs(
         heads: heads per layer (H_1, ..., H_L).
         off: pairs (layer, head), counted from zero.
 
+    Raises:
+        ValueError: parts that are not those of the heads.
+
     Example:
         >>> import numpy as np
         >>> pruned_outputs(np.ones((1, 4)), (4,), [(0, 2), (0, 3), (0, 0)]).tolist()
@@ -113,6 +116,9 @@ def right_without(
 ) -> Float[np.ndarray, " P"]:
     """1 where the sign is right without the heads in `off`, else 0; NaN without path.
 
+    Raises:
+        ValueError: labels that are not as many as the examples.
+
     Example:
         >>> import numpy as np
         >>> y = np.array([1.0, -1.0])
@@ -150,6 +156,9 @@ def cumulative_accuracy(
         sum(H) - L + 1 numbers: with more heads pruned no order leaves a path.  NaN
         from where this one has emptied a layer.
 
+    Raises:
+        ValueError: an order that does not have every head once.
+
     Example:
         >>> import numpy as np
         >>> parts, y = np.array([[1.0, -3.0, 2.5]]), np.ones(1)
@@ -169,6 +178,9 @@ def cumulative_accuracy(
 
 def ascending(scores: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
     """Numbers of the heads from the lowest score to the highest; ties in order.
+
+    Raises:
+        ValueError: a score that is not finite.
 
     Example:
         >>> ascending([0.5, 1.0, 0.2]).tolist()
@@ -232,3 +244,25 @@ def rank_correlation(
     if np.ptp(scores) == 0 or np.ptp(drops) == 0:
         return math.nan
     return float(np.asarray(stats.spearmanr(scores, drops)[0]))
+
+
+def chance_correlation(
+    correlations: Float[np.ndarray, " R"], drops: Float[np.ndarray, "R n"]
+) -> float:
+    r"""Standard deviation of the mean rank correlation of scores that say nothing.
+
+    $1 / \sqrt{R (n - 1)}$ for R trainings that have a correlation, and n heads that
+    have a drop; NaN where there is none.
+
+    Example:
+        >>> drops = [[0.1, 0.2, 0.0, np.nan], [0.3, 0.1, 0.1, np.nan]]
+        >>> chance_correlation([0.5, -0.5], drops)
+        0.5
+        >>> round(chance_correlation([0.5, np.nan], drops), 3)
+        0.707
+    """
+    known = np.isfinite(correlations)
+    if not known.any():
+        return math.nan
+    heads = np.isfinite(drops)[known].sum(axis=1)
+    return float(np.sqrt(np.sum(1 / (heads - 1))) / known.sum())

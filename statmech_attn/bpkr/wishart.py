@@ -412,6 +412,12 @@ def predict_means(
     """Posterior mean of f on several sets of inputs, without their kernels.
 
     Given U_1 it is linear in the attentioned inputs, and so is its mean over the draws.
+
+    Raises:
+        ValueError: inputs that are not of the size of the training inputs.
+
+    Example:
+        `f, g = predict_means(sample(key, law, draws=200), law, [xi, xi_elsewhere])`
     """
     readout = _mean_path_readout(draws.U[0], posterior)
     found = []

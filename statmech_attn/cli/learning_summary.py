@@ -4,6 +4,7 @@ import numpy as np
 import xarray as xr
 from rich.console import Console
 
+from statmech_attn.bpkr.pruning import chance_correlation
 from statmech_attn.cli.tables import formatted, titled, with_error
 
 
@@ -33,24 +34,34 @@ def order_parameters(dataset: xr.Dataset, console: Console) -> None:
 
 
 def _chosen(dataset: xr.Dataset, console: Console) -> None:
-    """Per width and choice of the temperature: accuracy on every test set."""
-    sets = _folded(dataset.test_set.values)
-    table = titled("accuracy at the chosen temperature", ("N", "by", "T", *sets))
+    """Per width and choice of the temperature: accuracy on every test set.
+
+    The gain is that over the GP limit on the first set.
+    """
+    first, *others = _folded(dataset.test_set.values)
+    columns = ("N", "by", "T", first, "gain\nover GP", *others)
+    table = titled("accuracy at the chosen temperature", columns)
     rows = [(f"{float(w):g}", dataset.sel(width=w), "") for w in dataset.width]
     for name, here, ending in [*rows, ("GP", dataset, "_gp")]:
         for by in dataset.choice.values:
             one = here.sel(choice=by)
-            values = one[f"accuracy_chosen{ending}"].values
+            main, *rest = one[f"accuracy_chosen{ending}"].values
+            gain = "" if ending else _gain(one.isel(test_set=0))
             table.add_row(
                 name, str(by), formatted(one[f"chosen_temperature{ending}"], "g"),
-                *(formatted(x, ".3f") for x in values),
+                formatted(main, ".3f"), gain, *(formatted(x, ".3f") for x in rest),
             )  # fmt: skip
     console.print(table)
     console.print(
-        "standard errors of accuracies, for other tasks of the same classes, up to "
-        f"{float(dataset.accuracy_chosen_stderr.max()):.3f}",
+        "standard errors of accuracies, for other tasks of the same images, up to "
+        f"{float(dataset.accuracy_chosen_stderr.max()):.3f}; the gain has that of the "
+        "difference on the same tasks",
         highlight=False,
     )
+
+
+def _gain(one: xr.Dataset) -> str:
+    return with_error(one.accuracy_gain, one.accuracy_gain_stderr)
 
 
 def posterior(dataset: xr.Dataset, console: Console) -> None:
@@ -178,22 +189,32 @@ def pruning(dataset: xr.Dataset, console: Console) -> None:
     columns = ("order", *_folded(dataset.test_set.values))
     table = titled("rank correlation of score and accuracy lost", columns)
     known = np.isfinite(dataset.rank_correlation_mean).any("test_set")
+    if not known.any():
+        return
     for order in dataset.order.values[known]:  # a random one has no scores
         here = dataset.sel(order=order)
         pairs = zip(here.rank_correlation_mean, here.rank_correlation_mean_stderr)
         table.add_row(order, *(with_error(*pair) for pair in pairs))
     console.print(table)
-    counts = np.isfinite(dataset.rank_correlation).sum("restart").values[known]
-    if not counts.size:
-        return
-    few, many = counts.min(), counts.max()
+    counts = np.isfinite(dataset.rank_correlation).sum("restart").values
+    few, many = counts[counts > 0].min(), counts.max()
     trainings = f"{many}" if few == many else f"{few} to {many}"
-    chance = 1 / np.sqrt((dataset.sizes["attention_head"] - 1) * few)
     console.print(
         f"means over {trainings} trainings with their standard errors; scores that "
-        f"say nothing give 0 ± {chance:.1g}",
+        f"say nothing give 0 ± {_chance(dataset):.1g}",
         highlight=False,
     )
+
+
+def _chance(dataset: xr.Dataset) -> float:
+    """Standard deviation of meaningless mean correlations, of that with least data."""
+    found = []
+    for name in dataset.test_set.values:
+        here = dataset.sel(test_set=name).transpose("restart", ...)
+        for order in dataset.order.values:
+            own = here.rank_correlation.sel(order=order).values
+            found.append(chance_correlation(own, here.accuracy_drop.values))
+    return np.nanmax(found)
 
 
 def _folded(names) -> list[str]:

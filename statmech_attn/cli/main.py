@@ -114,11 +114,13 @@ def run(
 
 def _use_data(folder: Path | None) -> None:
     """Make a folder that of the image data, for this process and those it starts."""
-    if folder is not None:
-        from statmech_attn.tasks.images import data_folder
-
-        os.environ["STATMECH_ATTN_DATA"] = str(folder.absolute())
-        data_folder()
+    if folder is None:
+        return
+    if not folder.is_dir():
+        raise ValueError(
+            f"--data: there is no folder {folder}; statmech-attn download makes it."
+        )
+    os.environ["STATMECH_ATTN_DATA"] = str(folder.absolute())
 
 
 def _engine(name: EngineName, workers: int | None, scheduler: str | None):

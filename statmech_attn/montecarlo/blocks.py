@@ -68,17 +68,33 @@ class BlockFolder:
                 self._path("state", old).unlink(missing_ok=True)
 
     def state(self, like: Any) -> Any:
-        """The state after the last piece; `like`, the first one, if none is done."""
+        """The state after the last piece; `like`, the first one, if none is done.
+
+        States whose leaves have other names are of another version: all is computed
+        again.
+        """
         if not self.done:
             return like
         dataset = storage.read(self._path("state", self.done))
+        names = _names(like)
+        if set(names) != set(dataset.data_vars):
+            self._begin_again("are of another version")
+            return like
         leaves, structure = jax.tree.flatten(like)
+        stored = [dataset[name].values for name in names]
         return jax.tree.unflatten(
-            structure,
-            [
-                _restored(dataset[name].values, leaf)
-                for name, leaf in zip(_names(like), leaves, strict=True)
-            ],
+            structure, [_restored(*pair) for pair in zip(stored, leaves, strict=True)]
+        )
+
+    def _begin_again(self, why: str) -> None:
+        self.done = 0
+        self._note_from_first(why)
+        for what, number in self._files():
+            self._path(what, number).unlink(missing_ok=True)
+
+    def _note_from_first(self, why: str) -> None:
+        self._report.note(
+            f"{self.folder}: its blocks {why} and are computed again from the first one"
         )
 
     def draws(self) -> Iterator[dict[str, np.ndarray]]:
@@ -99,10 +115,7 @@ class BlockFolder:
         if not last and latest > self.warmup:
             if self._files() != files:  # another process goes on here
                 return self._last_whole()
-            self._report.note(
-                f"{self.folder}: its blocks are damaged and are computed again from "
-                "the first one"
-            )
+            self._note_from_first("are damaged")
         elif last < latest:
             self._report.note(
                 f"{self.folder}: block {last + 1} is damaged and is computed again"

@@ -18,7 +18,7 @@ SETS = {
     "mnist": "MNIST 0/1",
 }
 CHANCE = 0.5
-PUBLISHED = 1028  # training characters
+PUBLISHED_CHARACTERS = 1028  # that it was trained with
 
 
 def chance_level(axis: Axes) -> Line2D:
@@ -38,7 +38,8 @@ def size_words(dataset: xr.Dataset, trainings: int) -> str:
     """How much data a file of the one-shot task rests on."""
     task = network_task(dataset)
     characters, N_0 = task["characters"], task["channels"] * task["patch"] ** 2
-    published = "" if characters >= PUBLISHED else f" (published: {PUBLISHED})"
+    fewer = characters < PUBLISHED_CHARACTERS
+    published = f" (published: {PUBLISHED_CHARACTERS})" if fewer else ""
     P = f"$P = {task['n_train']}$, " if "n_train" in task else ""
     plural = "" if trainings == 1 else "s"
     return (

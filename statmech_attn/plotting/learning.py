@@ -39,6 +39,7 @@ SIZES = {
     "n_paths": r"paths $|\Pi|$",
 }
 EXAMPLES = 25  # shown of either end of the training set
+COLUMNS = 6  # of kernels side by side, at most
 NAME_HEIGHT = 0.05  # of a line of small print, over the height of a panel
 ANNOTATED = 8  # matrices up to this size have their numbers written in
 
@@ -195,7 +196,8 @@ def path_kernels(dataset: xr.Dataset, *, width: float | None = None) -> Figure:
         ("GP limit", dataset.kernel_gp.values),
         (f"$N = {width:g}$", dataset.kernel.sel(width=width).values),
     ]
-    columns = -(-len(panels) // 2) if len(panels) > 4 else len(panels)
+    halves = -(-len(panels) // 2) if len(panels) > 4 else len(panels)
+    columns = min(halves, COLUMNS)
     rows = -(-len(panels) // columns)
     figure = style.figure(1.85 * columns, 1.85 * rows)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()

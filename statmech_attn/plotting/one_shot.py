@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from statmech_attn import toml
 from statmech_attn.comparison.posteriors import METHODS
+from statmech_attn.means import mean_of_known
 from statmech_attn.plotting import style
 from statmech_attn.plotting.images import (
     chance_level,
@@ -23,7 +24,7 @@ from statmech_attn.plotting.images import (
     SETS,
     state_size,
 )
-from statmech_attn.plotting.learning import alignment, LOOKS, NAMES
+from statmech_attn.plotting.learning import alignment, LOOKS, NAMES, path_kernels
 
 
 SHOWN = ("omniglot", "fashion-mnist", "mnist")  # test sets, a panel each
@@ -49,7 +50,7 @@ def one_shot_pictures(
             others than those of the theories.
 
     Raises:
-        ValueError: no theory.
+        ValueError: no theory, or none with a saddle point.
 
     Example:
         `dict(one_shot_pictures([storage.read("theory.h5")]))["accuracy"]`
@@ -60,6 +61,8 @@ def one_shot_pictures(
     yield "accuracy", one_shot_accuracy(theories, posteriors, trained, saddle)
     yield "order_parameters", one_shot_matrices(beside, posteriors, trained)
     yield "alignment", one_shot_alignment(theories[0])
+    if "path_kernel" in theories[0]:
+        yield "kernels", one_shot_kernels(theories[0])
 
 
 @style.styled
@@ -75,19 +78,21 @@ def one_shot_accuracy(
     classes (solid), or as published on the Omniglot test classes themselves (dashed).
     Samples have a temperature of their own, and stand side by side around their width;
     the cross is the saddle point at that temperature, with the same heads and examples.
+    A file without one of the test sets is left out of its panel.
     """
     files = [*theories] if saddle is None else [*theories, saddle]
-    known = theories[0].test_set.values
-    shown = [name for name in SHOWN if name in known]
+    shown = [name for name in SHOWN if _with(theories, name)]
     figure = style.figure(2.3 * len(shown) + 0.3, 3.0)
     axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     for axis, name in zip(axes, shown, strict=True):
-        _theory(axis, [theory.sel(test_set=name) for theory in theories])
+        own = _with(files, name)
+        _theory(axis, _with(theories, name))
         for number, posterior in enumerate(posteriors):
             aside = np.exp(SPREAD * (number - (len(posteriors) - 1) / 2))
-            _samples(axis, posterior.sel(test_set=name), files, aside)
-        if trained is not None:
-            _descent(axis, trained, name)
+            for here in _with([posterior], name):
+                _samples(axis, here, own, aside)
+        for here in _with([trained] if trained is not None else [], name):
+            _descent(axis, here)
         chance_level(axis)
         axis.set_xscale("log")
         axis.set_xlabel(style.WORDS["width"])
@@ -98,6 +103,11 @@ def one_shot_accuracy(
     figure.legend(handles, labels, loc="outside upper center", ncols=3)
     state_size(figure, theories[0], len(theories))
     return figure
+
+
+def _with(files: Sequence[xr.Dataset], name: str) -> list[xr.Dataset]:
+    """What those files that have a test set say of it."""
+    return [file.sel(test_set=name) for file in files if name in file.test_set.values]
 
 
 def _theory(axis: Axes, theories: Sequence[xr.Dataset]) -> None:
@@ -137,7 +147,7 @@ def _samples(
     own = _own_theory(posterior, theories)
     if own is None:
         return
-    own = _flat(own).sel(test_set=posterior.test_set)
+    own = _flat(own)
     both = np.intersect1d(own.point, here.point)
     own = own.sel(point=both)
     taken = axis.get_legend_handles_labels()[1]
@@ -148,9 +158,9 @@ def _samples(
     )  # fmt: skip
 
 
-def _descent(axis: Axes, trained: xr.Dataset, name: str) -> None:
+def _descent(axis: Axes, trained: xr.Dataset) -> None:
     """Mean over trainings at the width of the trained network."""
-    mean, error = over_trainings(list(trained.accuracy_sets.sel(test_set=name)))
+    mean, error = over_trainings(list(trained.accuracy_sets))
     width = network_task(trained)["width"]
     axis.errorbar(
         width, mean, error, fmt="D", ms=4, color=style.ORANGE, capsize=1.5,
@@ -170,10 +180,8 @@ def over_trainings(
         (0.7, 0.1)
     """
     joined = xr.concat(values, "training", coords="minimal", compat="override")
-    mean, count = joined.mean("training"), joined.count("training")
-    square = ((joined - mean) ** 2).sum("training")
-    freedom = (count * (count - 1)).where(count > 1)
-    return mean, (square / freedom) ** 0.5
+    mean, error = mean_of_known(joined.values)
+    return joined[0].copy(data=mean), joined[0].copy(data=error)
 
 
 @style.styled
@@ -185,9 +193,16 @@ def one_shot_matrices(
     """U_1 of theory, samples and gradient descent, over its mean diagonal entry.
 
     All are of one training.  The theory is shown at the smallest width and temperature
-    of the samples, or at its smallest width and the temperature chosen there.
+    of the samples, or at its smallest width and the temperature chosen there.  What has
+    no U, such as a saddle point that was not found, has no panel.
+
+    Raises:
+        ValueError: nothing to show, or no temperature chosen.
     """
-    panels = dict(_matrices(theory, posteriors, trained))
+    found = dict(_matrices(theory, posteriors, trained))
+    panels = {name: U for name, U in found.items() if np.isfinite(U).all()}
+    if not panels:
+        raise ValueError(f"order parameters: none of {'; '.join(found)} was found.")
     columns = 1 if len(panels) == 1 else 2
     rows = -(-len(panels) // columns)
     figure = style.figure(2.75 * columns + 0.7, 2.75 * rows + 0.5)
@@ -244,9 +259,11 @@ def _point(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> tuple[float,
     """Smallest width and temperature of samples that the theory has too."""
     wanted = sorted({p for file in posteriors for p in _flat(file).point.values})
     own = set(_flat(theory).point.values)
+    beside = [point for point in wanted if point in own]
+    if beside:
+        return beside[0]
     width = smallest_width(theory)
-    beside = (point for point in wanted if point in own)
-    return next(beside, (width, chosen_temperature(theory, width)))
+    return width, chosen_temperature(theory, width)
 
 
 def _group(axis: Axes, names: Sequence[str]) -> None:
@@ -277,13 +294,27 @@ def one_shot_alignment(theory: xr.Dataset, *, width: float | None = None) -> Fig
         width: the smallest one when omitted; at the temperature chosen there.
     """
     width = smallest_width(theory) if width is None else width
-    here = theory
-    if "temperature" in theory.dims:
-        here = theory.sel(temperature=chosen_temperature(theory, width))
+    here = _at_chosen(theory, width)
     figure = alignment(here, width=width, ranks=RANKS)
     figure.axes[0].set_title(f"$T = {float(here.temperature):g}$")
     state_size(figure, theory, 1)
     return figure
+
+
+@style.styled
+def one_shot_kernels(theory: xr.Dataset) -> Figure:
+    """Kernels of the paths, of the GP limit, and at the smallest width."""
+    width = smallest_width(theory)
+    figure = path_kernels(_at_chosen(theory, width), width=width)
+    state_size(figure, theory, 1)
+    return figure
+
+
+def _at_chosen(theory: xr.Dataset, width: float) -> xr.Dataset:
+    """The theory at the temperature that was chosen for a width."""
+    if "temperature" not in theory.dims:
+        return theory
+    return theory.sel(temperature=chosen_temperature(theory, width))
 
 
 def chosen_temperature(theory: xr.Dataset, width: float) -> float:
@@ -292,8 +323,17 @@ def chosen_temperature(theory: xr.Dataset, width: float) -> float:
 
 
 def smallest_width(theory: xr.Dataset) -> float:
-    """The smallest width at which a temperature could be chosen."""
+    """The smallest width at which a temperature could be chosen.
+
+    Raises:
+        ValueError: there is none.
+    """
     known = theory.chosen_temperature.sel(choice="validation").notnull()
+    if not known.any():
+        raise ValueError(
+            "one-shot theory: no width has a saddle point, so that no temperature was "
+            "chosen."
+        )
     return float(theory.width[known].min())
 
 

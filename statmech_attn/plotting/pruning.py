@@ -4,7 +4,6 @@ Takes files of kind `pruning` (docs/hdf5.md).  Heads of different trainings have
 in common but their layer, so they are averaged by the rank of their score.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from statmech_attn.bpkr.pruning import chance_correlation
+from statmech_attn.means import mean_of_known
 from statmech_attn.plotting import images, style
 from statmech_attn.plotting.images import SETS
 
@@ -28,7 +29,7 @@ COLUMNS = 2
 # Tiberi et al. (NeurIPS 2024), four heads in each of two layers: base, then after
 # pruning one head, in ascending order of its score.
 PUBLISHED_HEADS = (4, 4)
-PUBLISHED = (0.838, 0.818, 0.830, 0.795, 0.754, 0.760, 0.765, 0.743, 0.749)
+PUBLISHED_ACCURACY = (0.838, 0.818, 0.830, 0.795, 0.754, 0.760, 0.765, 0.743, 0.749)
 
 
 @style.styled
@@ -36,6 +37,9 @@ def pruned_heads(dataset: xr.Dataset) -> Figure:
     """Scores of every head, and accuracy on unseen characters without it.
 
     One panel for each training; errors of the accuracies are binomial.
+
+    Raises:
+        ValueError: a file in which no training was pruned.
     """
     trainings = _computed(dataset)
     rows = -(-len(trainings) // COLUMNS)
@@ -123,8 +127,8 @@ def _same_range(axes: Sequence[Axes]) -> None:
 def pruning_ranks(dataset: xr.Dataset) -> Figure:
     """Accuracy lost with one head, by the rank of its score, and rank correlations.
 
-    Means over the trainings with their standard errors; of a single training the
-    binomial error of its tasks.
+    Means over the trainings with their standard errors; of a single training the error
+    of the drop, a paired difference on the same tasks, and none of the correlation.
     """
     figure = style.figure(style.DOUBLE, 3.3)
     left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
@@ -148,10 +152,10 @@ def _drops_by_rank(axis: Axes, dataset: xr.Dataset) -> None:
                 mfc="white", elinewidth=0.8, capsize=1.5, label=label,
             )  # fmt: skip
     if _head_counts(dataset) == PUBLISHED_HEADS:
-        lost = PUBLISHED[0] - np.array(PUBLISHED[1:])
+        lost = PUBLISHED_ACCURACY[0] - np.array(PUBLISHED_ACCURACY[1:])
         axis.plot(
             np.arange(1, len(lost) + 1), lost, "x", color=style.SKY, ms=4,
-            label=f"published, {images.PUBLISHED} characters",
+            label=f"published, {images.PUBLISHED_CHARACTERS} characters",
         )  # fmt: skip
     axis.set_xticks(range(1, dataset.sizes["attention_head"] + 1))
     axis.set_xlabel("rank of the head, lowest score first")
@@ -174,7 +178,7 @@ def drops_by_rank(dataset: xr.Dataset, order: str) -> tuple[np.ndarray, np.ndarr
         errors.append(one.accuracy_drop_stderr.values[ranks])
     if len(drops) < 2:
         return np.ravel(drops), np.ravel(errors)
-    return np.mean(drops, axis=0), np.std(drops, axis=0, ddof=1) / math.sqrt(len(drops))
+    return mean_of_known(np.stack(drops))
 
 
 def _correlated(dataset: xr.Dataset, order: str) -> np.ndarray:
@@ -193,9 +197,10 @@ def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
     """Rank correlations of score and drop, and what scores without meaning give."""
     orders = [name for name in LOOKS if _correlated(dataset, name).size]
     places = np.arange(len(orders))
-    heads = np.isfinite(dataset.accuracy_drop.isel(test_set=0)).sum("attention_head")
-    counts = np.array([_correlated(dataset, name).size for name in orders])
-    chance = 1 / np.sqrt((int(heads.max()) - 1) * counts)
+    first = dataset.isel(test_set=0).transpose("restart", ...)
+    drops = first.accuracy_drop.values
+    correlations = [first.rank_correlation.sel(order=name).values for name in orders]
+    chance = np.array([chance_correlation(each, drops) for each in correlations])
     axis.bar(
         places, 2 * chance, 1.0, bottom=-chance, color=style.PALE, lw=0, zorder=0,
         label="chance (one s.d.)",
@@ -232,7 +237,9 @@ def cumulative_pruning(dataset: xr.Dataset) -> Figure:
     """Accuracy against the number of heads pruned, in the order of each score.
 
     Unseen characters and FashionMNIST where it is there; means over trainings with
-    their standard errors.  A line ends where one of the trainings has lost a layer.
+    their standard errors.  Of a single training the error of an order with scores is
+    binomial, that of its tasks, and of the random curve the one over its orders.  A
+    line ends where one of the trainings has lost a layer.
     """
     wanted = [dataset.test_set.values[0], "fashion-mnist"]
     shown = [name for name in wanted if name in dataset.test_set.values]
@@ -262,13 +269,10 @@ def _curve(axis: Axes, here: xr.Dataset, order: str) -> None:
     values = here.accuracy_cumulative.transpose("restart", "n_pruned").values
     if not values.size:
         return
-    mean = values.mean(axis=0)
-    several = len(values) > 1
-    error = (
-        values.std(axis=0, ddof=1) / math.sqrt(len(values))
-        if several
-        else here.accuracy_cumulative_stderr.values[0]
-    )
+    mean, error = mean_of_known(values)
+    mean = np.where(np.isnan(values).any(axis=0), np.nan, mean)
+    if len(values) == 1:
+        error = here.accuracy_cumulative_stderr.values[0]
     colour, marker, dashes, name = LOOKS[order]
     name += "" if len(values) == every else f", {len(values)} of {every}"
     if order == "random":
@@ -284,10 +288,16 @@ def _curve(axis: Axes, here: xr.Dataset, order: str) -> None:
 
 
 def _computed(dataset: xr.Dataset) -> np.ndarray:
-    """Trainings that were pruned."""
+    """Trainings that were pruned; `ValueError` where there is none."""
     if "failure" not in dataset:
         return dataset.restart.values
-    return dataset.restart.values[dataset.failure.values == 0]
+    found = dataset.restart.values[dataset.failure.values == 0]
+    if not found.size:
+        raise ValueError(
+            "pruning: no training of this file has numbers to draw; its attribute "
+            "failure_reasons says why."
+        )
+    return found
 
 
 def _head_counts(dataset: xr.Dataset) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ then reported.  Among equals the lowest temperature is taken.
     right                  (width, temperature, test_set, test)   1 or 0
     accuracy_sets          (width, temperature, test_set)   a
     its error              $\sqrt{a (1 - a) / Q}$ for Q examples of a set, drawn anew
-                           from the same classes
+                           from the same images
     accuracy_gain          (width, choice, test_set)   over the limit of large widths
     its error              of the difference on the same Q examples: smaller, since most
                            of them both get right or both get wrong

@@ -90,8 +90,14 @@ def network(trained: TrainedNetworks, restart: int, name: str) -> Transformer:
 
     Args:
         name: of the file, for messages.
+
+    Raises:
+        ValueError: no such network, or one that has learned nothing.
+
+    Example:
+        `network(load_trained("one_shot_training.h5"), 0, "one_shot_training.h5")`
     """
-    answering = usable(trained.results)
+    answering = learned(trained, name)
     if restart in answering:
         return trained.transformers[restart]
     ended = "there is none"
@@ -101,6 +107,18 @@ def network(trained: TrainedNetworks, restart: int, name: str) -> Transformer:
         f"task.restart: no training {restart} of {name} can be used, {ended}; "
         f"choose one of {answering}."
     )
+
+
+def learned(trained: TrainedNetworks, name: str) -> list[int]:
+    """Numbers of the networks that have learned something.
+
+    Raises:
+        ValueError: there is none; `name` is that of the file.
+    """
+    found = usable(trained.results)
+    if not found:
+        raise ValueError(f"{name}: no network has learned anything.")
+    return found
 
 
 def attended(transformer: Transformer, examples: Drawn) -> Learning:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator, StrictInt
+from pydantic import AfterValidator, Field, model_validator, StrictInt
 
 from statmech_attn.studies import digests
 from statmech_attn.studies.bpkr_tables import Positive
@@ -11,7 +11,15 @@ from statmech_attn.training import RECORDS
 
 
 NotNegative = Annotated[Finite, Field(ge=0)]
-Elsewhere = list[Literal["fashion-mnist", "mnist"]]
+
+
+def _once(names: list[str]) -> list[str]:
+    if len(set(names)) < len(names):
+        raise ValueError("names must be distinct")
+    return names
+
+
+Elsewhere = Annotated[list[Literal["fashion-mnist", "mnist"]], AfterValidator(_once)]
 
 # What a study leaves out.  "paper" is the published training; "laptop" has narrower
 # layers and a longer step, for the alphabets at hand.  Its initial weights have the
@@ -43,12 +51,6 @@ class ImageTaskTable(Table):
     seed: Seed = 0
     n_test: Even = 1000
     elsewhere: Elsewhere = ["fashion-mnist", "mnist"]
-
-    @model_validator(mode="after")
-    def _once(self):
-        if len(set(self.elsewhere)) < len(self.elsewhere):
-            raise ValueError("elsewhere: names must be distinct")
-        return self
 
 
 class TransformerTable(Table):

@@ -229,6 +229,7 @@ def _described(sampled: Sampled, made: Learning, stored: int) -> dict[str, Any]:
         means = map(jnp.asarray, sampled.means)
         accuracy = np.array(list(map(bpkr.accuracy, means, labels)))
         found["accuracy_sets"] = accuracy
+        # Binomial: of the tasks alone, as those of the theory beside it.
         found["accuracy_sets_stderr"] = choice.stderr(accuracy, made.Y_test.size)
     return found | sampled.diagnostics
 

@@ -19,7 +19,9 @@ import numpy as np
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import pruning, wishart
+from statmech_attn.bpkr.checks import check_finite_width
 from statmech_attn.labels import labelled
+from statmech_attn.means import mean_of_known
 from statmech_attn.scan.work import Arrays, Assembled, Chunk, OneRound, Results, Tick
 from statmech_attn.studies import one_shot
 from statmech_attn.studies.choice import stderr
@@ -27,7 +29,7 @@ from statmech_attn.studies.examples import Learning
 from statmech_attn.studies.learning import Dimensions, lacking
 from statmech_attn.studies.one_shot_sets import key_of
 from statmech_attn.studies.pruning_table import PruningStudy
-from statmech_attn.studies.trained import load_trained, usable
+from statmech_attn.studies.trained import load_trained
 from statmech_attn.training import Transformer, value_weights
 
 
@@ -53,8 +55,9 @@ class PruningWork(OneRound):
             )
         self.study, self.run = study, study.run
         self.trained = load_trained(study.task.trained)
-        if not any(map(self._learned, range(self.total))):
-            raise ValueError(f"{study.task.trained}: no network has learned anything.")
+        self.learned = one_shot.learned(self.trained, study.task.trained)
+        if study.run.exact:
+            check_finite_width(heads=self.heads, where="the exact law", **self._point())
         self.source = one_shot.source(study.task, self.trained)
 
     @property
@@ -92,16 +95,13 @@ class PruningWork(OneRound):
             tick(1.0)
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
-    def _learned(self, number: int) -> bool:
-        return number in usable(self.trained.results)
-
     def attended(self, number: int) -> Learning:
         """The examples of a network as its heads attend them."""
         transformer = self.trained.transformers[number]
         return one_shot.attended(transformer, self.source.drawn(number))
 
     def _row(self, number: int) -> dict[str, Any]:
-        if not self._learned(number):
+        if number not in self.learned:
             raise ValueError(f"training {number} learned nothing that can be pruned.")
         transformer = self.trained.transformers[number]
         made = self.attended(number)
@@ -245,20 +245,3 @@ def without_heads(
             [pruning.rank_correlation(score, drop) for score in scores]
         ),
     }
-
-
-def mean_of_known(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error along the first axis, of what is not NaN.
-
-    NaN for the mean of none and for the error of one.
-
-    Example:
-        >>> mean, error = mean_of_known(np.array([[1.0, 2.0], [3.0, np.nan]]))
-        >>> mean.tolist(), error.tolist()
-        ([2.0, 2.0], [1.0, nan])
-    """
-    count = np.isfinite(values).sum(axis=0)
-    over = lambda total, n: np.where(n > 0, total, np.nan) / np.maximum(n, 1)
-    mean = over(np.nansum(values, axis=0), count)
-    variance = over(np.nansum((values - mean) ** 2, axis=0), count - 1)
-    return mean, np.sqrt(variance / np.maximum(count, 1))

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import field_validator, StrictBool
+from pydantic import StrictBool
 
 from statmech_attn.studies import digests
 from statmech_attn.studies.bpkr_tables import (
@@ -12,6 +12,7 @@ from statmech_attn.studies.bpkr_tables import (
     OrderParameterStudy,
     PosteriorStudy,
 )
+from statmech_attn.studies.one_shot_tables import Elsewhere
 from statmech_attn.studies.tables import Even, Seed, Table, WholeNumber
 
 
@@ -26,14 +27,7 @@ class TrainedTask(Table):
     seed: Seed = 0
     n_train: Even = 600
     n_test: Even = 1000
-    elsewhere: list[Literal["fashion-mnist", "mnist"]] = ["fashion-mnist", "mnist"]
-
-    @field_validator("elsewhere")
-    @classmethod
-    def _once(cls, names: list[str]) -> list[str]:
-        if len(set(names)) < len(names):
-            raise ValueError("names must be distinct")
-        return names
+    elsewhere: Elsewhere = ["fashion-mnist", "mnist"]
 
     def inputs(self) -> dict[str, str]:
         """SHA-256 of the file and of the image files, by name."""

@@ -91,7 +91,14 @@ class Fetched(NamedTuple):
 
 
 def check(names: Iterable[str]) -> None:
-    """Raise `ValueError` for the first name that is no data set's."""
+    """Refuse names that are no data set's.
+
+    Raises:
+        ValueError: for the first of them.
+
+    Example:
+        >>> check(["mnist", "omniglot-small"])
+    """
     for name in names:
         if name not in SOURCES:
             allowed = ", ".join(f'"{known}"' for known in SOURCES)
@@ -111,6 +118,13 @@ def fetch(
         folder: the data folder; created where it does not exist.
         progress: makes a progress bar from a file's name: an object with attribute
             `total` and methods update(bytes), reset() and close(), as pooch asks for.
+
+    Raises:
+        ValueError: no such data set, another file in its place, or no pooch.
+        OSError: no connection, or a server that refuses.
+
+    Example:
+        `fetch("mnist", "images")`
     """
     check([name])
     source = SOURCES[name]

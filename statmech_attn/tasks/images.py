@@ -18,17 +18,14 @@ import numpy as np
 from jaxtyping import Float
 
 from statmech_attn.tasks import idx, omniglot_zip
+from statmech_attn.tasks.downloads import SOURCES
 from statmech_attn.tasks.pictures import resized
-from statmech_attn.tasks.splits import PARTS, SplitTable, table, zip_of
+from statmech_attn.tasks.splits import ALPHABETS, PARTS, SplitTable, table, zip_of
 
 
-OMNIGLOT_ZIPS = (
-    "images_background.zip",
-    "images_evaluation.zip",
-    "images_background_small1.zip",
-    "images_background_small2.zip",
-)
-ELSEWHERE = {"mnist": "mnist", "fashion-mnist": "fashion_mnist"}  # name: folder
+SMALL_ZIPS = (*SOURCES["omniglot-small"].digests,)
+OMNIGLOT_ZIPS = (*SOURCES["omniglot"].digests, *SMALL_ZIPS)
+ELSEWHERE = {name: SOURCES[name].folder for name in ("mnist", "fashion-mnist")}
 
 
 class ImageClasses(NamedTuple):
@@ -47,7 +44,14 @@ class Split(NamedTuple):
 
 
 def data_folder() -> Path:
-    """Folder of the image data: the environment variable STATMECH_ATTN_DATA."""
+    """Folder of the image data: the environment variable STATMECH_ATTN_DATA.
+
+    Raises:
+        ValueError: it is not set, or names no folder.
+
+    Example:
+        `omniglot(data_folder())`
+    """
     named = os.environ.get("STATMECH_ATTN_DATA")
     if not named or not Path(named).is_dir():
         found = f"there is no folder {named}" if named else "it is not set"
@@ -61,7 +65,7 @@ def data_folder() -> Path:
 def files(folder: str | Path, names: Iterable[str] = ()) -> list[Path]:
     """The files that `omniglot`, and `elsewhere` for `names`, read in a data folder."""
     place = Path(folder)
-    found = _zips(place / "omniglot")
+    found = _zips(_omniglot(folder))
     for name in names:
         for prefix in ("t10k", "train"):
             found += idx.files(place / ELSEWHERE[name], prefix)
@@ -76,8 +80,14 @@ def omniglot(folder: str | Path, *, size: int = 32) -> ImageClasses:
     Args:
         folder: the data folder; any of `OMNIGLOT_ZIPS` in its folder omniglot.
         size: S, pixels of a side after resizing.
+
+    Raises:
+        ValueError: no zip, a damaged one, or two that differ in a class.
+
+    Example:
+        `omniglot("images", size=32).images.shape  # (1623, 20, 32, 32)`
     """
-    place = Path(folder) / "omniglot"
+    place = _omniglot(folder)
     zips = _zips(place)
     if not zips:
         raise ValueError(
@@ -104,6 +114,9 @@ def split(classes: ImageClasses, name: str | SplitTable) -> Split:
             (the published lists), or a table of lists "train", "validation", "test"
             whose entries are alphabets or single classes.
 
+    Raises:
+        ValueError: no such split, a class that is not there, or one in two parts.
+
     Example:
         >>> import numpy as np
         >>> names = ("Greek/character01", "Latin/character01", "Latin/character02")
@@ -114,7 +127,8 @@ def split(classes: ImageClasses, name: str | SplitTable) -> Split:
         ('Latin/character01',)
     """
     lists = table(name)
-    parts = [_members(classes.names, lists[part]) for part in PARTS]
+    small = isinstance(name, str) and name == "small"
+    parts = [_members(classes.names, lists[part], small) for part in PARTS]
     together = [row for rows in parts for row in rows]
     if len(set(together)) < len(together):
         twice = {classes.names[row] for row in together if together.count(row) > 1}
@@ -135,6 +149,12 @@ def elsewhere(
         folder: the data folder, with mnist/ or fashion_mnist/.
         name: "mnist" or "fashion-mnist".
         size: S, pixels of a side after resizing.
+
+    Raises:
+        ValueError: another name, files that are missing or damaged, or too few images.
+
+    Example:
+        `support, query = elsewhere("images", "mnist")`
     """
     if name not in ELSEWHERE:
         allowed = " or ".join(f'"{known}"' for known in ELSEWHERE)
@@ -170,6 +190,10 @@ def digest(classes: ImageClasses) -> str:
     return hashlib.sha256(head.encode() + b"\0" + pixels.tobytes()).hexdigest()
 
 
+def _omniglot(folder: str | Path) -> Path:
+    return Path(folder) / SOURCES["omniglot"].folder
+
+
 def _zips(place: Path) -> list[Path]:
     return [place / name for name in OMNIGLOT_ZIPS if (place / name).is_file()]
 
@@ -197,7 +221,7 @@ def _stacked(place: Path, found: dict[str, np.ndarray]) -> ImageClasses:
     return ImageClasses(tuple(names), np.stack([found[name] for name in names]))
 
 
-def _members(names: Iterable[str], entries) -> list[int]:
+def _members(names: Iterable[str], entries, small: bool) -> list[int]:
     """Rows of the classes that the entries name, in the order of the classes."""
     rows: set[int] = set()
     for entry in entries:
@@ -207,11 +231,24 @@ def _members(names: Iterable[str], entries) -> list[int]:
             if name == entry or name.startswith(f"{entry}/")
         }
         if not found:
-            raise ValueError(
-                f"split: {entry} is not among the classes; it is in {zip_of(entry)}."
-            )
+            raise ValueError(_missing(names, entry, small))
         rows |= found
     return sorted(rows)
+
+
+def _missing(names: Iterable[str], entry: str, small: bool) -> str:
+    """Where an entry that no class has is published, if it is."""
+    alphabet = entry.split("/")[0]
+    there = any(name.startswith(f"{alphabet}/") for name in names)
+    if there or alphabet not in ALPHABETS:
+        return f"split: there is no such alphabet or class: {entry}."
+    zips, data = zip_of(entry), "omniglot"
+    if small:
+        zips, data = " or ".join(SMALL_ZIPS), "omniglot-small"
+    return (
+        f"split: {entry} is not among the classes; it is in {zips}. "
+        f"{_how_to_get(data, 'FOLDER')}"
+    )
 
 
 def _take(classes: ImageClasses, rows: list[int]) -> ImageClasses:

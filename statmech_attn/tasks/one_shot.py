@@ -83,6 +83,9 @@ class Examples(NamedTuple):
 def setting(**settings) -> Setting:
     """Validate the sizes.
 
+    Raises:
+        ValueError: sizes below one, or that do not fit each other.
+
     Example:
         >>> setting(channels=1).n_inputs, setting().tokens
         (64, 48)
@@ -109,6 +112,9 @@ def patches(
     images: Float[np.ndarray, "C D S S"], setting: Setting
 ) -> Float[np.ndarray, "C D p N_0"]:
     """Layer-normalised patches, row by row; a constant patch becomes 0.
+
+    Raises:
+        ValueError: images of another size.
 
     Example:
         >>> import numpy as np
@@ -164,6 +170,10 @@ def choose(
         classes: the unordered pairs of classes of the examples, numbers below
             `n_classes`, as from `pairs`; None draws them, all alike probable.
 
+    Raises:
+        ValueError: fewer than two classes or drawings, no example, or `classes` of
+            another shape.
+
     Example:
         >>> import jax
         >>> choose(jax.random.key(0), n_classes=5, n_drawings=20, examples=4).y.shape
@@ -183,6 +193,9 @@ def choose(
 
 def pairs(key: Key[Array, ""], n_classes: int) -> Int32[Array, "n_pairs 2"]:
     """All unordered pairs of classes in random order: one published pass.
+
+    Raises:
+        ValueError: fewer than two classes.
 
     Example:
         >>> import jax
@@ -246,6 +259,17 @@ def draw_elsewhere(
 
     Args:
         support, query: the same two classes, as from `images.elsewhere`.
+
+    Raises:
+        ValueError: other classes, or a number of examples that is not even.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> digits = ImageClasses(("0", "1"), np.zeros((2, 5, 32, 32), np.float32))
+        >>> both = digits, digits
+        >>> draw_elsewhere(jax.random.key(0), *both, Setting(), examples=4).x.shape
+        (4, 192, 48)
     """
     if len(support.names) != 2 or support.names != query.names:
         raise ValueError(

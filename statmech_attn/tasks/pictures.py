@@ -13,7 +13,14 @@ _BROKEN = (EOFError, OSError, SyntaxError, ValueError, struct.error, zlib.error)
 
 
 def decoded(content: bytes) -> UInt8[np.ndarray, "S S"]:
-    """Grey values 0 to 255 of a square PNG; `ValueError` where it is none."""
+    """Grey values 0 to 255 of a square PNG.
+
+    Raises:
+        ValueError: no PNG, a damaged one or one that is not square; or no Pillow.
+
+    Example:
+        `decoded(Path("0394_07.png").read_bytes())`
+    """
     Image = pillow()
     try:
         with Image.open(io.BytesIO(content), formats=["PNG"]) as image:

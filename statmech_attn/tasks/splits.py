@@ -49,6 +49,9 @@ SPLITS: dict[str, SplitTable] = {
         ],
     },
 }
+ALPHABETS = frozenset(
+    entry.split("/")[0] for part in SPLITS["vinyals"].values() for entry in part
+)
 
 
 def table(split: str | SplitTable) -> SplitTable:

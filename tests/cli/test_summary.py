@@ -115,20 +115,38 @@ def test_networks_fit_a_line_of_80_columns_each():
     assert "…" not in "".join(words) and words.count("omniglot") == 2
 
 
-def test_orders_without_scores_are_left_out():
+def correlations(mean):
+    """Of three trainings with eight heads; the second was not pruned."""
     orders, sets = ["saddle", "exact-law", "random"], ("order", "test_set")
-    mean = np.full((3, 4), np.nan)
-    mean[0] = 0.5
-    each = np.stack([mean, np.full((3, 4), np.nan), mean])  # the second is not known
-    found = xr.Dataset(
+    each = np.stack([mean, np.full((3, 4), np.nan), mean])
+    drops = np.where(np.isnan(each[:, 0, 0])[:, None, None], np.nan, np.ones((3, 8, 4)))
+    return xr.Dataset(
         {
             "rank_correlation": (("restart", *sets), each),
             "rank_correlation_mean": (sets, mean),
             "rank_correlation_mean_stderr": (sets, 0.1 * mean),
+            "accuracy_drop": (("restart", "attention_head", "test_set"), drops),
         },
         {"order": orders, "test_set": SETS, "attention_head": range(8)},
         {"kind": "pruning"},
     )
+
+
+def test_chance_is_that_of_scores_and_heads_with_numbers():
+    """A score without a correlation on one set, and the only head of a layer."""
+    mean = np.full((3, 4), np.nan)
+    mean[:2], mean[1, 2] = 0.5, np.nan
+    found = correlations(mean)
+    found.accuracy_drop[:, 7] = np.nan
+    said = " ".join(printed(found).split())
+    assert "means over 2 trainings" in said and f"0 ± {12**-0.5:.1g}" in said
+    assert printed(correlations(np.full((3, 4), np.nan))).strip() == ""
+
+
+def test_orders_without_scores_are_left_out():
+    mean = np.full((3, 4), np.nan)
+    mean[0] = 0.5
+    found = correlations(mean)
     said = " ".join(printed(found).split())
     assert "saddle 0.5 ± 0.05" in said
     assert "exact-law" not in said and "random" not in said

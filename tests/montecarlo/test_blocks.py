@@ -122,6 +122,32 @@ def test_a_second_kill_does_not_stop_the_healing(tmp_path):
     assert again.done == 1 and same(again.state(state_after(0)), state_after(1))
 
 
+class Renamed(NamedTuple):
+    """The state of another version."""
+
+    position: jax.Array
+    step: jax.Array
+    adapted: jax.Array
+    key: jax.Array
+
+
+def test_states_of_another_version_are_computed_again_with_a_note(tmp_path):
+    """Also where the run that begins again is killed on the way."""
+    blocks = opened(tmp_path)
+    for number in range(1, 6):
+        blocks.append(Renamed(*state_after(number)), {"x": np.zeros((2, 3))})
+    report = Notes()
+    found = opened(tmp_path, report=report)
+    assert same(found.state(state_after(0)), state_after(0)) and found.done == 0
+    assert len(report.notes) == 1 and "another version" in report.notes[0]
+    found.append(state_after(1), {})
+    again = opened(tmp_path)
+    assert same(again.state(state_after(0)), state_after(1)) and again.done == 1
+    for number in range(2, 6):
+        again.append(state_after(number), {"x": np.full((2, 3), float(number))})
+    assert [block["x"][0, 0] for block in opened(tmp_path).draws()] == [3.0, 4.0, 5.0]
+
+
 def test_damage_in_the_warm_up_begins_again(tmp_path):
     filled(tmp_path, 2)
     for path in tmp_path.iterdir():

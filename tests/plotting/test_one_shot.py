@@ -206,6 +206,60 @@ def test_order_parameters_share_a_scale_and_a_mean_diagonal_of_one(
     assert names == PATHS
 
 
+def test_a_saddle_point_that_was_not_found_has_no_panel(theories, sampled):
+    theory = theories[1]
+    theory.U_1.loc[{"width": 10, "temperature": 0.5}] = np.nan
+    alone = theory.sel(width=[10.0], temperature=0.5).copy(deep=True)
+    alone.chosen_temperature[:] = np.nan
+    for saddle in (theory, alone):
+        figure = plotting.one_shot_matrices(saddle, [sampled])
+        (axis,) = [axis for axis in figure.axes if axis.images]
+        assert axis.get_title().startswith("exact law")
+        assert np.isfinite(axis.images[0].get_clim()).all()
+    with pytest.raises(ValueError, match="none of saddle point, .*N = 10.* was found"):
+        plotting.one_shot_matrices(theory)
+
+
+def test_without_any_saddle_point_the_error_says_so(theories):
+    theory = theories[0]
+    theory.chosen_temperature[:] = np.nan
+    for draw in (plotting.one_shot_matrices, plotting.one_shot_alignment):
+        with pytest.raises(ValueError, match="no width has a saddle point"):
+            draw(theory)
+
+
+def test_files_of_fewer_test_sets_are_drawn_where_they_have_them(
+    theories, sampled, trained
+):
+    """MNIST is in the first and third theory only, FashionMNIST in no other file."""
+    fewer = theories[1].sel(test_set=SETS[:3])
+    files = [theories[0], fewer, theories[2]]
+    others = [file.sel(test_set=SETS[:2]) for file in (sampled, trained)]
+    axes = plotting.one_shot_accuracy(files, others[:1], others[1]).axes
+    assert len(axes) == 3
+    for axis, name, used in zip(axes, one_shot.SHOWN, (files, files, files[::2])):
+        over = [t.accuracy_chosen.sel(test_set=name, choice="validation") for t in used]
+        drawn = lines_of(axis)["saddle point"].get_ydata()
+        np.testing.assert_allclose(drawn, np.mean(over, axis=0))
+        assert len(axis.containers) == (2 if name == "omniglot" else 0)
+    assert len(plotting.one_shot_accuracy([fewer, *theories]).axes) == 3
+
+
+def test_kernels_that_were_kept_are_drawn(theories):
+    """At the temperature chosen for the smallest width."""
+    theory, rng = theories[0], np.random.default_rng(3)
+    pair = ("example", "example_pair")
+    kernel = rng.normal(size=(3, 2, P, P))
+    theory["kernel"] = (("width", "temperature", *pair), kernel)
+    theory["path_kernel"] = (("path_1", *pair), rng.normal(size=(16, P, P)))
+    theory["kernel_gp"] = (pair, rng.normal(size=(P, P)))
+    pictures = dict(plotting.one_shot_pictures([theory]))
+    axes = {axis.get_title(): axis for axis in pictures["kernels"].axes}
+    assert f"path {PATHS[-1]}" in axes
+    shown = axes["$N = 10$"].images[0].get_array()
+    assert (shown[0, 1:3] == kernel[0, 1, 0, 1:3]).all()
+
+
 def test_without_samples_the_temperature_is_the_one_chosen_on_validation(theories):
     figure = plotting.one_shot_matrices(theories[0])
     (axis,) = [axis for axis in figure.axes if axis.images]

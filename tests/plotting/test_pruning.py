@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from statmech_attn.bpkr import pruning
 from statmech_attn.plotting import (
     cumulative_pruning,
     pruned_heads,
@@ -124,6 +125,34 @@ def test_rank_correlations_stand_beside_what_chance_gives(dataset):
     for band in right.patches:
         assert band.get_height() == pytest.approx(2 / np.sqrt(3 * 2))
     assert len(left.containers) == 2  # saddle point and exact law
+
+
+def test_the_only_head_of_a_layer_does_not_count_for_chance(dataset):
+    dataset.accuracy_drop.loc[{"attention_head": "2.1"}] = np.nan
+    _, right = pruning_ranks(dataset).axes
+    for band in right.patches:  # one s.d. is 1 / sqrt(R (n - 1)), R = 2 and n = 3
+        assert band.get_height() == pytest.approx(2 / np.sqrt(2 * 2))
+
+
+def test_published_drops_are_drawn_beside_those_of_the_same_heads(dataset):
+    """Tiberi et al. (NeurIPS 2024): 83.8 % with all heads."""
+    names = [f"{layer}.{head}" for layer in (1, 2) for head in (1, 2, 3, 4)]
+    eight = dataset.isel(attention_head=[0, 1, 2, 3] * 2)
+    left, _ = pruning_ranks(eight.assign_coords(attention_head=names)).axes
+    (crosses,) = [line for line in left.lines if line.get_marker() == "x"]
+    drops = [0.020, 0.008, 0.043, 0.084, 0.078, 0.073, 0.095, 0.089]
+    assert np.abs(crosses.get_ydata() - drops).max() < 1e-12
+    assert crosses.get_label() == "published, 1028 characters"
+    assert round(pruning.rank_correlation(np.arange(8), drops), 3) == 0.857
+    left, _ = pruning_ranks(dataset).axes
+    assert not [line for line in left.lines if line.get_marker() == "x"]
+
+
+@pytest.mark.parametrize("draw", (pruned_heads, pruning_ranks, cumulative_pruning))
+def test_without_any_numbers_the_error_says_so(dataset, draw):
+    dataset["failure"] = ("restart", [2, 2, 2])
+    with pytest.raises(ValueError, match="no training of this file has numbers"):
+        draw(dataset)
 
 
 def test_orders_without_numbers_are_left_out(dataset):

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from statmech_attn import bpkr, plotting, storage, studies
 from statmech_attn.cli.summary import print_summary
+from statmech_attn.cli.tables import with_error
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.studies import choice, learning, one_shot as one_shot_studies
 from statmech_attn.studies.order_parameter import OrderParameterWork
@@ -263,6 +264,8 @@ def test_the_summary_and_the_figure_show_what_there_is(found):
     print_summary(found, console)
     text = console.export_text()
     assert text.count("validation") >= 3 and text.count("published") == 3
+    gain = found.sel(width=5, choice="validation").isel(test_set=0)
+    assert with_error(gain.accuracy_gain, gain.accuracy_gain_stderr) in text
     figure = plotting.accuracy_against_width(found.isel(temperature=0))
     lines = {line.get_label(): line for line in figure.axes[0].lines}
     assert lines["GP"].get_ydata()[0] == float(found.accuracy_gp[0])

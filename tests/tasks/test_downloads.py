@@ -192,4 +192,5 @@ def test_run_takes_the_data_folder(tmp_path, monkeypatch):
     call("run", "a.toml", "-o", "a.h5", code=1)
     assert seen == [str(tmp_path)] * 2
     result = call("run", "a.toml", "-o", "a.h5", "--data", tmp_path / "no", code=1)
-    assert "there is no folder" in result and len(seen) == 2
+    assert "--data: there is no folder" in result and len(seen) == 2
+    assert os.environ["STATMECH_ATTN_DATA"] == str(tmp_path)

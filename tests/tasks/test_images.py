@@ -247,7 +247,16 @@ def test_a_part_holds_the_images_of_its_names(made):
         (dict(train=["Greek"], validation=[], test=["Korean"]), "needs the lists"),
         (
             dict(train=["Greek"], validation=["Latin"], test=["ULOG"]),
-            "ULOG is not .* images_evaluation.zip",
+            "ULOG is not .* images_evaluation.zip. Download: .* download omniglot --",
+        ),
+        ("small", "Balinese is not .*small2.zip. Download: .* omniglot-small --data"),
+        (
+            dict(train=["Greek"], validation=["Klingon"], test=["Latin"]),
+            "no such alphabet or class: Klingon.$",
+        ),
+        (
+            dict(train=["Greek/character77"], validation=["Latin"], test=["Korean"]),
+            "no such alphabet or class: Greek/character77.$",
         ),
         (
             dict(train=["Greek"], validation=["Latin"], test=["Greek/character02"]),
