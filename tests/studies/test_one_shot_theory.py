@@ -37,10 +37,10 @@ def data(tmp_path_factory, made_images):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, made_trained):
-    """Four networks, of which the first alone can be used."""
+    """Five networks, of which the first and the last can be used."""
     path = tmp_path_factory.mktemp("trained") / "trained.h5"
-    networks = [made_trained.drawn_network(SETTING, seed) for seed in range(4)]
-    codes = [0, DIVERGED, VANISHED, -1]
+    networks = [made_trained.drawn_network(SETTING, seed) for seed in range(5)]
+    codes = [0, DIVERGED, VANISHED, -1, 0]
     return made_trained.write_trained(path, networks, SETTING, codes)
 
 
@@ -176,14 +176,35 @@ def test_every_set_shows_classes_of_its_own_part_only(data, trained, monkeypatch
             assert other == name or largest_distance(x, others) > 1
 
 
-def drawn_sets(trained, monkeypatch):
+def test_the_chosen_network_attends_tasks_of_its_own(
+    trained, made_trained, monkeypatch
+):
+    """Not those of the first one, and with its own heads."""
+    last = drawn_sets(trained, monkeypatch, restart=4)
+    made = learning.learning(studies.parse(tree(trained, restart=4)).task)
+    heads = attention_heads(made_trained.drawn_network(SETTING, 4))
+    assert list(made.sets) == list(last.tests) == SETS
+    drawn = [last.train, *last.tests.values()]
+    for (x, y), (xi, labels) in zip(
+        drawn, [made.data, *made.sets.values()], strict=True
+    ):
+        expected = bpkr.attentioned_inputs(x, heads, readout="mean")
+        np.testing.assert_allclose(xi, expected, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(labels, y)
+    monkeypatch.undo()
+    first = drawn_sets(trained, monkeypatch)
+    for one, other in zip(drawn, [first.train, *first.tests.values()], strict=True):
+        assert not np.array_equal(one.x, other.x)
+
+
+def drawn_sets(trained, monkeypatch, **task):
     """The examples before the heads attend them."""
     kept = []
     draw = one_shot_studies.Source.drawn
     monkeypatch.setattr(
         one_shot_studies.Source, "drawn", lambda *a: kept.append(draw(*a)) or kept[0]
     )
-    learning.learning(studies.parse(tree(trained)).task)
+    learning.learning(studies.parse(tree(trained, **task)).task)
     return kept[0]
 
 
@@ -283,10 +304,10 @@ def test_a_file_says_what_it_was_made_of(found, trained):
 @pytest.mark.parametrize(
     ("task", "message"),
     [
-        ({"restart": 1}, r"no training 1 .* it diverged; choose one of \[0\]"),
-        ({"restart": 2}, r"no training 2 .* it vanished; choose one of \[0\]"),
+        ({"restart": 1}, r"no training 1 .* it diverged; choose one of \[0, 4\]"),
+        ({"restart": 2}, r"no training 2 .* it vanished; choose one of \[0, 4\]"),
         ({"restart": 3}, r"no training 3 .* it was not computed; choose one"),
-        ({"restart": 4}, r"no training 4 .* there is none; choose one of \[0\]"),
+        ({"restart": 5}, r"no training 5 .* there is none; choose one of \[0, 4\]"),
         ({"n_test": 61}, "task.n_test: .*multiple of 2"),
         ({"n_train": 0}, "task.n_train: .*greater than or equal to 2"),
         ({"elsewhere": ["mnist"] * 2}, "task.elsewhere: names must be distinct"),
