@@ -1,6 +1,7 @@
 """Theory on the heads of a trained network: what the studies hold, on made images."""
 
 import copy
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -176,35 +177,32 @@ def test_every_set_shows_classes_of_its_own_part_only(data, trained, monkeypatch
             assert other == name or largest_distance(x, others) > 1
 
 
-def test_the_chosen_network_attends_tasks_of_its_own(
-    trained, made_trained, monkeypatch
-):
-    """Not those of the first one, and with its own heads."""
-    last = drawn_sets(trained, monkeypatch, restart=4)
-    made = learning.learning(studies.parse(tree(trained, restart=4)).task)
+def test_the_chosen_network_attends_tasks_of_its_own(trained, made_trained):
+    """With its own heads, and not the tasks of the first one."""
+    task = studies.parse(tree(trained, restart=4)).task
+    made = learning.learning(task)
+    source = one_shot_studies.source(task, load_trained(trained))
+    own, first = (
+        [drawn.train, *drawn.tests.values()] for drawn in map(source.drawn, (4, 0))
+    )
     heads = attention_heads(made_trained.drawn_network(SETTING, 4))
-    assert list(made.sets) == list(last.tests) == SETS
-    drawn = [last.train, *last.tests.values()]
-    for (x, y), (xi, labels) in zip(
-        drawn, [made.data, *made.sets.values()], strict=True
-    ):
-        expected = bpkr.attentioned_inputs(x, heads, readout="mean")
-        np.testing.assert_allclose(xi, expected, rtol=1e-12, atol=1e-12)
+    attend = jax.jit(partial(bpkr.attentioned_inputs, readout="mean"))
+    found = [made.data, *made.sets.values()]
+    for (x, y), (xi, labels) in zip(own, found, strict=True):
+        np.testing.assert_allclose(xi, attend(x, heads), rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(labels, y)
-    monkeypatch.undo()
-    first = drawn_sets(trained, monkeypatch)
-    for one, other in zip(drawn, [first.train, *first.tests.values()], strict=True):
+    for one, other in zip(own, first, strict=True):
         assert not np.array_equal(one.x, other.x)
 
 
-def drawn_sets(trained, monkeypatch, **task):
+def drawn_sets(trained, monkeypatch):
     """The examples before the heads attend them."""
     kept = []
     draw = one_shot_studies.Source.drawn
     monkeypatch.setattr(
         one_shot_studies.Source, "drawn", lambda *a: kept.append(draw(*a)) or kept[0]
     )
-    learning.learning(studies.parse(tree(trained, **task)).task)
+    learning.learning(studies.parse(tree(trained)).task)
     return kept[0]
 
 
