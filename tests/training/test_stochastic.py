@@ -289,8 +289,11 @@ def test_mixed_precision_learns_as_well(found):
     trainer = StochasticTrainer(choices, patches, start(), jax.random.key(5))
     mixed = trained(trainer, start())
     assert not np.array_equal(mixed.loss, found.loss)
-    # 256 validation tasks: a standard error of 0.03 at most.
-    assert abs(mixed.accuracy.max() - found.accuracy.max()) < 0.1
+    # Two networks that are as good as each other, on 256 tasks: four standard errors of
+    # a difference, which the answers to the same tasks only make smaller.
+    first, second = mixed.accuracy.max(), found.accuracy.max()
+    right = (first + second) / 2
+    assert abs(first - second) <= 4 * np.sqrt(2 * right * (1 - right) / 256)
     assert all(w.dtype == jnp.float32 for w in jax.tree.leaves(mixed.weights))
 
 
