@@ -1,6 +1,7 @@
 """Every figure script runs from an empty folder, and its figures show its data."""
 
 import importlib.util
+import math
 import pathlib
 import re
 import tomllib
@@ -338,6 +339,10 @@ def test_the_published_one_shot_networks_are_the_published_ones():
         assert (found.network.heads, found.network.key_size) == (heads, key_size)
         assert (found.task.split, found.task.channels) == ("vinyals", 3)
         assert (found.network.width, found.run.learning_rate) == (512, 3e-4)
+        assert (found.run.batch, found.run.weight_decay) == (128, 5e-5)
+        assert (found.run.gain, found.run.patience) == (1, None)
+        # Ten passes over all pairs of the 1028 characters, in whole batches.
+        assert found.run.steps == 10 * (math.comb(1028, 2) // 128)
     for name in ("one_shot_theory", "one_shot_theory_deep"):
         found, _ = studies.load(
             ROOT / "analysis" / f"{name}.toml", sizes[name]["paper"]

@@ -1,6 +1,7 @@
 """Theory on the heads of a trained network: what the studies hold, on made images."""
 
 import copy
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -38,10 +39,10 @@ def data(tmp_path_factory, made_images):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, made_trained):
-    """Four networks, of which the first alone can be used."""
+    """Five networks, of which the first and the last can be used."""
     path = tmp_path_factory.mktemp("trained") / "trained.h5"
-    networks = [made_trained.drawn_network(SETTING, seed) for seed in range(4)]
-    codes = [0, DIVERGED, VANISHED, -1]
+    networks = [made_trained.drawn_network(SETTING, seed) for seed in range(5)]
+    codes = [0, DIVERGED, VANISHED, -1, 0]
     return made_trained.write_trained(path, networks, SETTING, codes)
 
 
@@ -177,6 +178,24 @@ def test_every_set_shows_classes_of_its_own_part_only(data, trained, monkeypatch
             assert other == name or largest_distance(x, others) > 1
 
 
+def test_the_chosen_network_attends_tasks_of_its_own(trained, made_trained):
+    """With its own heads, and not the tasks of the first one."""
+    task = studies.parse(tree(trained, restart=4)).task
+    made = learning.learning(task)
+    source = one_shot_studies.source(task, load_trained(trained))
+    own, first = (
+        [drawn.train, *drawn.tests.values()] for drawn in map(source.drawn, (4, 0))
+    )
+    heads = attention_heads(made_trained.drawn_network(SETTING, 4))
+    attend = jax.jit(partial(bpkr.attentioned_inputs, readout="mean"))
+    found = [made.data, *made.sets.values()]
+    for (x, y), (xi, labels) in zip(own, found, strict=True):
+        np.testing.assert_allclose(xi, attend(x, heads), rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(labels, y)
+    for one, other in zip(own, first, strict=True):
+        assert not np.array_equal(one.x, other.x)
+
+
 def drawn_sets(trained, monkeypatch):
     """The examples before the heads attend them."""
     kept = []
@@ -286,10 +305,10 @@ def test_a_file_says_what_it_was_made_of(found, trained):
 @pytest.mark.parametrize(
     ("task", "message"),
     [
-        ({"restart": 1}, r"no training 1 .* it diverged; choose one of \[0\]"),
-        ({"restart": 2}, r"no training 2 .* it vanished; choose one of \[0\]"),
+        ({"restart": 1}, r"no training 1 .* it diverged; choose one of \[0, 4\]"),
+        ({"restart": 2}, r"no training 2 .* it vanished; choose one of \[0, 4\]"),
         ({"restart": 3}, r"no training 3 .* it was not computed; choose one"),
-        ({"restart": 4}, r"no training 4 .* there is none; choose one of \[0\]"),
+        ({"restart": 5}, r"no training 5 .* there is none; choose one of \[0, 4\]"),
         ({"n_test": 61}, "task.n_test: .*multiple of 2"),
         ({"n_train": 0}, "task.n_train: .*greater than or equal to 2"),
         ({"elsewhere": ["mnist"] * 2}, "task.elsewhere: names must be distinct"),

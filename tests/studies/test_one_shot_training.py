@@ -26,6 +26,7 @@ from statmech_attn.studies.one_shot_sets import key_of
 from statmech_attn.studies.one_shot_tables import PRESETS
 from statmech_attn.studies.trained import TrainedNetworks
 from statmech_attn.studies.trained_tables import TrainedTask
+from statmech_attn.tasks import images, one_shot as one_shot_task
 from statmech_attn.training import attention_heads, outputs, value_weights
 
 
@@ -135,6 +136,25 @@ def test_networks_read_back_answer_as_the_file_says(work, found, file):
         U, U_a = bpkr.order_parameters(weights)
         for name, matrix in {"U_1": U[0], "U_2": U[1], "U_a": U_a}.items():
             np.testing.assert_allclose(found[name][r], matrix, rtol=1e-12)
+
+
+def test_networks_learn_from_one_part_of_the_characters_and_validate_on_another(
+    work, data
+):
+    parts = images.split(images.omniglot(data, size=8), "small")
+    given = work.trainer.patches
+    for part in ("train", "validation"):
+        expected = one_shot_task.patches(getattr(parts, part).images, work.setting)
+        np.testing.assert_array_equal(getattr(given, part), expected)
+    assert len({images.digest(part) for part in parts}) == 3
+
+
+def test_every_network_learns_from_tasks_of_its_own(work, found, monkeypatch):
+    """From the same weights: the loss before any step is that of the same tasks."""
+    first = work.start(0)
+    monkeypatch.setattr(work, "start", lambda number: first)
+    loss, other = rows(work, 1, 2)["loss"][0], found.loss.values[0]
+    assert loss[0] == other[0] and not (loss == other)[1:].any()
 
 
 def test_networks_do_not_depend_on_the_chunk(work, found):

@@ -3,6 +3,7 @@
 import copy
 import importlib.util
 import io
+import math
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +16,18 @@ from statmech_attn.bpkr import pruning
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.scan.work import Chunk
 from statmech_attn.studies.one_shot_sets import key_of
-from statmech_attn.studies.pruning import EXACT_LAW, mean_of_known, ORDERS, PruningWork
+from statmech_attn.studies.pruning import (
+    EXACT_LAW,
+    mean_of_known,
+    ORDERS,
+    PruningWork,
+    RANDOM_ORDERS,
+    without_heads,
+)
 from statmech_attn.tasks.one_shot import Setting
 
 
-pytestmark = pytest.mark.slow  # what they rest on is tested in bpkr/test_pruning.py
-
+slow = pytest.mark.slow  # a saddle point of its own takes long to compile
 
 HEADS, SETS = (2, 2), ["omniglot", "omniglot-validation", "mnist"]
 STUDY = {
@@ -71,6 +78,96 @@ def learned(found):
     return found.isel(restart=[0, 2])
 
 
+# Of the saddle point of a network, given where there is none.
+GIVEN = np.diag([1.0, 4.0, 2.0, 3.0]) + 0.5
+
+
+@pytest.fixture(scope="module")
+def row(work):
+    """What is found of the last network at a given saddle point."""
+    with pytest.MonkeyPatch.context() as patch:
+        saddle = {"U_1": GIVEN, "result": np.int8(0)}
+        patch.setattr(work, "_saddle", lambda made: saddle)
+        return work._row(2)
+
+
+def test_a_row_holds_scores_and_what_the_network_loses_without_its_heads(work, row):
+    """Against the trained network itself, in single precision and without paths."""
+    network = work.trained.transformers[2]
+    saddle, exact, own, _, random = row["pruning_score"]
+    U = bpkr.order_parameters(training.value_weights(network))[0][0]
+    for scores, expected in ((saddle, scored(GIVEN)), (own, scored(U))):
+        np.testing.assert_allclose(scores, expected, rtol=1e-12)
+    assert np.isnan([exact, random]).all()
+    outputs = {None: network} | {head: without(network, *head) for head in EACH}
+    lost = []
+    for i, (x, y) in enumerate(work.source.drawn(2).tests.values()):
+        right = {
+            h: np.asarray(jnp.sign(OUTPUTS(t, x)) == y) for h, t in outputs.items()
+        }
+        assert row["accuracy_sets"][i] == right[None].mean()
+        for h, head in enumerate(EACH):
+            assert row["accuracy_pruned"][h, i] == right[head].mean()
+            lost.append(right[None].astype(int) - right[head])
+            drop, error = lost[-1].mean(), lost[-1].std() / np.sqrt(40)
+            assert row["accuracy_drop"][h, i] == pytest.approx(drop, abs=1e-12)
+            assert row["accuracy_drop_stderr"][h, i] == pytest.approx(error, abs=1e-12)
+    assert len({tuple(one) for one in lost}) > 6  # the heads say different things
+    first = pruning.random_orders(key_of(0, RANDOM_ORDERS, 2), HEADS, 3)[:, 0]
+    curve = row["accuracy_cumulative"][ORDERS.index("random")]
+    expected = row["accuracy_pruned"][first].mean(axis=0)
+    np.testing.assert_allclose(curve[1], expected, rtol=1e-14)
+
+
+def test_heads_are_taken_out_of_the_sum_over_paths():
+    """Alone and one after the other, by hand for four paths."""
+    draws = np.random.default_rng(0)
+    parts, y = draws.normal(size=(50, 4)), np.repeat([1.0, -1.0], 25)
+    scores = np.full((len(ORDERS), 4), np.nan)
+    scores[0] = [0.3, 1.0, 0.2, 0.9]
+    orders = np.array([[0, 3, 1, 2], [1, 0, 2, 3], [2, 1, 3, 0]])
+    found = without_heads(parts, y, HEADS, scores, orders)
+    # Paths 1-1, 1-2, 2-1, 2-2; what is left of them without each head.
+    left = {0: [2, 3], 1: [0, 1], 2: [1, 3], 3: [0, 2]}
+    right = lambda paths: np.sign(parts[:, paths].sum(axis=1)) == y
+    full = right([0, 1, 2, 3])
+    alone = np.array([right(left[head]).mean() for head in range(4)])
+    binomial = lambda a: np.sqrt(a * (1 - a) / 50)
+    nothing = np.full(3, np.nan)
+    cumulative = np.array([nothing] * len(ORDERS))
+    cumulative[0] = [full.mean(), alone[2], right([3]).mean()]
+    each = np.array(
+        [
+            [full.mean(), alone[0], right([2]).mean()],
+            [full.mean(), alone[1], np.nan],  # no head of layer 1 is left
+            [full.mean(), alone[2], right([1]).mean()],
+        ]
+    )
+    cumulative[-1] = [full.mean(), each[:, 1].mean(), (each[0, 2] + each[2, 2]) / 2]
+    errors = binomial(cumulative)
+    errors[-1] = [
+        0, each[:, 1].std(ddof=1) / np.sqrt(3), abs(each[0, 2] - each[2, 2]) / 2
+    ]  # fmt: skip
+    lost = [full.astype(int) - right(left[head]) for head in range(4)]
+    rank = np.full(len(ORDERS), np.nan)
+    rank[0] = pruning.rank_correlation(scores[0], np.mean(lost, axis=1))
+    expected = {
+        "accuracy_sets": full.mean(),
+        "accuracy_sets_stderr": binomial(full.mean()),
+        "accuracy_pruned": alone,
+        "accuracy_pruned_stderr": binomial(alone),
+        "accuracy_drop": full.mean() - alone,
+        "accuracy_drop_stderr": np.std(lost, axis=1) / np.sqrt(50),
+        "accuracy_cumulative": cumulative,
+        "accuracy_cumulative_stderr": errors,
+        "rank_correlation": rank,
+    }
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, atol=1e-14, err_msg=name)
+
+
+@slow
 def test_a_file_holds_every_network(found, learned, tmp_path):
     sets, head, paths = ("test_set",), ("attention_head",), ("path_1", "path_1_pair")
     for name, dims in {
@@ -104,6 +201,7 @@ def test_a_file_holds_every_network(found, learned, tmp_path):
     assert names >= {"pruned_heads.png", "pruning_ranks.png", "cumulative_pruning.pdf"}
 
 
+@slow
 def test_accuracies_are_those_of_networks_that_never_had_the_heads(work, learned):
     """Against the trained network itself, in single precision and without paths."""
     for row, number in enumerate([0, 2]):
@@ -130,6 +228,7 @@ def without(network, layer, head):
     return network._replace(queries=queries, keys=keys, V=V)
 
 
+@slow
 def test_scores_are_those_of_their_origins(work, learned):
     made = work.attended(2)
     saddle = bpkr.solve(*made.data, heads=HEADS, width=6, temperature=0.5)
@@ -151,6 +250,7 @@ def scored(U):
     return np.concatenate(bpkr.head_scores(U, HEADS))
 
 
+@slow
 def test_drops_have_the_error_of_a_paired_difference(work, learned):
     """From the tasks that only the network with the head, or without it, knows."""
     for row, number in enumerate([0, 2]):
@@ -171,6 +271,7 @@ def test_drops_have_the_error_of_a_paired_difference(work, learned):
                 assert one.accuracy_drop_stderr[h] == pytest.approx(error, abs=1e-12)
 
 
+@slow
 def test_curves_begin_with_all_heads_and_then_lack_the_one_of_lowest_score(learned):
     for order in SCORED:
         curves = learned.accuracy_cumulative.sel(order=order)
@@ -186,9 +287,9 @@ def test_curves_begin_with_all_heads_and_then_lack_the_one_of_lowest_score(learn
         assert np.allclose(error, binomial, atol=1e-15, equal_nan=True)
 
 
+@slow
 def test_the_random_curve_is_the_mean_of_its_orders(work, learned):
-    key = jax.random.fold_in(jax.random.key(0), 2)
-    orders = pruning.random_orders(jax.random.split(key)[1], HEADS, 3)
+    orders = pruning.random_orders(key_of(0, RANDOM_ORDERS, 2), HEADS, 3)
     first = learned.accuracy_pruned[1].isel(attention_head=orders[:, 0])
     curve = learned.accuracy_cumulative[1].sel(order="random", n_pruned=1)
     error = learned.accuracy_cumulative_stderr[1].sel(order="random", n_pruned=1)
@@ -197,6 +298,7 @@ def test_the_random_curve_is_the_mean_of_its_orders(work, learned):
     assert np.abs(error - spread).max() < 1e-14
 
 
+@slow
 def test_rank_correlations_are_of_each_network_and_on_average(learned, found):
     for row in range(2):
         for order in SCORED:
@@ -214,6 +316,7 @@ def test_rank_correlations_are_of_each_network_and_on_average(learned, found):
     assert np.abs(found.rank_correlation_mean_stderr.values - error)[both].max() < 1e-14
 
 
+@slow
 def test_a_network_does_not_depend_on_the_others_of_its_chunk(work, found):
     alone = work.compute(Chunk(1, 0, 2, 3), None, lambda points: None, None)
     for name, rows in alone.items():
@@ -230,6 +333,7 @@ def test_means_of_what_is_known():
     assert np.isnan(error[2])
 
 
+@slow
 def test_without_the_exact_law_its_rows_are_empty(learned):
     for name in ("U_1_exact", "U_1_exact_stderr", "divergences"):
         assert np.isnan(learned[name]).all()
@@ -237,6 +341,7 @@ def test_without_the_exact_law_its_rows_are_empty(learned):
         assert np.isnan(learned[name].sel(order="exact-law")).all()
 
 
+@slow
 def test_scores_of_the_exact_law_are_those_of_its_mean(folder):
     """With the key of the network; the width is below its four paths."""
     tree = {"exact": True, "draws": 40, "warmup": 40, "chains": 2}

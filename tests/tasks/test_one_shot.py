@@ -323,7 +323,9 @@ def test_elsewhere_supports_keep_their_order_and_queries_come_from_other_images(
         chi_squared(asked @ [4, 1], 8),
         chi_squared(which[:, 0], 2),
     ]
-    assert max(scatter) < 11 and max(scatter[:2]) < 6
+    # Chi squared of n degrees passes n + 6 sqrt(2 n) in one of 220 000 for 35 and of
+    # 8000 for 7; of one degree 1 + 11 sqrt 2 in one of 20 000.
+    assert max(scatter[:2]) < 6 and scatter[2] < 11
 
 
 def test_the_nearer_support_is_more_often_of_the_query_class(image_data):

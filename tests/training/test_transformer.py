@@ -72,8 +72,12 @@ def test_mixed_precision_differs_by_the_rounding_of_bfloat16():
     assert single.dtype == mixed.dtype == jnp.float32
     difference = np.asarray(single - mixed)
     scale = float(single.std())
-    # bfloat16 rounds by 2^-9; a dozen roundings between x and f.
-    assert 1e-6 * scale < np.sqrt((difference**2).mean()) < 12 * 2**-9 * scale
+    # bfloat16 rounds by 2^-8 at most, 0.85 2^-9 in the mean of squares.  14 arrays are
+    # rounded: x, in either layer Q, K, q, k, Omega and what it acts on, and what x is
+    # summed with.  Scores are of order one, so that none is amplified: their errors add
+    # in squares; 2.0 to 2.8 times 2^-9 were measured for three networks.
+    rounding = 2**-9 * scale
+    assert 0.5 * rounding < np.sqrt((difference**2).mean()) < 14**0.5 * rounding
     exact = outputs(double(network), x)
     np.testing.assert_allclose(single, exact, atol=1e-5 * scale)
 
