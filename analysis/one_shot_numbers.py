@@ -21,8 +21,8 @@ from statmech_attn.plotting.pruning import drops_by_rank
 
 VARIANTS = {
     "": "two layers of four",
-    "_wide": "two of eight",
-    "_deep": "three of three",
+    "_wide": "two layers of eight",
+    "_deep": "three layers of three",
 }
 POINT = dict(width=10, temperature=0.5)  # of the published matrices
 

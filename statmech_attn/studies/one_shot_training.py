@@ -164,7 +164,7 @@ class OneShotTrainingWork(OneRound):
             }
         right = here["accuracy_sets"]
         return here | {
-            "accuracy_sets_stderr": stderr(right, self.study.task.n_test),
+            "accuracy_sets_stderr": stderr(np.asarray(right), self.study.task.n_test),
             "loss": trained.loss,
             "accuracy_validation": trained.accuracy,
             "output_rms": trained.output_rms,

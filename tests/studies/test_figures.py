@@ -235,7 +235,6 @@ ONE_SHOT = {
     },
     "one_shot_deep": {f"one_shot_deep_{name}" for name in LEARNT | PRUNED},
 }
-WHOLLY_KEPT = ("one_shot_deep",)  # of the other two some results are computed anew
 
 
 @pytest.mark.slow
@@ -248,7 +247,7 @@ def test_one_shot_figures_from_made_images(run, data, images, monkeypatch, scrip
         assert not pathlib.PurePath(task.get("trained", "")).is_absolute()
 
 
-@pytest.mark.parametrize("script", WHOLLY_KEPT)
+@pytest.mark.parametrize("script", ONE_SHOT)
 def test_one_shot_figures_are_drawn_from_kept_results(script, monkeypatch, tmp_path):
     """Without images, and without computing anything."""
     monkeypatch.delenv("STATMECH_ATTN_DATA", raising=False)

@@ -2,6 +2,8 @@
 
 import json
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -35,8 +37,8 @@ def test_every_trained_network_tells_unseen_characters_apart(trained):
     assert (found.accuracy_sets - 0.5 > 4 * found.accuracy_sets_stderr).all()
 
 
-def test_networks_of_finite_width_are_no_worse_than_their_gp(theories):
-    """At the width that is best on validation characters.
+def test_networks_of_finite_width_are_better_than_their_gp(theories):
+    """By more than the error of the mean, at the width best on validation characters.
 
     Trainings are the samples: the scatter of their gains holds that of the tasks.
     """
@@ -46,7 +48,7 @@ def test_networks_of_finite_width_are_no_worse_than_their_gp(theories):
         best = by.accuracy_chosen.sel(test_set=VALIDATION).argmax("width")
         gains.append(float(by.accuracy_gain.sel(test_set=MAIN)[best]))
     error = np.std(gains, ddof=1) / np.sqrt(len(gains))
-    assert np.mean(gains) >= -2 * error
+    assert np.mean(gains) > error
 
 
 def test_order_parameters_have_blocks_of_the_first_layers_heads(trained, theories):
@@ -68,3 +70,35 @@ def test_scores_of_the_saddle_point_tell_which_heads_matter():
     assert known.all()
     score = found.rank_correlation_mean.sel(order="saddle")
     assert score > 2 / np.sqrt(networks * (heads - 1))
+
+
+def test_the_exact_law_is_that_of_the_weights_and_the_saddle_point_near_it():
+    """Below the number of paths: 136 entries, 4.5 errors are chance once in 1000 times.
+
+    Both have draws enough for errors below 4 % of the diagonal.
+    """
+    saddle, exact, weights = (
+        kept(f"{name}-0").squeeze() for name in ("saddle", "exact", "weights")
+    )
+    assert float(exact.width) < exact.sizes["path_1"]
+    error = np.hypot(exact.U_1_stderr, weights.U_1_stderr)
+    diagonal = float(np.diag(exact.U_1).mean())
+    assert float(error.max()) < 0.04 * diagonal
+    assert float((abs(exact.U_1 - weights.U_1) / error).max()) < 4.5
+    apart = float(np.sqrt(((saddle.U_1 - exact.U_1) ** 2).mean()))
+    assert apart < 0.05 * diagonal
+
+
+def test_the_numbers_of_the_documents_can_be_printed():
+    """The program prints what stands in docs/validation.md, row by row."""
+    root = KEPT.parents[1]
+    done = subprocess.run(
+        [sys.executable, root / "analysis" / "one_shot_numbers.py"],
+        capture_output=True, text=True, check=True, timeout=300,
+    )  # fmt: skip
+    document = (root / "docs" / "validation.md").read_text().replace("−", "-")
+    shown = document[document.index("## One-shot images") :]
+    for row in ("accuracy of gradient descent", "rank correlation of score and drop"):
+        table = done.stdout.split(f"{row}\n\n", 1)[1].split("\n\n", 1)[0]
+        for line in table.splitlines()[2:]:
+            assert line.split("|", 2)[2].rstrip("| ") in shown
