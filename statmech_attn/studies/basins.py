@@ -7,9 +7,8 @@ exponents of one orbit each, and numbers that go on along the parameter.
 
 import time
 from collections.abc import Iterator, Mapping
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import jax
@@ -33,6 +32,7 @@ from statmech_attn.dynamics.transients import escape_rate
 from statmech_attn.labels import labelled
 from statmech_attn.scan.bifurcation import Plan, Points, run as run_scan, Scan
 from statmech_attn.scan.lanes import batches, CPU_LANES, limited
+from statmech_attn.scan.once import once
 from statmech_attn.scan.work import (
     Arrays,
     Assembled,
@@ -83,7 +83,6 @@ class BasinsWork(OneRound):
         self.plan.check(self.made.net)
         epsilon = float(jnp.max(self.axes.points().epsilon))
         self.clock_period = dmft.clock_period(self.made.net, epsilon)
-        self._lock = Lock()
 
     @property
     def total(self) -> int:
@@ -141,27 +140,17 @@ class BasinsWork(OneRound):
             found = matched(dataset, net, self.options.furthest, self.follower)
         return Assembled(found)
 
-    @property
+    @once
     def follower(self) -> Follower:
-        """The compiled map; made once, by the first thread that asks."""
-        with self._lock:
-            return self._follower
-
-    @cached_property
-    def _follower(self) -> Follower:
+        """The compiled map."""
         system = mean_field(self.made.net, self.clock_period)
         with limited(1):
             example = self._starts(np.zeros(self.batch, int))
             return Follower(system, search(self.options), *example)
 
-    @property
+    @once
     def scan(self) -> Scan:
-        """The compiled stages that find phases; made once, by the first thread."""
-        with self._lock:
-            return self._scan
-
-    @cached_property
-    def _scan(self) -> Scan:
+        """The compiled stages that find phases."""
         points = Points(*take(self._starts(np.zeros(1, int)), np.zeros(SETS, int)))
         return Scan(self.made.net, self.plan, points, self.clock_period, SETS)
 

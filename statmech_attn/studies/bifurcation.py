@@ -12,9 +12,7 @@ A point is a point of the grid with one of its starts, starts fastest.
 
 import dataclasses
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import jax
@@ -32,6 +30,7 @@ from statmech_attn.scan.bifurcation import (
     Verdicts,
 )
 from statmech_attn.scan.lanes import lanes_for
+from statmech_attn.scan.once import once
 from statmech_attn.scan.refinement import Cells, Grid
 from statmech_attn.scan.work import (
     Arrays,
@@ -79,7 +78,6 @@ class GridWork(OneRound):
         self.axes = build.axes(study.parameters, self.made.file)
         self.plan = plan(self.options, self.made.net)
         self.plan.check(self.made.net)
-        self._lock = Lock()
         free = any_width(self.made.net)
         self.batch = batch or lanes_for(self.most, any_width=free)
 
@@ -121,14 +119,9 @@ class GridWork(OneRound):
     def assemble(self, results: Results) -> Assembled:
         return assembled(self, results)
 
-    @property
+    @once
     def scan(self) -> Scan:
-        """The compiled stages; made once, by the first thread that asks."""
-        with self._lock:
-            return self._scan
-
-    @cached_property
-    def _scan(self) -> Scan:
+        """The compiled stages."""
         points = self._at(self.axes, np.zeros(self.batch, int))
         net = self.made.net
         return Scan(net, self.plan, points, self.clock_period, self.batch)

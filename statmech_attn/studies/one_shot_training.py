@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from statmech_attn.labels import labelled
 from statmech_attn.montecarlo.blocks import BlockFolder, BlockMemory
 from statmech_attn.reporting import Silent
 from statmech_attn.scan.lanes import on_cpu
+from statmech_attn.scan.once import once
 from statmech_attn.scan.work import (
     Arrays,
     Assembled,
@@ -71,7 +70,6 @@ class OneShotTrainingWork(OneRound):
             symbol_seed=task.symbol_seed,
         )  # fmt: skip
         self.images = image_sets(setting, task.split, task.elsewhere)
-        self._once = threading.Lock()
 
     @property
     def total(self) -> int:
@@ -86,14 +84,9 @@ class OneShotTrainingWork(OneRound):
         task = self.study.task
         return self.images.tests(task.seed, number, task.n_test)
 
-    @property
+    @once
     def trainer(self) -> StochasticTrainer:
-        """Compiled once."""
-        with self._once:
-            return self._trainer
-
-    @cached_property
-    def _trainer(self) -> StochasticTrainer:
+        """The compiled descent."""
         parts = self.images.split
         cut = lambda classes: jnp.asarray(
             one_shot.patches(classes.images, self.setting), jnp.float32

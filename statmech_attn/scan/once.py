@@ -1,0 +1,34 @@
+"""A property that the first thread to ask computes, such as a compiled program."""
+
+from functools import cached_property
+from threading import RLock
+from typing import TypeVar
+
+
+T = TypeVar("T")
+
+
+class once(cached_property[T]):
+    """As `functools.cached_property`; other threads wait for the first.
+
+    Python 3.12's own computes it in each thread that asks before it is there.
+
+    Example:
+        >>> class Study:
+        ...     @once
+        ...     def program(self):
+        ...         print("compiled")
+        ...         return abs
+        >>> study = Study()
+        >>> study.program(-1) + study.program(-2)
+        compiled
+        3
+    """
+
+    def __init__(self, compute):
+        super().__init__(compute)
+        self._guard = RLock()
+
+    def __get__(self, instance, owner=None):
+        with self._guard:
+            return super().__get__(instance, owner)
