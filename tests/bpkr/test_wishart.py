@@ -97,6 +97,7 @@ def test_many_paths_are_sampled_in_short_trees_without_a_learned_covariance():
     assert (np.abs(mean - expected) < 4.5 * error).all()
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_the_law_agrees_with_the_saddle_point_at_large_width(data):
     """At fixed P the mean is off the saddle by 1/N^2, which `corrections` tells."""

@@ -74,6 +74,7 @@ def test_bifurcation_figures_show_every_section_sample(run, data, part):
     assert spectrum.get_xlim() == expected
 
 
+@pytest.mark.slow
 def test_trajectory_titles_state_the_measured_phases(run, data):
     figures = run("trajectories")
     assert set(figures) == {"trajectories", "phase_planes", "spectra"}
@@ -124,6 +125,7 @@ def test_classifier_figures_cover_both_scans(run):
     assert len(run("classifier_disagreement")) == 2
 
 
+@pytest.mark.slow
 def test_the_phase_diagram_has_a_cell_for_every_point_of_the_finest_grid(run, data):
     (figure,) = run("phase_diagram").values()
     scan, curves = read(data, "phase_diagram"), read(data, "phase_boundary")
@@ -145,9 +147,10 @@ def test_a_long_context_has_phases_and_exponents(run, data):
     assert len(figure.axes) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "task",
-    [pytest.param("hidden_markov", marks=pytest.mark.slow), "hidden_markov_noisy"],
+    ["hidden_markov", "hidden_markov_noisy"],
 )
 def test_learning_figures_show_theory_samples_and_kernels(run, data, task):
     figures = run(task)
@@ -179,6 +182,7 @@ def test_continuation_figures_mark_every_bifurcation(run, data):
     np.testing.assert_array_equal(plane.lines[0].get_ydata(), first.curve_epsilon[0])
 
 
+@pytest.mark.slow
 def test_finite_width_figure_has_all_estimates(run):
     figure = run("learning_at_finite_width")["learning_at_finite_width"]
     (legend,) = figure.legends
@@ -187,6 +191,7 @@ def test_finite_width_figure_has_all_estimates(run):
     assert words[:4] == expected
 
 
+@pytest.mark.slow
 def test_series_of_finite_runs_are_drawn_beside_the_exact_exponents(run, data):
     figures = run("chaos_indicators")
     assert set(figures) == {"chaos_indicators", "finite_series"}
@@ -204,6 +209,7 @@ def test_series_of_finite_runs_are_drawn_beside_the_exact_exponents(run, data):
     assert (measured.lyapunov_rosenstein.isel(size=0) > 0.03).all()
 
 
+@pytest.mark.slow
 def test_basin_figures_show_every_set_and_both_sweeps(run, data):
     figures = run("basins")
     found = read(data, "basins")
@@ -247,7 +253,13 @@ def test_one_shot_figures_from_made_images(run, data, images, monkeypatch, scrip
         assert not pathlib.PurePath(task.get("trained", "")).is_absolute()
 
 
-@pytest.mark.parametrize("script", ONE_SHOT)
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(name, marks=() if name == "one_shot_deep" else pytest.mark.slow)
+        for name in ONE_SHOT
+    ],
+)
 def test_one_shot_figures_are_drawn_from_kept_results(script, monkeypatch, tmp_path):
     """Without images, and without computing anything."""
     monkeypatch.delenv("STATMECH_ATTN_DATA", raising=False)
