@@ -51,6 +51,7 @@ def errors(N, P):
     return np.abs(first - one_path(N, P)), np.abs(second - one_path(N, P))
 
 
+@pytest.mark.slow
 def test_orders_of_one_path_at_fixed_examples_per_width():
     """The saddle point is off by 1/N, the corrected means by 1/N^2."""
     slopes = np.log2(np.array(errors(160, 40)) / np.array(errors(320, 80)))
@@ -66,6 +67,7 @@ def test_orders_of_one_path_at_fixed_examples():
     assert (wide[1] < wide[0] / 100).all()
 
 
+@pytest.mark.slow
 def test_nothing_is_left_to_correct_without_labels(data):
     """The prior means are exact, at any widths and variances, and ln p is zero."""
     xi, _, y, heads = data

@@ -122,6 +122,7 @@ def test_ranks_are_limited_by_the_width(data):
     assert U_a.shape == (1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("width", (pytest.param(6, marks=pytest.mark.slow), 3))
 def test_ranks_of_networks_from_the_prior_are_uniform(data, width):

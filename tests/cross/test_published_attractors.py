@@ -41,6 +41,7 @@ def test_cycles_of_period_28_and_32_coexist(many_starts):
     assert set(here.period.values.tolist()) == {28, 32}
 
 
+@pytest.mark.slow
 def test_chaotic_transients_near_1_2738_are_not_the_last_word():
     """Short runs see chaos; runs that go on until they settle see cycles."""
     betas = np.linspace(1.2732, 1.2744, 31)
@@ -60,6 +61,7 @@ def test_chaotic_transients_near_1_2738_are_not_the_last_word():
     assert (leading[early == "chaotic"] > 0.05).all()
 
 
+@pytest.mark.slow
 def test_torus_is_born_with_the_rotation_of_the_multipliers():
     """Neimark-Sacker: arg(mu) / 2 pi of the clock's Jacobian at the onset."""
     file = dmft.load("poclopez-pe2")

@@ -60,6 +60,7 @@ def test_strobe_of_a_driven_oscillator_rests_on_its_response():
     assert np.allclose(rates.weighted, -0.25, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_driven_two_well_oscillator_has_no_zero_of_the_time():
     """Sum of the exponents is the damping; chaos at drive 0.4, a cycle at 0.2."""
 

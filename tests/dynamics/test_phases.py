@@ -121,6 +121,7 @@ def test_external_clock_adds_no_exponent_and_sets_the_period():
     assert float(found.spectrum.exponents[0]) == pytest.approx(-np.log(2), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_rossler_flow_is_chaotic():
     field = lambda x: jnp.stack(
         [-x[1] - x[2], x[0] + 0.2 * x[1], 0.2 + x[2] * (x[0] - 5.7)]

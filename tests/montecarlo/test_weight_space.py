@@ -335,6 +335,7 @@ def calibration_ranks(data, *, networks, seed):
     return np.asarray(jax.jit(lambda keys: jax.lax.map(rank, keys))(keys))
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("networks", (160, pytest.param(2000, marks=pytest.mark.slow)))
 def test_networks_of_the_prior_rank_uniformly_among_posterior_draws(data, networks):

@@ -46,6 +46,7 @@ def arrays(draw):
     return (values % 5).astype(dtype) / dtype.type(2), leading, cuts
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(
     made=arrays(),

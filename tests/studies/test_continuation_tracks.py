@@ -115,6 +115,7 @@ def test_a_doubled_branch_holds_cycles_of_its_full_period_alone(bubbles):
         assert continuation._is_halved(track.problem, point)
 
 
+@pytest.mark.slow
 def test_a_doubled_branch_that_is_lost_says_so_and_holds_no_old_cycles(bubbles):
     # In units of which x is a hundredth, steps are long enough to fall back on the old
     # branch; only the shortest ones come this near to the other doubling.

@@ -97,6 +97,7 @@ def the_periods_hold_along_the_drawn_orbits(orbits, measured):
         assert np.abs(A[-p:] - A[-2 * p : -p]).max() < 1e-3 * np.ptp(A)
 
 
+@pytest.mark.slow
 def test_running_averages_end_at_the_plain_exponents(run, data):
     (figure,) = run("running_lyapunov").values()
     measured = read(data, "running_lyapunov")
@@ -121,6 +122,7 @@ def test_finite_size_bands_follow_the_theory(run, data):
     assert len(figures["finite_size_agreement"].axes) == 3
 
 
+@pytest.mark.slow
 def test_classifier_figures_cover_both_scans(run):
     assert len(run("classifier_disagreement")) == 2
 
@@ -138,6 +140,7 @@ def test_the_phase_diagram_has_a_cell_for_every_point_of_the_finest_grid(run, da
     np.testing.assert_array_equal(drawn[:, 1], curves.curve_gamma[0])
 
 
+@pytest.mark.slow
 def test_a_long_context_has_phases_and_exponents(run, data):
     (figure,) = run("long_context").values()
     scan = read(data, "long_context")
@@ -169,6 +172,7 @@ def test_learning_figures_show_theory_samples_and_kernels(run, data, task):
     assert len(kernels) == theory.sizes["path_1"] + 2
 
 
+@pytest.mark.slow
 def test_continuation_figures_mark_every_bifurcation(run, data):
     figures = run("continuation")
     first, locking = (read(data, f"continuation{x}") for x in ("", "_locking"))

@@ -331,6 +331,7 @@ def test_a_file_of_another_kind_is_no_training(tmp_path):
         learning.learning(studies.parse(tree(path)).task)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "run", [{"method": "order-parameter"}, {"method": "weights", "block": 10}]
 )

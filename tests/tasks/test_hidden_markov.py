@@ -93,6 +93,7 @@ def test_heads_of_a_preset_can_be_exchanged():
     assert (found.heads[0][0] != found.heads[1][1]).any()
 
 
+@pytest.mark.slow
 def test_published_accuracies():
     """Accuracy of four draws against the published one, which is a draw as well.
 
