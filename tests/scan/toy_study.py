@@ -183,7 +183,8 @@ class Run:
     def wait(self, code: int | None = None) -> "Run":
         """Wait for its end, which a code may be demanded of."""
         self.code = self._server.ask("wait", self.pid)
-        self.said = self._log.read_text()
+        # A process that is killed early enough has not opened it.
+        self.said = self._log.read_text() if self._log.exists() else ""
         assert code is None or self.code == code, f"{self.code}: {self.said}"
         return self
 
