@@ -28,10 +28,10 @@ def data_folder() -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def image_data() -> pathlib.Path:
-    """Folder of real images; tests on them are skipped where there are none."""
+    """Folder of real images; tests on them fail where there are none."""
     folder = _data()
     if not (folder / "omniglot").is_dir():
-        pytest.skip(f"no real images in {folder}: set STATMECH_ATTN_DATA.")
+        pytest.fail(f"no real images in {folder}: set STATMECH_ATTN_DATA.")
     return folder
 
 
