@@ -27,12 +27,11 @@ def data_folder() -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
-def image_data() -> pathlib.Path:
+def image_data(data_folder) -> pathlib.Path:
     """Folder of real images; tests on them fail where there are none."""
-    folder = _data()
-    if not (folder / "omniglot").is_dir():
-        pytest.fail(f"no real images in {folder}: set STATMECH_ATTN_DATA.")
-    return folder
+    if not (data_folder / "omniglot").is_dir():
+        pytest.fail(f"no images in {data_folder}: set STATMECH_ATTN_DATA.")
+    return data_folder
 
 
 @pytest.fixture(scope="session")
