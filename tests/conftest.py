@@ -11,6 +11,19 @@ import pytest
 jax.config.update("jax_enable_x64", True)
 
 
+def pytest_configure(config):
+    """Compiled programs are kept: most of the time of the tests went into making them.
+
+    One folder serves all workers, the processes that tests begin, and later runs.
+    """
+    folder = os.environ.setdefault(
+        "JAX_COMPILATION_CACHE_DIR", str(config.cache.mkdir("jax"))
+    )
+    least = os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+    jax.config.update("jax_compilation_cache_dir", folder)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", float(least))
+
+
 def _data() -> pathlib.Path:
     """$STATMECH_ATTN_DATA, or shared/data beside the checkout."""
     beside = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -49,10 +49,7 @@ def variables(
             f"accuracy_sets{ending}_stderr": (dims, stderr(accuracy, Q)),
             f"chosen_temperature{ending}": ((*axes, "choice"), chosen),
             f"accuracy_chosen{ending}": (where, at_best),
-            f"accuracy_chosen{ending}_stderr": (
-                where,
-                stderr(at_best, Q),
-            ),
+            f"accuracy_chosen{ending}_stderr": (where, stderr(at_best, Q)),
         }
     gain = best[""] - best["_gp"]
     return result | {

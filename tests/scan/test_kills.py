@@ -174,7 +174,8 @@ def test_a_signal_finishes_the_current_chunks_and_the_same_command_goes_on(
     server, study, tmp_path, sent, code
 ):
     output, folder = tmp_path / "out.h5", tmp_path / "out.h5.chunks"
-    words = ["run", study(points=12, seconds=0.25), "-o", output, "--chunk", "2"]
+    # Enough points that a slow machine is not done before the signal is there.
+    words = ["run", study(points=30, seconds=0.25), "-o", output, "--chunk", "2"]
     run = server.start(*words).until(claimed(folder)).kill(sent).wait(code)
     assert "once more stops at once" in run.said
     assert f"{folder}: the same command goes on." in run.said
