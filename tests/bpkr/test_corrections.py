@@ -84,8 +84,9 @@ def test_nothing_is_left_to_correct_without_labels(data):
     assert float(log_p) == pytest.approx(-7 / 2 * np.log(2 * np.pi * 1e14), abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("outputs", (None, pytest.param(2, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("outputs", (None, 2))
 def test_corrected_means_are_those_of_the_exact_law(data, outputs):
     xi, test, y, heads = data
     Y = y if outputs is None else jnp.stack([y, y[::-1]], axis=1)

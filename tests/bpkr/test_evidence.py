@@ -35,14 +35,8 @@ def by_prior_draws(xi, y, width, variances, T, draws):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    "number, width",
-    (
-        pytest.param(0, 5, marks=pytest.mark.slow),
-        pytest.param(1, 3, marks=pytest.mark.slow),
-        (2, (2, 1, 3)),
-    ),
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number, width", ((0, 5), (1, 3), (2, (2, 1, 3))))
 def test_evidence_is_the_mean_likelihood_of_networks_from_the_prior(
     data, number, width
 ):

@@ -153,6 +153,7 @@ def test_ranks_of_networks_from_the_prior_are_uniform(data, width):
     assert (stats.chi2.sf(statistic, 7) > 1e-4).all()
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_predictions_are_those_of_networks_from_the_prior(data):
     """f on a new input: weights drawn from the prior, weighted by labels."""

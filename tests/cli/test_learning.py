@@ -18,7 +18,7 @@ n_test = 20
 length = 6
 features = 8
 [network]
-width = [6, 20]
+width = [6]
 temperature = 0.5
 [run]
 """
@@ -46,7 +46,7 @@ def folder(call, tmp_path_factory):
 @pytest.mark.parametrize("name", ("exact", "weights"))
 def test_posterior_files_hold_means_with_errors_and_draws(folder, name):
     found = storage.read(folder / f"{name}.h5")
-    assert found.U_1_draws.shape == (2, 3, 50, 4, 4)
+    assert found.U_1_draws.shape == (1, 3, 50, 4, 4)
     for U in ("U_1", "U_2", "U_a"):
         # Standard error, spread and effective number belong together.
         expected = found[f"{U}_std"] / np.sqrt(found[f"{U}_n_eff"])

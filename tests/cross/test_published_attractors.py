@@ -29,12 +29,14 @@ def many_starts():
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_torus_and_a_cycle_of_period_44_coexist(many_starts):
     here = many_starts.sel(beta=1.2645)
     found = set(zip(names(here).tolist(), here.period.values.tolist(), strict=True))
     assert found == {("periodic", 44), ("quasiperiodic", 0)}
 
 
+@pytest.mark.slow
 def test_cycles_of_period_28_and_32_coexist(many_starts):
     here = many_starts.sel(beta=1.2738)
     assert set(names(here)) == {"periodic"}

@@ -41,7 +41,8 @@ def test_the_preset_is_made_from_its_key():
 
 
 @pytest.mark.parametrize(
-    "name", ("three", pytest.param("eight", marks=pytest.mark.slow), "sixteen")
+    "name",
+    ("three", *(pytest.param(n, marks=pytest.mark.slow) for n in ("eight", "sixteen"))),
 )
 def test_structured_push_is_the_jacobian_at_any_size(name):
     net = network(name)
@@ -81,6 +82,7 @@ def test_structured_push_is_the_jacobian_at_any_size(name):
         np.testing.assert_allclose(found[..., i], expected, atol=1e-12 * scale)
 
 
+@pytest.mark.slow
 def test_networks_with_long_sums_keep_to_one_width():
     """XLA may order terms by the width: few points go into batches as wide as many."""
     net = network("eight")
@@ -102,6 +104,7 @@ def test_networks_with_long_sums_keep_to_one_width():
         np.testing.assert_array_equal(one[..., :3], other)
 
 
+@pytest.mark.slow
 def test_leading_exponents_are_those_of_the_plain_map():
     net, file = network("three"), dmft.load("random-c32")
     params = dmft.parameters(1.5, file.gamma, file.epsilon)

@@ -59,6 +59,7 @@ def delayed(a):
     return lambda z: jnp.stack([a * z[0] * (1 - z[1]), z[0]])
 
 
+@pytest.mark.slow
 def test_delayed_logistic_map_goes_through_neimark_sacker():
     """Fixed below a = 2; above it a torus whose rotation number tends to 1/6."""
     at = lambda a: classify(delayed(a), jnp.array([0.4, 0.5]))
@@ -202,6 +203,7 @@ def test_a_cycle_with_the_exponents_of_another_stretch_is_not_reported():
     assert int(verdict[1]) == 0
 
 
+@pytest.mark.slow
 def test_coexisting_attractors_are_told_apart_by_their_start():
     """x' = 1.5 tanh(x): two fixed points; x' = -1.5 tanh(x) turns them into a cycle."""
     for sign, phase, period in ((1.0, "fixed", 1), (-1.0, "periodic", 2)):
@@ -215,6 +217,7 @@ def test_coexisting_attractors_are_told_apart_by_their_start():
     assert up == pytest.approx(-down, abs=1e-12) and abs(up) > 0.5
 
 
+@pytest.mark.slow
 def test_vmap_changes_nothing_but_the_last_digits():
     options = dict(steps=4000, transient=100)
     together = logistic_classes([3.2, 3.7], **options)

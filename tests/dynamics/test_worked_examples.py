@@ -11,6 +11,7 @@ PAGE = DOCS / "theory" / "indicators.md"
 PLACEHOLDERS = {"o", "v", "q", "k", "positional", "pair", "triple"}  # the reader's own
 
 
+@pytest.mark.slow
 def test_lorenz_and_rossler_go_through_every_call_of_the_page():
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
     names = {}

@@ -15,6 +15,9 @@ from statmech_attn.studies import spec
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = sorted([*ROOT.glob("analysis/*.toml"), *ROOT.glob("simulations/*.toml")])
 TEXTS = [path.read_text() for path in FILES]
+FOLDER = (
+    tempfile.TemporaryDirectory()
+)  # of all studies, as file names are relative to it
 WORDS = sorted({word for text in TEXTS for word in text.split()})
 LIMITS = settings(
     max_examples=100,
@@ -25,13 +28,12 @@ LIMITS = settings(
 
 def loaded(text, *changes):
     """A study and its stored text, or the one line that says what is wrong."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "study.toml"
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        try:
-            return studies.load(path, changes)
-        except ValueError as error:
-            line = str(error).replace(str(path), "study.toml")
+    path = pathlib.Path(FOLDER.name) / "study.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    try:
+        return studies.load(path, changes)
+    except ValueError as error:
+        line = str(error).replace(str(path), "study.toml")
     assert len(line) < 1000 and line.isprintable(), line
     return None
 
@@ -44,6 +46,11 @@ def survives(text, *changes) -> bool:
     again = loaded(stored)
     same = again is not None and again[0].model_dump() == study.model_dump()
     return same and len(storage.study_digest(stored)) == 64
+
+
+def test_files_named_in_a_study_are_found_again_beside_it():
+    text = (ROOT / "analysis/one_shot_saddle.toml").read_text()
+    assert survives(text.replace("../results", "./results"))
 
 
 @LIMITS

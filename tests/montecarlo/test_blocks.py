@@ -226,7 +226,7 @@ def straight():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("piece", (2, pytest.param(WARMUP + 3, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("piece", (2, WARMUP + 3))
 def test_a_run_killed_anywhere_ends_with_the_same_numbers(tmp_path, piece, straight):
     """In the warm-up, and among the draws; to the last bit."""
     folder = tmp_path / "out.blocks"

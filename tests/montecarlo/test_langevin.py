@@ -38,6 +38,7 @@ def variance_of_oscillators(step_size, draws=40):
     return excess.mean(), excess.std(ddof=1) / math.sqrt(OSCILLATORS)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_the_bias_of_a_step_falls_with_the_third_order_or_faster():
     """Halving the step divides the excess variance by eight or more."""

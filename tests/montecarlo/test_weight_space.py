@@ -198,7 +198,11 @@ def cross(left, right, U):
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("exact", "method"),
-    ((5, "nuts"), (5, "langevin"), pytest.param(3, "nuts", marks=pytest.mark.slow)),
+    (
+        (5, "nuts"),
+        pytest.param(5, "langevin", marks=pytest.mark.slow),
+        pytest.param(3, "nuts", marks=pytest.mark.slow),
+    ),
     indirect=["exact"],
 )
 def test_the_posterior_of_the_weights_is_the_exact_law(data, exact, method):

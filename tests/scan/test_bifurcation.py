@@ -200,6 +200,7 @@ def test_a_new_value_never_recompiles_and_progress_adds_up(published):
     assert compilations.count().since(made)[:2] == (0, 0)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_points(published):
     few = points_at(published, np.linspace(0, 3, 136 * lanes.workers()))
     many = points_at(published, np.linspace(0, 3, 5000))

@@ -50,7 +50,7 @@ def work(request, compiled):
         patch.setattr(bifurcation, "SWEEP_WORK", 3.2e4)  # four values in a round
         study = studies.parse({**STUDY, "run": RUN | KINDS[request.param]})
         made = studies.work(study, 8)
-    made._scan = compiled
+    made.scan = compiled
     return made
 
 

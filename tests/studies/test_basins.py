@@ -222,6 +222,7 @@ def sweeps():
             for way in ways]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_sweeps_of_the_network_show_hysteresis(sweeps):
     found = studies.compare_sweeps(*sweeps)
     up, down = sweeps
@@ -285,6 +286,7 @@ def test_only_the_two_directions_of_one_sweep_are_compared():
             studies.compare_sweeps(one, other)
 
 
+@pytest.mark.slow
 def test_the_command_line_stores_the_intervals(sweeps, tmp_path):
     paths = [str(tmp_path / f"{way}.h5") for way in ("up", "down", "both")]
     for path, scan in zip(paths, sweeps, strict=False):

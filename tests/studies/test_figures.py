@@ -110,6 +110,7 @@ def test_running_averages_end_at_the_plain_exponents(run, data):
     )
 
 
+@pytest.mark.slow
 def test_finite_size_bands_follow_the_theory(run, data):
     figures = run("finite_size")
     theory, simulation = read(data, "finite_size_theory"), read(data, "finite_size")

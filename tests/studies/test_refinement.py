@@ -84,6 +84,7 @@ def test_refined_files_keep_their_shape_on_disk(refined, tmp_path):
     assert int(table.phase.sel(beta=1.1, gamma=140.0)[0]) == PHASES.index("fixed")
 
 
+@pytest.mark.slow
 def test_a_line_is_refined_where_its_phase_changes():
     def line(num, **run):
         beta = {"start": 1.1, "stop": 1.4, "num": num}

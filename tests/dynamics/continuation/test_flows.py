@@ -29,6 +29,7 @@ def lorenz(state, p):
     return time_map(field, time=TIME, substeps=10)(state)
 
 
+@pytest.mark.slow
 def test_lorenz_pitchfork_and_subcritical_hopf():
     problem = Problem(lorenz, jnp.zeros(3), {"r": 20.0}, "r")
     x = np.sqrt(8 / 3 * 19)
