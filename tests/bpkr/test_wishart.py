@@ -73,6 +73,7 @@ def test_the_posterior_is_that_of_weights_from_the_prior(data, width):
     assert float(found.r_hat.max()) < 1.05
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_many_paths_are_sampled_in_short_trees_without_a_learned_covariance():
     """16 paths, N = 10: rank ten, 126 coordinates, a warm-up too short to learn them.

@@ -128,6 +128,7 @@ def test_leading_exponents_are_those_of_the_plain_map():
     assert structured.weighted[0] < -0.01
 
 
+@pytest.mark.slow
 def test_a_settled_orbit_has_the_period_of_its_clock():
     net, file = network("three"), dmft.load("random-c32")
     params = dmft.parameters([1.0, 2.8], file.gamma, file.epsilon)

@@ -102,6 +102,7 @@ def test_sum_of_exponents_is_the_mean_log_determinant():
     assert float(found.weighted.sum()) == pytest.approx(np.mean(logs), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_fewer_classes_than_patterns_leave_minus_infinity():
     p = dmft.random_segments(jax.random.key(4), n_patterns=3, n_segments=2, n_bits=2)
     found = spectrum(p, 0.8)

@@ -74,6 +74,7 @@ def test_delayed_logistic_map_goes_through_neimark_sacker():
     assert 0 < near < far < 0.002
 
 
+@pytest.mark.slow
 def test_spiralling_out_to_a_torus_is_not_weak_chaos():
     """Just above the bifurcation the orbit grows at a positive rate for very long."""
     z0 = jnp.array([1 - 1 / 2.0001, 1 - 1 / 2.0001]) + 1e-5
@@ -96,6 +97,7 @@ def forced(sigma):
     return step
 
 
+@pytest.mark.slow
 def test_strange_nonchaotic_attractor_is_not_called_a_torus():
     observe = lambda s: jnp.stack([s[0], jnp.cos(2 * jnp.pi * s[1])])
     at = lambda sigma: classify(
@@ -159,6 +161,7 @@ def slow_escape(z):
     return jnp.where(gone, 0.5 * x, chaotic), jnp.where(gone, 1.0, 0.0)
 
 
+@pytest.mark.slow
 def test_a_chaotic_transient_is_followed_until_it_ends():
     """Lifetimes of about 5000 steps: a fixed burn-in would report either phase."""
     starts = jax.random.uniform(jax.random.key(3), (12,))

@@ -86,6 +86,7 @@ def run(small, step_size, **changes):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_too_large_a_step_is_reported_with_what_to_do_about_it(small, tmp_path):
     folder = tmp_path / "out.blocks"
     # The trajectory leaves after a while, with blocks behind it.

@@ -59,6 +59,7 @@ def test_figures_fit_a_page_and_nothing_is_clipped(dataset):
         assert paper.contains(drawn.x1, drawn.y1), f"{name}: clipped, {drawn}"
 
 
+@pytest.mark.slow
 def test_more_beta_than_fit_are_spread_over_pages(orbits, tmp_path):
     many = orbits.isel(beta=[0] * 8, time=slice(100)).assign_coords(beta=range(8))
     paths = plotting.draw(many, tmp_path)

@@ -163,6 +163,7 @@ def test_unsettled_points_are_extended_and_say_so(published):
     assert long.verdicts.window[1] == cut.verdicts.window[1]
 
 
+@pytest.mark.slow
 def test_continuation_follows_one_attractor_and_shows_hysteresis():
     """x from the neighbour's end: up and down agree where one attractor lives."""
     beta = {"start": 0.2, "stop": 1.2, "num": 6}

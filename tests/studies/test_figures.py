@@ -60,7 +60,8 @@ def read(folder: pathlib.Path, name: str):
     return storage.read(folder / f"{name}-smoke.h5")
 
 
-@pytest.mark.parametrize("part", ["full", pytest.param("zoom", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["full", "zoom"])
 def test_bifurcation_figures_show_every_section_sample(run, data, part):
     (figure,) = run(f"bifurcation_{part}").values()
     scan = read(data, f"bifurcation_{part}")

@@ -36,6 +36,7 @@ def refined():
     return plane(5, 3, starts=2, refine=2)
 
 
+@pytest.mark.slow
 def test_computed_points_are_those_of_the_whole_grid_to_the_last_bit(whole, refined):
     at = (refined.beta_index.values, refined.gamma_index.values)
     assert refined.sizes["point"] < whole.phase[..., 0].size
