@@ -5,6 +5,8 @@ import builtins
 import re
 from pathlib import Path
 
+import pytest
+
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "theory" / "indicators.md"
