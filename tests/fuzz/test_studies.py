@@ -15,9 +15,8 @@ from statmech_attn.studies import spec
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = sorted([*ROOT.glob("analysis/*.toml"), *ROOT.glob("simulations/*.toml")])
 TEXTS = [path.read_text() for path in FILES]
-FOLDER = (
-    tempfile.TemporaryDirectory()
-)  # of all studies, as file names are relative to it
+# One for all: files that a study names are looked up in its own folder.
+FOLDER = tempfile.TemporaryDirectory()
 WORDS = sorted({word for text in TEXTS for word in text.split()})
 LIMITS = settings(
     max_examples=100,
