@@ -14,8 +14,11 @@ jax.config.update("jax_enable_x64", True)
 def pytest_configure(config):
     """Compiled programs are kept: most of the time of the tests went into making them.
 
-    One folder serves all workers, the processes that tests begin, and later runs.
+    One folder serves all workers, the processes that tests begin, and later runs;
+    with `-p no:cacheprovider` there is none.
     """
+    if not config.pluginmanager.hasplugin("cacheprovider"):
+        return
     folder = os.environ.setdefault(
         "JAX_COMPILATION_CACHE_DIR", str(config.cache.mkdir("jax"))
     )
