@@ -99,17 +99,6 @@ def entropies(
     return jnp.stack(terms) * widths / jnp.max(widths)
 
 
-def entropies_of_factors(
-    factors: Sequence[Array], widths, variances
-) -> Float[Array, " L+1"]:
-    """The same entropies, in the factors."""
-    terms = [
-        (C**2).sum() / s2 - 2 * jnp.log(jnp.diagonal(C)).sum()
-        for C, s2 in zip(factors, variances[1:])
-    ]
-    return jnp.stack(terms) * widths / jnp.max(widths)
-
-
 def chain(factors: Sequence[Array], heads: Sequence[int]) -> tuple[Array, ...]:
     """F_1 ... F_{L+1} with F_l = (1 x F_{l+1}) C_l and U_l = F_l F_l^T."""
     outer = factors[-1]

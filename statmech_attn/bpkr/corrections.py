@@ -228,7 +228,7 @@ def _over_lanes(one):
 
 @_over_lanes
 def _corrected(problem: Problem, point, heads):
-    sizes = _sizes(problem, heads)
+    sizes = problem.sizes(heads)
     value, hessian = _exponent(problem, point, heads)
     root = inverse_cholesky(hessian).T
     covariance = root @ root.T
@@ -254,7 +254,7 @@ def _corrected(problem: Problem, point, heads):
 
 @_over_lanes
 def _next_order(problem: Problem, point, heads):
-    sizes = _sizes(problem, heads)
+    sizes = problem.sizes(heads)
     hessian_at = lambda x: _exponent(problem, x, heads)[1]
     root = inverse_cholesky(hessian_at(point)).T
     white = lambda x: root.T @ hessian_at(x) @ root
@@ -280,10 +280,6 @@ def _exponent(problem: Problem, x, heads):
     value, _, hessian = derivatives(problem, x, heads)
     half = problem.widths.max() / 2
     return half * value, half * hessian
-
-
-def _sizes(problem: Problem, heads) -> tuple[int, ...]:
-    return sizes_of.sizes(heads, problem.y.size // problem.operator.n_examples)
 
 
 def _bend(sizes) -> Float[np.ndarray, " n"]:

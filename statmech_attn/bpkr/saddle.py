@@ -30,7 +30,6 @@ from statmech_attn.bpkr import prior as sizes_of
 from statmech_attn.bpkr.action import (
     chain,
     energy,
-    entropies_of_factors,
     order_parameters_of,
     resolvent,
 )
@@ -67,6 +66,10 @@ class Problem(NamedTuple):
     temperature: Float[Array, "*batch"]
     widths: Float[Array, "*batch L+1"]
     variances: Float[Array, " L+2"]
+
+    def sizes(self, heads: Sequence[int]) -> tuple[int, ...]:
+        """Sizes d_1 ... d_L, K of the factors of one point."""
+        return sizes_of.sizes(heads, self.y.size // self.operator.n_examples)
 
 
 class Solution(eqx.Module):
@@ -351,25 +354,45 @@ def chart(factors: Sequence[Array]) -> Float[Array, " n"]:
     return jnp.concatenate([C[np.tril_indices(C.shape[0])] for C in logs])
 
 
+def entries_at(point: Float[Array, " n"], sizes: Sequence[int]) -> Float[Array, " n"]:
+    """Entries of the factors, one for each unknown."""
+    return jnp.where(_diagonal(sizes), jnp.exp(point), point)
+
+
 def factors_at(point: Float[Array, " n"], sizes: Sequence[int]) -> tuple[Array, ...]:
     """Factors of given unknowns."""
+    entries = jnp.append(entries_at(point, sizes), 0.0)
     found, used = [], 0
     for d in sizes:
-        n = d * (d + 1) // 2
-        C = jnp.zeros((d, d)).at[np.tril_indices(d)].set(point[used : used + n])
-        found.append(jnp.tril(C, -1) + jnp.diag(jnp.exp(jnp.diagonal(C))))
-        used += n
+        place = np.full((d, d), point.size)
+        lower = np.tril_indices(d)
+        place[lower] = used + np.arange(lower[0].size)
+        found.append(entries[place])
+        used += lower[0].size
     return tuple(found)
+
+
+def entropy_at(problem: Problem, point, sizes: Sequence[int]) -> Float[Array, ""]:
+    r"""$\sum_l s_l$ with $s_l = \frac{N_l}{N} [\|C_l\|^2 / \sigma_l^2
+    - 2 \sum_i \ln C_{l,ii}]$: each unknown has a term of its own."""
+    layer = np.repeat(np.arange(len(sizes)), [d * (d + 1) // 2 for d in sizes])
+    weight = (problem.widths / problem.widths.max())[layer]
+    square = entries_at(point, sizes) ** 2 / problem.variances[1:][layer]
+    return (weight * (square - 2 * _diagonal(sizes) * point)).sum()
+
+
+def _diagonal(sizes: Sequence[int]) -> np.ndarray:
+    """Which unknowns are logarithms of diagonal entries."""
+    return np.concatenate([np.equal(*np.tril_indices(d)) for d in sizes])
 
 
 def action_at(problem: Problem, point, heads) -> Float[Array, ""]:
     """S in the chart; differentiable by JAX."""
-    sizes = sizes_of.sizes(heads, problem.y.size // problem.operator.n_examples)
-    factors = factors_at(point, sizes)
-    entropy = entropies_of_factors(factors, problem.widths, problem.variances).sum()
-    F = chain(factors, heads)[0]
+    sizes = problem.sizes(heads)
+    F = chain(factors_at(point, sizes), heads)[0]
     K = problem.operator.kernel(F @ F.T)
-    return entropy + energy(K, problem.temperature, problem.y) / problem.widths.max()
+    E = energy(K, problem.temperature, problem.y)
+    return entropy_at(problem, point, sizes) + E / problem.widths.max()
 
 
 def derivatives(problem: Problem, point, heads):
@@ -377,7 +400,7 @@ def derivatives(problem: Problem, point, heads):
 
     The energy's second derivative in U is `curvature`; JAX differentiates the chart.
     """
-    sizes = sizes_of.sizes(heads, problem.y.size // problem.operator.n_examples)
+    sizes = problem.sizes(heads)
     largest = problem.widths.max()
 
     def U_at(point):
@@ -391,9 +414,7 @@ def derivatives(problem: Problem, point, heads):
     (slope,) = pull(A / largest)
 
     def frozen(point):
-        factors = factors_at(point, sizes)
-        entropy = entropies_of_factors(factors, problem.widths, problem.variances)
-        return entropy.sum() + (slope * (U_at(point) - U)).sum()
+        return entropy_at(problem, point, sizes) + (slope * (U_at(point) - U)).sum()
 
     value, gradient = jax.value_and_grad(frozen)(point)
     J = jax.jacfwd(U_at)(point)[np.tril_indices(U.shape[0])]
@@ -403,10 +424,9 @@ def derivatives(problem: Problem, point, heads):
 
 
 def _describe(problem: Problem, state: NewtonState, code, heads) -> Solution:
-    sizes = sizes_of.sizes(heads, problem.y.size // problem.operator.n_examples)
-    factors = factors_at(state.point, sizes)
-    entropy = entropies_of_factors(factors, problem.widths, problem.variances).sum()
-    U, U_a = order_parameters_of(factors, heads)
+    sizes = problem.sizes(heads)
+    entropy = entropy_at(problem, state.point, sizes)
+    U, U_a = order_parameters_of(factors_at(state.point, sizes), heads)
     lost = jax.lax.cond(
         problem.temperature == 0,
         lambda: singular(problem.operator.kernel(U[0])),

@@ -6,7 +6,6 @@ import pytest
 from statmech_attn import bpkr
 from statmech_attn.bpkr import kernels, prior, saddle
 from statmech_attn.bpkr.action import (
-    entropies_of_factors,
     factors_of,
     order_parameters_of,
     sum_over_head,
@@ -50,7 +49,7 @@ def test_one_path_is_the_deep_linear_network(u):
 
 
 @pytest.mark.parametrize("outputs", (1, 2))
-def test_entropies_in_the_factors_are_those_in_the_order_parameters(outputs):
+def test_entropy_in_the_chart_is_that_in_the_order_parameters(outputs):
     U, U_a = random_order_parameters(jax.random.key(0), HEADS, outputs)
     widths, variances = jnp.array([3.0, 9.0, 5.0]), jnp.array([2.0, 0.5, 3.0, 0.7])
     factors = factors_of(U, U_a, HEADS)
@@ -58,8 +57,12 @@ def test_entropies_in_the_factors_are_those_in_the_order_parameters(outputs):
     for one, two in zip((*U, U_a), (*again, again_a)):
         assert np.abs(one - two).max() < 1e-13
     one = bpkr.entropies(U, U_a, HEADS, widths, variances)
-    two = entropies_of_factors(factors, widths, variances)
-    assert np.abs(one - two).max() < 1e-11
+    xi, y = random_data(jax.random.key(1), outputs=outputs)
+    problem = saddle.Problem(
+        bpkr.path_kernels(xi, outputs=outputs), y, jnp.asarray(0.2), widths, variances
+    )
+    two = saddle.entropy_at(problem, saddle.chart(factors), problem.sizes(HEADS))
+    assert float(two) == pytest.approx(float(one.sum()), rel=1e-12)
 
 
 def test_sum_over_head_sums_blocks_of_equal_first_index():

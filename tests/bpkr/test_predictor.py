@@ -67,6 +67,7 @@ def test_blocks_of_a_layer_stand_out_of_u_by_their_strength():
     assert np.isnan(bpkr.block_structure(jnp.ones((3, 3)), (3, 1))).all()
 
 
+@pytest.mark.slow
 def test_average_over_wide_random_networks_has_the_variance_of_the_prior(data):
     """Without labels the variance is K(x, x): compared with drawn networks."""
     xi, _, test, heads = data

@@ -130,6 +130,7 @@ def test_continuation_is_a_start(call, folder, start):
     assert (np.diff(d.lyapunov.values[:, 0]) > 0).all()
 
 
+@pytest.mark.slow
 def test_the_same_study_gives_the_same_bits(call, folder):
     again = folder / "again.h5"
     for name in ("theory", "scan", "simulation"):
@@ -154,6 +155,7 @@ def test_info_says_what_a_file_is_and_found(call, folder):
         assert words in result.output
 
 
+@pytest.mark.slow
 def test_figures_are_drawn_from_every_kind_of_file(call, folder):
     call("compare", folder / "theory.h5", folder / "simulation.h5", "-o",
          folder / "agreement.h5", "--overwrite")  # fmt: skip
@@ -259,6 +261,7 @@ app()
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_twice_leaves_at_once(folder, tmp_path):
     """A chunk that takes long: the first SIGINT waits for it, the second does not."""
     out = tmp_path / "long.h5"

@@ -138,6 +138,7 @@ def test_single_spins_follow_the_theory():
     assert set(verdicts(result)) <= {"agrees", "bias_only"}
 
 
+@pytest.mark.slow
 def test_steps_past_the_horizon_are_not_compared():
     beta, sizes = [0.5, 1.27], [3000, 3 * 10**9]
     predicted = theory(beta)

@@ -93,6 +93,7 @@ def test_spread_over_runs_is_the_linear_noise(start, n_spins, gamma, beta):
         )
 
 
+@pytest.mark.slow
 def test_covariance_over_runs_is_the_linear_noise():
     runs, steps, n_spins = 4000, 6, 6 * 10**9
     params, state, band = noise(1.27, steps, covariance=True)

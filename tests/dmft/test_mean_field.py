@@ -163,8 +163,9 @@ def test_clock_has_the_period_of_the_context_only_when_it_acts():
     assert dmft.clock_period(plain, 0.5) == 1
 
 
-@pytest.mark.parametrize("n_patterns", (1, 3, 6))
-@pytest.mark.parametrize("context", (1, 3, 8))
+@pytest.mark.parametrize(
+    ("context", "n_patterns"), ((1, 1), (1, 6), (3, 3), (8, 1), (8, 6))
+)
 def test_attention_stays_within_the_largest_value_overlap(n_patterns, context):
     p = dmft.random_segments(
         jax.random.key(3), n_patterns=n_patterns, n_segments=4, n_bits=3

@@ -63,6 +63,7 @@ def spectrum(patterns, beta, gamma=20.0, epsilon=0.05, **options):
     )
 
 
+@pytest.mark.slow
 def test_structured_and_automatic_tangents_have_one_spectrum():
     p = dmft.random_segments(jax.random.key(8), n_patterns=2, n_segments=6, n_bits=2)
     net = dmft.network(p, context=3)

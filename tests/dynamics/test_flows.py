@@ -34,6 +34,7 @@ def test_a_linear_flow_has_its_rates_per_unit_time_at_any_interval():
         assert int(found.steps) == 64 / interval
 
 
+@pytest.mark.slow
 def test_spectrum_of_a_time_map_divided_by_its_time_is_that_of_the_flow():
     start, interval = jnp.array([1.0, 1.0, 20.0]), 0.25
     step = time_map(systems.lorenz, time=interval, substeps=10)
@@ -78,6 +79,7 @@ def test_driven_two_well_oscillator_has_no_zero_of_the_time():
     assert np.allclose(rates.exponents.sum(axis=-1), -0.25, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_henon_heiles_torus_has_the_powers_of_two_degrees_of_freedom():
     """GALI_2 stays, GALI_3 ~ t^-2, GALI_4 ~ t^-4 (Skokos et al. 2007)."""
     step = time_map(systems.henon_heiles, time=1.0, substeps=5)

@@ -230,6 +230,7 @@ def test_kaplan_yorke_dimension(exponents, dimension):
     assert found == pytest.approx(dimension, abs=1e-12, nan_ok=True)
 
 
+@pytest.mark.slow
 def test_kaplan_yorke_dimension_of_a_torus_is_its_number_of_zeros():
     """Plain averages leave noise of either sign on the zeros."""
     shift = jnp.array([GOLDEN, np.sqrt(2)])
@@ -377,6 +378,7 @@ def test_alignment_on_a_torus_of_the_standard_map_falls_like_a_power():
     assert abs(found.rate(0.5)[0]) < 1e-3
 
 
+@pytest.mark.slow
 def test_alignment_takes_a_batch_of_networks_with_their_own_tangent():
     file = dmft.load("poclopez-pe2")
     net = dmft.network(file.patterns, context=file.context)
@@ -419,6 +421,7 @@ def test_bad_alignments_are_refused(options, message):
 # 0-1 test
 
 
+@pytest.mark.slow
 def test_zero_one_test_says_what_it_can_judge():
     words = lambda found: ZERO_ONE_RESULTS[int(found.result)]
     chaos = zero_one_test(orbit(systems.logistic(4.0), jnp.array(0.3), samples=1000))

@@ -102,6 +102,7 @@ def test_forced_map_below_one_contracts_at_ln_sigma(sigma):
     assert np.allclose(found.exponents, [0, np.log(sigma)], atol=20 / 50_000)
 
 
+@pytest.mark.slow
 def test_lorenz_flow_from_its_time_map():
     field = lambda x: jnp.stack(
         [10 * (x[1] - x[0]), x[0] * (28 - x[2]) - x[1], x[0] * x[1] - 8 / 3 * x[2]]

@@ -29,6 +29,7 @@ def logistic_classes(r, x0=0.3, **options):
     return jax.vmap(at)(jnp.asarray(r))
 
 
+@pytest.mark.slow
 def test_logistic_map_through_its_phases():
     r = [2.5, 2.0, 3.2, 1 + np.sqrt(5), 3.5, 3.83, 3.6, 3.9, 4.0, 3.0]
     found = logistic_classes(r)
@@ -111,6 +112,7 @@ def test_strange_nonchaotic_attractor_is_not_called_a_torus():
     assert any("strange nonchaotic" in reason for reason in strange.explain())
 
 
+@pytest.mark.slow
 def test_external_clock_adds_no_exponent_and_sets_the_period():
     """x' = x/2 + [clock = 0]: fixed under the clock, period 3 in steps."""
 
@@ -270,6 +272,7 @@ def test_main_frequency_is_found_between_the_bins(frequency):
     )
 
 
+@pytest.mark.slow
 def test_zero_one_and_spectrum_separate_noise_from_lines():
     noise = jax.random.normal(jax.random.key(1), (1000, 1))
     t = jnp.arange(1000.0)

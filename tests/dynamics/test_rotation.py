@@ -94,6 +94,7 @@ def test_every_second_point_turns_twice_as_far():
     assert float(found.number) == pytest.approx(0.3, abs=1e-10)
 
 
+@pytest.mark.slow
 def test_a_curve_that_does_not_surround_its_center_once_is_ambiguous():
     angle = 2 * np.pi * GOLDEN * np.arange(3000)
     trefoil = np.stack([np.cos(2 * angle), np.sin(2 * angle)], axis=1)

@@ -53,7 +53,9 @@ def features(A, m_o, times):
     return chosen.reshape(-1, chosen.shape[-1]).T
 
 
-@pytest.mark.parametrize("gamma", [FILE.gamma, 8.0])
+@pytest.mark.parametrize(
+    "gamma", [FILE.gamma, pytest.param(8.0, marks=pytest.mark.slow)]
+)
 def test_collapsed_spins_and_a_literal_network_have_one_joint_law(gamma):
     times, runs, beta, n_spins = [0, 1, 4, 12], 700, 1.27, 300
     rng = np.random.default_rng(5)
@@ -125,6 +127,7 @@ def test_statistics_are_those_of_the_trajectories(method):
     assert result.averages.m_o_se_mean.shape == (3, 2, 23)
 
 
+@pytest.mark.slow
 def test_the_first_runs_are_stored_across_batches():
     given = dict(n_spins=300, runs=10, steps=2, batch_runs=4)
     all_runs = run("collapsed", 1.0, stored=10, **given).sample.A
@@ -151,6 +154,7 @@ def test_zero_beta_forgets_everything(method):
     assert np.abs(ratio - 1).max() < 4.1 / np.sqrt(2 * runs)
 
 
+@pytest.mark.slow
 def test_every_start_is_accepted():
     checkpoint = lambda net, params: dmft.from_checkpoint(net, params, FILE)
     given = dict(n_spins=3 * 10**9, runs=4, steps=3)

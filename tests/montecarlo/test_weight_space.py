@@ -148,6 +148,7 @@ def test_weights_of_the_prior_have_its_moments(data):
 
 
 @pytest.mark.statistical
+@pytest.mark.slow
 def test_a_start_has_the_law_of_v_0_given_the_other_weights(data):
     """Misfit of the labels given w: Gaussian of mean and variance of the regression."""
     xi, Y, _ = data

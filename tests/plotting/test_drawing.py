@@ -30,16 +30,10 @@ EXPECTED = {
 }
 
 
-@pytest.fixture(params=EXPECTED)
-def dataset(request):
-    return request.param, request.getfixturevalue(request.param)
-
-
-def test_every_picture_of_a_file_is_written_as_png_and_pdf(dataset, tmp_path):
-    name, content = dataset
+def test_every_picture_of_a_file_is_written_as_png_and_pdf(orbits, tmp_path):
     before = dict(mpl.rcParams)
-    paths = plotting.draw(content, tmp_path / "new" / "folder")
-    assert {path.stem for path in paths} == EXPECTED[name]
+    paths = plotting.draw(orbits, tmp_path / "new" / "folder")
+    assert {path.stem for path in paths} == EXPECTED["orbits"]
     assert {path.suffix for path in paths} == {".png", ".pdf"}
     assert all(path.stat().st_size > 1000 for path in paths)
     assert dict(mpl.rcParams) == before
@@ -47,9 +41,12 @@ def test_every_picture_of_a_file_is_written_as_png_and_pdf(dataset, tmp_path):
     assert pyplot is None or not pyplot.get_fignums()
 
 
-def test_figures_fit_a_page_and_nothing_is_clipped(dataset):
-    name, content = dataset
-    for _, figure in drawing.KINDS[content.attrs["kind"]](content):
+@pytest.mark.parametrize("name", EXPECTED)
+def test_every_file_has_its_figures_which_fit_a_page_unclipped(name, request):
+    content = request.getfixturevalue(name)
+    figures = list(drawing.KINDS[content.attrs["kind"]](content))
+    assert {stem for stem, _ in figures} == EXPECTED[name]
+    for _, figure in figures:
         assert figure.get_figwidth() <= style.DOUBLE
         canvas = FigureCanvasAgg(figure)
         canvas.draw()

@@ -68,6 +68,7 @@ def test_batch_width_and_company_change_no_bit(published, short_scan):
         assert np.array_equal(one[..., chosen], other, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_the_narrowest_batches_change_no_bit(published, short_scan):
     """Batches of 8 lanes, as the few points of an extension go into."""
     _, points, _, outcome = short_scan

@@ -44,7 +44,10 @@ def compiled():
     return studies.work(studies.parse({**STUDY, "run": RUN | KINDS["grid"]}), 8).scan
 
 
-@pytest.fixture(scope="module", params=KINDS)
+SLOW = pytest.param("several starts", marks=pytest.mark.slow)
+
+
+@pytest.fixture(scope="module", params=["grid", SLOW, "refined", "sweep"])
 def work(request, compiled):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bifurcation, "SWEEP_WORK", 3.2e4)  # four values in a round

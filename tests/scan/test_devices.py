@@ -69,11 +69,13 @@ def several():
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_several_devices_give_the_bits_of_one(several):
     assert several["compared"] > 25
     assert several["differ"] == []
 
 
+@pytest.mark.slow
 def test_each_device_computes_its_part_and_they_do_not_talk(several):
     assert several["lanes"] == 64 and several["workers"] == 1
     assert several["parts"] == [4, 4, 16]
@@ -81,6 +83,7 @@ def test_each_device_computes_its_part_and_they_do_not_talk(several):
     assert several["bytes"] == several["bytes_alone"]  # 16 lanes on each
 
 
+@pytest.mark.slow
 def test_a_chosen_device_computes_alone(several):
     assert several["one"] == 40
 
@@ -279,6 +282,7 @@ print(compilations.count().since(before))
 """
 
 
+@pytest.mark.slow
 def test_programs_read_from_the_cache_are_counted_apart(tmp_path):
     command = [sys.executable, "-c", CACHED, str(tmp_path)]
     first, second = (

@@ -52,7 +52,7 @@ def kill_often(server, words, output, kills: int, seed: int):
     return server.start(*words).wait()
 
 
-@pytest.mark.parametrize("kills", (12, pytest.param(50, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("kills", (6, pytest.param(50, marks=pytest.mark.slow)))
 def test_kills_of_a_scan_and_its_merge_change_no_bit(
     server, study, tmp_path, whole, kills
 ):
@@ -85,6 +85,7 @@ def test_killed_while_merging(server, study, tmp_path, whole, after):
     assert not (tmp_path / "out.h5.chunks").exists()
 
 
+@pytest.mark.slow
 def test_killed_while_chunks_are_removed(server, study, tmp_path, whole):
     output = tmp_path / "out.h5"
     words = ["run", study(**KEYS), "-o", output]
@@ -97,7 +98,7 @@ def test_killed_while_chunks_are_removed(server, study, tmp_path, whole):
     assert not away.exists()
 
 
-@pytest.mark.parametrize("together", (2, 3))
+@pytest.mark.parametrize("together", (pytest.param(2, marks=pytest.mark.slow), 3))
 def test_runs_that_start_together_share_the_work(
     server, study, tmp_path, whole, together
 ):

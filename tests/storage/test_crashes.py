@@ -58,7 +58,12 @@ for turn in range(100_000):
 
 @pytest.mark.parametrize(
     ("how", "delay"),
-    [("memory", 0.0), ("memory", 0.01), ("streamed", 0.0), ("streamed", 0.03)],
+    [
+        ("memory", 0.01),
+        ("streamed", 0.03),
+        pytest.param("memory", 0.0, marks=pytest.mark.slow),
+        pytest.param("streamed", 0.0, marks=pytest.mark.slow),
+    ],
 )
 def test_killed_while_writing_leaves_the_old_file_or_the_new(tmp_path, how, delay):
     path = tmp_path / "a.h5"

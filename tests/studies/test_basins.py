@@ -113,6 +113,7 @@ def test_matching_anew_changes_numbers_only(found, stored, monkeypatch):
     assert len(set(numbers)) == len(numbers)  # nothing is that near
 
 
+@pytest.mark.slow
 def test_the_command_line_matches_a_stored_file_anew(stored, tmp_path):
     output = tmp_path / "again.h5"
     result = CliRunner().invoke(app, ["rematch", str(stored), "--output", str(output)])
@@ -192,6 +193,7 @@ def test_a_few_upper_bounds_are_no_events():
     assert abs(rate["escape_rate"] - np.log(1.01)) < 4 * rate["escape_rate_stderr"]
 
 
+@pytest.mark.slow
 def test_the_forecast_says_what_a_run_may_cost():
     class Told(studies.Silent):
         work = done = 0.0

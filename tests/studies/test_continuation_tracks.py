@@ -44,6 +44,7 @@ def isola():
     return track_from(find_cycle(ISOLA, x, 0.32).x, 0.32)
 
 
+@pytest.mark.slow
 def test_the_bifurcations_of_a_closed_branch_do_not_depend_on_the_start(isola):
     known = sorted((s.kind, s.value) for s in isola.special)
     assert [kind for kind, _ in known] == ["fold"] * 2 + ["period_doubling"] * 2

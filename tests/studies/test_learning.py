@@ -187,7 +187,11 @@ def test_mistakes_are_named_with_what_is_allowed(changes, message):
         ({"task__n_train": 5}, "examples must be even"),
         ({"task__features": 7}, "features even"),
         ({"task__readout": 40}, "readout must be .* a token below 9; got 40"),
-        ({"task__n_train": 20000, "run__kernels": True}, "kernels need .* GiB"),
+        pytest.param(
+            {"task__n_train": 20000, "run__kernels": True},
+            "kernels need .* GiB",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_impossible_settings_are_named(changes, message):

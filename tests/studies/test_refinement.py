@@ -48,6 +48,7 @@ def test_computed_points_are_those_of_the_whole_grid_to_the_last_bit(whole, refi
         np.testing.assert_array_equal(refined[name].values, variable.values[at])
 
 
+@pytest.mark.slow
 def test_neighbours_that_differ_on_the_finest_grid_are_both_computed(refined):
     grid = on_grid(refined)
     # A phase that was filled in is never wrong about a computed neighbour.

@@ -225,6 +225,7 @@ def faint(factor):
     return weights._replace(a=factor * weights.a)
 
 
+@pytest.mark.slow
 def test_a_run_may_end_between_two_records(still):
     """Without weights the loss is one in every step, and so is its mean."""
     assert STILL.recorded.tolist() == [*range(0, 241, 10), 245]

@@ -131,6 +131,7 @@ def test_starts_that_settle_nowhere_are_in_no_basin(monkeypatch):
 CHEAP = ["logistic r=3", "tent", "cat map", "Kaplan", "forced tanh σ", "0-1"]
 
 
+@pytest.mark.slow
 def test_cheap_rows_agree_on_this_machine():
     found = judge([run_row(r) for r in select(CHEAP)])
     assert [line.name for line in found if line.verdict != "ok"] == []

@@ -174,6 +174,7 @@ def torus_curve():
     )
 
 
+@pytest.mark.slow
 def test_the_delayed_logistic_maps_curve(torus_curve):
     # At x = 1 - 1/a: det = (1 - c)(a - 1) = 1 and trace = 1 - c (a - 1) = 3 - a.
     values, _, points, reasons = torus_curve
@@ -225,7 +226,11 @@ def spiral(u, p):
 
 @pytest.mark.parametrize(
     ("map", "free", "largest"),
-    [(meeting, "d", 0.1), (meeting, "d", 0.02), (spiral, "s", 0.1)],
+    [
+        (meeting, "d", 0.1),
+        pytest.param(meeting, "d", 0.02, marks=pytest.mark.slow),
+        pytest.param(spiral, "s", 0.1, marks=pytest.mark.slow),
+    ],
 )
 def test_an_end_is_a_point_of_the_curve_or_is_said_not_to_be_found(map, free, largest):
     problem = Problem(map, jnp.zeros(2), {free: 1.0, "t": 1.5}, free)
@@ -255,7 +260,7 @@ def ring(x, p):
     return matrix @ x + (a - 0.3) * (x @ x) * x
 
 
-@pytest.mark.parametrize("largest", [0.1, 0.03])
+@pytest.mark.parametrize("largest", [0.1, pytest.param(0.03, marks=pytest.mark.slow)])
 def test_a_closed_curve_is_followed_once_where_the_vector_comes_back_reversed(largest):
     side = np.sqrt(0.5)
     problem = Problem(ring, jnp.zeros(2), {"p": side, "q": side}, "p")
@@ -291,6 +296,7 @@ def radial(u, p):
     return jnp.stack([x + 0.3 * y**2, y, line])
 
 
+@pytest.mark.slow
 def test_chenciner_and_flip_neimark_sacker():
     start = {"p": 0.0, "Q": -0.5}
     values, special, points, _ = both_ways(
