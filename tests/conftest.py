@@ -84,5 +84,5 @@ def forget_compiled():
     limit LLVM crashes in the middle of a compilation.
     """
     yield
-    if MAPPINGS.exists() and MAPPINGS.read_bytes().count(b"\n") > 30_000:
+    if MAPPINGS.exists() and MAPPINGS.read_bytes().count(b"\n") > 20_000:
         jax.clear_caches()

@@ -1,7 +1,13 @@
-"""Ctrl-C and SIGTERM: finish what is being computed, and say how to go on."""
+"""Ctrl-C and SIGTERM: finish what is being computed, and say how to go on.
+
+A thread of its own hears the signals.  Python would tell the main thread, which hears
+of them only when it is back from compiled code, or from a sleep that it was about to
+begin.
+"""
 
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +18,7 @@ from statmech_attn.scan.session import Stop
 
 TEMPORARY_FAILURE = 75  # EX_TEMPFAIL: not finished, the same command goes on
 INTERRUPTED = 130
+NUMBERS = (signal.SIGINT, signal.SIGTERM)
 SHOW_CURSOR = b"\x1b[?25h"  # progress bars hide it
 
 
@@ -34,7 +41,7 @@ class Signals:
     def exit_code(self) -> int:
         return TEMPORARY_FAILURE if self.first == signal.SIGTERM else INTERRUPTED
 
-    def __call__(self, number: int, frame: object) -> None:
+    def __call__(self, number: int) -> None:
         if self.first is not None:
             # Threads inside compiled code cannot be stopped; what is on disk is whole.
             os.write(2, SHOW_CURSOR if os.isatty(2) else b"")
@@ -58,10 +65,25 @@ def handled(stop: Stop, report: Reporter) -> Iterator[Signals]:
     if threading.current_thread() is not threading.main_thread():
         yield signals
         return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, signals) for number in numbers}
+    hears, says = socket.socketpair()
+    says.setblocking(False)
+    listener = threading.Thread(target=_listen, args=(hears, signals), daemon=True)
+    listener.start()
+    # Python writes the number of a signal only where it has a handler.
+    before = {number: signal.signal(number, lambda *_: None) for number in NUMBERS}
+    wakes = signal.set_wakeup_fd(says.fileno())
     try:
         yield signals
     finally:
+        signal.set_wakeup_fd(wakes)
         for number, handler in before.items():
             signal.signal(number, handler)
+        says.close()
+        listener.join()
+        hears.close()
+
+
+def _listen(hears: socket.socket, signals: Signals) -> None:
+    while number := hears.recv(1):
+        if number[0] in NUMBERS:
+            signals(number[0])

@@ -181,6 +181,7 @@ def test_predictions_are_those_of_networks_from_the_prior(data):
     assert found.means.shape == (4, 800, 1)
 
 
+@pytest.mark.slow
 def test_predictions_do_not_depend_on_the_memory_they_may_take(data, monkeypatch):
     """Path-path kernels or inputs, draws together or alone; two outputs."""
     xi, y = data[0][:, :4], data[1]

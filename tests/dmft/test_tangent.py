@@ -113,6 +113,7 @@ def test_fewer_classes_than_patterns_leave_minus_infinity():
     assert int(found.resolved) == 6
 
 
+@pytest.mark.slow
 def test_no_dependence_on_the_past_is_minus_infinity_everywhere():
     p = dmft.load("poclopez-pe2").patterns
     found = spectrum(p, 0.0)

@@ -196,14 +196,11 @@ def cross(left, right, U):
     return scaled * jnp.einsum("pia,ab,qib->pq", left, U, right)
 
 
+@pytest.mark.slow  # tests/cli/test_learning.py has the same claim of the files
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("exact", "method"),
-    (
-        (5, "nuts"),
-        pytest.param(5, "langevin", marks=pytest.mark.slow),
-        pytest.param(3, "nuts", marks=pytest.mark.slow),
-    ),
+    ((5, "nuts"), (5, "langevin"), (3, "nuts")),
     indirect=["exact"],
 )
 def test_the_posterior_of_the_weights_is_the_exact_law(data, exact, method):

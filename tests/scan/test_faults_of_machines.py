@@ -197,12 +197,12 @@ def test_memory_is_that_of_this_machine(toy):
         return forecast.forecast(work, engine, 5).memory
 
     threads, processes = needs(True, True), needs(False, True)
-    assert 3 * 2**40 < threads < processes < 3 * 2**40 + 2**34
     resident = threads - 3 * 2**40
+    assert 2**26 < resident < 2**35  # of a process that has compiled for other tests
     assert 3 * resident < processes - 3 * 2**40 < 5 * resident
-    assert needs(False, False) < 2**34
+    assert needs(False, False) < 2 * resident
     work.alone = True
-    assert needs(True, True) < 2**40 + 2**34
+    assert 2**40 < needs(True, True) < 2**40 + 2 * resident
 
 
 def test_a_run_that_lacks_disk_is_refused(toy, study, tmp_path, monkeypatch):

@@ -143,6 +143,7 @@ def test_a_study_is_the_simulation_of_the_same_key(stored):
         np.testing.assert_array_equal(here.m_k, sample)
 
 
+@pytest.mark.slow
 def test_all_sizes_and_chunks_share_one_compiled_program(caplog):
     jax.clear_caches()
     work = studies.work(studies.parse(with_run(SIMULATIONS, stored=0)), 4)

@@ -28,7 +28,9 @@ def inputs(examples=6, tokens=9, n_inputs=10):
     return 2 * jax.random.normal(jax.random.key(1), (examples, n_inputs, tokens))
 
 
-@pytest.mark.parametrize("heads", [(3,), (2, 3), (3, 1, 2)])
+@pytest.mark.parametrize(
+    "heads", [(3,), pytest.param((2, 3), marks=pytest.mark.slow), (3, 1, 2)]
+)
 def test_outputs_are_those_of_the_layers_one_by_one(heads):
     network = double(initial(jax.random.key(0), **SIZES | {"heads": heads}))
     network = network._replace(V_0=3 * network.V_0)
@@ -87,6 +89,7 @@ def rounded(x):
     return jnp.asarray(x, jnp.bfloat16).astype(float)
 
 
+@pytest.mark.slow
 def test_mixed_products_and_their_gradients_are_summed_in_single_precision():
     """Scores of order 40, which bfloat16 itself has to an eighth only."""
     draws = jax.random.normal(jax.random.key(3), (3, 4, 9, 2, 32), jnp.float32)
