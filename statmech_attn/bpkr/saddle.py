@@ -356,7 +356,9 @@ def chart(factors: Sequence[Array]) -> Float[Array, " n"]:
 
 def entries_at(point: Float[Array, " n"], sizes: Sequence[int]) -> Float[Array, " n"]:
     """Entries of the factors, one for each unknown."""
-    return jnp.where(_diagonal(sizes), jnp.exp(point), point)
+    diagonal = _diagonal(sizes)
+    # Nothing else is exponentiated: it may be large, and the gradient NaN.
+    return jnp.where(diagonal, jnp.exp(jnp.where(diagonal, point, 0.0)), point)
 
 
 def factors_at(point: Float[Array, " n"], sizes: Sequence[int]) -> tuple[Array, ...]:

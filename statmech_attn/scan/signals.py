@@ -69,15 +69,15 @@ def handled(stop: Stop, report: Reporter) -> Iterator[Signals]:
     says.setblocking(False)
     listener = threading.Thread(target=_listen, args=(hears, signals), daemon=True)
     listener.start()
+    wakes = signal.set_wakeup_fd(says.fileno())
     # Python writes the number of a signal only where it has a handler.
     before = {number: signal.signal(number, lambda *_: None) for number in NUMBERS}
-    wakes = signal.set_wakeup_fd(says.fileno())
     try:
         yield signals
     finally:
-        signal.set_wakeup_fd(wakes)
         for number, handler in before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(wakes)
         says.close()
         listener.join()
         hears.close()

@@ -65,6 +65,19 @@ def test_entropy_in_the_chart_is_that_in_the_order_parameters(outputs):
     assert float(two) == pytest.approx(float(one.sum()), rel=1e-12)
 
 
+def test_entries_off_the_diagonal_may_be_large():
+    """With variances of 10^6 they are thousands, whose exponential is infinite."""
+    problem = saddle.Problem(
+        bpkr.path_kernels(jnp.ones((2, 1, 2))), jnp.ones(2), jnp.asarray(0.2),
+        jnp.ones(2), jnp.full(3, 1e6),
+    )  # fmt: skip
+    point = jnp.array([1.0, 3e3, 2.0, 0.5])  # C_1 has 3000 below its diagonal
+    slope = jax.grad(lambda point: saddle.entropy_at(problem, point, (2, 1)))(point)
+    expected = 2 * 3e3 / 1e6
+    assert float(slope[1]) == pytest.approx(expected, rel=1e-14)
+    assert np.isfinite(slope).all()
+
+
 def test_sum_over_head_sums_blocks_of_equal_first_index():
     U = np.arange(36.0).reshape(6, 6)
     by_hand = U[:3, :3] + U[3:, 3:]
