@@ -44,10 +44,13 @@ def compiled():
     return studies.work(studies.parse({**STUDY, "run": RUN | KINDS["grid"]}), 8).scan
 
 
-SLOW = pytest.param("several starts", marks=pytest.mark.slow)
+SLOW = {"several starts": pytest.mark.slow}
 
 
-@pytest.fixture(scope="module", params=["grid", SLOW, "refined", "sweep"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(kind, marks=SLOW.get(kind, ())) for kind in KINDS],
+)
 def work(request, compiled):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bifurcation, "SWEEP_WORK", 3.2e4)  # four values in a round
