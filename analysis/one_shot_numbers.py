@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import bpkr, storage
-from statmech_attn.plotting.one_shot import over_trainings
+from statmech_attn.plotting.one_shot import over_trainings, RANKS
 from statmech_attn.plotting.pruning import drops_by_rank
 
 
@@ -32,18 +32,20 @@ def main() -> None:
     kept = Path(__file__).resolve().parents[1] / "paper_figs" / "results"
     parser.add_argument("--data", type=Path, default=kept, metavar="FOLDER")
     parser.add_argument("--size", default="laptop")
-    chosen = parser.parse_args()
-    read = lambda name: storage.read(chosen.data / f"{name}-{chosen.size}.h5")
+    given = parser.parse_args()
+    read = lambda name: storage.read(given.data / f"{name}-{given.size}.h5")
     every = lambda name: [
         storage.read(path)
-        for path in sorted(chosen.data.glob(f"{name}-[0-9]*-{chosen.size}.h5"))
+        for path in sorted(given.data.glob(f"{name}-[0-9]*-{given.size}.h5"))
     ]
     for ending, words in VARIANTS.items():
         print(f"# {words} heads")
         training(read(f"one_shot_training{ending}"))
         if theories := every(f"one_shot_theory{ending}"):
             gains(theories)
+            chosen_temperatures(theories)
             blocks(theories)
+            alignment(theories)
         pruning(read(f"one_shot_pruning{ending}"))
     print("# exact law beside the saddle point")
     pruning(read("one_shot_pruning_exact"))
@@ -97,6 +99,36 @@ def blocks(theories: Sequence[xr.Dataset]) -> None:
     print("blocks of U_1 of the saddle point, by layer:", shown(found), "\n")
 
 
+def chosen_temperatures(theories: Sequence[xr.Dataset]) -> None:
+    """Of every training, with a star at an end of the grid."""
+    rows = []
+    for by in ("validation", "published"):
+        picked = [theory.sel(choice=by) for theory in theories]
+        for N in [*theories[0].width.values, "GP"]:
+            ending = "_gp" if N == "GP" else ""
+            points = picked if ending else [theory.sel(width=N) for theory in picked]
+            shown = [
+                f"{float(point[f'chosen_temperature{ending}']):g}"
+                + "*" * bool(point[f"chosen_at_end{ending}"])
+                for point in points
+            ]
+            rows.append([by, "GP" if ending else f"{N:g}", *shown])
+    columns = ["choice", "N", *map(str, range(len(theories)))]
+    table("chosen temperatures by training, * at an end of the grid", columns, rows)
+
+
+def alignment(theories: Sequence[xr.Dataset]) -> None:
+    """Share of Y in the leading eigenvectors of the kernel, against the GP limit's."""
+    share = lambda overlap: (overlap.isel(rank=slice(RANKS)) ** 2).sum("rank")
+    here = [share(theory.kernel_overlap.sel(POINT, drop=True)) for theory in theories]
+    limit = [share(theory.kernel_overlap_gp) for theory in theories]
+    above = [one - other for one, other in zip(here, limit, strict=True)]
+    found = [over_trainings(values) for values in (here, limit, above)]
+    rows = [with_error(*zip(*found, strict=True))]
+    title = f"share of Y in the first {RANKS} eigenvectors, N = 10, T = 0.5"
+    table(title, ["N = 10", "GP", "above the GP's"], rows)
+
+
 def pruning(pruned: xr.Dataset) -> None:
     """Rank correlations, drops by rank of the score, and several heads pruned."""
     sets = [str(name) for name in pruned.test_set.values]
@@ -121,6 +153,16 @@ def pruning(pruned: xr.Dataset) -> None:
     table(
         f"heads pruned, {sets[0]}", ["order", *map(str, pruned.n_pruned.values)], rows
     )
+    accuracy = pruned.accuracy_cumulative.sel(order="saddle")
+    change = accuracy - accuracy.sel(n_pruned=0)
+    rows = [
+        [str(n), *with_error(*over_trainings([*change.sel(n_pruned=n)]))]
+        for n in change.n_pruned.values[1:]
+    ]
+    title = (
+        "change of accuracy with heads pruned, lowest scores of the saddle point first"
+    )
+    table(title, ["heads", *sets], rows)
 
 
 def with_error(means: Iterable, errors: Iterable) -> list[str]:

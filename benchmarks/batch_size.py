@@ -32,14 +32,14 @@ from statmech_attn import bpkr, dmft
 from statmech_attn.bpkr import saddle
 from statmech_attn.bpkr.newton import minimise, NewtonSolver
 from statmech_attn.bpkr.prior import prior
-from statmech_attn.dynamics import lyapunov
+from statmech_attn.dynamics import frames, lyapunov
 from statmech_attn.montecarlo import simulate
 from statmech_attn.reporting import size as size_of
 from statmech_attn.scan.lanes import Compiled, devices, on_cpu
 
 
 REPEATS = 5
-EXPONENTS, EVERY = 4, 4
+EXPONENTS = 4
 N_SPINS = 999_999
 SIZES = {
     True: ([8, 32, 72, 136, 264, 1032], [32, 128, 256, 1024], [1, 8, 64]),
@@ -104,21 +104,22 @@ def plain(lanes: int):
 def tangent(lanes: int):
     """A window of an examined point: frame, averages and exponents."""
     net, points = model(lanes)
-    turns = jnp.asarray(8)
+    turns = jnp.asarray(32)
 
     def measured(net, params, state, turns):
         system = dmft.TangentMap(net, params)
-        lifted, frame = lyapunov.start_frame(system, state, EXPONENTS)
+        lifted, frame = frames.start_frame(system, state, EXPONENTS)
         lifted, frame, sums = lyapunov.measure(
-            system, lifted, frame, lambda s: s.newest,
-            per_block=turns, every=EVERY, blocks=lyapunov.BLOCKS,
+            system, lifted, frame, lambda s: s.newest, turns=0,
+            per_block=turns, every=1, blocks=lyapunov.BLOCKS,
         )  # fmt: skip
         return system.lower(lifted), lyapunov.summarise(
-            sums, per_block=turns, every=EVERY, rank=system.rank
-        )
+            sums, per_block=turns, every=1, rank=system.rank,
+            dimension=frame.shape[0],
+        )  # fmt: skip
 
     call = Compiled(measured, net, *points, turns, shared=1)
-    units = 8 * EVERY * lyapunov.BLOCKS * lanes
+    units = 32 * lyapunov.BLOCKS * lanes
     return lambda: call(net, *points, turns), units, call.bytes
 
 

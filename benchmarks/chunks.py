@@ -112,8 +112,10 @@ def many(path: Path, count: int) -> None:
         again.look()
         clock = time.perf_counter()
         dataset = work.assemble(again.results).loaded()
-        elapsed = again.results.seconds()
-        storage.write(path.with_suffix(".h5"), dataset, study=TEXT, elapsed=elapsed)
+        elapsed, busy = again.results.elapsed_and_busy()
+        storage.write(
+            path.with_suffix(".h5"), dataset, study=TEXT, elapsed=elapsed, busy=busy
+        )
         merging = time.perf_counter() - clock
     print(f"| claiming, making and writing a chunk | {1e3 * writing:.2f} ms |")
     print(f"| finding the place among {count} chunks | {finding:.2f} s |")

@@ -21,14 +21,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn import dmft, dynamics
-from statmech_attn.dynamics import Linearised, lyapunov, phases
-from statmech_attn.scan.bifurcation import Plan, Points, run, Scan
+from statmech_attn.dynamics import frames, Linearised, lyapunov, phases, TangentSystem
+from statmech_attn.scan.bifurcation import FEW, Plan, Points, run, Scan
 from statmech_attn.scan.lanes import batches, Compiled, lanes_for, run_all, workers
 
 
 REPEATS = 5
 N_BETA = 1000
-EVERY = 4
 
 
 class AutomaticMap(dmft.TangentMap):
@@ -39,6 +38,8 @@ class AutomaticMap(dmft.TangentMap):
 
     def lower(self, lifted):
         return lifted
+
+    push_measured = TangentSystem.push_measured
 
     def push(self, lifted, frame):
         columns = lambda x: jnp.moveaxis(x, -2, 0)
@@ -81,8 +82,18 @@ def rate(stage, points: Points, lanes: int, steps: int) -> tuple[float, float, f
     return statistics.median(found), min(found), max(found)
 
 
-def stages(net, points: Points, plain: int = 8000, per_block: int = 25):
-    """(name, steps, function that compiles a stage) for every row of the table."""
+def spacing(exponents: int) -> int:
+    """Steps between two orthonormalisations, as a scan has them."""
+    return 1 if exponents <= FEW else 4
+
+
+def stages(net, points: Points, plain: int = 8000, per_block: int = 100):
+    """(name, steps, function that compiles a stage) for every row of the table.
+
+    Args:
+        plain: steps of a plain stage.
+        per_block: steps of a block of a stage with exponents.
+    """
     lanes = lanes_for(points.count)
     example = points.take(np.zeros(lanes, int))
 
@@ -93,15 +104,16 @@ def stages(net, points: Points, plain: int = 8000, per_block: int = 25):
     def spectrum(system_of, k, turns):
         def measured(net, params, state, turns):
             system = system_of(net, params)
-            lifted, frame = lyapunov.start_frame(system, state, k)
+            lifted, frame = frames.start_frame(system, state, k)
             observe = lambda s: s.newest
             lifted, frame, sums = lyapunov.measure(
-                system, lifted, frame, observe,
-                per_block=turns, every=EVERY, blocks=lyapunov.BLOCKS,
+                system, lifted, frame, observe, turns=0,
+                per_block=turns, every=spacing(k), blocks=lyapunov.BLOCKS,
             )  # fmt: skip
             return system.lower(lifted), lyapunov.summarise(
-                sums, per_block=turns, every=EVERY, rank=system.rank
-            )
+                sums, per_block=turns, every=spacing(k), rank=system.rank,
+                dimension=frame.shape[0],
+            )  # fmt: skip
 
         call = Compiled(measured, net, *example, jnp.asarray(turns))
         return lambda p: call(net, *p, jnp.asarray(turns))
@@ -110,8 +122,8 @@ def stages(net, points: Points, plain: int = 8000, per_block: int = 25):
         def one(net, params, state):
             system = Linearised(lambda state: dmft.step(net, params, state))
             return dynamics.lyapunov_spectrum(
-                system, state, steps=turns * EVERY * lyapunov.BLOCKS, exponents=k,
-                reorthonormalize_every=EVERY,
+                system, state, steps=turns * spacing(k) * lyapunov.BLOCKS, exponents=k,
+                reorthonormalize_every=spacing(k), align=0,
             )  # fmt: skip
 
         def measured(net, params, state):
@@ -121,16 +133,16 @@ def stages(net, points: Points, plain: int = 8000, per_block: int = 25):
         call = Compiled(measured, net, *example)
         return lambda p: call(net, *p)
 
-    tangent_steps = per_block * EVERY * lyapunov.BLOCKS
+    tangent_steps = per_block * lyapunov.BLOCKS
     yield "plain", plain, advance
     for k in (4, 12):
-        make = lambda k=k: spectrum(dmft.TangentMap, k, per_block)
+        make = lambda k=k: spectrum(dmft.TangentMap, k, per_block // spacing(k))
         yield f"{k} exponents", tangent_steps, make
     for k in (4, 12):
-        make = lambda k=k: spectrum(AutomaticMap, k, per_block)
+        make = lambda k=k: spectrum(AutomaticMap, k, per_block // spacing(k))
         yield f"{k}, tangent by jax.linearize", tangent_steps, make
     for k in (4, 12):
-        make = lambda k=k: general(k, per_block)
+        make = lambda k=k: general(k, per_block // spacing(k))
         yield f"{k}, general function under vmap", tangent_steps, make
 
 
@@ -155,7 +167,7 @@ def long_table() -> None:
             f"{n_beta} beta in batches of {lanes_for(n_beta)} lanes, C = 32, "
             f"M = {net.n_patterns}, {net.n_classes} site classes"
         )
-        rows(points, itertools.islice(stages(net, points, 640, 4), 2))
+        rows(points, itertools.islice(stages(net, points, 640, 16), 2))
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(f"{'process memory so far':32}{memory:8.2f}GiB")
 

@@ -15,6 +15,7 @@ from statmech_attn.dynamics.continuation import (
     RESULTS as BRANCH_RESULTS,
 )
 from statmech_attn.dynamics.continuation.special import KINDS as SPECIAL_KINDS
+from statmech_attn.dynamics.cycles import SOURCES
 from statmech_attn.scan.work import FAILURES
 from statmech_attn.training import RESULTS as TRAINING_RESULTS
 
@@ -40,9 +41,16 @@ LABELS = {
     "m_o_se_noise_std": (
         "sqrt(N) times the linear-noise spread of m_o_se", "1", "√N σ_m",
     ),
+    "score_noise_std": (
+        "sqrt(N) times the largest linear-noise spread of an attention score; linear "
+        "noise holds where the spread is far below 1", "1", "√N σ_s",
+    ),
     "lyapunov": ("Lyapunov exponents, plain average, largest first", NATS, "λ_i"),
     "lyapunov_weighted": ("Lyapunov exponents, weighted average", NATS, "λ_i"),
     "lyapunov_stderr": ("standard error of the plain average", NATS, "δλ_i"),
+    "lyapunov_source": ("what the exponent was taken from", "1", "source"),
+    "log_det": ("average of ln|det| of the Jacobian", NATS, "⟨ln|det J|⟩"),
+    "sum_rule": ("sum of the averages less log_det", NATS, "Σλ - ⟨ln|det J|⟩"),
     "n_resolved": ("leading exponents above round-off", "1", "n"),
     "phase": ("phase of the orbit", "1", "phase"),
     "phase_paper": ("phase by the sign of the plain average", "1", "phase"),
@@ -58,6 +66,9 @@ LABELS = {
     "quarter_disagreement": ("exponents by quarter, standard errors", "1", "z_λ"),
     "drift": ("observables by quarter (means, ranges), standard errors", "1", "z_m"),
     "window": ("steps of the window that decided", "token", "n"),
+    "horizon": ("steps for which the verdict has held", "token", "t"),
+    "doubtful": ("whether a neighbour makes the verdict doubtful", "1", "doubtful"),
+    "confirmed": ("perturbed starts that kept to the verdict, -1: none run", "1", "n"),
     "section": ("m_o_se_1 on the section |m_o_se_2| < tolerance", "1", "m^{o,SE}_1"),
     "section_count": ("visits to the section in the recorded steps", "1", "n"),
     "strobe": ("m_o_se_1 at the clock's phase 0", "1", "m^{o,SE}_1"),
@@ -133,6 +144,10 @@ LABELS = {
     "gradient_norm": ("norm of the gradient of the action", "1", "|∇S|"),
     "iterations": ("Newton steps", "1", "n"),
     "result": ("how the iteration ended", "1", "result"),
+    "outside_support": (
+        "True: a width is below the size of its U, so the exact law, whose U are "
+        "singular, has no saddle point in its support", "1", "N_l < d_l",
+    ),
     "signature": ("negative, zero, positive eigenvalues of the Hessian", "1", "n"),
     "predictor_mean": ("mean of f over the posterior", "1", "⟨f⟩"),
     "predictor_variance": ("variance of f over the posterior", "1", "⟨δf²⟩"),
@@ -142,6 +157,14 @@ LABELS = {
     "chosen_temperature": ("temperature with the highest accuracy", "1", "T"),
     "chosen_temperature_gp": (
         "temperature with the highest accuracy in the GP limit", "1", "T",
+    ),
+    "chosen_at_end": (
+        "True: the chosen temperature is an end of the grid, and a better one may lie "
+        "beyond", "1", "end",
+    ),
+    "chosen_at_end_gp": (
+        "True: the temperature chosen in the GP limit is an end of the grid", "1",
+        "end",
     ),
     "accuracy_chosen": ("accuracy at the chosen temperature", "1", "accuracy"),
     "accuracy_chosen_gp": (
@@ -223,6 +246,8 @@ BEGINNINGS = {
     "degenerate_": "point of codimension two",
 }
 FLAGS = {
+    "lyapunov_source": SOURCES,
+    "doubtful": ("no", "yes"),
     "branch_result": BRANCH_RESULTS,
     "curve_result": CURVE_RESULTS,
     "special_kind": SPECIAL_KINDS,

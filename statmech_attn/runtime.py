@@ -1,12 +1,70 @@
 """How a process that computes studies sets up JAX."""
 
 import os
+import resource
 from pathlib import Path
+from typing import Any
+
+import psutil
+
+from statmech_attn.reporting import size
+
+
+# Bytes for compilations: on two cores 0.7 GiB were too few, 0.9 GiB enough.
+ADDRESS_SPACE = 3 * 2**29
+
+
+def device() -> Any:
+    """The device that JAX computes on.
+
+    Raises:
+        ValueError: there is none of the platforms that JAX_PLATFORMS names.
+    """
+    import jax
+
+    try:
+        return jax.devices()[0]
+    except (RuntimeError, AssertionError) as error:
+        named = os.environ.get("JAX_PLATFORMS")
+        if not named:
+            raise
+        reason = next(iter(str(error).splitlines()), "it finds no such device")
+        raise ValueError(
+            f"JAX_PLATFORMS={named}: JAX cannot use it: {reason}."
+        ) from None
+
+
+def require_address_space() -> None:
+    """Refuse a limit of virtual memory under which compilations end the process.
+
+    XLA compiles on threads, each with a stack and an arena of its own; where one of
+    them finds no addresses the process aborts, or ends in a segmentation fault.
+
+    Raises:
+        ValueError: `ulimit -v` leaves less than `ADDRESS_SPACE`.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return
+    used = psutil.Process().memory_info().vms
+    if limit - used < ADDRESS_SPACE:
+        raise ValueError(
+            f"the limit of virtual memory (ulimit -v) must be at least "
+            f"{size(used + ADDRESS_SPACE)}, or compilations would end this process; "
+            f"it is {size(limit)}."
+        )
 
 
 def prepare() -> None:
-    """Double precision, and compilations kept between runs in the user's cache."""
+    """A device, double precision, and compilations kept in the user's cache.
+
+    Raises:
+        ValueError: as `device` and `require_address_space`.
+    """
     import jax
+
+    device()
+    require_address_space()
 
     jax.config.update("jax_enable_x64", True)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:

@@ -10,6 +10,8 @@ import pytest
 
 jax.config.update("jax_enable_x64", True)
 
+collect_ignore = ["dmft/floquet.py"]  # a program that needs mpmath and is run by hand
+
 
 def pytest_configure(config):
     """Compiled programs are kept: most of the time of the tests went into making them.

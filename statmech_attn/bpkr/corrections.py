@@ -10,6 +10,10 @@ so Laplace's method about the saddle point of S gives, with $\Sigma = (\Phi'')^{
     $\langle g \rangle = g + g_a \delta_a + \tfrac12 g_{ab} \Sigma_{ab}$,
     $\delta_a = -\Sigma_{ab} (\varphi_b + \tfrac12 \partial_b \ln\det \Phi'')$.
 
+The formula holds where $\Phi' = 0$.  Elsewhere $\Phi'_b$ would stand beside the two
+terms of $\delta_a$, which are of order one, so a solution is taken for a saddle point
+of the problem given beside it where $|\Phi'| \ll 1$.
+
 All observables depend on x through the U_l:
 
     <U_l> - U_l       (d_l, d_l)       shift of the mean                    `shift`
@@ -44,12 +48,15 @@ from statmech_attn.bpkr.saddle import (
     derivatives,
     factors_at,
     Problem,
+    slope_at,
     Solution,
 )
 
 
 LOG_2PI = math.log(2 * math.pi)
 STEPS = 3.5  # Newton steps' memory that a gradient of the Hessian takes, at most
+STATIONARY = 1e-3  # gradient of Phi at a saddle point, against terms of order one
+SOLVED = 1e-9  # gradient of S to which saddle points are known, at best
 
 
 class Corrected(eqx.Module):
@@ -104,9 +111,9 @@ def corrections(
             are all other arguments.
 
     Raises:
-        ValueError: arguments that do not fit the solution, a solution that has not
-            converged, a width below the size of its U_l, where the exact law has no
-            density, or more memory than `memory_limit`.
+        ValueError: a solution that has not converged or is no saddle point of the
+            problem given beside it, a width below the size of its U_l, where the exact
+            law has no density, or more memory than `memory_limit`.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -121,6 +128,7 @@ def corrections(
     problem = _posed(
         solution, xi, Y, width, temperature, heads, variances, form, memory_limit
     )
+    _require_stationary(solution, problem, tuple(heads))
     found = _corrected(problem, solution.point, tuple(heads))
     U, U_a, U_std, U_a_std, log_evidence, shift, modes = found
     scalar = (lambda a: a[..., 0, 0]) if np.ndim(Y) == 1 else (lambda a: a)
@@ -158,6 +166,7 @@ def evidence_correction(
             f"derivatives in {n} unknowns, more than memory_limit = "
             f"{memory_limit / 2**30:.3g} GiB."
         )
+    _require_stationary(solution, problem, tuple(heads))
     return _next_order(problem, solution.point, tuple(heads))
 
 
@@ -188,7 +197,7 @@ def _posed(
             f"its unknowns have shape {solution.point.shape}."
         )
     for p in priors:
-        if (p.widths < sizes).any():
+        if sizes_of.outside_support(p.widths, sizes):
             raise ValueError(
                 f"width must be at least {sizes}, the sizes of U_1 ... U_a, for the "
                 f"law to have a density; got {p.widths}."
@@ -204,6 +213,34 @@ def _posed(
         jnp.broadcast_to(temperature, lanes),
         jnp.broadcast_to(widths if lanes else widths[0], (*lanes, len(sizes))),
         jnp.asarray(priors[0].variances),
+    )
+
+
+def _require_stationary(solution: Solution, problem: Problem, heads) -> None:
+    """Refuse a solution of another problem: its action has a gradient there.
+
+    What is stored with the solution names the difference but does not decide: kernels
+    of one problem may differ by rounding, and labels -Y have the saddle point of Y.
+    """
+    norm = _gradient_norm(problem, solution.point, heads)
+    solved = jnp.maximum(solution.gradient_norm, SOLVED)
+    allowed = 2 * (solved + STATIONARY / problem.widths.max(axis=-1))
+    if (norm <= allowed).all():
+        return
+    given = {
+        "labels": problem.y,
+        "temperature": problem.temperature,
+        "widths": problem.widths,
+        "variances": jnp.broadcast_to(problem.variances, solution.variances.shape),
+    }
+    same = lambda a, b: a.shape == b.shape and np.allclose(a, b, rtol=1e-12, atol=0)
+    other = [n for n, a in given.items() if not same(getattr(solution, n), a)]
+    raise ValueError(
+        "solution must be a saddle point of the problem given beside it, and was "
+        f"solved with other {' and '.join(other) or 'inputs xi'}: the gradient of the "
+        f"action is {float(norm.max()):.3g} there, "
+        f"{float(solution.gradient_norm.max()):.3g} where it was solved; give it what "
+        "`solve` was given."
     )
 
 
@@ -224,6 +261,11 @@ def _over_lanes(one):
         return jax.lax.map(lane, varying)
 
     return every
+
+
+@_over_lanes
+def _gradient_norm(problem: Problem, point, heads):
+    return jnp.linalg.norm(slope_at(problem, point, heads)[1])
 
 
 @_over_lanes

@@ -59,11 +59,8 @@ def evidence(key: Key[Array, ""], posterior: Law, draws: Draws) -> Evidence:
         >>> bool(abs(evidence(jax.random.key(1), law, found).value - free) < 0.1)
         True
     """
+    wishart.require_of(draws, posterior)
     chains, n_draws, n = draws.z.shape
-    if n != posterior.dimension:
-        raise ValueError(
-            f"draws must be of this law, of {posterior.dimension} coordinates; got {n}."
-        )
     if chains < 3:
         raise ValueError(f"draws must have at least three chains; got {chains}.")
     n_eff = np.median(draws.n_eff) / chains

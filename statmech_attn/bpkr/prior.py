@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 
 class Prior(NamedTuple):
@@ -73,6 +73,24 @@ def check_whole(widths: Float[np.ndarray, " L+1"], where: str) -> None:
     """
     if (widths != np.round(widths)).any():
         raise ValueError(f"width must be whole in {where}; got {widths}.")
+
+
+def outside_support(widths, sizes: Sequence[int]) -> Bool[np.ndarray, "*batch"]:
+    """Whether a width is below the size of its U.
+
+    The exact law then has singular U alone, and a saddle point, of which every U is
+    positive definite, lies outside its support.
+
+    Args:
+        widths: (N_1, ..., N_L, N_a) last.
+
+    Example:
+        >>> outside_support([[10, 10, 10], [4, 2, 1]], sizes((4, 4))).tolist()
+        [True, True]
+        >>> bool(outside_support([16, 4, 1], sizes((4, 4))))
+        False
+    """
+    return np.any(np.asarray(widths) < np.asarray(sizes), axis=-1)
 
 
 def sizes(heads: Sequence[int], outputs: int = 1) -> tuple[int, ...]:

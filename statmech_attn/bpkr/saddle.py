@@ -24,7 +24,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from statmech_attn.bpkr import prior as sizes_of
 from statmech_attn.bpkr.action import (
@@ -79,7 +79,8 @@ class Solution(eqx.Module):
     and `entropy` the sum of s_l, with N the largest width: `action` is their sum.
     Where the result is not "converged" all five are NaN; `gradient_norm`,
     `signature` and `point` then tell where the iteration ended, and the solution may
-    be given as `start` to go on.  `iterations` counts Newton steps.
+    be given as `start` to go on.  `iterations` counts Newton steps.  The last four are
+    the problem's own, its labels with the outputs of an example together.
     """
 
     U: tuple[Float[Array, "*batch d d"], ...]
@@ -92,6 +93,10 @@ class Solution(eqx.Module):
     result: Int[Array, "*batch"]
     signature: Int[Array, "*batch 3"]
     point: Float[Array, "*batch n"]
+    labels: Float[Array, "*batch PK"]
+    temperature: Float[Array, "*batch"]
+    widths: Float[Array, "*batch L+1"]
+    variances: Float[Array, "*batch L+2"]
 
     @property
     def converged(self) -> bool:
@@ -104,6 +109,17 @@ class Solution(eqx.Module):
         codes = np.asarray(self.result)
         words = [RESULTS[c] for c in codes.ravel()]
         return words[0] if codes.ndim == 0 else words
+
+    @property
+    def outside_support(self) -> Bool[np.ndarray, "*batch"]:
+        """Whether a width is below the size of its U.
+
+        The exact law of such a width has singular U alone (`bpkr.wishart`), and the
+        saddle point, which is of full rank, lies outside its support.
+        """
+        outputs = 1 if self.U_a.ndim == self.result.ndim else self.U_a.shape[-1]
+        sizes = [*(U.shape[-1] for U in self.U), outputs]
+        return sizes_of.outside_support(self.widths, sizes)
 
 
 def solve(
@@ -449,6 +465,10 @@ def _describe(problem: Problem, state: NewtonState, code, heads) -> Solution:
         result=code,
         signature=signature(state.values),
         point=state.point,
+        labels=problem.y,
+        temperature=problem.temperature,
+        widths=problem.widths,
+        variances=problem.variances,
     )
 
 
@@ -459,7 +479,7 @@ def _one(problem: Problem, point, heads, solver) -> Solution:
 
 
 _one_jit = eqx.filter_jit(_one)
-_slope_jit = eqx.filter_jit(jax.value_and_grad(action_at, argnums=1))
+slope_at = eqx.filter_jit(jax.value_and_grad(action_at, argnums=1))
 
 
 def _one_after_the_other(
@@ -473,7 +493,7 @@ def _one_after_the_other(
         if warm and found and found[-1].result == CONVERGED:
             point = found[-1].point
         if descent:
-            slope = lambda point: _slope_jit(here, point, heads)
+            slope = lambda point: slope_at(here, point, heads)
             point = descend(slope, point, max_iterations=solver.max_iterations)
         found.append(_one_jit(here, point, heads, solver))
     return jax.tree.map(lambda *a: jnp.stack(a), *found)

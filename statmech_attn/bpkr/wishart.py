@@ -162,6 +162,7 @@ class Draws(NamedTuple):
     divergences: Int[Array, ""]
     steps: Int[Array, "chains draws"]  # gradients of each draw
     bfmi: Float[np.ndarray, " chains"]
+    posterior: Law
 
     @property
     def n_eff(self) -> Float[np.ndarray, "d d"]:
@@ -307,7 +308,9 @@ def sample(
     z, divergent, steps, energy = jax.tree.map(lambda *a: jnp.stack(a), *found)
     U, U_a = _order_parameters(posterior, z)
     summaries = tuple(summary(u) for u in (*U, U_a))
-    return Draws(z, U, U_a, summaries, divergent.sum(), steps, bfmi(energy))
+    return Draws(
+        z, U, U_a, summaries, divergent.sum(), steps, bfmi(energy), posterior
+    )  # fmt: skip
 
 
 def whitening(posterior: Law) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
@@ -371,6 +374,25 @@ def _order_parameters(posterior: Law, z):
     return jax.vmap(jax.vmap(posterior.order_parameters))(z)
 
 
+def require_of(draws: Draws, posterior: Law) -> None:
+    """Raise `ValueError` unless the draws are of this law, with kernels of any form."""
+    names = {
+        "xi": "inputs xi", "Y": "labels", "temperature": "temperature",
+        "blocks": "heads or widths", "widths": "widths", "variances": "variances",
+        "variance": "variances",
+    }  # fmt: skip
+    other = {
+        words: None
+        for name, words in names.items()
+        if not eqx.tree_equal(getattr(draws.posterior, name), getattr(posterior, name))
+    }
+    if other:
+        raise ValueError(
+            "draws must be of the law given beside them, and are of one with other "
+            f"{' and '.join(other)}; sample that law, or give `draws.posterior`."
+        )
+
+
 def predict(
     draws: Draws,
     posterior: Law,
@@ -385,8 +407,10 @@ def predict(
             numbers per draw and input.
 
     Raises:
-        ValueError: inputs that do not fit the training set, or are too many.
+        ValueError: draws of another law; inputs that do not fit the training set, or
+            are too many.
     """
+    require_of(draws, posterior)
     test = scaled(check_test(xi_test, *posterior.xi.shape[1:]), posterior.variance)
     outputs = posterior.Y.size // posterior.Y.shape[0]
     kernel, size = cross_operator(
@@ -414,11 +438,13 @@ def predict_means(
     Given U_1 it is linear in the attentioned inputs, and so is its mean over the draws.
 
     Raises:
-        ValueError: inputs that are not of the size of the training inputs.
+        ValueError: draws of another law; inputs that are not of the size of the
+            training inputs.
 
     Example:
         `f, g = predict_means(sample(key, law, draws=200), law, [xi, xi_elsewhere])`
     """
+    require_of(draws, posterior)
     readout = _mean_path_readout(draws.U[0], posterior)
     found = []
     for xi in sets:

@@ -1,13 +1,12 @@
 """What is said about chunk folders."""
 
-from rich.console import Console
-
+from statmech_attn.cli.terminal import Terminal
 from statmech_attn.reporting import duration
 from statmech_attn.scan.folder import Folder
 from statmech_attn.scan.status import Repairs, Status
 
 
-def print_status(folder: Folder, found: Status, console: Console) -> None:
+def print_status(folder: Folder, found: Status, console: Terminal) -> None:
     """A few lines: what is there, who works on it, what is left."""
     kind = found.known and f"{found.done} of {found.known} chunks are done"
     lines = [f"{kind} ({found.points} points)"]
@@ -27,7 +26,7 @@ def print_status(folder: Folder, found: Status, console: Console) -> None:
         lines.append(f"{found.quarantined} damaged, in {folder.path / 'quarantine'}")
     lines.append(f"begun {folder.manifest.started}")
     for line in lines:
-        console.print(line, highlight=False, soft_wrap=True)
+        console.say(line)
 
 
 def _forecast(found: Status) -> list[str]:
@@ -38,11 +37,10 @@ def _forecast(found: Status) -> list[str]:
     return [f"{each} for a chunk: about {duration(left)} left for the known ones"]
 
 
-def print_repairs(found: Repairs, console: Console) -> None:
+def print_repairs(found: Repairs, console: Terminal) -> None:
     for reason in found.quarantined:
-        console.print(f"quarantined: {reason}", highlight=False, soft_wrap=True)
-    console.print(
+        console.say(f"quarantined: {reason}")
+    console.say(
         f"{len(found.quarantined)} damaged chunks put aside, "
-        f"{found.released} abandoned claims given back",
-        highlight=False,
+        f"{found.released} abandoned claims given back"
     )

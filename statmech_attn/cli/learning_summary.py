@@ -2,10 +2,14 @@
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 from rich.console import Console
 
 from statmech_attn.bpkr.pruning import chance_correlation
 from statmech_attn.cli.tables import formatted, titled, with_error
+
+
+END = "*"  # marks a temperature at an end of its grid
 
 
 def order_parameters(dataset: xr.Dataset, console: Console) -> None:
@@ -23,6 +27,13 @@ def order_parameters(dataset: xr.Dataset, console: Console) -> None:
             reasons[int(here.result)].replace("_", " "),
         )  # fmt: skip
     console.print(table)
+    if len(narrow := _outside_support(dataset)):
+        console.print(
+            f"N = {', '.join(f'{N:g}' for N in narrow)}: below the size of U, so these "
+            "saddle points lie outside the support of the exact law, whose U is "
+            "singular; compare with a posterior",
+            highlight=False,
+        )
     if np.isnan(dataset.get("accuracy_corrected", 0.0)).any():
         console.print(
             "no 1/N correction where a width is below the number of paths, where there "
@@ -48,16 +59,34 @@ def _chosen(dataset: xr.Dataset, console: Console) -> None:
             main, *rest = one[f"accuracy_chosen{ending}"].values
             gain = "" if ending else _gain(one.isel(test_set=0))
             table.add_row(
-                name, str(by), formatted(one[f"chosen_temperature{ending}"], "g"),
+                name, str(by), _temperature(one, ending),
                 formatted(main, ".3f"), gain, *(formatted(x, ".3f") for x in rest),
             )  # fmt: skip
     console.print(table)
+    if any(dataset.get(f"chosen_at_end{e}", np.False_).any() for e in ("", "_gp")):
+        console.print(
+            f"{END} an end of the grid of temperatures: a better one may lie beyond",
+            highlight=False,
+        )
     console.print(
         "standard errors of accuracies, for other tasks of the same images, up to "
         f"{float(dataset.accuracy_chosen_stderr.max()):.3f}; the gain has that of the "
         "difference on the same tasks",
         highlight=False,
     )
+
+
+def _outside_support(dataset: xr.Dataset) -> Float[np.ndarray, " W"]:
+    """Widths whose saddle points lie outside the support of the exact law."""
+    if "outside_support" not in dataset:  # a file of an earlier version
+        return np.empty(0)
+    return np.atleast_1d(dataset.width)[np.atleast_1d(dataset.outside_support)]
+
+
+def _temperature(one: xr.Dataset, ending: str) -> str:
+    """Marked where it is an end of the grid."""
+    chosen = formatted(one[f"chosen_temperature{ending}"], "g")
+    return f"{chosen}{END}" if one.get(f"chosen_at_end{ending}", False) else chosen
 
 
 def _gain(one: xr.Dataset) -> str:

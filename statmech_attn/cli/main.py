@@ -1,31 +1,53 @@
 """`statmech-attn`: run studies, compare, draw and describe their files.
 
-Errors are one line on stderr and exit code 1; `--traceback` shows where they arose.
+Whatever goes wrong is one line on stderr (`errors`); `--debug` shows where it arose.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import traceback
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from typer.core import TyperGroup
 
+from statmech_attn.cli import errors
+from statmech_attn.cli.terminal import Terminal, write_anything
 from statmech_attn.runtime import prepare
 
 
+out, err = Terminal(), Terminal(stderr=True)
+
+
+class _Commands(TyperGroup):
+    """The commands, and what is said when one ends with an exception."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        write_anything()
+        return super().main(*args, **options)
+
+    def invoke(self, ctx: typer.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (Exception, KeyboardInterrupt) as error:
+            if errors.of_the_command_line(error):
+                raise
+            if ctx.params["debug"]:
+                err.print(traceback.format_exc(), highlight=False, soft_wrap=True)
+            line, code = errors.described(error)
+            err.say(f"statmech-attn: {line}")
+            raise typer.Exit(code) from None
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="Statistical mechanics of attention networks.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-out = Console()
-err = Console(stderr=True)
-_show_traceback = False
 
 
 class EngineName(StrEnum):
@@ -49,10 +71,9 @@ Data = Annotated[
 
 @app.callback()
 def _main(
-    traceback: Annotated[bool, typer.Option(help="Show where an error arose.")] = False,
+    debug: Annotated[bool, typer.Option(help="Show where an error arose.")] = False,
 ) -> None:
-    global _show_traceback
-    _show_traceback = traceback
+    pass
 
 
 @app.command()
@@ -88,28 +109,29 @@ def run(
     On a cluster: statmech-attn run STUDY.toml -o scan.h5 --engine dask
     --scheduler tcp://node1:8786
     """
-    with _one_line_errors():
-        from statmech_attn import storage, studies
-        from statmech_attn.cli.progress import Bar
-        from statmech_attn.cli.summary import print_summary
-        from statmech_attn.studies.files import compute
+    from statmech_attn import storage, studies
+    from statmech_attn.cli.progress import Bar
+    from statmech_attn.cli.summary import print_summary
+    from statmech_attn.studies.files import compute
 
-        _use_data(data)
-        checked, text = studies.load(study, set_ or [])
-        storage.check_output(output, study=text, overwrite=overwrite)
-        prepare()
-        chosen = _engine(engine, workers, scheduler)
-        bar = Bar(err)
-        try:
-            compute(
-                checked, text, output, bar,
-                overwrite=overwrite, engine=chosen, points_per_chunk=chunk,
-            )  # fmt: skip
-        finally:
-            bar.close()
-        out.print(f"wrote {output}", highlight=False, soft_wrap=True)
-        with storage.opened(output) as dataset:
-            print_summary(dataset, out)
+    _use_data(data)
+    checked, text = studies.load(study, set_ or [])
+    storage.check_output(
+        output, study=text, overwrite=overwrite, inputs=[study, *checked.files()]
+    )
+    prepare()
+    chosen = _engine(engine, workers, scheduler)
+    bar = Bar(err)
+    try:
+        compute(
+            checked, text, output, bar,
+            overwrite=overwrite, engine=chosen, points_per_chunk=chunk,
+        )  # fmt: skip
+    finally:
+        bar.close()
+    out.say(f"wrote {output}")
+    with storage.opened(output) as dataset:
+        print_summary(dataset, out)
 
 
 def _use_data(folder: Path | None) -> None:
@@ -158,14 +180,13 @@ def status(folder: ChunkFolder) -> None:
 
     Example: statmech-attn status scan.h5.chunks
     """
-    with _one_line_errors():
-        from statmech_attn.cli.folders import print_status
-        from statmech_attn.scan.status import status as look
-        from statmech_attn.studies import files
+    from statmech_attn.cli.folders import print_status
+    from statmech_attn.scan.status import status as look
+    from statmech_attn.studies import files
 
-        prepare()
-        found, _, work = files.opened(folder)
-        print_status(found, look(found, work), out)
+    prepare()
+    found, _, work = files.opened(folder)
+    print_status(found, look(found, work), out)
 
 
 @app.command()
@@ -176,13 +197,12 @@ def repair(folder: ChunkFolder) -> None:
 
     Example: statmech-attn repair scan.h5.chunks
     """
-    with _one_line_errors():
-        from statmech_attn.cli.folders import print_repairs
-        from statmech_attn.scan.status import repair as put_in_order
-        from statmech_attn.studies import files
+    from statmech_attn.cli.folders import print_repairs
+    from statmech_attn.scan.status import repair as put_in_order
+    from statmech_attn.studies import files
 
-        prepare()
-        print_repairs(put_in_order(files.opened(folder)[0]), out)
+    prepare()
+    print_repairs(put_in_order(files.opened(folder)[0]), out)
 
 
 @app.command()
@@ -191,13 +211,12 @@ def merge(folder: ChunkFolder, output: Output, overwrite: Overwrite = False) -> 
 
     Example: statmech-attn merge scan.h5.chunks --output scan.h5
     """
-    with _one_line_errors():
-        from statmech_attn.studies import files
+    from statmech_attn.studies import files
 
-        prepare()
-        found, study, work = files.opened(folder)
-        files.merge(found, work, study, output, overwrite=overwrite)
-        out.print(f"wrote {output}", highlight=False, soft_wrap=True)
+    prepare()
+    found, study, work = files.opened(folder)
+    files.merge(found, work, study, output, overwrite=overwrite)
+    out.say(f"wrote {output}")
 
 
 @app.command()
@@ -222,27 +241,24 @@ def slurm(
 
     Example: statmech-attn slurm analysis/demo_scan.toml -o scan.h5 --tasks 20
     """
-    with _one_line_errors():
-        import shlex
+    import shlex
 
-        from statmech_attn import studies
-        from statmech_attn.scan import slurm
-        from statmech_attn.scan.engines import local
-        from statmech_attn.scan.forecast import forecast
+    from statmech_attn import studies
+    from statmech_attn.scan import slurm
+    from statmech_attn.scan.engines import local
+    from statmech_attn.scan.forecast import forecast
 
-        settings = tuple(set_ or ())
-        checked, _ = studies.load(study, settings)
-        array = slurm.Array(
-            study, output, settings, tasks, time, cpus, memory, partition
-        )
-        path = script or output.with_name(f"{output.name}.sh")
-        slurm.check(array, path)
-        prepare()
-        found = forecast(studies.work(checked), local.engine(cpus), None)
-        slurm.write(array, path, found)
-        out.print(slurm.outlook(array, found), highlight=False, soft_wrap=True)
-        out.print(f"wrote {path}; submit it with", highlight=False, soft_wrap=True)
-        out.print(f"sbatch {shlex.quote(str(path))}", highlight=False, soft_wrap=True)
+    settings = tuple(set_ or ())
+    checked, _ = studies.load(study, settings)
+    array = slurm.Array(study, output, settings, tasks, time, cpus, memory, partition)
+    path = script or output.with_name(f"{output.name}.sh")
+    slurm.check(array, path)
+    prepare()
+    found = forecast(studies.work(checked), local.engine(cpus), None)
+    slurm.write(array, path, found)
+    out.say(slurm.outlook(array, found))
+    out.say(f"wrote {path}; submit it with")
+    out.say(f"sbatch {shlex.quote(str(path))}")
 
 
 @app.command()
@@ -260,16 +276,16 @@ def compare(
 
     Example: statmech-attn compare theory.h5 simulation.h5 --output agreement.h5
     """
-    with _one_line_errors():
-        from statmech_attn import comparison, storage
-        from statmech_attn.cli.summary import print_summary
+    from statmech_attn import comparison, storage
+    from statmech_attn.cli.summary import print_summary
 
-        files = [storage.read(path) for path in (theory, *simulations)]
-        found = comparison.compare(*files)
-        text = _comparison_study(theory, simulations)
-        storage.write(output, found, study=text, kind="comparison", overwrite=overwrite)
-        print_summary(found, out)
-        out.print(f"wrote {output}", highlight=False, soft_wrap=True)
+    inputs = (theory, *simulations)
+    text = _comparison_study(theory, simulations)
+    storage.check_output(output, study=text, overwrite=overwrite, inputs=inputs)
+    found = comparison.compare(*map(_read, inputs))
+    storage.write(output, found, study=text, kind="comparison", overwrite=overwrite)
+    print_summary(found, out)
+    out.say(f"wrote {output}")
 
 
 @app.command()
@@ -283,15 +299,15 @@ def hysteresis(
 
     Example: statmech-attn hysteresis up.h5 down.h5 --output hysteresis.h5
     """
-    with _one_line_errors():
-        from statmech_attn import storage, studies
-        from statmech_attn.cli.summary import print_summary
+    from statmech_attn import storage, studies
+    from statmech_attn.cli.summary import print_summary
 
-        found = studies.compare_sweeps(storage.read(up), storage.read(down))
-        text = _study_of("hysteresis", {"up": up, "down": down})
-        storage.write(output, found, study=text, overwrite=overwrite)
-        print_summary(found, out)
-        out.print(f"wrote {output}", highlight=False, soft_wrap=True)
+    text = _study_of("hysteresis", {"up": up, "down": down})
+    storage.check_output(output, study=text, overwrite=overwrite, inputs=(up, down))
+    found = studies.compare_sweeps(_read(up), _read(down))
+    storage.write(output, found, study=text, overwrite=overwrite)
+    print_summary(found, out)
+    out.say(f"wrote {output}")
 
 
 @app.command()
@@ -308,17 +324,17 @@ def rematch(
 
     Example: statmech-attn rematch basins.h5 --matching distance --output again.h5
     """
-    with _one_line_errors():
-        from statmech_attn import storage, studies
-        from statmech_attn.cli.summary import print_summary
+    from statmech_attn import storage, studies
+    from statmech_attn.cli.summary import print_summary
 
-        prepare()
-        dataset = storage.read(file)
-        found = studies.rematch(dataset, matching, furthest, file.parent)
-        study, keys = found.attrs["study"], storage.info(file).keys
-        storage.write(output, found, study=study, keys=keys, overwrite=overwrite)
-        print_summary(found, out)
-        out.print(f"wrote {output}", highlight=False, soft_wrap=True)
+    prepare()
+    storage.require_no_input(output, [file])
+    dataset = _read(file)
+    found = studies.rematch(dataset, matching, furthest, file.parent)
+    study, keys = found.attrs["study"], storage.info(file).keys
+    storage.write(output, found, study=study, keys=keys, overwrite=overwrite)
+    print_summary(found, out)
+    out.say(f"wrote {output}")
 
 
 @app.command()
@@ -332,11 +348,10 @@ def figure(
 
     Example: statmech-attn figure scan.h5 --output figures
     """
-    with _one_line_errors():
-        from statmech_attn import plotting, storage
+    from statmech_attn import plotting
 
-        for path in plotting.draw(storage.read(file), output):
-            out.print(f"wrote {path}", highlight=False, soft_wrap=True)
+    for path in plotting.draw(_read(file), output):
+        out.say(f"wrote {path}")
 
 
 @app.command()
@@ -348,16 +363,17 @@ def info(
 
     Example: statmech-attn info scan.h5
     """
-    with _one_line_errors():
-        from statmech_attn import storage
-        from statmech_attn.cli.summary import print_info, print_summary
+    from statmech_attn import storage
+    from statmech_attn.cli.summary import print_info, print_summary
+    from statmech_attn.kinds import require_layout
 
-        count = storage.check(file) if check else None
-        print_info(storage.info(file), out)
-        with storage.opened(file) as dataset:
-            print_summary(dataset, out)
-        if count is not None:
-            out.print(f"checksums: all match, {count} variables", highlight=False)
+    count = storage.check(file) if check else None
+    print_info(storage.info(file), out)
+    with storage.opened(file) as dataset:
+        require_layout(dataset, file)
+        print_summary(dataset, out)
+    if count is not None:
+        out.say(f"checksums: all match, {count} variables")
 
 
 @app.command()
@@ -374,37 +390,32 @@ def download(
 
     Example: statmech-attn download omniglot mnist fashion-mnist --data images
     """
-    with _one_line_errors():
-        from functools import partial
+    from functools import partial
 
-        from statmech_attn.cli.progress import DownloadBar
-        from statmech_attn.tasks import downloads, images
+    from statmech_attn.cli.progress import DownloadBar
+    from statmech_attn.tasks import downloads, images
 
-        downloads.check(names)
-        folder = data if data is not None else images.data_folder()
-        progress = partial(DownloadBar, err)
-        for name in names:
-            for path, new in downloads.fetch(name, folder, progress=progress):
-                said = f"wrote {path}" if new else f"{path}: already there"
-                out.print(said, highlight=False, soft_wrap=True)
+    downloads.check(names)
+    folder = data if data is not None else images.data_folder()
+    progress = partial(DownloadBar, err)
+    for name in names:
+        for path, new in downloads.fetch(name, folder, progress=progress):
+            out.say(f"wrote {path}" if new else f"{path}: already there")
 
 
 @app.command()
 def presets() -> None:
     """List the pattern presets that come with the package."""
-    with _one_line_errors():
-        from statmech_attn import dmft
+    from statmech_attn import dmft
 
-        for name in dmft.presets():
-            file = dmft.load(name)
-            out.print(
-                f"{name}: M = {file.patterns.n_patterns} patterns, "
-                f"{file.patterns.n_classes} site classes, context C = {file.context}, "
-                f"N_p = {file.patterns.n_bits}, gamma = {file.gamma:.6g}, "
-                f"epsilon = {file.epsilon:g}",
-                highlight=False,
-                soft_wrap=True,
-            )
+    for name in dmft.presets():
+        file = dmft.load(name)
+        out.say(
+            f"{name}: M = {file.patterns.n_patterns} patterns, "
+            f"{file.patterns.n_classes} site classes, context C = {file.context}, "
+            f"N_p = {file.patterns.n_bits}, gamma = {file.gamma:.6g}, "
+            f"epsilon = {file.epsilon:g}"
+        )
 
 
 @app.command()
@@ -425,45 +436,44 @@ def validate(
 
     Example: statmech-attn validate --only henon --output validation.json
     """
-    with _one_line_errors():
-        from statmech_attn import validation
-        from statmech_attn.cli import validation as report
+    from statmech_attn import validation
+    from statmech_attn.cli import validation as report
 
-        report.check_output(output, overwrite=overwrite)
-        rows = validation.select(only or [])
-        prepare()
-        found = report.measure(rows, err)
-        report.print_table(found, out)
-        if output is not None:
-            report.write(found, output)
-            out.print(f"wrote {output}", highlight=False, soft_wrap=True)
+    report.check_output(output, overwrite=overwrite)
+    rows = validation.select(only or [])
+    prepare()
+    found = report.measure(rows, err)
+    report.print_table(found, out)
+    if output is not None:
+        report.write(found, output)
+        out.say(f"wrote {output}")
     if any(line.verdict != "ok" for line in found):
         raise typer.Exit(2)
 
 
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """Turn expected errors into one line on stderr and an exit code."""
-    from statmech_attn.scan.signals import Unfinished
+PACKED = 2**28, 16  # bytes that any file may unpack to, or so many times its size
 
-    try:
-        yield
-    except (ValueError, OSError, RuntimeError) as error:
-        if _show_traceback:
-            raise
-        lines = str(error).splitlines() or [type(error).__name__]
-        if isinstance(error, FileNotFoundError) and error.filename:
-            lines = [f"{error.filename}: no such file."]
-        elif isinstance(error, OSError) and error.filename and error.strerror:
-            lines = [f"{error.filename}: {error.strerror}."]
-        typer.echo(f"statmech-attn: {lines[0]}", err=True)
-        raise typer.Exit(1) from None
-    except Unfinished as stopped:
-        typer.echo(f"statmech-attn: {stopped}", err=True)
-        raise typer.Exit(stopped.exit_code) from None
-    except KeyboardInterrupt:
-        typer.echo("statmech-attn: interrupted; nothing was written.", err=True)
-        raise typer.Exit(130) from None
+
+def _read(file: Path):
+    """All of a file, unless it is made to fill the memory or lacks something.
+
+    Raises:
+        ValueError: it unpacks to far more than it takes on the disk, or is no whole
+            file of its kind.
+    """
+    from statmech_attn import storage
+    from statmech_attn.kinds import require_layout
+    from statmech_attn.reporting import size
+
+    with storage.opened(file) as dataset:
+        require_layout(dataset, file)
+        unpacked, stored = dataset.nbytes, file.stat().st_size
+    if unpacked > max(PACKED[0], PACKED[1] * stored):
+        raise ValueError(
+            f"{file}: takes {size(stored)} and would unpack to {size(unpacked)}; from "
+            "Python, storage.opened reads parts of it."
+        )
+    return storage.read(file)
 
 
 def _comparison_study(theory: Path, simulations: list[Path]) -> str:

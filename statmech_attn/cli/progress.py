@@ -2,7 +2,6 @@
 
 import threading
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -15,6 +14,8 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 from rich.text import Text
+
+from statmech_attn.cli.terminal import Terminal
 
 
 class _Rate(ProgressColumn):
@@ -34,17 +35,17 @@ class _Rate(ProgressColumn):
 class Bar:
     """A `Reporter` that draws on a terminal; safe to call from worker threads."""
 
-    def __init__(self, console: Console):
+    def __init__(self, console: Terminal):
         self.console = console
         self._progress: Progress | None = None
         self._lock = threading.Lock()
 
     def note(self, text: str) -> None:
-        self.console.print(text, highlight=False, style="dim", soft_wrap=True)
+        self.console.say(text, style="dim")
 
     def begin(self, description: str, points: int, work: float) -> None:
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=12),
             _Rate(),
             TimeElapsedColumn(),
@@ -75,8 +76,11 @@ class Bar:
 class DownloadBar:
     """Bytes of one file, drawn on a terminal; what `tasks.downloads` asks of a bar."""
 
-    def __init__(self, console: Console, name: str):
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=24))
+    def __init__(self, console: Terminal, name: str):
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+        )
         self._progress = Progress(
             *columns, DownloadColumn(), TransferSpeedColumn(), console=console
         )

@@ -1,6 +1,8 @@
 """What a file found, as short tables."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -9,7 +11,9 @@ from rich.table import Table
 
 from statmech_attn.cli import learning_summary
 from statmech_attn.cli.tables import formatted, titled
+from statmech_attn.dmft.fluctuations import SCORE_LIMIT
 from statmech_attn.dynamics import PHASES
+from statmech_attn.scan.classes import CLASSES, disagreement, UNDECIDED
 from statmech_attn.storage import Info
 
 
@@ -19,8 +23,8 @@ def print_info(found: Info, console: Console) -> None:
     version = found.package_version
     rows = {
         "kind": found.kind,
-        "computed": f"{found.started or '?'} to {found.finished}"
-        + (f", {found.elapsed:.6g} s" if found.elapsed is not None else ""),
+        "computed": f"{found.started or '?'} to {found.finished}",
+        "time": _time(found),
         "package": version + (f" ({found.git_describe})" if found.git_describe else ""),
         "device": f"{found.backend} ({found.device_kind}), {found.dtype}",
         "processor": _processor(found.environment),
@@ -38,6 +42,13 @@ def print_info(found: Info, console: Console) -> None:
         console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
 
 
+def _time(found: Info) -> str:
+    """Of the computation, and that of its workers where it was recorded."""
+    elapsed = "" if found.elapsed is None else f"{found.elapsed:.6g} s"
+    workers = "" if found.busy is None else f"workers {found.busy:.6g} s in all"
+    return ", ".join(filter(None, (elapsed, workers)))
+
+
 def _processor(environment: Mapping[str, str]) -> str:
     parts = [environment.get("cpu_model"), environment.get("cpu_instructions")]
     if "cpu_threads" in environment:
@@ -47,45 +58,61 @@ def _processor(environment: Mapping[str, str]) -> str:
     return ", ".join(filter(None, parts))
 
 
-AT_ONCE = 2**28  # bytes
+AT_ONCE = 2**28  # bytes of what a summary reads
+
+
+class _Summary(NamedTuple):
+    """How a kind is summarised, and the variables that this takes."""
+
+    print: Callable[[xr.Dataset, Console], None]
+    variables: str
 
 
 def print_summary(dataset: xr.Dataset, console: Console) -> None:
     """The main result of any kind of file.
 
-    Of a large file that is not in memory (`storage.opened`), only the variables that
-    are needed are read, one after the other.
+    Only the variables that are needed are read, if they are not in memory yet
+    (`storage.opened`), and none where they are very large.
     """
-    if dataset.nbytes <= AT_ONCE:
-        dataset = dataset.load()
-    if "failure" in dataset:
-        _failures(dataset, console)
-    kind = dataset.attrs.get("kind")
-    if kind == "basins":
-        _basins(dataset, console)
-    elif kind == "hysteresis":
-        _hysteresis(dataset, console)
-    elif "phase" in dataset:
-        _phases(dataset, console)
-    elif kind == "continuation":
-        _continuation(dataset, console)
-    elif kind == "comparison" and "estimate" in dataset.dims:
-        learning_summary.estimates(dataset, console)
-    elif kind == "comparison":
-        _comparison(dataset, console)
-    elif kind == "order-parameter":
-        learning_summary.order_parameters(dataset, console)
-    elif kind == "posterior":
-        learning_summary.posterior(dataset, console)
-    elif kind == "pruning":
-        learning_summary.pruning(dataset, console)
-    elif kind == "training" and "test_set" in dataset.dims:
-        learning_summary.networks(dataset, console)
-    elif kind == "training":
-        learning_summary.training(dataset, console)
+    summary = _summary(dataset)
+    names = ["failure", *(summary.variables.split() if summary else ())]
+    needed = dataset[[name for name in dataset.variables if _matches(name, names)]]
+    if "phase" in needed:  # the largest exponent is enough
+        needed = needed.isel(exponent=slice(1), missing_dims="ignore")
+    if needed.nbytes > AT_ONCE:
+        _sizes(dataset, console)
+        return
+    needed = needed.load()
+    if "failure" in needed:
+        _failures(needed, console)
+    if summary is None:
+        _sizes(dataset, console)
     else:
-        shape = ", ".join(f"{name} {size}" for name, size in dataset.sizes.items())
-        console.print(f"{kind}: {shape}", highlight=False)
+        summary.print(needed, console)
+
+
+def _summary(dataset: xr.Dataset) -> _Summary | None:
+    kind = dataset.attrs.get("kind")
+    if kind == "comparison" and "estimate" in dataset.dims:
+        return SUMMARIES["comparison of posteriors"]
+    if kind == "training" and "test_set" in dataset.dims:
+        return SUMMARIES["one-shot training"]
+    if "phase" in dataset and kind not in SUMMARIES:
+        return SUMMARIES["bifurcation"]
+    if kind == "bifurcation" and "phase" not in dataset:
+        return None
+    if kind == "trajectory" and "score_noise_std" not in dataset:
+        return None
+    return SUMMARIES.get(kind) if isinstance(kind, str) else None
+
+
+def _matches(name: object, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(str(name), pattern) for pattern in patterns)
+
+
+def _sizes(dataset: xr.Dataset, console: Console) -> None:
+    shape = ", ".join(f"{name} {size}" for name, size in dataset.sizes.items())
+    console.print(f"{dataset.attrs.get('kind')}: {shape}", highlight=False)
 
 
 def _failures(dataset: xr.Dataset, console: Console) -> None:
@@ -109,7 +136,9 @@ def _phases(dataset: xr.Dataset, console: Console) -> None:
         dataset[axis].values.reshape((-1,) + (1,) * (phase.ndim - 1)), phase.shape
     )
     leading = dataset.lyapunov.isel(exponent=0).values
-    there = dataset.failure.values == 0 if "failure" in dataset else True
+    there = np.ones(phase.shape, bool)
+    if "failure" in dataset:
+        there = np.broadcast_to(dataset.failure.values == 0, phase.shape)
     for code, name in enumerate(PHASES):
         chosen = (phase == code) & there
         if chosen.any():
@@ -118,11 +147,29 @@ def _phases(dataset: xr.Dataset, console: Console) -> None:
                 f"{where[chosen].max():.6g}", f"{np.nanmax(leading[chosen]):.4g}",
             )  # fmt: skip
     console.print(table)
-    agree = (_coarse(phase) == _coarse(dataset.phase_paper.values)).mean(where=there)
-    console.print(
-        f"the paper's classifier agrees at {100 * agree:.1f} % of the points",
-        highlight=False,
+    if "doubtful" in dataset and dataset.doubtful.any():
+        _doubts(dataset, console)
+    if "phase_paper" not in dataset:
+        return
+    differ = disagreement(phase, dataset.phase_paper.values, ~there)
+    console.print(_by_sign_alone(differ), highlight=False, soft_wrap=True)
+
+
+def _doubts(dataset: xr.Dataset, console: Console) -> None:
+    """How many verdicts a neighbour makes doubtful, and what a longer look said."""
+    line = (
+        f"{int(dataset.doubtful.sum())} verdicts are doubtful beside their neighbours"
     )
+    if "confirmed" in dataset:
+        asked = dataset.confirmed.values >= 0
+        left = asked & (dataset.confirmed.values < dataset.attrs["confirm_starts"])
+        line += (
+            f"; of {asked.sum()} points that were run again for "
+            f"{dataset.attrs['confirm_horizon']:g} tokens {left.sum()} are transients"
+        )
+    else:
+        line += ": they may be transients, which run.confirm finds out"
+    console.print(line, highlight=False, soft_wrap=True)
 
 
 def _continuation(dataset: xr.Dataset, console: Console) -> None:
@@ -216,6 +263,41 @@ def _lifetime(value: xr.Dataset) -> str:
     return "-" if np.isnan(rate) else f"{1 / rate:.4g} ± {error / rate**2:.1g}"
 
 
+def _noise(dataset: xr.Dataset, console: Console) -> None:
+    """The least N for which the linear noise of the first steps holds."""
+    score = np.maximum.accumulate(dataset.score_noise_std.values, axis=1)
+    steps = [n for n in (10, 100, 1000) if n < score.shape[1]] + [score.shape[1]]
+    table = titled(
+        "linear noise holds for N above", ("beta", *map("{} steps".format, steps))
+    )
+    least = (score[:, np.array(steps) - 1] / SCORE_LIMIT) ** 2
+    for beta, row in list(zip(dataset.beta.values, least, strict=True))[:SHOWN]:
+        table.add_row(f"{beta:.6g}", *(f"{N:.2g}" for N in row))
+    console.print(table)
+    _what_holds(console)
+
+
+def _noise_of_sizes(dataset: xr.Dataset, console: Console) -> None:
+    """Steps for which the linear noise holds, for every beta and N."""
+    spread = dataset.score_spread.transpose("beta", "n_spins", "time").values
+    holds = np.maximum.accumulate(spread, axis=-1) <= SCORE_LIMIT
+    sizes = [f"N = {N:g}" for N in dataset.n_spins.values]
+    table = titled("steps for which linear noise holds", ("beta", *sizes))
+    for beta, row in list(zip(dataset.beta.values, holds.sum(-1), strict=True))[:SHOWN]:
+        table.add_row(f"{beta:.6g}", *(f"{n} of {spread.shape[-1]}" for n in row))
+    console.print(table)
+    _what_holds(console)
+
+
+def _what_holds(console: Console) -> None:
+    console.print(
+        f"while the spread of the attention scores, γ included, stays below "
+        f"{SCORE_LIMIT:g}; predicted variances are off by a part of the order of its "
+        "square",
+        highlight=False,
+    )
+
+
 def _hysteresis(dataset: xr.Dataset, console: Console) -> None:
     axis = str(dataset.differ.dims[0])
     for low, first, last, high in dataset.interval.values:
@@ -239,10 +321,15 @@ def _end(value: float, beyond: float, which: str) -> str:
     return f"{value:.8g}" + (f" (the {which} value)" if np.isnan(beyond) else "")
 
 
-def _coarse(phase: np.ndarray) -> np.ndarray:
-    """Fixed with periodic, chaotic with hyperchaotic: what the paper tells apart."""
-    groups = np.array([0, 0, 1, 2, 2, 3, 3, 3], np.int8)
-    return groups[phase]
+def _by_sign_alone(differ: np.ndarray) -> str:
+    """How often the sign of the largest exponent tells the same class."""
+    decided = differ[differ != UNDECIDED]
+    if decided.size == 0:
+        return "no point has a verdict"
+    return (
+        f"the sign of λ_1 alone gives the same class ({', '.join(CLASSES)}) at "
+        f"{(decided == 0).sum()} of {decided.size} points with a verdict"
+    )
 
 
 def _comparison(dataset: xr.Dataset, console: Console) -> None:
@@ -271,13 +358,63 @@ def _comparison(dataset: xr.Dataset, console: Console) -> None:
         )
     console.print(table)
     console.print(
-        f"|z| up to {float(dataset.threshold):.2f} is chance for the number of "
-        "comparisons made; spread should fall like N^-0.5, bias like N^-1",
+        f"with this many comparisons |z| up to {float(dataset.threshold):.2f} is "
+        "consistent with chance, and an exponent of the spread up to "
+        f"{float(dataset.slope_threshold):.2f} errors from -1/2; exponents are fitted "
+        "to the steps in the linear regime of every N that has any; a bias falls like "
+        "N^-1",
         highlight=False,
     )
+    if "score_spread" in dataset:
+        _noise_of_sizes(dataset, console)
 
 
 def _exponent(here: xr.Dataset, what: str) -> str:
     value = float(here[f"A_{what}_slope"])
     error = float(here[f"A_{what}_slope_stderr"])
     return "-" if np.isnan(value) else f"{value:.3f} ± {error:.3f}"
+
+
+SUMMARIES = {
+    "basins": _Summary(
+        _basins,
+        "count fraction* attractor phase period escape_rate escape_rate_stderr",
+    ),
+    "hysteresis": _Summary(_hysteresis, "differ interval"),
+    "bifurcation": _Summary(
+        _phases, "phase phase_paper lyapunov doubtful confirmed beta gamma epsilon"
+    ),
+    "continuation": _Summary(
+        _continuation, "branch_* special_* degenerate_* beta gamma epsilon"
+    ),
+    "comparison": _Summary(
+        _comparison,
+        "verdict largest_z comparisons threshold slope_threshold A_*_slope* "
+        "score_spread beta n_spins",
+    ),
+    "comparison of posteriors": _Summary(
+        learning_summary.estimates,
+        "verdict largest_z threshold accuracy U_1_rms* width temperature",
+    ),
+    "trajectory": _Summary(_noise, "score_noise_std beta"),
+    "order-parameter": _Summary(
+        learning_summary.order_parameters,
+        "result iterations gradient_norm accuracy accuracy_* chosen_temperature* "
+        "chosen_at_end* outside_support width temperature",
+    ),
+    "posterior": _Summary(
+        learning_summary.posterior,
+        "accuracy accuracy_stderr U_1_n_eff U_1_r_hat divergences bfmi log_evidence* "
+        "width temperature",
+    ),
+    "training": _Summary(
+        learning_summary.training,
+        "loss loss_gradient_norm training_result accuracy accuracy_train "
+        "width temperature",
+    ),
+    "one-shot training": _Summary(
+        learning_summary.networks,
+        "loss best_step training_result accuracy_validation accuracy_sets*",
+    ),
+    "pruning": _Summary(learning_summary.pruning, "rank_correlation* accuracy_drop"),
+}

@@ -7,10 +7,10 @@ from datetime import datetime, UTC
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
-from statmech_attn import storage
+from statmech_attn import inputs, storage
+from statmech_attn.cli.terminal import Terminal
 from statmech_attn.validation import Comparison, judge, Row, run_row
 
 
@@ -18,10 +18,11 @@ COLUMNS = ("system", "quantity", "measured", "reference", "unit", "deviation",
            "allowed", "verdict", "time", "source")  # fmt: skip
 LEFT = ("system", "quantity", "unit", "verdict", "source")
 WIDTH = 180  # of the longest line; a narrower terminal wraps it
+MAX_BYTES = 2**24  # of a table
 WRITERS = (".json", ".md")
 
 
-def measure(rows: Sequence[Row], console: Console) -> list[Comparison]:
+def measure(rows: Sequence[Row], console: Terminal) -> list[Comparison]:
     """Run all rows, naming the one in progress."""
     results = []
     with console.status("") as status:
@@ -31,7 +32,7 @@ def measure(rows: Sequence[Row], console: Console) -> list[Comparison]:
     return judge(results)
 
 
-def print_table(found: Sequence[Comparison], console: Console) -> None:
+def print_table(found: Sequence[Comparison], console: Terminal) -> None:
     """One line for every quantity, and the sum."""
     table = Table(box=None, pad_edge=False, title="reference systems")
     for column in COLUMNS:
@@ -40,8 +41,8 @@ def print_table(found: Sequence[Comparison], console: Console) -> None:
     for cells, line in zip(_cells(found), found, strict=True):
         table.add_row(*cells, style=None if line.verdict == "ok" else "bold red")
     wide = max(console.width, WIDTH)
-    Console(file=console.file, width=wide, highlight=False).print(table)
-    console.print(summary(found), highlight=False, soft_wrap=True)
+    Terminal(file=console.file, width=wide, highlight=False).print(table)
+    console.say(summary(found))
 
 
 def summary(found: Sequence[Comparison]) -> str:
@@ -63,16 +64,34 @@ def check_output(path: Path | None, *, overwrite: bool = False) -> None:
     """Refuse a destination before anything runs; folders on the way are made.
 
     Raises:
-        ValueError: an unknown format, or a file that would be replaced unasked.
+        ValueError: an unknown format, a file that would be replaced unasked, or one
+            that is no table of reference systems.
         StorageError: no regular file, or its folder cannot be written.
     """
     if path is None:
         return
     if path.suffix not in WRITERS:
         raise ValueError(f"--output must end in {' or '.join(WRITERS)}; got {path}.")
-    storage.check_output(path, study="", overwrite=True)
-    if path.exists() and not overwrite:
+    if not storage.check_place(path):
+        return
+    if not overwrite:
         raise ValueError(f"{path}: exists: choose another output, or pass --overwrite.")
+    if not _is_table(path):
+        raise ValueError(
+            f"{path}: is no table of this command and stays; choose another output."
+        )
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a file is what `write` writes, in either format."""
+    text = inputs.content(path, MAX_BYTES).decode(errors="replace")
+    if path.suffix == ".md":
+        return text.startswith(_line(COLUMNS))
+    try:
+        table = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(table, dict) and table.keys() == {"birth", "comparisons"}
 
 
 def write(found: Sequence[Comparison], path: Path) -> None:
@@ -89,7 +108,7 @@ def write(found: Sequence[Comparison], path: Path) -> None:
 def markdown(found: Sequence[Comparison]) -> str:
     """The table as docs/validation.md keeps it."""
     rows = [COLUMNS, ["---"] * len(COLUMNS), *_cells(found)]
-    table = "\n".join("| " + " | ".join(_escaped(row)) + " |" for row in rows)
+    table = "\n".join(map(_line, rows))
     birth = ", ".join(f"{name} {value}" for name, value in _birth().items())
     return f"{table}\n\n{summary(found)} ({birth})\n"
 
@@ -126,8 +145,9 @@ def _text(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.8g}"
 
 
-def _escaped(cells: Sequence[str]) -> list[str]:
-    return [cell.replace("|", "\\|") for cell in cells]
+def _line(cells: Sequence[str]) -> str:
+    """A row of a Markdown table."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _birth() -> dict[str, str]:

@@ -9,12 +9,20 @@ horizon, ln N / (2 lambda_1) or where the predicted spread of A or m^o reaches
 averages are compared.  Verdict and exponents use the steps where the series in 1/N has
 begun: `linear`, where the spread of the attention's logits, at most
 $\gamma \sqrt{2M} \sigma$ with sigma the largest spread of m^o, is below `LOGIT_LIMIT`.
+`score_spread` is the spread itself, where the theory's file has it: predicted variances
+are off by a part of the order of its square.
+
+Spreads are compared where they stand above the rounding of doubles (`smallest_spread`);
+a saturated token fluctuates less than that.  The exponent of the spread is fitted to
+the steps that count at every N with any, and theory and simulation agree only if it is
+-1/2 within what chance allows.
 
     theory       A, m_o_se, ... and A_noise_std, ... (beta, time, pattern)
     simulation   as `montecarlo.dataset.monte_carlo_dataset` makes it
 """
 
 import hashlib
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -36,7 +44,10 @@ from statmech_attn.montecarlo.estimates import block_stderr
 SPREAD_LIMIT = 0.1  # of overlaps, which lie in [-1, 1]
 LOGIT_LIMIT = 0.3  # the third correction to a mean is then below 1e-3 of the spread
 BLOCKS = 20  # of the theory's time average
-VERDICTS = ("agrees", "bias_only", "differs", "one_n_cannot_tell", "nothing_compared")
+VERDICTS = (
+    "agrees", "bias_only", "differs", "one_n_cannot_tell", "nothing_compared",
+    "spread_differs",
+)  # fmt: skip
 ROUNDING = 1e-15  # of an overlap, in doubles
 SAME = ("network", "start")  # attributes that both files must have, and alike
 SAME_NUMBERS = ("gamma", "epsilon")
@@ -67,7 +78,11 @@ def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
     theory, simulation = _match(theory, simulation)
     compared, linear = _compared(theory, simulation)
     runs = int(simulation.attrs["runs"])
-    result = {"compared": compared, "linear": linear}
+    result: dict[str, Any] = {"compared": compared, "linear": linear}
+    if "score_noise_std" in theory:
+        score = theory.score_noise_std.isel(time=slice(compared.sizes["time"]))
+        spread = score / np.sqrt(simulation.n_spins)
+        result["score_spread"] = spread.transpose(*compared.dims)
     for name in _observables(theory):
         result |= _stepwise(theory, simulation, name, compared, linear, runs)
     for name in ("A", "m_o_se"):
@@ -188,7 +203,8 @@ def _stepwise(theory, simulation, name, compared, linear, runs):
     z = in_standard_errors(difference, stderr, floor)
     error = np.where(stderr > 0, stderr, floor)
     limit, limit_error, used = limit_difference(n_spins, difference, error, mask)
-    ratio, ratio_z = spread_ratio(spread, predicted, runs)
+    above = predicted > smallest_spread(runs)
+    ratio, ratio_z = spread_ratio(np.where(above, spread, np.nan), predicted, runs)
     only = lambda x: np.where(shown, x, np.nan)
     point = ("beta", "time", "pattern")
     result = {
@@ -199,15 +215,23 @@ def _stepwise(theory, simulation, name, compared, linear, runs):
         f"{name}_spread_ratio": (order, only(ratio)),
         f"{name}_spread_z": (order, only(ratio_z)),
     }
-    if len(n_spins) > 1:
-        slopes = {
-            "spread_slope": spread_slope(n_spins, spread, mask, runs, (2, 3)),
-            "bias_slope": bias_slope(n_spins, difference, error, mask, (2, 3)),
-        }
-        for key, slope in slopes.items():
-            result[f"{name}_{key}"] = (("beta",), slope.value)
-            result[f"{name}_{key}_stderr"] = (("beta",), slope.stderr)
+    slopes = {
+        "spread_slope": spread_slope(n_spins, spread, mask & above, runs, (2, 3)),
+        "bias_slope": bias_slope(n_spins, difference, error, mask, (2, 3)),
+    }
+    for key, slope in slopes.items():
+        result[f"{name}_{key}"] = (("beta",), slope.value)
+        result[f"{name}_{key}_stderr"] = (("beta",), slope.stderr)
     return result
+
+
+def smallest_spread(runs: int) -> float:
+    """Spread that rounding raises by no more than its sampling error over the runs.
+
+    Rounding adds its variance, r^2/(2 s^2) of the spread s; the sampling error is
+    1/sqrt(2 (R - 1)) of it.
+    """
+    return ROUNDING * ((runs - 1) / 2) ** 0.25
 
 
 def _stationary(theory, simulation, name):
@@ -243,27 +267,45 @@ def _judge(dataset, names, runs) -> xr.Dataset:
     limit_allowed = threshold(max(int(limit_z.notnull().sum()), 1), runs)
     exceeds = (abs(z) > allowed).any("n_spins")
     any_of = lambda x: x.any(["observable", *over]).values
+    slope_z = _spread_slopes(dataset, names)
+    slope_allowed = threshold(max(int(slope_z.notnull().sum()), 1))
     verdict = np.select(
         [
             ~dataset.linear.any(["n_spins", "time"]).values,
             any_of(abs(limit_z) > limit_allowed),
+            (abs(slope_z) > slope_allowed).any("observable").values,
             ~any_of(exceeds),
             any_of(exceeds & (sizes < 2)),
         ],
         [
             VERDICTS.index(x)
-            for x in ("nothing_compared", "differs", "agrees", "one_n_cannot_tell")
+            for x in (
+                "nothing_compared",
+                "differs",
+                "spread_differs",
+                "agrees",
+                "one_n_cannot_tell",
+            )
         ],
         VERDICTS.index("bias_only"),
     )
     return dataset.assign(
         threshold=allowed,
         limit_threshold=limit_allowed,
+        slope_threshold=slope_allowed,
         largest_z=abs(z).max(["observable", *over]),
         largest_limit_z=abs(limit_z).max(["observable", *over]),
+        largest_slope_z=abs(slope_z).max("observable"),
         comparisons=z.notnull().sum(["observable", *over]),
         verdict=("beta", verdict.astype(np.int8)),
     )
+
+
+def _spread_slopes(dataset, names) -> xr.DataArray:
+    """Exponents of the spread less -1/2, in standard errors: (observable, beta)."""
+    values = lambda kind: np.stack([dataset[f"{x}_{kind}"].values for x in names])
+    deviations = (values("spread_slope") + 0.5) / values("spread_slope_stderr")
+    return xr.DataArray(deviations, dims=("observable", "beta"))
 
 
 LONG_NAMES = {
@@ -273,8 +315,17 @@ LONG_NAMES = {
     "pattern": ("pattern", "a"),
     "compared": ("step before the predictability horizon", "t < t_N"),
     "linear": ("step in the linear regime, used for the verdict", "t < t_lin"),
+    "score_spread": (
+        "largest linear-noise spread of an attention score",
+        r"\sigma_s",
+    ),
     "threshold": ("difference in standard errors that chance allows, any N", "z^*"),
     "limit_threshold": ("the same for extrapolated differences", "z^*_\\infty"),
+    "slope_threshold": ("the same for exponents of the spread", "z^*_s"),
+    "largest_slope_z": (
+        "largest deviation of an exponent of the spread from -1/2, in standard errors",
+        r"\max|z_s|",
+    ),
     "largest_z": ("largest difference in standard errors, linear regime", r"\max|z|"),
     "largest_limit_z": (
         "largest extrapolated difference in standard errors",

@@ -12,10 +12,16 @@ still grows; the observed overlaps are linear in it and in the noise.
 
     D       (d, d)     factor of the covariance, Sigma = D D^T / N     d = (2 C + 1) M
     std     (steps, M, *batch) of every observable, times sqrt(N)      `NoiseBand.std`
+    score   (steps, *batch) largest spread of a score, times sqrt(N)   `NoiseBand.score`
+
+The scores are the logits of the attention, $s_\tau = \gamma \sum_b m^q_b m^k_{b,\tau}$,
+less their mean $\sum_\tau p_\tau s_\tau$.  The theory is an expansion in their spread
+$\sigma_s$: weights change by factors $e^{s}$, so a predicted variance is off by a part
+of order $\sigma_s^2$, and the prediction says nothing where $\sigma_s$ reaches one.
 
 A factor instead of Sigma keeps variances non-negative; it is carried with its own
 scale, so that in a chaotic phase, where it grows as $e^{\lambda_1 t}$, the prediction
-ends in inf and not in NaN.  Both orders hold while deviations stay small.
+ends in inf and not in NaN.
 """
 
 import math
@@ -27,7 +33,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from statmech_attn.dmft.mean_field import Observation, observation, receive
+from statmech_attn.dmft.mean_field import (
+    attention_weights,
+    Observation,
+    observation,
+    receive,
+    scores,
+)
 from statmech_attn.dmft.network import (
     contract,
     Network,
@@ -39,12 +51,14 @@ from statmech_attn.dmft.patterns import Patterns
 
 
 OBSERVABLES = ("A", "m_o_se", "m_v", "m_q", "m_k")
+SCORE_LIMIT = 0.3  # of the spread of a score: variances are then off by a fifth at most
 
 
 class NoiseBand(NamedTuple):
     """Linear noise along a trajectory, for N = 1: divide by sqrt(N), or by N."""
 
     std: Observation  # (steps, M, *batch)
+    score: Float[Array, "steps *batch"]
     covariance: Float[Array, "steps 5M 5M *batch"] | None  # in the order OBSERVABLES
 
 
@@ -129,11 +143,11 @@ def noise_steps(
     carried = ((-1, -1, -1, None, None), -1, -1)  # one clock for all points
     along = jax.vmap(one, in_axes=(-1, *carried), out_axes=(carried, -1))
     start = (_fields(noise.state), noise.factor, noise.log_scale)
-    (fields, factor, log_scale), (std, cov) = along(noise.params, *start)
+    (fields, factor, log_scale), (std, score, cov) = along(noise.params, *start)
     parts = jnp.split(std, len(OBSERVABLES), axis=1)
     band = Observation(**dict(zip(OBSERVABLES, parts, strict=True)))
     noise = noise._replace(state=State(*fields), factor=factor, log_scale=log_scale)
-    return noise, NoiseBand(band, cov)
+    return noise, NoiseBand(band, score, cov)
 
 
 def _fields(state: State) -> tuple[Array, Array, Array, Array, Array]:
@@ -146,10 +160,12 @@ def _one_lane(net, fractions, steps, covariance, params, fields, factor, log_sca
     def body(carry, _):
         state, factor, log_scale = carry
         after, columns, seen = _push(net, fractions, params, state, factor, log_scale)
+        seen, score = jnp.split(seen, [len(OBSERVABLES) * net.n_patterns])
         std = _scaled(jnp.linalg.norm(seen, axis=1), log_scale)
+        score = _scaled(jnp.linalg.norm(score, axis=1).max(), log_scale)
         cov = _scaled(seen @ seen.T, 2 * log_scale) if covariance else None
         factor, log_scale = _compress(columns, log_scale)
-        return (after, factor, log_scale), (std, cov)
+        return (after, factor, log_scale), (std, score, cov)
 
     start = (State(*fields), factor, log_scale)
     (state, *noise), seen = jax.lax.scan(body, start, None, length=steps)
@@ -160,8 +176,8 @@ def _push(net, fractions, params, state: State, factor, log_scale):
     """Move the factor one step and add the noise of the new token.
 
     Returns:
-        The next state, the columns (d, d + S) of its deviations, and those (5M, d + S)
-        of the observables.
+        The next state, the columns (d, d + S) of its deviations, and those
+        (5M + C, d + S) of the observables and the scores.
     """
     means = jnp.tanh(params.beta * contract(net.output.T, state.newest))
     spins = jnp.where(fractions > 0, fractions, jnp.inf)  # an empty class has no noise
@@ -174,7 +190,8 @@ def _push(net, fractions, params, state: State, factor, log_scale):
         before = State(v, k, state.attention, state.clock, state.tokens)
         after = receive(net, params, before, overlaps)
         seen = observation(net, params, before, overlaps, after)
-        vector = jnp.concatenate([getattr(seen, name) for name in OBSERVABLES])
+        seen = [*(getattr(seen, name) for name in OBSERVABLES)]
+        vector = jnp.concatenate([*seen, _over_mean(params.gamma, overlaps[2], after)])
         coordinates = jnp.concatenate(
             [x.ravel() for x in (after.v, after.k, after.newest)]
         )
@@ -193,6 +210,14 @@ def _push(net, fractions, params, state: State, factor, log_scale):
     )
     columns, seen = jax.vmap(column, out_axes=1)(deviations, fresh)
     return move(*here)[1], columns, seen
+
+
+def _over_mean(gamma, m_q, after: State) -> Float[Array, " C"]:
+    """Scores less their mean at fixed weights; zero in slots without a token."""
+    weights = attention_weights(gamma, m_q, after.k, after.tokens)
+    logits = scores(gamma, m_q, after.k)
+    mean = (jax.lax.stop_gradient(weights) * logits).sum()
+    return jnp.where(jnp.arange(len(logits)) < after.tokens, logits - mean, 0.0)
 
 
 def _split(deviation, net):

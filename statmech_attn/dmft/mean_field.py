@@ -78,9 +78,14 @@ def receive(net: Network, params: Parameters, state: State, overlaps) -> State:
     return State(v, k, _set(state.attention, attention, clock), clock, tokens)
 
 
+def scores(gamma, m_q, k) -> Float[Array, "C *batch"]:
+    r"""Logits of the attention, $\gamma \sum_b m^q_b m^k_{b,\tau}$, of every slot."""
+    return gamma * add_up(m_q[b] * k[:, b] for b in range(k.shape[1]))
+
+
 def attention_weights(gamma, m_q, k, tokens) -> Float[Array, "C *batch"]:
     """Softmax over the slots of the window that hold a token."""
-    logits = gamma * add_up(m_q[b] * k[:, b] for b in range(k.shape[1]))
+    logits = scores(gamma, m_q, k)
     filled = jnp.arange(k.shape[0]) < tokens
     logits = jnp.where(
         filled.reshape((-1,) + (1,) * (logits.ndim - 1)), logits, -jnp.inf

@@ -28,6 +28,9 @@ from statmech_attn.precision import require_double
 from statmech_attn.sums import add_products
 
 
+MAX_WINDOW = 2**20  # numbers of an attention window
+
+
 class Network(eqx.Module):
     """What does not change along a scan; build with `network`."""
 
@@ -89,6 +92,12 @@ def network(patterns: Patterns, *, context: int) -> Network:
     require_double()
     if context < 1:
         raise ValueError(f"context must be at least 1 token; got {context}.")
+    if context * max(patterns.n_patterns, patterns.n_bits) > MAX_WINDOW:
+        raise ValueError(
+            f"context times patterns or positional bits must be at most {MAX_WINDOW}; "
+            f"got {context} tokens, {patterns.n_patterns} patterns and "
+            f"{patterns.n_bits} bits."
+        )
     bits = positional_code(context, patterns.n_bits)
     n_bits = max(patterns.n_bits, 1)
     positional = np.einsum("cj,kaj->cka", bits, patterns.positional) / n_bits

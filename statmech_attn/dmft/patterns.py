@@ -15,6 +15,7 @@ positional bits.  All numbers are dimensionless.
 import difflib
 import itertools
 import json
+import reprlib
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,8 +24,14 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from statmech_attn import inputs
+
 
 KINDS = ("o", "v", "q", "k")
+MAX_BYTES = 2**25  # of a pattern file
+MAX_NUMBER = 1e15  # in a pattern file
+MAX_PATTERNS = 4096
+MAX_ENTRIES = 2**24  # of W^alpha
 MAX_EXACT_PATTERNS = 12  # 2^12 classes: beyond it, draw columns instead
 
 
@@ -77,6 +84,10 @@ def site_classes(semantic, fractions=None, positional=None) -> Patterns:
     """
     semantic = _signs("semantic", semantic)
     n_patterns, n_classes = semantic.shape[1:]
+    if n_patterns > MAX_PATTERNS:
+        raise ValueError(
+            f"semantic: need {MAX_PATTERNS} patterns at most; got {n_patterns}."
+        )
     if fractions is None:
         fractions = np.full(n_classes, 1 / n_classes)
     fractions = np.asarray(fractions, float)
@@ -130,7 +141,7 @@ def random_segments(
     key: Key[Array, ""], *, n_patterns: int, n_segments: int, n_bits: int
 ) -> Patterns:
     """Equal segments of sites, each with one random column (as in the paper)."""
-    _positive(n_patterns=n_patterns, n_segments=n_segments)
+    _check_sizes(n_patterns, n_segments=n_segments, n_bits=n_bits)
     semantic_key, positional_key = jax.random.split(key)
     return site_classes(
         _draw(semantic_key, (4, n_patterns, n_segments)),
@@ -146,7 +157,7 @@ def random_independent(
     The sampled fractions are those of this one finite network, so its map is the
     "finite" mean field of the paper.
     """
-    _positive(n_patterns=n_patterns, n_sites=n_sites)
+    _check_sizes(n_patterns, n_sites=n_sites, n_bits=n_bits)
     semantic_key, positional_key = jax.random.split(key)
     matrices = _draw(semantic_key, (4, n_patterns, n_sites))
     return from_matrices(
@@ -160,7 +171,7 @@ def cycle(key: Key[Array, ""], *, n_patterns: int, n_bits: int) -> Patterns:
     All 2^M columns with equal fractions, the exact limit of infinitely many sites;
     only the positional patterns are drawn from the key.
     """
-    _positive(n_patterns=n_patterns)
+    _check_sizes(n_patterns, n_bits=n_bits)
     if n_patterns > MAX_EXACT_PATTERNS:
         raise ValueError(
             f"cycle: 2^M site classes need M <= {MAX_EXACT_PATTERNS}; got {n_patterns}."
@@ -203,9 +214,9 @@ def load(name_or_path: str | Path) -> PatternFile:
             f"no preset {name!r}; did you mean {near!r}? "
             f"Presets: {', '.join(presets())}; or give the path of a .json file."
         )
-    if not path.is_file():
+    if not path.exists():
         raise FileNotFoundError(f"pattern file {name!r} does not exist.")
-    return _parse(path.read_text(errors="replace"), name)
+    return _parse(inputs.content(path, MAX_BYTES).decode(errors="replace"), name)
 
 
 def _parse(text: str, name: str) -> PatternFile:
@@ -213,28 +224,52 @@ def _parse(text: str, name: str) -> PatternFile:
         d = json.loads(text)
         semantic = [d["semantic"][kind] for kind in KINDS]
         positional = [d["positional"][kind] for kind in KINDS]
-        context, epsilon, gamma = (
-            int(d["context"]),
-            float(d["epsilon"]),
-            float(d["gamma"]),
-        )
+        context = _whole(d, "context", 1)
+        epsilon, gamma = _number(d, "epsilon"), _number(d, "gamma")
         fractions, start = d["fractions"], d.get("start")
         patterns = site_classes(semantic, fractions, positional)
         checkpoint = start and (
             np.asarray(start["window"], float),
-            int(start["next_position"]),
+            _whole(start, "next_position", 0),
         )
     except KeyError as missing:
         raise ValueError(f"pattern file {name}: key {missing} is missing.") from None
-    except (ValueError, TypeError, AttributeError) as error:
-        raise ValueError(f"pattern file {name}: {error}") from None
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"pattern file {name}: {_in_one_line(error)}") from None
     shape = (context, patterns.n_patterns)
     if checkpoint is not None and checkpoint[0].shape != shape:
         raise ValueError(
             f"pattern file {name}: start.window must be (context, M) = {shape}; "
             f"got {checkpoint[0].shape}."
         )
+    if checkpoint is not None and not (np.abs(checkpoint[0]) <= 1).all():
+        raise ValueError(
+            f"pattern file {name}: start.window must lie in [-1, 1]; got "
+            f"{np.abs(checkpoint[0]).max():g}."
+        )
     return PatternFile(patterns, context, epsilon, gamma, checkpoint)
+
+
+def _number(table: dict[str, Any], key: str) -> float:
+    """A finite number of a JSON file."""
+    value = table[key]
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not abs(value) <= MAX_NUMBER:
+        raise ValueError(f"{key}: must be a finite number; got {reprlib.repr(value)}.")
+    return float(value)
+
+
+def _whole(table: dict[str, Any], key: str, least: int) -> int:
+    value = table[key]
+    if type(value) is not int or not least <= value <= MAX_NUMBER:
+        raise ValueError(
+            f"{key}: must be a whole number >= {least}; got {reprlib.repr(value)}."
+        )
+    return value
+
+
+def _in_one_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _signs(name: str, values: Any) -> Float[np.ndarray, "4 M n"]:
@@ -256,7 +291,18 @@ def _draw(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[np.ndarray, "...
     return 2.0 * np.asarray(jax.random.bernoulli(key, 0.5, shape)) - 1.0
 
 
-def _positive(**sizes: int) -> None:
-    for name, size in sizes.items():
-        if size < 1:
+def _check_sizes(n_patterns: int, **columns: int) -> None:
+    """Refuse sizes of patterns to draw that are not positive, or take too much memory.
+
+    Args:
+        columns: how many each pattern has, by name.
+    """
+    for name, size in {"n_patterns": n_patterns, **columns}.items():
+        if size < 1 and name != "n_bits":
             raise ValueError(f"{name} must be at least 1; got {size}.")
+    for name, size in columns.items():
+        if 4 * n_patterns * size > MAX_ENTRIES:
+            raise ValueError(
+                f"n_patterns x {name} must be at most {MAX_ENTRIES // 4}; got "
+                f"{n_patterns} x {size}."
+            )

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float
 
 from statmech_attn.dmft.mean_field import attention_weights, receive, step
 from statmech_attn.dmft.network import Network, Parameters, State, token
+from statmech_attn.dynamics.frames import orthonormalise, safe_log
 from statmech_attn.dynamics.systems import TangentSystem
 from statmech_attn.sums import add_loop, add_up, WRITTEN_OUT
 
@@ -64,6 +65,18 @@ class TangentMap(TangentSystem):
             (self.net.dimension,) + state.attention.shape[2:]
         )
 
+    def at(self, state: State, vector) -> State:
+        attention = vector.reshape(state.attention.shape)
+        draw = lambda slot: token(self.net, self.params, *slot)
+        slots = (attention, jnp.arange(self.net.context))
+        _, v, _, k = jnp.moveaxis(jax.lax.map(draw, slots), 1, 0)
+        return State(v, k, attention, state.clock, state.tokens)
+
+    @property
+    def layout_period(self) -> int:
+        """The window is a ring of C slots."""
+        return self.net.context
+
     def lift(self, state: State) -> Lifted:
         kept = lambda slot: self._response(*slot)[1][jnp.array([1, 3])]
         slots = (state.attention, jnp.arange(self.net.context))
@@ -73,17 +86,33 @@ class TangentMap(TangentSystem):
         return lifted.state
 
     def push(self, lifted: Lifted, frame):
-        net, state = self.net, lifted.state
+        return self.push_measured(lifted, frame)[:2]
+
+    def push_measured(self, lifted: Lifted, frame):
+        """The window moves up; only the A that leaves it is replaced."""
+        after, rows = self._linearised(lifted)
+        context, slot = self.net.context, after.state.clock
+        columns = frame.reshape((context, self.net.n_patterns) + frame.shape[1:])
+        new = self._product(rows, columns)
+        # Not written into its slot: XLA for CPUs may fuse the product into the update
+        # of the array that it reads, and then reads what it has just overwritten
+        # (github.com/openxla/xla/issues/49176).
+        slots = [jnp.where(slot == d, new, columns[d]) for d in range(context)]
+        leaving = jax.lax.dynamic_index_in_dim(rows, slot, 0, False)
+        _, lengths, _ = orthonormalise(leaving)
+        log_det = add_up(safe_log(length) for length in lengths)
+        return after, jnp.concatenate(slots), log_det
+
+    def _linearised(self, lifted: Lifted):
+        """The state after one step, and the dense rows of its Jacobian (C, M, M)."""
+        state = lifted.state
         slot = state.clock
         overlaps, fresh = self._response(state.newest, slot)
-        after = receive(net, self.params, state, overlaps)
+        after = receive(self.net, self.params, state, overlaps)
         kept = fresh[jnp.array([1, 3])]
         response = jax.lax.dynamic_update_index_in_dim(lifted.response, kept, slot, 0)
         rows = self._rows(after, slot, overlaps[2], response, fresh[2])
-        columns = frame.reshape((net.context, net.n_patterns) + frame.shape[1:])
-        new = self._product(rows, columns)
-        columns = jax.lax.dynamic_update_index_in_dim(columns, new, after.clock, 0)
-        return Lifted(after, response), columns.reshape(frame.shape)
+        return Lifted(after, response), rows
 
     def _product(self, rows, columns):
         """Dense rows (C, M, M) times tangent columns (C, M, k)."""

@@ -4,6 +4,7 @@ from statmech_attn.dynamics import continuation
 from statmech_attn.dynamics.alignment import Alignment, gali
 from statmech_attn.dynamics.attractors import Orbits, settle
 from statmech_attn.dynamics.basins import Attractors, find_attractors, wilson
+from statmech_attn.dynamics.cycles import cycle_spectrum, CycleSpectrum
 from statmech_attn.dynamics.dimension import (
     correlation_dimension,
     CorrelationDimension,
@@ -76,6 +77,8 @@ __all__ = [
     "CorrelationDimension",
     "Criteria",
     "curve_rotation",
+    "cycle_spectrum",
+    "CycleSpectrum",
     "delay_embedding",
     "DIMENSION_RESULTS",
     "drift_sign",

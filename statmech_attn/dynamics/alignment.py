@@ -26,12 +26,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from statmech_attn.dynamics.lyapunov import (
-    frame_size,
-    orthonormalise,
-    safe_log,
-    start_frame,
-)
+from statmech_attn.dynamics.frames import LOST, nonzero, safe_log, start_frame, turn
+from statmech_attn.dynamics.lyapunov import frame_size
 from statmech_attn.dynamics.systems import (
     advance,
     as_system,
@@ -45,9 +41,10 @@ from statmech_attn.sums import add_up
 class Alignment(eqx.Module):
     """ln GALI_j for j = 2..k at sampled times; NaN after the state diverged.
 
-    -inf: a vector was lost in one step, as at a superstable point.  Properties and
-    methods expect the batch on the last axis: under `jax.vmap` pass `out_axes=-1`, or
-    take them inside; they refuse a batch on the first.
+    -inf: the map sent a vector to zero, as at a superstable point; NaN: rounding hid
+    one within a single step.  Properties and methods expect the batch on the last axis:
+    under `jax.vmap` pass `out_axes=-1`, or take them inside; they refuse a batch on the
+    first.
     """
 
     log_gali: Float[Array, "samples k-1 *batch"]
@@ -150,18 +147,18 @@ def _indices(system, state, every, transient, *, order, samples):
         (order, order, *batch),
     )
 
-    def turn(_, carry):
+    def push(_, carry):
         lifted, frame, columns, logs = carry
-        lifted, pushed = system.push(lifted, frame)
-        frame, lengths, _ = orthonormalise(pushed)
-        columns = _triangular(frame, pushed, lengths, columns)
+        after = turn(system, lifted, frame)
+        columns = _triangular(after.frame, after.pushed, after.lengths, columns)
         norms = jnp.sqrt(jnp.sum(columns**2, axis=0))
-        growth = safe_log(lengths) - safe_log(norms)
+        growth = safe_log(after.lengths) - safe_log(norms)
+        growth = jnp.where(after.noise > LOST, jnp.nan, growth)
         logs = logs + jnp.where(norms == 0, -jnp.inf, growth)
-        return lifted, frame, columns / jnp.where(norms > 0, norms, 1.0), logs
+        return after.lifted, after.frame, columns / nonzero(norms), logs
 
     def record(carry, _):
-        carry = jax.lax.fori_loop(0, every, turn, carry)
+        carry = jax.lax.fori_loop(0, every, push, carry)
         return carry, jnp.cumsum(carry[3], axis=0)[1:]
 
     first = (lifted, frame, unit, jnp.zeros((order, *batch)))

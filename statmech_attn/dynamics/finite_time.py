@@ -19,12 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from statmech_attn.dynamics.lyapunov import (
-    frame_size,
-    orthonormalise,
-    safe_log,
-    start_frame,
-)
+from statmech_attn.dynamics.frames import align, LOST, safe_log, start_frame, turn
+from statmech_attn.dynamics.lyapunov import frame_size
 from statmech_attn.dynamics.systems import (
     advance,
     as_system,
@@ -42,7 +38,8 @@ class FiniteTimeExponents(eqx.Module):
     """Exponents over consecutive windows, in nats per step.
 
     The columns keep the order of the frame: sorting them window by window would bias
-    every one.  -inf marks a direction that collapsed, NaN a state that diverged.
+    every one.  -inf marks a direction that the map sent to zero, NaN one that rounding
+    hides, with those after it, or a state that diverged.
     Properties and methods expect the batch on the last axis: under `jax.vmap` pass
     `out_axes=-1`, or take them inside; they refuse a batch on the first.
     """
@@ -181,20 +178,22 @@ def _windows(system, state, *, window, count, transient, alignment, k):
     state = advance(system, state, transient)
     lifted, frame = start_frame(system, state, k)
 
-    def turn(carry):
-        lifted, frame = system.push(*carry)
-        frame, lengths, _ = orthonormalise(frame)
-        return (lifted, frame), safe_log(lengths)
-
     def one_window(carry, _):
-        first = (carry, jnp.zeros((k, *frame.shape[2:])))
+        nothing = jnp.zeros((k, *frame.shape[2:]))
 
-        def add(_, both):
-            carry, logs = turn(both[0])
-            return carry, both[1] + logs
+        def add(_, carry):
+            lifted, frame, logs, worst = carry
+            after = turn(system, lifted, frame)
+            logs, worst = (
+                logs + safe_log(after.lengths),
+                jnp.maximum(worst, after.noise),
+            )
+            return after.lifted, after.frame, logs, worst
 
-        carry, logs = jax.lax.fori_loop(0, window, add, first)
-        return carry, logs / window
+        first = (*carry, nothing, nothing)
+        *carry, logs, worst = jax.lax.fori_loop(0, window, add, first)
+        hidden = jnp.cumsum(worst > LOST, axis=0) > 0
+        return tuple(carry), jnp.where(hidden, jnp.nan, logs / window)
 
-    carry = jax.lax.fori_loop(0, alignment, lambda _, c: turn(c)[0], (lifted, frame))
+    carry = align(system, lifted, frame, alignment)
     return jax.lax.scan(one_window, carry, None, length=count)[1]

@@ -128,7 +128,10 @@ def per_unit_time(found: PyTree, interval: float) -> PyTree:
     """A `Spectrum` of the map over `interval`, in nats per unit time of the flow."""
     if not 0 < interval < math.inf:
         raise ValueError(f"interval must be > 0 and finite; got {interval:g}.")
-    rates = lambda s: (s.exponents, s.weighted, s.stderr, s.halves, s.blocks)
+    names = ("exponents", "weighted", "stderr", "halves", "blocks", "bounds", "log_det")
+    rates = lambda s: tuple(
+        value for name in names if (value := getattr(s, name)) is not None
+    )
     return eqx.tree_at(rates, found, tuple(x / interval for x in rates(found)))
 
 

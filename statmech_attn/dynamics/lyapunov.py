@@ -1,49 +1,60 @@
 r"""Lyapunov spectrum by frame propagation (docs/theory/dynamics.md, section 2).
 
-A frame of k tangent columns is pushed along the orbit and orthonormalised every few
-steps; with $R_{jj}$ the lengths left by Gram-Schmidt, over a window of n steps
+A frame of k tangent columns is pushed along the orbit and orthonormalised every r
+steps (`frames`); with $R_{jj}$ the lengths left by Gram-Schmidt, over n steps
 
     $\lambda_j = \frac{1}{n} \sum \ln |R_{jj}|$  plain, `exponents`
-    $\lambda_j = \sum_i w(s_i) \ln |R_{jj}|_i / \sum_i w(s_i) k$  weighted, `weighted`
+    $\lambda_j = \sum_i w(s_i) \ln |R_{jj}|_i / \sum_i w(s_i) r$  weighted, `weighted`
 
 with $w(s) = \exp(-1/(s(1-s)))$, which converges faster than any power of n on periodic
 and quasi-periodic orbits.  Exponents are in nats per step.
 
 The window is cut into blocks: their scatter gives the standard error, and quarters
-and halves of the window tell whether the orbit has settled.
+and halves of the window tell whether the orbit has settled.  Rounding adds to the error
+its share of every length, and an exponent is a number only if no length of its column,
+nor of one before it, was lost to rounding (`frames.LOST`).
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from statmech_attn.dynamics.frames import (
+    EPS,
+    LOST,
+    safe_log,
+    start_frame,
+    turn,
+)
 from statmech_attn.dynamics.systems import (
     advance,
     as_system,
-    random_frame,
     require_axes,
     TangentSystem,
 )
 from statmech_attn.precision import require_double
-from statmech_attn.sums import add_products, add_up
+from statmech_attn.sums import add_up
 
 
-EPS = 2.220446049250313e-16
 BLOCKS = 16
-LOST = 45 * EPS  # a column this much shorter than before Gram-Schmidt is round-off
+ALIGN = 1000  # steps that align the frame of a short window, or all its steps
 ZERO = 2e-5  # |weighted exponent| below this is zero, nats per step
+FLOOR = 1e-10  # of standard errors: averages do not see what rounding does to the orbit
 BALANCED = 1e-12  # exponents that add up to less than this share add up to zero
-FLAT = 4 * EPS  # a push this far below one, or below the largest, is no push at all
+FLAT = 4 * EPS  # a leading push this far below one, or below the longest, is rounding
 
 
 class Spectrum(eqx.Module):
     """Exponents in nats per step; `k` of them, sorted, largest first.
 
-    -inf marks a direction that collapses to working precision, NaN one that is
-    round-off limited; `resolved` counts the leading exponents that are numbers.
+    -inf marks a direction that collapses exactly: the map has too small a rank, or
+    sends the column to zero.  NaN marks one that rounding hides; `bounds` are what its
+    column shrank by all the same, and rounding can only lengthen a column.  `resolved`
+    counts the leading exponents that are numbers.
     Properties expect the batch on the last axis: under `jax.vmap` pass `out_axes=-1`,
     or take them inside; they refuse a batch on the first.
     """
@@ -54,7 +65,9 @@ class Spectrum(eqx.Module):
     resolved: Int[Array, "*batch"]
     halves: Float[Array, "2 k *batch"]  # weighted average over each half
     blocks: Float[Array, "blocks k *batch"]  # plain average over each block
+    bounds: Float[Array, "3 k *batch"]  # weighted: window, halves; nothing left out
     steps: Int[Array, ""]  # length of the window
+    log_det: Float[Array, "*batch"] | None = None  # <ln|det DF|> beside all exponents
     dimension: int | None = eqx.field(static=True, default=None)  # of tangent space
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # blocks, k
 
@@ -68,6 +81,25 @@ class Spectrum(eqx.Module):
         counts = jnp.arange(1, self.blocks.shape[0] + 1)
         shape = (-1,) + (1,) * (self.blocks.ndim - 1)
         return jnp.cumsum(self.blocks, axis=0) / counts.reshape(shape)
+
+    @property
+    def sum_rule(self) -> Float[Array, "*batch"]:
+        r"""$\sum_j \lambda_j - \langle \ln |\det DF| \rangle$, 0 but for rounding.
+
+        The determinant is taken of the Jacobian of every step, without the frame.  NaN
+        where an exponent is no number or the Jacobian singular.
+
+        Raises:
+            ValueError: there are not all exponents.
+        """
+        require_axes(self.blocks, self._axes)
+        if self.log_det is None:
+            raise ValueError(
+                f"the sum rule needs all {self.dimension} exponents; "
+                f"got {self.exponents.shape[0]}."
+            )
+        total = add_up(self.exponents)
+        return jnp.where(jnp.isfinite(total), total - self.log_det, jnp.nan)
 
     @property
     def kaplan_yorke(self) -> Float[Array, "*batch"]:
@@ -109,6 +141,7 @@ def lyapunov_spectrum(
     exponents: int | None = None,
     reorthonormalize_every: int = 1,
     blocks: int = BLOCKS,
+    align: int | None = None,
 ) -> Spectrum:
     """Lyapunov spectrum of any JAX map `state -> state`, or of a `TangentSystem`.
 
@@ -117,11 +150,15 @@ def lyapunov_spectrum(
         state: where the orbit starts; may be batched by `jax.vmap` around this call.
         steps: length of the window, rounded up to a multiple of
             blocks * reorthonormalize_every.
-        transient: steps before the window.  One more block aligns the frame.
+        transient: steps before the window.
         exponents: how many leading exponents; all when omitted.
-        reorthonormalize_every: steps between Gram-Schmidt; small enough that no
-            column is lost in between (lost columns are reported, not hidden).
+        reorthonormalize_every: steps between Gram-Schmidt.  A column that is lost in
+            between has the exponent NaN, whatever its length is in the end.
         blocks: number of blocks for errors and running averages, a multiple of 4.
+        align: steps after the transient that turn the frame to the orbit's own
+            directions; what is left of its start biases a window of n steps by O(1/n).
+            One block, but at least 1000 steps or as many as the window has, when
+            omitted.
 
     Raises:
         ValueError: a count that is out of range, or a state without coordinates.
@@ -134,28 +171,30 @@ def lyapunov_spectrum(
         True
     """
     require_double()
-    check_counts(steps, transient, reorthonormalize_every, blocks)
-    system = as_system(step)
+    check_counts(steps, transient, reorthonormalize_every, blocks, align or 0)
+    system, every = as_system(step), reorthonormalize_every
+    per_block = -(-steps // (blocks * every))
+    turns = alignment(per_block, every, blocks) if align is None else -(-align // every)
     return _spectrum(
         system,
         state,
-        per_block=jnp.asarray(-(-steps // (blocks * reorthonormalize_every))),
+        per_block=jnp.asarray(per_block),
         transient=jnp.asarray(transient),
-        every=jnp.asarray(reorthonormalize_every),
+        turns=jnp.asarray(turns),
+        every=every,
         k=frame_size(system, state, exponents),
         blocks=blocks,
     )
 
 
 @eqx.filter_jit
-def _spectrum(system, state, *, per_block, transient, every, k, blocks):
+def _spectrum(system, state, *, per_block, transient, turns, every, k, blocks):
     state = advance(system, state, transient)
     lifted, frame = start_frame(system, state, k)
     no_observation = lambda state: jnp.zeros((0,) + frame.shape[2:])
-    lifted, frame = align(system, lifted, frame, per_block=per_block, every=every)
     _, _, sums = measure(
         system, lifted, frame, no_observation,
-        per_block=per_block, every=every, blocks=blocks,
+        turns=turns, per_block=per_block, every=every, blocks=blocks,
     )  # fmt: skip
     return summarise(
         sums, per_block=per_block, every=every, rank=system.rank,
@@ -175,51 +214,94 @@ def frame_size(system: TangentSystem, state: PyTree, exponents: int | None) -> i
     return exponents
 
 
-def start_frame(system: TangentSystem, state: PyTree, k: int):
-    """The lifted state and an orthonormal frame."""
-    shape = jax.eval_shape(system.vector, state).shape
-    frame, _, _ = orthonormalise(random_frame(shape[0], k, shape[1:]))
-    return system.lift(state), frame
-
-
-def align(system, lifted, frame, *, per_block, every):
-    """Push the frame for one block without averaging, so that it forgets its start."""
-
-    def body(_, carry):
-        lifted, frame = carry
-        lifted, frame = _push(system, lifted, frame, every)
-        return lifted, orthonormalise(frame)[0]
-
-    return jax.lax.fori_loop(0, per_block, body, (lifted, frame))
+def alignment(per_block, every: int, blocks: int = BLOCKS):
+    """Turns that align a frame: a block, or several of a short window."""
+    least = jnp.minimum(blocks * per_block, -(-ALIGN // every))
+    return -(-least // per_block) * per_block
 
 
 class Sums(eqx.Module):
-    """What one pass accumulates; `q` are k log-lengths followed by d observables."""
+    """What one pass accumulates.
+
+    q stands for the k log-lengths, ln|det| beside a whole frame, and d observables.
+    """
 
     weighted: Float[Array, "3 q *batch"]  # whole window and its two halves
     weights: Float[Array, "3"]
     blocks: Float[Array, "blocks q *batch"]  # block sums
     low: Float[Array, "blocks d *batch"]
     high: Float[Array, "blocks d *batch"]
-    lost: Int[Array, "k *batch"]  # orthonormalisations that left only round-off
-    shortest: Float[Array, "k *batch"]  # column length before orthonormalisation
+    noise: Float[Array, "k *batch"]  # relative errors of the lengths, added up
+    worst: Float[Array, "k *batch"]  # the largest of them
+    shortest: Float[Array, "*batch"]  # push of the leading column
     longest: Float[Array, "*batch"]
 
 
-def measure(system, lifted, frame, observe, *, per_block, every, blocks):
-    """Push the frame through the window and accumulate; constant memory.
+class Group(NamedTuple):
+    """Some turns, one after another."""
 
-    `observe(state)` (d, *batch) is averaged beside the exponents, once per
-    orthonormalisation.  Returns the lifted state, the frame and the `Sums`.
+    lifted: PyTree
+    frame: Float[Array, "dim k *batch"]
+    logs: Float[Array, "q *batch"]  # of the k lengths, ln|det| beside a whole frame
+    noise: Float[Array, "k *batch"]  # added up
+    worst: Float[Array, "k *batch"]
+    shortest: Float[Array, "*batch"]  # push of the leading column
+    longest: Float[Array, "*batch"]
+
+
+def group(system, lifted, frame, *, turns: int, spacing: int) -> Group:
+    """Several turns whose logarithms are added up before anything else is done."""
+
+    def one(lifted, frame) -> Group:
+        after = turn(system, lifted, frame, spacing)
+        volume = [] if after.log_det is None else [after.log_det[None]]
+        logs = jnp.concatenate([safe_log(after.lengths), *volume])
+        leading = after.norms[0]
+        return Group(
+            after.lifted, after.frame, logs, after.noise, after.noise, leading, leading
+        )
+
+    def add(_, before: Group) -> Group:
+        after = one(before.lifted, before.frame)
+        return after._replace(
+            logs=before.logs + after.logs,
+            noise=before.noise + after.noise,
+            worst=jnp.maximum(before.worst, after.worst),
+            shortest=jnp.minimum(before.shortest, after.shortest),
+            longest=jnp.maximum(before.longest, after.longest),
+        )
+
+    if turns == 1:
+        return one(lifted, frame)
+    dimension, k, *batch = frame.shape
+    none = jnp.zeros((k, *batch))
+    logs = jnp.zeros((k + (dimension == k), *batch))
+    least, most = jnp.full(batch, jnp.inf), jnp.zeros(batch)
+    nothing = Group(lifted, frame, logs, none, none, least, most)
+    return jax.lax.fori_loop(0, turns, add, nothing)
+
+
+def measure(
+    system, lifted, frame, observe, *, turns, per_block, every: int, blocks: int,
+    spacing: int | None = None,
+):  # fmt: skip
+    """Align the frame, push it through the window and accumulate; constant memory.
+
+    `observe(state)` (d, *batch) is averaged beside the exponents, once per `every`
+    steps.  Returns the lifted state, the frame and the `Sums`.
+
+    Args:
+        turns: times `every` steps that align the frame; their sums are dropped.
+        per_block: times `every` steps in a block.
+        spacing: steps between two orthonormalisations, a divisor of `every`.
     """
-    total = per_block * blocks
+    total, spacing = per_block * blocks, spacing or every
 
-    def turn(i, carry):
+    def add(i, carry):
         lifted, frame, part = carry
-        lifted, frame = _push(system, lifted, frame, every)
-        frame, length, pushed = orthonormalise(frame)
-        seen = observe(system.lower(lifted))
-        q = jnp.concatenate([safe_log(length), seen])
+        after = group(system, lifted, frame, turns=every // spacing, spacing=spacing)
+        seen = observe(system.lower(after.lifted))
+        q = jnp.concatenate([after.logs, seen])
         w = window_weights((i + 0.5) / total)
         part = Sums(
             weighted=part.weighted + w.reshape((3,) + (1,) * q.ndim) * q,
@@ -227,91 +309,75 @@ def measure(system, lifted, frame, observe, *, per_block, every, blocks):
             blocks=part.blocks + q,
             low=jnp.minimum(part.low, seen),
             high=jnp.maximum(part.high, seen),
-            lost=part.lost + (length < LOST * pushed),
-            shortest=jnp.minimum(part.shortest, pushed),
-            longest=jnp.maximum(part.longest, pushed[0]),
+            noise=part.noise + after.noise,
+            worst=jnp.maximum(part.worst, after.worst),
+            shortest=jnp.minimum(part.shortest, after.shortest),
+            longest=jnp.maximum(part.longest, after.longest),
         )
-        return lifted, frame, part
+        return after.lifted, after.frame, part
 
     def block(carry, b):
         lifted, frame, part = carry
-        blank = _blank(part.blocks, part.low)
-        part = eqx.tree_at(lambda s: (s.blocks, s.low, s.high), part, blank)
-        carry = jax.lax.fori_loop(
-            b * per_block, (b + 1) * per_block, turn, (lifted, frame, part)
-        )
-        part = carry[2]
-        return carry, (part.blocks, part.low, part.high)
+        blank = eqx.tree_at(_of_block, part, _of_block(nothing))
+        part = jax.tree.map(lambda x, y: jnp.where(b == 0, x, y), nothing, blank)
+        first = jnp.where(b < 0, -turns, b * per_block)
+        carry = (lifted, frame, part)
+        carry = jax.lax.fori_loop(first, (b + 1) * per_block * (b >= 0), add, carry)
+        return carry, _of_block(carry[2])
 
-    first = _empty_sums(frame, jax.eval_shape(observe, system.lower(lifted)).shape[0])
-    carry, stacked = jax.lax.scan(block, (lifted, frame, first), jnp.arange(blocks))
+    _of_block = lambda part: (part.blocks, part.low, part.high)
+    nothing = _empty_sums(frame, jax.eval_shape(observe, system.lower(lifted)).shape[0])
+    carry = (lifted, frame, nothing)
+    carry, stacked = jax.lax.scan(block, carry, jnp.arange(-1, blocks))
     lifted, frame, last = carry
-    return (
-        lifted,
-        frame,
-        eqx.tree_at(lambda s: (s.blocks, s.low, s.high), last, stacked),
-    )
+    return lifted, frame, eqx.tree_at(_of_block, last, [x[1:] for x in stacked])
 
 
 def summarise(
-    sums: Sums, *, per_block, every, rank: int | None, dimension: int | None = None
+    sums: Sums, *, per_block, every: int, rank: int | None, dimension: int
 ) -> Spectrum:
     """Exponents, errors and resolution from the sums of one window."""
-    k, blocks = sums.lost.shape[0], sums.blocks.shape[0]
+    k, blocks = sums.noise.shape[0], sums.blocks.shape[0]
     per_step = sums.blocks[:, :k] / (per_block * every)
     weights = sums.weights.reshape((3,) + (1,) * (per_step.ndim - 1))
-    weighted = sums.weighted[:, :k] / (weights * every)
-    flat = sums.shortest <= FLAT * jnp.maximum(sums.longest, 1.0)
-    rank_deficient = sums.lost >= blocks * per_block
-    collapsed = flat | rank_deficient | jnp.any(jnp.isneginf(per_step), axis=0)
+    bounds = sums.weighted[:, :k] / (weights * every)
+    lost = sums.worst > LOST
+    collapsed = jnp.any(jnp.isneginf(per_step), axis=0) & ~lost
     if rank is not None:
         collapsed = collapsed.at[rank:].set(True)
-    collapsed = jnp.flip(jnp.cumprod(jnp.flip(collapsed, 0), axis=0), 0).astype(bool)
-    noisy = jnp.cumsum(sums.lost > 0, axis=0) > 0
-    mark = lambda x: jnp.where(collapsed, -jnp.inf, jnp.where(noisy, jnp.nan, x))
+    flat = sums.shortest <= FLAT * jnp.maximum(sums.longest, 1.0)
+    hidden = flat | (jnp.cumsum(lost, axis=0) > 0)
+    mark = lambda x: jnp.where(collapsed, -jnp.inf, jnp.where(hidden, jnp.nan, x))
+    bounds = jnp.where(collapsed, -jnp.inf, bounds)  # not 0 times infinity
     average = mean_of(per_step)
+    scatter = mean_of((per_step - average) ** 2) / (blocks - 1)
+    # Blocks that are commensurate with the orbit scatter too little.
+    scatter = jnp.maximum(scatter, ((average - bounds[0]) / 3) ** 2) + FLOOR**2
+    rounding = jnp.cumsum(sums.noise, axis=0) / (blocks * per_block * every)
+    stderr = jnp.where(collapsed | hidden, jnp.nan, jnp.sqrt(scatter + rounding**2))
     plain = mark(average)
-    variance = mean_of((per_step - average) ** 2) / (blocks - 1)
-    scatter = jnp.sqrt(variance)
-    order = jnp.argsort(-jnp.where(noisy, -jnp.inf, plain), axis=0, stable=True)
+    order = jnp.argsort(-jnp.where(jnp.isnan(plain), -jnp.inf, plain), axis=0)
     sort = lambda x: jnp.take_along_axis(x, order, axis=0)
     sort_each = jax.vmap(sort)
-    marked = sort_each(jax.vmap(mark)(weighted))
+    weighted = sort_each(jax.vmap(mark)(bounds))
     plain = sort(plain)
     return Spectrum(
         exponents=plain,
-        weighted=marked[0],
-        stderr=sort(jnp.where(collapsed | noisy, jnp.nan, scatter)),
+        weighted=weighted[0],
+        stderr=sort(stderr),
         resolved=jnp.sum(jnp.cumprod(jnp.isfinite(plain), axis=0), axis=0),
-        halves=marked[1:],
+        halves=weighted[1:],
         blocks=sort_each(jax.vmap(mark)(per_step)),
+        bounds=sort_each(bounds),
         steps=jnp.asarray(blocks * per_block * every),
+        log_det=_log_det(sums, per_block * every) if dimension == k else None,
         dimension=dimension,
     )
 
 
-def orthonormalise(frame: Float[Array, "dim k *batch"]):
-    """Gram-Schmidt, twice, on a batch of small frames.
-
-    Returns the orthonormal frame, the lengths R_jj (k, *batch), and the lengths of the
-    columns before; a zero column stays zero.  Sums over the small axes
-    are written out, so that XLA vectorises over the batch; dividing by the squared
-    length inside keeps it from recomputing the projections for every row.
-    """
-    k = frame.shape[1]
-    done, squares, pushed = [], [], []
-    for j in range(k):
-        v = frame[:, j]
-        pushed.append(add_products(v, v))
-        for _ in range(2 if j else 0):
-            basis, norms = jnp.stack(done, axis=1), jnp.stack(squares)
-            shares = add_products(basis, v[:, None]) / _nonzero(norms)
-            v = v - add_up(basis[:, i] * shares[i] for i in range(j))
-        done.append(v)
-        squares.append(add_products(v, v))
-    lengths = jnp.sqrt(jnp.stack(squares))
-    basis = jnp.stack(done, axis=1) / _nonzero(lengths)
-    return basis, lengths, jnp.sqrt(jnp.stack(pushed))
+def _log_det(sums: Sums, steps) -> Float[Array, "*batch"]:
+    """Average of ln|det DF|, which stands after all log-lengths."""
+    return mean_of(sums.blocks[:, sums.noise.shape[0]] / steps)
 
 
 def window_weights(s: Float[Array, ""]) -> Float[Array, "3"]:
@@ -330,46 +396,31 @@ def mean_of(x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
     return add_up(x[i] for i in range(x.shape[0])) / x.shape[0]
 
 
-def safe_log(x):
-    """Natural logarithm of lengths: ln 0 = -inf, and NaN stays NaN."""
-    return jnp.where(x == 0, -jnp.inf, jnp.log(jnp.where(x == 0, 1.0, x)))
-
-
-def _push(system, lifted, frame, every):
-    return jax.lax.fori_loop(0, every, lambda _, c: system.push(*c), (lifted, frame))
-
-
-def _nonzero(x):
-    return jnp.where(x > 0, x, 1.0)
-
-
-def _blank(block, low):
-    zeros = jnp.zeros(block.shape)
-    return zeros, jnp.full(low.shape, jnp.inf), jnp.full(low.shape, -jnp.inf)
-
-
 def _empty_sums(frame, n_observables: int) -> Sums:
-    k, batch = frame.shape[1], frame.shape[2:]
-    q, seen = jnp.zeros((k + n_observables, *batch)), jnp.zeros((n_observables, *batch))
-    block, low, high = _blank(q, seen)
+    """Nothing yet; the sums of one block, without their axis of blocks."""
+    dimension, k, *batch = frame.shape
+    n_averages = k + (dimension == k) + n_observables
+    q, seen = jnp.zeros((n_averages, *batch)), jnp.zeros((n_observables, *batch))
     return Sums(
         weighted=jnp.zeros((3, *q.shape)),
         weights=jnp.zeros(3),
-        blocks=block,
-        low=low,
-        high=high,
-        lost=jnp.zeros((k, *batch), int),
-        shortest=jnp.full((k, *batch), jnp.inf),
+        blocks=q,
+        low=jnp.full(seen.shape, jnp.inf),
+        high=jnp.full(seen.shape, -jnp.inf),
+        noise=jnp.zeros((k, *batch)),
+        worst=jnp.zeros((k, *batch)),
+        shortest=jnp.full(batch, jnp.inf),
         longest=jnp.zeros(batch),
     )
 
 
-def check_counts(steps, transient, every, blocks):
+def check_counts(steps, transient, every, blocks, align=0):
     for name, value, least in (
         ("steps", steps, 1),
         ("transient", transient, 0),
         ("reorthonormalize_every", every, 1),
         ("blocks", blocks, 4),
+        ("align", align, 0),
     ):
         if value < least:
             raise ValueError(f"{name} must be at least {least}; got {value}.")

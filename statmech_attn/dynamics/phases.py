@@ -9,6 +9,7 @@ to a stated cap, and then the orbit is called `transient` or `unsettled` with re
 Exponents are in nats per step, periods in steps.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from statmech_attn.dynamics import evidence, lyapunov
+from statmech_attn.dynamics import evidence, frames, lyapunov
 from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
 from statmech_attn.dynamics.systems import advance, as_system, TangentSystem
 from statmech_attn.precision import require_double
@@ -174,14 +175,25 @@ def classify(
         state,
         observe=observe or system.vector,
         k=lyapunov.frame_size(system, state, exponents),
-        per_block=jnp.asarray(-(-steps // (lyapunov.BLOCKS * every))),
+        per_block=jnp.asarray(turns_per_block(steps, every, drive_period)),
         transient=jnp.asarray(transient),
-        every=jnp.asarray(every),
+        every=every,
         tail=tail - tail % drive_period,
         drive_period=drive_period,
         max_doublings=jnp.asarray(max_doublings),
         criteria=criteria,
     )
+
+
+def turns_per_block(steps: int, every: int, drive_period: int) -> int:
+    """Turns of a block of a window of so many steps at least.
+
+    A block holds whole drive periods: means of the orbit by block are compared with
+    one another, and must be taken over the same phases of the drive.
+    """
+    whole = drive_period // math.gcd(every, drive_period)
+    turns = -(-steps // (lyapunov.BLOCKS * every))
+    return -(-turns // whole) * whole
 
 
 @eqx.filter_jit
@@ -191,17 +203,16 @@ def _classify(
     state = advance(system, state, transient)
 
     def attempt(state, doubling):
-        state, spectrum, found = examine(
+        state, spectrum, witnesses, _ = examine(
             system,
             state,
             per_block=per_block * 2**doubling,
             criteria=criteria,
             **window,
         )
-        verdict = decide(
-            spectrum, found, criteria, window["drive_period"], doubling >= max_doublings
-        )
-        return Classification(*verdict, found, spectrum, state)
+        at_cap = doubling >= max_doublings
+        verdict = decide(spectrum, witnesses, criteria, window["drive_period"], at_cap)
+        return Classification(*verdict, witnesses, spectrum, state)
 
     def unfinished(carry):
         result, doubling = carry
@@ -216,31 +227,37 @@ def _classify(
 
 
 def examine(
-    system, state, *, observe, k, per_block, every, tail, drive_period, criteria
-) -> tuple[PyTree, Spectrum, Evidence]:
+    system,
+    state,
+    *,
+    observe,
+    k,
+    per_block,
+    every,
+    tail,
+    drive_period,
+    criteria,
+    spacing=None,
+) -> tuple[PyTree, Spectrum, Evidence, tuple[PyTree, Array]]:
     """One window and its tail; batched over trailing axes, constant memory.
 
-    Returns the state at the end, the spectrum and the evidence.
+    Returns the state at the end, the spectrum, the evidence, and the state and the
+    frame where the window ended and the tail began.
     """
-    lifted, frame = lyapunov.start_frame(system, state, k)
-    lifted, frame = lyapunov.align(
-        system, lifted, frame, per_block=per_block, every=every
-    )
+    lifted, frame = frames.start_frame(system, state, k)
     lifted, frame, sums = lyapunov.measure(
-        system, lifted, frame, observe,
-        per_block=per_block, every=every, blocks=lyapunov.BLOCKS,
+        system, lifted, frame, observe, turns=lyapunov.alignment(per_block, every),
+        per_block=per_block, every=every, blocks=lyapunov.BLOCKS, spacing=spacing,
     )  # fmt: skip
     spectrum = lyapunov.summarise(
         sums, per_block=per_block, every=every, rank=system.rank,
         dimension=frame.shape[0],
     )  # fmt: skip
     record = lambda s, _: (lambda after: (after, observe(after)))(system.step(s))
-    state, series = jax.lax.scan(record, system.lower(lifted), None, length=tail)
-    return (
-        state,
-        spectrum,
-        weigh(spectrum, sums, series, per_block, drive_period, criteria),
-    )
+    middle = system.lower(lifted)
+    state, series = jax.lax.scan(record, middle, None, length=tail)
+    witnesses = weigh(spectrum, sums, series, per_block, drive_period, criteria)
+    return state, spectrum, witnesses, (middle, frame)
 
 
 def weigh(
@@ -252,7 +269,7 @@ def weigh(
     several = jax.lax.map(of_tail, lanes, batch_size=LANES_AT_ONCE)
     batch = series.shape[2:]
     period, error, k01, flatness, frequency = (x.reshape(batch) for x in several)
-    seen = slice(spectrum.exponents.shape[0], None)
+    seen = slice(sums.blocks.shape[1] - sums.low.shape[1], None)
     low, high = jnp.min(sums.low, axis=0), jnp.max(sums.high, axis=0)
     weights = sums.weights.reshape((3,) + (1,) * (sums.weighted.ndim - 1))
     averages = (sums.weighted / weights)[:, seen]
@@ -287,7 +304,7 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
         found.broadband < criteria.broadband
     )
     smooth = found.digits >= criteria.digits
-    resolved = ~jnp.isnan(spectrum.exponents[0])
+    known = ~jnp.isnan(spectrum.exponents[0]) | (sign == -1)
     # Weak banded chaos looks regular to the 0-1 test for very long, but its spectrum
     # has a floor; an orbit that still drifts to a torus has lines only.
     clear = spectrum.exponents[0] > criteria.clear_sigmas * spectrum.stderr[0]
@@ -304,7 +321,7 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
             (~recurs & (sign == 0) & ~smooth, R_SLOW),
             (~recurs & (sign == 0) & smooth & ~regular, R_IRREGULAR),
             (~recurs & (sign == 1) & regular & ~clear, R_REGULAR),
-            (~resolved, R_UNRESOLVED),
+            (~known, R_UNRESOLVED),
         )
     )
     reasons = jnp.where(found.finite, reasons, R_DIVERGED)
@@ -333,14 +350,17 @@ UNCLEAR = 2
 
 
 def _sign(spectrum: Spectrum, criteria: Criteria):
-    """-1, 0, 1 or UNCLEAR for each exponent; -inf is negative, NaN unclear."""
+    """-1, 0, 1 or UNCLEAR for each exponent.
+
+    -inf is negative, and so is what rounding hides below a negative bound.
+    """
     values = jnp.concatenate([spectrum.weighted[None], spectrum.halves])
     error = criteria.positive_sigmas * jnp.where(
         jnp.isnan(spectrum.stderr), 0.0, spectrum.stderr
     )
     zero = jnp.all(jnp.abs(values) <= criteria.zero, axis=0)
     positive = jnp.all(values > criteria.zero, axis=0) & (spectrum.exponents > error)
-    negative = jnp.all(values < -criteria.zero, axis=0)
+    negative = jnp.all(spectrum.bounds < -criteria.zero, axis=0)
     sign = jnp.where(positive, 1, jnp.where(negative, -1, UNCLEAR))
     return jnp.where(zero, 0, sign)
 

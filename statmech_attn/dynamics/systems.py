@@ -44,10 +44,30 @@ class TangentSystem(eqx.Module):
     def vector(self, state: PyTree) -> Float[Array, "dim *batch"]:
         """The coordinates of the state that the tangent columns belong to."""
 
+    @abstractmethod
+    def at(self, state: PyTree, vector: Float[Array, "dim *batch"]) -> PyTree:
+        """The state with other coordinates; clocks and counters stay."""
+
+    def push_measured(self, lifted: PyTree, frame: Float[Array, "dim k *batch"]):
+        """`push`, with ln |det DF| of the step; -inf where the Jacobian is singular."""
+        dimension, _, *batch = frame.shape
+        units = jnp.eye(dimension).reshape(2 * (dimension,) + (1,) * len(batch))
+        units = jnp.broadcast_to(units, (dimension, dimension, *batch))
+        jacobian = jnp.moveaxis(self.push(lifted, units)[1], (0, 1), (-2, -1))
+        return *self.push(lifted, frame), jnp.linalg.slogdet(jacobian)[1]
+
     @property
     def rank(self) -> int | None:
         """How many exponents can be finite, where the structure of the map tells."""
         return None
+
+    @property
+    def layout_period(self) -> int:
+        """Steps after which every coordinate of a cycle is in its place again.
+
+        Above 1 where a state is stored as a ring whose newest member moves.
+        """
+        return 1
 
 
 class Linearised(TangentSystem):
@@ -71,6 +91,10 @@ class Linearised(TangentSystem):
 
     def vector(self, state):
         return ravel_pytree(eqx.filter(state, eqx.is_inexact_array))[0]
+
+    def at(self, state, vector):
+        floats, rest = eqx.partition(state, eqx.is_inexact_array)
+        return eqx.combine(ravel_pytree(floats)[1](vector), rest)
 
     def push(self, lifted, frame):
         floats, rest = eqx.partition(lifted, eqx.is_inexact_array)
@@ -137,11 +161,3 @@ def require_axes(values: Array, axes: tuple[int, ...], *, ndim: int | None = Non
         )
     if ndim is not None and values.ndim != ndim:
         raise ValueError(f"result must be unbatched here; got shape {values.shape}.")
-
-
-def random_frame(dimension: int, k: int, batch: tuple[int, ...]) -> Array:
-    """A fixed generic frame: no column lies in an invariant subspace by design."""
-    frame = jax.random.normal(jax.random.key(0), (dimension, k), jnp.float64)
-    return jnp.broadcast_to(
-        frame.reshape((dimension, k) + (1,) * len(batch)), (dimension, k, *batch)
-    )

@@ -10,11 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn.plotting import style
+from statmech_attn.plotting.exponents import draw_spectrum
 
 
 PARAMETERS = ("beta", "gamma", "epsilon")
-SHOWN = 4  # exponents with a colour and a name of their own
-DEPTH = 3.0  # lower end of the exponents' axis over its upper end
 
 
 def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
@@ -76,35 +75,6 @@ def draw_samples(axis: Axes, dataset: xr.Dataset, name: str, *, strobe: bool) ->
     axis.set_ylabel(style.WORDS["section"])
 
 
-def draw_spectrum(axis: Axes, dataset: xr.Dataset, name: str) -> None:
-    """Leading exponents with bands of one standard error, and the zero line."""
-    x = dataset[name].values
-    values = dataset.lyapunov.transpose(name, "exponent", ...).values
-    errors = dataset.lyapunov_stderr.transpose(name, "exponent", ...).values
-    values, errors = (v.reshape(v.shape[:2] + (-1,)) for v in (values, errors))
-    values = np.where(np.isfinite(values), values, np.nan)
-    axis.axhline(0, color=style.BLACK, lw=0.5, zorder=1)
-    for i in reversed(range(values.shape[1])):
-        colour = style.SERIES[i] if i < SHOWN else style.PALE
-        for start in range(values.shape[2]):
-            y, error = values[:, i, start], errors[:, i, start]
-            axis.fill_between(x, y - error, y + error, color=colour, alpha=0.35, lw=0)
-            label = exponent_label(i, values.shape[1]) if start == 0 else None
-            axis.plot(x, y, color=colour, lw=0.7, label=label)
-    set_depth(axis, values[:, 0], values)
-    axis.set_ylabel(style.WORDS["lyapunov"])
-    handles, labels = axis.get_legend_handles_labels()
-    style.legend_above(axis, handles[::-1], labels[::-1])
-
-
-def set_depth(axis: Axes, largest, values) -> None:
-    """Vertical range that shows the largest exponents well and the others in part."""
-    largest, values = (x[np.isfinite(x)] for x in (largest, values))
-    top = 1.25 * np.max(largest, initial=0.01)
-    bottom = max(np.min(values, initial=0.0), -DEPTH * top)
-    axis.set_ylim(bottom - 0.03 * (top - bottom), top)
-
-
 def span(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     """Horizontal range from the first to the last value of the parameter."""
     values = dataset[name].values
@@ -112,17 +82,9 @@ def span(axis: Axes, dataset: xr.Dataset, name: str) -> None:
         axis.set_xlim(values.min(), values.max())
 
 
-def exponent_label(i: int, count: int) -> str | None:
-    """Legend entry of exponent i, counted from 0; the faint ones share the first's."""
-    if i < SHOWN:
-        return rf"$\lambda_{{{i + 1}}}$"
-    last = rf",\dots,\lambda_{{{count}}}" if count > SHOWN + 1 else ""
-    return rf"$\lambda_{{{SHOWN + 1}}}{last}$" if i == SHOWN else None
-
-
-def phase_ribbon(axis: Axes, dataset: xr.Dataset, name: str, variable="phase") -> None:
+def phase_ribbon(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     """A strip with the phase of every point; one row for each start."""
-    codes = codes_of(dataset.transpose(name, ...), variable)
+    codes = codes_of(dataset.transpose(name, ...))
     codes = codes.reshape(codes.shape[0], -1)
     cmap, norm = style.phase_colours()
     rows = np.arange(codes.shape[1] + 1)
@@ -132,9 +94,9 @@ def phase_ribbon(axis: Axes, dataset: xr.Dataset, name: str, variable="phase") -
     axis.tick_params(axis="x", which="both", length=0, labelbottom=False)
 
 
-def codes_of(dataset: xr.Dataset, variable: str = "phase") -> np.ma.MaskedArray:
+def codes_of(dataset: xr.Dataset) -> np.ma.MaskedArray:
     """Phases, masked where a point could not be computed."""
-    codes = dataset[variable].values
+    codes = dataset.phase.values
     failed = dataset.failure.values != 0 if "failure" in dataset else False
     return np.ma.masked_where(np.broadcast_to(failed, codes.shape), codes)
 

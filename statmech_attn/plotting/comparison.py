@@ -13,7 +13,7 @@ import xarray as xr
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator
+from matplotlib.ticker import FixedLocator, NullFormatter
 
 from statmech_attn.comparison import LOGIT_LIMIT
 from statmech_attn.plotting import style
@@ -116,7 +116,13 @@ def _run_panel(axis: Axes, point, theory, observable: str, n: int, tokens: int) 
 
 @style.styled
 def agreement(dataset: xr.Dataset, *, observable: str = "A") -> Figure:
-    """Differences in standard errors by beta; spread and bias against N."""
+    """Differences in standard errors by beta; spread and bias against N.
+
+    An N without any step in the linear regime, where nothing is compared, is left out.
+    The line of slope -1 stands where a bias was resolved and its exponent fitted.
+    """
+    compared = dataset.linear.any(["beta", "time"])
+    dataset = dataset.isel(n_spins=compared.values) if compared.any() else dataset
     figure = style.figure(style.DOUBLE, 2.75)
     axes = figure.subplots(1, 3, width_ratios=[1.35, 1, 1])
     _differences(axes[0], dataset)
@@ -127,7 +133,7 @@ def agreement(dataset: xr.Dataset, *, observable: str = "A") -> Figure:
     scales = scaled(dataset, observable)
     for axis, name in zip(axes[1:], ("spread", "bias"), strict=True):
         _against_n(axis, dataset, scales[name], colours)
-        _guides(axis, dataset, scales[name])
+        _guides(axis, dataset, scales[name], dataset[f"{observable}_bias_slope"])
         axis.set_xlabel(style.WORDS["n_spins"])
     axes[1].legend(loc="upper right", handletextpad=0.4, labelspacing=0.3)
     axes[2].legend(loc="lower left", handletextpad=0.4)
@@ -141,8 +147,8 @@ def agreement(dataset: xr.Dataset, *, observable: str = "A") -> Figure:
     return figure
 
 
-def _guides(axis: Axes, dataset: xr.Dataset, values: xr.DataArray) -> None:
-    """Linear noise for the spread; sampling error and slope -1 for the difference."""
+def _guides(axis: Axes, dataset: xr.Dataset, values, bias_slope) -> None:
+    """Linear noise for the spread; sampling error and a resolved bias for the mean."""
     n = dataset.n_spins.values.astype(float)
     line = {"lw": 0.7, "zorder": 0}
     if values.name == "spread":
@@ -150,28 +156,27 @@ def _guides(axis: Axes, dataset: xr.Dataset, values: xr.DataArray) -> None:
         return
     sampling = 1 / np.sqrt(n * dataset.attrs["runs"])
     axis.plot(n, sampling, color=style.BLACK, ls=":", label="sampling error", **line)
-    present = np.flatnonzero(values.notnull().any("beta").values)
+    resolved = values.where(bias_slope.notnull())
+    present = np.flatnonzero(resolved.notnull().any("beta").values)
     if present.size:
         n = n[present[0] :]
-        guide = np.nanmedian(values.isel(n_spins=present[0])) * n[0] / n
+        guide = np.nanmedian(resolved.isel(n_spins=present[0])) * n[0] / n
         axis.plot(n, guide, color=style.GREY, label="$N^{-1}$", **line)
 
 
 def scaled(dataset: xr.Dataset, observable: str) -> xr.Dataset:
     """Spread and bias in units of the linear-noise spread at N = 1, (n_spins, beta).
 
-    Root mean squares over the steps and patterns that count at every N that has any.
+    Root mean squares over the steps and patterns that count at every N that has any:
+    steps in the linear regime whose spread stands above rounding.
     """
     ratio = dataset[f"{observable}_spread_ratio"]
     size = dataset.n_spins.astype(float)
     bias = dataset[f"{observable}_z"] * ratio / np.sqrt(size * dataset.attrs["runs"])
-    takes_part = dataset.linear.any("time")
-    common = (dataset.linear | ~takes_part).all("n_spins")
-    mean_square = lambda x: (
-        (x.where(np.isfinite(x)) ** 2)
-        .where(takes_part & common)
-        .mean(["time", "pattern"])
-    )
+    counts = dataset.linear & np.isfinite(ratio)
+    takes_part = counts.any(["time", "pattern"])
+    common = (counts | ~takes_part).all("n_spins")
+    mean_square = lambda x: (x**2).where(takes_part & common).mean(["time", "pattern"])
     return xr.Dataset(
         {
             "spread": np.sqrt(mean_square(ratio / np.sqrt(size))),
@@ -226,6 +231,7 @@ def _against_n(axis: Axes, dataset: xr.Dataset, values: xr.DataArray, colours) -
         )  # fmt: skip
     n = dataset.n_spins.values
     axis.set_xlim(n[0] / 2.5, n[-1] * 2.5)
+    axis.yaxis.set_minor_formatter(NullFormatter())
 
 
 def scientific(n: float) -> str:

@@ -13,6 +13,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from statmech_attn.plotting import style
+from statmech_attn.plotting.exponents import colour, dashes, entries
 from statmech_attn.plotting.phases import describe_phase
 
 
@@ -23,7 +24,7 @@ COLUMNS = 3
 def running_lyapunov(dataset: xr.Dataset, *, exponents: int = 2) -> Figure:
     """Leading exponents averaged up to each time, one panel for every beta.
 
-    The bands are the block standard error scaled to the time so far; the dashed line
+    The bands are the block standard error scaled to the time so far; the dotted line
     is the weighted average over the whole window.
     """
     count = dataset.sizes["beta"]
@@ -42,7 +43,8 @@ def running_lyapunov(dataset: xr.Dataset, *, exponents: int = 2) -> Figure:
     for axis in axes.flat[max(count - columns, 0) : count]:
         axis.set_xlabel(r"tokens averaged, $n$")
         axis.tick_params(labelbottom=True)
-    handles = axes.flat[0].get_legend_handles_labels()[0]
+    shown = dataset.lyapunov_running.transpose("block", "exponent", ...)
+    handles = entries(shown.isel(exponent=slice(exponents)).values)
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
     return figure
 
@@ -54,13 +56,13 @@ def _panel(axis, point: xr.Dataset, exponents: int) -> None:
         running = point.lyapunov_running.values[:, i]
         running = np.where(np.isfinite(running), running, np.nan)
         error = point.lyapunov_stderr.values[i] * np.sqrt(time[-1] / time)
-        colour = style.SERIES[i]
+        shade = colour(i)
         axis.fill_between(
-            time, running - error, running + error, color=colour, alpha=0.3, lw=0
+            time, running - error, running + error, color=shade, alpha=0.3, lw=0
         )
-        axis.plot(time, running, color=colour, label=rf"$\lambda_{{{i + 1}}}$")
+        axis.plot(time, running, color=shade, ls=dashes(i))
         weighted = point.lyapunov_weighted.values[i]
         if np.isfinite(weighted):
-            axis.axhline(weighted, color=colour, lw=0.6, ls=(0, (4, 3)))
+            axis.axhline(weighted, color=shade, lw=0.8, ls=":")
     axis.set_xscale("log")
     axis.set_xlim(time[0], time[-1])

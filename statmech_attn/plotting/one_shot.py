@@ -76,6 +76,8 @@ def one_shot_accuracy(
 
     The temperature of a width is the one with the best accuracy on the validation
     classes (solid), or as published on the Omniglot test classes themselves (dashed).
+    Where it is an end of its grid in some training, a better one may lie beyond: the
+    point has a circle.
     Samples have a temperature of their own, and stand side by side around their width;
     the cross is the saddle point at that temperature, with the same heads and examples.
     A file without one of the test sets is left out of its panel.
@@ -120,6 +122,7 @@ def _theory(axis: Axes, theories: Sequence[xr.Dataset]) -> None:
             width, mean, color=style.BLACK, ls=look, lw=1.2 if first else 0.7,
             label="saddle point" if first else "saddle point, published choice of $T$",
         )  # fmt: skip
+        _ends(axis, theories, choice, mean)
         if first:
             axis.fill_between(
                 width, mean - error, mean + error, color=style.BLACK, alpha=0.15, lw=0
@@ -129,6 +132,23 @@ def _theory(axis: Axes, theories: Sequence[xr.Dataset]) -> None:
     axis.axhline(mean, color=style.BLUE, lw=0.9, ls="-.", label="GP limit")
     if np.isfinite(error):
         axis.axhspan(mean - error, mean + error, color=style.BLUE, alpha=0.15, lw=0)
+
+
+def _ends(
+    axis: Axes, theories: Sequence[xr.Dataset], choice: str, mean: xr.DataArray
+) -> None:
+    """Circles where the chosen temperature is an end of its grid in some training."""
+    found = [
+        t.chosen_at_end.sel(choice=choice) for t in theories if "chosen_at_end" in t
+    ]
+    ends = np.any(found, axis=0) if found else np.zeros(mean.shape, bool)
+    if ends.any():
+        taken = axis.get_legend_handles_labels()[1]
+        label = "chosen $T$ at an end of its grid"
+        axis.plot(
+            mean.width.values[ends], mean.values[ends], "o", color=style.BLACK, ms=4,
+            mfc="none", mew=0.7, label=None if label in taken else label,
+        )  # fmt: skip
 
 
 def _samples(

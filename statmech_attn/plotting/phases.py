@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from statmech_attn.dynamics import PHASES
 from statmech_attn.plotting import style
@@ -17,19 +18,22 @@ from statmech_attn.plotting.bifurcation import (
     codes_of,
     one_parameter,
     parameters,
-    phase_ribbon,
-    set_depth,
     span,
 )
 from statmech_attn.plotting.continuation import draw_curves, KINDS as BIFURCATIONS
+from statmech_attn.plotting.exponents import set_scale
+from statmech_attn.scan.classes import CLASSES, classes, disagreement, UNDECIDED
 from statmech_attn.scan.refinement import on_grid
 
 
-# What the paper's classifier can tell apart: it knows periods only by exponents.
-GROUPS = {
-    "fixed": 0, "periodic": 0, "quasiperiodic": 1, "chaotic": 2, "hyperchaotic": 2,
-}  # fmt: skip
-UNDECIDED = -1
+# Colours of the classes that the sign of one exponent can tell apart.
+CLASS_COLOURS = [
+    style.PHASE_COLOURS[phase] for phase in ("periodic", "quasiperiodic", "chaotic")
+]
+VERDICTS = {
+    UNDECIDED: ("o", style.YELLOW, "no verdict"),
+    1: ("D", style.BLACK, "they differ"),
+}
 
 
 @style.styled
@@ -79,53 +83,50 @@ def phase_diagram(dataset: xr.Dataset, curves: xr.Dataset | None = None) -> Figu
 
 @style.styled
 def classifier_disagreement(dataset: xr.Dataset) -> Figure:
-    """Phases by our classifier and by the paper's, and the exponents where they differ.
+    """Classes by all evidence and by one sign, and the exponents where they differ.
 
-    The paper's classifier looks at the sign of the plain average of the exponents
-    after the fixed transient; ours at several kinds of evidence, extending the orbit.
-    Points that ours leaves undecided are no disagreement and are marked as such.
+    The published classifier, `dynamics.as_in_paper`, looks at the sign of the plain
+    average of the largest exponent after a fixed transient.  It tells no fixed point
+    from a cycle, so both strips show the classes that both classifiers have, and differ
+    exactly where the third strip says so.  Points without a verdict are marked apart.
     """
     name = one_parameter(dataset)
     dataset = dataset.sortby(name)
     figure = style.figure(style.DOUBLE, 3.0)
     axes = figure.subplots(4, 1, sharex=True, height_ratios=[0.1, 0.1, 0.1, 1.0])
-    for axis, variable, label in (
-        (axes[0], "phase", "this work"), (axes[1], "phase_paper", "as in paper"),
-    ):  # fmt: skip
-        phase_ribbon(axis, dataset, name, variable)
-        _row_label(axis, label)
-    differ = disagreement(dataset)
-    edges = style.cell_edges(dataset[name].values)
-    rows = np.arange(differ.shape[1] + 1)
-    cmap = ListedColormap([style.PALE, "white", style.BLACK])
-    axes[2].pcolormesh(
-        edges, rows, differ.T, cmap=cmap, vmin=-1.5, vmax=1.5, rasterized=True
-    )
-    axes[2].set_yticks([])
-    axes[2].tick_params(axis="x", which="both", length=0, labelbottom=False)
-    _row_label(axes[2], "they differ")
+    differ = where_they_differ(dataset)
+    decided = differ != UNDECIDED
+    all_evidence = classes(codes_of_points(dataset, "phase"))
+    by_sign = classes(codes_of_points(dataset, "phase_paper"))
+    undecided, differing = (VERDICTS[code][1] for code in (UNDECIDED, 1))
+    colours = [undecided, *CLASS_COLOURS]
+    for axis, codes, shades, words in (
+        (axes[0], np.where(decided, all_evidence, UNDECIDED), colours, "all evidence"),
+        (axes[1], by_sign, colours, r"sign of $\lambda_1$"),
+        (axes[2], differ, [undecided, "white", differing], "they differ"),
+    ):
+        _strip(axis, dataset[name], codes, shades)
+        _row_label(axis, words)
     _exponents_where(axes[3], dataset, name, differ)
-    both = (codes_of(dataset, name) for name in ("phase", "phase_paper"))
-    patches = style.phase_patches(*both)
-    figure.legend(handles=patches, loc="outside upper center", ncols=len(patches))
+    present = np.union1d(all_evidence[decided], by_sign[decided])
+    patches = [Patch(facecolor=CLASS_COLOURS[i], label=CLASSES[i]) for i in present]
+    if patches:
+        figure.legend(handles=patches, loc="outside upper center", ncols=len(patches))
     return figure
 
 
-def disagreement(dataset: xr.Dataset) -> np.ndarray:
-    """1 where the classifiers differ, 0 where they agree, -1 where ours is undecided.
+def where_they_differ(dataset: xr.Dataset) -> np.ndarray:
+    """`scan.classes.disagreement` of a scan of one parameter, (points, starts)."""
+    failed = codes_of_points(dataset, "failure") != 0 if "failure" in dataset else False
+    by_sign = codes_of_points(dataset, "phase_paper")
+    return disagreement(codes_of_points(dataset, "phase"), by_sign, failed)
 
-    Fixed and periodic count as one, and so do chaotic and hyperchaotic.
 
-    Returns:
-        (points, starts); one column when there is a single start.
-    """
+def codes_of_points(dataset: xr.Dataset, variable: str) -> np.ndarray:
+    """A variable with one number for every point and start, (points, starts)."""
     name = one_parameter(dataset)
-    group = np.array([GROUPS.get(phase, UNDECIDED) for phase in PHASES])
-    pick = lambda v: group[dataset[v].transpose(name, ...).values.astype(int)]
-    ours, paper = (
-        pick(v).reshape(dataset.sizes[name], -1) for v in ("phase", "phase_paper")
-    )
-    return np.where(ours == UNDECIDED, UNDECIDED, (ours != paper).astype(int))
+    values = dataset[variable].transpose(name, ...).values
+    return values.reshape(dataset.sizes[name], -1)
 
 
 def describe_phase(dataset: xr.Dataset, **selected: float) -> str:
@@ -180,24 +181,32 @@ def _exponents_where(axis: Axes, dataset: xr.Dataset, name: str, differ) -> None
     y = np.where(np.isfinite(y), y, np.nan).reshape(differ.shape)
     axis.axhline(0, color=style.BLACK, lw=0.5)
     axis.plot(x, y, color=style.GREY, lw=0.6)
-    for value, marker, colour, label in (
-        (UNDECIDED, "o", style.YELLOW, "undecided here"),
-        (1, "D", style.VERMILLION, "classifiers differ"),
-    ):
+    for value, (marker, colour, words) in VERDICTS.items():
         chosen = differ == value
-        if not chosen.any():
-            continue
-        axis.plot(
-            x[chosen], y[chosen], marker, ms=3, mew=0.4, mec=style.BLACK, color=colour,
-            ls="none", label=f"{label} ({chosen.sum()})",
-        )  # fmt: skip
-    set_depth(axis, y, y)
+        if chosen.any():
+            axis.plot(
+                x[chosen], y[chosen], marker, ms=3, mew=0.4, mec=style.BLACK,
+                color=colour, ls="none", label=f"{words} ({chosen.sum()})",
+            )  # fmt: skip
+    set_scale(axis, y, y)
     span(axis, dataset, name)
     axis.set_xlabel(style.WORDS[name])
     axis.set_ylabel(style.WORDS["lyapunov_1"])
     handles, labels = axis.get_legend_handles_labels()
     if handles:
         style.legend_above(axis, handles, labels)
+
+
+def _strip(axis: Axes, parameter: xr.DataArray, codes, colours: list[str]) -> None:
+    """Codes (points, starts) from -1 on as a strip; one row for each start."""
+    edges = style.cell_edges(parameter.values)
+    rows = np.arange(codes.shape[1] + 1)
+    axis.pcolormesh(
+        edges, rows, codes.T, cmap=ListedColormap(colours), vmin=-1.5,
+        vmax=len(colours) - 1.5, rasterized=True,
+    )  # fmt: skip
+    axis.set_yticks([])
+    axis.tick_params(axis="x", which="both", length=0, labelbottom=False)
 
 
 def _row_label(axis: Axes, text: str) -> None:

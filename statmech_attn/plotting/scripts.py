@@ -12,10 +12,10 @@ from pathlib import Path
 import jax
 import xarray as xr
 from matplotlib.figure import Figure
-from rich.console import Console
 
 from statmech_attn import storage
 from statmech_attn.cli.progress import Bar
+from statmech_attn.cli.terminal import Terminal, visible
 from statmech_attn.plotting.style import save
 from statmech_attn.studies.files import produce
 from statmech_attn.studies.trained import usable as answering
@@ -87,11 +87,11 @@ class Script:
         study = self.root / path
         settings = [*self.sizes[study.stem][self.size], *settings]
         jax.config.update("jax_enable_x64", True)
-        bar = Bar(Console(stderr=True))
+        bar = Bar(Terminal(stderr=True))
         try:
             return produce(study, file, settings, bar, overwrite=self.overwrite)
         except (OSError, ValueError) as error:
-            raise SystemExit(f"{path}: {error}") from error
+            raise SystemExit(visible(f"{path}: {error}")) from error
         finally:
             bar.close()
 

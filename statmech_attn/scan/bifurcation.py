@@ -6,7 +6,6 @@ for the bifurcation diagram: the values of m^{o,SE}_1 where |m^{o,SE}_2| is belo
 section tolerance, and those at the clock's phase 0.  No trajectory is stored.
 """
 
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -17,21 +16,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn.dmft.mean_field import advance, observe
-from statmech_attn.dmft.network import Network, Parameters, State
+from statmech_attn.dmft.network import Network, State
 from statmech_attn.dmft.tangent import TangentMap
-from statmech_attn.dynamics import lyapunov, phases
-from statmech_attn.scan.lanes import (
-    batches,
-    lanes_for,
-    lanes_that_fit,
-    run_all,
-    Stage,
-)
+from statmech_attn.dynamics import cycles, lyapunov, phases
+from statmech_attn.scan import of_cycles
+from statmech_attn.scan.lanes import lanes_for, lanes_that_fit, Stage
+from statmech_attn.scan.points import Bend, gather, Points, put, Verdicts
 from statmech_attn.sums import WRITTEN_OUT
 
 
 SEGMENT = 1024  # tokens recorded at a time in the section stage
 PIECE = 8192  # tokens of a transient between two looks at the stop signal
+FEW = 6  # exponents that are orthonormalised at every step
 Tick = Callable[[float], None]
 
 
@@ -62,40 +58,6 @@ class Plan(NamedTuple):
             raise ValueError(
                 f"exponents must lie in 0..{net.dimension} (M C); got {self.exponents}."
             )
-
-
-class Points(NamedTuple):
-    """Flat list of points: parameters and start of each, (points,) trailing."""
-
-    params: Parameters
-    starts: State
-
-    @property
-    def count(self) -> int:
-        return self.params.beta.size
-
-    def take(self, indices: np.ndarray) -> "Points":
-        pick = lambda x: x[..., indices] if x.ndim else x
-        return Points(*jax.tree.map(pick, (self.params, self.starts)))
-
-
-Numbers = np.ndarray | jax.Array
-
-
-class Verdicts(NamedTuple):
-    """What one window says of each point; points on the last axis."""
-
-    phase: Numbers
-    period: Numbers
-    rotation_number: Numbers
-    reasons: Numbers
-    evidence: phases.Evidence
-    exponents: Numbers
-    weighted: Numbers
-    stderr: Numbers
-    resolved: Numbers
-    window: Numbers  # token steps of the window that decided
-    phase_paper: Numbers  # the paper's classifier, on the first window
 
 
 def any_width(net: Network) -> bool:
@@ -140,21 +102,32 @@ class Scan:
         self.record = stage(self._recorded)
         if self.plan.exponents:
             self.examine = stage(self._windowed, number, cap)
+            self.cycle = of_cycles.stage(
+                self.net, self.plan.exponents, points, self.lanes,
+                any_width=any_width(self.net),
+            )  # fmt: skip
 
     def _windowed(self, net, params, state, per_block, at_cap):
         system, plan = TangentMap(net, params), self.plan
-        state, spectrum, found = phases.examine(
+        state, spectrum, witnesses, bend = phases.examine(
             system, state, observe=lambda s: s.newest, k=plan.exponents,
-            per_block=per_block, every=self._every, tail=self._tail,
-            drive_period=self.drive_period, criteria=plan.criteria,
+            per_block=per_block, every=self._every, spacing=self._spacing,
+            tail=self._tail, drive_period=self.drive_period, criteria=plan.criteria,
         )  # fmt: skip
         verdict = phases.decide(
-            spectrum, found, plan.criteria, self.drive_period, at_cap
+            spectrum, witnesses, plan.criteria, self.drive_period, at_cap
         )
-        steps = jnp.full(params.beta.shape, spectrum.steps)
-        return state, Verdicts(
-            *verdict, found, spectrum.exponents, spectrum.weighted, spectrum.stderr,
-            spectrum.resolved, steps, phases.as_in_paper(spectrum),
+        every_lane = lambda x: jnp.full(params.beta.shape, x)
+        volume = spectrum.log_det
+        aligned = lyapunov.alignment(per_block, self._every) * self._every
+        return state, bend, Verdicts(
+            *verdict, witnesses, spectrum.exponents, spectrum.weighted, spectrum.stderr,
+            jnp.full(spectrum.exponents.shape, cycles.SOURCES.index("average")),
+            every_lane(jnp.nan) if volume is None else volume,
+            every_lane(jnp.nan) if volume is None else spectrum.sum_rule,
+            every_lane(spectrum.steps),
+            every_lane(aligned + spectrum.steps + self._tail),
+            phases.as_in_paper(spectrum),
         )  # fmt: skip
 
     def _recorded(self, net, params, state):
@@ -171,9 +144,18 @@ class Scan:
 
     @property
     def _every(self) -> int:
-        """Steps between Gram-Schmidt: near 4, commensurate with a short clock."""
+        """Steps between two samples: near 4, commensurate with a short clock."""
         context = self.net.context
         return context * (4 // context) if context <= 4 else 4
+
+    @property
+    def _spacing(self) -> int:
+        """Steps between Gram-Schmidt.
+
+        A larger one hides more exponents and, for few of them, saves nothing: a step
+        between two of them pushes the noise as well (docs/performance.md).
+        """
+        return 1 if self.plan.exponents <= FEW else self._every
 
     @property
     def _tail(self) -> int:
@@ -181,8 +163,7 @@ class Scan:
 
     def first_window(self) -> int:
         """Turns per block of the first window; a block is whole clock periods."""
-        turns = -(-self.plan.steps // (lyapunov.BLOCKS * self._every))
-        return -(-turns // self._shortest()) * self._shortest()
+        return phases.turns_per_block(self.plan.steps, self._every, self.net.context)
 
     def window_work(self) -> float:
         """Cost of the first window of a point, in plain steps."""
@@ -198,7 +179,7 @@ class Scan:
 
     def _shortest(self) -> int:
         """Fewest turns per block that keep blocks whole clock periods."""
-        return self.net.context // math.gcd(self._every, self.net.context)
+        return phases.turns_per_block(1, self._every, self.net.context)
 
     def work_per_point(self) -> float:
         """Cost of a point without extension, in plain steps (for progress)."""
@@ -233,7 +214,7 @@ class Scan:
         """Bytes that one batch needs while it is computed."""
         stages = [self.advance, self.record]
         if self.plan.exponents:
-            stages.append(self.examine)
+            stages += [self.examine, self.cycle]
         return max(stage.bytes for stage in stages)
 
     def bytes_per_point(self) -> int:
@@ -241,9 +222,11 @@ class Scan:
         numbers = self.plan.section_samples + self.plan.strobe_samples
         return 8 * (numbers + 3 * self.plan.exponents + 20)
 
-    def transient(self, points: Points, stop: threading.Event, tick: Tick) -> State:
-        """Advance one batch by the transient, in pieces."""
-        state, left = points.starts, self.plan.transient
+    def advanced(
+        self, points: Points, tokens: int, stop: threading.Event, tick: Tick
+    ) -> State:
+        """Advance one batch by so many tokens, in pieces."""
+        state, left = points.starts, tokens
         while left > 0 and not stop.is_set():
             piece = min(PIECE, left)
             steps = jnp.asarray(piece)
@@ -293,17 +276,18 @@ def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
     everyone, plan = np.arange(points.count), scan.plan
 
     def transient(batch, real, stop):
-        return scan.transient(batch, stop, lambda steps: tick(steps * real))
+        after = lambda steps: tick(steps * real)
+        return scan.advanced(batch, plan.transient, stop, after)
 
     def section(batch, real, stop):
         return scan.section(batch, stop, lambda steps: tick(steps * real))
 
-    starts = _gather(scan.advance, plan.transient, points, everyone, transient)
+    starts = gather(scan.advance, plan.transient, points, everyone, transient)
     points = Points(points.params, starts)
     verdicts = None
     if plan.exponents:
         points, verdicts = _classify(scan, points, tick)
-    found = _gather(scan.record, plan.steps, points, everyone, section)
+    found = gather(scan.record, plan.steps, points, everyone, section)
     final, hits, count, strobe = found
     return Outcome(hits.T, count, strobe.T, verdicts, final)
 
@@ -312,6 +296,7 @@ def _classify(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]
     """First window for all, doubled windows for the unsettled, until the cap."""
     pending = np.arange(points.count)
     verdicts: Any = None
+    bends: Any = None
     for doubling in range(scan.plan.max_doublings + 1):
 
         def job(batch, real, stop, doubling=doubling):
@@ -320,51 +305,25 @@ def _classify(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]
             return outcome
 
         steps = scan.window_steps(doubling)
-        state, latest = _gather(scan.examine, steps, points, pending, job)
-        points = Points(points.params, _put(points.starts, state, pending))
+        state, bend, latest = gather(scan.examine, steps, points, pending, job)
+        points = Points(points.params, put(points.starts, state, pending))
         if verdicts is None:
-            verdicts = latest
+            latest = latest._replace(horizon=latest.horizon + scan.plan.transient)
+            verdicts, bends = latest, Bend(*bend)
         else:
-            paper = verdicts.phase_paper
-            verdicts = _put(verdicts, latest, pending)._replace(phase_paper=paper)
+            first = verdicts.phase_paper
+            sooner = verdicts.horizon[pending]
+            latest = latest._replace(horizon=latest.horizon + sooner)
+            verdicts = put(verdicts, latest, pending)._replace(phase_paper=first)
+            bends = put(bends, Bend(*bend), pending)
         undecided = (phases.UNSETTLED, phases.TRANSIENT)
         pending = pending[np.isin(verdicts.phase[pending], undecided)]
         if pending.size == 0:
             break
+    verdicts = of_cycles.with_cycles(
+        scan.cycle, scan.net, points.params, bends, verdicts
+    )
     return points, verdicts
-
-
-def _gather(stage: Stage, steps: int, points: Points, indices, job):
-    """Run a stage on batches of some points; trees with points on the last axis."""
-    lanes = stage.width(len(indices), steps)
-    items = list(batches(indices, lanes))
-    work = lambda i, stop: job(points.take(items[i][0]), items[i][1], stop)
-    pieces = [None] * len(items)
-    clock = time.perf_counter()
-    for i, result in run_all(work, range(len(items))):
-        real = items[i][1]
-        pieces[i] = jax.tree.map(lambda x, real=real: _trim(x, real), result)
-    stage.measured(len(indices), lanes, steps, time.perf_counter() - clock)
-    join = lambda *xs: np.concatenate(xs, axis=-1) if xs[0].ndim else xs[0]
-    return jax.tree.map(join, *pieces)
-
-
-def _trim(x, real: int) -> np.ndarray:
-    x = np.asarray(x)
-    return x[..., :real] if x.ndim else x
-
-
-def _put(old, new, indices):
-    """Replace the points `indices` (last axis) of a tree of arrays."""
-
-    def put(x, y):
-        if np.ndim(x) == 0:
-            return y
-        x = np.array(x)
-        x[..., indices] = y
-        return x
-
-    return jax.tree.map(put, old, new)
 
 
 class SectionBuffer:

@@ -7,6 +7,7 @@ ends with the same seal as result files, a SHA-256 of everything before it.
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ import h5py
 import jax
 import numpy as np
 
+from statmech_attn import inputs
 from statmech_attn.scan.work import Arrays, Chunk, FAILURES
 from statmech_attn.storage import plain
 from statmech_attn.storage.schema import SEAL, seal, SEAL_LENGTH, StorageError
@@ -45,7 +47,8 @@ class Stored(NamedTuple):
     Attributes:
         arrays: rows of its points; empty if none of them could be computed.
         failures: why points have no numbers, by row: code and reason.
-        seconds: time it took to compute.
+        seconds: time it took to compute, by a clock that is never set.
+        finished: when that was done, seconds since 1970 by the computer's clock.
         environment: digest of what computed it, see `Folder.environments`.
         study: digest of the study.
         payload: digest of what it was computed from, see `Work.payload`.
@@ -55,6 +58,7 @@ class Stored(NamedTuple):
     arrays: Arrays
     failures: dict[int, tuple[int, str]]
     seconds: float
+    finished: float
     environment: str
     study: str
     payload: str = ""
@@ -124,6 +128,7 @@ def read(path: Path, names: Sequence[str] | None = None) -> Stored:
         Newer: from a newer version.
         StorageError: truncated, damaged or foreign.
     """
+    inputs.require_regular(path)
     content = path.read_bytes()
     image, trailer = content[:-SEAL_LENGTH], content[-SEAL_LENGTH:]
     if not trailer.startswith(SEAL):
@@ -143,6 +148,7 @@ def read(path: Path, names: Sequence[str] | None = None) -> Stored:
 def is_whole(path: Path) -> bool:
     """Whether a file ends with a seal: a cheap look that finds truncation."""
     try:
+        inputs.require_regular(path)
         with open(path, "rb") as file:
             file.seek(-SEAL_LENGTH, os.SEEK_END)
             return file.read(len(SEAL)) == SEAL
@@ -158,6 +164,7 @@ def _image(stored: Stored) -> bytes:
             "chunk": stored.chunk,
             "failures": stored.failures,
             "seconds": stored.seconds,
+            "finished": stored.finished,
             "environment": stored.environment,
             "study": stored.study,
             "payload": stored.payload,
@@ -197,16 +204,19 @@ def _content(path: Path, file: h5py.File, names: Sequence[str] | None) -> Stored
         {name: np.asarray(plain.dataset(rows, name)) for name in wanted},
         {int(i): (int(code), str(why)) for i, (code, why) in failures},
         float(header["seconds"]),
+        float(header["finished"]),
         str(header["environment"]),
         str(header["study"]),
         str(header["payload"]),
     )
-    _require_rows(stored)
+    _require_sense(stored)
     return stored
 
 
-def _require_rows(stored: Stored) -> None:
+def _require_sense(stored: Stored) -> None:
     count = stored.chunk.count
+    if not (0 <= stored.seconds < math.inf and math.isfinite(stored.finished)):
+        raise ValueError(f"{stored.seconds} s until {stored.finished} is no time")
     for name, values in stored.arrays.items():
         if values.dtype.kind not in "biuf" or values.shape[:1] != (count,):
             raise ValueError(f"{name} has no row of numbers for each of {count} points")

@@ -18,10 +18,13 @@ import fcntl
 import os
 import re
 import socket
+import stat
 import threading
 import time
 import uuid
 from pathlib import Path
+
+from statmech_attn.inputs import require_regular
 
 
 BEAT = 5.0  # seconds between two counts of a living process
@@ -111,6 +114,7 @@ class Claims:
         if worker == self.name:
             return False
         try:
+            require_regular(self._workers / worker)
             with open(self._workers / worker, errors="replace") as file:
                 where, _, count = file.read().partition("\n")
                 locked = _locked(file) if where == self._machine else None
@@ -180,10 +184,12 @@ class Claims:
 def owner_of(path: Path) -> str | None:
     """The worker that made a claim; None when there is none any more.
 
-    A claim that is empty or holds no name is nobody's: its owner died writing it.
+    A claim that is empty or holds no name is nobody's: its owner died writing it.  So
+    is one that is no regular file, which is not read.
     """
     try:
-        text = path.read_text(errors="replace")
+        regular = stat.S_ISREG(os.stat(path).st_mode)
+        text = path.read_text(errors="replace") if regular else ""
     except OSError:
         return None
     return text if NAME.fullmatch(text) else "nobody"

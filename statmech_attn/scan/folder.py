@@ -25,7 +25,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from statmech_attn import storage
+from statmech_attn import inputs, storage
 from statmech_attn.scan import chunk_file
 from statmech_attn.scan.chunk_file import Damaged, Newer, Stored
 from statmech_attn.scan.claims import Claims
@@ -36,6 +36,7 @@ from statmech_attn.storage import StorageError
 SCHEMA_VERSION = 1
 CHUNKS = re.compile(r"chunk-(\d{7})\.(h5|claim)")
 MANIFEST = "manifest.json"
+MAX_BYTES = 2**26  # of a JSON file; a study has 4 MiB at most
 OWN = re.compile(
     r"^(manifest\.json|(chunk-\d{7}|merge)\.\w+|.*\.part)$|"
     r"^(workers|environments|quarantine|blocks-\d{7})/"
@@ -93,10 +94,11 @@ class Folder:
         """
         manifest = path / MANIFEST
         try:
-            content = json.loads(manifest.read_bytes())
+            content = json.loads(inputs.content(manifest, MAX_BYTES))
         except OSError as error:
             raise StorageError(
-                f"{path}: is no folder of chunks: {MANIFEST}: {error.strerror}."
+                f"{path}: is no folder of chunks: {MANIFEST}: "
+                f"{error.strerror or str(error)}."
             ) from None
         except (ValueError, RecursionError):
             raise StorageError(f"{manifest}: is damaged: not JSON.") from None
@@ -245,7 +247,7 @@ class Folder:
         found = {}
         for path in sorted((self.path / "environments").glob("*.json")):
             try:
-                found[path.stem] = json.loads(path.read_bytes())
+                found[path.stem] = json.loads(inputs.content(path, MAX_BYTES))
             except (OSError, ValueError):
                 continue
         return found

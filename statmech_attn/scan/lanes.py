@@ -27,6 +27,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from statmech_attn.reporting import size
 from statmech_attn.scan.memory import device_memory
+from statmech_attn.scan.once import once
 
 
 # An odd multiple of 8 doubles: whole AVX-512 vectors, and rows that do not all fall
@@ -193,6 +194,21 @@ def _on_parts(function: Callable, examples: Sequence[Any], places: tuple) -> Cal
     )  # fmt: skip
 
 
+class _Program:
+    """The program of one width, compiled once, whichever thread asks first."""
+
+    def __init__(self, compile: Callable[[], Compiled]):
+        self._compile = compile
+
+    @property
+    def ready(self) -> bool:
+        return "compiled" in vars(self)
+
+    @once
+    def compiled(self) -> Compiled:
+        return self._compile()
+
+
 class Stage:
     """A function of batches: compiled for full ones, and for narrow ones where it pays.
 
@@ -214,20 +230,26 @@ class Stage:
         shared: int = 0,
         any_width: bool = True,
     ):
-        self._compile = lambda n: Compiled(function, *examples(n), shared=shared)
-        self._lanes = lanes
-        self._narrow = [n for n in NARROW if n < lanes and any_width and on_cpu()]
-        self._made = {lanes: self._compile(lanes)}
+        narrow = [n for n in NARROW if n < lanes and any_width and on_cpu()]
+        self._programs = {
+            n: _Program(lambda n=n: Compiled(function, *examples(n), shared=shared))
+            for n in (*narrow, lanes)
+        }
+        self._full = self._programs[lanes].compiled
         self._rate = 0.0  # seconds per unit of work and lane; 0: not measured
         self._wasted = 0.0  # seconds that narrower batches would have saved so far
 
     @property
     def bytes(self) -> int:
         """Memory of one full batch."""
-        return self._made[self._lanes].bytes
+        return self._full.bytes
 
     def __call__(self, lanes: int, *args: Any) -> Any:
-        return self._made[lanes](*args)
+        return self.program(lanes)(*args)
+
+    def program(self, lanes: int) -> Compiled:
+        """What computes batches of this width: compiled when first asked for."""
+        return self._programs[lanes].compiled
 
     def width(self, n_points: int, work: float) -> int:
         """Lanes of the batches for so many points, `work` units for each of them.
@@ -237,15 +259,18 @@ class Stage:
         none.
         """
         time_of = lambda lanes: _rounds(n_points, lanes) * (lanes + OVERHEAD)
-        best = min([*self._narrow, self._lanes], key=time_of)
-        if best not in self._made:
-            saved = time_of(min(self._made, key=time_of)) - time_of(best)
+        best, ready = min(self._programs, key=time_of), self._ready()
+        if best not in ready:
+            saved = time_of(min(ready, key=time_of)) - time_of(best)
             self._wasted += saved * work * self._rate
-            if self._wasted > self._made[self._lanes].seconds:
+            if self._wasted > self._full.seconds:
                 self._wasted = 0.0
-                # Other threads may be looking at the one before.
-                self._made = self._made | {best: self._compile(best)}
-        return min(self._made, key=time_of)
+                self.program(best)
+        return min(self._ready(), key=time_of)
+
+    def _ready(self) -> list[int]:
+        """Widths that are compiled; once among them, a width stays."""
+        return [n for n, program in self._programs.items() if program.ready]
 
     def measured(self, n_points: int, lanes: int, work: float, seconds: float) -> None:
         """Learn from a run of all batches of these points."""

@@ -1,5 +1,6 @@
 """Chunks that are done, read as columns; and a store of them in memory."""
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -10,6 +11,7 @@ from statmech_attn.scan.chunk_file import Stored
 from statmech_attn.scan.work import Arrays, Chunk, COMPUTED, Work
 
 
+REASONS = 16  # that are told of points without numbers
 KEPT = 512 * 2**20  # bytes of columns that are read in one pass over all chunks
 
 
@@ -79,9 +81,12 @@ class Results:
             return iter([self._kept[name]])
         return (self._rows(chunk, name) for chunk in self._chunks)
 
-    def seconds(self) -> float:
-        """Time that all chunks took, each on one worker."""
-        return sum(self._header(chunk).seconds for chunk in self._chunks)
+    def elapsed_and_busy(self) -> tuple[float, float]:
+        """Seconds in which any worker computed a chunk, and those of all workers."""
+        headers = [self._header(chunk) for chunk in self._chunks]
+        spans = [(one.finished - one.seconds, one.finished) for one in headers]
+        busy = sum(one.seconds for one in headers)
+        return min(covered(spans), busy), busy  # places in time are rounded
 
     def _keep_small(self) -> None:
         """Read all small arrays in one pass over the chunks."""
@@ -110,6 +115,18 @@ class Results:
     def failure(self) -> np.ndarray:
         return np.concatenate([self._codes(chunk) for chunk in self._chunks])
 
+    def require_numbers(self) -> None:
+        """Refuse results without a single number.
+
+        Raises:
+            ValueError: no point could be computed, and why.
+        """
+        if self.failure().all():
+            raise self._no_numbers()
+
+    def _no_numbers(self) -> ValueError:
+        return ValueError(f"no point could be computed: {self.reasons()[0]}.")
+
     def reasons(self) -> list[str]:
         """Why points were not computed, with how many, the most frequent first."""
         counts: dict[str, int] = {}
@@ -117,7 +134,7 @@ class Results:
             for _, reason in self._header(chunk).failures.values():
                 counts[reason] = counts.get(reason, 0) + 1
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        return [f"{reason} ({count} points)" for reason, count in ordered]
+        return [f"{reason} ({count} points)" for reason, count in ordered[:REASONS]]
 
     def _read(self, chunk: Chunk, names: Sequence[str] | None) -> Stored:
         stored = self._store.read(chunk, names)
@@ -147,7 +164,7 @@ class Results:
         for chunk in self._chunks:
             if arrays := self._read(chunk, None).arrays:
                 return arrays
-        raise ValueError(f"no point could be computed: {self.reasons()[0]}.")
+        raise self._no_numbers()
 
 
 def blank(like: np.ndarray, count: int, empty: int) -> np.ndarray:
@@ -159,3 +176,17 @@ def blank(like: np.ndarray, count: int, empty: int) -> np.ndarray:
 def first_round(work: Work) -> int:
     """Points of a study, or of its first round."""
     return work.points(0, Results(Memory(), (), work)) or 0
+
+
+def covered(spans: Sequence[tuple[float, float]]) -> float:
+    """Length of the union of intervals.
+
+    Example:
+        >>> covered([(0.0, 3.0), (5.0, 6.0), (1.0, 4.0)])
+        5.0
+    """
+    total, end = 0.0, -math.inf
+    for first, last in sorted(spans):
+        total += max(last - max(first, end), 0.0)
+        end = max(end, last)
+    return total

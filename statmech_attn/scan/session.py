@@ -1,6 +1,7 @@
 """Chunks that are still to be computed, by this process among others."""
 
 import threading
+import time
 from collections import deque
 from contextlib import ExitStack
 
@@ -157,8 +158,9 @@ class Session:
             environment = self._environment
         payload = self._payloads.pop(chunk.number, "")
         found = Stored(
-            chunk, arrays, failures, seconds, environment, self._study, payload
-        )
+            chunk, arrays, failures, seconds, time.time(), environment, self._study,
+            payload,
+        )  # fmt: skip
         self.store.write(found, self._claims.name if self._claims else "")
         with self._lock:
             self._release(chunk.number)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
+from statmech_attn import inputs
 from statmech_attn.reporting import duration, size
 from statmech_attn.scan.forecast import Forecast
 
@@ -114,6 +115,8 @@ class Array:
             raise ValueError(
                 f"partition must be a name of SLURM's; got {self.partition!r}."
             )
+        for path in (self.study, self.output):
+            inputs.require_unicode(path)
         if not self.output.parent.is_dir():
             raise ValueError(f"{self.output.parent}: no such folder.")
         if unwritable := re.search(r"[%\\\x00-\x1f]", str(self.logs)):
@@ -196,11 +199,20 @@ def check(array: Array, path: Path) -> None:
         ValueError: the array is beyond the limits of the cluster, its output is there
             already, or `path` is a file that is no such script.
     """
+    inputs.require_unicode(path)
     check_limits(array)
     if array.output.exists():
         raise ValueError(f"{array.output} is there already; name another output.")
-    if path.exists() and _MARK not in path.read_text(errors="replace"):
+    if path.absolute() == array.output.absolute():
+        raise ValueError(f"{path}: is the output; name another script.")
+    if path.exists() and _MARK not in _begin(path):
         raise ValueError(f"{path} is not a script of this command; name another one.")
+
+
+def _begin(path: Path) -> str:
+    inputs.require_regular(path)
+    with path.open(errors="replace") as file:
+        return file.read(1000)
 
 
 def write(array: Array, path: Path, found: Forecast | None = None) -> None:

@@ -22,12 +22,19 @@ from statmech_attn.storage.schema import (
     StorageError,
     study_digest,
 )
-from statmech_attn.storage.writing import check_output, unwritable, write
+from statmech_attn.storage.writing import (
+    check_output,
+    check_place,
+    require_no_input,
+    unwritable,
+    write,
+)
 
 
 __all__ = [
     "check",
     "check_output",
+    "check_place",
     "Column",
     "differences",
     "environment",
@@ -37,6 +44,7 @@ __all__ = [
     "now",
     "opened",
     "read",
+    "require_no_input",
     "same_study",
     "SCHEMA_VERSION",
     "StorageError",

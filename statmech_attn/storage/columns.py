@@ -17,7 +17,7 @@ import numpy as np
 CHUNK = 2**19  # bytes; HDF5 keeps 2^20 of a variable in memory
 SLAB = 2**25  # bytes that are read or written at once
 GZIP_LEVEL = 4
-COMPRESSED_FROM = 4096  # elements; below, the chunk index costs more than it saves
+COMPRESSED_FROM = 1000  # elements; below, the chunk index costs more than it saves
 
 Box = tuple[slice, ...]
 

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax.extend.backend import get_backend
 
 import statmech_attn
+from statmech_attn import runtime
 
 
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "equinox")
@@ -39,7 +40,7 @@ def environment() -> dict[str, str]:
         >>> environment()["jax"] == jax.__version__
         True
     """
-    device = jax.devices()[0]
+    device = runtime.device()
     found = {
         "package_version": statmech_attn.__version__,
         "git_describe": git_describe(),

@@ -5,11 +5,19 @@ and it may declare sizes that nothing was ever written for.  Nothing of this pac
 writes either; who reads a file looks here before HDF5 reads any data.
 """
 
+import math
+from typing import Any
+
 import h5py
+import numpy as np
+
+from statmech_attn.storage.columns import slabs
 
 
 DEFLATE = 1032  # bytes that one compressed byte can stand for at most (zlib)
 BARE_DIMENSION = b"This is a netCDF dimension but not a netCDF variable"
+LARGEST = 2**26  # bytes of a chunk, and of all texts of a variable
+FEW = 16  # texts of an attribute that may be long
 TEXT = 16  # bytes that HDF5 keeps for a text beside its characters
 
 
@@ -19,11 +27,19 @@ def require_plain(file: h5py.File) -> None:
     Raises:
         ValueError: as `dataset`.
     """
+    size = file.id.get_filesize()
+    _require_few_texts(file, "the file", size)
+    variables = {}
     for name in map(str, file):
         found = _own(file, name)
+        _require_few_texts(found, name, size)
         # A dimension without coordinates declares its length in values nobody reads.
         if not bytes(found.attrs.get("NAME", b"")).startswith(BARE_DIMENSION):
             _require_stored(found, name)
+            _require_short_texts(found, name, size)
+            variables[name] = found
+    for name, found in variables.items():  # one may refer to any other
+        _require_dimensions(found, name)
 
 
 def dataset(group: h5py.Group, name: str) -> h5py.Dataset:
@@ -54,6 +70,66 @@ def _require_stored(found: h5py.Dataset, name: str) -> None:
     stored, each = found.id.get_storage_size(), TEXT if text else found.dtype.itemsize
     if found.size and each * found.size > DEFLATE * stored:
         raise ValueError(f"{name} declares {found.size} values, more than are stored")
+
+    if found.chunks and found.dtype.itemsize * math.prod(found.chunks) > LARGEST:
+        raise ValueError(f"{name} has chunks of more than {LARGEST / 2**20:g} MiB")
+
+
+def _require_dimensions(found: h5py.Dataset, name: str) -> None:
+    """Refuse axes whose netCDF dimension is missing or has another length.
+
+    The reader would fill such a variable up to the length of the dimension.  What HDF5
+    itself would follow without a look at its type is read as an attribute.
+    """
+    if _is(found.attrs.get("CLASS"), b"DIMENSION_SCALE") or not found.shape:
+        return
+    if _dimensions(found) != [(length,) for length in found.shape]:
+        raise ValueError(f"{name} has not the dimensions of its data")
+
+
+def _is(value: Any, expected: bytes) -> bool:
+    return isinstance(value, bytes) and value == expected
+
+
+def _dimensions(found: h5py.Dataset) -> list[tuple[int, ...] | None]:
+    """Shapes of the dimension scales of all axes."""
+    if "DIMENSION_LIST" not in found.attrs:
+        return []
+    each = h5py.check_vlen_dtype(found.attrs.get_id("DIMENSION_LIST").dtype)
+    if each is None or h5py.check_ref_dtype(each) is not h5py.Reference:
+        return []
+    lists = np.ravel(np.asarray(found.attrs["DIMENSION_LIST"]))
+    scales = [found.file[one[0]] if len(one) == 1 else None for one in lists]
+    return [x.shape if isinstance(x, h5py.Dataset) else None for x in scales]
+
+
+def _require_few_texts(owner: Any, name: str, size: int) -> None:
+    """Refuse an attribute that lists texts which may all be the same long one.
+
+    Args:
+        size: of the file, which no text exceeds.
+    """
+    for key in owner.attrs:
+        value = owner.attrs.get_id(key)
+        text = h5py.check_string_dtype(value.dtype) is not None
+        count = math.prod(value.shape or ()) if text else 0
+        if count > FEW and count * size > LARGEST:
+            raise ValueError(f"the attribute {key} of {name} lists {count} texts")
+
+
+def _require_short_texts(found: h5py.Dataset, name: str, size: int) -> None:
+    """Refuse texts that take more memory than `LARGEST` together.
+
+    Args:
+        size: of the file, which no text exceeds.
+    """
+    total, text = 0, h5py.check_string_dtype(found.dtype) is not None
+    if not text or (found.size or 0) * size <= LARGEST:
+        return
+    for box in slabs(found.shape, max(LARGEST // size, 1)):
+        total += sum(map(len, np.ravel(found[box])))
+        if total > LARGEST:
+            raise ValueError(f"{name} holds texts of more than {LARGEST / 2**20:g} MiB")
 
 
 def group(parent: h5py.Group, name: str) -> h5py.Group:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import statmech_attn
+from statmech_attn import runtime
 from statmech_attn.storage.machine import environment, git_describe, version
 from statmech_attn.storage.schema import (
     plain_text,
@@ -40,6 +41,7 @@ def provenance(
     keys: Mapping[str, Any] | None,
     started: datetime | None,
     elapsed: float | None,
+    busy: float | None,
 ) -> dict[str, Any]:
     """The file attributes that say how a result came about; unknown ones are absent."""
     digest = study_digest(study)
@@ -49,8 +51,10 @@ def provenance(
     plain_text("kind", kind)
     if started is not None and started.tzinfo is None:
         raise ValueError("started: needs a time zone; use storage.now().")
-    if elapsed is not None and not (elapsed >= 0 and math.isfinite(elapsed)):
-        raise ValueError(f"elapsed: must be seconds, not negative; got {elapsed!r}.")
+    for name, seconds in (("elapsed", elapsed), ("busy", busy)):
+        if seconds is not None and not (seconds >= 0 and math.isfinite(seconds)):
+            raise ValueError(f"{name}: must be seconds, not negative; got {seconds!r}.")
+    device = runtime.device()
     known = {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
@@ -63,12 +67,13 @@ def provenance(
         "versions": json.dumps(versions()),
         "platform": platform.platform(),
         "backend": jax.default_backend(),
-        "device_kind": jax.devices()[0].device_kind,
+        "device_kind": device.device_kind,
         "dtype": jnp.result_type(float).name,
         "environment": json.dumps(environment()),
         "started": started and started.astimezone(UTC).isoformat(),
         "finished": now().isoformat(),
         "elapsed": elapsed,
+        "busy": busy,
         "command": command_line(),
     }
     return {name: value for name, value in known.items() if value is not None}
@@ -81,9 +86,13 @@ def versions() -> dict[str, str]:
 
 
 def command_line() -> str:
-    """The command as typed, without the folder of the program."""
+    """The command as typed, without the folder of the program.
+
+    Bytes that are not UTF-8 are written out.
+    """
     program, *arguments = sys.argv or [""]
-    return shlex.join([Path(program).name or "python", *arguments])
+    typed = shlex.join([Path(program).name or "python", *arguments])
+    return typed.encode(errors="backslashreplace").decode()
 
 
 def _plain_key(key: Any) -> Any:

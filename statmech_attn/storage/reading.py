@@ -13,6 +13,7 @@ import numpy as np
 import psutil
 import xarray as xr
 
+from statmech_attn.inputs import require_regular
 from statmech_attn.storage.plain import require_plain
 from statmech_attn.storage.schema import (
     attributes_checksum,
@@ -29,7 +30,7 @@ from statmech_attn.storage.schema import (
 
 
 UNRECORDED = ("git_describe", "started")  # in some files
-NOT_TEXTS = ("schema_version", "keys", "versions", "environment", "elapsed")
+NOT_TEXTS = ("schema_version", "keys", "versions", "environment", "elapsed", "busy")
 
 
 class VariableInfo(NamedTuple):
@@ -64,6 +65,7 @@ class Info(NamedTuple):
     started: str | None
     finished: str
     elapsed: float | None
+    busy: float | None
     command: str
     attributes: dict[str, Any]
     variables: dict[str, VariableInfo]
@@ -132,19 +134,24 @@ def info(path: str | Path) -> Info:
         _verify_attributes(path, dataset)
         attributes = dict(dataset.attrs)
         variables = {str(n): _variable_info(v) for n, v in dataset.variables.items()}
-        elapsed = attributes.get("elapsed")
         return Info(
             path=str(path),
             size_bytes=Path(path).stat().st_size,
             schema_version=int(attributes["schema_version"]),
             keys=_table(attributes, "keys"),
-            versions=_table(attributes, "versions"),
-            environment=_table({"environment": "{}"} | attributes, "environment"),
-            elapsed=None if elapsed is None else float(elapsed),
+            versions=_text_table(attributes, "versions"),
+            environment=_text_table({"environment": "{}"} | attributes, "environment"),
+            elapsed=_number(attributes, "elapsed"),
+            busy=_number(attributes, "busy"),
             attributes={k: v for k, v in attributes.items() if k not in PROVENANCE},
             variables=variables,
             **cast(dict[str, Any], _texts(attributes)),
         )
+
+
+def _number(attributes: dict[str, Any], name: str) -> float | None:
+    value = attributes.get(name)
+    return None if value is None else float(value)
 
 
 def _texts(attributes: dict[str, Any]) -> dict[str, str | None]:
@@ -160,6 +167,13 @@ def _table(attributes: dict[str, Any], name: str) -> dict[str, Any]:
     found = json.loads(attributes[name])
     if not isinstance(found, dict):
         raise ValueError(f"its attribute {name} is no table")
+    return found
+
+
+def _text_table(attributes: dict[str, Any], name: str) -> dict[str, str]:
+    found = _table(attributes, name)
+    if not all(isinstance(value, str) for value in found.values()):
+        raise ValueError(f"its attribute {name} is no table of texts")
     return found
 
 
@@ -202,19 +216,11 @@ def _require_memory(path: str | Path, dataset: xr.Dataset) -> None:
 
 def _require_schema(path: str | Path) -> None:
     """Refuse what is not a file of this package before xarray interprets it."""
-    try:
-        with open(path, "rb"):
-            is_hdf5 = h5py.is_hdf5(path)
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror}.") from None
-    if not is_hdf5:
-        raise StorageError(f"{path}: is not an HDF5 file.")
+    _require_hdf5(path)
     _verify_seal(path)
     try:
         with h5py.File(path, "r") as file:
-            # netCDF-4 attributes of one number are arrays of one element.
-            schema = np.ravel(file.attrs.get("schema", "")).tolist()
-            version = np.ravel(file.attrs.get("schema_version", "")).tolist()
+            schema, version = (_listed(file, n) for n in ("schema", "schema_version"))
     except Exception as error:  # HDF5 reports damage by many types of exception
         raise _damaged(path, error) from error
     if schema != [SCHEMA] or list(map(type, version)) != [int]:
@@ -226,6 +232,38 @@ def _require_schema(path: str | Path) -> None:
         )
     with h5py.File(path, "r") as file:
         require_plain(file)
+
+
+def _require_hdf5(path: str | Path) -> None:
+    try:
+        require_regular(path)
+        with open(path, "rb"):
+            is_hdf5 = h5py.is_hdf5(path)
+    except OSError as error:
+        reason = error.strerror or str(error).removeprefix(f"{path}: ").rstrip(".")
+        raise StorageError(f"{path}: cannot be read: {reason}.") from None
+    if not is_hdf5:
+        raise StorageError(f"{path}: is not an HDF5 file.")
+
+
+def _listed(file: h5py.File, name: str) -> list:
+    """An attribute; netCDF-4 makes arrays of one element of single numbers."""
+    return np.ravel(file.attrs.get(name, "")).tolist()
+
+
+def is_own(path: str | Path) -> bool:
+    """Whether this package wrote a file, be it damaged, as far as can be seen."""
+    try:
+        require_regular(path)
+        with open(path, "rb") as file:
+            file.seek(-SEAL_LENGTH, os.SEEK_END)
+            if file.read().startswith(SEAL):
+                return True
+        _require_hdf5(path)
+        with h5py.File(path, "r") as file:
+            return _listed(file, "schema") == [SCHEMA]
+    except Exception:  # HDF5 reports damage by many types of exception
+        return False
 
 
 def _verify_seal(path: str | Path) -> None:

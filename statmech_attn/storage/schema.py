@@ -39,6 +39,7 @@ PROVENANCE = (
     "started",
     "finished",
     "elapsed",
+    "busy",
     "command",
     "checksums",
     "attributes_sha256",

@@ -12,7 +12,7 @@ import io
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from statmech_attn.inputs import require_unicode
 from statmech_attn.storage.changes import in_one_line, study_differences
 from statmech_attn.storage.columns import Column, storage_options
 from statmech_attn.storage.provenance import provenance
-from statmech_attn.storage.reading import info, verified
+from statmech_attn.storage.reading import info, is_own, verified
 from statmech_attn.storage.schema import (
     is_text,
     PROVENANCE,
@@ -46,6 +47,7 @@ def write(
     keys: Mapping[str, Any] | None = None,
     started: datetime | None = None,
     elapsed: float | None = None,
+    busy: float | None = None,
     overwrite: bool = False,
     columns: Mapping[str, Column] = {},
 ) -> None:
@@ -61,8 +63,9 @@ def write(
         started: when the computation began, see `now`.
         elapsed: seconds that it took, by a clock that is never set, such as
             `time.monotonic`.
-        overwrite: replace whatever is there.  A file of the same study is always
-            replaced.
+        busy: seconds that its workers took, added up.
+        overwrite: replace a file of this package, whatever it holds.  One of the same
+            study is always replaced.
         columns: more variables, by name, which are read and written block by block.
 
     Raises:
@@ -74,7 +77,7 @@ def write(
     validate(_whole(dataset, columns))
     attributes = {k: v for k, v in dataset.attrs.items() if k not in PROVENANCE}
     attributes |= provenance(
-        study, kind=kind, keys=keys, started=started, elapsed=elapsed
+        study, kind=kind, keys=keys, started=started, elapsed=elapsed, busy=busy
     )
     dataset = _stored_form(dataset, attributes)
     # The destination may be a symbolic link: its target is replaced, not the link.
@@ -105,24 +108,30 @@ def _whole(dataset: xr.Dataset, columns: Mapping[str, Column]) -> xr.Dataset:
     )
 
 
-def check_output(path: str | Path, *, study: str, overwrite: bool = False) -> None:
+def check_output(
+    path: str | Path,
+    *,
+    study: str,
+    overwrite: bool = False,
+    inputs: Iterable[str | Path] = (),
+) -> None:
     """Refuse a destination before a long computation, as `write` would after it.
 
+    Args:
+        overwrite: replace a file of this package that holds something else.
+        inputs: files that the result is made from, which stay as they are.
+
     Raises:
-        StorageError: the destination exists and holds something else than this study,
-            is no regular file, or its folder cannot be written.
+        ValueError: the path is not UTF-8.
+        StorageError: the destination is one of the inputs, exists and holds something
+            else than this study, is no regular file, or its folder cannot be written.
     """
     path = Path(path)
-    _make_folder(path)
-    try:
-        exists = path.exists()
-    except OSError as error:
-        raise unwritable(path, error) from None
-    if not exists:
+    if not check_place(path):
         return
-    if not path.is_file():
-        raise StorageError(f"{path}: exists and is not a file; choose another output.")
+    require_no_input(path, inputs)
     if overwrite:
+        _require_own(path)
         return
     try:
         stored = info(path).study
@@ -132,6 +141,45 @@ def check_output(path: str | Path, *, study: str, overwrite: bool = False) -> No
         changes = in_one_line(study_differences(stored, study))
         raise StorageError(
             f"{path}: exists and holds another study ({changes}): {_WAYS_OUT}"
+        )
+
+
+def check_place(path: Path) -> bool:
+    """Whether there is a file at a destination; folders on the way are made.
+
+    Raises:
+        ValueError: the path is not UTF-8.
+        StorageError: no regular file is there, or its folder cannot be written.
+    """
+    require_unicode(path)
+    _make_folder(path)
+    try:
+        exists = path.exists()
+    except OSError as error:
+        raise unwritable(path, error) from None
+    if exists and not path.is_file():
+        raise StorageError(f"{path}: exists and is not a file; choose another output.")
+    return exists
+
+
+def require_no_input(path: Path, inputs: Iterable[str | Path]) -> None:
+    """Refuse to write over a file that is read.
+
+    Raises:
+        StorageError: the path is that of one of the inputs, by whatever name.
+    """
+    if path.exists() and any(os.path.exists(x) and path.samefile(x) for x in inputs):
+        raise StorageError(
+            f"{path}: is read to make this result; choose another output."
+        )
+
+
+def _require_own(path: Path) -> None:
+    """Refuse to replace what this package did not write."""
+    if path.stat().st_size and not is_own(path):
+        raise StorageError(
+            f"{path}: is no file of statmech-attn and stays: --overwrite "
+            "(overwrite=True) replaces such files only; choose another output."
         )
 
 

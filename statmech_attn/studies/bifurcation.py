@@ -12,7 +12,6 @@ A point is a point of the grid with one of its starts, starts fastest.
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -21,16 +20,10 @@ import numpy as np
 
 from statmech_attn.dmft import clock_period, Network, State
 from statmech_attn.dynamics.phases import PHASES, QUASIPERIODIC, UNSETTLED
-from statmech_attn.scan.bifurcation import (
-    any_width,
-    Plan,
-    Points,
-    run,
-    Scan,
-    Verdicts,
-)
+from statmech_attn.scan.bifurcation import any_width, Outcome, Plan, run, Scan
 from statmech_attn.scan.lanes import lanes_for
 from statmech_attn.scan.once import once
+from statmech_attn.scan.points import Points, Verdicts
 from statmech_attn.scan.refinement import Cells, Grid
 from statmech_attn.scan.work import (
     Arrays,
@@ -38,14 +31,14 @@ from statmech_attn.scan.work import (
     Chunk,
     COMPUTED,
     NOT_FINITE,
-    OneRound,
     Pilot,
     RAISED,
     Results,
     Tick,
 )
 from statmech_attn.studies import build
-from statmech_attn.studies.bifurcation_file import assembled, computed, rows
+from statmech_attn.studies.bifurcation_file import assembled, computed, Rows, rows
+from statmech_attn.studies.confirmation import Confirming, ends, NOT_RUN
 from statmech_attn.studies.dmft_tables import BifurcationRun, BifurcationStudy
 
 
@@ -66,13 +59,16 @@ def work(study: BifurcationStudy, batch: int | None = None) -> "GridWork":
     return GridWork(study, batch)
 
 
-class GridWork(OneRound):
+class GridWork(Confirming):
     """Every point of a grid, each on its own; a `scan.work.Work`."""
 
     title = "bifurcation"
-    empty: Mapping[str, int] = {"phase": UNSETTLED, "phase_paper": UNSETTLED}
+    empty: Mapping[str, int] = {
+        "phase": UNSETTLED, "phase_paper": UNSETTLED, "stayed": NOT_RUN,
+    }  # fmt: skip
 
     def __init__(self, study: BifurcationStudy, batch: int | None = None):
+        super().__init__()
         self.made = build.model(study.network)
         self.options = study.run
         self.axes = build.axes(study.parameters, self.made.file)
@@ -94,16 +90,33 @@ class GridWork(OneRound):
 
     @property
     def total(self) -> int | None:
-        return self.most
+        return self.most if self.options.confirm is None else None
 
-    def compute(
-        self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
-    ) -> Arrays:
-        numbers = np.arange(chunk.first, chunk.stop)
-        points = self._at(self.axes, numbers)
-        return rows(run(self.scan, points, self._in_points(tick)))
+    def scan_points(self, round: int, earlier: Results) -> int | None:
+        return self.most if round == 0 else None
+
+    def scan_payload(self, chunk: Chunk, earlier: Results) -> Any:
+        return None
+
+    def scan_compute(self, chunk: Chunk, payload: Any, tick: Tick) -> Arrays:
+        points = self._at(self.axes, np.arange(chunk.first, chunk.stop))
+        return self._scanned_rows(points, run(self.scan, points, self._in_points(tick)))
+
+    def scan_rows(self, results: Results) -> Rows:
+        return self.first_rounds(results)
+
+    def index(self) -> np.ndarray:
+        return np.indices(self.axes.shape).reshape(len(self.axes.shape), -1).T
+
+    def _scanned_rows(self, points: Points, outcome: Outcome) -> Arrays:
+        found = rows(outcome)
+        if self.options.confirm is not None:
+            found |= ends(outcome, points.params)
+        return found
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
+        if "finite" not in arrays:  # rows that were run again
+            return np.zeros(len(arrays["stayed"]), bool)
         return ~arrays["finite"]
 
     def pilot(self) -> Pilot:
@@ -113,11 +126,20 @@ class GridWork(OneRound):
             self.scan.pilot(points) / lanes,
             self.scan.working_memory(),
             self.scan.bytes_per_point(),
-            "extensions" if self.plan.max_doublings else "",
+            self._without(),
         )
 
+    def _without(self) -> str:
+        """What a pilot does not see."""
+        asked = self.options.confirm is not None
+        words = [
+            *(["extensions"] if self.plan.max_doublings else []),
+            *(["doubtful points that are run again"] if asked else []),
+        ]
+        return " and ".join(words)
+
     def assemble(self, results: Results) -> Assembled:
-        return assembled(self, results)
+        return assembled(self, self.judged(results))
 
     @once
     def scan(self) -> Scan:
@@ -166,7 +188,7 @@ class RefinedWork(GridWork):
     def pilot(self) -> Pilot:
         return super().pilot()._replace(most=self.grid.size * self.options.starts)
 
-    def points(self, round: int, earlier: Results) -> int | None:
+    def scan_points(self, round: int, earlier: Results) -> int | None:
         while round >= len(self._rounds):
             last = len(self._rounds) - 1
             labels = earlier.column("label", last).reshape(-1, self.options.starts)
@@ -174,21 +196,23 @@ class RefinedWork(GridWork):
             self._rounds.append(self._cells.halve())
         return len(self._rounds[round]) * self.options.starts or None
 
-    def payload(self, chunk: Chunk, earlier: Results) -> np.ndarray:
+    def scan_payload(self, chunk: Chunk, earlier: Results) -> np.ndarray:
         rows = np.arange(chunk.first, chunk.stop) // self.options.starts
         return self._rounds[chunk.round][rows]
 
-    def compute(
-        self, chunk: Chunk, payload: np.ndarray, tick: Tick, folder: Path | None
-    ) -> Arrays:
+    def scan_compute(self, chunk: Chunk, payload: np.ndarray, tick: Tick) -> Arrays:
         start = np.arange(chunk.first, chunk.stop) % self.options.starts
         points = self._points(self.finest, payload, start)
         outcome = run(self.scan, points, self._in_points(tick))
-        return rows(outcome) | {"label": labels(outcome.verdicts)}
+        found = self._scanned_rows(points, outcome)
+        return found | {"label": labels(outcome.verdicts)}
+
+    def index(self) -> np.ndarray:
+        return np.concatenate([x for x in self._rounds if len(x)])
 
     def assemble(self, results: Results) -> Assembled:
-        index = np.concatenate([x for x in self._rounds if len(x)])
-        return assembled(self, results, computed(self.grid, self.finest, index))
+        places = computed(self.grid, self.finest, self.index())
+        return assembled(self, self.judged(results), places)
 
 
 class SweepWork(GridWork):
@@ -213,26 +237,24 @@ class SweepWork(GridWork):
         return int(np.prod(self.axes.shape[1:])) * self.options.starts
 
     @property
-    def total(self) -> int:
-        return self.most * self.rounds
+    def total(self) -> int | None:
+        return None if self.options.confirm else self.most * self.rounds
 
     @property
     def rounds(self) -> int:
         return -(-self.axes.shape[0] // self.span)
 
-    def points(self, round: int, earlier: Results) -> int | None:
+    def scan_points(self, round: int, earlier: Results) -> int | None:
         return self.most if round < self.rounds else None
 
-    def payload(self, chunk: Chunk, earlier: Results) -> Arrays:
+    def scan_payload(self, chunk: Chunk, earlier: Results) -> Arrays:
         """States that the columns of a chunk start from; none in the first round."""
         if chunk.round == 0:
             return {}
         place = chunk.round - 1, chunk.first, chunk.stop
         return {name: earlier.rows(name, *place) for name in STATE}
 
-    def compute(
-        self, chunk: Chunk, payload: Arrays, tick: Tick, folder: Path | None
-    ) -> Arrays:
+    def scan_compute(self, chunk: Chunk, payload: Arrays, tick: Tick) -> Arrays:
         columns = np.arange(chunk.first, chunk.stop)
         tick = self._in_points(tick)
         starts = _state(payload) if payload else None
@@ -243,14 +265,18 @@ class SweepWork(GridWork):
                 points = points._replace(starts=starts)
             outcome = run(self.scan, points, lambda work: tick(work / self.span))
             starts = outcome.final
-            found.append(rows(outcome))
+            found.append(self._scanned_rows(points, outcome))
         found += [found[-1]] * (self.span - len(found))
         together = {n: np.stack([x[n] for x in found], axis=1) for n in found[0]}
         assert starts is not None
         return together | _state_rows(starts, len(columns))
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
-        return np.asarray(~arrays["finite"].all(axis=1))
+        missing = super().not_finite(arrays)
+        return np.any(missing.reshape(len(missing), -1), axis=1)
+
+    def scan_rows(self, results: Results) -> Rows:
+        return Unrolled(self.first_rounds(results), self)
 
     def pilot(self) -> Pilot:
         """A point is a column at `span` values."""
@@ -258,9 +284,6 @@ class SweepWork(GridWork):
         return one._replace(
             seconds=self.span * one.seconds, stored=self.span * one.stored
         )
-
-    def assemble(self, results: Results) -> Assembled:
-        return assembled(self, Unrolled(results, self))
 
 
 class Unrolled:

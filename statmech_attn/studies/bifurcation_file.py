@@ -7,7 +7,8 @@ import numpy as np
 
 from statmech_attn.comparison import network_digest
 from statmech_attn.labels import attributes, labelled
-from statmech_attn.scan.bifurcation import Outcome, Plan, Verdicts
+from statmech_attn.scan.bifurcation import Outcome, Plan
+from statmech_attn.scan.points import Verdicts
 from statmech_attn.scan.refinement import Grid
 from statmech_attn.scan.work import Arrays, Assembled, Column
 from statmech_attn.studies import build
@@ -19,6 +20,9 @@ VERDICTS: dict[str, Callable[[Verdicts], Any]] = {
     "lyapunov": lambda v: v.exponents.T,
     "lyapunov_weighted": lambda v: v.weighted.T,
     "lyapunov_stderr": lambda v: v.stderr.T,
+    "lyapunov_source": lambda v: v.source.T.astype(np.int8),
+    "log_det": lambda v: v.log_det,
+    "sum_rule": lambda v: v.sum_rule,
     "phase": lambda v: v.phase.astype(np.int8),
     "phase_paper": lambda v: v.phase_paper.astype(np.int8),
     "reasons": lambda v: v.reasons.astype(np.int32),
@@ -34,13 +38,16 @@ VERDICTS: dict[str, Callable[[Verdicts], Any]] = {
     "quarter_disagreement": lambda v: v.evidence.quarters,
     "drift": lambda v: v.evidence.drift,
     "window": lambda v: v.window,
+    "horizon": lambda v: v.horizon,
 }
+OF_ALL = ("log_det", "sum_rule")  # stored beside all exponents only
 TRAILING = {
     "section": "sample",
     "strobe": "strobe_sample",
     "lyapunov": "exponent",
     "lyapunov_weighted": "exponent",
     "lyapunov_stderr": "exponent",
+    "lyapunov_source": "exponent",
 }
 
 
@@ -135,7 +142,9 @@ def assembled(scan: Scanned, rows: Rows, places: Places | None = None) -> Assemb
     names = ["section", "section_count", "strobe"]
     if scan.plan.exponents:
         own["exponent"] = np.arange(1, scan.plan.exponents + 1)
-        names += VERDICTS
+        whole_spectrum = scan.plan.exponents == scan.made.net.dimension
+        names += [n for n in VERDICTS if whole_spectrum or n not in OF_ALL]
+        names += ["doubtful", *(["confirmed"] if options.confirm else [])]
     dims, shape = places.dims, _shape(places)
     if starts > 1:
         own["start"] = np.arange(starts)
@@ -152,6 +161,7 @@ def assembled(scan: Scanned, rows: Rows, places: Places | None = None) -> Assemb
         section_tolerance=options.section_tolerance, transient=options.transient,
         steps=options.steps, max_doublings=scan.plan.max_doublings,
         refine=options.refine,
+        **_confirm_attributes(options),
         direction=(options.start or "").partition("continue-")[2],
     )  # fmt: skip
     failure = rows.failure()
@@ -160,6 +170,13 @@ def assembled(scan: Scanned, rows: Rows, places: Places | None = None) -> Assemb
         dataset["failure"] = (dims, failure.reshape(shape), attributes("failure"))
         dataset.attrs["failure_reasons"] = rows.reasons()
     return Assembled(build.with_fixed(dataset, scan.axes), columns)
+
+
+def _confirm_attributes(options: BifurcationRun) -> dict[str, int]:
+    asked = options.confirm
+    if asked is None:
+        return {}
+    return {"confirm_starts": asked.starts, "confirm_horizon": asked.horizon}
 
 
 def _shape(places: Places) -> tuple[int, ...]:

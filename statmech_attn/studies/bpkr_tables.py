@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, model_validator, StrictBool, StrictInt, Tag
+from pydantic import Discriminator, Field, model_validator, Tag
 
 from statmech_attn.studies.tables import (
     Count,
-    Finite,
     Number,
+    Positive,
     Seed,
     StudyTable,
     Table,
@@ -17,11 +17,10 @@ from statmech_attn.studies.tables import (
 )
 
 
-Positive = Annotated[Finite, Field(gt=0)]
 HeadName = Literal["previous-token", "uniform", "random"]
 Readout = Annotated[
     Annotated[Literal["first", "last", "mean"], Tag("word")]
-    | Annotated[StrictInt, Tag("count")],
+    | Annotated[int, Tag("count")],
     Discriminator(lambda value: "word" if isinstance(value, str) else "count"),
 ]
 Grid = Annotated[
@@ -47,13 +46,13 @@ class TaskTable(Table):
     n_test: Count | None = None
     length: Count | None = None
     features: Count | None = None
-    flip_plus: Finite | None = None
-    flip_minus: Finite | None = None
-    parallel_noise: Finite | None = None
-    perpendicular_noise: Finite | None = None
-    hardness: Finite | None = None
-    bos_score: Finite | None = None
-    random_strength: Finite | None = None
+    flip_plus: float | None = None
+    flip_minus: float | None = None
+    parallel_noise: float | None = None
+    perpendicular_noise: float | None = None
+    hardness: float | None = None
+    bos_score: float | None = None
+    random_strength: float | None = None
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -83,9 +82,9 @@ class WidthsTable(Table):
 class OrderParameterRun(Table):
     """[run] of saddle points; `predictors` keeps f of every test example."""
 
-    corrections: StrictBool = True
-    kernels: StrictBool = False
-    predictors: StrictBool = True
+    corrections: bool = True
+    kernels: bool = False
+    predictors: bool = True
 
 
 class PosteriorRun(Table):
@@ -96,13 +95,13 @@ class PosteriorRun(Table):
 
     method: Literal["order-parameter", "weights", "langevin"] = "order-parameter"
     seed: Seed = 0
-    draws: Annotated[StrictInt, Field(ge=4)] = 1000
+    draws: Annotated[int, Field(ge=4)] = 1000
     warmup: Count | None = None
     chains: Count = 4
     stored: WholeNumber = 200
     block: Count | None = None
     step_size: Positive | None = None
-    evidence: StrictBool = False
+    evidence: bool = False
 
     @property
     def block_size(self) -> int:

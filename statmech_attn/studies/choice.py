@@ -3,11 +3,13 @@ r"""The temperature of each width, chosen by accuracy, and accuracies with their
 Two choices stand side by side: by the accuracy on validation classes, which no test
 example enters, and the published one, by the accuracy on the very examples that are
 then reported.  Among equals the lowest temperature is taken.
+A choice at an end of its grid says so, since a better one may lie beyond.
 
     right                  (width, temperature, test_set, test)   1 or 0
     accuracy_sets          (width, temperature, test_set)   a
     its error              $\sqrt{a (1 - a) / Q}$ for Q examples of a set, drawn anew
                            from the same images
+    chosen_at_end          (width, choice)   the lowest or highest of all temperatures
     accuracy_gain          (width, choice, test_set)   over the limit of large widths
     its error              of the difference on the same Q examples: smaller, since most
                            of them both get right or both get wrong
@@ -48,6 +50,10 @@ def variables(
             f"accuracy_sets{ending}": (dims, accuracy),
             f"accuracy_sets{ending}_stderr": (dims, stderr(accuracy, Q)),
             f"chosen_temperature{ending}": ((*axes, "choice"), chosen),
+            f"chosen_at_end{ending}": (
+                (*axes, "choice"),
+                np.isin(chosen, [min(temperatures), max(temperatures)]),
+            ),
             f"accuracy_chosen{ending}": (where, at_best),
             f"accuracy_chosen{ending}_stderr": (where, stderr(at_best, Q)),
         }

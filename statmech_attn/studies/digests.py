@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from statmech_attn import inputs
 from statmech_attn.tasks import images
 
 
@@ -16,7 +17,7 @@ def of_file(path: Path) -> str:
     Raises:
         OSError: it cannot be read.
     """
-    about = path.stat()
+    about = inputs.require_regular(path)
     return _of_content(path.resolve(), about.st_mtime_ns, about.st_size)
 
 
@@ -31,7 +32,14 @@ def of_values(values: Mapping[str, Any]) -> str:
 
 
 def of_images(elsewhere: Iterable[str]) -> dict[str, str]:
-    """Of the image files that are read for a one-shot task, as "omniglot/NAME.zip".
+    """Of the files of `image_files`, as "omniglot/NAME.zip"."""
+    paths = image_files(elsewhere)
+    folder = images.data_folder() if paths else Path()
+    return {path.relative_to(folder).as_posix(): of_file(path) for path in paths}
+
+
+def image_files(elsewhere: Iterable[str]) -> list[Path]:
+    """The image files that are read for a one-shot task.
 
     None without a data folder: a result can be read where its images are not.
 
@@ -41,12 +49,10 @@ def of_images(elsewhere: Iterable[str]) -> dict[str, str]:
     try:
         folder = images.data_folder()
     except ValueError:
-        return {}
-    paths = images.files(folder, elsewhere)
-    return {path.relative_to(folder).as_posix(): of_file(path) for path in paths}
+        return []
+    return images.files(folder, elsewhere)
 
 
 @functools.lru_cache(maxsize=64)
 def _of_content(path: Path, changed: int, size: int) -> str:
-    with path.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+    return inputs.sha256(path)

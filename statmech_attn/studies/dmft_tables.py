@@ -1,19 +1,19 @@
 """Tables of the studies of self-attention dynamics."""
 
-import hashlib
 import os
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator, StrictBool, StrictInt
+from pydantic import Field, model_validator
 
+from statmech_attn.studies import digests
 from statmech_attn.studies.tables import (
     Axis,
     Bounds,
     Count,
-    Finite,
     HowMany,
     Interval,
+    Positive,
     Seed,
     StudyTable,
     Table,
@@ -21,7 +21,6 @@ from statmech_attn.studies.tables import (
 )
 
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 SIZES = {  # what patterns generated from a seed need, besides seed and context
     "random-segments": ("n_patterns", "n_segments", "n_bits"),
     "random-independent": ("n_patterns", "n_sites", "n_bits"),
@@ -34,7 +33,7 @@ class NetworkSpec(Table):
 
     patterns: str = "poclopez-pe2"
     context: Count | None = None
-    fractions: list[Finite] | None = None
+    fractions: list[float] | None = None
     n_patterns: Count | None = None
     n_segments: Count | None = None
     n_sites: Count | None = None
@@ -90,7 +89,14 @@ class RunSpec(StartSpec):
 class TrajectoryRun(RunSpec):
     """Kept steps after a transient, and sqrt(N) times the linear-noise spread."""
 
-    noise: StrictBool = False
+    noise: bool = False
+
+
+class ConfirmSpec(Table):
+    """run.confirm: doubtful points again, from perturbed states and for longer."""
+
+    starts: Annotated[int, Field(ge=1, le=1000)] = 8
+    horizon: Count = 2_000_000
 
 
 class BifurcationRun(RunSpec):
@@ -100,13 +106,14 @@ class BifurcationRun(RunSpec):
     starts: Count = 1
     transient: WholeNumber = 20_000
     steps: Count = 20_000
-    extend: StrictBool = True
-    max_doublings: Annotated[StrictInt, Field(ge=0, le=16)] = 4
-    refine: Annotated[StrictInt, Field(ge=0, le=10)] = 0
+    extend: bool = True
+    max_doublings: Annotated[int, Field(ge=0, le=16)] = 4
+    refine: Annotated[int, Field(ge=0, le=10)] = 0
     exponents: HowMany = 4
     section_tolerance: Positive = 1e-3
     section_samples: Count = 128
     strobe_samples: Count = 64
+    confirm: ConfirmSpec | None = None
 
     @model_validator(mode="after")
     def _starts_are_random(self):
@@ -125,15 +132,21 @@ class BifurcationRun(RunSpec):
             raise ValueError("refine compares phases, which need exponents > 0")
         return self
 
+    @model_validator(mode="after")
+    def _verdicts_are_confirmed(self):
+        if self.confirm and self.exponents == 0:
+            raise ValueError("confirm repeats verdicts, which need exponents > 0")
+        return self
+
 
 class MonteCarloRun(RunSpec):
     """`transient` is left out of averages; `mean_field_transient` moves the start."""
 
     method: Literal["collapsed", "spins"] = "collapsed"
     n_spins: Annotated[list[Count], Field(min_length=1)]
-    runs: Annotated[StrictInt, Field(ge=2)] = 100
+    runs: Annotated[int, Field(ge=2)] = 100
     stored: WholeNumber = 1
-    steps: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = 200
+    steps: Annotated[int, Field(ge=1, le=1_000_000)] = 200
     mean_field_transient: WholeNumber = 0
 
     @model_validator(mode="after")
@@ -156,11 +169,12 @@ class DmftStudy(StudyTable):
     def seeds(self) -> dict[str, int]:
         return {"seed": self.run.seed}
 
-    def inputs(self) -> dict[str, str]:
+    def files(self) -> list[Path]:
         path = Path(self.network.patterns)
-        if path.suffix != ".json":
-            return {}
-        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()}
+        return [path] if path.suffix == ".json" else []
+
+    def inputs(self) -> dict[str, str]:
+        return {path.name: digests.of_file(path) for path in self.files()}
 
     def beside(self, folder: Path) -> Self:
         name = self.network.patterns
@@ -219,12 +233,12 @@ class ContinuationRun(StartSpec):
     """
 
     transient: WholeNumber = 100_000
-    period: Annotated[StrictInt, Field(ge=1, le=1024)] = 1
-    at: Finite | None = None
+    period: Annotated[int, Field(ge=1, le=1024)] = 1
+    at: float | None = None
     largest_step: Positive = 0.05
     smallest_step: Positive = 1e-8
     max_points: Count = 1000
-    switch: Annotated[StrictInt, Field(ge=0, le=8)] = 0
+    switch: Annotated[int, Field(ge=0, le=8)] = 0
 
     @model_validator(mode="after")
     def _steps_in_order(self):

@@ -73,7 +73,7 @@ def compute(
         signals.Unfinished: stopped by Ctrl-C or SIGTERM.
     """
     inputs = study.inputs()
-    storage.check_output(output, study=text, overwrite=overwrite)
+    storage.check_output(output, study=text, overwrite=overwrite, inputs=study.files())
     path = chunks_of(output)
     remove_leftovers(path)
     if not overwrite and output.exists():
@@ -220,6 +220,7 @@ def merge(
 
     Raises:
         Incomplete: chunks are missing.
+        ValueError: no point has numbers.
         StorageError: chunks are damaged, or the output is taken.
     """
     manifest = folder.manifest
@@ -232,16 +233,19 @@ def merge(
             "study again to compute them."
         )
     session.require_consistent()
+    storage.require_no_input(output, study.files())
     results = session.results
+    results.require_numbers()
     dataset, columns = work.assemble(results)
     environments = folder.environments()
     if len(environments) > 1:
         dataset = dataset.assign_attrs(environments=json.dumps(environments))
     if manifest.inputs:
         dataset = dataset.assign_attrs(inputs=json.dumps(manifest.inputs))
+    elapsed, busy = results.elapsed_and_busy()
     storage.write(
         output, dataset, study=manifest.study, keys=study.seeds,
-        started=datetime.fromisoformat(manifest.started), elapsed=results.seconds(),
+        started=datetime.fromisoformat(manifest.started), elapsed=elapsed, busy=busy,
         overwrite=overwrite, columns=columns,
     )  # fmt: skip
 

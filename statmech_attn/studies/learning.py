@@ -24,7 +24,7 @@ from statmech_attn.tasks import hidden_markov
 
 
 POINT = ("width", "temperature")
-RANKS = 100  # eigenvectors of a kernel whose overlap is kept, at most
+RANKS = 50  # eigenvectors of a kernel whose overlap is kept, at most
 
 Dimensions = dict[str, tuple[str, ...]]
 Variables = dict[str, tuple[tuple[str, ...], Any]]

@@ -1,16 +1,23 @@
 """Tables of the studies of one-shot image classification."""
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator, StrictInt
+from pydantic import AfterValidator, Field, model_validator
 
 from statmech_attn.studies import digests
-from statmech_attn.studies.bpkr_tables import Positive
-from statmech_attn.studies.tables import Count, Even, Finite, Seed, StudyTable, Table
+from statmech_attn.studies.tables import (
+    Count,
+    Even,
+    Positive,
+    Seed,
+    StudyTable,
+    Table,
+)
 from statmech_attn.training import RECORDS
 
 
-NotNegative = Annotated[Finite, Field(ge=0)]
+NotNegative = Annotated[float, Field(ge=0)]
 
 
 def _once(names: list[str]) -> list[str]:
@@ -70,7 +77,7 @@ class OneShotRun(Table):
     weight_decay: NotNegative = 5e-5
     batch: Count = 128
     steps: Count
-    block: Annotated[StrictInt, Field(ge=RECORDS, multiple_of=RECORDS)]
+    block: Annotated[int, Field(ge=RECORDS, multiple_of=RECORDS)]
     validation_batches: Count = 16
     gain: Positive = 1.0
     patience: Count | None = None
@@ -101,6 +108,9 @@ class OneShotTrainingStudy(StudyTable):
     @property
     def seeds(self) -> dict[str, int]:
         return {"task": self.task.seed, "run": self.run.seed}
+
+    def files(self) -> list[Path]:
+        return digests.image_files(self.task.elsewhere)
 
     def inputs(self) -> dict[str, str]:
         """SHA-256 of the image files, and of the values that the preset stands for."""

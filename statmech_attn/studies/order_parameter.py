@@ -14,7 +14,7 @@ import numpy as np
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr.predictor import correct
-from statmech_attn.bpkr.prior import prior
+from statmech_attn.bpkr.prior import outside_support, prior, sizes
 from statmech_attn.reporting import size
 from statmech_attn.scan.work import Arrays, Assembled, Results, Tick
 from statmech_attn.studies import choice, learning
@@ -125,6 +125,7 @@ class OrderParameterWork(learning.LearningWork):
 
     def assemble(self, results: Results) -> Assembled:
         variables = self.variables(results) | gaussian_processes(self.made, self.grid)
+        variables["outside_support"] = ("width",), singular_laws(self.made, self.grid)
         if self.made.sets:
             right, limit = (variables.pop(name)[1] for name in (RIGHT, f"{RIGHT}_gp"))
             variables |= choice.variables(
@@ -144,6 +145,12 @@ def of_saddle(found: bpkr.Solution) -> dict[str, Any]:
     variables["result"] = np.asarray(found.result, np.int8)
     variables["signature"] = np.asarray(found.signature)
     return variables
+
+
+def singular_laws(made: Learning, grid: Grid) -> list[bool]:
+    """Whether the saddle points of each width lie outside the exact law's support."""
+    widths = [prior(grid.width(N), made.heads).widths for N in grid.widths]
+    return outside_support(widths, sizes(made.heads)).tolist()
 
 
 def predictor(theory: bpkr.Theory, made: Learning, kept: bool) -> dict[str, Any]:
@@ -207,8 +214,7 @@ def corrected(
 
     Nothing where a width is below the number of paths, or the problem too large.
     """
-    widths = prior(point["width"], made.heads).widths
-    if (widths[:-1] < [U.shape[-1] for U in saddle.U]).any():
+    if saddle.outside_support:
         return {}
     try:
         better = bpkr.corrections(saddle, *made.data, heads=made.heads, **point)

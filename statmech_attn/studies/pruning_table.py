@@ -2,10 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictBool, StrictInt
+from pydantic import Field
 
-from statmech_attn.studies.bpkr_tables import Positive
-from statmech_attn.studies.tables import Count, Seed, StudyTable, Table
+from statmech_attn.studies.tables import Count, Positive, Seed, StudyTable, Table
 from statmech_attn.studies.trained_tables import OfTrained, TrainedTask
 
 
@@ -23,11 +22,11 @@ class PruningRun(Table):
     """
 
     seed: Seed = 0
-    exact: StrictBool = False
-    draws: Annotated[StrictInt, Field(ge=4)] = 250
+    exact: bool = False
+    draws: Annotated[int, Field(ge=4)] = 250
     warmup: Count | None = None
     chains: Count = 4
-    random_orders: Annotated[StrictInt, Field(ge=2, le=10_000)] = 20
+    random_orders: Annotated[int, Field(ge=2, le=10_000)] = 20
 
 
 class PruningStudy(OfTrained, StudyTable):

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from statmech_attn import toml
+from statmech_attn import inputs, toml
 from statmech_attn.studies.basins_table import BasinsStudy
 from statmech_attn.studies.bpkr_tables import (
     OrderParameterStudy,
@@ -153,6 +153,8 @@ def _value(value: Any) -> str:
 
 
 def _text(path: Path) -> str:
+    inputs.require_unicode(path)
+    inputs.require_regular(path)
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(MAX_LENGTH + 1)

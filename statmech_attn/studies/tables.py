@@ -10,30 +10,37 @@ from pydantic import (
     Discriminator,
     Field,
     model_validator,
-    StrictInt,
     Tag,
 )
 
 
-Finite = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 MAX_COUNT = 10**15  # of anything: more than can be computed
-Count = Annotated[StrictInt, Field(ge=1, le=MAX_COUNT)]
-Even = Annotated[StrictInt, Field(ge=2, le=MAX_COUNT, multiple_of=2)]
-WholeNumber = Annotated[StrictInt, Field(ge=0, le=MAX_COUNT)]
-Seed = Annotated[StrictInt, Field(ge=0, lt=2**32)]
+Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
+Even = Annotated[int, Field(ge=2, le=MAX_COUNT, multiple_of=2)]
+WholeNumber = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
 MAX_POINTS = 10_000_000
 
 
 class Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    """Known keys only, and every key a value of its own type.
+
+    A `float` takes finite numbers, integers included, an `int` integers; neither takes
+    `true`, `false` or a text, in any table.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False
+    )
 
 
 class Range(Table):
     """Evenly spaced values, both ends included."""
 
-    start: Finite
-    stop: Finite
-    num: Annotated[StrictInt, Field(ge=1, le=MAX_POINTS)]
+    start: float
+    stop: float
+    num: Annotated[int, Field(ge=1, le=MAX_POINTS)]
 
     def values(self) -> np.ndarray:
         return np.linspace(self.start, self.stop, self.num)
@@ -42,8 +49,8 @@ class Range(Table):
 class Interval(Table):
     """A range without steps."""
 
-    start: Finite
-    stop: Finite
+    start: float
+    stop: float
 
     @model_validator(mode="after")
     def _upward(self):
@@ -60,8 +67,8 @@ def _axis_form(value: Any) -> str:
     return forms.get(type(value), "number")
 
 
-Number = Annotated[Finite, Tag("number")]
-Values = Annotated[list[Finite], Field(min_length=1, fail_fast=True), Tag("list")]
+Number = Annotated[float, Tag("number")]
+Values = Annotated[list[float], Field(min_length=1, fail_fast=True), Tag("list")]
 Axis = Annotated[
     Number | Values | Annotated[Range, Tag("range")], Discriminator(_axis_form)
 ]
@@ -100,6 +107,10 @@ class StudyTable(Table):
             OSError: one of them cannot be read.
         """
         return {}
+
+    def files(self) -> list[Path]:
+        """Files that the study names, and image files that it reads."""
+        return []
 
     def beside(self, folder: Path) -> Self:
         """The study with the files that it names looked up in its own folder."""

@@ -4,8 +4,6 @@ import os
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import StrictBool
-
 from statmech_attn.studies import digests
 from statmech_attn.studies.bpkr_tables import (
     OrderParameterRun,
@@ -29,6 +27,10 @@ class TrainedTask(Table):
     n_test: Even = 1000
     elsewhere: Elsewhere = ["fashion-mnist", "mnist"]
 
+    def files(self) -> list[Path]:
+        """The file and the image files."""
+        return [Path(self.trained), *digests.image_files(self.elsewhere)]
+
     def inputs(self) -> dict[str, str]:
         """SHA-256 of the file and of the image files, by name."""
         path = Path(self.trained)
@@ -50,6 +52,9 @@ class RestartTask(TrainedTask):
 class OfTrained:
     """A study whose task is a `TrainedTask`."""
 
+    def files(self) -> list[Path]:
+        return self.task.files()  # pyright: ignore
+
     def inputs(self) -> dict[str, str]:
         return self.task.inputs()  # pyright: ignore
 
@@ -61,7 +66,7 @@ class OfTrained:
 class OneShotOrderParameterRun(OrderParameterRun):
     """[run] of saddle points, for more paths than corrections are cheap for."""
 
-    corrections: StrictBool = False
+    corrections: bool = False
 
 
 class OneShotOrderParameterStudy(OfTrained, OrderParameterStudy):

@@ -36,6 +36,7 @@ PIECE = 8192  # tokens of a transient between two ticks
 SEGMENT, NOISY_SEGMENT = 2048, 256  # kept tokens between two ticks
 OBSERVABLES = ("A", "m_o_se", "m_v", "m_q", "m_k")
 NOISY = ("A", "m_o_se")  # observables whose spread is stored
+SCORE = "score_noise_std"  # the spread in which the linear noise is an expansion
 
 
 class TrajectoryWork(OneRound):
@@ -75,13 +76,13 @@ class TrajectoryWork(OneRound):
     @property
     def names(self) -> list[str]:
         """Arrays that a chunk has."""
-        spread = [f"{name}_noise_std" for name in NOISY] if self.options.noise else []
-        return [*OBSERVABLES, *spread]
+        spread = [*(f"{name}_noise_std" for name in NOISY), SCORE]
+        return [*OBSERVABLES, *(spread if self.options.noise else [])]
 
     def compute(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
     ) -> Arrays:
-        """(points, time, pattern) of every name."""
+        """(points, time, pattern) of every name; (points, time) of the scores."""
         parts = [
             self._compute(np.arange(first, min(first + self.batch, chunk.stop)), tick)
             for first in range(chunk.first, chunk.stop, self.batch)
@@ -92,7 +93,7 @@ class TrajectoryWork(OneRound):
         """The spread of a chaotic point is infinite in the end, which is its value."""
         bad = [np.isnan(arrays[n]) for n in self.names]
         bad += [np.isinf(arrays[n]) for n in OBSERVABLES]
-        return np.any(bad, axis=(0, 2, 3))
+        return np.any([x.reshape(len(x), -1).any(axis=1) for x in bad], axis=0)
 
     def pilot(self) -> Pilot:
         """From two segments of one batch: the first one compiles."""
@@ -110,7 +111,8 @@ class TrajectoryWork(OneRound):
 
     def assemble(self, results: Results) -> Assembled:
         dims = ("beta", "time", "pattern")
-        variables = {name: (dims, results.column(name)) for name in self.names}
+        columns = {name: results.column(name) for name in self.names}
+        variables = {name: (dims[: x.ndim], x) for name, x in columns.items()}
         coordinates = {
             "beta": self.beta,
             "time": np.arange(self.options.steps),
@@ -164,7 +166,7 @@ class TrajectoryWork(OneRound):
         return state
 
     def _kept(self, params, state, tokens: int, tick: Tick) -> Arrays:
-        """Arrays (batch, tokens, pattern), in segments of one length."""
+        """Arrays (batch, tokens, ...), in segments of one length."""
         net, length = self.made.net, self._segment
         noise = None
         if self.options.noise:
@@ -176,8 +178,9 @@ class TrajectoryWork(OneRound):
             if noise is not None:
                 noise, band = noise_steps(net, noise, steps=length)
                 found |= {f"{n}_noise_std": getattr(band.std, n) for n in NOISY}
+                found[SCORE] = band.score
             parts.append(
-                {n: np.moveaxis(np.asarray(x), 2, 0) for n, x in found.items()}
+                {n: np.moveaxis(np.asarray(x), -1, 0) for n, x in found.items()}
             )
             tick(min(length, tokens - first))
         join = lambda name: np.concatenate([p[name] for p in parts], axis=1)

@@ -3,11 +3,12 @@
 A file appears under its name only once its SHA-256 is the published one.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from statmech_attn import inputs
 
 
 class Source(NamedTuple):
@@ -141,7 +142,7 @@ def _is_there(path: Path, digest: str) -> bool:
     """Whether the published file is there; another one is an error."""
     if not path.exists():
         return False
-    if _sha256(path) != digest:
+    if inputs.sha256(path) != digest:
         raise ValueError(
             f"{path} is there but is not the published file; move it away, or use it "
             "as it is."
@@ -160,11 +161,6 @@ def _download(address: str, digest: str, path: Path, progress) -> None:
     finally:
         if bar is not None:
             bar.close()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 @contextmanager

@@ -4,6 +4,7 @@ Header: two zeros, 8 for unsigned bytes, the number of dimensions, each size as 
 """
 
 import gzip
+import io
 import struct
 import zlib
 from pathlib import Path
@@ -11,8 +12,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
+from statmech_attn import inputs
+
 
 IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
+MAX_BYTES = 2**28  # of a file, unpacked; the largest published one has 47 MB
 
 
 def files(folder: Path, prefix: str) -> list[Path]:
@@ -84,10 +88,14 @@ def _found(folder: Path, name: str) -> Path | None:
 
 
 def _content(path: Path) -> bytes:
-    content = path.read_bytes()
+    content = inputs.content(path, MAX_BYTES)
     if content[:2] != b"\x1f\x8b":
         return content
     try:
-        return gzip.decompress(content)
+        with gzip.open(io.BytesIO(content)) as packed:
+            unpacked = packed.read(MAX_BYTES + 1)
     except (EOFError, OSError, zlib.error) as error:
         raise ValueError(f"{path}: broken gzip file ({error}).") from error
+    if len(unpacked) > MAX_BYTES:
+        raise ValueError(f"{path}: unpacks to more than {MAX_BYTES / 2**20:g} MiB.")
+    return unpacked

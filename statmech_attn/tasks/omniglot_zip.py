@@ -20,6 +20,7 @@ _MEMBER = re.compile(
     r"(?:.*/)?(?P<name>[^/]+/character\d+)/\d+_(?P<drawer>\d+)\.png", re.ASCII
 )
 
+MAX_BYTES = 2**20  # of a drawing; the published ones have some hundred
 # An encrypted member is a RuntimeError.
 _UNREADABLE = (
     zipfile.BadZipFile,
@@ -82,6 +83,8 @@ def _layout(path: Path, members: list[str]) -> dict[str, list[str]]:
 
 def _drawing(path: Path, opened: zipfile.ZipFile, member: str):
     try:
+        if opened.getinfo(member).file_size > MAX_BYTES:
+            raise ValueError(f"larger than {MAX_BYTES / 2**20:g} MiB")
         return decoded(opened.read(member))
     except _UNREADABLE as error:
         raise ValueError(f"{path}: {member}: {error}; fetch the zip anew.") from error

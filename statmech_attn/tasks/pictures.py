@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 
+MAX_SIDE = 4096  # pixels
 # What Pillow raises on damaged files; an unknown format is an OSError.
 _BROKEN = (EOFError, OSError, SyntaxError, ValueError, struct.error, zlib.error)
 
@@ -24,9 +25,13 @@ def decoded(content: bytes) -> UInt8[np.ndarray, "S S"]:
     Image = pillow()
     try:
         with Image.open(io.BytesIO(content), formats=["PNG"]) as image:
+            if max(image.size) > MAX_SIDE:
+                raise ValueError
             values = np.asarray(image.convert("L"))
     except (*_BROKEN, Image.DecompressionBombError) as error:
-        raise ValueError("no readable PNG image") from error
+        raise ValueError(
+            f"no readable PNG image of at most {MAX_SIDE} pixels a side"
+        ) from error
     if values.shape[0] != values.shape[1]:
         height, width = values.shape
         raise ValueError(f"{width} x {height} pixels, where images must be square")

@@ -139,10 +139,58 @@ def test_widths_together_are_widths_alone():
     assert np.abs(means[1] - alone.predict(xi).mean).max() < 1e-7
 
 
+def test_a_solution_of_another_problem_is_refused(data):
+    """By the gradient of the action given; the solution's own problem is accepted."""
+    xi, _, y, heads = data
+    settings = dict(width=20, temperature=0.1, heads=heads, variances=np.ones(5))
+    saddle = bpkr.solve(xi, y, **settings)
+    own = corrections(saddle, xi, y, **settings)
+    assert eqx.tree_equal(own, corrections(saddle, xi, y, **settings))
+    # The action is even in the labels: the saddle point of -y is that of y.
+    opposite = corrections(saddle, xi, -y, **settings)
+    assert eqx.tree_equal(opposite.U, own.U)
+    others = {
+        "labels": (xi, 2 * y, {}),
+        "inputs xi": (xi[:, :, ::-1], y, {}),
+        "widths": (xi, y, {"width": 40}),
+        "temperature": (xi, y, {"temperature": 0.11}),
+        "variances": (xi, y, {"variances": [1, 1, 1, 1, 1.1]}),
+        "labels and temperature": (xi, 2 * y, {"temperature": 0.2}),
+    }
+    for name, (inputs, labels, changes) in others.items():
+        for call in (corrections, evidence_correction):
+            with pytest.raises(ValueError, match=f"solved with other {name}: ") as one:
+                call(saddle, inputs, labels, **settings | changes)
+            assert "\n" not in str(one.value)
+    with pytest.raises(ValueError, match="must be that of"):
+        corrections(saddle, xi, y, **settings | {"heads": (4,), "variances": None})
+
+
+def test_a_batch_with_its_widths_in_another_order_is_refused():
+    xi, y = one_path_data(4)
+    problem = dict(temperature=0.1, heads=(1,))
+    many = bpkr.solve_many(xi, y, width=[6, 20], **problem)
+    with pytest.raises(ValueError, match="solved with other widths: "):
+        corrections(many, xi, y, width=[20, 6], **problem)
+
+
+def test_a_saddle_point_known_less_well_is_accepted():
+    """Of a solver with a wide tolerance, and with kernels of another form."""
+    xi, y = one_path_data(4)
+    problem = dict(width=20, temperature=0.1, heads=(1,))
+    rough = bpkr.solve(xi, y, solver=bpkr.NewtonSolver(tolerance=0.1), **problem)
+    assert float(rough.gradient_norm) > 1e-3
+    corrections(rough, xi, y, **problem)
+    saddle = bpkr.solve(xi, y, form="kernels", **problem)
+    corrections(saddle, xi, y, form="factors", **problem)
+
+
 def test_bad_input_is_refused(data):
     xi, _, y, heads = data
     problem = dict(temperature=0.1, heads=heads)
     narrow = bpkr.solve(xi, y, width=3, **problem)
+    both = bpkr.solve_many(xi, y, width=[3, 4], **problem)  # U_1 has the size 4
+    assert narrow.outside_support and both.outside_support.tolist() == [True, False]
     with pytest.raises(ValueError, match="at least"):
         corrections(narrow, xi, y, width=3, **problem)
     with pytest.raises(ValueError, match="must be that of"):

@@ -103,10 +103,10 @@ def test_bad_input_is_refused(data):
     z = jax.random.normal(jax.random.key(0), (2, 10, law.dimension))
     draws = wishart.Draws(
         z, *law.order_parameters(z[0, 0]), (), jnp.array(0), jnp.ones((2, 10)),
-        np.ones(2),
+        np.ones(2), law,
     )  # fmt: skip
     with pytest.raises(ValueError, match="three chains"):
         evidence(jax.random.key(0), law, draws)
     other = wishart.law(xi, y, width=3, temperature=0.3, heads=(2, 2))
-    with pytest.raises(ValueError, match="of this law"):
+    with pytest.raises(ValueError, match="other heads or widths"):
         evidence(jax.random.key(0), other, draws)

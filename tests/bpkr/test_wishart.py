@@ -190,7 +190,9 @@ def test_predictions_do_not_depend_on_the_memory_they_may_take(data, monkeypatch
     law = wishart.law(xi, Y, width=4, temperature=0.3, heads=(2, 2))
     z = jax.random.normal(jax.random.key(10), (2, 20, law.dimension))
     U, U_a = jax.vmap(jax.vmap(law.order_parameters))(z)
-    draws = wishart.Draws(z, U, U_a, (), jnp.array(0), jnp.ones((2, 20)), np.ones(2))
+    draws = wishart.Draws(
+        z, U, U_a, (), jnp.array(0), jnp.ones((2, 20)), np.ones(2), law
+    )  # fmt: skip
     together = wishart.predict(draws, law, test)
     (linear,) = wishart.predict_means(draws, law, [test])
     np.testing.assert_allclose(linear, together.mean, atol=1e-10)
@@ -204,6 +206,20 @@ def test_predictions_do_not_depend_on_the_memory_they_may_take(data, monkeypatch
     assert np.abs(alone.variance - together.variance).max() < 1e-10
     with pytest.raises(ValueError, match="fewer at a time"):
         wishart.predict(draws, law, test, memory_limit=small - 1)
+    for name, changed in {
+        "heads or widths and widths": dict(width=3),
+        "temperature": dict(temperature=0.4),
+        "variances": dict(variances=[1, 1, 1, 2]),
+    }.items():
+        given = dict(width=4, temperature=0.3, heads=(2, 2)) | changed
+        other = wishart.law(xi, Y, **given)
+        for call in (wishart.predict, wishart.predict_means):
+            with pytest.raises(ValueError, match=f"of one with other {name}; "):
+                call(draws, other, test)
+    with pytest.raises(ValueError, match="with other labels; "):
+        wishart.predict(
+            draws, wishart.law(xi, 2 * Y, width=4, temperature=0.3, heads=(2, 2)), test
+        )
 
 
 def test_one_neuron_has_its_mode_away_from_zero(data):

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from statmech_attn import storage
 from statmech_attn.cli import summary
+from statmech_attn.comparison import VERDICTS
 
 
 LABELS = {"long_name": "x", "units": "1", "symbol": "x"}
@@ -49,10 +50,11 @@ def printed(dataset: xr.Dataset) -> str:
     return text.getvalue()
 
 
-def test_a_large_file_is_summarised_without_reading_all_of_it(scan, monkeypatch):
+def test_a_large_file_is_summarised_without_reading_all_of_it(scan):
     expected = printed(storage.read(scan))
-    assert "agrees at 100.0 %" in expected and "fixed" in expected
-    monkeypatch.setattr(summary, "AT_ONCE", 0)
+    decided = int((storage.read(scan).phase <= 4).sum())
+    words = f"at {decided} of {decided} points with a verdict"
+    assert words in " ".join(expected.split()) and "fixed" in expected
     with storage.opened(scan) as dataset:
         tracemalloc.start()
         found = printed(dataset)
@@ -60,6 +62,13 @@ def test_a_large_file_is_summarised_without_reading_all_of_it(scan, monkeypatch)
         tracemalloc.stop()
     assert found == expected
     assert peak < 4 * 2**20
+
+
+def test_of_what_is_too_large_to_read_the_sizes_are_said(scan, monkeypatch):
+    monkeypatch.setattr(summary, "AT_ONCE", 4000)  # bytes; `phase` alone has so many
+    with storage.opened(scan) as dataset:
+        found = printed(dataset)
+    assert found == "bifurcation: beta 4000, exponent 3, sample 1000\n"
 
 
 def test_points_that_failed_are_counted_and_have_no_phase():
@@ -83,7 +92,26 @@ def test_points_that_failed_are_counted_and_have_no_phase():
     summary.print_summary(found, console)
     said = console.file.getvalue()
     assert "1 of 3 points have no numbers: it broke (1 points)\n" in said
-    assert "agrees at 100.0 %" in " ".join(said.split())
+    # The first agrees, the second has diverged, the third was not computed.
+    assert "at 1 of 1 points with a verdict" in " ".join(said.split())
+
+
+def test_an_exponent_of_the_spread_stands_beside_what_chance_allows():
+    numbers = {
+        "verdict": [5], "largest_z": [3.0], "comparisons": [40],
+        "A_spread_slope": [-0.45], "A_spread_slope_stderr": [0.004],
+        "A_bias_slope": [np.nan], "A_bias_slope_stderr": [np.nan],
+    }  # fmt: skip
+    found = xr.Dataset(
+        {name: ("beta", values) for name, values in numbers.items()}
+        | {"threshold": 5.2, "slope_threshold": 3.9},
+        {"beta": [1.4]},
+        {"kind": "comparison"},
+    )
+    found.verdict.attrs["flag_meanings"] = " ".join(VERDICTS)
+    said = " ".join(printed(found).split())
+    assert "spread differs" in said and "-0.450 ± 0.004" in said
+    assert "up to 3.90 errors from -1/2" in said
 
 
 SETS = ["omniglot", "omniglot-validation", "fashion-mnist", "mnist"]
@@ -151,3 +179,53 @@ def test_orders_without_scores_are_left_out():
     assert "saddle 0.5 ± 0.05" in said
     assert "exact-law" not in said and "random" not in said
     assert "means over 2 trainings" in said and f"0 ± {14**-0.5:.1g}" in said
+
+
+def test_linear_noise_holds_for_so_many_spins():
+    """Spread of the scores 3 and 30 at N = 1: below 0.3 for N above 100 and 10 000."""
+    score = np.full((1, 200), 3.0)
+    score[0, 50:60] = 30.0
+    found = xr.Dataset(
+        {"score_noise_std": (("beta", "time"), score, LABELS)},
+        coords={"beta": ("beta", [1.25], LABELS)},
+        attrs={"kind": "trajectory"},
+    )
+    *_, columns, row = [*printed(found).splitlines()[:3]]
+    assert columns.split() == ["beta", "10", "steps", "100", "steps", "200", "steps"]
+    assert row.split() == ["1.25", "1e+02", "1e+04", "1e+04"]
+
+
+def test_a_chosen_temperature_at_the_end_of_its_grid_is_marked():
+    choice, sets = ["validation", "published"], ["omniglot", "omniglot-validation"]
+    per_set = ("width", "choice", "test_set")
+    variables = {
+        "chosen_temperature": (("width", "choice"), [[0.5, 2.0]]),
+        "chosen_at_end": (("width", "choice"), [[False, True]]),
+        "chosen_temperature_gp": ("choice", [0.1, 0.5]),
+        "chosen_at_end_gp": ("choice", [True, False]),
+    }
+    for name in ("accuracy_chosen", "accuracy_gain"):
+        variables |= {n: (per_set, np.full((1, 2, 2), 0.25))
+                      for n in (name, f"{name}_stderr")}  # fmt: skip
+    variables["accuracy_chosen_gp"] = (per_set[1:], np.full((2, 2), 0.25))
+    point = {name: (("width",), [0.5]) for name in ("accuracy", "gradient_norm")}
+    result = {"flag_meanings": "converged"}
+    found = xr.Dataset(
+        variables | point | {
+            "accuracy_gp": 0.5,
+            "iterations": ("width", [3]),
+            "result": ("width", np.zeros(1, "i1"), result),
+            "outside_support": ("width", [True]),
+        },
+        {"width": [10.0], "temperature": 0.5, "choice": choice, "test_set": sets},
+        {"kind": "order-parameter"},
+    )  # fmt: skip
+    text = printed(found)
+    rows = [line.split() for line in text.splitlines()]
+    chosen = {tuple(row[:2]): row[2] for row in rows if row[1:2] and row[1] in choice}
+    assert chosen == {
+        ("10", "validation"): "0.5", ("10", "published"): "2*",
+        ("GP", "validation"): "0.1*", ("GP", "published"): "0.5",
+    }  # fmt: skip
+    assert "* an end of the grid" in text
+    assert "N = 10: below the size of U" in text

@@ -26,10 +26,12 @@ def theory(beta, *, gamma=FILE.gamma, steps=STEPS, shift=0.0):
     params = dmft.parameters(np.asarray(beta) + shift, gamma, FILE.epsilon)
     state = dmft.from_row(NET, params, 0)
     _, seen = dmft.trajectory(NET, params, state, steps=steps)
-    std = linear_noise(NET, FILE.patterns, params, state, steps=steps).std
+    noise = linear_noise(NET, FILE.patterns, params, state, steps=steps)
+    std = noise.std
     place = lambda x: (("beta", "time", "pattern"), np.moveaxis(np.asarray(x), 2, 0))
     variables = {x: place(getattr(seen, x)) for x in OBSERVABLES}
     variables |= {f"{x}_noise_std": place(getattr(std, x)) for x in OBSERVABLES}
+    variables["score_noise_std"] = (("beta", "time"), np.asarray(noise.score).T)
     attrs, coords = identity(gamma)
     coords |= {"beta": np.asarray(beta), "time": np.arange(steps)}
     return xr.Dataset(variables, coords | {"pattern": [1, 2, 3]}, attrs)
@@ -97,6 +99,15 @@ def test_exponents_in_n(weak):
         assert seen.any()
         assert (abs(bias + 1) < 4 * result[f"{name}_bias_slope_stderr"])[seen].all()
         assert float(result[f"{name}_bias_slope_stderr"].min()) < 0.2
+
+
+def test_the_spread_of_the_scores_falls_as_one_over_root_n(weak):
+    """Small in all of them: attention is weak, and the linear noise holds."""
+    _, result = weak
+    scaled = result.score_spread * np.sqrt(result.n_spins)
+    assert scaled.dims == ("n_spins", "beta", "time")
+    np.testing.assert_allclose(np.ptp(scaled.values, axis=0), 0, atol=1e-12)
+    assert 0 < float(result.score_spread.max()) < 0.1
 
 
 def test_bias_is_told_from_disagreement(weak):

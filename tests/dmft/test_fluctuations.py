@@ -10,6 +10,7 @@ from statmech_attn.dmft.fluctuations import (
     noise_start,
     noise_steps,
     predictability_horizon,
+    SCORE_LIMIT,
 )
 from statmech_attn.montecarlo import simulate
 from statmech_attn.montecarlo.agreement import threshold
@@ -192,3 +193,48 @@ def test_bad_arguments_are_refused():
     params = dmft.parameters(1.0, 1.0, 0.0)
     with pytest.raises(ValueError, match="not those"):
         linear_noise(NET, other, params, dmft.from_row(NET, params, 0), steps=1)
+
+
+def test_spread_of_the_scores_is_that_of_the_attention_logits():
+    """From the joint covariance of m^q and m^k of the only token in the window."""
+    params = dmft.parameters(1.27, FILE.gamma, FILE.epsilon)
+    net = dmft.network(FILE.patterns, context=1)
+    state = dmft.from_row(net, params, 0)
+    alone = linear_noise(net, FILE.patterns, params, state, steps=3).score
+    np.testing.assert_array_equal(alone, 0)  # one slot: its weight cannot change
+    _, seen = dmft.trajectory(NET, params, _start(params, "token"), steps=1)
+    band = noise(1.27, 1, covariance=True)[2]
+    # Two slots hold a token: the row's without noise, k = k_0, and the generated one.
+    q, k = np.asarray(seen.m_q)[0], np.asarray(seen.m_k)[0]
+    k_0 = np.asarray(_start(params, "token").k[0])
+    gradient = FILE.gamma * np.concatenate([k - k_0, q])
+    covariance = np.asarray(band.covariance)[0][9:, 9:]
+    spread = np.sqrt(gradient @ covariance @ gradient)  # of the difference of the two
+    logits = FILE.gamma * np.array([q @ k_0, q @ k])
+    weight = 1 / (1 + np.exp(-np.abs(np.diff(logits)[0])))  # of the larger one
+    assert float(band.score[0]) == pytest.approx(spread * weight, rel=1e-10)
+
+
+def test_the_spread_of_the_scores_says_where_linear_noise_ends():
+    """At beta = 1 from a token: N = 60 000 is too small, 100 times as many are not.
+
+    The measure bounds the error by a part of order its square: over one at steps 9 and
+    13 of the small network, where variances are three times the predicted ones.
+    """
+    runs, steps, late = 2000, 13, [8, 12]
+    params, state, band = noise(1.0, steps)
+    score = np.asarray(band.score)
+    ratios = {}
+    for n_spins in (60_000, 6_000_000):
+        result = simulate(
+            NET, FILE.patterns, params, state, n_spins=n_spins, runs=runs,
+            steps=steps, key=jax.random.key(13), stored=0,
+        )  # fmt: skip
+        ratios[n_spins] = result.spread.A**2 * n_spins / np.asarray(band.std.A) ** 2
+    small, large = (score / np.sqrt(n_spins) for n_spins in ratios)
+    assert (small[late] > 1).all() and (large < SCORE_LIMIT / 2).all()
+    assert (ratios[60_000][late].max(axis=1) > 2).all()
+    # Two parts: chance, sqrt(2 / runs) for a variance, and the square of the measure.
+    chance = threshold(steps * 3) * np.sqrt(2 / runs)
+    error = np.abs(ratios[6_000_000] - 1).max(axis=1)
+    assert (error < chance + 2 * np.maximum.accumulate(large) ** 2).all()

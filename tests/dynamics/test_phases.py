@@ -196,6 +196,7 @@ def test_a_cycle_with_the_exponents_of_another_stretch_is_not_reported():
         exponents=jnp.array([0.083]), weighted=jnp.array([0.11]),
         stderr=jnp.array([0.018]), resolved=jnp.array(1),
         halves=jnp.array([[0.13], [-0.01]]), blocks=blocks, steps=jnp.array(2048),
+        bounds=jnp.array([[0.11], [0.13], [-0.01]]),
     )  # fmt: skip
     found = dynamics.Evidence(
         recurrence_period=jnp.array(56), recurrence_error=jnp.array(0.0),

@@ -79,7 +79,7 @@ def examples(folder):
     found = xr.Dataset(labelled)
     found.w.attrs = LABELS
     storage.write(folder / "r.h5", found, study=STUDY)
-    stored = Stored(Chunk(3, 0, 0, 2), {"x": np.zeros((2, 3))}, {}, 1.0, "e", "s")
+    stored = Stored(Chunk(3, 0, 0, 2), {"x": np.zeros((2, 3))}, {}, 1.0, 2.0, "e", "s")
     chunk_file.write(folder / "c.h5", stored, "fuzz")
     made = Manifest(
         schema_version=1, study=STUDY, study_sha256=storage.study_digest(STUDY),

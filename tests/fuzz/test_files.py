@@ -51,7 +51,7 @@ def written(folder):
 @pytest.fixture(scope="module")
 def chunk(folder):
     arrays = {"x": np.arange(5000.0).reshape(5, 1000), "n": np.arange(5)}
-    stored = Stored(Chunk(3, 0, 15, 20), arrays, {2: (1, "NaN")}, 1.5, "e", "s")
+    stored = Stored(Chunk(3, 0, 15, 20), arrays, {2: (1, "NaN")}, 1.5, 2.0, "e", "s")
     chunk_file.write(folder / "chunk.h5", stored, "test")
     return folder / "chunk.h5"
 
@@ -124,7 +124,8 @@ def test_any_value_of_any_attribute(folder, written, name, value):
 
 
 NEEDED = set(storage.schema.PROVENANCE) - {
-    "git_describe", "started", "elapsed", "environment", "checksums",
+    "git_describe", "started", "elapsed", "busy", "environment",
+    "checksums",
     "attributes_sha256",  # which is made anew
 }  # fmt: skip
 
@@ -261,6 +262,7 @@ HEADERS = st.fixed_dictionaries(
         "chunk": st.one_of(VALUES, st.lists(st.integers(), max_size=5)),
         "failures": st.dictionaries(st.text(max_size=3), st.lists(VALUES, max_size=3)),
         "seconds": VALUES,
+        "finished": VALUES,
         "environment": VALUES,
         "study": VALUES,
     },

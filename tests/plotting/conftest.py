@@ -219,6 +219,7 @@ def agreeing(simulation) -> xr.Dataset:
         {
             "A_z": z,
             "A_spread_ratio": like + 1.0,
+            "A_bias_slope": ("beta", [-1.0, -1.0]),
             "linear": everywhere,
             "threshold": 5.0,
             "limit_threshold": 4.0,

@@ -6,7 +6,7 @@ from matplotlib.colors import to_rgba
 
 from statmech_attn import plotting
 from statmech_attn.dynamics import PHASES
-from statmech_attn.plotting.style import PHASE_COLOURS
+from statmech_attn.plotting.style import PHASE_COLOURS, SERIES
 
 
 def panels(figure):
@@ -42,7 +42,9 @@ def test_exponents_keep_their_values_and_lost_directions_are_not_drawn(scan):
     ordered = scan.sortby("beta").lyapunov.values
     for i in range(3):
         (line,) = [
-            x for x in spectrum.lines if x.get_label() == f"$\\lambda_{{{i + 1}}}$"
+            line
+            for line in spectrum.lines
+            if line.get_color() == SERIES[i] and line.get_marker() == "None"
         ]
         expected = np.where(np.isfinite(ordered[:, i]), ordered[:, i], np.nan)
         np.testing.assert_array_equal(line.get_ydata(), expected)

@@ -81,3 +81,31 @@ def test_agreement_draws_thresholds_and_guides(agreeing):
     np.testing.assert_allclose(guide["sampling error"], 0.1 * n**-0.5)
     assert spread.get_xscale() == spread.get_yscale() == "log"
     assert "N" in spread.get_xlabel() and r"\sigma_1" in bias.get_ylabel()
+
+
+def test_an_n_that_is_compared_nowhere_is_in_no_panel_and_no_legend(agreeing):
+    agreeing = agreeing.copy(deep=True)
+    agreeing["linear"][0] = False
+    agreeing["largest_z"][0] = np.nan
+    axes = plotting.agreement(agreeing).axes
+    words = [text.get_text() for text in axes[0].get_legend().get_texts()]
+    assert not any("900" in word.replace("90 000", "") for word in words)
+    for axis in axes[1:]:
+        assert all(np.min(line.get_xdata()) > 900 for line in axis.lines)
+
+
+def test_no_slope_is_drawn_for_a_bias_that_was_not_resolved(agreeing):
+    lines = lambda dataset: [
+        str(line.get_label()) for line in plotting.agreement(dataset).axes[2].lines
+    ]
+    assert "$N^{-1}$" in lines(agreeing)
+    unresolved = agreeing.assign(A_bias_slope=agreeing.A_bias_slope * np.nan)
+    assert "$N^{-1}$" not in lines(unresolved)
+
+
+def test_a_step_below_rounding_at_one_n_is_left_out_at_all(agreeing):
+    agreeing = agreeing.copy(deep=True)
+    agreeing["A_spread_ratio"][0, :, 0] = 40.0
+    agreeing["A_spread_ratio"][1, :, 0] = np.nan
+    found = scaled(agreeing, "A").spread.sel(beta=1.2)
+    np.testing.assert_allclose(found, agreeing.n_spins.values**-0.5)

@@ -128,6 +128,25 @@ def test_accuracy_is_the_mean_over_trainings_with_its_error(theories, panel, nam
     assert lines["GP limit"].get_ydata()[0] == pytest.approx(limit)
 
 
+def test_temperatures_at_an_end_of_their_grid_have_circles(theories):
+    """Where a training has one; files of earlier versions do not say."""
+    ends = np.zeros((3, 3, 2), bool)
+    ends[1, 0, 0] = ends[2, 2, 0] = ends[0, 1, 1] = True
+    marked = [
+        theory.assign(chosen_at_end=(("width", "choice"), end))
+        for theory, end in zip(theories, ends, strict=True)
+    ]
+    axis = plotting.one_shot_accuracy(marked).axes[0]
+    circles = [line for line in axis.lines if line.get_marker() == "o"]
+    places = [list(line.get_xdata()) for line in circles]
+    assert places == [[10.0, 1000.0], [100.0]]
+    mean = np.mean([t.accuracy_chosen.sel(test_set="omniglot") for t in theories], 0)
+    np.testing.assert_allclose(circles[0].get_ydata(), mean[::2, 0])
+    words = "chosen $T$ at an end of its grid"
+    assert [line.get_label() == words for line in circles] == [True, False]
+    assert words not in lines_of(plotting.one_shot_accuracy(theories).axes[0])
+
+
 def test_samples_stand_beside_the_saddle_point_of_their_own_training(
     theories, sampled, trained
 ):

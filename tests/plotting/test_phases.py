@@ -5,7 +5,7 @@ import pytest
 
 from statmech_attn import plotting
 from statmech_attn.dynamics import PHASES
-from statmech_attn.plotting.phases import disagreement
+from statmech_attn.plotting.phases import where_they_differ
 
 
 def test_the_first_parameter_runs_across_and_codes_keep_their_places(plane):
@@ -73,7 +73,7 @@ def test_a_phase_diagram_of_one_parameter_is_refused(scan):
 def test_fixed_counts_as_periodic_and_undecided_as_no_disagreement(scan):
     # phases: fixed, periodic, quasiperiodic, chaotic, unsettled
     # paper:  periodic, chaotic, quasiperiodic, chaotic, chaotic
-    np.testing.assert_array_equal(disagreement(scan).ravel(), [0, 1, 0, 0, -1])
+    np.testing.assert_array_equal(where_they_differ(scan).ravel(), [0, 1, 0, 0, -1])
 
 
 def test_disagreements_are_marked_at_their_exponents(scan):
@@ -83,12 +83,28 @@ def test_disagreements_are_marked_at_their_exponents(scan):
     np.testing.assert_allclose(marks.get_xydata(), expected)
 
 
-def test_both_classifiers_have_a_ribbon_of_their_own(scan):
-    ours, paper = plotting.classifier_disagreement(scan).axes[:2]
-    ordered = scan.sortby("beta")
-    for axis, name in ((ours, "phase"), (paper, "phase_paper")):
-        shown = np.ravel(axis.collections[0].get_array())
-        np.testing.assert_array_equal(shown, ordered[name])
+def test_the_strips_differ_exactly_where_the_third_says_so(scan):
+    strips = plotting.classifier_disagreement(scan).axes[:3]
+    ours, sign, differ = (np.ravel(a.collections[0].get_array()) for a in strips)
+    # In order of beta: fixed, unsettled, quasiperiodic, periodic, chaotic.
+    assert ours.tolist() == [0, -1, 1, 0, 2]
+    assert sign.tolist() == [0, 2, 1, 2, 2]
+    np.testing.assert_array_equal(differ == 1, (ours != sign) & (ours >= 0))
+    np.testing.assert_array_equal(differ == -1, ours == -1)
+
+
+def test_classes_are_named_as_both_classifiers_have_them(scan):
+    figure = plotting.classifier_disagreement(scan)
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert named == ["fixed or periodic", "quasiperiodic", "chaotic"]
+    labels = [axis.get_ylabel() for axis in figure.axes[:3]]
+    assert labels == ["all evidence", r"sign of $\lambda_1$", "they differ"]
+
+
+def test_points_that_failed_have_no_verdict(scan):
+    failed = scan.assign(failure=("beta", np.ones(5, np.int8)))
+    assert (where_they_differ(failed) == -1).all()
+    assert plotting.classifier_disagreement(failed).legends == []
 
 
 def test_a_phase_is_described_with_its_measured_period(scan):

@@ -52,6 +52,32 @@ def test_phases_of_the_published_network(short_scan):
     assert set(period % 4) == {0}
 
 
+def test_periodic_points_have_the_exponents_of_their_cycles(short_scan):
+    """One source for all of a point, errors of rounding, and the same phase."""
+    betas, _, _, outcome = short_scan
+    verdicts = outcome.verdicts
+    cyclic = np.isin(verdicts.phase, (PHASES.index("fixed"), PHASES.index("periodic")))
+    assert cyclic.sum() > 50
+    assert (verdicts.source[:, ~cyclic] == 0).all()
+    assert (verdicts.source[0, cyclic] == 1).mean() > 0.95
+    of_cycle = (verdicts.source == 1) & np.isfinite(verdicts.exponents)
+    assert np.median(verdicts.stderr[of_cycle]) < 1e-12
+    # Only at beta = 0 does no token depend on those before.
+    assert np.array_equal(np.isinf(verdicts.exponents).any(axis=0), betas == 0)
+    assert np.array_equal(verdicts.exponents[of_cycle], verdicts.weighted[of_cycle])
+
+
+def test_every_verdict_has_its_horizon(short_scan):
+    """Transient, alignment, windows and tails up to the verdict, doublings included."""
+    _, _, scan, outcome = short_scan
+    horizon, window = outcome.verdicts.horizon, outcome.verdicts.window
+    aligned = 1000  # at least, of a window of 4000 tokens
+    once = window == scan.window_steps(0)
+    assert once.any() and (horizon[once] >= 3000 + aligned + 4000 + 3072).all()
+    assert (horizon[once] < 3000 + 2 * aligned + 4100 + 3072).all()
+    assert (horizon[~once] > horizon[once].max() + 8000).all()
+
+
 def test_batch_width_and_company_change_no_bit(published, short_scan):
     betas, points, scan, outcome = short_scan
     chosen = np.array([3, 60, 111, 128, 149, 20, 80])
@@ -81,19 +107,6 @@ def test_the_narrowest_batches_change_no_bit(published, short_scan):
         jax.tree.leaves(outcome.verdicts), jax.tree.leaves(again.verdicts), strict=True
     ):
         assert np.array_equal(one[..., chosen], other, equal_nan=True)
-
-
-def test_a_narrow_width_is_compiled_once_it_would_have_paid(monkeypatch):
-    monkeypatch.setattr(lanes, "workers", lambda: 1)
-    stage = lanes.Stage(lambda x: x + 1, lambda width: (np.zeros(width),), 136)
-    assert stage.width(5, 1000) == 136  # nothing is known about its time
-    stage._made[136].seconds = 10.0
-    stage.measured(136, 136, 1000, seconds=6.0)
-    # A batch of 8 would save 5.4 of these 6 seconds; two of them pay for 10.
-    assert stage.width(5, 1000) == 136
-    assert stage.width(5, 1000) == 8
-    assert stage.width(136, 1000) == 136
-    assert stage(8, np.zeros(8)).shape == (8,)
 
 
 def test_a_scan_point_is_what_the_general_functions_give(published, short_scan):

@@ -1,6 +1,7 @@
 """Whoever looks at a chunk at the same time, one of them has it."""
 
 import os
+import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -23,6 +24,20 @@ def switching():
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
+
+
+@pytest.fixture
+def bounded():
+    """What takes longer than 10 s fails."""
+
+    def late(*_):
+        pytest.fail("still waiting after 10 s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(10)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def winners(folder: Path, paths: list[Path], tidy: bool) -> list[int]:
@@ -63,6 +78,21 @@ def test_an_heir_that_died_has_an_heir(tmp_path):
     with Claims(tmp_path) as first, Claims(tmp_path) as second:
         assert first.take_over(path) and owner_of(path) == first.name
         assert not second.take(path) and not second.take_over(path)
+
+
+def test_a_pipe_as_a_claim_is_nobodys(tmp_path, bounded):
+    path = tmp_path / "chunk-0000000.claim"
+    os.mkfifo(path)
+    with Claims(tmp_path) as claims:
+        assert claims.take_over(path) and owner_of(path) == claims.name
+
+
+def test_of_a_pipe_as_a_worker_the_silence_tells(tmp_path, bounded, monkeypatch):
+    with Claims(tmp_path) as claims:
+        os.mkfifo(tmp_path / "workers" / DEAD)
+        assert not claims.dead(DEAD)
+        monkeypatch.setattr("statmech_attn.scan.claims.SILENCE", -1.0)
+        assert claims.dead(DEAD)
 
 
 def test_claims_without_hard_links(tmp_path, monkeypatch):

@@ -44,7 +44,7 @@ def results(width):
     return jax.tree.leaves((outcome, looks)), scan, parts
 
 several, scan, parts = results(lanes.lanes_for(37))
-program = scan.examine._made[scan.lanes]._call.as_text()
+program = scan.examine.program(scan.lanes)._call.as_text()
 words = "all-gather", "all-reduce", "collective-permute", "all-to-all"
 talk = [word for word in words if word in program]
 with jax.default_device(jax.devices()[2]), lanes.limited(1):

@@ -183,6 +183,26 @@ def test_results_are_those_of_the_local_engine(client):
     assert report.moved == 100
 
 
+def test_a_local_cluster_listens_on_the_loopback_address_only(monkeypatch):
+    """By our word: what the library's default is has changed before."""
+    asked = {}
+
+    def cluster(**options):
+        asked.update(options)
+        raise OSError
+
+    monkeypatch.setattr(engine, "LocalCluster", cluster)
+    with pytest.raises(OSError), engine._cluster(1):
+        pass
+    assert asked["host"] == "127.0.0.1"
+    assert asked["dashboard_address"].startswith("127.0.0.1:")
+
+
+def test_a_scheduler_behind_tls_needs_certificates():
+    with pytest.raises(ValueError, match="tls://127.0.0.1:9: needs certificates"):
+        engine.at("tls://127.0.0.1:9")
+
+
 def test_a_payload_that_raises_marks_its_points(client):
     build = partial(Toy, 8, raising=range(8))
     found = computed(build, on(client, build))

@@ -222,6 +222,17 @@ def test_a_study_of_which_every_point_fails_says_why(toy, study, tmp_path):
     assert not output.exists()
 
 
+def test_a_study_without_a_finite_number_ends_with_an_error(
+    toy, study, tmp_path, expected
+):
+    path, output = study(points=4, nan=[0, 1, 2, 3]), tmp_path / "out.h5"
+    with pytest.raises(ValueError, match=r"no point could .*: not finite \(4 points\)"):
+        compute(path, output)
+    assert not output.exists()
+    with pytest.raises(ValueError, match="no point could be computed"):
+        expected(path)
+
+
 @pytest.mark.parametrize(
     "words", ("RESOURCE_EXHAUSTED: Out of memory", "INTERNAL: CUDA error")
 )

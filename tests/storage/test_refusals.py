@@ -126,8 +126,51 @@ def test_an_output_that_is_something_else_is_kept(tmp_path, study, content):
     text = message(storage.write, path, one([1.0]), study=study)
     assert "not an HDF5 file" in text and "--overwrite" in text
     assert path.read_bytes() == content
-    storage.write(path, one([1.0]), study=study, overwrite=True)
-    assert storage.read(path).x.item() == 1.0
+    if content:
+        overwrite = {"study": study, "overwrite": True}
+        text = message(storage.write, path, one([1.0]), **overwrite)
+        assert "no file of statmech-attn" in text
+        assert path.read_bytes() == content
+    else:
+        storage.write(path, one([1.0]), study=study, overwrite=True)
+        assert storage.read(path).x.item() == 1.0
+
+
+def test_a_damaged_file_of_this_package_can_be_overwritten(tmp_path, study):
+    path = tmp_path / "a.h5"
+    storage.write(path, one([1.0]), study=study)
+    content = bytearray(path.read_bytes())
+    content[200] ^= 1
+    path.write_bytes(content)
+    assert "damaged" in message(storage.write, path, one([2.0]), study=study)
+    storage.write(path, one([2.0]), study=study, overwrite=True)
+    assert storage.read(path).x.item() == 2.0
+
+
+def test_files_of_others_stay_also_where_they_are_hdf5(tmp_path, study):
+    path = tmp_path / "theirs.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = 1.0
+    before = path.read_bytes()
+    text = message(storage.write, path, one([1.0]), study=study, overwrite=True)
+    assert "no file of statmech-attn" in text and path.read_bytes() == before
+
+
+def test_an_output_that_is_read_is_refused_by_any_name(tmp_path, study):
+    path, link = tmp_path / "a.h5", tmp_path / "link.h5"
+    storage.write(path, one([1.0]), study=study)
+    link.symlink_to(path)
+    for output in (path, link):
+        text = message(
+            storage.check_output, output, study=study, overwrite=True, inputs=[path]
+        )
+        assert "is read to make this result" in text
+
+
+def test_an_output_whose_name_is_not_utf_8_is_refused(tmp_path, study):
+    path = tmp_path / os.fsdecode(b"\xff.h5")
+    with pytest.raises(ValueError, match="paths must be UTF-8"):
+        storage.check_output(path, study=study)
 
 
 def test_an_output_that_is_a_folder(tmp_path, study):

@@ -196,19 +196,20 @@ def test_a_clock_that_is_set_back_changes_nothing(
     earlier = started - datetime.timedelta(days=1)
     monkeypatch.setattr("statmech_attn.storage.provenance.now", lambda: earlier)
     path = tmp_path / "a.h5"
-    storage.write(path, dataset, study=study, started=started, elapsed=2.5)
+    storage.write(path, dataset, study=study, started=started, elapsed=2.5, busy=4.0)
     info = storage.info(path)
     assert info.finished < info.started
-    assert info.elapsed == 2.5
+    assert (info.elapsed, info.busy) == (2.5, 4.0)
     storage.check(path)
     storage.write(path, dataset, study=study)
-    assert storage.info(path).elapsed is None
+    assert storage.info(path).elapsed is storage.info(path).busy is None
 
 
-@pytest.mark.parametrize("elapsed", [-1.0, np.inf, np.nan])
-def test_an_impossible_duration_is_refused(tmp_path, dataset, study, elapsed):
-    with pytest.raises(ValueError, match="elapsed: must be seconds, not negative"):
-        storage.write(tmp_path / "a.h5", dataset, study=study, elapsed=elapsed)
+@pytest.mark.parametrize("name", ["elapsed", "busy"])
+@pytest.mark.parametrize("seconds", [-1.0, np.inf, np.nan])
+def test_an_impossible_duration_is_refused(tmp_path, dataset, study, name, seconds):
+    with pytest.raises(ValueError, match=f"{name}: must be seconds, not negative"):
+        storage.write(tmp_path / "a.h5", dataset, study=study, **{name: seconds})
 
 
 @pytest.mark.parametrize("kind", [object, "U3"])

@@ -82,11 +82,12 @@ def test_segments_of_a_trajectory_are_those_of_one_run():
     params = dmft.parameters(found.beta.values, file.gamma, file.epsilon)
     state = dmft.advance(net, params, dmft.from_checkpoint(net, params, file), 9000)
     _, seen = dmft.trajectory(net, params, state, steps=70)
-    noise = dmft.linear_noise(net, file.patterns, params, state, steps=70).std
+    noise = dmft.linear_noise(net, file.patterns, params, state, steps=70)
     # From an attractor a rounding error grows by orders of magnitude in 70 steps.
     first = lambda x: np.moveaxis(np.asarray(x), 2, 0)
     np.testing.assert_allclose(found.A, first(seen.A), atol=1e-10)
-    np.testing.assert_allclose(found.A_noise_std, first(noise.A), rtol=1e-6)
+    np.testing.assert_allclose(found.A_noise_std, first(noise.std.A), rtol=1e-6)
+    np.testing.assert_allclose(found.score_noise_std, noise.score.T, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -366,5 +366,6 @@ def test_the_published_one_shot_networks_are_the_published_ones():
         )
         widths, temperatures = found.network.width, found.network.temperature
         assert widths == [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000]
-        assert temperatures == [0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 1.5]
+        published = {0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 1.5}
+        assert published <= set(temperatures)
         assert (found.task.n_train, found.task.n_test) == (600, 1000)

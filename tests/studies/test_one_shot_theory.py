@@ -13,7 +13,12 @@ from statmech_attn import bpkr, plotting, storage, studies
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.cli.tables import with_error
 from statmech_attn.scan.engines.local import in_memory
-from statmech_attn.studies import choice, learning, one_shot as one_shot_studies
+from statmech_attn.studies import (
+    choice,
+    learning,
+    one_shot as one_shot_studies,
+    order_parameter,
+)
 from statmech_attn.studies.order_parameter import OrderParameterWork
 from statmech_attn.studies.posterior import PosteriorWork
 from statmech_attn.studies.trained import load_trained
@@ -258,12 +263,34 @@ def test_attentioned_inputs_do_not_depend_on_how_many_are_in_memory(
     assert float(jnp.abs(whole[..., 0] - whole[..., 3]).max()) > 0.01
 
 
+def test_widths_below_the_number_of_paths_are_marked(found, work):
+    paths = found.sizes["path_1"]
+    np.testing.assert_array_equal(found.outside_support, found.width < paths)
+    grid = work.grid._replace(widths=[paths - 1.0, paths])
+    assert order_parameter.singular_laws(work.made, grid) == [True, False]
+
+
+def test_choices_at_an_end_of_the_grid_are_marked(found):
+    """Against the file's own grid; the middle one of three temperatures is inside."""
+    ends = [found.temperature.min(), found.temperature.max()]
+    for ending in ("", "_gp"):
+        at_end = found[f"chosen_temperature{ending}"].isin(ends)
+        np.testing.assert_array_equal(found[f"chosen_at_end{ending}"], at_end)
+        assert at_end.any()
+    right = np.zeros((1, 3, 2, 4))
+    right[:, 1] = 1  # the middle one of three temperatures answers all
+    variables = choice.variables(right, right[0], [0.1, 0.5, 1.0], SETS[:2])
+    for ending in ("", "_gp"):
+        dims, marked = variables[f"chosen_at_end{ending}"]
+        assert "choice" in dims and not np.any(marked)
+
+
 def test_no_more_overlaps_are_kept_than_ranks(found, work):
-    assert found.sizes["rank"] == 100 and found.sizes["example"] == 120
+    assert found.sizes["rank"] == 50 and found.sizes["example"] == 120
     theory = bpkr.theory(
         *work.made.data, found.U_1[0, 0].values, temperature=0.05
     )  # fmt: skip
-    kept = theory.overlap()[:100]
+    kept = theory.overlap()[:50]
     np.testing.assert_allclose(found.kernel_overlap[0, 0], kept, atol=1e-6)
 
 

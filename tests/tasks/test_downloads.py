@@ -181,16 +181,18 @@ def test_a_name_that_is_none_is_told_before_anything_is_fetched(server, tmp_path
 
 def test_run_takes_the_data_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("STATMECH_ATTN_DATA", "elsewhere")  # restored after the test
-    seen = []
+    monkeypatch.chdir(tmp_path)  # where there is no study
+    seen, load = [], studies.load
 
-    def load(*_):
+    def observed(*arguments):
         seen.append(os.environ["STATMECH_ATTN_DATA"])
-        raise ValueError("no study")
+        return load(*arguments)
 
-    monkeypatch.setattr(studies, "load", load)
-    call("run", "a.toml", "-o", "a.h5", "--data", tmp_path, code=1)
-    call("run", "a.toml", "-o", "a.h5", code=1)
+    monkeypatch.setattr(studies, "load", observed)
+    command = ("run", "a.toml", "-o", "a.h5")
+    assert "a.toml: no such file" in call(*command, "--data", tmp_path, code=1)
+    assert "a.toml: no such file" in call(*command, code=1)
     assert seen == [str(tmp_path)] * 2
-    result = call("run", "a.toml", "-o", "a.h5", "--data", tmp_path / "no", code=1)
+    result = call(*command, "--data", tmp_path / "no", code=1)
     assert "--data: there is no folder" in result and len(seen) == 2
     assert os.environ["STATMECH_ATTN_DATA"] == str(tmp_path)

@@ -194,9 +194,15 @@ def test_command_checks_its_output_before_it_measures(tmp_path, monkeypatch):
         assert result.exit_code == 1 and message in result.output
         assert len(result.output.splitlines()) == 1 and not measured
     assert (tmp_path / "taken.json").read_text() == "kept"
-    assert invoke("-o", tmp_path / "taken.json", "--overwrite").exit_code == 0
-    assert invoke("-o", tmp_path / "new" / "table.md").exit_code == 0
-    assert json.loads((tmp_path / "taken.json").read_text())["comparisons"]
+    for name in ("taken.json", "notes.md"):
+        (tmp_path / name).write_text("kept")
+        result = invoke("-o", tmp_path / name, "--overwrite")
+        assert result.exit_code == 1 and "is no table" in result.output
+        assert (tmp_path / name).read_text() == "kept" and not measured
+    for name in ("table.json", "new/table.md"):
+        assert invoke("-o", tmp_path / name).exit_code == 0
+        assert invoke("-o", tmp_path / name, "--overwrite").exit_code == 0
+    assert json.loads((tmp_path / "table.json").read_text())["comparisons"]
     assert "made up" in (tmp_path / "new" / "table.md").read_text()
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import cloudpickle
 from dask import config
-from distributed import Client, Future, KilledWorker, LocalCluster
+from distributed import Client, Future, KilledWorker, LocalCluster, Security
 
 from statmech_attn import storage
 from statmech_attn.scan import guarded
@@ -32,6 +32,7 @@ from statmech_attn.scan.signals import TEMPORARY_FAILURE, Unfinished
 from statmech_attn.scan.work import Chunk, Work
 
 
+LOOPBACK = "127.0.0.1"  # whoever reaches a scheduler or a worker can run code there
 AHEAD = 2  # chunks under way for each worker thread
 TICK = 0.2  # seconds between two looks at what was asked for here
 LOOK = 5.0  # seconds between two looks at the cluster
@@ -280,19 +281,33 @@ def _named(chunks: list[Chunk]) -> str:
 def _cluster(workers: int) -> Iterator[Any]:
     """Processes with the threads that this one would use: the same bits.
 
-    They end with this process, however it ends.
+    They listen on the loopback address, which no other computer reaches, and end with
+    this process, however it ends.
     """
-    options: dict[str, Any] = {"memory_limit": 0, "dashboard_address": "127.0.0.1:0"}
+    options: dict[str, Any] = {
+        "memory_limit": 0, "dashboard_address": f"{LOOPBACK}:0",
+    }  # fmt: skip
     with config.set({"distributed.nanny.pre-spawn-environ": {}}):
         with LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True,
+            host=LOOPBACK, n_workers=workers, threads_per_worker=1, processes=True,
             silence_logs=logging.CRITICAL, preload=[remote.__name__], **options,
         ) as cluster:  # fmt: skip
             yield cluster
 
 
+def _require_certificates(where: Any) -> None:
+    if not isinstance(where, str) or not where.startswith("tls://"):
+        return
+    if Security().get_connection_args("client").get("ssl_context") is None:
+        raise ValueError(
+            f"{where}: needs certificates, which distributed.comm.tls in the "
+            "configuration of dask names."
+        )
+
+
 @contextmanager
 def _connected(where: Any) -> Iterator[Client]:
+    _require_certificates(where)
     try:
         client = Client(where, set_as_default=False, timeout=CONNECT)
     except (OSError, ValueError) as error:

@@ -58,7 +58,9 @@ def in_memory(work: Work, report: Reporter = Silent()) -> xr.Dataset:
     with Session(work, Memory(), per_chunk, report, Stop()) as session:
         compute(session, count)
     report.finish()
-    return work.assemble(session.results).loaded()
+    results = session.results
+    results.require_numbers()
+    return work.assemble(results).loaded()
 
 
 def _worker(session: Session) -> None:

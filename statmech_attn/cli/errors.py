@@ -1,0 +1,81 @@
+"""What is said when a command ends with an exception, and with which exit code.
+
+Errors of the input, of files and of the machine are one line and code 1.  Any other
+exception is an error of this package: it says so, with a code of its own.
+"""
+
+import dis
+import sys
+
+
+INPUT = 1
+INTERNAL = 70  # EX_SOFTWARE of sysexits.h
+PACKAGE = __name__.partition(".")[0]
+NO_THREAD = "can't start new thread"  # of Python, where memory or a limit is reached
+COMMAND_LINE = ("click", "typer")  # which print their own exceptions: wrong options
+
+
+def of_the_command_line(error: BaseException) -> bool:
+    """Whether an exception ends the program, or is about words that it was given."""
+    return type(error).__module__.partition(".")[0] in COMMAND_LINE
+
+
+def described(error: BaseException) -> tuple[str, int]:
+    """One line for an exception, and the exit code."""
+    from statmech_attn.scan.signals import INTERRUPTED, Unfinished
+
+    if isinstance(error, Unfinished):
+        return str(error), error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; nothing was written.", INTERRUPTED
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory{_in_brackets(error)}.", INPUT
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        missing = isinstance(error, FileNotFoundError)
+        reason = "no such file" if missing else error.strerror
+        return f"{error.filename}: {reason}.", INPUT
+    if _expected(error):
+        return _first_line(error) or type(error).__name__, INPUT
+    return (
+        f"this is an error of statmech-attn, not of its input: {type(error).__name__}"
+        f"{_in_brackets(error)}; please report it with the output of the same command "
+        "after statmech-attn --debug.",
+        INTERNAL,
+    )
+
+
+def _expected(error: BaseException) -> bool:
+    """Whether input, a file or the machine is at fault."""
+    if isinstance(error, RuntimeError) and str(error) == NO_THREAD:
+        return True
+    jax = sys.modules.get("jax")
+    if isinstance(error, OSError) or (
+        jax is not None and isinstance(error, jax.errors.JaxRuntimeError)
+    ):
+        return True
+    return isinstance(error, (ValueError, RuntimeError)) and raised_on_purpose(error)
+
+
+def raised_on_purpose(error: BaseException) -> bool:
+    """Whether an exception comes from a `raise` of this package.
+
+    What an expression or another package raises is not foreseen.
+    """
+    last = error.__traceback__
+    if last is None:
+        return False
+    while last.tb_next is not None:
+        last = last.tb_next
+    frame = last.tb_frame
+    instruction = dis.opname[frame.f_code.co_code[last.tb_lasti]]
+    module = frame.f_globals.get("__name__", "")
+    return instruction == "RAISE_VARARGS" and module.partition(".")[0] == PACKAGE
+
+
+def _in_brackets(error: BaseException) -> str:
+    line = _first_line(error)
+    return f" ({line})" if line else ""
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), "")

@@ -1,0 +1,61 @@
+"""The terminal: everything that the command prints passes here, and stays text.
+
+Paths, attributes and messages come from files and users.  Control characters, which a
+terminal would obey, are shown as Python writes them; square brackets are no markup.
+"""
+
+import io
+import sys
+import unicodedata
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+
+LAYOUT = "\n\t"  # control characters that lay out a text of several lines
+
+
+def visible(text: str, kept: str = "") -> str:
+    r"""A text whose control characters are written out.
+
+    Args:
+        kept: control characters that stay as they are.
+
+    Example:
+        >>> visible("a\x1b[31mb\u202e")
+        'a\\x1b[31mb\\u202e'
+    """
+    return "".join(c if c in kept or not _obeyed(c) else _escape(c) for c in text)
+
+
+def _obeyed(character: str) -> bool:
+    """Whether terminals may act on it: control and format characters, line ends."""
+    category = unicodedata.category(character)
+    return category.startswith("C") or category in ("Zl", "Zp")
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode()
+
+
+class Terminal(Console):
+    """A console for texts of any origin."""
+
+    def __init__(self, **options: Any):
+        super().__init__(markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """The text as it is to be shown; rich calls this for every string."""
+        return super().render_str(visible(text, kept=LAYOUT), **options)
+
+    def say(self, text: str, style: str | None = None) -> None:
+        """Print one line, whatever is in it."""
+        self.print(visible(text), style=style, highlight=False, soft_wrap=True)
+
+
+def write_anything() -> None:
+    """Let standard streams write out what their encoding lacks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,172 @@
+r"""Frames of tangent columns: pushed, orthonormalised, and what rounding left in them.
+
+A turn pushes an orthonormal frame by r steps and orthonormalises it again,
+$J_r \cdots J_1 Q = Q' R$; the lengths $R_{jj}$ are what exponents are made of.
+
+Every push leaves an error of the size of the machine precision times the longest
+column, in a direction that is as good as random, and the pushes that follow carry it on
+like any other vector.  One more column n is that error, written down,
+
+    $n_1 = \epsilon \ell_1 e$,   $n_s = J_s n_{s-1} + \epsilon \ell_s e$
+
+with $\ell_s$ the longest column after s pushes and e a fixed vector.  What Gram-Schmidt
+leaves of it beyond the first j - 1 columns is what rounding may have put into
+$R_{jj}$: their ratio, `noise`, is the relative error of that length.  It sees columns
+that were lost on the way and, from their dust, grew again before the end.  What is left
+of the error after the turn may grow in the next one, where directions that contract on
+average expand; a column therefore counts as lost long before its length is noise.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from statmech_attn.dynamics.systems import TangentSystem
+from statmech_attn.sums import add_products, add_up
+
+
+EPS = 2.220446049250313e-16
+CHANCE = 4.0  # by which the noise of one direction may be shorter than that of others
+LOST = 1e-3  # a length of which rounding may be this share: its column is noise
+
+
+class Turn(NamedTuple):
+    """An orthonormal frame after some steps, and the lengths of its columns before."""
+
+    lifted: PyTree
+    frame: Float[Array, "dim k *batch"]
+    lengths: Float[Array, "k *batch"]  # R_jj; 0: lost entirely
+    noise: Float[Array, "k *batch"]  # relative error of the lengths; see the module
+    pushed: Float[Array, "dim k *batch"]  # the columns before Gram-Schmidt
+    norms: Float[Array, "k *batch"]  # their lengths
+    log_det: Float[Array, "*batch"] | None  # ln |det J_r .. J_1| beside a whole frame
+
+
+def start_frame(system: TangentSystem, state: PyTree, k: int):
+    """The lifted state and an orthonormal frame in general position."""
+    shape = jax.eval_shape(system.vector, state).shape
+    frame, _, _ = orthonormalise(_generic(shape[0], k, shape[1:]))
+    return system.lift(state), frame
+
+
+def completed(frame: Float[np.ndarray, "dim k *batch"], columns: int) -> np.ndarray:
+    """An orthonormal frame with further columns in general position."""
+    more = columns - frame.shape[1]
+    generic = np.random.default_rng(0).standard_normal((frame.shape[0], more))
+    generic = generic.reshape(generic.shape + (1,) * (frame.ndim - 2))
+    generic = np.broadcast_to(generic, generic.shape[:2] + frame.shape[2:])
+    together = np.concatenate([frame, generic], axis=1)
+    basis = np.linalg.qr(np.moveaxis(together, (0, 1), (-2, -1)))[0]
+    return np.moveaxis(basis, (-2, -1), (0, 1))
+
+
+def turn(system: TangentSystem, lifted: PyTree, frame, every: int = 1) -> Turn:
+    """Push a frame by `every` steps and orthonormalise it."""
+    whole = frame.shape[0] == frame.shape[1]
+    error = _generic(frame.shape[0], 1, frame.shape[2:])[:, 0] * EPS
+
+    def push(lifted, columns):
+        if whole:
+            return system.push_measured(lifted, columns)
+        return (*system.push(lifted, columns), None)
+
+    if every == 1:
+        lifted, pushed, log_det = push(lifted, frame)
+        basis, lengths, norms = orthonormalise(pushed)
+        beyond = longest(error[:, None]) * jnp.max(norms, axis=0)
+    else:
+        last = jnp.arange(frame.shape[1] + 1) == frame.shape[1]
+        last = last.reshape((-1,) + (1,) * (frame.ndim - 2))
+
+        def push_on(_, carry):
+            lifted, both, log_det = carry
+            lifted, both, more = push(lifted, both)
+            fresh = error * longest(both[:, :-1])
+            both = both + jnp.where(last, fresh[:, None], 0.0)
+            return lifted, both, jax.tree.map(jnp.add, log_det, more)
+
+        nothing = jnp.zeros_like(error)
+        both = jnp.concatenate([frame, nothing[:, None]], axis=1)
+        log_det = nothing[0] if whole else None
+        carry = jax.lax.fori_loop(0, every, push_on, (lifted, both, log_det))
+        lifted, both, log_det = carry
+        pushed, noise = both[:, :-1], both[:, -1]
+        basis, lengths, norms = orthonormalise(pushed)
+        beyond = CHANCE * _beyond(basis, noise)
+    share = beyond / nonzero(lengths)
+    share = jnp.where(lengths > 0, share, jnp.where(norms > 0, 1.0, 0.0))
+    return Turn(lifted, basis, lengths, share, pushed, norms, log_det)
+
+
+def align(system: TangentSystem, lifted: PyTree, frame, turns, every: int = 1):
+    """Push a frame by some turns, so that it forgets where it started."""
+
+    def body(_, carry):
+        lifted, frame = carry
+        after = turn(system, lifted, frame, every)
+        return after.lifted, after.frame
+
+    return jax.lax.fori_loop(0, turns, body, (lifted, frame))
+
+
+def orthonormalise(frame: Float[Array, "dim k *batch"]):
+    """Gram-Schmidt, twice, on a batch of small frames.
+
+    Returns the orthonormal frame, the lengths R_jj (k, *batch), and the lengths of the
+    columns before; a zero column stays zero.  Sums over the small axes
+    are written out, so that XLA vectorises over the batch; dividing by the squared
+    length inside keeps it from recomputing the projections for every row.
+    """
+    k = frame.shape[1]
+    done, squares, norms = [], [], []
+    for j in range(k):
+        v = frame[:, j]
+        norms.append(add_products(v, v))
+        for _ in range(2 if j else 0):
+            basis, lengths = jnp.stack(done, axis=1), jnp.stack(squares)
+            shares = add_products(basis, v[:, None]) / nonzero(lengths)
+            v = v - add_up(basis[:, i] * shares[i] for i in range(j))
+        done.append(v)
+        squares.append(add_products(v, v))
+    lengths = jnp.sqrt(jnp.stack(squares))
+    basis = jnp.stack(done, axis=1) / nonzero(lengths)
+    return basis, lengths, jnp.sqrt(jnp.stack(norms))
+
+
+def longest(columns: Float[Array, "dim k *batch"]) -> Float[Array, "*batch"]:
+    """Length of the longest column."""
+    return jnp.sqrt(jnp.max(add_products(columns, columns), axis=0))
+
+
+def nonzero(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
+    """The lengths, with 1 for those that nothing should be divided by."""
+    return jnp.where(x > 0, x, 1.0)
+
+
+def safe_log(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
+    """Natural logarithm of lengths: ln 0 = -inf, and NaN stays NaN."""
+    return jnp.where(x == 0, -jnp.inf, jnp.log(jnp.where(x == 0, 1.0, x)))
+
+
+def _beyond(basis, v) -> Float[Array, "k *batch"]:
+    """Lengths of v beyond the first 0, 1, .. k - 1 columns of an orthonormal basis.
+
+    Differences of squares, good to 1e-8 of the length of v: it is an error already.
+    """
+    shares = add_products(basis, v[:, None])
+    left = [add_products(v, v)]
+    least = 4 * EPS * left[0]
+    for share in shares[:-1]:
+        left.append(left[-1] - share**2)
+    return jnp.sqrt(jnp.maximum(jnp.stack(left), least))
+
+
+def _generic(dimension: int, k: int, batch: tuple[int, ...]) -> Array:
+    """Fixed columns in general position: none lies in an invariant subspace."""
+    frame = jax.random.normal(jax.random.key(0), (dimension, k), jnp.float64)
+    return jnp.broadcast_to(
+        frame.reshape((dimension, k) + (1,) * len(batch)), (dimension, k, *batch)
+    )

@@ -1,0 +1,66 @@
+"""Files that a user names: regular ones, and no more of them than was expected.
+
+Reading a FIFO waits for ever, a device may have no end: both are refused unread.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+
+def require_regular(path: str | Path) -> os.stat_result:
+    """What the system knows of a regular file.
+
+    Raises:
+        OSError: there is none, or it is a folder, a pipe, a socket or a device.
+
+    Example:
+        >>> require_regular("/dev/null")
+        Traceback (most recent call last):
+        OSError: /dev/null: is not a regular file.
+    """
+    found = os.stat(path)
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(f"{path}: is not a regular file.")
+    return found
+
+
+def content(path: str | Path, most: int) -> bytes:
+    """All bytes of a regular file that holds `most` of them at most.
+
+    Raises:
+        OSError: as `require_regular`, or a larger file.
+    """
+    require_regular(path)
+    with open(path, "rb") as file:
+        found = file.read(most + 1)
+    if len(found) > most:
+        raise OSError(f"{path}: is larger than {most / 2**20:g} MiB.")
+    return found
+
+
+def sha256(path: str | Path) -> str:
+    """SHA-256 of a regular file.
+
+    Raises:
+        OSError: as `require_regular`.
+    """
+    require_regular(path)
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def require_unicode(path: str | Path) -> None:
+    """Refuse a path that no result file could hold in its study or command.
+
+    Raises:
+        ValueError: its bytes are not UTF-8.
+    """
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{path}: paths must be UTF-8; rename it.") from None

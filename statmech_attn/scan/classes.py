@@ -1,0 +1,42 @@
+"""The classes of motion that the sign of one exponent can tell apart.
+
+A scan classifies every point twice: by all evidence (`dynamics.verdict`), and by the
+sign of the plain average of the largest exponent alone (`dynamics.as_in_paper`), which
+knows neither periods nor a second positive exponent.  They are compared in the classes
+that both have.
+"""
+
+import numpy as np
+
+from statmech_attn.dynamics import PHASES
+
+
+CLASSES = ("fixed or periodic", "quasiperiodic", "chaotic")
+UNDECIDED = -1
+CLASS_OF = {
+    "fixed": 0, "periodic": 0, "quasiperiodic": 1, "chaotic": 2, "hyperchaotic": 2,
+}  # fmt: skip
+
+
+def classes(phases) -> np.ndarray:
+    """Index into `CLASSES` of each code of a phase, or `UNDECIDED`.
+
+    Example:
+        >>> classes([PHASES.index("hyperchaotic"), PHASES.index("transient")])
+        array([ 2, -1])
+    """
+    table = np.array([CLASS_OF.get(phase, UNDECIDED) for phase in PHASES])
+    return table[np.asarray(phases, int)]
+
+
+def disagreement(phases, by_sign, failed: np.ndarray | bool = False) -> np.ndarray:
+    """1 where the two differ, 0 where they agree, `UNDECIDED` without a verdict.
+
+    Args:
+        phases: codes by all evidence, any shape.
+        by_sign: codes by the sign of the largest exponent, same shape.
+        failed: points that could not be computed.
+    """
+    decided = (classes(phases) != UNDECIDED) & ~np.asarray(failed, bool)
+    differ = classes(phases) != classes(by_sign)
+    return np.where(decided, differ.astype(int), UNDECIDED)

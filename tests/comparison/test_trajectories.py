@@ -1,0 +1,97 @@
+"""Spreads against linear noise: what counts, and what a verdict rests on."""
+
+import io
+
+import numpy as np
+import pytest
+import xarray as xr
+from rich.console import Console
+
+from statmech_attn import plotting
+from statmech_attn.cli.summary import print_summary
+from statmech_attn.comparison import compare, VERDICTS
+from statmech_attn.comparison.trajectories import smallest_spread
+
+
+SIZES, RUNS, STEPS = np.array([10**4, 10**6, 10**8, 10**10]), 1000, 20
+SIGMA = 0.01  # spread at N = 1
+ATTRIBUTES = {"network": "one", "start": "token 0", "method": "collapsed"}
+COORDINATES = {"beta": [1.0, 2.0], "time": np.arange(STEPS), "pattern": [1, 2]}
+
+
+def files(exponent=-0.5, saturated=False):
+    """Means that agree within 0.3 standard errors, and spreads SIGMA N^exponent.
+
+    A saturated token at step 0 fluctuates by 1e-12 / sqrt(N); its sampled spread is the
+    rounding of doubles where that is larger.
+    """
+    shape = (2, STEPS, 2)
+    sigma = np.full(shape, SIGMA)
+    sigma[:, 0] = 1e-12 if saturated else SIGMA
+    spread = np.stack([sigma * float(n) ** exponent for n in SIZES])
+    spread[:, :, 0] = np.hypot(spread[:, :, 0], 1e-16)
+    theory, simulation = {}, {}
+    for name in ("A", "m_o_se"):
+        theory[name] = ("beta", "time", "pattern"), np.zeros(shape)
+        theory[f"{name}_noise_std"] = ("beta", "time", "pattern"), sigma
+        over = ("n_spins", "beta", "time", "pattern")
+        simulation[f"{name}_mean"] = over, 0.3 * spread / np.sqrt(RUNS)
+        simulation[f"{name}_spread"] = over, spread
+        simulation[f"{name}_stderr"] = over, spread / np.sqrt(RUNS)
+        for part in ("mean", "square"):
+            simulation[f"{name}_stationary_{part}"] = (
+                ("n_spins", "beta", "pattern", "all_runs"),
+                np.zeros((len(SIZES), 2, 2, 2)),
+            )
+    same = {"gamma": 2.0, "epsilon": 0.0}
+    return (
+        xr.Dataset(theory, COORDINATES | same, ATTRIBUTES),
+        xr.Dataset(
+            simulation,
+            COORDINATES | same | {"n_spins": SIZES},
+            ATTRIBUTES | {"runs": RUNS, "transient": 0},
+        ),
+    )
+
+
+def verdicts(dataset):
+    return {VERDICTS[code] for code in dataset.verdict.values}
+
+
+def test_a_spread_below_the_rounding_of_doubles_is_not_compared():
+    result = compare(*files(saturated=True))
+    np.testing.assert_allclose(result.A_spread_slope, -0.5, atol=1e-12)
+    # 1e-12 / sqrt(N) lies above 5e-15 at N = 10^4 only.
+    known = result.A_spread_ratio.notnull().isel(time=0).all(["beta", "pattern"])
+    assert known.values.tolist() == [True, False, False, False]
+    assert verdicts(result) == {"agrees"}
+
+
+def test_rounding_raises_the_smallest_spread_by_less_than_its_sampling_error():
+    spread = smallest_spread(RUNS)
+    raised = np.hypot(spread, 1e-15) / spread - 1
+    assert raised == pytest.approx(1 / np.sqrt(2 * (RUNS - 1)), rel=0.05)
+
+
+@pytest.mark.parametrize("exponent", [-0.47, -0.53])
+def test_a_spread_that_falls_with_another_power_is_no_agreement(exponent):
+    result = compare(*files(exponent))
+    np.testing.assert_allclose(result.A_spread_slope, exponent, atol=1e-9)
+    assert (result.largest_slope_z > result.slope_threshold).all()
+    assert verdicts(result) == {"spread_differs"}
+
+
+def test_an_exponent_within_its_error_is_agreement():
+    error = float(compare(*files()).A_spread_slope_stderr[0])
+    assert verdicts(compare(*files(-0.5 + 3 * error))) == {"agrees"}
+    assert verdicts(compare(*files(-0.5 + 5 * error))) == {"spread_differs"}
+
+
+def test_one_n_is_compared_without_an_exponent():
+    theory, simulation = files()
+    result = compare(theory, simulation.isel(n_spins=[1]))
+    assert np.isnan(result.A_spread_slope).all() and np.isnan(result.A_bias_slope).all()
+    assert verdicts(result) == {"agrees"}
+    print_summary(result, Console(file=(text := io.StringIO()), width=100))
+    assert "1  agrees" in text.getvalue()
+    assert len(plotting.agreement(result).axes) == 3

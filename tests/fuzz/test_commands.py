@@ -1,0 +1,391 @@
+"""Whatever studies, files and paths are, a command works or refuses in one line.
+
+Within 10 seconds and a gigabyte of memory, and without a character that a terminal
+would obey.
+"""
+
+import hashlib
+import os
+import pathlib
+import random
+import zlib
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+from statmech_attn import storage
+from statmech_attn.storage.schema import attributes_checksum, seal, SEAL_LENGTH
+
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STUDIES = sorted([*ROOT.glob("analysis/*.toml"), *ROOT.glob("simulations/*.toml")])
+RESULTS = sorted((ROOT / "paper_figs" / "results").glob("*.h5"))
+LABELS = {"long_name": "x", "units": "1", "symbol": "x"}
+STUDY = 'kind = "trajectory"\n[parameters]\nbeta = 0.5\n[run]\nsteps = 5\n'
+
+
+def many(few: int, whole: int):
+    """A number of rounds: few of them, and the whole in the slow suite."""
+    return pytest.mark.parametrize(
+        "rounds", (few, pytest.param(whole, marks=pytest.mark.slow))
+    )
+
+
+# --- studies ---
+
+VALUES = (
+    "0", "-1", "1", "4294967296", "9223372036854775808", "1e308", "-1e-300", "nan",
+    "inf", "true", '"text"', '"../[b].json"', "[]", "[1, 1]", "{ }", "1000000",
+    "{ start = 0.0, stop = 1.0, num = 1000000 }", "[0.5, nan]", '"/dev/zero.json"',
+)  # fmt: skip
+
+
+def mutated(text: str, chance: random.Random) -> bytes:
+    """A study with some values replaced, lines moved, or bytes changed."""
+    lines = text.splitlines()
+    for _ in range(chance.randint(1, 3)):
+        place = chance.randrange(len(lines))
+        key, equals, _ = lines[place].partition("=")
+        if equals and chance.random() < 0.8:
+            lines[place] = f"{key}= {chance.choice(VALUES)}"
+        else:
+            lines.insert(chance.randrange(len(lines)), lines.pop(place))
+    content = bytearray("\n".join(lines).encode())
+    if chance.random() < 0.2:
+        content[chance.randrange(len(content))] = chance.randrange(256)
+    return bytes(content)
+
+
+@many(8, 200)  # the whole takes 10 minutes
+def test_mutated_studies(command, tmp_path, rounds):
+    chance = random.Random(rounds)
+    for number in range(rounds):
+        study, output = tmp_path / f"{number}.toml", tmp_path / f"{number}.h5"
+        study.write_bytes(mutated(chance.choice(STUDIES).read_text(), chance))
+        ended = command("run", study, "-o", output).orderly()
+        print(f"{ended.code} {ended.seconds:.2f} s {ended.megabytes:.0f} MB")  # noqa: T201
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("context = 4294967296", "context times patterns"),
+        (
+            'patterns = "random-segments"\ncontext = 4\nseed = 0\nn_patterns = 3\n'
+            "n_bits = 2\nn_segments = 4294967296",
+            "n_patterns x n_segments must be at most",
+        ),
+    ],
+)
+def test_networks_beyond_any_memory_are_refused(command, tmp_path, text, words):
+    study = tmp_path / "large.toml"
+    study.write_text(STUDY + "[network]\n" + text)
+    ended = command("run", study, "-o", tmp_path / "out.h5").orderly()
+    assert ended.code == 1 and words in ended.said
+
+
+PRESET = ROOT / "statmech_attn" / "dmft" / "presets" / "poclopez-pe2.json"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"context": 4', '"context": Infinity', "context: must be a whole number"),
+        ('"context": 4', '"context": 4.5', "context: must be a whole number"),
+        ('"gamma": 127', '"gamma": 1e999, "x": 127', "gamma: must be a finite number"),
+        ('"next_position": 3', '"next_position": -Infinity', "next_position: must be"),
+        ('"window": [', '"window": [[NaN, 0, 0],', "start.window must"),
+        ('"epsilon": 0.02', '"epsilon": true', "epsilon: must be a finite number"),
+    ],
+)
+def test_numbers_that_are_none_in_pattern_files(command, tmp_path, old, new, words):
+    text = PRESET.read_text()
+    assert old in text
+    changed = text.replace(old, new)
+    if "NaN" in new:  # one row replaces another
+        rows = changed.index("[NaN, 0, 0],") + len("[NaN, 0, 0],")
+        end = changed.index("]", rows) + 2
+        changed = changed[:rows] + changed[end:]
+    (tmp_path / "p.json").write_text(changed)
+    study = tmp_path / "s.toml"
+    study.write_text(STUDY + '[network]\npatterns = "p.json"\n')
+    ended = command("run", study, "-o", tmp_path / "out.h5").orderly()
+    assert ended.code == 1 and "p.json" in ended.said and words in ended.said
+
+
+@pytest.mark.parametrize("kind", ("pipe", "device", "folder"))
+@pytest.mark.parametrize("what", ("study", "patterns", "result", "trained"))
+def test_what_is_no_regular_file_is_refused_unread(command, tmp_path, kind, what):
+    path = tmp_path / {"patterns": "p.json", "study": "s.toml"}.get(what, "r.h5")
+    make = {
+        "pipe": lambda: os.mkfifo(path),
+        "device": lambda: path.symlink_to("/dev/zero"),
+        "folder": path.mkdir,
+    }
+    make[kind]()
+    study, words = tmp_path / "s.toml", ["info", path]
+    if what == "patterns":
+        study.write_text(STUDY + '[network]\npatterns = "p.json"\n')
+    if what == "trained":
+        text = (ROOT / "analysis" / "one_shot_saddle.toml").read_text()
+        lines = [line for line in text.splitlines() if not line.startswith("trained")]
+        lines.insert(lines.index("[task]") + 1, 'trained = "r.h5"')
+        study.write_text("\n".join(lines))
+    if what != "result":
+        words = ["run", study, "-o", tmp_path / "out.h5"]
+    ended = command(*words).orderly()
+    assert ended.code == 1 and path.name in ended.said
+    assert "not a regular file" in ended.said or "directory" in ended.said
+
+
+# --- files ---
+
+
+def resealed(path: pathlib.Path) -> pathlib.Path:
+    """A file that another program changed, with all checksums of its attributes."""
+    with h5py.File(path) as file:
+        names = list(file)
+    with xr.open_dataset(path, engine="h5netcdf", drop_variables=names) as found:
+        expected = attributes_checksum(found.attrs)
+    with h5py.File(path, "a") as file:
+        file.attrs["attributes_sha256"] = expected
+    path.write_bytes(
+        path.read_bytes() + seal(hashlib.sha256(path.read_bytes()).hexdigest())
+    )
+    return path
+
+
+def scan(path: pathlib.Path) -> pathlib.Path:
+    """A small bifurcation file."""
+    points = lambda *shape: np.zeros((5, *shape))
+    exponents = {
+        name: (("beta", "exponent"), points(3), LABELS)
+        for name in ("lyapunov", "lyapunov_stderr")
+    }
+    codes = {
+        name: ("beta", np.zeros(5, "i4"), LABELS)
+        for name in ("phase", "phase_paper", "period", "section_count")
+    }
+    samples = {
+        "section": (("beta", "sample"), points(4), LABELS),
+        "strobe": (("beta", "strobe_sample"), points(4), LABELS),
+    }
+    dataset = xr.Dataset(
+        exponents | codes | samples,
+        {"beta": ("beta", np.linspace(0, 1, 5), LABELS)},
+        {"section_tolerance": 1e-3},
+    )
+    storage.write(path, dataset, study='kind = "bifurcation"\n')
+    return path
+
+
+def changed(path: pathlib.Path, change) -> pathlib.Path:
+    path.write_bytes(path.read_bytes()[:-SEAL_LENGTH])
+    with h5py.File(path, "a") as file:
+        change(file)
+    return resealed(path)
+
+
+def dimension(file, length: int):
+    """A netCDF dimension without coordinates."""
+    made = file.create_dataset(f"of_{length}", (length,), "f4")
+    made.make_scale(
+        f"This is a netCDF dimension but not a netCDF variable.{length:10d}"
+    )
+    return made
+
+
+def one_text_many_times(file):
+    """200 000 references to one text of 23 000 characters: 4.6 GB in 3 MB."""
+    count = 200_000
+    texts = file.create_dataset("words", (count,), h5py.string_dtype(), chunks=(count,))
+    texts.attrs.update(LABELS)
+    texts.dims[0].attach_scale(dimension(file, count))
+    texts[0] = "x" * 23_000
+    _, stored = texts.id.read_direct_chunk((0,))
+    reference = bytes(stored)[:16]
+    texts.id.write_direct_chunk((0,), reference * count)
+
+
+def unpacks_to_gigabytes(file, name="phase", each=2**20):
+    """1.3 GB of zeros in 1.4 MB."""
+    del file[name]
+    shape, box = (5, 2**28), (1, each)
+    zeros = file.create_dataset(name, shape, "i1", chunks=box, compression="gzip")
+    zeros.attrs.update(LABELS)
+    for axis, scale in enumerate((file["beta"], dimension(file, shape[1]))):
+        zeros.dims[axis].attach_scale(scale)
+    packed = zlib.compress(bytes(each), 9)
+    for row in range(shape[0]):
+        for column in range(0, shape[1], each):
+            zeros.id.write_direct_chunk((row, column), packed)
+
+
+def unpacks_samples(file):
+    unpacks_to_gigabytes(file, "strobe")
+
+
+def unpacks_at_once(file):
+    unpacks_to_gigabytes(file, "strobe", 2**28)
+
+
+def a_long_dimension(file):
+    """A variable of 5 values along a dimension of 10^9, to which readers fill it up."""
+    del file["section_count"]
+    file["section_count"] = np.zeros(5, "i4")
+    file["section_count"].attrs.update(LABELS)
+    file["section_count"].dims[0].attach_scale(dimension(file, 10**9))
+
+
+def attribute_of_long_texts(file):
+    file.attrs["words"] = np.array(["x" * 1000] * 3000, dtype=h5py.string_dtype())
+
+
+BOMBS = (
+    one_text_many_times, unpacks_to_gigabytes, unpacks_samples, unpacks_at_once,
+    a_long_dimension, attribute_of_long_texts,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("make", BOMBS, ids=lambda make: make.__name__)
+def test_small_files_fill_no_memory(command, tmp_path, make):
+    path = changed(scan(tmp_path / "scan.h5"), make)
+    assert path.stat().st_size < 8 * 2**20
+    for words in (["info", path], ["info", "--check", path]):
+        command(*words).orderly()
+    ended = command("figure", path, "-o", tmp_path / "figures").orderly()
+    assert ended.code == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("command", "\x1b[2J\x1b]0;title\x07"),
+        ("kind", "\x9b31mred"),
+        ("device_kind", "GPU [/b] [red]"),
+        ("platform", "a\u202eb"),
+        ("versions", '{"\x1b[31mjax": "1"}'),
+        ("keys", '{"\\u001b[31m": "\\u001b"}'),
+        ("environment", '{"cpu_model": "\\u001b[31m"}'),
+        ("study", 'kind = "x"\n# \x1b[31m\r'),
+    ],
+)
+def test_attributes_are_shown_as_text(command, tmp_path, name, value):
+    path = changed(
+        scan(tmp_path / "scan.h5"), lambda file: file.attrs.__setitem__(name, value)
+    )
+    ended = command("info", path).orderly()
+    assert "[/b] [red]" in ended.said or name != "device_kind"
+
+
+def test_dimensions_that_are_no_references_crash_nothing(command, tmp_path):
+    path = scan(tmp_path / "scan.h5")
+    path.write_bytes(path.read_bytes()[:-SEAL_LENGTH])
+    with h5py.File(path, "a") as file:
+        file["phase"].attrs["DIMENSION_LIST"] = 5
+    ended = command("info", path).orderly()
+    assert ended.code == 1 and "phase has not the dimensions of its data" in ended.said
+
+
+@pytest.mark.parametrize("value", ('{"cpu_model": 5}', "[]", "7"))
+def test_tables_of_texts_hold_texts(command, tmp_path, value):
+    path = changed(
+        scan(tmp_path / "scan.h5"),
+        lambda file: file.attrs.__setitem__("environment", value),
+    )
+    ended = command("info", path).orderly()
+    assert ended.code == 1 and "scan.h5" in ended.said and "environment" in ended.said
+
+
+def test_files_without_a_variable_of_their_kind(command, tmp_path):
+    for name in ("phase_paper", "lyapunov", "section", "strobe"):
+        path = changed(scan(tmp_path / "scan.h5"), lambda file: file.__delitem__(name))
+        for words in (["info", path], ["figure", path, "-o", tmp_path]):
+            ended = command(*words).orderly()
+            assert ended.code == 1 and "scan.h5: is no whole file" in ended.said
+            assert name in ended.said
+
+
+def altered(source: pathlib.Path, path: pathlib.Path, chance: random.Random) -> None:
+    """A copy of a file with something of it changed."""
+    content = bytearray(source.read_bytes())
+    path.write_bytes(content)
+    if chance.random() < 0.2:
+        first, last = sorted(chance.randrange(len(content)) for _ in range(2))
+        content[first : min(last, first + 100)] = chance.randbytes(chance.randrange(9))
+        path.write_bytes(content)
+        return
+
+    def change(file):
+        names = [n for n in file if isinstance(file[n], h5py.Dataset)]
+        name, how = chance.choice(names), chance.randrange(6)
+        values = file[name][()]
+        if how == 0:
+            del file[name]
+        elif how == 1:
+            file.move(name, chance.choice(names) + "_x")
+        elif how == 2 and file[name].dtype.kind in "if" and values.size:
+            file[name][...] = chance.choice((0, 100, -1))
+        elif how == 3 and values.size:
+            at = dict(file[name].attrs)
+            del file[name]
+            file[name] = chance.choice(("words", 7, np.zeros((2, 2)), values.ravel()))
+            file[name].attrs.update({k: at[k] for k in LABELS if k in at})
+        elif how == 4:
+            key = chance.choice([*file[name].attrs])
+            file[name].attrs[key] = chance.choice(("\x1b", 5, "a b", ""))
+        else:
+            key = chance.choice([k for k in file.attrs if not k.startswith("_")])
+            file.attrs[key] = chance.choice(("\x1b[1m", 5, "{}", "[]", "", "null"))
+
+    try:
+        changed(path, change)
+    except Exception:  # of xarray and h5py, on what cannot be changed so
+        pass
+
+
+@many(10, 100)  # the whole takes 5 minutes
+def test_altered_files(command, tmp_path, rounds):
+    chance, path = random.Random(rounds), tmp_path / "altered.h5"
+    scan(tmp_path / "scan.h5")
+    for _ in range(rounds):
+        altered(chance.choice([*RESULTS, tmp_path / "scan.h5"]), path, chance)
+        for words in (["info", path], ["figure", path, "-o", tmp_path / "figures"]):
+            ended = command(*words).orderly()
+            print(f"{ended.code} {ended.seconds:.2f} s {ended.megabytes:.0f} MB")  # noqa: T201
+
+
+# --- paths ---
+
+NAMES = [
+    b"plain", b"with blank", b"[bold]x", b"[/b]", b"[", b"a]b[red]c", b":smile:",
+    b"\x1b[31mred", b"line\nbreak", b"tab\there", b"bell\x07", b"back\\slash",
+    b"'single'", b'"double"', b"$HOME", b"`id`", b"$(id)", b"%n%s%d", b"{brace}",
+    b"-dash", b"~", b"..dots", b"#hash", b"\xff\xfe", b"caf\xc3\xa9", b"e\xcc\x81",
+    "\u202eright to left".encode(), "\u2028line".encode(), b"\xf0\x9f\x98\x80",
+    b"x" * 240, b"x" * 300,
+]  # fmt: skip
+
+
+@many(4, len(NAMES))
+def test_any_path(command, tmp_path, rounds):
+    for name in NAMES[:: len(NAMES) // rounds]:
+        folder = tmp_path / os.fsdecode(name)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:  # too long
+            folder = tmp_path
+        study, path = folder / "s.toml", folder / os.fsdecode(name + b".h5")
+        study.write_text(STUDY)
+        ended = command("run", study, "-o", path).orderly()
+        print(f"{ended.code} {ended.seconds:.2f} s {ended.megabytes:.0f} MB")  # noqa: T201
+        if ended.code == 1:
+            assert b"\xff" in name or len(name) > 200, ended
+            continue
+        scan(path)
+        shown = command("figure", path, "-o", folder).orderly()
+        assert shown.code == 0 and command("info", path).orderly().code == 0
+        if name.startswith((b"[", b":")):
+            assert name.decode() in shown.said

@@ -1,0 +1,105 @@
+"""Doubtful verdicts: which they are, and what a longer look makes of them."""
+
+import numpy as np
+import pytest
+
+from statmech_attn import studies
+from statmech_attn.dynamics import PHASES
+from statmech_attn.scan.confirm import doubtful, edges
+
+
+FIXED, TORUS, CHAOS, TRANSIENT = (
+    PHASES.index(name) for name in ("fixed", "quasiperiodic", "chaotic", "transient")
+)
+
+
+def on_a_line(*rows):
+    """Doubts among (phase, exponent, error) of points side by side."""
+    index = np.arange(len(rows))[:, None]
+    return doubtful(np.array(rows, float).T, edges(index)).tolist()
+
+
+def test_chaos_is_doubtful_beside_anything_else():
+    assert on_a_line((CHAOS, 0.1, 0.01), (FIXED, -0.1, 0.0)) == [True, False]
+    assert on_a_line((CHAOS, 0.1, 0.01), (TORUS, 0.0, 0.0)) == [True, True]
+    assert on_a_line((TORUS, 0.0, 0.0), (FIXED, -0.1, 0.0)) == [False, False]
+
+
+def test_chaos_is_doubtful_beside_chaos_of_another_size():
+    """By more than six errors and half of the larger exponent."""
+    strong, weak = (CHAOS, 0.14, 0.005), (CHAOS, 0.015, 0.001)
+    assert on_a_line(strong, weak, weak) == [True, True, False]
+    assert on_a_line(strong, (CHAOS, 0.10, 0.001)) == [False, False]
+    assert on_a_line((CHAOS, 0.14, 0.05), weak) == [False, False]
+
+
+def test_neighbours_lie_on_one_line():
+    whole = np.indices((3, 4)).reshape(2, -1).T
+    assert len(edges(whole)) == 2 * 4 + 3 * 3
+    # Of a refined grid: the midpoint takes the place between the coarse points.
+    assert edges(np.array([[0], [4], [2]])).tolist() == [[0, 2], [2, 1]]
+
+
+@pytest.fixture(scope="module")
+def zoom():
+    """Seven of the 256 beta in [1.24, 1.28]: a cycle, four transients, a cycle, one."""
+    at = lambda i: 1.24 + 0.04 * i / 255
+    study = {
+        "kind": "bifurcation",
+        "parameters": {"beta": {"start": at(215), "stop": at(221), "num": 7}},
+        "run": {
+            "start": "checkpoint", "transient": 30_000, "steps": 10_000,
+            "exponents": 1, "confirm": {"starts": 2, "horizon": 2_000_000},
+        },
+    }  # fmt: skip
+    return studies.run(studies.parse(study))
+
+
+@pytest.mark.slow
+def test_transients_that_pass_for_chaos_are_found_out(zoom):
+    """216 to 219 end on cycles of period 64; the inner ones are asked after the outer.
+
+    The outer ones, 216 and 219, lie beside cycles.  221 leaves for weak chaos.
+    """
+    names = [PHASES[int(code)] for code in zoom.phase]
+    assert names == ["periodic", *["transient"] * 4, "periodic", "transient"]
+    assert zoom.doubtful.values.tolist() == [0, 1, 0, 0, 1, 0, 1]
+    confirmed = zoom.confirmed.values
+    assert (confirmed[[0, 5]] == -1).all() and (confirmed[[1, 2, 3, 4, 6]] == 0).all()
+    assert (zoom.attrs["confirm_starts"], zoom.attrs["confirm_horizon"]) == (2, 2e6)
+
+
+@pytest.mark.parametrize("more", [{}, {"refine": 1}, {"start": "continue-up"}])
+def test_what_stays_has_the_longer_horizon(more):
+    """Every kind of scan: confirmed rows keep their verdict and all other numbers."""
+    study = {
+        "kind": "bifurcation",
+        "parameters": {"beta": {"start": 1.262, "stop": 1.35, "num": 2}},
+        "run": {
+            "start": "checkpoint", "transient": 2000, "steps": 4000, "exponents": 1,
+            "max_doublings": 1, **more,
+        },
+    }  # fmt: skip
+    plain = studies.run(studies.parse(study))
+    study["run"]["confirm"] = {"starts": 2, "horizon": 20_000}
+    longer = studies.run(studies.parse(study))
+    assert (plain.doubtful == longer.doubtful).all() and plain.doubtful.any()
+    asked = longer.confirmed >= 0
+    assert asked.any() and "confirmed" not in plain
+    kept = longer.confirmed == 2
+    assert (longer.phase == plain.phase).values[~asked | kept].all()
+    assert (longer.phase == TRANSIENT).values[asked & ~kept].all()
+    gain = (longer.horizon - plain.horizon).values
+    assert (gain == np.where(kept, 20_000, 0)).all()
+    for name in ("lyapunov", "section", "strobe", "period"):
+        assert np.array_equal(plain[name], longer[name], equal_nan=True)
+
+
+def test_confirm_needs_verdicts():
+    study = {
+        "kind": "bifurcation",
+        "parameters": {"beta": 1.0},
+        "run": {"exponents": 0, "confirm": {}},
+    }
+    with pytest.raises(ValueError, match="confirm repeats verdicts"):
+        studies.parse(study)

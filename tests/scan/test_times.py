@@ -1,0 +1,37 @@
+"""What a file says of the time it took: of the computation, and of its workers."""
+
+import time
+import types
+
+import numpy as np
+
+from statmech_attn.reporting import Silent
+from statmech_attn.scan import session as sessions
+from statmech_attn.scan.engines import local
+from statmech_attn.scan.results import Memory
+from statmech_attn.scan.session import Session, Stop
+
+
+def test_every_second_of_the_computation_counts_once(toy, monkeypatch):
+    """Two workers at once for 10 s and 6 s, an hour of pause, one alone for 4 s."""
+    work = toy.ToyWork(toy.ToyStudy(points=3))
+    clock = types.SimpleNamespace()
+    monkeypatch.setattr(sessions, "time", clock)
+    with Session(work, Memory(), 1, Silent(), Stop()) as session:
+        for finished, seconds in ((1e9, 10.0), (1e9 - 1.0, 6.0), (1e9 + 3600, 4.0)):
+            chunk = session.next()
+            rows = {"x": np.zeros((1, 3)), "number": np.zeros(1, int)}
+            clock.time = lambda now=finished: now
+            session.keep(chunk, rows, {}, seconds)
+        assert session.results.elapsed_and_busy() == (14.0, 20.0)
+
+
+def test_workers_side_by_side_take_less_time_than_all_of_them(toy):
+    work = toy.ToyWork(toy.ToyStudy(points=8, seconds=0.1))
+    begin = time.perf_counter()
+    with Session(work, Memory(), 2, Silent(), Stop()) as session:
+        local.compute(session, 4)
+    wall = time.perf_counter() - begin
+    elapsed, busy = session.results.elapsed_and_busy()
+    assert busy >= 0.8  # eight points, a tenth of a second each
+    assert 0.2 <= elapsed <= min(busy, wall) + 1e-5
