@@ -18,7 +18,7 @@ with two units in the last place added at random to the state and to the pushed 
 at every step.  A multiplier that such noise changes by a tenth is not resolved.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -216,38 +216,44 @@ def _upper(basis, pushed, lengths, before: Round):
 
 
 class Reading(NamedTuple):
-    """What one round says of one cycle."""
+    """What one round says of n cycles; here they are the first axis."""
 
-    after: Round  # of this cycle alone
-    across: np.ndarray  # (k', k') Q^T Q'
-    correction: np.ndarray  # (dim) of the point, by Newton
-    errors: np.ndarray  # (k') of ln|mu| if the multipliers part after each column
+    vector: np.ndarray  # (n, dim) at the end of the round
+    frame: np.ndarray  # (n, dim, k')
+    logs: np.ndarray  # (n, k') ln D
+    upper: np.ndarray  # (n, k', k') U
+    zero: np.ndarray  # (n, k') whether the map sent the column to zero
+    across: np.ndarray  # (n, k', k') Q^T Q'
+    correction: np.ndarray  # (n, dim) of the point, by Newton
+    errors: np.ndarray  # (n, k') of ln|mu| if the multipliers part after each column
 
     @property
-    def away(self) -> float:
-        """Distance of the point from the cycle, relative to its size."""
-        return float(
-            np.abs(self.correction).max() / (1 + np.abs(self.after.vector).max())
-        )
+    def away(self) -> np.ndarray:
+        """Distances (n) of the points from the cycles, relative to their size."""
+        size = 1 + np.abs(self.vector).max(axis=1)
+        return np.abs(self.correction).max(axis=1) / size
 
-    def error(self, k: int) -> float:
-        """Of the point, or of the multipliers if they part after k or soon after."""
-        return np.maximum(self.away, self.errors[k - 1 : k + BLOCK - 1].min())
+    def error(self, k: int) -> np.ndarray:
+        """Of the points, or of the multipliers if they part after k or soon after."""
+        return np.maximum(self.away, self.errors[:, k - 1 : k + BLOCK - 1].min(axis=1))
 
     def moduli(self, ends: np.ndarray) -> np.ndarray:
-        """ln|mu| (k'), of blocks that end after the given columns; NaN beyond them."""
-        moduli = np.full(self.errors.shape, np.nan)
-        for first, last in _blocks(ends):
-            block = slice(first, last + 1)
-            logs = self.after.logs[block]
-            moduli[block] = logs if first == last else self._of_block(block, logs)
+        """ln|mu| (n, k') of blocks that end after the marked columns; NaN beyond."""
+        first, last = _blocks(ends)
+        column = np.arange(ends.shape[1])
+        moduli = np.where((first == column) & (last == column), self.logs, np.nan)
+        wide = (first == column) & (last > column) & (last < ends.shape[1])
+        for cycle, start in zip(*np.nonzero(wide), strict=True):
+            block = slice(start, last[cycle, start] + 1)
+            moduli[cycle, block] = self._of_block(cycle, block)
         return moduli
 
-    def _of_block(self, block: slice, logs: np.ndarray) -> np.ndarray:
+    def _of_block(self, cycle: int, block: slice) -> np.ndarray:
+        logs = self.logs[cycle, block]
         if not np.isfinite(logs.max()):
             return np.full(logs.shape, np.nan)
-        scaled = np.exp(logs - logs.max())[:, None] * self.after.upper[block, block]
-        matrix = self.across[block, block] @ scaled
+        scaled = np.exp(logs - logs.max())[:, None] * self.upper[cycle, block, block]
+        matrix = self.across[cycle, block, block] @ scaled
         if not np.isfinite(matrix).all():
             return np.full(logs.shape, np.nan)
         with np.errstate(divide="ignore"):
@@ -255,39 +261,47 @@ class Reading(NamedTuple):
         return np.sort(sizes)[::-1] + logs.max()
 
 
-def read(after: Round, vector: np.ndarray, frame: np.ndarray) -> Reading:
-    """Newton's correction and the small matrices of one cycle after a round."""
-    across = frame.T @ after.frame
-    image = across @ (np.exp(after.logs)[:, None] * after.upper)
-    away = after.vector - vector
-    inside = frame.T @ away
-    correction = away
-    if np.isfinite(image).all() and np.isfinite(inside).all():
-        step = np.linalg.lstsq(np.eye(inside.size) - image, inside, rcond=None)[0]
-        correction = away + frame @ (step - inside)
-    return Reading(after, across, correction, _errors(after, frame, across))
+def read(after: Round, vectors: np.ndarray, frames: np.ndarray) -> Reading:
+    """Newton's corrections and the small matrices after a round; cycles come last."""
+    first = lambda x: np.ascontiguousarray(np.moveaxis(x, -1, 0))
+    vector, frame, logs, upper, zero = (first(x) for x in after)
+    before = first(frames)
+    across = before.mT @ frame
+    image = across @ (np.exp(logs)[..., None] * upper)
+    correction = vector - first(vectors)
+    inside = before.mT @ correction[..., None]
+    finite = np.isfinite(image).all(axis=(1, 2)) & np.isfinite(inside).all(axis=(1, 2))
+    rest = np.eye(logs.shape[1]) - image[finite]
+    inside = inside[finite]
+    step = np.linalg.pinv(rest, rcond=EPS * logs.shape[1]) @ inside
+    correction[finite] += (before[finite] @ (step - inside))[..., 0]
+    errors = _errors(logs, upper, across, frame - before @ across)
+    return Reading(vector, frame, logs, upper, zero, across, correction, errors)
 
 
-def _errors(after: Round, frame: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """What the spans still move, as errors of ln|mu| on either side of their ends.
+def _errors(logs, upper, across, outside) -> np.ndarray:
+    """What the spans still move, as errors (n, k') of ln|mu| beside their ends.
 
     A span that leans by c out of itself couples the two sides by c u, u the entries of
     U between them; eigenvalues of ratio r move by c u / (1 - r), or by the root of c u
     where they are equal.
+
+    Args:
+        outside: (n, dim, k'), what the new frame has beyond the span of the old one.
     """
-    outside = after.frame - frame @ across
-    columns = len(across)
-    errors = np.empty(columns)
-    for s in range(columns):
-        inner = slice(s + 1)
-        lean = np.hypot(
-            np.linalg.norm(across[s + 1 :, inner]), np.linalg.norm(outside[:, inner])
-        )
-        pull = lean * (1 + np.abs(after.upper[inner, s + 1 :]).max(initial=0.0))
-        parts = s + 1 < columns and np.isfinite(after.logs[s])
-        ratio = np.exp(after.logs[s + 1] - after.logs[s]) if parts else 0.0
-        errors[s] = pull / max(1 - ratio, np.sqrt(pull), EPS)
-    return errors
+    running = lambda sum_up, x, axis: np.flip(sum_up(np.flip(x, axis), axis), axis)
+    last = np.zeros((len(logs), 1))
+    leans = running(np.cumsum, np.cumsum(across**2, axis=2), 1)
+    leans = np.hstack([np.diagonal(leans, -1, 1, 2), last])
+    leans = leans + np.cumsum(np.cumsum(outside**2, axis=1)[:, -1], axis=1)
+    couplings = np.maximum.accumulate(np.abs(upper), axis=1)
+    couplings = running(np.maximum.accumulate, couplings, 2)
+    couplings = np.hstack([np.diagonal(couplings, 1, 1, 2), last])
+    pulls = np.sqrt(leans) * (1 + couplings)
+    finite = np.isfinite(logs[:, :-1])
+    gaps = np.where(finite, logs[:, 1:] - np.where(finite, logs[:, :-1], 0), -np.inf)
+    ratios = np.hstack([np.exp(gaps), last])
+    return pulls / np.maximum(np.maximum(1 - ratios, np.sqrt(pulls)), EPS)
 
 
 def spectra(
@@ -314,76 +328,85 @@ def spectra(
     vectors, frames = vectors.copy(), frames.copy()
     dimension, columns, n = frames.shape
     kicks = np.zeros((SPREAD, dimension, 1 + columns))
-    readings: dict[int, Reading] = {}
     k_finite = k if rank is None else min(k, rank)
 
-    def go_round(which: np.ndarray, kicks: np.ndarray) -> dict[int, Reading]:
-        after = once(
-            which, vectors[:, which], frames[..., which], periods[which], kicks
-        )
-        lanes = {c: Round(*(x[..., i] for x in after)) for i, c in enumerate(which)}
-        return {c: read(x, vectors[:, c], frames[..., c]) for c, x in lanes.items()}
+    def go_round(which: np.ndarray, kicks: np.ndarray) -> Reading:
+        before = vectors[:, which], frames[..., which]
+        reading = read(once(which, *before, periods[which], kicks), *before)
+        vectors[:, which] += reading.correction.T
+        return reading
 
     best, improved = np.full(n, np.inf), np.zeros(n, int)
-    pending, rounds = np.arange(n), 0
-    while pending.size:
+    pending, rounds, readings = np.arange(n), 0, None
+    while pending.size or readings is None:
         latest, rounds = go_round(pending, kicks), rounds + 1
-        readings |= latest
-        todo = np.zeros(pending.size, bool)
-        for i, (cycle, reading) in enumerate(latest.items()):
-            vectors[:, cycle] += reading.correction
-            frames[..., cycle] = reading.after.frame
-            if (error := reading.error(k_finite)) < best[cycle] / 2:
-                best[cycle], improved[cycle] = error, rounds
-            hopeful = rounds - improved[cycle] < patience and reading.away < np.inf
-            todo[i] = hopeful and not error <= CLOSED
-        pending = pending[todo]
+        frames[..., pending] = np.moveaxis(latest.frame, 0, -1)
+        readings = latest if readings is None else _replaced(readings, latest, pending)
+        error = latest.error(k_finite)
+        better = error < best[pending] / 2
+        best[pending] = np.where(better, error, best[pending])
+        improved[pending] = np.where(better, rounds, improved[pending])
+        hopeful = (rounds - improved[pending] < patience) & (latest.away < np.inf)
+        pending = pending[hopeful & ~(error <= CLOSED)]
     refined = vectors.copy()
-    on_cycle = np.array([c for c in range(n) if readings[c].away <= AT_REST], int)
-    ends = {c: np.flatnonzero(readings[c].errors <= OPEN) for c in on_cycle}
-    exact = {c: readings[c].moduli(ends[c]) for c in on_cycle}
-    deviations = {c: np.zeros(columns) for c in on_cycle}
+    on_cycle = np.flatnonzero(readings.away <= AT_REST)
+    settled_on = Reading(*(x[on_cycle] for x in readings))
+    ends = settled_on.errors <= OPEN
+    exact = settled_on.moduli(ends)
+    deviations = np.zeros(exact.shape)
     for noise in range(ROUNDS if on_cycle.size else 0):
         kicks = NOISE * np.random.default_rng(noise).standard_normal(kicks.shape)
-        for cycle, reading in go_round(on_cycle, kicks).items():
-            vectors[:, cycle] += reading.correction
-            with np.errstate(invalid="ignore"):  # -inf - -inf: `zero` tells
-                gap = np.abs(reading.moduli(ends[cycle]) - exact[cycle])
-            deviations[cycle] = np.maximum(deviations[cycle], gap)
+        with np.errstate(invalid="ignore"):  # -inf - -inf: `zero` tells
+            gap = np.abs(go_round(on_cycle, kicks).moduli(ends) - exact)
+        deviations = np.maximum(deviations, gap)
+    deviations = deviations + _beside(settled_on.errors, ends)
     outcome = np.full((2, columns, n), np.nan)
     settled = np.zeros((columns, n), bool)
-    for cycle in on_cycle:
-        reading = readings[cycle]
-        spans = _beside(reading.errors, ends[cycle])
-        outcome[..., cycle], settled[:, cycle] = _verdict(
-            exact[cycle], deviations[cycle] + spans, reading.after.zero, rank
-        )
+    outcome[..., on_cycle], settled[:, on_cycle] = _verdict(
+        exact.T, deviations.T, settled_on.zero.T, rank
+    )
     exponents, stderr = outcome[:, :k] / periods
     return CycleSpectrum(exponents, stderr, settled[:k], refined)
 
 
-def _blocks(ends: np.ndarray) -> Iterator[tuple[int, int]]:
-    """First and last column of each block."""
-    yield from zip(np.append(0, ends[:-1] + 1), ends, strict=False)
+def _replaced(readings: Reading, latest: Reading, which: np.ndarray) -> Reading:
+    """Readings with those of some cycles replaced."""
+    readings = Reading(*(x.copy() for x in readings))
+    for old, new in zip(readings, latest, strict=True):
+        old[which] = new
+    return readings
+
+
+def _blocks(ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First and last column (n, k') of the block of each column; last k': none ends."""
+    columns = ends.shape[1]
+    column = np.arange(columns)
+    before = np.maximum.accumulate(np.where(ends, column, -1), axis=1)
+    first = 1 + np.hstack([np.full((len(ends), 1), -1), before[:, :-1]])
+    after = np.where(ends, column, columns)[:, ::-1]
+    return first, np.minimum.accumulate(after, axis=1)[:, ::-1]
 
 
 def _beside(errors: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Errors (k') of the moduli from those of the ends of their blocks."""
-    beside = np.zeros(errors.shape)
-    for first, last in _blocks(ends):
-        before = errors[first - 1] if first else 0.0
-        beside[first : last + 1] = max(before, errors[last])
-    return beside
+    """Errors (n, k') of the moduli from those of the ends of their blocks."""
+    first, last = _blocks(ends)
+    padded = np.pad(errors, ((0, 0), (1, 0)))
+    known = np.minimum(last, errors.shape[1] - 1)
+    larger = np.maximum(
+        np.take_along_axis(padded, first, 1), np.take_along_axis(errors, known, 1)
+    )
+    return np.where(last == known, larger, 0.0)
 
 
 def _verdict(moduli, deviations, zero, rank: int | None):
-    """ln|mu| and errors (2, k'), largest first, and what is settled."""
+    """ln|mu| and errors (2, k', n), largest first, and what is settled (k', n)."""
     settled = ~np.isnan(moduli) | zero
     deviations = np.where(np.isnan(deviations), np.inf, deviations)
-    hidden = np.logical_or.accumulate((deviations > HIDDEN) & ~zero)
+    hidden = np.logical_or.accumulate((deviations > HIDDEN) & ~zero, axis=0)
     moduli = np.where(zero, -np.inf, np.where(hidden, np.nan, moduli))
     if rank is not None:
         moduli[rank:], settled[rank:] = -np.inf, True
     deviations = np.where(np.isfinite(moduli), deviations, np.nan)
-    order = np.argsort(np.where(np.isnan(moduli), np.inf, -moduli), kind="stable")
-    return np.stack([moduli, deviations])[:, order], settled[order]
+    order = np.argsort(np.where(np.isnan(moduli), np.inf, -moduli), 0, kind="stable")
+    sort = lambda x: np.take_along_axis(x, order, axis=0)
+    return np.stack([sort(moduli), sort(deviations)]), sort(settled)

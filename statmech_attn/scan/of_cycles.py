@@ -7,10 +7,11 @@ import numpy as np
 from statmech_attn.dmft.network import Network, Parameters
 from statmech_attn.dmft.tangent import TangentMap
 from statmech_attn.dynamics import cycles, frames, phases
-from statmech_attn.scan.lanes import batches, Stage
+from statmech_attn.scan.lanes import batches, on_cpu, Stage
 from statmech_attn.scan.points import Bend, joined, Points, put, Verdicts
 
 
+LANES = 16  # on a CPU: a wide batch waits for its longest cycle
 PATIENCE = 4  # rounds in which the frame of a window gains a factor of two on a cycle
 
 
@@ -23,7 +24,8 @@ def stage(net: Network, exponents: int, points: Points, lanes: int, **options) -
         np.zeros((net.dimension, lanes)), np.zeros((net.dimension, columns, lanes)),
         np.ones(lanes, int),
     )  # fmt: skip
-    return Stage(_round, examples, lanes, shared=2, **options)
+    width = min(LANES, lanes) if on_cpu() else lanes
+    return Stage(_round, examples, width, shared=2, **options)
 
 
 def _round(net, kicks, params, state, vector, frame, period):
