@@ -29,13 +29,13 @@ from lyapunov import model
 from saddle import published_task, TEMPERATURE
 
 from statmech_attn import bpkr, dmft
+from statmech_attn.batches.lanes import Compiled, devices, on_cpu
 from statmech_attn.bpkr import saddle
 from statmech_attn.bpkr.newton import minimise, NewtonSolver
 from statmech_attn.bpkr.prior import prior
 from statmech_attn.dynamics import frames, lyapunov
 from statmech_attn.montecarlo import simulate
 from statmech_attn.reporting import size as size_of
-from statmech_attn.scan.lanes import Compiled, devices, on_cpu
 
 
 REPEATS = 5

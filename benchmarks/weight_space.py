@@ -97,8 +97,8 @@ def through_layers(weights, x, attention):
 
 def effective_samples() -> None:
     from statmech_attn.bpkr import wishart
-    from statmech_attn.diagnostics import summary
     from statmech_attn.montecarlo import sample_weights, weight_space
+    from statmech_attn.statistics.diagnostics import summary
 
     _, _, xi, y, xi_test, y_test, problem = four_paths()
     print(
@@ -140,10 +140,10 @@ def exact_rate(sample) -> float:
 
 def langevin_bias() -> None:
     from statmech_attn.bpkr import wishart
-    from statmech_attn.diagnostics import summary
     from statmech_attn.montecarlo import sample_weights, weight_space
     from statmech_attn.montecarlo.langevin import stiffness
     from statmech_attn.reporting import Silent
+    from statmech_attn.statistics.diagnostics import summary
 
     input_key, label_key, start_key, power_key = jax.random.split(jax.random.key(3), 4)
     xi = jax.random.normal(input_key, (3, 6, 4))

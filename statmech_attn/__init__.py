@@ -2,9 +2,10 @@
 
 Subpackages: `dmft` (1-bit self-attention at N -> infinity), `bpkr` (Bayesian learning
 in deep attention), `tasks` (what it learns), `dynamics` (Lyapunov spectra and phases
-of any map), `montecarlo` (finite-N checks), `scan` (many parameter points), `storage`
-(HDF5), `plotting`, `cli`.  Importing the
-package changes no global setting; what needs double precision says so.
+of any map), `montecarlo` (finite-N checks), `statistics` (values with their errors),
+`batches` (numbers computed many at once), `scan` (many parameter points), `storage`
+(HDF5), `plotting`, `cli`.  Importing the package changes no global setting; what needs
+double precision says so.
 """
 
 from statmech_attn import dmft, dynamics, montecarlo

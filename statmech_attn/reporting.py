@@ -1,8 +1,9 @@
 """What a long computation tells its user while it runs."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
+@runtime_checkable
 class Reporter(Protocol):
     """Receives notes and progress; the command line draws them."""
 

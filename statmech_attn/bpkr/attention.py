@@ -22,8 +22,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from statmech_attn.batches.precision import require_double
 from statmech_attn.bpkr.prior import layer_widths, prior
-from statmech_attn.precision import require_double
 
 
 Heads = tuple[Float[Array, "H N_0 N_0"], ...]

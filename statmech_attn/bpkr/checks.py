@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from statmech_attn.batches.precision import require_double
 from statmech_attn.bpkr import prior as sizes_of
-from statmech_attn.precision import require_double
 
 
 def check_data(xi, Y, heads: Sequence[int]):

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from statmech_attn.batches.runtime import prepare
 from statmech_attn.cli import errors
 from statmech_attn.cli.terminal import Terminal, write_anything
-from statmech_attn.runtime import prepare
 
 
 out, err = Terminal(), Terminal(stderr=True)
@@ -147,8 +147,8 @@ def _use_data(folder: Path | None) -> None:
 
 def _engine(name: EngineName, workers: int | None, scheduler: str | None):
     """What computes the chunks."""
+    from statmech_attn.batches.lanes import usable_cores
     from statmech_attn.scan.engines import local
-    from statmech_attn.scan.lanes import usable_cores
 
     if name == EngineName.local:
         if scheduler is not None:

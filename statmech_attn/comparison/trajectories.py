@@ -28,7 +28,8 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.dmft.fluctuations import OBSERVABLES, predictability_horizon
-from statmech_attn.montecarlo.agreement import (
+from statmech_attn.montecarlo.dataset import NAMES
+from statmech_attn.statistics.agreement import (
     bias_slope,
     in_standard_errors,
     limit_difference,
@@ -37,8 +38,7 @@ from statmech_attn.montecarlo.agreement import (
     spread_slope,
     threshold,
 )
-from statmech_attn.montecarlo.dataset import NAMES
-from statmech_attn.montecarlo.estimates import block_stderr
+from statmech_attn.statistics.estimates import block_stderr
 
 
 SPREAD_LIMIT = 0.1  # of overlaps, which lie in [-1, 1]

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from statmech_attn.batches.sums import add_up
 from statmech_attn.dmft.network import (
     from_window,
     Network,
@@ -25,7 +26,6 @@ from statmech_attn.dmft.network import (
     token,
     window,
 )
-from statmech_attn.sums import add_up
 
 
 class Observation(eqx.Module):

@@ -23,9 +23,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
+from statmech_attn.batches.precision import require_double
+from statmech_attn.batches.sums import add_products
 from statmech_attn.dmft.patterns import KINDS, PatternFile, Patterns
-from statmech_attn.precision import require_double
-from statmech_attn.sums import add_products
 
 
 MAX_WINDOW = 2**20  # numbers of an attention window

@@ -27,6 +27,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from statmech_attn.batches.precision import require_double
+from statmech_attn.batches.sums import add_products, add_up
 from statmech_attn.dynamics.frames import (
     EPS,
     longest,
@@ -37,8 +39,6 @@ from statmech_attn.dynamics.frames import (
 )
 from statmech_attn.dynamics.lyapunov import frame_size
 from statmech_attn.dynamics.systems import as_system, TangentSystem
-from statmech_attn.precision import require_double
-from statmech_attn.sums import add_products, add_up
 
 
 SOURCES = ("average", "cycle")  # of an exponent

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from statmech_attn.batches.precision import require_double
 from statmech_attn.dynamics.lyapunov import window_weights
-from statmech_attn.precision import require_double
 
 
 CANDIDATES = 4  # near returns of the last point that are checked in full

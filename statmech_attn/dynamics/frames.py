@@ -24,8 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from statmech_attn.batches.sums import add_products, add_up
 from statmech_attn.dynamics.systems import TangentSystem
-from statmech_attn.sums import add_products, add_up
 
 
 EPS = 2.220446049250313e-16

@@ -23,6 +23,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from statmech_attn.batches.precision import require_double
+from statmech_attn.batches.sums import add_up
 from statmech_attn.dynamics.frames import (
     EPS,
     LOST,
@@ -36,8 +38,6 @@ from statmech_attn.dynamics.systems import (
     require_axes,
     TangentSystem,
 )
-from statmech_attn.precision import require_double
-from statmech_attn.sums import add_up
 
 
 BLOCKS = 16

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from statmech_attn.batches.precision import require_double
 from statmech_attn.dynamics.systems import advance, as_system, TangentSystem
-from statmech_attn.precision import require_double
 
 
 def orbit(

@@ -18,10 +18,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from statmech_attn.batches.precision import require_double
 from statmech_attn.dynamics import evidence, frames, lyapunov
 from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
 from statmech_attn.dynamics.systems import advance, as_system, TangentSystem
-from statmech_attn.precision import require_double
 
 
 PHASES = (

@@ -25,8 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from statmech_attn.batches.precision import require_double
 from statmech_attn.dynamics.rotation import broadcast_parameters, check_lift
-from statmech_attn.precision import require_double
 
 
 TONGUE_RESULTS = (

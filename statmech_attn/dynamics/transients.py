@@ -24,9 +24,9 @@ import numpy as np
 from jaxtyping import Bool, PyTree, Shaped
 from scipy.stats import CensoredData, ecdf
 
+from statmech_attn.batches.lanes import batches, Compiled, lanes_for, run_all
+from statmech_attn.batches.precision import require_double
 from statmech_attn.dynamics.following import count_of, Map, put, take
-from statmech_attn.precision import require_double
-from statmech_attn.scan.lanes import batches, Compiled, lanes_for, run_all
 
 
 Times = Shaped[np.ndarray, " n"]

@@ -26,8 +26,8 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Key
 
+from statmech_attn.batches.precision import require_double
 from statmech_attn.montecarlo.randomness import address, seed_words, uniform, Words
-from statmech_attn.precision import require_double
 
 
 LIMIT = 2**53  # beyond it not every count is a double

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from statmech_attn.batches.lanes import on_cpu
 from statmech_attn.dmft.fluctuations import OBSERVABLES
 from statmech_attn.dmft.mean_field import Observation, observation, receive
 from statmech_attn.dmft.network import (
@@ -35,7 +36,6 @@ from statmech_attn.dmft.network import (
 from statmech_attn.montecarlo.collapsed import draw_counts
 from statmech_attn.montecarlo.randomness import address, Words
 from statmech_attn.montecarlo.spins import draw_spins, plan_blocks
-from statmech_attn.scan.lanes import on_cpu
 
 
 # What a draw needs to know of the class counts, and the draw.

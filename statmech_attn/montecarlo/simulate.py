@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from statmech_attn.batches.lanes import workers
+from statmech_attn.batches.precision import require_double
 from statmech_attn.dmft.mean_field import Observation
 from statmech_attn.dmft.network import Network, Parameters, State
 from statmech_attn.dmft.patterns import Patterns
@@ -34,8 +36,6 @@ from statmech_attn.montecarlo.runs import (
     Simulated,
     Simulator,
 )
-from statmech_attn.precision import require_double
-from statmech_attn.scan.lanes import workers
 
 
 class TimeAverages(NamedTuple):

@@ -14,9 +14,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from statmech_attn import toml
 from statmech_attn.comparison.posteriors import METHODS
-from statmech_attn.means import mean_of_known
 from statmech_attn.plotting import style
 from statmech_attn.plotting.images import (
     chance_level,
@@ -25,6 +23,8 @@ from statmech_attn.plotting.images import (
     state_size,
 )
 from statmech_attn.plotting.learning import alignment, LOOKS, NAMES, path_kernels
+from statmech_attn.statistics.means import mean_of_known
+from statmech_attn.storage import toml
 
 
 SHOWN = ("omniglot", "fashion-mnist", "mnist")  # test sets, a panel each

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn.bpkr.pruning import chance_correlation
-from statmech_attn.means import mean_of_known
 from statmech_attn.plotting import images, style
 from statmech_attn.plotting.images import SETS
+from statmech_attn.statistics.means import mean_of_known
 
 
 LOOKS = {  # colour, marker, dashes and name of every order

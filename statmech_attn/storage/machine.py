@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jax.extend.backend import get_backend
 
 import statmech_attn
-from statmech_attn import runtime
+from statmech_attn.batches import runtime
 
 
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "equinox")

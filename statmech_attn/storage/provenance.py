@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import statmech_attn
-from statmech_attn import runtime
+from statmech_attn.batches import runtime
 from statmech_attn.storage.machine import environment, git_describe, version
 from statmech_attn.storage.schema import (
     plain_text,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from statmech_attn import toml
+from statmech_attn.storage import toml
 from statmech_attn.storage.columns import SLAB, slabs
 
 

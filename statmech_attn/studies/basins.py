@@ -17,6 +17,8 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import dmft
+from statmech_attn.batches.lanes import batches, CPU_LANES, limited
+from statmech_attn.batches.once import once
 from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import phases
 from statmech_attn.dynamics.attractors import CYCLE, follow_with, IRREGULAR
@@ -31,8 +33,6 @@ from statmech_attn.dynamics.following import Follower, take
 from statmech_attn.dynamics.transients import escape_rate
 from statmech_attn.labels import labelled
 from statmech_attn.scan.bifurcation import Plan, Points, run as run_scan, Scan
-from statmech_attn.scan.lanes import batches, CPU_LANES, limited
-from statmech_attn.scan.once import once
 from statmech_attn.scan.work import (
     Arrays,
     Assembled,

@@ -18,11 +18,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from statmech_attn.batches.lanes import lanes_for
+from statmech_attn.batches.once import once
 from statmech_attn.dmft import clock_period, Network, State
 from statmech_attn.dynamics.phases import PHASES, QUASIPERIODIC, UNSETTLED
 from statmech_attn.scan.bifurcation import any_width, Outcome, Plan, run, Scan
-from statmech_attn.scan.lanes import lanes_for
-from statmech_attn.scan.once import once
 from statmech_attn.scan.points import Points, Verdicts
 from statmech_attn.scan.refinement import Cells, Grid
 from statmech_attn.scan.work import (

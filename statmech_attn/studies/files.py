@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 import xarray as xr
 
-from statmech_attn import storage, studies, toml
+from statmech_attn import storage, studies
+from statmech_attn.batches import compilations
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import compilations, signals
+from statmech_attn.scan import signals
 from statmech_attn.scan.chunk_file import Damaged
 from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.engines import Engine, local
@@ -36,7 +37,7 @@ from statmech_attn.scan.folder import (
 from statmech_attn.scan.forecast import forecast, require_room
 from statmech_attn.scan.session import PAUSE, Session, Stop
 from statmech_attn.scan.work import Work
-from statmech_attn.storage import StorageError
+from statmech_attn.storage import StorageError, toml
 from statmech_attn.studies.spec import dump, parse, Study
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from statmech_attn import dmft, toml
+from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics.attractors import (
     CYCLE,
@@ -31,6 +31,7 @@ from statmech_attn.dynamics.matching import (
     set_distance,
 )
 from statmech_attn.labels import attributes
+from statmech_attn.storage import toml
 from statmech_attn.studies import build
 from statmech_attn.studies.basins_table import BasinsRun, BasinsStudy
 from statmech_attn.studies.spec import dump

@@ -13,11 +13,10 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from statmech_attn import bpkr
+from statmech_attn.batches.lanes import on_cpu
+from statmech_attn.batches.once import once
 from statmech_attn.labels import labelled
-from statmech_attn.montecarlo.blocks import BlockFolder, BlockMemory
 from statmech_attn.reporting import Silent
-from statmech_attn.scan.lanes import on_cpu
-from statmech_attn.scan.once import once
 from statmech_attn.scan.work import (
     Arrays,
     Assembled,
@@ -27,6 +26,7 @@ from statmech_attn.scan.work import (
     Results,
     Tick,
 )
+from statmech_attn.storage.blocks import BlockFolder, BlockMemory
 from statmech_attn.studies import spec
 from statmech_attn.studies.choice import stderr
 from statmech_attn.studies.learning import Dimensions, lacking

@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from statmech_attn import bpkr, diagnostics
+from statmech_attn import bpkr
 from statmech_attn.bpkr import wishart
 from statmech_attn.bpkr.checks import check_sampled
 from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan.work import Arrays, Assembled, Results, Tick
+from statmech_attn.statistics import diagnostics
 from statmech_attn.studies import choice, learning, spec
 from statmech_attn.studies.bpkr_tables import PosteriorRun, PosteriorStudy
 from statmech_attn.studies.learning import Dimensions, Learning

@@ -21,8 +21,8 @@ from statmech_attn import bpkr
 from statmech_attn.bpkr import pruning, wishart
 from statmech_attn.bpkr.checks import check_finite_width
 from statmech_attn.labels import labelled
-from statmech_attn.means import mean_of_known
 from statmech_attn.scan.work import Arrays, Assembled, Chunk, OneRound, Results, Tick
+from statmech_attn.statistics.means import mean_of_known
 from statmech_attn.studies import one_shot
 from statmech_attn.studies.choice import stderr
 from statmech_attn.studies.examples import Learning

@@ -14,7 +14,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from statmech_attn import inputs, toml
+from statmech_attn import inputs
+from statmech_attn.storage import toml
 from statmech_attn.studies.basins_table import BasinsStudy
 from statmech_attn.studies.bpkr_tables import (
     OrderParameterStudy,

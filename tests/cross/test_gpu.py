@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft
+from statmech_attn.batches.lanes import Compiled, limited
 from statmech_attn.dynamics import PHASES
 from statmech_attn.scan.bifurcation import Plan, Points, run, Scan
-from statmech_attn.scan.lanes import Compiled, limited
 
 
 BETAS = np.array([2.8, 1.262, 1.4])  # a cycle, a torus, chaos

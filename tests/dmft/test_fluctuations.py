@@ -13,7 +13,7 @@ from statmech_attn.dmft.fluctuations import (
     SCORE_LIMIT,
 )
 from statmech_attn.montecarlo import simulate
-from statmech_attn.montecarlo.agreement import threshold
+from statmech_attn.statistics.agreement import threshold
 
 
 FILE = dmft.load("poclopez-pe2")

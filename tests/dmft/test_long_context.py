@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft, dynamics
+from statmech_attn.batches import lanes
 from statmech_attn.dynamics import PHASES
-from statmech_attn.scan import lanes
 from statmech_attn.scan.bifurcation import any_width, Plan, Points, run, Scan
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from statmech_attn.batches import lanes
 from statmech_attn.dynamics import (
     attractors,
     find_attractors,
@@ -23,7 +24,6 @@ from statmech_attn.dynamics.attractors import (
     REGULAR,
 )
 from statmech_attn.dynamics.following import Follower
-from statmech_attn.scan import lanes
 
 
 CHANCE = 1e-3  # of a false alarm, divided by the number of comparisons of a test

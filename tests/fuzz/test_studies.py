@@ -8,7 +8,8 @@ import tracemalloc
 import pytest
 from hypothesis import given, HealthCheck, settings, strategies as st
 
-from statmech_attn import storage, studies, toml
+from statmech_attn import storage, studies
+from statmech_attn.storage import toml
 from statmech_attn.studies import spec
 
 

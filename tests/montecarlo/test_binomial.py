@@ -8,9 +8,9 @@ import pytest
 from jax.extend.random import threefry_2x32
 from scipy import stats
 
-from statmech_attn.montecarlo.agreement import threshold
 from statmech_attn.montecarlo.binomial import _Hat, binomial, LIMIT, rare_count
 from statmech_attn.montecarlo.randomness import address, seed_words, threefry, uniform
+from statmech_attn.statistics.agreement import threshold
 
 
 DRAWS = 200_000

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft
-from statmech_attn.montecarlo import class_counts, simulate, two_sample_test
+from statmech_attn.montecarlo import class_counts, simulate
+from statmech_attn.statistics import two_sample_test
 
 
 FILE = dmft.load("poclopez-pe2")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from statmech_attn.montecarlo.agreement import threshold
 from statmech_attn.montecarlo.collapsed import draw_counts
 from statmech_attn.montecarlo.randomness import address, seed_words, threefry
 from statmech_attn.montecarlo.spins import (
@@ -15,6 +14,7 @@ from statmech_attn.montecarlo.spins import (
     plan_blocks,
     threshold_words,
 )
+from statmech_attn.statistics.agreement import threshold
 
 
 KEY = seed_words(jax.random.key(8))

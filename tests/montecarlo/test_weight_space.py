@@ -9,11 +9,11 @@ from scipy import signal, stats
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import wishart
-from statmech_attn.diagnostics import summary
 from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.montecarlo.nuts import nuts
 from statmech_attn.montecarlo.weight_sampling import STRETCHES_HELD, StretchMeans
 from statmech_attn.reporting import Silent
+from statmech_attn.statistics.diagnostics import summary
 
 
 HEADS, VARIANCES, T = (2, 2), (0.7, 0.5, 2.0, 1.5), 0.2

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft, dynamics, studies
+from statmech_attn.batches import compilations, lanes
 from statmech_attn.dynamics import PHASES
-from statmech_attn.scan import compilations, lanes
 from statmech_attn.scan.bifurcation import (
     Plan,
     Points,

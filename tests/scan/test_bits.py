@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from statmech_attn import studies
+from statmech_attn.batches import compilations
 from statmech_attn.reporting import Silent
-from statmech_attn.scan import compilations, guarded
+from statmech_attn.scan import guarded
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.results import Memory
 from statmech_attn.scan.session import Session, Stop

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from statmech_attn.scan import compilations, lanes, memory
+from statmech_attn.batches import compilations, lanes, memory
 
 
 # Four devices of the host, as accelerators of one machine; 37 points fill no batch.
@@ -21,7 +21,7 @@ import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
 from statmech_attn import dmft
 from statmech_attn.dynamics.following import Follower, Map, Search
-from statmech_attn.scan import lanes
+from statmech_attn.batches import lanes
 from statmech_attn.scan.bifurcation import Plan, Points, run, Scan
 
 file = dmft.load("poclopez-pe2")
@@ -95,8 +95,8 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
 from statmech_attn.montecarlo import weight_space
-from statmech_attn.montecarlo.blocks import BlockMemory
-from statmech_attn.scan import lanes
+from statmech_attn.storage.blocks import BlockMemory
+from statmech_attn.batches import lanes
 from statmech_attn.training import Descent, Trainer
 
 keys = jax.random.split(jax.random.key(3), 3)
@@ -147,7 +147,7 @@ import os
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 import jax, jax.numpy as jnp, numpy as np
 jax.config.update("jax_enable_x64", True)
-from statmech_attn.montecarlo.blocks import BlockMemory
+from statmech_attn.storage.blocks import BlockMemory
 from statmech_attn.tasks import one_shot
 from statmech_attn.training import ClassPatches, initial, Minibatches, StochasticTrainer
 
@@ -275,7 +275,7 @@ CACHED = """
 import sys, jax, numpy as np
 jax.config.update("jax_compilation_cache_dir", sys.argv[1])
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-from statmech_attn.scan import compilations
+from statmech_attn.batches import compilations
 before = compilations.count()
 jax.jit(lambda x: 3 * x)(np.zeros(5))
 print(compilations.count().since(before))
@@ -320,7 +320,7 @@ def test_control_groups_leave_what_their_files_say(tmp_path, version, files, lef
 
 LIMITED = """
 import resource, psutil
-from statmech_attn.scan.memory import available_memory
+from statmech_attn.batches.memory import available_memory
 used = psutil.Process().memory_info().vms
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, resource.RLIM_INFINITY))
 print(available_memory())

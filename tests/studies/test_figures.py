@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from statmech_attn import storage, studies
+from statmech_attn.cli.scripts import Script
 from statmech_attn.dynamics import PHASES
-from statmech_attn.plotting.scripts import Script
 from statmech_attn.scan.refinement import on_grid
 
 

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from statmech_attn import plotting, storage, studies
+from statmech_attn.batches import compilations
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.montecarlo import weight_space
-from statmech_attn.scan import compilations
 from statmech_attn.scan.work import Chunk, Stopped
 from statmech_attn.studies.training import TrainingWork
 from statmech_attn.training import RESULTS

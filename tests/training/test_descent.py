@@ -9,8 +9,8 @@ import pytest
 from scipy import optimize
 
 from statmech_attn.montecarlo import weight_space
-from statmech_attn.montecarlo.blocks import BlockFolder, BlockMemory
 from statmech_attn.reporting import Silent
+from statmech_attn.storage.blocks import BlockFolder, BlockMemory
 from statmech_attn.training import CONVERGED, Descent, DIVERGED, RUNNING, Trainer
 
 

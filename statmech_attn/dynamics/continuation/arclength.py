@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
+from statmech_attn.batches.precision import require_double
 from statmech_attn.dynamics.continuation.locate import BRANCHING, locate
 from statmech_attn.dynamics.continuation.results import (
     CLOSED,
@@ -37,7 +38,6 @@ from statmech_attn.dynamics.continuation.results import (
     RESULTS,
     UNFINISHED,
 )
-from statmech_attn.precision import require_double
 
 
 LARGEST_TURN = 0.45  # of the unit tangent over a step

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from statmech_attn.scan import lanes
+from statmech_attn.batches import lanes
 
 
 @pytest.fixture

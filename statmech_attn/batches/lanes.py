@@ -25,9 +25,9 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from statmech_attn.batches.memory import device_memory
+from statmech_attn.batches.once import once
 from statmech_attn.reporting import size
-from statmech_attn.scan.memory import device_memory
-from statmech_attn.scan.once import once
 
 
 # An odd multiple of 8 doubles: whole AVX-512 vectors, and rows that do not all fall

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage, studies
-from statmech_attn.plotting.scripts import Script, usable
+from statmech_attn.cli.scripts import Script, usable
 from statmech_attn.training import RESULTS
 
 

@@ -2,17 +2,14 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from statmech_attn.montecarlo import (
+from statmech_attn.statistics import (
     autocorrelation_time,
     block_stderr,
     estimate,
-    r_hat,
-    two_sample_test,
-)
-from statmech_attn.montecarlo.agreement import (
     in_standard_errors,
     limit_difference,
     threshold,
+    two_sample_test,
 )
 
 
@@ -39,15 +36,6 @@ def test_stderr_of_a_correlated_mean_covers_it():
     z = blocks[:, -4000:].mean(-1) / block_stderr(blocks)
     # Student's law with 19 degrees of freedom has spread sqrt(19 / 17).
     assert abs(z.std() / np.sqrt(19 / 17) - 1) < 5 / np.sqrt(2 * len(z))
-
-
-def test_r_hat_tells_chains_that_disagree():
-    rng = np.random.default_rng(3)
-    chains = rng.normal(size=(4, 1000))
-    assert r_hat(chains) < 1.01
-    assert r_hat(chains + np.arange(4)[:, None]) > 1.5
-    assert r_hat(np.ones((2, 10))) == 1.0
-    assert r_hat(np.ones((2, 10)) * [[1.0], [2.0]]) == np.inf
 
 
 def test_two_samples_of_one_law_agree_and_a_changed_correlation_is_seen():

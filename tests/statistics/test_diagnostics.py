@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from statmech_attn import diagnostics
-from statmech_attn.diagnostics import bfmi, summary
+from statmech_attn.statistics import diagnostics
+from statmech_attn.statistics.diagnostics import bfmi, summary
 
 
 def autoregressive(rng, phi, shape):

@@ -14,8 +14,8 @@ import pytest
 
 from statmech_attn import storage
 from statmech_attn.montecarlo import sample_weights, weight_space
-from statmech_attn.montecarlo.blocks import BlockFolder
 from statmech_attn.reporting import Silent
+from statmech_attn.storage.blocks import BlockFolder
 
 
 STUDY = 'kind = "test"'

@@ -1,0 +1,1 @@
+"""How numbers are computed many at once: lanes, programs, memory, double precision."""

@@ -1,0 +1,46 @@
+"""Values with their errors: means, chains, and agreement of theory with simulation."""
+
+from statmech_attn.statistics.agreement import (
+    bias_slope,
+    in_standard_errors,
+    limit_difference,
+    linear_until,
+    Slope,
+    spread_ratio,
+    spread_slope,
+    threshold,
+)
+from statmech_attn.statistics.diagnostics import bfmi, Summary, summary
+from statmech_attn.statistics.estimates import (
+    autocorrelation_time,
+    block_stderr,
+    effective_sample_size,
+    Estimate,
+    estimate,
+    two_sample_test,
+    TwoSample,
+)
+from statmech_attn.statistics.means import mean_of_known
+
+
+__all__ = [
+    "autocorrelation_time",
+    "bfmi",
+    "bias_slope",
+    "block_stderr",
+    "effective_sample_size",
+    "estimate",
+    "Estimate",
+    "in_standard_errors",
+    "limit_difference",
+    "linear_until",
+    "mean_of_known",
+    "Slope",
+    "spread_ratio",
+    "spread_slope",
+    "summary",
+    "Summary",
+    "threshold",
+    "two_sample_test",
+    "TwoSample",
+]
