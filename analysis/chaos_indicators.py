@@ -18,7 +18,7 @@ import xarray as xr
 from statmech_attn import dmft, dynamics, montecarlo, storage
 from statmech_attn.dynamics import timeseries
 from statmech_attn.labels import labelled
-from statmech_attn.studies.files import holds
+from statmech_attn.studies import holds
 
 
 PRESET = "poclopez-pe2"

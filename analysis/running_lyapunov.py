@@ -21,9 +21,8 @@ import xarray as xr
 
 from statmech_attn import dmft, dynamics, storage, studies
 from statmech_attn.labels import attributes, labelled
-from statmech_attn.scan.bifurcation import Plan, Points, run, Scan
-from statmech_attn.studies import build
-from statmech_attn.studies.files import holds, produce
+from statmech_attn.scan import Plan, Points, run, Scan
+from statmech_attn.studies import build, holds, produce
 
 
 HERE = Path(__file__).resolve().parent

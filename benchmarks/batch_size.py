@@ -29,7 +29,7 @@ from lyapunov import model
 from saddle import published_task, TEMPERATURE
 
 from statmech_attn import bpkr, dmft
-from statmech_attn.batches.lanes import Compiled, devices, on_cpu
+from statmech_attn.batches import Compiled, devices, on_cpu
 from statmech_attn.bpkr import saddle
 from statmech_attn.bpkr.newton import minimise, NewtonSolver
 from statmech_attn.bpkr.prior import prior

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn import dmft, dynamics
-from statmech_attn.batches.lanes import batches, Compiled, lanes_for, run_all, workers
+from statmech_attn.batches import batches, Compiled, lanes_for, run_all, workers
 from statmech_attn.dynamics import frames, Linearised, lyapunov, phases, TangentSystem
 from statmech_attn.scan.bifurcation import FEW, Plan, Points, run, Scan
 

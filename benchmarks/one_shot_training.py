@@ -94,7 +94,7 @@ def patches(setting):
 
 def peak(kind, cpu: bool) -> float:
     """Operations per second of a product of square matrices, the best of ten."""
-    from statmech_attn.batches.lanes import Compiled
+    from statmech_attn.batches import Compiled
 
     side = PEAK[cpu]
     matrix = jnp.ones((side, side), kind)

@@ -22,8 +22,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import bpkr, storage
-from statmech_attn.bpkr import kernels
-from statmech_attn.bpkr.action import energy
+from statmech_attn.bpkr import energy, kernels
 from statmech_attn.tasks import hidden_markov
 
 

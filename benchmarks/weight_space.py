@@ -98,7 +98,7 @@ def through_layers(weights, x, attention):
 def effective_samples() -> None:
     from statmech_attn.bpkr import wishart
     from statmech_attn.montecarlo import sample_weights, weight_space
-    from statmech_attn.statistics.diagnostics import summary
+    from statmech_attn.statistics import summary
 
     _, _, xi, y, xi_test, y_test, problem = four_paths()
     print(
@@ -143,7 +143,7 @@ def langevin_bias() -> None:
     from statmech_attn.montecarlo import sample_weights, weight_space
     from statmech_attn.montecarlo.langevin import stiffness
     from statmech_attn.reporting import Silent
-    from statmech_attn.statistics.diagnostics import summary
+    from statmech_attn.statistics import summary
 
     input_key, label_key, start_key, power_key = jax.random.split(jax.random.key(3), 4)
     xi = jax.random.normal(input_key, (3, 6, 4))

@@ -1,7 +1,7 @@
 """Basin fractions and lifetimes along beta, and the hysteresis of two sweeps."""
 
 from statmech_attn import plotting, studies
-from statmech_attn.cli.scripts import Script
+from statmech_attn.cli import Script
 
 
 def main(arguments=None):

@@ -1,7 +1,7 @@
 """Bifurcation diagram, Lyapunov spectrum and phases for beta in [1.24, 1.28]."""
 
 from statmech_attn import plotting
-from statmech_attn.cli.scripts import Script
+from statmech_attn.cli import Script
 
 
 def main(arguments=None):

@@ -1,7 +1,7 @@
 """Chaos indicators of the network, and time series of finite networks, by nolds."""
 
 from statmech_attn import plotting
-from statmech_attn.cli.scripts import Script
+from statmech_attn.cli import Script
 
 
 def main(arguments=None):

@@ -1,7 +1,7 @@
 """Where the paper's classifier and ours differ along beta, in both published scans."""
 
 from statmech_attn import plotting
-from statmech_attn.cli.scripts import Script
+from statmech_attn.cli import Script
 
 
 def main(arguments=None):

@@ -1,7 +1,7 @@
 """Branches of cycles over the bifurcation diagram; curves of Neimark-Sacker points."""
 
 from statmech_attn import plotting
-from statmech_attn.cli.scripts import Script
+from statmech_attn.cli import Script
 
 
 def main(arguments=None):

@@ -1,7 +1,7 @@
 """One finite network and an average over many, against mean field and linear noise."""
 
 from statmech_attn import comparison, plotting
-from statmech_attn.cli.scripts import Script
+from statmech_attn.cli import Script
 
 
 def main(arguments=None):

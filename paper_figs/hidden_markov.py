@@ -1,7 +1,7 @@
 """Hidden-Markov task, four paths: accuracy, order parameters, alignment and kernels."""
 
 from statmech_attn import plotting
-from statmech_attn.cli.scripts import Script
+from statmech_attn.cli import Script
 
 
 def main(arguments=None):

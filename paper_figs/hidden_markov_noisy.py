@@ -1,7 +1,7 @@
 """Hidden-Markov task with strong noise and two paths."""
 
 from statmech_attn import plotting
-from statmech_attn.cli.scripts import Script
+from statmech_attn.cli import Script
 
 
 def main(arguments=None):

@@ -1,7 +1,7 @@
 """Order parameters and accuracy against N: saddle point, 1/N, exact law, weights."""
 
 from statmech_attn import comparison, plotting
-from statmech_attn.cli.scripts import Script
+from statmech_attn.cli import Script
 
 
 def main(arguments=None):

@@ -1,7 +1,7 @@
 """Bifurcation diagram, Lyapunov spectrum and phases of a context of 32 tokens."""
 
 from statmech_attn import plotting
-from statmech_attn.cli.scripts import Script
+from statmech_attn.cli import Script
 
 
 def main(arguments=None):

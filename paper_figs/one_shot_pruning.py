@@ -1,7 +1,7 @@
 """One-shot images: scores and pruning of two layers of four heads and of eight."""
 
 from statmech_attn import plotting
-from statmech_attn.cli.scripts import Script
+from statmech_attn.cli import Script
 
 
 TRAININGS = {"": "", "_wide": "_wide", "_exact": ""}

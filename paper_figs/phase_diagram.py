@@ -1,7 +1,7 @@
 """Phases and bifurcations in the plane of beta and gamma."""
 
 from statmech_attn import plotting
-from statmech_attn.cli.scripts import Script
+from statmech_attn.cli import Script
 
 
 def main(arguments=None):

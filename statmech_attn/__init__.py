@@ -2,15 +2,56 @@
 
 Subpackages: `dmft` (1-bit self-attention at N -> infinity), `bpkr` (Bayesian learning
 in deep attention), `tasks` (what it learns), `dynamics` (Lyapunov spectra and phases
-of any map), `montecarlo` (finite-N checks), `statistics` (values with their errors),
-`batches` (numbers computed many at once), `scan` (many parameter points), `storage`
-(HDF5), `plotting`, `cli`.  Importing the package changes no global setting; what needs
-double precision says so.
+of any map), `montecarlo` (finite-N checks), `training` (gradient descent), `statistics`
+(values with their errors), `batches` (numbers computed many at once), `scan` (many
+parameter points), `storage` (HDF5), `studies` (a study file in, a data set out),
+`comparison`, `validation`, `plotting`, `cli`.  Each is imported when it is first asked
+for.  Importing the package changes no global setting; what needs double precision says
+so.
 """
 
-from statmech_attn import dmft, dynamics, montecarlo
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
+
+
+if TYPE_CHECKING:
+    from statmech_attn import (
+        batches,
+        bpkr,
+        cli,
+        comparison,
+        dmft,
+        dynamics,
+        montecarlo,
+        plotting,
+        scan,
+        statistics,
+        storage,
+        studies,
+        tasks,
+        training,
+        validation,
+    )
 
 
 __version__ = "0.1.0"
 
-__all__ = ["dmft", "dynamics", "montecarlo"]
+__all__ = [
+    "batches",
+    "bpkr",
+    "cli",
+    "comparison",
+    "dmft",
+    "dynamics",
+    "montecarlo",
+    "plotting",
+    "scan",
+    "statistics",
+    "storage",
+    "studies",
+    "tasks",
+    "training",
+    "validation",
+]
+lazy.attach(__name__)

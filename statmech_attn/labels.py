@@ -8,15 +8,8 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.bpkr import RESULTS
-from statmech_attn.dynamics import PHASES, REASONS
-from statmech_attn.dynamics.continuation import (
-    CODIMENSION_TWO,
-    CURVE_RESULTS,
-    RESULTS as BRANCH_RESULTS,
-)
-from statmech_attn.dynamics.continuation.special import KINDS as SPECIAL_KINDS
-from statmech_attn.dynamics.cycles import SOURCES
-from statmech_attn.scan.work import FAILURES
+from statmech_attn.dynamics import continuation, cycles, PHASES, REASONS
+from statmech_attn.scan import FAILURES
 from statmech_attn.training import RESULTS as TRAINING_RESULTS
 
 
@@ -246,14 +239,14 @@ BEGINNINGS = {
     "degenerate_": "point of codimension two",
 }
 FLAGS = {
-    "lyapunov_source": SOURCES,
+    "lyapunov_source": cycles.SOURCES,
     "doubtful": ("no", "yes"),
-    "branch_result": BRANCH_RESULTS,
-    "curve_result": CURVE_RESULTS,
-    "special_kind": SPECIAL_KINDS,
-    "curve_kind": SPECIAL_KINDS,
+    "branch_result": continuation.RESULTS,
+    "curve_result": continuation.CURVE_RESULTS,
+    "special_kind": continuation.KINDS,
+    "curve_kind": continuation.KINDS,
     "special_criticality": ("none", "supercritical", "subcritical"),
-    "degenerate_kind": CODIMENSION_TWO,
+    "degenerate_kind": continuation.CODIMENSION_TWO,
     "failure": tuple(text.replace(" ", "_") for text in FAILURES),
     "training_result": tuple(text.replace(" ", "_") for text in TRAINING_RESULTS),
 }

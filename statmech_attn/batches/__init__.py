@@ -1,1 +1,54 @@
 """How numbers are computed many at once: lanes, programs, memory, double precision."""
+
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
+
+
+if TYPE_CHECKING:
+    from statmech_attn.batches import compilations, runtime
+    from statmech_attn.batches.lanes import (
+        batches,
+        Compiled,
+        CPU_LANES,
+        devices,
+        lanes_for,
+        lanes_that_fit,
+        limited,
+        on_cpu,
+        run_all,
+        Stage,
+        usable_cores,
+        workers,
+    )
+    from statmech_attn.batches.memory import available_memory, device_memory
+    from statmech_attn.batches.once import once
+    from statmech_attn.batches.precision import require_double
+    from statmech_attn.batches.sums import add_loop, add_products, add_up, WRITTEN_OUT
+
+
+__all__ = [
+    "add_loop",
+    "add_products",
+    "add_up",
+    "available_memory",
+    "batches",
+    "compilations",
+    "Compiled",
+    "CPU_LANES",
+    "device_memory",
+    "devices",
+    "lanes_for",
+    "lanes_that_fit",
+    "limited",
+    "on_cpu",
+    "once",
+    "require_double",
+    "run_all",
+    "runtime",
+    "Stage",
+    "usable_cores",
+    "workers",
+    "WRITTEN_OUT",
+]
+lazy.attach(__name__)

@@ -3,40 +3,65 @@
 Theory of Tiberi, Mignacco, Irie and Sompolinsky (NeurIPS 2024); docs/theory/bpkr.md.
 """
 
-from statmech_attn.bpkr import pruning, wishart
-from statmech_attn.bpkr.action import action, energy, entropies, gaussian_process_limit
-from statmech_attn.bpkr.attention import (
-    attention_matrix,
-    attentioned_inputs,
-    draw_weights,
-    effective_weights,
-    forward,
-    forward_paths,
-    head_counts,
-    Heads,
-    heads_from_products,
-    heads_from_queries,
-    order_parameters,
-    path_names,
-    Weights,
-)
-from statmech_attn.bpkr.corrections import Corrected, corrections
-from statmech_attn.bpkr.evidence import Evidence, evidence
-from statmech_attn.bpkr.kernels import path_kernels, PathFactors, PathKernels
-from statmech_attn.bpkr.minima import Minima, multi_start
-from statmech_attn.bpkr.newton import NewtonSolver, RESULTS
-from statmech_attn.bpkr.predictor import (
-    accuracy,
-    block_structure,
-    gaussian_process,
-    head_scores,
-    kernel_overlap,
-    paths_through,
-    Prediction,
-    Theory,
-    theory,
-)
-from statmech_attn.bpkr.saddle import Solution, solve, solve_many, sweep
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
+
+
+if TYPE_CHECKING:
+    from statmech_attn.bpkr import prior, pruning, wishart
+    from statmech_attn.bpkr.action import (
+        action,
+        energy,
+        entropies,
+        gaussian_process_limit,
+    )
+    from statmech_attn.bpkr.attention import (
+        attention_matrix,
+        attentioned_inputs,
+        draw_weights,
+        effective_weights,
+        forward,
+        forward_paths,
+        head_counts,
+        Heads,
+        heads_from_products,
+        heads_from_queries,
+        order_parameters,
+        path_names,
+        Weights,
+    )
+    from statmech_attn.bpkr.checks import (
+        check_finite_width,
+        check_sampled,
+        check_temperature,
+        check_test,
+    )
+    from statmech_attn.bpkr.corrections import Corrected, corrections
+    from statmech_attn.bpkr.evidence import Evidence, evidence
+    from statmech_attn.bpkr.kernels import (
+        cross_kernel,
+        path_kernels,
+        PathFactors,
+        PathKernels,
+        scaled,
+    )
+    from statmech_attn.bpkr.linear_algebra import inverse_cholesky
+    from statmech_attn.bpkr.minima import Minima, multi_start
+    from statmech_attn.bpkr.newton import NewtonSolver, RESULTS
+    from statmech_attn.bpkr.predictor import (
+        accuracy,
+        block_structure,
+        correct,
+        gaussian_process,
+        head_scores,
+        kernel_overlap,
+        paths_through,
+        Prediction,
+        Theory,
+        theory,
+    )
+    from statmech_attn.bpkr.saddle import Solution, solve, solve_many, sweep
 
 
 __all__ = [
@@ -45,8 +70,14 @@ __all__ = [
     "attention_matrix",
     "attentioned_inputs",
     "block_structure",
+    "check_finite_width",
+    "check_sampled",
+    "check_temperature",
+    "check_test",
+    "correct",
     "Corrected",
     "corrections",
+    "cross_kernel",
     "draw_weights",
     "effective_weights",
     "energy",
@@ -62,6 +93,7 @@ __all__ = [
     "Heads",
     "heads_from_products",
     "heads_from_queries",
+    "inverse_cholesky",
     "kernel_overlap",
     "Minima",
     "multi_start",
@@ -73,8 +105,10 @@ __all__ = [
     "PathKernels",
     "paths_through",
     "Prediction",
+    "prior",
     "pruning",
     "RESULTS",
+    "scaled",
     "Solution",
     "solve",
     "solve_many",
@@ -84,3 +118,4 @@ __all__ = [
     "Weights",
     "wishart",
 ]
+lazy.attach(__name__)

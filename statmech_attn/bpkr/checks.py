@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from statmech_attn.batches.precision import require_double
+from statmech_attn.batches import require_double
 from statmech_attn.bpkr import prior as sizes_of
 
 

@@ -50,7 +50,7 @@ from statmech_attn.bpkr.kernels import (
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.newton import CONVERGED, minimise, NewtonSolver
 from statmech_attn.bpkr.predictor import regression
-from statmech_attn.statistics.diagnostics import bfmi, Summary, summary
+from statmech_attn.statistics import bfmi, Summary, summary
 
 
 LOG_2PI = math.log(2 * math.pi)

@@ -1,6 +1,18 @@
-"""The `statmech-attn` command."""
+"""The `statmech-attn` command, and the options of figure scripts."""
 
-from statmech_attn.cli.main import app
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
 
 
-__all__ = ["app"]
+if TYPE_CHECKING:
+    from statmech_attn.cli.main import app
+    from statmech_attn.cli.scripts import Script, usable
+
+
+__all__ = [
+    "app",
+    "Script",
+    "usable",
+]
+lazy.attach(__name__)

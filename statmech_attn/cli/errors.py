@@ -22,12 +22,12 @@ def of_the_command_line(error: BaseException) -> bool:
 
 def described(error: BaseException) -> tuple[str, int]:
     """One line for an exception, and the exit code."""
-    from statmech_attn.scan.signals import INTERRUPTED, Unfinished
+    from statmech_attn.scan import signals
 
-    if isinstance(error, Unfinished):
+    if isinstance(error, signals.Unfinished):
         return str(error), error.exit_code
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted; nothing was written.", INTERRUPTED
+        return "interrupted; nothing was written.", signals.INTERRUPTED
     if isinstance(error, MemoryError):
         return f"there is not enough memory{_in_brackets(error)}.", INPUT
     if isinstance(error, OSError) and error.filename and error.strerror:

@@ -2,8 +2,7 @@
 
 from statmech_attn.cli.terminal import Terminal
 from statmech_attn.reporting import duration
-from statmech_attn.scan.folder import Folder
-from statmech_attn.scan.status import Repairs, Status
+from statmech_attn.scan import Folder, Repairs, Status
 
 
 def print_status(folder: Folder, found: Status, console: Terminal) -> None:

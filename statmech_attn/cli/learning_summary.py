@@ -5,7 +5,7 @@ import xarray as xr
 from jaxtyping import Float
 from rich.console import Console
 
-from statmech_attn.bpkr.pruning import chance_correlation
+from statmech_attn import bpkr
 from statmech_attn.cli.tables import formatted, titled, with_error
 
 
@@ -242,7 +242,8 @@ def _chance(dataset: xr.Dataset) -> float:
         here = dataset.sel(test_set=name).transpose("restart", ...)
         for order in dataset.order.values:
             own = here.rank_correlation.sel(order=order).values
-            found.append(chance_correlation(own, here.accuracy_drop.values))
+            drop = here.accuracy_drop.values
+            found.append(bpkr.pruning.chance_correlation(own, drop))
     return np.nanmax(found)
 
 

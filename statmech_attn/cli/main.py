@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from statmech_attn.batches.runtime import prepare
+from statmech_attn.batches import runtime
 from statmech_attn.cli import errors
 from statmech_attn.cli.terminal import Terminal, write_anything
 
@@ -112,14 +112,14 @@ def run(
     from statmech_attn import storage, studies
     from statmech_attn.cli.progress import Bar
     from statmech_attn.cli.summary import print_summary
-    from statmech_attn.studies.files import compute
+    from statmech_attn.studies import compute
 
     _use_data(data)
     checked, text = studies.load(study, set_ or [])
     storage.check_output(
         output, study=text, overwrite=overwrite, inputs=[study, *checked.files()]
     )
-    prepare()
+    runtime.prepare()
     chosen = _engine(engine, workers, scheduler)
     bar = Bar(err)
     try:
@@ -147,17 +147,17 @@ def _use_data(folder: Path | None) -> None:
 
 def _engine(name: EngineName, workers: int | None, scheduler: str | None):
     """What computes the chunks."""
-    from statmech_attn.batches.lanes import usable_cores
-    from statmech_attn.scan.engines import local
+    from statmech_attn.batches import usable_cores
+    from statmech_attn.scan import engines
 
     if name == EngineName.local:
         if scheduler is not None:
             raise ValueError("--scheduler needs --engine dask.")
-        return local.engine(workers)
+        return engines.local.engine(workers)
     if scheduler is not None and workers is not None:
         raise ValueError("--workers starts a local cluster; --scheduler has its own.")
     try:
-        from statmech_attn.scan.engines import distributed
+        distributed = engines.distributed
     except ModuleNotFoundError as error:
         if error.name not in ("cloudpickle", "dask", "distributed"):
             raise
@@ -181,10 +181,10 @@ def status(folder: ChunkFolder) -> None:
     Example: statmech-attn status scan.h5.chunks
     """
     from statmech_attn.cli.folders import print_status
-    from statmech_attn.scan.status import status as look
+    from statmech_attn.scan import status as look
     from statmech_attn.studies import files
 
-    prepare()
+    runtime.prepare()
     found, _, work = files.opened(folder)
     print_status(found, look(found, work), out)
 
@@ -198,10 +198,10 @@ def repair(folder: ChunkFolder) -> None:
     Example: statmech-attn repair scan.h5.chunks
     """
     from statmech_attn.cli.folders import print_repairs
-    from statmech_attn.scan.status import repair as put_in_order
+    from statmech_attn.scan import repair as put_in_order
     from statmech_attn.studies import files
 
-    prepare()
+    runtime.prepare()
     print_repairs(put_in_order(files.opened(folder)[0]), out)
 
 
@@ -213,7 +213,7 @@ def merge(folder: ChunkFolder, output: Output, overwrite: Overwrite = False) -> 
     """
     from statmech_attn.studies import files
 
-    prepare()
+    runtime.prepare()
     found, study, work = files.opened(folder)
     files.merge(found, work, study, output, overwrite=overwrite)
     out.say(f"wrote {output}")
@@ -244,17 +244,15 @@ def slurm(
     import shlex
 
     from statmech_attn import studies
-    from statmech_attn.scan import slurm
-    from statmech_attn.scan.engines import local
-    from statmech_attn.scan.forecast import forecast
+    from statmech_attn.scan import engines, forecast, slurm
 
     settings = tuple(set_ or ())
     checked, _ = studies.load(study, settings)
     array = slurm.Array(study, output, settings, tasks, time, cpus, memory, partition)
     path = script or output.with_name(f"{output.name}.sh")
     slurm.check(array, path)
-    prepare()
-    found = forecast(studies.work(checked), local.engine(cpus), None)
+    runtime.prepare()
+    found = forecast.forecast(studies.work(checked), engines.local.engine(cpus), None)
     slurm.write(array, path, found)
     out.say(slurm.outlook(array, found))
     out.say(f"wrote {path}; submit it with")
@@ -327,7 +325,7 @@ def rematch(
     from statmech_attn import storage, studies
     from statmech_attn.cli.summary import print_summary
 
-    prepare()
+    runtime.prepare()
     storage.require_no_input(output, [file])
     dataset = _read(file)
     found = studies.rematch(dataset, matching, furthest, file.parent)
@@ -441,7 +439,7 @@ def validate(
 
     report.check_output(output, overwrite=overwrite)
     rows = validation.select(only or [])
-    prepare()
+    runtime.prepare()
     found = report.measure(rows, err)
     report.print_table(found, out)
     if output is not None:

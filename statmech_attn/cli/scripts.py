@@ -16,9 +16,8 @@ from matplotlib.figure import Figure
 from statmech_attn import storage
 from statmech_attn.cli.progress import Bar
 from statmech_attn.cli.terminal import Terminal, visible
-from statmech_attn.plotting.style import save
-from statmech_attn.studies.files import produce
-from statmech_attn.studies.trained import usable as answering
+from statmech_attn.plotting import save
+from statmech_attn.studies import produce, usable as answering
 
 
 SIZES = ("smoke", "laptop", "paper")

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from statmech_attn.cli import learning_summary
 from statmech_attn.cli.tables import formatted, titled
-from statmech_attn.dmft.fluctuations import SCORE_LIMIT
+from statmech_attn.dmft import SCORE_LIMIT
 from statmech_attn.dynamics import PHASES
-from statmech_attn.scan.classes import CLASSES, disagreement, UNDECIDED
+from statmech_attn.scan import CLASSES, disagreement, UNDECIDED
 from statmech_attn.storage import Info
 
 

@@ -1,31 +1,25 @@
 """Theory against simulation, in standard errors."""
 
-import xarray as xr
+from typing import TYPE_CHECKING
 
-from statmech_attn.comparison import posteriors, trajectories
-from statmech_attn.comparison.trajectories import LOGIT_LIMIT, network_digest, VERDICTS
-
-
-def compare(theory: xr.Dataset, *simulations: xr.Dataset) -> xr.Dataset:
-    """Compare the file of a theory with those of its simulations.
-
-    Args:
-        theory: a trajectory, or order parameters at the saddle point.
-        simulations: one Monte Carlo file, or one or more posterior files.
-
-    Raises:
-        ValueError: files that do not belong together, in one line.
-    """
-    learning = theory.attrs.get("kind") == "order-parameter"
-    if learning and simulations:
-        return posteriors.compare(theory, simulations)
-    if learning or len(simulations) != 1:
-        raise ValueError(
-            "a trajectory is compared with one Monte Carlo file, order parameters "
-            f"with one or more posterior files; got a theory of kind "
-            f"{theory.attrs.get('kind')!r} and {len(simulations)} files."
-        )
-    return trajectories.compare(theory, simulations[0])
+from statmech_attn import lazy
 
 
-__all__ = ["compare", "LOGIT_LIMIT", "network_digest", "VERDICTS"]
+if TYPE_CHECKING:
+    from statmech_attn.comparison.dispatch import compare
+    from statmech_attn.comparison.posteriors import METHODS
+    from statmech_attn.comparison.trajectories import (
+        LOGIT_LIMIT,
+        network_digest,
+        VERDICTS,
+    )
+
+
+__all__ = [
+    "compare",
+    "LOGIT_LIMIT",
+    "METHODS",
+    "network_digest",
+    "VERDICTS",
+]
+lazy.attach(__name__)

@@ -25,7 +25,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.labels import attributes
-from statmech_attn.statistics.agreement import threshold
+from statmech_attn.statistics import threshold
 
 
 METHODS = {"order-parameter": "exact", "weights": "weights", "langevin": "langevin"}

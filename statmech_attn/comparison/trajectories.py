@@ -27,10 +27,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from statmech_attn.dmft.fluctuations import OBSERVABLES, predictability_horizon
-from statmech_attn.montecarlo.dataset import NAMES
-from statmech_attn.statistics.agreement import (
+from statmech_attn.dmft import OBSERVABLES, predictability_horizon
+from statmech_attn.montecarlo import OBSERVABLE_LABELS
+from statmech_attn.statistics import (
     bias_slope,
+    block_stderr,
     in_standard_errors,
     limit_difference,
     linear_until,
@@ -38,7 +39,6 @@ from statmech_attn.statistics.agreement import (
     spread_slope,
     threshold,
 )
-from statmech_attn.statistics.estimates import block_stderr
 
 
 SPREAD_LIMIT = 0.1  # of overlaps, which lie in [-1, 1]
@@ -389,5 +389,6 @@ def _words(name: str) -> tuple[str, str]:
     for ending, (words, symbol) in ENDINGS.items():
         if name.endswith(ending):
             observable = name.removesuffix(ending)
-            return f"{observable}: {words}", symbol.format(NAMES[observable][1])
+            _, letter = OBSERVABLE_LABELS[observable]
+            return f"{observable}: {words}", symbol.format(letter)
     return name, name

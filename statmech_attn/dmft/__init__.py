@@ -1,60 +1,75 @@
 """Dynamical mean-field theory of 1-bit self-attention (arXiv:2406.07247)."""
 
-from statmech_attn.dmft.correlations import (
-    Correlations,
-    correlations,
-    even_correlations,
-    from_correlations,
-)
-from statmech_attn.dmft.fluctuations import (
-    linear_noise,
-    NoiseBand,
-    predictability_horizon,
-)
-from statmech_attn.dmft.mean_field import (
-    advance,
-    jacobian,
-    Observation,
-    observe,
-    step,
-    trajectory,
-)
-from statmech_attn.dmft.network import (
-    clock_period,
-    from_checkpoint,
-    from_random,
-    from_row,
-    from_token,
-    from_window,
-    Network,
-    network,
-    Parameters,
-    parameters,
-    State,
-    token,
-    window,
-)
-from statmech_attn.dmft.patterns import (
-    cycle,
-    from_matrices,
-    KINDS,
-    load,
-    PatternFile,
-    Patterns,
-    presets,
-    random_independent,
-    random_segments,
-    site_classes,
-)
-from statmech_attn.dmft.strobe import strobe, strobe_point, StroboscopicMap
-from statmech_attn.dmft.tangent import TangentMap
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
+
+
+if TYPE_CHECKING:
+    from statmech_attn.dmft.correlations import (
+        Correlations,
+        correlations,
+        even_correlations,
+        from_correlations,
+    )
+    from statmech_attn.dmft.fluctuations import (
+        linear_noise,
+        noise_start,
+        noise_steps,
+        NoiseBand,
+        OBSERVABLES,
+        predictability_horizon,
+        SCORE_LIMIT,
+    )
+    from statmech_attn.dmft.mean_field import (
+        advance,
+        jacobian,
+        Observation,
+        observation,
+        observe,
+        receive,
+        step,
+        trajectory,
+    )
+    from statmech_attn.dmft.network import (
+        clock_period,
+        contract,
+        from_checkpoint,
+        from_random,
+        from_row,
+        from_token,
+        from_window,
+        Network,
+        network,
+        Parameters,
+        parameters,
+        State,
+        token,
+        token_overlaps,
+        window,
+    )
+    from statmech_attn.dmft.patterns import (
+        cycle,
+        from_matrices,
+        KINDS,
+        load,
+        PatternFile,
+        Patterns,
+        presets,
+        random_independent,
+        random_segments,
+        site_classes,
+    )
+    from statmech_attn.dmft.strobe import strobe, strobe_point, StroboscopicMap
+    from statmech_attn.dmft.tangent import TangentMap
 
 
 __all__ = [
     "advance",
     "clock_period",
-    "correlations",
+    "contract",
     "Correlations",
+    "correlations",
     "cycle",
     "even_correlations",
     "from_checkpoint",
@@ -70,8 +85,12 @@ __all__ = [
     "load",
     "Network",
     "network",
-    "Observation",
+    "noise_start",
+    "noise_steps",
     "NoiseBand",
+    "OBSERVABLES",
+    "Observation",
+    "observation",
     "observe",
     "Parameters",
     "parameters",
@@ -81,6 +100,8 @@ __all__ = [
     "presets",
     "random_independent",
     "random_segments",
+    "receive",
+    "SCORE_LIMIT",
     "site_classes",
     "State",
     "step",
@@ -89,6 +110,8 @@ __all__ = [
     "StroboscopicMap",
     "TangentMap",
     "token",
+    "token_overlaps",
     "trajectory",
     "window",
 ]
+lazy.attach(__name__)

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from statmech_attn.batches.sums import add_up
+from statmech_attn.batches import add_up
 from statmech_attn.dmft.network import (
     from_window,
     Network,

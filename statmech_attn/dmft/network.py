@@ -23,8 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
-from statmech_attn.batches.precision import require_double
-from statmech_attn.batches.sums import add_products
+from statmech_attn.batches import add_products, require_double
 from statmech_attn.dmft.patterns import KINDS, PatternFile, Patterns
 
 

@@ -19,11 +19,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from statmech_attn.batches.sums import add_loop, add_up, WRITTEN_OUT
+from statmech_attn.batches import add_loop, add_up, WRITTEN_OUT
 from statmech_attn.dmft.mean_field import attention_weights, receive, step
 from statmech_attn.dmft.network import Network, Parameters, State, token
-from statmech_attn.dynamics.frames import orthonormalise, safe_log
-from statmech_attn.dynamics.systems import TangentSystem
+from statmech_attn.dynamics import orthonormalise, safe_log, TangentSystem
 
 
 class Lifted(eqx.Module):

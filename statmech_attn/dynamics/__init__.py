@@ -1,75 +1,110 @@
 """Any map or flow: exponents, phases, attractors, continuation, chaos indicators."""
 
-from statmech_attn.dynamics import continuation
-from statmech_attn.dynamics.alignment import Alignment, gali
-from statmech_attn.dynamics.attractors import Orbits, settle
-from statmech_attn.dynamics.basins import Attractors, find_attractors, wilson
-from statmech_attn.dynamics.cycles import cycle_spectrum, CycleSpectrum
-from statmech_attn.dynamics.dimension import (
-    correlation_dimension,
-    CorrelationDimension,
-    delay_embedding,
-    DIMENSION_RESULTS,
-)
-from statmech_attn.dynamics.evidence import ZERO_ONE_RESULTS, zero_one_test, ZeroOne
-from statmech_attn.dynamics.finite_time import (
-    finite_time_exponents,
-    FiniteTimeExponents,
-)
-from statmech_attn.dynamics.flows import (
-    flow_spectrum,
-    per_unit_time,
-    stroboscopic_map,
-    time_map,
-)
-from statmech_attn.dynamics.following import Map, Search
-from statmech_attn.dynamics.lyapunov import lyapunov_spectrum, Spectrum
-from statmech_attn.dynamics.matching import (
-    identities,
-    match_by_distance,
-    match_by_flow,
-    set_distance,
-)
-from statmech_attn.dynamics.orbits import orbit
-from statmech_attn.dynamics.phases import (
-    as_in_paper,
-    Classification,
-    classify,
-    Criteria,
-    Evidence,
-    PHASES,
-    REASONS,
-)
-from statmech_attn.dynamics.rotation import (
-    curve_rotation,
-    Rotation,
-    rotation_number,
-    ROTATION_RESULTS,
-    series_rotation,
-)
-from statmech_attn.dynamics.sweeps import Hysteresis, hysteresis
-from statmech_attn.dynamics.systems import Linearised, TangentSystem
-from statmech_attn.dynamics.tongues import (
-    drift_sign,
-    Locking,
-    locking,
-    Tongue,
-    tongue,
-    TONGUE_RESULTS,
-)
-from statmech_attn.dynamics.transients import (
-    escape_rate,
-    escape_times,
-    EscapeRate,
-    Survival,
-    survival,
-)
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
+
+
+if TYPE_CHECKING:
+    from statmech_attn.dynamics import (
+        attractors,
+        basins,
+        continuation,
+        cycles,
+        dimension,
+        frames,
+        lyapunov,
+        phases,
+        timeseries,
+    )
+    from statmech_attn.dynamics.alignment import Alignment, gali
+    from statmech_attn.dynamics.attractors import follow_with, Orbits, settle
+    from statmech_attn.dynamics.basins import (
+        Attractors,
+        distinguish,
+        find_attractors,
+        most_common,
+        wilson,
+    )
+    from statmech_attn.dynamics.cycles import cycle_spectrum, CycleSpectrum
+    from statmech_attn.dynamics.dimension import (
+        correlation_dimension,
+        CorrelationDimension,
+        delay_embedding,
+        DIMENSION_RESULTS,
+    )
+    from statmech_attn.dynamics.evidence import ZERO_ONE_RESULTS, zero_one_test, ZeroOne
+    from statmech_attn.dynamics.finite_time import (
+        finite_time_exponents,
+        FiniteTimeExponents,
+    )
+    from statmech_attn.dynamics.flows import (
+        flow_spectrum,
+        per_unit_time,
+        stroboscopic_map,
+        time_map,
+    )
+    from statmech_attn.dynamics.following import Follower, Map, Search, take
+    from statmech_attn.dynamics.frames import orthonormalise, safe_log
+    from statmech_attn.dynamics.lyapunov import lyapunov_spectrum, Spectrum
+    from statmech_attn.dynamics.matching import (
+        directed_distance,
+        distances,
+        identities,
+        match_by_distance,
+        match_by_flow,
+        resolution,
+        set_distance,
+    )
+    from statmech_attn.dynamics.orbits import orbit
+    from statmech_attn.dynamics.phases import (
+        as_in_paper,
+        Classification,
+        classify,
+        Criteria,
+        Evidence,
+        PHASES,
+        REASONS,
+    )
+    from statmech_attn.dynamics.rotation import (
+        curve_rotation,
+        Rotation,
+        rotation_number,
+        ROTATION_RESULTS,
+        series_rotation,
+    )
+    from statmech_attn.dynamics.spectra import autocorrelation, power_spectrum
+    from statmech_attn.dynamics.sweeps import (
+        Hysteresis,
+        hysteresis,
+        intervals,
+        sets_differ,
+    )
+    from statmech_attn.dynamics.systems import Linearised, TangentSystem
+    from statmech_attn.dynamics.tongues import (
+        drift_sign,
+        Locking,
+        locking,
+        Tongue,
+        tongue,
+        TONGUE_RESULTS,
+    )
+    from statmech_attn.dynamics.transients import (
+        escape_rate,
+        escape_times,
+        EscapeRate,
+        Survival,
+        survival,
+    )
 
 
 __all__ = [
     "Alignment",
     "as_in_paper",
     "Attractors",
+    "attractors",
+    "autocorrelation",
+    "basins",
     "Classification",
     "classify",
     "continuation",
@@ -78,9 +113,14 @@ __all__ = [
     "Criteria",
     "curve_rotation",
     "cycle_spectrum",
+    "cycles",
     "CycleSpectrum",
     "delay_embedding",
+    "dimension",
     "DIMENSION_RESULTS",
+    "directed_distance",
+    "distances",
+    "distinguish",
     "drift_sign",
     "escape_rate",
     "escape_times",
@@ -90,35 +130,49 @@ __all__ = [
     "finite_time_exponents",
     "FiniteTimeExponents",
     "flow_spectrum",
+    "follow_with",
+    "Follower",
+    "frames",
     "gali",
-    "hysteresis",
     "Hysteresis",
+    "hysteresis",
     "identities",
+    "intervals",
     "Linearised",
-    "locking",
     "Locking",
+    "locking",
+    "lyapunov",
     "lyapunov_spectrum",
     "Map",
     "match_by_distance",
     "match_by_flow",
+    "most_common",
     "orbit",
     "Orbits",
+    "orthonormalise",
     "per_unit_time",
     "PHASES",
+    "phases",
+    "power_spectrum",
     "REASONS",
+    "resolution",
     "Rotation",
     "rotation_number",
     "ROTATION_RESULTS",
+    "safe_log",
     "Search",
     "series_rotation",
     "set_distance",
+    "sets_differ",
     "settle",
     "Spectrum",
     "stroboscopic_map",
-    "survival",
     "Survival",
+    "survival",
+    "take",
     "TangentSystem",
     "time_map",
+    "timeseries",
     "Tongue",
     "tongue",
     "TONGUE_RESULTS",
@@ -127,3 +181,4 @@ __all__ = [
     "zero_one_test",
     "ZeroOne",
 ]
+lazy.attach(__name__)

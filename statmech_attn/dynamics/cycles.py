@@ -27,8 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from statmech_attn.batches.precision import require_double
-from statmech_attn.batches.sums import add_products, add_up
+from statmech_attn.batches import add_products, add_up, require_double
 from statmech_attn.dynamics.frames import (
     EPS,
     longest,

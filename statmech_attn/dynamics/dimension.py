@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from statmech_attn.batches.precision import require_double
+from statmech_attn.batches import require_double
 
 
 PER_OCTAVE = 4

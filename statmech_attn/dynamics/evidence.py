@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from statmech_attn.batches.precision import require_double
+from statmech_attn.batches import require_double
 from statmech_attn.dynamics.lyapunov import window_weights
 
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from statmech_attn.batches.precision import require_double
+from statmech_attn.batches import require_double
 from statmech_attn.dynamics.frames import align, LOST, safe_log, start_frame, turn
 from statmech_attn.dynamics.lyapunov import frame_size
 from statmech_attn.dynamics.systems import (

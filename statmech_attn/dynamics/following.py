@@ -31,8 +31,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
-from statmech_attn.batches.lanes import batches, Compiled, lanes_for, run_all
-from statmech_attn.batches.precision import require_double
+from statmech_attn.batches import batches, Compiled, lanes_for, require_double, run_all
 from statmech_attn.dynamics.evidence import recurrence
 from statmech_attn.dynamics.lyapunov import window_weights
 from statmech_attn.dynamics.phases import HORIZON

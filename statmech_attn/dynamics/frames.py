@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from statmech_attn.batches.sums import add_products, add_up
+from statmech_attn.batches import add_products, add_up
 from statmech_attn.dynamics.systems import TangentSystem
 
 

@@ -23,8 +23,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from statmech_attn.batches.precision import require_double
-from statmech_attn.batches.sums import add_up
+from statmech_attn.batches import add_up, require_double
 from statmech_attn.dynamics.frames import (
     EPS,
     LOST,

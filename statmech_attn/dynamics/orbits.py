@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from statmech_attn.batches.precision import require_double
+from statmech_attn.batches import require_double
 from statmech_attn.dynamics.systems import advance, as_system, TangentSystem
 
 

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from statmech_attn.batches.precision import require_double
+from statmech_attn.batches import require_double
 from statmech_attn.dynamics import evidence, frames, lyapunov
 from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
 from statmech_attn.dynamics.systems import advance, as_system, TangentSystem

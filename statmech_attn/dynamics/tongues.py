@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from statmech_attn.batches.precision import require_double
+from statmech_attn.batches import require_double
 from statmech_attn.dynamics.rotation import broadcast_parameters, check_lift
 
 

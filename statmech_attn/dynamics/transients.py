@@ -24,8 +24,7 @@ import numpy as np
 from jaxtyping import Bool, PyTree, Shaped
 from scipy.stats import CensoredData, ecdf
 
-from statmech_attn.batches.lanes import batches, Compiled, lanes_for, run_all
-from statmech_attn.batches.precision import require_double
+from statmech_attn.batches import batches, Compiled, lanes_for, require_double, run_all
 from statmech_attn.dynamics.following import count_of, Map, put, take
 
 

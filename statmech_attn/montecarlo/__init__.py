@@ -1,21 +1,58 @@
 """Monte Carlo checks of the theories: finite networks, and samplers of weights."""
 
-from statmech_attn.montecarlo import weight_space
-from statmech_attn.montecarlo.binomial import binomial
-from statmech_attn.montecarlo.collapsed import class_counts
-from statmech_attn.montecarlo.dataset import monte_carlo_dataset
-from statmech_attn.montecarlo.simulate import simulate, Simulation, TimeAverages
-from statmech_attn.montecarlo.weight_sampling import sample_weights, WeightDraws
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
+
+
+if TYPE_CHECKING:
+    from statmech_attn.montecarlo import weight_space
+    from statmech_attn.montecarlo.binomial import binomial
+    from statmech_attn.montecarlo.collapsed import class_counts
+    from statmech_attn.montecarlo.dataset import (
+        monte_carlo_dataset,
+        OBSERVABLE_LABELS,
+        PER_RUN,
+        per_run_attributes,
+        stationary,
+    )
+    from statmech_attn.montecarlo.runs import (
+        AVERAGES,
+        layout,
+        Moments,
+        observations,
+        rows_of_a_call,
+        Simulator,
+    )
+    from statmech_attn.montecarlo.simulate import (
+        point_keys,
+        simulate,
+        Simulation,
+        TimeAverages,
+    )
+    from statmech_attn.montecarlo.weight_sampling import sample_weights, WeightDraws
 
 
 __all__ = [
+    "AVERAGES",
     "binomial",
     "class_counts",
+    "layout",
+    "Moments",
     "monte_carlo_dataset",
+    "OBSERVABLE_LABELS",
+    "observations",
+    "PER_RUN",
+    "per_run_attributes",
+    "point_keys",
+    "rows_of_a_call",
     "sample_weights",
     "simulate",
     "Simulation",
+    "Simulator",
+    "stationary",
     "TimeAverages",
     "weight_space",
     "WeightDraws",
 ]
+lazy.attach(__name__)

@@ -26,7 +26,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Key
 
-from statmech_attn.batches.precision import require_double
+from statmech_attn.batches import require_double
 from statmech_attn.montecarlo.randomness import address, seed_words, uniform, Words
 
 

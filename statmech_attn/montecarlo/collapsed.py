@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from statmech_attn.dmft.patterns import Patterns
+from statmech_attn.dmft import Patterns
 from statmech_attn.montecarlo.binomial import LIMIT, rare_count
 from statmech_attn.montecarlo.randomness import address, Words
 

@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import xarray as xr
 
-from statmech_attn.dmft.fluctuations import OBSERVABLES
+from statmech_attn.dmft import OBSERVABLES
 from statmech_attn.montecarlo.runs import AVERAGES
 from statmech_attn.montecarlo.simulate import Simulation
 
 
-NAMES = {
+OBSERVABLE_LABELS = {
     "A": ("attention", "A"),
     "m_o_se": ("semantic output overlap", "m^{o,SE}"),
     "m_v": ("value overlap", "m^v"),
@@ -116,7 +116,7 @@ def _stepwise(simulations, name):
     ]
     moved = lambda arrays: np.stack([np.moveaxis(x, 2, 0) for x in arrays])
     sample = np.stack([np.moveaxis(x, (2, 3), (0, 1)) for x in pick("sample")])
-    long_name, symbol = NAMES[name]
+    long_name, symbol = OBSERVABLE_LABELS[name]
     return {
         f"{name}_mean": _variable(
             STEPWISE,
@@ -154,7 +154,7 @@ def stationary(name: str) -> str:
 def per_run_attributes(name: str) -> dict[str, str]:
     """Attributes of the same variable."""
     observable, part = name.rsplit("_", 1)
-    long_name, symbol = NAMES[observable]
+    long_name, symbol = OBSERVABLE_LABELS[observable]
     words, mark = {
         "mean": ("time average", ""),
         "square": ("time average of the square", "^2"),

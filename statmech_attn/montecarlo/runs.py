@@ -23,13 +23,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from statmech_attn.batches.lanes import on_cpu
-from statmech_attn.dmft.fluctuations import OBSERVABLES
-from statmech_attn.dmft.mean_field import Observation, observation, receive
-from statmech_attn.dmft.network import (
+from statmech_attn.batches import on_cpu
+from statmech_attn.dmft import (
     contract,
     Network,
+    OBSERVABLES,
+    Observation,
+    observation,
     Parameters,
+    receive,
     State,
     token_overlaps,
 )

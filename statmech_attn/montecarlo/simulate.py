@@ -18,11 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from statmech_attn.batches.lanes import workers
-from statmech_attn.batches.precision import require_double
-from statmech_attn.dmft.mean_field import Observation
-from statmech_attn.dmft.network import Network, Parameters, State
-from statmech_attn.dmft.patterns import Patterns
+from statmech_attn.batches import require_double, workers
+from statmech_attn.dmft import Network, Observation, Parameters, Patterns, State
 from statmech_attn.montecarlo.collapsed import class_counts
 from statmech_attn.montecarlo.randomness import address, seed_words, Words
 from statmech_attn.montecarlo.runs import (

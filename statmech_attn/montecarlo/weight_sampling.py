@@ -26,13 +26,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
-from statmech_attn.bpkr.predictor import correct
+from statmech_attn.bpkr import correct
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.langevin import langevin, stiffness
 from statmech_attn.montecarlo.nuts import nuts, Sampler
 from statmech_attn.reporting import duration, Reporter
-from statmech_attn.statistics.diagnostics import bfmi, summary
-from statmech_attn.storage.blocks import BlockFolder, BlockMemory
+from statmech_attn.statistics import bfmi, summary
+from statmech_attn.storage import BlockFolder, BlockMemory
 
 
 STRETCHES = 10  # parts of a block whose mean f is kept

@@ -30,10 +30,14 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr.attention import Weights
-from statmech_attn.bpkr.checks import check_sampled, check_test
-from statmech_attn.bpkr.kernels import cross_kernel, scaled
-from statmech_attn.bpkr.linear_algebra import inverse_cholesky
+from statmech_attn.bpkr import (
+    check_sampled,
+    check_test,
+    cross_kernel,
+    inverse_cholesky,
+    scaled,
+    Weights,
+)
 
 
 RANK_TOLERANCE = 1e-12  # singular values below this share of the largest are zero

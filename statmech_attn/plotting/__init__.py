@@ -1,46 +1,56 @@
 """Pictures of result files, drawn at the size at which they are printed."""
 
-from statmech_attn.plotting.basins import basin_fractions, hysteresis, lifetimes
-from statmech_attn.plotting.bifurcation import bifurcation_diagram
-from statmech_attn.plotting.comparison import agreement, finite_size
-from statmech_attn.plotting.continuation import (
-    continuation_diagram,
-    critical_curves,
-    draw_branches,
-    draw_curves,
-    draw_special,
-)
-from statmech_attn.plotting.drawing import draw, learning_pictures, pruning_pictures
-from statmech_attn.plotting.indicators import chaos_indicators, finite_series
-from statmech_attn.plotting.learning import (
-    accuracy_against_width,
-    alignment,
-    finite_width,
-    growth,
-    order_parameter_matrices,
-    path_kernels,
-)
-from statmech_attn.plotting.lyapunov import running_lyapunov
-from statmech_attn.plotting.one_shot import (
-    one_shot_accuracy,
-    one_shot_alignment,
-    one_shot_matrices,
-    one_shot_pictures,
-)
-from statmech_attn.plotting.phases import (
-    classifier_disagreement,
-    describe_phase,
-    phase_diagram,
-)
-from statmech_attn.plotting.pruning import (
-    cumulative_pruning,
-    pruned_heads,
-    pruning_ranks,
-)
-from statmech_attn.plotting.style import save
-from statmech_attn.plotting.training import training
-from statmech_attn.plotting.training_curves import learning_curves
-from statmech_attn.plotting.trajectory import phase_planes, spectra, trajectory_windows
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
+
+
+if TYPE_CHECKING:
+    from statmech_attn.plotting.basins import basin_fractions, hysteresis, lifetimes
+    from statmech_attn.plotting.bifurcation import bifurcation_diagram
+    from statmech_attn.plotting.comparison import agreement, finite_size
+    from statmech_attn.plotting.continuation import (
+        continuation_diagram,
+        critical_curves,
+        draw_branches,
+        draw_curves,
+        draw_special,
+    )
+    from statmech_attn.plotting.drawing import draw, learning_pictures, pruning_pictures
+    from statmech_attn.plotting.indicators import chaos_indicators, finite_series
+    from statmech_attn.plotting.learning import (
+        accuracy_against_width,
+        alignment,
+        finite_width,
+        growth,
+        order_parameter_matrices,
+        path_kernels,
+    )
+    from statmech_attn.plotting.lyapunov import running_lyapunov
+    from statmech_attn.plotting.one_shot import (
+        one_shot_accuracy,
+        one_shot_alignment,
+        one_shot_matrices,
+        one_shot_pictures,
+    )
+    from statmech_attn.plotting.phases import (
+        classifier_disagreement,
+        describe_phase,
+        phase_diagram,
+    )
+    from statmech_attn.plotting.pruning import (
+        cumulative_pruning,
+        pruned_heads,
+        pruning_ranks,
+    )
+    from statmech_attn.plotting.style import save
+    from statmech_attn.plotting.training import training
+    from statmech_attn.plotting.training_curves import learning_curves
+    from statmech_attn.plotting.trajectory import (
+        phase_planes,
+        spectra,
+        trajectory_windows,
+    )
 
 
 __all__ = [
@@ -63,9 +73,9 @@ __all__ = [
     "finite_size",
     "finite_width",
     "growth",
+    "hysteresis",
     "learning_curves",
     "learning_pictures",
-    "hysteresis",
     "lifetimes",
     "one_shot_accuracy",
     "one_shot_alignment",
@@ -84,3 +94,4 @@ __all__ = [
     "training",
     "trajectory_windows",
 ]
+lazy.attach(__name__)

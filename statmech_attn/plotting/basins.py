@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from statmech_attn.dynamics import PHASES
-from statmech_attn.dynamics.transients import survival
+from statmech_attn.dynamics import PHASES, survival
 from statmech_attn.plotting import style
 from statmech_attn.plotting.bifurcation import span
 

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from statmech_attn.comparison.posteriors import METHODS
+from statmech_attn.comparison import METHODS
 from statmech_attn.plotting import style
 
 

@@ -14,7 +14,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from statmech_attn.comparison.posteriors import METHODS
+from statmech_attn.comparison import METHODS
 from statmech_attn.plotting import style
 from statmech_attn.plotting.images import (
     chance_level,
@@ -23,7 +23,7 @@ from statmech_attn.plotting.images import (
     state_size,
 )
 from statmech_attn.plotting.learning import alignment, LOOKS, NAMES, path_kernels
-from statmech_attn.statistics.means import mean_of_known
+from statmech_attn.statistics import mean_of_known
 from statmech_attn.storage import toml
 
 

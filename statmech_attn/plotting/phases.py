@@ -22,8 +22,7 @@ from statmech_attn.plotting.bifurcation import (
 )
 from statmech_attn.plotting.continuation import draw_curves, KINDS as BIFURCATIONS
 from statmech_attn.plotting.exponents import set_scale
-from statmech_attn.scan.classes import CLASSES, classes, disagreement, UNDECIDED
-from statmech_attn.scan.refinement import on_grid
+from statmech_attn.scan import CLASSES, classes, disagreement, on_grid, UNDECIDED
 
 
 # Colours of the classes that the sign of one exponent can tell apart.

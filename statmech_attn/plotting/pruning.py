@@ -12,10 +12,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from statmech_attn.bpkr.pruning import chance_correlation
+from statmech_attn import bpkr
 from statmech_attn.plotting import images, style
 from statmech_attn.plotting.images import SETS
-from statmech_attn.statistics.means import mean_of_known
+from statmech_attn.statistics import mean_of_known
 
 
 LOOKS = {  # colour, marker, dashes and name of every order
@@ -200,7 +200,9 @@ def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
     first = dataset.isel(test_set=0).transpose("restart", ...)
     drops = first.accuracy_drop.values
     correlations = [first.rank_correlation.sel(order=name).values for name in orders]
-    chance = np.array([chance_correlation(each, drops) for each in correlations])
+    chance = np.array(
+        [bpkr.pruning.chance_correlation(each, drops) for each in correlations]
+    )
     axis.bar(
         places, 2 * chance, 1.0, bottom=-chance, color=style.PALE, lw=0, zorder=0,
         label="chance (one s.d.)",

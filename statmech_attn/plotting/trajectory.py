@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from statmech_attn.dynamics.spectra import autocorrelation, power_spectrum
+from statmech_attn.dynamics import autocorrelation, power_spectrum
 from statmech_attn.plotting import style
 from statmech_attn.plotting.phases import describe_phase
 

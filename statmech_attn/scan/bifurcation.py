@@ -15,11 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech_attn.batches.lanes import lanes_for, lanes_that_fit, Stage
-from statmech_attn.batches.sums import WRITTEN_OUT
-from statmech_attn.dmft.mean_field import advance, observe
-from statmech_attn.dmft.network import Network, State
-from statmech_attn.dmft.tangent import TangentMap
+from statmech_attn.batches import lanes_for, lanes_that_fit, Stage, WRITTEN_OUT
+from statmech_attn.dmft import advance, Network, observe, State, TangentMap
 from statmech_attn.dynamics import cycles, lyapunov, phases
 from statmech_attn.scan import of_cycles
 from statmech_attn.scan.points import Bend, gather, Points, put, Verdicts

@@ -19,8 +19,7 @@ import numpy as np
 
 from statmech_attn import inputs
 from statmech_attn.scan.work import Arrays, Chunk, FAILURES
-from statmech_attn.storage import plain
-from statmech_attn.storage.schema import SEAL, seal, SEAL_LENGTH, StorageError
+from statmech_attn.storage import plain, SEAL, seal, SEAL_LENGTH, StorageError
 
 
 SCHEMA = "statmech_attn chunk"

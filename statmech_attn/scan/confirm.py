@@ -11,19 +11,13 @@ import threading
 
 import numpy as np
 
-from statmech_attn.dynamics.phases import (
-    CHAOTIC,
-    HYPERCHAOTIC,
-    QUASIPERIODIC,
-    TRANSIENT,
-    UNSETTLED,
-)
+from statmech_attn.dynamics import phases
 from statmech_attn.scan.bifurcation import Scan, Tick
 from statmech_attn.scan.points import gather, Points, put, Verdicts
 
 
-CHAOS = (CHAOTIC, HYPERCHAOTIC)
-UNDECIDED = (TRANSIENT, UNSETTLED)
+CHAOS = (phases.CHAOTIC, phases.HYPERCHAOTIC)
+UNDECIDED = (phases.TRANSIENT, phases.UNSETTLED)
 SIGMAS = 6.0  # differences of the largest exponent in standard errors
 SHARE = 0.5  # and of the larger one, before neighbours make each other doubtful
 LOOKS = (1 / 16, 1 / 4, 1)  # of the horizon, after which orbits are asked
@@ -67,7 +61,7 @@ def doubtful(said: np.ndarray, pairs: np.ndarray) -> np.ndarray:
         larger = np.maximum(np.abs(exponent[one]), np.abs(exponent[other]))
         jump = both & (gap > SIGMAS * error) & (gap > SHARE * larger)
         unlike = chaos[one] & ~chaos[other]
-        edge = (phase[one] == QUASIPERIODIC) & chaos[other]
+        edge = (phase[one] == phases.QUASIPERIODIC) & chaos[other]
         doubt[one[jump | unlike | edge]] = True
     return doubt
 
@@ -108,7 +102,7 @@ def kept(
 def _same(verdicts: Verdicts, phase, exponent, stderr) -> np.ndarray:
     """Whether new verdicts go with those before; an undecided torus is still one."""
     chaos = np.isin(verdicts.phase, CHAOS)
-    torus = np.isin(verdicts.phase, (QUASIPERIODIC, *UNDECIDED))
+    torus = np.isin(verdicts.phase, (phases.QUASIPERIODIC, *UNDECIDED))
     gap = np.abs(verdicts.exponents[0] - exponent)
     like = gap <= SIGMAS * np.hypot(verdicts.stderr[0], stderr)
     open_chaos = (chaos | np.isin(verdicts.phase, UNDECIDED)) & like

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import psutil
 
-from statmech_attn.batches.memory import available_memory
+from statmech_attn.batches import available_memory
 from statmech_attn.reporting import duration, size
-from statmech_attn.scan.engines import Engine
+from statmech_attn.scan.engines.engine import Engine
 from statmech_attn.scan.results import first_round
 from statmech_attn.scan.work import Pilot, Work
 

@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from statmech_attn.batches.lanes import batches, on_cpu, Stage
-from statmech_attn.dmft.network import Network, Parameters
-from statmech_attn.dmft.tangent import TangentMap
+from statmech_attn.batches import batches, on_cpu, Stage
+from statmech_attn.dmft import Network, Parameters, TangentMap
 from statmech_attn.dynamics import cycles, frames, phases
 from statmech_attn.scan.points import Bend, joined, Points, put, Verdicts
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from statmech_attn.batches.lanes import batches, run_all, Stage
-from statmech_attn.dmft.network import Parameters, State
+from statmech_attn.batches import batches, run_all, Stage
+from statmech_attn.dmft import Parameters, State
 from statmech_attn.dynamics import phases
 
 

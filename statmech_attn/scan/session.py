@@ -11,23 +11,11 @@ from statmech_attn.scan.claims import Claims
 from statmech_attn.scan.folder import Folder
 from statmech_attn.scan.guarded import ERRORS
 from statmech_attn.scan.results import Results, Store
+from statmech_attn.scan.signals import Stop
 from statmech_attn.scan.work import Arrays, Chunk, Work
 
 
 PAUSE = 0.2, 5.0  # seconds between two looks at what others do, first and later
-
-
-class Stop:
-    """What a user or a scheduler has asked for; set from a signal handler.
-
-    Attributes:
-        finish: begin no other chunk.
-        drop: leave the chunks that are being computed as well.
-    """
-
-    def __init__(self) -> None:
-        self.finish = threading.Event()
-        self.drop = threading.Event()
 
 
 class Session:

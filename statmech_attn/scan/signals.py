@@ -13,13 +13,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from statmech_attn.reporting import Reporter
-from statmech_attn.scan.session import Stop
 
 
 TEMPORARY_FAILURE = 75  # EX_TEMPFAIL: not finished, the same command goes on
 INTERRUPTED = 130
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
 SHOW_CURSOR = b"\x1b[?25h"  # progress bars hide it
+
+
+class Stop:
+    """What a user or a scheduler has asked for; set from a signal handler.
+
+    Attributes:
+        finish: begin no other chunk.
+        drop: leave the chunks that are being computed as well.
+    """
+
+    def __init__(self) -> None:
+        self.finish = threading.Event()
+        self.drop = threading.Event()
 
 
 class Unfinished(Exception):

@@ -6,7 +6,8 @@ from statmech_attn.reporting import Silent
 from statmech_attn.scan.chunk_file import Damaged
 from statmech_attn.scan.claims import Claims, owner_of
 from statmech_attn.scan.folder import Folder
-from statmech_attn.scan.session import Session, Stop
+from statmech_attn.scan.session import Session
+from statmech_attn.scan.signals import Stop
 from statmech_attn.scan.work import Chunk, Work
 
 

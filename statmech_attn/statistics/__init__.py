@@ -1,26 +1,32 @@
 """Values with their errors: means, chains, and agreement of theory with simulation."""
 
-from statmech_attn.statistics.agreement import (
-    bias_slope,
-    in_standard_errors,
-    limit_difference,
-    linear_until,
-    Slope,
-    spread_ratio,
-    spread_slope,
-    threshold,
-)
-from statmech_attn.statistics.diagnostics import bfmi, Summary, summary
-from statmech_attn.statistics.estimates import (
-    autocorrelation_time,
-    block_stderr,
-    effective_sample_size,
-    Estimate,
-    estimate,
-    two_sample_test,
-    TwoSample,
-)
-from statmech_attn.statistics.means import mean_of_known
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
+
+
+if TYPE_CHECKING:
+    from statmech_attn.statistics.agreement import (
+        bias_slope,
+        in_standard_errors,
+        limit_difference,
+        linear_until,
+        Slope,
+        spread_ratio,
+        spread_slope,
+        threshold,
+    )
+    from statmech_attn.statistics.diagnostics import bfmi, Summary, summary
+    from statmech_attn.statistics.estimates import (
+        autocorrelation_time,
+        block_stderr,
+        effective_sample_size,
+        Estimate,
+        estimate,
+        two_sample_test,
+        TwoSample,
+    )
+    from statmech_attn.statistics.means import mean_of_known
 
 
 __all__ = [
@@ -29,8 +35,8 @@ __all__ = [
     "bias_slope",
     "block_stderr",
     "effective_sample_size",
-    "estimate",
     "Estimate",
+    "estimate",
     "in_standard_errors",
     "limit_difference",
     "linear_until",
@@ -38,9 +44,10 @@ __all__ = [
     "Slope",
     "spread_ratio",
     "spread_slope",
-    "summary",
     "Summary",
+    "summary",
     "threshold",
     "two_sample_test",
     "TwoSample",
 ]
+lazy.attach(__name__)

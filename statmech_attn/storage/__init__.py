@@ -1,37 +1,50 @@
 """HDF5 files that describe themselves and survive a kill (docs/hdf5.md)."""
 
-from statmech_attn.storage.changes import (
-    differences,
-    in_one_line,
-    study_differences,
-)
-from statmech_attn.storage.columns import Column
-from statmech_attn.storage.machine import environment
-from statmech_attn.storage.provenance import now
-from statmech_attn.storage.reading import (
-    check,
-    Info,
-    info,
-    opened,
-    read,
-    VariableInfo,
-)
-from statmech_attn.storage.schema import (
-    same_study,
-    SCHEMA_VERSION,
-    StorageError,
-    study_digest,
-)
-from statmech_attn.storage.writing import (
-    check_output,
-    check_place,
-    require_no_input,
-    unwritable,
-    write,
-)
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
+
+
+if TYPE_CHECKING:
+    from statmech_attn.storage import plain, toml
+    from statmech_attn.storage.blocks import BlockFolder, BlockMemory
+    from statmech_attn.storage.changes import (
+        differences,
+        in_one_line,
+        study_differences,
+    )
+    from statmech_attn.storage.columns import Column
+    from statmech_attn.storage.machine import environment
+    from statmech_attn.storage.provenance import now
+    from statmech_attn.storage.reading import (
+        check,
+        Info,
+        info,
+        opened,
+        read,
+        VariableInfo,
+    )
+    from statmech_attn.storage.schema import (
+        same_study,
+        SCHEMA_VERSION,
+        SEAL,
+        seal,
+        SEAL_LENGTH,
+        StorageError,
+        study_digest,
+    )
+    from statmech_attn.storage.writing import (
+        check_output,
+        check_place,
+        require_no_input,
+        unwritable,
+        write,
+    )
 
 
 __all__ = [
+    "BlockFolder",
+    "BlockMemory",
     "check",
     "check_output",
     "check_place",
@@ -43,14 +56,20 @@ __all__ = [
     "info",
     "now",
     "opened",
+    "plain",
     "read",
     "require_no_input",
     "same_study",
     "SCHEMA_VERSION",
+    "SEAL",
+    "seal",
+    "SEAL_LENGTH",
     "StorageError",
     "study_differences",
     "study_digest",
+    "toml",
     "unwritable",
     "VariableInfo",
     "write",
 ]
+lazy.attach(__name__)

@@ -1,83 +1,45 @@
 """Studies: a TOML file in, a labelled data set out."""
 
-import xarray as xr
+from typing import TYPE_CHECKING
 
-from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan.engines.local import in_memory
-from statmech_attn.scan.work import Work
-from statmech_attn.studies import bifurcation
-from statmech_attn.studies.basins import BasinsWork
-from statmech_attn.studies.continuation import ContinuationWork
-from statmech_attn.studies.hysteresis import compare_sweeps
-from statmech_attn.studies.matching import rematch
-from statmech_attn.studies.monte_carlo import MonteCarloWork
-from statmech_attn.studies.one_shot_training import OneShotTrainingWork
-from statmech_attn.studies.order_parameter import OrderParameterWork
-from statmech_attn.studies.posterior import PosteriorWork
-from statmech_attn.studies.pruning import PruningWork
-from statmech_attn.studies.spec import (
-    BasinsStudy,
-    BifurcationStudy,
-    ContinuationStudy,
-    load,
-    MonteCarloStudy,
-    OneShotTrainingStudy,
-    OrderParameterStudy,
-    parse,
-    PosteriorStudy,
-    PruningStudy,
-    Study,
-    TrainingStudy,
-    TrajectoryStudy,
-)
-from statmech_attn.studies.trained import load_trained, TrainedNetworks
-from statmech_attn.studies.training import TrainingWork
-from statmech_attn.studies.trajectory import TrajectoryWork
+from statmech_attn import lazy
 
 
-def work(study: Study, batch: int | None = None) -> Work:
-    """A study as an engine sees it; double precision must be on.
-
-    Args:
-        batch: see `Work`; chosen for this device when omitted.
-    """
-    if isinstance(study, TrajectoryStudy):
-        return TrajectoryWork(study, batch)
-    if isinstance(study, BifurcationStudy):
-        return bifurcation.work(study, batch)
-    if isinstance(study, MonteCarloStudy):
-        return MonteCarloWork(study, batch)
-    if isinstance(study, BasinsStudy):
-        return BasinsWork(study, batch)
-    if isinstance(study, ContinuationStudy):
-        return ContinuationWork(study)
-    if isinstance(study, OrderParameterStudy):
-        return OrderParameterWork(study)
-    if isinstance(study, PosteriorStudy):
-        return PosteriorWork(study)
-    if isinstance(study, PruningStudy):
-        return PruningWork(study)
-    if isinstance(study, OneShotTrainingStudy):
-        return OneShotTrainingWork(study)
-    return TrainingWork(study)
-
-
-def run(study: Study, report: Reporter = Silent()) -> xr.Dataset:
-    """Compute a study in memory; double precision must be on.
-
-    Example:
-        >>> study = parse({"kind": "trajectory", "parameters": {"beta": 1.4}})
-        >>> run(study).A.dims
-        ('beta', 'time', 'pattern')
-    """
-    return in_memory(work(study), report)
+if TYPE_CHECKING:
+    from statmech_attn.reporting import Reporter, Silent
+    from statmech_attn.studies import files
+    from statmech_attn.studies.files import compute, holds, produce
+    from statmech_attn.studies.hysteresis import compare_sweeps
+    from statmech_attn.studies.matching import rematch
+    from statmech_attn.studies.running import run, work
+    from statmech_attn.studies.spec import (
+        BasinsStudy,
+        BifurcationStudy,
+        ContinuationStudy,
+        dump,
+        load,
+        MonteCarloStudy,
+        OneShotTrainingStudy,
+        OrderParameterStudy,
+        parse,
+        PosteriorStudy,
+        PruningStudy,
+        Study,
+        TrainingStudy,
+        TrajectoryStudy,
+    )
+    from statmech_attn.studies.trained import load_trained, TrainedNetworks, usable
 
 
 __all__ = [
     "BasinsStudy",
     "BifurcationStudy",
-    "ContinuationStudy",
     "compare_sweeps",
+    "compute",
+    "ContinuationStudy",
+    "dump",
+    "files",
+    "holds",
     "load",
     "load_trained",
     "MonteCarloStudy",
@@ -85,6 +47,7 @@ __all__ = [
     "OrderParameterStudy",
     "parse",
     "PosteriorStudy",
+    "produce",
     "PruningStudy",
     "rematch",
     "Reporter",
@@ -94,5 +57,7 @@ __all__ = [
     "TrainedNetworks",
     "TrainingStudy",
     "TrajectoryStudy",
+    "usable",
     "work",
 ]
+lazy.attach(__name__)

@@ -17,29 +17,32 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import dmft
-from statmech_attn.batches.lanes import batches, CPU_LANES, limited
-from statmech_attn.batches.once import once
+from statmech_attn.batches import batches, CPU_LANES, limited, once
 from statmech_attn.comparison import network_digest
-from statmech_attn.dynamics import phases
-from statmech_attn.dynamics.attractors import CYCLE, follow_with, IRREGULAR
-from statmech_attn.dynamics.basins import (
+from statmech_attn.dynamics import (
     Attractors,
+    attractors,
+    basins,
     distinguish,
-    DIVERGED,
-    NOT_SETTLED,
+    escape_rate,
+    follow_with,
+    Follower,
+    phases,
+    take,
     wilson,
 )
-from statmech_attn.dynamics.following import Follower, take
-from statmech_attn.dynamics.transients import escape_rate
 from statmech_attn.labels import labelled
-from statmech_attn.scan.bifurcation import Plan, Points, run as run_scan, Scan
-from statmech_attn.scan.work import (
+from statmech_attn.scan import (
     Arrays,
     Assembled,
     Chunk,
     OneRound,
     Pilot,
+    Plan,
+    Points,
     Results,
+    run as run_scan,
+    Scan,
     Tick,
 )
 from statmech_attn.studies import build
@@ -65,7 +68,7 @@ class BasinsWork(OneRound):
     """
 
     title = "basins"
-    empty: Mapping[str, int] = {"phase": EMPTY["phase"], "label": NOT_SETTLED}
+    empty: Mapping[str, int] = {"phase": EMPTY["phase"], "label": basins.NOT_SETTLED}
 
     def __init__(self, study: BasinsStudy, batch: int | None = None):
         self.made = build.model(study.network)
@@ -196,9 +199,9 @@ class BasinsWork(OneRound):
             np.concatenate([getattr(x, name) for x in found])
             for name in ("kind", "period", "transient")
         )
-        phase = np.where(kind == CYCLE, phases.PERIODIC, verdicts.phase)
+        phase = np.where(kind == attractors.CYCLE, phases.PERIODIC, verdicts.phase)
         phase = np.where(cycle == self.clock_period, phases.FIXED, phase)
-        rotation = np.where(kind == CYCLE, np.nan, verdicts.rotation_number)
+        rotation = np.where(kind == attractors.CYCLE, np.nan, verdicts.rotation_number)
         states = [
             np.asarray(_states(net, points.take(chosen), period=self.clock_period))
             for chosen, _ in batches(np.arange(count), SETS)
@@ -288,7 +291,10 @@ def _rows(sets: Arrays, found: list[Attractors], period: int) -> Arrays:
     }
     rates = [arrival_rate(x, period) for x in found]
     rows |= {name: np.array([rate[name] for rate in rates]) for name in rates[0]}
-    for label, name in ((NOT_SETTLED, "unsettled"), (DIVERGED, "diverged")):
+    for label, name in (
+        (basins.NOT_SETTLED, "unsettled"),
+        (basins.DIVERGED, "diverged"),
+    ):
         rows[f"count_{name}"] = np.array([np.sum(x.label == label) for x in found])
     for name in ("lifetime", "ended", "exact"):
         stored = name if name == "lifetime" else f"lifetime_{name}"
@@ -337,8 +343,8 @@ def arrival_rate(found: Attractors, period: int) -> dict[str, float]:
     """
     orbits = found.orbits
     was_left = np.append(found.transient, [False, False])[found.label]
-    stays = (orbits.kind == IRREGULAR) & ~was_left
-    on_the_way = (found.label != DIVERGED) & ~stays
+    stays = (orbits.kind == attractors.IRREGULAR) & ~was_left
+    on_the_way = (found.label != basins.DIVERGED) & ~stays
     known = on_the_way & orbits.exact
     inexact = int(np.sum(on_the_way & ~orbits.exact))
     lifetime, ended = orbits.lifetime[known], orbits.ended[known]

@@ -18,23 +18,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from statmech_attn.batches.lanes import lanes_for
-from statmech_attn.batches.once import once
+from statmech_attn.batches import lanes_for, once
 from statmech_attn.dmft import clock_period, Network, State
-from statmech_attn.dynamics.phases import PHASES, QUASIPERIODIC, UNSETTLED
-from statmech_attn.scan.bifurcation import any_width, Outcome, Plan, run, Scan
-from statmech_attn.scan.points import Points, Verdicts
-from statmech_attn.scan.refinement import Cells, Grid
-from statmech_attn.scan.work import (
+from statmech_attn.dynamics import PHASES, phases
+from statmech_attn.scan import (
+    any_width,
     Arrays,
     Assembled,
+    Cells,
     Chunk,
     COMPUTED,
+    Grid,
     NOT_FINITE,
+    Outcome,
     Pilot,
+    Plan,
+    Points,
     RAISED,
     Results,
+    run,
+    Scan,
     Tick,
+    Verdicts,
 )
 from statmech_attn.studies import build
 from statmech_attn.studies.bifurcation_file import assembled, computed, Rows, rows
@@ -64,7 +69,7 @@ class GridWork(Confirming):
 
     title = "bifurcation"
     empty: Mapping[str, int] = {
-        "phase": UNSETTLED, "phase_paper": UNSETTLED, "stayed": NOT_RUN,
+        "phase": phases.UNSETTLED, "phase_paper": phases.UNSETTLED, "stayed": NOT_RUN,
     }  # fmt: skip
 
     def __init__(self, study: BifurcationStudy, batch: int | None = None):
@@ -347,7 +352,7 @@ def labels(verdicts: Verdicts | None) -> np.ndarray:
     """
     assert verdicts is not None
     phase, period = np.asarray(verdicts.phase), np.asarray(verdicts.period)
-    zeros = np.where(phase == QUASIPERIODIC, verdicts.evidence.zeros, 0)
+    zeros = np.where(phase == phases.QUASIPERIODIC, verdicts.evidence.zeros, 0)
     return (period * (1 + verdicts.exponents.shape[0]) + zeros) * len(PHASES) + phase
 
 

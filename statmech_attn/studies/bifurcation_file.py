@@ -7,10 +7,8 @@ import numpy as np
 
 from statmech_attn.comparison import network_digest
 from statmech_attn.labels import attributes, labelled
-from statmech_attn.scan.bifurcation import Outcome, Plan
-from statmech_attn.scan.points import Verdicts
-from statmech_attn.scan.refinement import Grid
-from statmech_attn.scan.work import Arrays, Assembled, Column
+from statmech_attn.scan import Arrays, Assembled, Grid, Outcome, Plan, Verdicts
+from statmech_attn.storage import Column
 from statmech_attn.studies import build
 from statmech_attn.studies.dmft_tables import BifurcationRun
 

@@ -15,11 +15,18 @@ import jax
 import numpy as np
 
 from statmech_attn import dmft
-from statmech_attn.dynamics.phases import QUASIPERIODIC, TRANSIENT
-from statmech_attn.scan import confirm
-from statmech_attn.scan.bifurcation import Outcome, Scan
-from statmech_attn.scan.points import Points
-from statmech_attn.scan.work import Arrays, Chunk, OneRound, Results, Tick
+from statmech_attn.dynamics import phases
+from statmech_attn.scan import (
+    Arrays,
+    Chunk,
+    confirm,
+    OneRound,
+    Outcome,
+    Points,
+    Results,
+    Scan,
+    Tick,
+)
 from statmech_attn.studies.bifurcation_file import Rows
 from statmech_attn.studies.dmft_tables import BifurcationRun
 
@@ -129,7 +136,7 @@ class Confirming(OneRound):
         longer = np.where(stayed == asked.starts, asked.horizon, 0)
         changed |= {
             "confirmed": stayed,
-            "phase": np.where(left, TRANSIENT, phase).astype(phase.dtype),
+            "phase": np.where(left, phases.TRANSIENT, phase).astype(phase.dtype),
             "horizon": horizon + longer.astype(horizon.dtype),
         }
         return Judged(of_scan, changed)
@@ -151,7 +158,7 @@ class Confirming(OneRound):
         rows = np.unique(
             np.concatenate([pairs[beside[:, 1], 0], pairs[beside[:, 0], 1]])
         )
-        irregular = np.isin(said[0, rows], (*confirm.CHAOS, QUASIPERIODIC))
+        irregular = np.isin(said[0, rows], (*confirm.CHAOS, phases.QUASIPERIODIC))
         return np.setdiff1d(rows[irregular], np.concatenate(self._asked))
 
     def _stayed(self, payload: Arrays, tick: Tick) -> np.ndarray:

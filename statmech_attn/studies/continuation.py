@@ -21,26 +21,8 @@ from scipy.interpolate import CubicHermiteSpline
 
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
-from statmech_attn.dynamics.continuation import (
-    Branch,
-    BranchPoint,
-    CodimensionTwo,
-    critical_curve,
-    CriticalPoint,
-    find_cycle,
-    follow_cycle,
-    Problem,
-    Settings,
-    SpecialPoint,
-)
-from statmech_attn.dynamics.continuation.extended import CRITICAL
-from statmech_attn.dynamics.continuation.results import (
-    CLOSED,
-    LEFT_RANGE,
-    NOT_CONVERGED,
-)
-from statmech_attn.dynamics.continuation.switching import switch
-from statmech_attn.scan.work import Arrays, Assembled, Chunk, OneRound, Results, Tick
+from statmech_attn.dynamics import continuation
+from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
 from statmech_attn.studies import build
 from statmech_attn.studies.continuation_file import arrays, dataset, dimensions
 from statmech_attn.studies.dmft_tables import (
@@ -60,9 +42,9 @@ SHRINK = (1.0, 0.2, 0.04)  # of amplitude and steps, one after another
 class Track(NamedTuple):
     """A branch: its points along the arc, and why it ended before and after them."""
 
-    problem: Problem
-    points: list[BranchPoint]
-    special: list[SpecialPoint]
+    problem: continuation.Problem
+    points: list[continuation.BranchPoint]
+    special: list[continuation.SpecialPoint]
     results: tuple[int, int]
     parent: int  # the special point on which it was born, -1 for the first one
 
@@ -72,8 +54,8 @@ class Line(NamedTuple):
 
     kind: str
     origin: int
-    points: list[CriticalPoint]
-    degenerate: list[CodimensionTwo]
+    points: list[continuation.CriticalPoint]
+    degenerate: list[continuation.CodimensionTwo]
     unresolved: list[str]
     results: tuple[int, int]
 
@@ -137,9 +119,11 @@ class ContinuationWork(OneRound):
         """The cycle, its doublings and the curves of its bifurcations."""
         options, value = self.study.run, self.values[self.free]
         x = _simulated(options, self.made, self.values)
-        problem = Problem(self.turn, x, self.values, self.free, options.period)
+        problem = continuation.Problem(
+            self.turn, x, self.values, self.free, options.period
+        )
         x = _cycle(problem, x, value)
-        settings = Settings(
+        settings = continuation.Settings(
             first=max(FIRST_STEP * options.largest_step, options.smallest_step),
             smallest=options.smallest_step,
             largest=options.largest_step,
@@ -199,9 +183,9 @@ def _simulated(options: ContinuationRun, made: build.Model, values):
     return dmft.strobe_point(made.net, one(params), one(state))
 
 
-def _cycle(problem: Problem, x, value: float):
+def _cycle(problem: continuation.Problem, x, value: float):
     """The cycle near the simulated state, or one line that says why there is none."""
-    found = find_cycle(problem, x, value)
+    found = continuation.find_cycle(problem, x, value)
     place = f"at {problem.free} = {value:g}"
     if not found.converged:
         raise ValueError(
@@ -227,41 +211,43 @@ def _both_ways(problem, x, value, within, settings, tick: Tick) -> Track:
 
     A closed branch is followed once.
     """
-    parts = {1: ([], LEFT_RANGE), -1: ([], LEFT_RANGE)}
+    parts = {1: ([], continuation.LEFT_RANGE), -1: ([], continuation.LEFT_RANGE)}
     for direction, end in ((1, within[1]), (-1, within[0])):
-        if value == end or parts[1][1] == CLOSED:
+        if value == end or parts[1][1] == continuation.CLOSED:
             continue
-        branch = follow_cycle(
+        branch = continuation.follow_cycle(
             problem, x, value, direction=direction, within=within, settings=settings,
             unit=within[1] - within[0],
         )  # fmt: skip
         parts[direction] = _until_it_repeats(_counted(branch, tick), branch)
     (up, last), (down, first) = parts[1], parts[-1]
-    if last == CLOSED:
-        first = CLOSED
+    if last == continuation.CLOSED:
+        first = continuation.CLOSED
     points = [_backward(p) for p in down[::-1]] + (up[1:] if down else up)
     special = [_backward(s) for p in down[::-1] for s in p.special[::-1]]
     special += [s for p in up for s in p.special]
     return Track(problem, points, special, (first, last), -1)
 
 
-def _until_it_repeats(points: Iterable, branch: Branch):
+def _until_it_repeats(points: Iterable, branch: continuation.Branch):
     """Points of a branch, until it comes back to any point of its first cycle.
 
     An isola winds through all points of the cycle before the curve itself closes.
     """
-    found: list[BranchPoint] = []
+    found: list[continuation.BranchPoint] = []
     for point in points:
         closing = _passage(branch.problem, found, point) if found else None
         if closing is not None:
-            return [*found, closing], CLOSED
+            return [*found, closing], continuation.CLOSED
         found.append(point)
     return found, branch.result
 
 
 def _passage(
-    problem: Problem, found: list[BranchPoint], point: BranchPoint
-) -> BranchPoint | None:
+    problem: continuation.Problem,
+    found: list[continuation.BranchPoint],
+    point: continuation.BranchPoint,
+) -> continuation.BranchPoint | None:
     """Where the last step passes the first cycle, with the special points before.
 
     The parameter is monotone between special points, so that their order is exact.
@@ -275,10 +261,10 @@ def _passage(
         if not (ahead and passed and rise * first.tangent[-1] > 0):
             continue
         place, x = _crossing(before, after, first.value)
-        here = find_cycle(problem, x, first.value)
+        here = continuation.find_cycle(problem, x, first.value)
         if here.converged and _on_orbit(problem, here.x, first.x, first.value):
             length = after.arclength - before.arclength
-            return BranchPoint(
+            return continuation.BranchPoint(
                 value=first.value,
                 x=here.x,
                 multipliers=here.multipliers,
@@ -302,7 +288,7 @@ def _crossing(before, after, value: float):
     return place, cubic(before.x, after.x, slopes[:, :-1])(place)
 
 
-def _on_orbit(problem: Problem, orbit, x, value: float) -> bool:
+def _on_orbit(problem: continuation.Problem, orbit, x, value: float) -> bool:
     """Whether a cycle through one point passes another."""
     for _ in range(int(problem.period)):
         if np.linalg.norm(orbit - x) < SAME * (1 + np.linalg.norm(x)):
@@ -339,7 +325,7 @@ def _with_doublings(
                 )
                 found = [s for p in points for s in p.special]
                 ends += [s.value for s in found if s.kind == "period_halving"]
-                codes = (CLOSED, result)
+                codes = (continuation.CLOSED, result)
                 track = Track(doubled, points, found, codes, offset + number)
                 born.append((track, total))
                 total += len(found)
@@ -347,7 +333,13 @@ def _with_doublings(
         level = born
 
 
-def _doubled(problem: Problem, special, within, settings: Settings, tick: Tick):
+def _doubled(
+    problem: continuation.Problem,
+    special,
+    within,
+    settings: continuation.Settings,
+    tick: Tick,
+):
     """The branch born at a doubling, to where it ends on one of half its period.
 
     Where the old branch is near, Newton may fall back on it: then the branch is left
@@ -357,30 +349,30 @@ def _doubled(problem: Problem, special, within, settings: Settings, tick: Tick):
         its problem, its points and a code.
     """
     for shrink in SHRINK:
-        shorter = Settings(
+        shorter = continuation.Settings(
             first=shrink * settings.first,
             smallest=shrink * settings.smallest,
             largest=shrink * settings.largest,
             max_points=settings.max_points,
         )
-        branch = switch(
+        branch = continuation.switch(
             problem, special, amplitude=AMPLITUDE * shrink, within=within,
             settings=shorter, unit=within[1] - within[0],
         )  # fmt: skip
-        found: list[BranchPoint] = []
+        found: list[continuation.BranchPoint] = []
         for point in _counted(branch, tick):
             halving = any(s.kind == "period_halving" for s in point.special)
             if not halving and _is_halved(branch.problem, point):
                 break
             found.append(point)
             if halving:
-                return branch.problem, found, CLOSED
+                return branch.problem, found, continuation.CLOSED
         else:
             return branch.problem, found, branch.result
-    return branch.problem, found, NOT_CONVERGED
+    return branch.problem, found, continuation.NOT_CONVERGED
 
 
-def _is_halved(problem: Problem, point: BranchPoint) -> bool:
+def _is_halved(problem: continuation.Problem, point: continuation.BranchPoint) -> bool:
     """Whether an orbit closes after half the period."""
     x, half = point.x, int(problem.period) // 2
     after = np.asarray(_image(problem, x, point.value, jnp.asarray(half)))
@@ -388,7 +380,7 @@ def _is_halved(problem: Problem, point: BranchPoint) -> bool:
 
 
 @eqx.filter_jit
-def _image(problem: Problem, x, value, times):
+def _image(problem: continuation.Problem, x, value, times):
     return problem.iterate(x, {**problem.parameters, problem.free: value}, times)
 
 
@@ -402,10 +394,10 @@ def _lines(study: ContinuationStudy, tracks, settings, tick: Tick) -> Iterator[L
         return
     ((_, bounds),) = study.parameters.free.items()
     settings = dataclasses.replace(settings, max_points=second.max_points)
-    found: list[tuple[Line, Problem]] = []
+    found: list[tuple[Line, continuation.Problem]] = []
     specials = [(track, special) for track in tracks for special in track.special]
     for origin, (track, special) in enumerate(specials):
-        if special.kind not in CRITICAL:
+        if special.kind not in continuation.CRITICAL:
             continue
         problem = track.problem.with_period(special.period)
         if any(_on_line(*one, problem, special, second.parameter) for one in found):
@@ -420,14 +412,14 @@ def _line(problem, special, origin, bounds, second, settings, tick: Tick) -> Lin
     inside = lambda p, q: (
         bounds.start <= p <= bounds.stop and second.start <= q <= second.stop
     )
-    follow = lambda direction: critical_curve(
+    follow = lambda direction: continuation.critical_curve(
         problem, special.x, special.value, kind=special.kind, second=second.parameter,
         direction=direction, inside=inside, settings=settings,
         scales=(bounds.stop - bounds.start, second.stop - second.start),
     )  # fmt: skip
     down, up = follow(-1), follow(1)
     points = list(_counted(down, tick))[::-1]
-    if down.result != CLOSED:
+    if down.result != continuation.CLOSED:
         points += list(_counted(up, tick))[1:]
     return Line(
         special.kind,
@@ -435,11 +427,20 @@ def _line(problem, special, origin, bounds, second, settings, tick: Tick) -> Lin
         points,
         down.codimension_two[::-1] + up.codimension_two,
         down.unresolved + up.unresolved,
-        (down.result, CLOSED if down.result == CLOSED else up.result),
+        (
+            down.result,
+            continuation.CLOSED if down.result == continuation.CLOSED else up.result,
+        ),
     )
 
 
-def _on_line(line: Line, on: Problem, problem: Problem, special, second: str) -> bool:
+def _on_line(
+    line: Line,
+    on: continuation.Problem,
+    problem: continuation.Problem,
+    special,
+    second: str,
+) -> bool:
     """Whether a special point is where a curve meets the held second value."""
     if line.kind != special.kind or int(on.period) != int(problem.period):
         return False
@@ -452,14 +453,21 @@ def _on_line(line: Line, on: Problem, problem: Problem, special, second: str) ->
         near = a.values + share * (b.values - a.values)
         x = a.state + share * (b.state - a.state)
         here = next(
-            critical_curve(problem, x, near[0], kind=line.kind, second=second), None
+            continuation.critical_curve(
+                problem, x, near[0], kind=line.kind, second=second
+            ),
+            None,
         )
         if here is not None and _same_point(problem, here, special):
             return True
     return False
 
 
-def _same_point(problem: Problem, here: CriticalPoint, special: SpecialPoint) -> bool:
+def _same_point(
+    problem: continuation.Problem,
+    here: continuation.CriticalPoint,
+    special: continuation.SpecialPoint,
+) -> bool:
     """Whether a critical cycle is that of a special point."""
     value = float(here.values[0])
     if abs(value - special.value) > SAME * (1 + abs(special.value)):

@@ -16,8 +16,7 @@ from jaxtyping import Float
 
 from statmech_attn import dmft
 from statmech_attn.dmft import Network
-from statmech_attn.dynamics.continuation import CODIMENSION_TWO
-from statmech_attn.dynamics.continuation.special import KINDS
+from statmech_attn.dynamics import continuation
 from statmech_attn.labels import labelled
 
 
@@ -140,7 +139,7 @@ def _special(net: Network, tracks, special, owners, free: str, turns: int):
     word = lambda s: "" if s.form is None else s.form.criticality
     tokens = tracks[0].problem.map.tokens
     return {
-        "special_kind": _codes(KINDS.index(s.kind) for s in special),
+        "special_kind": _codes(continuation.KINDS.index(s.kind) for s in special),
         "special_branch": owners,
         f"special_{free}": [s.value for s in special],
         "special_arclength": [s.arclength for s in special],
@@ -156,7 +155,7 @@ def _special(net: Network, tracks, special, owners, free: str, turns: int):
 def _curves(lines, free: str, second: str):
     rows = lambda read: _padded([[read(p) for p in line.points] for line in lines])
     return {
-        "curve_kind": _codes(KINDS.index(line.kind) for line in lines),
+        "curve_kind": _codes(continuation.KINDS.index(line.kind) for line in lines),
         "curve_origin": [line.origin for line in lines],
         "curve_result": _codes(line.results for line in lines),
         "curve_unresolved": [len(line.unresolved) for line in lines],
@@ -170,7 +169,9 @@ def _curves(lines, free: str, second: str):
 def _degenerate(found, free: str, second: str):
     points = [two.point for _, two in found]
     return {
-        "degenerate_kind": _codes(CODIMENSION_TWO.index(two.name) for _, two in found),
+        "degenerate_kind": _codes(
+            continuation.CODIMENSION_TWO.index(two.name) for _, two in found
+        ),
         "degenerate_curve": [i for i, _ in found],
         f"degenerate_{free}": [p.values[0] for p in points],
         f"degenerate_{second}": [p.values[1] for p in points],

@@ -21,22 +21,25 @@ import xarray as xr
 from statmech_attn import storage, studies
 from statmech_attn.batches import compilations
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import signals
-from statmech_attn.scan.chunk_file import Damaged
-from statmech_attn.scan.claims import Claims
-from statmech_attn.scan.engines import Engine, local
-from statmech_attn.scan.folder import (
+from statmech_attn.scan import (
     changed_inputs,
+    Claims,
+    Damaged,
+    Engine,
+    engines,
     Folder,
+    forecast,
     MANIFEST,
     Manifest,
+    PAUSE,
     remove,
     remove_leftovers,
     SCHEMA_VERSION,
+    Session,
+    signals,
+    Stop,
+    Work,
 )
-from statmech_attn.scan.forecast import forecast, require_room
-from statmech_attn.scan.session import PAUSE, Session, Stop
-from statmech_attn.scan.work import Work
 from statmech_attn.storage import StorageError, toml
 from statmech_attn.studies.spec import dump, parse, Study
 
@@ -85,7 +88,7 @@ def compute(
         return
     stop = Stop()
     with signals.handled(stop, report) as caught:
-        engine = engine or local.engine()
+        engine = engine or engines.local.engine()
         task = _Task(
             study, text, inputs, output, report, overwrite, engine, stop, caught
         )
@@ -157,9 +160,9 @@ def _opened(task: _Task, path: Path, per_chunk: int | None) -> tuple[Work, Folde
 
 
 def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder:
-    found = forecast(work, task.engine, per_chunk)
+    found = forecast.forecast(work, task.engine, per_chunk)
     task.report.note(found.text())
-    require_room(found, path)
+    forecast.require_room(found, path)
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,
         study=task.text,

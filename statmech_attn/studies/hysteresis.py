@@ -3,8 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from statmech_attn.dynamics.matching import resolution, set_distance
-from statmech_attn.dynamics.sweeps import intervals, sets_differ
+from statmech_attn.dynamics import intervals, resolution, set_distance, sets_differ
 from statmech_attn.labels import labelled
 from statmech_attn.storage import toml
 

@@ -12,10 +12,9 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr.checks import check_temperature
-from statmech_attn.bpkr.prior import prior
+from statmech_attn.bpkr import check_temperature, prior as sizes_of
 from statmech_attn.labels import labelled
-from statmech_attn.scan.work import Arrays, Assembled, Chunk, OneRound, Results, Tick
+from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
 from statmech_attn.studies import choice, one_shot
 from statmech_attn.studies.bpkr_tables import BpkrStudy, listed, TaskTable, WidthsTable
 from statmech_attn.studies.examples import Learning
@@ -96,7 +95,7 @@ def grid(table: WidthsTable, made: Learning) -> Grid:
         table.width_ratios, table.variances,
     )  # fmt: skip
     for width in found.widths:
-        prior(found.width(width), made.heads, found.variances)
+        sizes_of.prior(found.width(width), made.heads, found.variances)
     for temperature in found.temperatures:
         check_temperature(temperature)
     return found

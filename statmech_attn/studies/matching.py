@@ -12,22 +12,21 @@ import xarray as xr
 
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
-from statmech_attn.dynamics.attractors import (
-    CYCLE,
-    follow_with,
-    GONE,
-    Orbits,
-    UNSETTLED,
-)
-from statmech_attn.dynamics.basins import CLOSE, most_common, SCATTERS
-from statmech_attn.dynamics.following import Follower, Map, Search
-from statmech_attn.dynamics.matching import (
+from statmech_attn.dynamics import (
+    attractors,
+    basins,
     directed_distance,
     distances,
+    follow_with,
+    Follower,
     identities,
+    Map,
     match_by_distance,
     match_by_flow,
+    most_common,
+    Orbits,
     resolution,
+    Search,
     set_distance,
 )
 from statmech_attn.labels import attributes
@@ -186,9 +185,9 @@ def _arrival(orbits: Orbits, lane: int, sets: list[np.ndarray], periods) -> int:
     All stored points of a cycle are points of the one it is, whose period it has; there
     may be fewer of them than the cycle has.
     """
-    if orbits.kind[lane] in (GONE, UNSETTLED) or not sets:
+    if orbits.kind[lane] in (attractors.GONE, attractors.UNSETTLED) or not sets:
         return -1
-    ended, recurs = orbits.set_of(lane), orbits.kind[lane] == CYCLE
+    ended, recurs = orbits.set_of(lane), orbits.kind[lane] == attractors.CYCLE
     apart = np.array(
         [
             directed_distance(points, ended) if recurs else set_distance(ended, points)
@@ -199,9 +198,9 @@ def _arrival(orbits: Orbits, lane: int, sets: list[np.ndarray], periods) -> int:
         apart[periods[: len(sets)] != orbits.period[lane]] = np.inf
     nearest = int(np.argmin(apart))
     if recurs:
-        reach = 10 * CLOSE * (1 + np.abs(ended).max())
+        reach = 10 * basins.CLOSE * (1 + np.abs(ended).max())
     else:
-        reach = SCATTERS * max(orbits.scatter[lane], _spacing(sets[nearest]))
+        reach = basins.SCATTERS * max(orbits.scatter[lane], _spacing(sets[nearest]))
     return nearest if apart[nearest] <= reach else -1
 
 

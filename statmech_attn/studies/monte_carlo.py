@@ -16,28 +16,33 @@ import numpy as np
 
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
-from statmech_attn.dynamics.following import take
-from statmech_attn.montecarlo import class_counts, monte_carlo_dataset, Simulation
-from statmech_attn.montecarlo.dataset import PER_RUN, per_run_attributes, stationary
-from statmech_attn.montecarlo.runs import (
+from statmech_attn.dynamics import take
+from statmech_attn.montecarlo import (
     AVERAGES,
+    class_counts,
     layout,
     Moments,
+    monte_carlo_dataset,
     observations,
+    PER_RUN,
+    per_run_attributes,
+    point_keys,
     rows_of_a_call,
+    Simulation,
     Simulator,
+    stationary,
+    TimeAverages,
 )
-from statmech_attn.montecarlo.simulate import point_keys, TimeAverages
-from statmech_attn.scan.work import (
+from statmech_attn.scan import (
     Arrays,
     Assembled,
     Chunk,
-    Column,
     OneRound,
     Pilot,
     Results,
     Tick,
 )
+from statmech_attn.storage import Column
 from statmech_attn.studies import build
 from statmech_attn.studies.dmft_tables import MonteCarloStudy
 

@@ -21,8 +21,8 @@ from statmech_attn.studies.examples import Attended, Learning
 from statmech_attn.studies.one_shot_sets import image_sets, ImageSets, MAIN
 from statmech_attn.studies.trained import load_trained, LOST, TrainedNetworks, usable
 from statmech_attn.studies.trained_tables import RestartTask, TrainedTask
-from statmech_attn.tasks.one_shot import Examples
-from statmech_attn.training.transformer import attention_heads, Transformer
+from statmech_attn.tasks import one_shot
+from statmech_attn.training import attention_heads, Transformer
 
 
 BATCH = 50  # examples whose attention is held at once
@@ -36,8 +36,8 @@ class Drawn(NamedTuple):
         description: of the task, with SHA-256 of all images.
     """
 
-    train: Examples
-    tests: dict[str, Examples]
+    train: one_shot.Examples
+    tests: dict[str, one_shot.Examples]
     description: dict[str, Any]
 
 

@@ -13,20 +13,11 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from statmech_attn import bpkr
-from statmech_attn.batches.lanes import on_cpu
-from statmech_attn.batches.once import once
+from statmech_attn.batches import on_cpu, once
 from statmech_attn.labels import labelled
 from statmech_attn.reporting import Silent
-from statmech_attn.scan.work import (
-    Arrays,
-    Assembled,
-    Chunk,
-    OneRound,
-    Pilot,
-    Results,
-    Tick,
-)
-from statmech_attn.storage.blocks import BlockFolder, BlockMemory
+from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Pilot, Results, Tick
+from statmech_attn.storage import BlockFolder, BlockMemory
 from statmech_attn.studies import spec
 from statmech_attn.studies.choice import stderr
 from statmech_attn.studies.learning import Dimensions, lacking
@@ -40,11 +31,11 @@ from statmech_attn.training import (
     Learnt,
     Minibatches,
     outputs,
+    PILOT_STEPS,
     StochasticTrainer,
     Transformer,
     value_weights,
 )
-from statmech_attn.training.stochastic import PILOT_STEPS
 
 
 AT_ONCE = 250  # tasks of a test set

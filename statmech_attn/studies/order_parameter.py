@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr.predictor import correct
-from statmech_attn.bpkr.prior import outside_support, prior, sizes
+from statmech_attn.bpkr import correct, prior as sizes_of
 from statmech_attn.reporting import size
-from statmech_attn.scan.work import Arrays, Assembled, Results, Tick
+from statmech_attn.scan import Arrays, Assembled, Results, Tick
 from statmech_attn.studies import choice, learning
 from statmech_attn.studies.bpkr_tables import OrderParameterStudy
 from statmech_attn.studies.learning import Dimensions, Grid, Learning, Variables
@@ -149,8 +148,8 @@ def of_saddle(found: bpkr.Solution) -> dict[str, Any]:
 
 def singular_laws(made: Learning, grid: Grid) -> list[bool]:
     """Whether the saddle points of each width lie outside the exact law's support."""
-    widths = [prior(grid.width(N), made.heads).widths for N in grid.widths]
-    return outside_support(widths, sizes(made.heads)).tolist()
+    widths = [sizes_of.prior(grid.width(N), made.heads).widths for N in grid.widths]
+    return sizes_of.outside_support(widths, sizes_of.sizes(made.heads)).tolist()
 
 
 def predictor(theory: bpkr.Theory, made: Learning, kept: bool) -> dict[str, Any]:

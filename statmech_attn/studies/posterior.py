@@ -11,12 +11,11 @@ import numpy as np
 from scipy import stats
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import wishart
-from statmech_attn.bpkr.checks import check_sampled
+from statmech_attn.bpkr import check_sampled, wishart
 from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan.work import Arrays, Assembled, Results, Tick
-from statmech_attn.statistics import diagnostics
+from statmech_attn.scan import Arrays, Assembled, Results, Tick
+from statmech_attn.statistics import summary
 from statmech_attn.studies import choice, learning, spec
 from statmech_attn.studies.bpkr_tables import PosteriorRun, PosteriorStudy
 from statmech_attn.studies.learning import Dimensions, Learning
@@ -211,7 +210,7 @@ def _described(sampled: Sampled, made: Learning, stored: int) -> dict[str, Any]:
     """Means with errors, diagnostics and some draws of one point."""
     found: dict[str, Any] = {}
     for name, draws in sampled.order_parameters.items():
-        of_draws = diagnostics.summary(draws)
+        of_draws = summary(draws)
         found[name] = of_draws.mean
         found |= {f"{name}{part}": getattr(of_draws, part[1:]) for part in OF_DRAWS}
         if stored:

@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import pruning, wishart
-from statmech_attn.bpkr.checks import check_finite_width
+from statmech_attn.bpkr import check_finite_width, pruning, wishart
 from statmech_attn.labels import labelled
-from statmech_attn.scan.work import Arrays, Assembled, Chunk, OneRound, Results, Tick
-from statmech_attn.statistics.means import mean_of_known
+from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
+from statmech_attn.statistics import mean_of_known
 from statmech_attn.studies import one_shot
 from statmech_attn.studies.choice import stderr
 from statmech_attn.studies.examples import Learning

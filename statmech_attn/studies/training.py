@@ -15,8 +15,8 @@ from statmech_attn import bpkr
 from statmech_attn.labels import attributes
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.reporting import Silent
-from statmech_attn.scan.work import Arrays, Assembled, Pilot, Results, Tick
-from statmech_attn.storage.blocks import BlockFolder, BlockMemory
+from statmech_attn.scan import Arrays, Assembled, Pilot, Results, Tick
+from statmech_attn.storage import BlockFolder, BlockMemory
 from statmech_attn.studies import learning, spec
 from statmech_attn.studies.bpkr_tables import TrainingStudy
 from statmech_attn.studies.learning import Dimensions

@@ -12,18 +12,10 @@ import numpy as np
 
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
-from statmech_attn.dmft.fluctuations import noise_start, noise_steps
+from statmech_attn.dmft import noise_start, noise_steps
 from statmech_attn.labels import labelled
 from statmech_attn.reporting import size
-from statmech_attn.scan.work import (
-    Arrays,
-    Assembled,
-    Chunk,
-    OneRound,
-    Pilot,
-    Results,
-    Tick,
-)
+from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Pilot, Results, Tick
 from statmech_attn.studies import build
 from statmech_attn.studies.dmft_tables import TrajectoryStudy
 

@@ -1,6 +1,18 @@
 """Learning tasks for the Bayesian theory of attention."""
 
-from statmech_attn.tasks import downloads, hidden_markov, images, one_shot
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
 
 
-__all__ = ["downloads", "hidden_markov", "images", "one_shot"]
+if TYPE_CHECKING:
+    from statmech_attn.tasks import downloads, hidden_markov, images, one_shot
+
+
+__all__ = [
+    "downloads",
+    "hidden_markov",
+    "images",
+    "one_shot",
+]
+lazy.attach(__name__)

@@ -20,8 +20,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from statmech_attn.batches.precision import require_double
-from statmech_attn.bpkr.attention import Heads, heads_from_products
+from statmech_attn.batches import require_double
+from statmech_attn.bpkr import Heads, heads_from_products
 
 
 class Task(NamedTuple):

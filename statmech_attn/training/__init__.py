@@ -1,31 +1,38 @@
 """Gradient descent: of all examples at once, and of minibatches of one-shot tasks."""
 
-from statmech_attn.training.descent import (
-    CONVERGED,
-    Descent,
-    DIVERGED,
-    RECORDS,
-    RESULTS,
-    RUNNING,
-    State,
-    Trained,
-    Trainer,
-    VANISHED,
-)
-from statmech_attn.training.stochastic import (
-    ClassPatches,
-    Learnt,
-    Minibatches,
-    StochasticTrainer,
-)
-from statmech_attn.training.transformer import (
-    attention_heads,
-    initial,
-    outputs,
-    Precision,
-    Transformer,
-    value_weights,
-)
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
+
+
+if TYPE_CHECKING:
+    from statmech_attn.training.descent import (
+        CONVERGED,
+        Descent,
+        DIVERGED,
+        RECORDS,
+        RESULTS,
+        RUNNING,
+        State,
+        Trained,
+        Trainer,
+        VANISHED,
+    )
+    from statmech_attn.training.stochastic import (
+        ClassPatches,
+        Learnt,
+        Minibatches,
+        PILOT_STEPS,
+        StochasticTrainer,
+    )
+    from statmech_attn.training.transformer import (
+        attention_heads,
+        initial,
+        outputs,
+        Precision,
+        Transformer,
+        value_weights,
+    )
 
 
 __all__ = [
@@ -38,6 +45,7 @@ __all__ = [
     "Learnt",
     "Minibatches",
     "outputs",
+    "PILOT_STEPS",
     "Precision",
     "RECORDS",
     "RESULTS",
@@ -50,3 +58,4 @@ __all__ = [
     "value_weights",
     "VANISHED",
 ]
+lazy.attach(__name__)

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from statmech_attn.batches.lanes import Compiled
-from statmech_attn.storage.blocks import BlockFolder, BlockMemory
+from statmech_attn.batches import Compiled
+from statmech_attn.storage import BlockFolder, BlockMemory
 
 
 RUNNING, CONVERGED, DIVERGED, VANISHED = range(4)

@@ -24,8 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from statmech_attn.batches.lanes import Compiled
-from statmech_attn.storage.blocks import BlockFolder, BlockMemory
+from statmech_attn.batches import Compiled
+from statmech_attn.storage import BlockFolder, BlockMemory
 from statmech_attn.tasks import one_shot
 from statmech_attn.training.descent import (
     DIVERGED,

@@ -1,14 +1,20 @@
 """Reference systems, run on the user's machine: `statmech-attn validate`."""
 
-from statmech_attn.validation.registry import ROWS, select
-from statmech_attn.validation.rows import (
-    Comparison,
-    judge,
-    Measurement,
-    Result,
-    Row,
-    run_row,
-)
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
+
+
+if TYPE_CHECKING:
+    from statmech_attn.validation.registry import ROWS, select
+    from statmech_attn.validation.rows import (
+        Comparison,
+        judge,
+        Measurement,
+        Result,
+        Row,
+        run_row,
+    )
 
 
 __all__ = [
@@ -21,3 +27,4 @@ __all__ = [
     "run_row",
     "select",
 ]
+lazy.attach(__name__)

@@ -9,17 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn.dynamics import (
+    continuation,
     escape_rate,
     escape_times,
     find_attractors,
     tongue,
-)
-from statmech_attn.dynamics.continuation import (
-    cascade,
-    find_cycle,
-    follow_cycle,
-    Problem,
-    Solution,
 )
 from statmech_attn.validation.families import delayed_logistic, henon, logistic
 from statmech_attn.validation.rows import Measurement, Row
@@ -40,26 +34,28 @@ def of_branch(name, quantities, measure, reference, source) -> Row:
 
 
 def _cascade():
-    problem = Problem(logistic, jnp.zeros(1), {"r": 2.9}, "r")
-    found = cascade(problem, jnp.array([0.65]), 2.9, doublings=6)
+    problem = continuation.Problem(logistic, jnp.zeros(1), {"r": 2.9}, "r")
+    found = continuation.cascade(problem, jnp.array([0.65]), 2.9, doublings=6)
     return Measurement([branch.special[-1].value for branch in found])
 
 
 def _period_three():
-    problem = Problem(logistic, jnp.zeros(1), {"r": 3.84}, "r", period=3)
-    start = find_cycle(problem, jnp.array([0.5]), 3.84)
-    branch = follow_cycle(problem, start.x, 3.84, direction=-1, within=(3, 3.86))
+    problem = continuation.Problem(logistic, jnp.zeros(1), {"r": 3.84}, "r", period=3)
+    start = continuation.find_cycle(problem, jnp.array([0.5]), 3.84)
+    branch = continuation.follow_cycle(
+        problem, start.x, 3.84, direction=-1, within=(3, 3.86)
+    )
     return Measurement(_places(branch.run(), "fold"))
 
 
 def _henon():
-    one = Problem(henon, jnp.zeros(2), {"a": 0.2, "b": 0.3}, "a")
+    one = continuation.Problem(henon, jnp.zeros(2), {"a": 0.2, "b": 0.3}, "a")
     two = one.with_period(2)
     fixed = jnp.array([0.7, 0.2])
-    down = follow_cycle(one, fixed, 0.2, direction=-1, within=(-1, 0.5))
-    up = follow_cycle(one, fixed, 0.2, within=(-1, 0.8))
-    start = find_cycle(two, jnp.array([1.0, -0.1]), 0.6)
-    doubled = follow_cycle(two, start.x, 0.6, within=(-1, 1))
+    down = continuation.follow_cycle(one, fixed, 0.2, direction=-1, within=(-1, 0.5))
+    up = continuation.follow_cycle(one, fixed, 0.2, within=(-1, 0.8))
+    start = continuation.find_cycle(two, jnp.array([1.0, -0.1]), 0.6)
+    doubled = continuation.follow_cycle(two, start.x, 0.6, within=(-1, 1))
     return Measurement(
         _places(down.run(), "fold")[:1]
         + _places(up.run(), "period_doubling")
@@ -68,15 +64,17 @@ def _henon():
 
 
 def _delayed_logistic():
-    problem = Problem(delayed_logistic, jnp.zeros(2), {"a": 1.5}, "a")
-    branch = follow_cycle(problem, jnp.array([0.33, 0.33]), 1.5, within=(0.5, 2.5))
+    problem = continuation.Problem(delayed_logistic, jnp.zeros(2), {"a": 1.5}, "a")
+    branch = continuation.follow_cycle(
+        problem, jnp.array([0.33, 0.33]), 1.5, within=(0.5, 2.5)
+    )
     (point,) = branch.run().special
     assert point.form is not None
     angles = np.angle(point.multipliers) / np.pi
     return Measurement([point.value, float(max(angles)), point.form.coefficient])
 
 
-def _places(branch: Solution, kind: str) -> list[float]:
+def _places(branch: continuation.Solution, kind: str) -> list[float]:
     return [point.value for point in branch.special if point.kind == kind]
 
 

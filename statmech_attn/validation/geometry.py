@@ -6,13 +6,13 @@ import numpy as np
 
 from statmech_attn.dynamics import (
     correlation_dimension,
+    dimension,
     finite_time_exponents,
     gali,
     orbit,
     time_map,
     zero_one_test,
 )
-from statmech_attn.dynamics.dimension import BLOCKS
 from statmech_attn.validation import systems
 from statmech_attn.validation.rows import Measurement, Row
 from statmech_attn.validation.systems import SPROTT
@@ -34,7 +34,10 @@ def of_dimension(name, points, reference, source, *, error=0.0) -> Row:
         statistical = float(found.statistical)
         systematic = np.sqrt(float(found.stderr) ** 2 - statistical**2)
         return Measurement(
-            [float(found.dimension)], [statistical], BLOCKS, [float(systematic)]
+            [float(found.dimension)],
+            [statistical],
+            dimension.BLOCKS,
+            [float(systematic)],
         )
 
     return Row(name, ("D_2",), measure, (reference,), source, error, unit="1")

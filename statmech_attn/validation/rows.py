@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from statmech_attn.statistics.agreement import threshold
+from statmech_attn.statistics import threshold
 
 
 class Measurement(NamedTuple):

@@ -11,7 +11,8 @@ from statmech_attn.reporting import Silent
 from statmech_attn.scan import guarded
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.results import Memory
-from statmech_attn.scan.session import Session, Stop
+from statmech_attn.scan.session import Session
+from statmech_attn.scan.signals import Stop
 from statmech_attn.scan.work import RAISED
 from statmech_attn.studies import bifurcation
 

@@ -18,8 +18,8 @@ import pytest
 from statmech_attn.reporting import Silent
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.results import Memory
-from statmech_attn.scan.session import Session, Stop
-from statmech_attn.scan.signals import Unfinished
+from statmech_attn.scan.session import Session
+from statmech_attn.scan.signals import Stop, Unfinished
 from statmech_attn.scan.work import Assembled, RAISED
 from statmech_attn.storage.reading import verified
 from statmech_attn.studies import files

@@ -12,7 +12,7 @@ import pytest
 DEAF = """
 import signal, sys, time
 from statmech_attn.reporting import Silent
-from statmech_attn.scan.session import Stop
+from statmech_attn.scan.signals import Stop
 from statmech_attn.scan.signals import handled
 
 stop = Stop()

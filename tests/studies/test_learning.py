@@ -61,7 +61,7 @@ def test_a_file_holds_every_quantity_over_widths_and_temperatures(found, tmp_pat
     assert found.path_1.values.tolist() == ["1-1", "1-2", "2-1", "2-2"]
     assert found.path_2.values.tolist() == ["1", "2"]
     assert found.attention_head.values.tolist() == ["1.1", "1.2", "2.1", "2.2"]
-    text = studies.spec.dump(STUDY)
+    text = studies.dump(STUDY)
     storage.write(tmp_path / "found.h5", found, study=text)
     assert storage.read(tmp_path / "found.h5").U_1.equals(found.U_1)
 

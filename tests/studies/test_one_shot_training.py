@@ -73,7 +73,7 @@ def found(work):
 @pytest.fixture(scope="module")
 def file(found, tmp_path_factory):
     path = tmp_path_factory.mktemp("trained") / "trained.h5"
-    storage.write(path, found, study=studies.spec.dump(SMALL))
+    storage.write(path, found, study=studies.dump(SMALL))
     return path
 
 
@@ -299,7 +299,7 @@ def test_images_that_do_not_fit_are_named_before_anything_runs(data):
 def test_files_of_other_kinds_are_not_trained_networks(tmp_path, found):
     path = tmp_path / "other.h5"
     other = found.assign_attrs(task=json.dumps({"name": "hidden-markov"}))
-    storage.write(path, other, study=studies.spec.dump(SMALL))
+    storage.write(path, other, study=studies.dump(SMALL))
     with pytest.raises(ValueError, match="'training' of task 'hidden-markov'"):
         studies.load_trained(path)
 

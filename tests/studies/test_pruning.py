@@ -189,7 +189,7 @@ def test_a_file_holds_every_network(found, learned, tmp_path):
     assert found.attention_head.values.tolist() == ["1.1", "1.2", "2.1", "2.2"]
     assert found.failure.values.tolist() == [0, 2, 0]
     assert "training 1 learned nothing" in found.attrs["failure_reasons"][0]
-    storage.write(tmp_path / "found.h5", found, study=studies.spec.dump(STUDY))
+    storage.write(tmp_path / "found.h5", found, study=studies.dump(STUDY))
     again = storage.read(tmp_path / "found.h5")
     print_summary(again, Console(file=(shown := io.StringIO()), width=100))
     assert "1 of 3 points have no numbers" in shown.getvalue()

@@ -67,7 +67,7 @@ def test_a_file_holds_every_network(found, tmp_path):
     assert (found.accuracy_train.sel(temperature=0.01) == 1).all()
     assert (found.loss.isel(step=-1) < 0.5 * found.loss.isel(step=0)).all()
     assert np.unique(found.loss.isel(step=0)).size == 8
-    storage.write(tmp_path / "found.h5", found, study=studies.spec.dump(STUDY))
+    storage.write(tmp_path / "found.h5", found, study=studies.dump(STUDY))
     again = storage.read(tmp_path / "found.h5")
     assert again.loss.equals(found.loss)
     print_summary(again, Console(file=(shown := io.StringIO()), width=100))

@@ -1,44 +1,58 @@
 """Continuation of fixed points and cycles of maps, stable and unstable."""
 
-from statmech_attn.dynamics.continuation.arclength import (
-    correct,
-    Curve,
-    follow,
-    interpolate,
-    Point,
-    Settings,
-)
-from statmech_attn.dynamics.continuation.branches import (
-    Branch,
-    BranchPoint,
-    follow_cycle,
-    Solution,
-)
-from statmech_attn.dynamics.continuation.codimension_two import CODIMENSION_TWO
-from statmech_attn.dynamics.continuation.curves import (
-    CodimensionTwo,
-    critical_curve,
-    CriticalCurve,
-    CriticalPoint,
-    CURVE_RESULTS,
-)
-from statmech_attn.dynamics.continuation.cycles import Cycle, find_cycle
-from statmech_attn.dynamics.continuation.locate import locate, Located
-from statmech_attn.dynamics.continuation.normal_forms import normal_form, NormalForm
-from statmech_attn.dynamics.continuation.problem import Problem
-from statmech_attn.dynamics.continuation.results import RESULTS
-from statmech_attn.dynamics.continuation.sensitivity import multipliers_at, orbit
-from statmech_attn.dynamics.continuation.special import KINDS, SpecialPoint
-from statmech_attn.dynamics.continuation.switching import cascade, switch
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
+
+
+if TYPE_CHECKING:
+    from statmech_attn.dynamics.continuation.arclength import (
+        correct,
+        Curve,
+        follow,
+        interpolate,
+        Point,
+        Settings,
+    )
+    from statmech_attn.dynamics.continuation.branches import (
+        Branch,
+        BranchPoint,
+        follow_cycle,
+        Solution,
+    )
+    from statmech_attn.dynamics.continuation.codimension_two import CODIMENSION_TWO
+    from statmech_attn.dynamics.continuation.curves import (
+        CodimensionTwo,
+        critical_curve,
+        CriticalCurve,
+        CriticalPoint,
+        CURVE_RESULTS,
+    )
+    from statmech_attn.dynamics.continuation.cycles import Cycle, find_cycle
+    from statmech_attn.dynamics.continuation.extended import CRITICAL
+    from statmech_attn.dynamics.continuation.locate import locate, Located
+    from statmech_attn.dynamics.continuation.normal_forms import normal_form, NormalForm
+    from statmech_attn.dynamics.continuation.problem import Problem
+    from statmech_attn.dynamics.continuation.results import (
+        CLOSED,
+        LEFT_RANGE,
+        NOT_CONVERGED,
+        RESULTS,
+    )
+    from statmech_attn.dynamics.continuation.sensitivity import multipliers_at, orbit
+    from statmech_attn.dynamics.continuation.special import KINDS, SpecialPoint
+    from statmech_attn.dynamics.continuation.switching import cascade, switch
 
 
 __all__ = [
     "Branch",
     "BranchPoint",
     "cascade",
+    "CLOSED",
     "CODIMENSION_TWO",
     "CodimensionTwo",
     "correct",
+    "CRITICAL",
     "critical_curve",
     "CriticalCurve",
     "CriticalPoint",
@@ -50,11 +64,13 @@ __all__ = [
     "follow_cycle",
     "interpolate",
     "KINDS",
+    "LEFT_RANGE",
     "locate",
     "Located",
     "multipliers_at",
     "normal_form",
     "NormalForm",
+    "NOT_CONVERGED",
     "orbit",
     "Point",
     "Problem",
@@ -64,3 +80,4 @@ __all__ = [
     "SpecialPoint",
     "switch",
 ]
+lazy.attach(__name__)

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from statmech_attn.batches.precision import require_double
+from statmech_attn.batches import require_double
 from statmech_attn.dynamics.continuation.locate import BRANCHING, locate
 from statmech_attn.dynamics.continuation.results import (
     CLOSED,

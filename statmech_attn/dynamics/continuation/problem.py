@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
-from statmech_attn.batches.precision import require_double
+from statmech_attn.batches import require_double
 
 
 class Problem(eqx.Module):

@@ -1,27 +1,14 @@
 """Where chunks are computed; the numbers do not depend on it."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-from statmech_attn.scan.session import Session
-from statmech_attn.scan.work import Work
+from statmech_attn import lazy
 
 
-class Engine(NamedTuple):
-    """Where chunks are computed.
+if TYPE_CHECKING:
+    from statmech_attn.scan.engines import distributed, local
+    from statmech_attn.scan.engines.engine import Engine
 
-    Attributes:
-        compute: takes the session, and how a worker elsewhere builds the work.
-        workers: chunks that are computed at once.
-        one_process: whether all of them are in this process.
-        here: whether they take the memory of this machine.
-    """
 
-    compute: Callable[[Session, Callable[[], Work]], None]
-    workers: int
-    one_process: bool
-    here: bool = True
-
-    def workers_for(self, work: Work) -> int:
-        """Chunks of a study that are computed at once."""
-        return 1 if work.alone and self.one_process else self.workers
+__all__ = ["distributed", "Engine", "local"]
+lazy.attach(__name__)

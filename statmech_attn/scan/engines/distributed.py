@@ -25,7 +25,8 @@ from distributed import Client, Future, KilledWorker, LocalCluster, Security
 
 from statmech_attn import storage
 from statmech_attn.scan import guarded
-from statmech_attn.scan.engines import Engine, remote
+from statmech_attn.scan.engines import remote
+from statmech_attn.scan.engines.engine import Engine
 from statmech_attn.scan.folder import Folder
 from statmech_attn.scan.session import Session
 from statmech_attn.scan.signals import TEMPORARY_FAILURE, Unfinished

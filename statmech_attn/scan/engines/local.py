@@ -9,12 +9,13 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 import xarray as xr
 
-from statmech_attn.batches.lanes import limited, on_cpu, workers
+from statmech_attn.batches import limited, on_cpu, workers
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import guarded
-from statmech_attn.scan.engines import Engine
+from statmech_attn.scan.engines.engine import Engine
 from statmech_attn.scan.results import first_round, Memory
-from statmech_attn.scan.session import Session, Stop
+from statmech_attn.scan.session import Session
+from statmech_attn.scan.signals import Stop
 from statmech_attn.scan.work import Chunk, Stopped, Tick, Work
 
 

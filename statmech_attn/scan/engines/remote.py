@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import cloudpickle
 
 from statmech_attn import storage
-from statmech_attn.batches import runtime
-from statmech_attn.batches.lanes import limited
+from statmech_attn.batches import limited, runtime
 from statmech_attn.scan import guarded
 from statmech_attn.scan.folder import MANIFEST
 from statmech_attn.scan.guarded import Computed

@@ -1,0 +1,87 @@
+"""Packages that import what they offer when it is first asked for (PEP 562).
+
+A package says once where its contents come from, in a form that type checkers read:
+
+    if TYPE_CHECKING:
+        from statmech_attn.bpkr.saddle import Solution, solve
+
+    __all__ = ["Solution", "solve"]
+    lazy.attach(__name__)
+
+so importing it costs nothing, and `bpkr.solve` imports `bpkr.saddle`.
+"""
+
+import ast
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
+
+
+GUARD = "TYPE_CHECKING"
+
+
+class Package(ModuleType):
+    """A package whose contents are imported one by one."""
+
+    # Name offered -> module that has it, and its name there; "" is the module itself.
+    __sources__: dict[str, tuple[str, str]]
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self.__sources__:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        path, original = self.__sources__[name]
+        module = importlib.import_module(path)
+        value = getattr(module, original) if original else module
+        self.__dict__[name] = value
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # An imported submodule is set on its package, where a function may be offered
+        # by the same name: `bpkr.evidence` is one of module `bpkr.evidence`.
+        _, original = self.__sources__.get(name, ("", ""))
+        submodule = isinstance(value, ModuleType) and value.__name__.endswith(
+            f".{name}"
+        )
+        if not (original and submodule):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.__sources__})
+
+
+def attach(name: str) -> None:
+    """Make a package offer what it imports under `if TYPE_CHECKING:`.
+
+    Args:
+        name: `__name__` of the package, at the end of its `__init__`.
+    """
+    package = sys.modules[name]
+    assert package.__spec__ is not None and package.__spec__.loader is not None
+    text = package.__spec__.loader.get_source(name)  # type: ignore[attr-defined]
+    package.__dict__["__sources__"] = sources(text, name)
+    package.__class__ = Package
+
+
+def sources(text: str, name: str) -> dict[str, tuple[str, str]]:
+    """Where the contents of a package come from, by the text of its `__init__`.
+
+    Example:
+        >>> sources("if TYPE_CHECKING:\\n    from a.b import c as d, e", "a")
+        {'d': ('a.b', 'c'), 'e': ('a.b', 'e')}
+        >>> sources("if TYPE_CHECKING:\\n    from a import b", "a")
+        {'b': ('a.b', '')}
+    """
+    found = {}
+    for block in ast.parse(text).body:
+        if not (isinstance(block, ast.If) and ast.unparse(block.test) == GUARD):
+            continue
+        for statement in block.body:
+            assert isinstance(statement, ast.ImportFrom) and statement.module
+            path = statement.module
+            for alias in statement.names:
+                one = (
+                    (f"{path}.{alias.name}", "") if path == name else (path, alias.name)
+                )
+                found[alias.asname or alias.name] = one
+    return found

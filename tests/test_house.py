@@ -1,0 +1,160 @@
+"""The plan of the house: floors of packages, and their faces.
+
+The face of a package is `__all__` of its `__init__`: what others may use.  Everything
+is read from the source, nothing is imported.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from statmech_attn import lazy
+
+
+ROOT = Path(__file__).resolve().parents[1]
+HOUSE = "statmech_attn"
+# Packages and modules of the house, the lowest floor first: each imports from those
+# before it alone.
+FLOORS = (
+    "lazy", "inputs", "reporting", "batches", "statistics", "storage", "dynamics",
+    "dmft", "bpkr", "tasks", "training", "montecarlo", "scan", "labels", "kinds",
+    "comparison", "studies", "plotting", "validation", "cli",
+)  # fmt: skip
+# Imports past a face that are wanted, each with its reason.
+ALLOWED = {
+    ("analysis/one_shot_lookalikes.py", "statmech_attn.studies.one_shot_sets"):
+        "redraws the test tasks of a study with some of its classes only",
+    ("analysis/one_shot_lookalikes.py", "statmech_attn.studies.one_shot_training"):
+        "counts right answers as the study of these networks does",
+    ("analysis/one_shot_numbers.py", "statmech_attn.plotting.one_shot"):
+        "prints the numbers behind a published figure, as they are drawn",
+    ("analysis/one_shot_numbers.py", "statmech_attn.plotting.pruning"):
+        "prints the numbers behind a published figure, as they are drawn",
+    ("analysis/running_lyapunov.py", "statmech_attn.studies.build"):
+        "builds the network of a study file to record what no kind of study does",
+}  # fmt: skip
+
+
+class Import(NamedTuple):
+    """A file, what it takes (the dotted path of a module), and a name in that."""
+
+    file: str
+    room: str  # package or module of the house that the file is in
+    module: str
+    name: str
+
+
+def room_of(module: str) -> str:
+    """Package or module of the house that a dotted path leads into."""
+    return (module.split(".") + [""])[1]
+
+
+def house() -> Iterator[Path]:
+    return (ROOT / HOUSE).rglob("*.py")
+
+
+def scripts() -> Iterator[Path]:
+    for folder in ("analysis", "simulations", "paper_figs"):
+        yield from (ROOT / folder).rglob("*.py")
+
+
+def faces() -> dict[str, set[str]]:
+    """What every package offers, by its dotted path."""
+    found = {}
+    for path in (ROOT / HOUSE).rglob("__init__.py"):
+        package = ".".join(path.parent.relative_to(ROOT).parts)
+        for statement in ast.parse(path.read_text()).body:
+            if isinstance(statement, ast.Assign) and (
+                ast.unparse(statement.targets[0]) == "__all__"
+            ):
+                found[package] = set(ast.literal_eval(statement.value))
+    return found
+
+
+FACES = faces()
+
+
+def imports(path: Path) -> Iterator[Import]:
+    """What a file imports from the house, and takes from packages that it imports."""
+    tree, file = ast.parse(path.read_text()), path.relative_to(ROOT)
+    room = file.with_suffix("").parts[1] if file.parts[0] == HOUSE else ""
+    packages = {}  # by the name that the file gives them
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            assert not node.level, f"{file}: imports are absolute"
+            if module.split(".")[0] != HOUSE:
+                continue
+            for alias in node.names:
+                yield Import(str(file), room, module, alias.name)
+                if f"{module}.{alias.name}" in FACES:
+                    packages[alias.asname or alias.name] = f"{module}.{alias.name}"
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == HOUSE and alias.name != HOUSE:
+                    module, _, name = alias.name.rpartition(".")
+                    yield Import(str(file), room, module, name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id in packages:
+                yield Import(str(file), room, packages[node.value.id], node.attr)
+
+
+def past_a_face(taken: Import) -> bool:
+    """Whether another package does not offer what is taken from it."""
+    if taken.module == HOUSE or room_of(taken.module) == taken.room:
+        return False
+    if (ROOT / HOUSE / f"{room_of(taken.module)}.py").exists():
+        return False
+    return taken.name not in FACES.get(taken.module, ())
+
+
+def test_no_import_goes_past_a_face():
+    every = [taken for path in (*house(), *scripts()) for taken in imports(path)]
+    past = [
+        taken
+        for taken in filter(past_a_face, every)
+        if not any(
+            (taken.file, module) in ALLOWED
+            for module in (taken.module, f"{taken.module}.{taken.name}")
+        )
+    ]
+    assert len(every) > 1000 and not past
+
+
+def test_every_allowed_import_is_still_there():
+    past = {
+        (taken.file, module)
+        for path in (*house(), *scripts())
+        for taken in filter(past_a_face, imports(path))
+        for module in (taken.module, f"{taken.module}.{taken.name}")
+    }
+    assert not set(ALLOWED) - past
+
+
+def test_no_import_runs_upwards():
+    upwards = []
+    for path in house():
+        for taken in imports(path):
+            if not taken.room or taken.room == "__init__":
+                continue
+            target = taken.name if taken.module == HOUSE else room_of(taken.module)
+            if target not in FLOORS:
+                assert target == "__version__", taken
+            elif FLOORS.index(target) > FLOORS.index(taken.room):
+                upwards.append(taken)
+    assert not upwards
+
+
+def test_every_room_has_its_floor():
+    rooms = {path.stem for path in (ROOT / HOUSE).iterdir() if path.stem[0] != "_"}
+    assert rooms == set(FLOORS)
+
+
+@pytest.mark.parametrize("package", sorted(FACES))
+def test_a_package_offers_lazily_what_it_says(package):
+    path = ROOT.joinpath(*package.split("."), "__init__.py")
+    assert set(lazy.sources(path.read_text(), package)) == FACES[package]
