@@ -1,9 +1,12 @@
 """`statmech-attn`: run studies, compare, draw and describe their files.
 
 Whatever goes wrong is one line on stderr (`errors`); `--debug` shows where it arose.
+Packages come to be when they are first asked for (`lazy`), and what else is slow to
+import is imported by the commands: a bad study is refused before JAX is there.
 """
 
 import os
+import shlex
 import traceback
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +15,16 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from statmech_attn.batches import runtime
+from statmech_attn import (
+    batches,
+    comparison,
+    dmft,
+    plotting,
+    scan,
+    storage,
+    studies,
+    validation,
+)
 from statmech_attn.cli import errors
 from statmech_attn.cli.terminal import Terminal, write_anything
 
@@ -109,21 +121,18 @@ def run(
     On a cluster: statmech-attn run STUDY.toml -o scan.h5 --engine dask
     --scheduler tcp://node1:8786
     """
-    from statmech_attn import storage, studies
     from statmech_attn.cli.progress import Bar
-    from statmech_attn.cli.summary import print_summary
-    from statmech_attn.studies import compute
 
     _use_data(data)
     checked, text = studies.load(study, set_ or [])
     storage.check_output(
         output, study=text, overwrite=overwrite, inputs=[study, *checked.files()]
     )
-    runtime.prepare()
+    batches.runtime.prepare()
     chosen = _engine(engine, workers, scheduler)
     bar = Bar(err)
     try:
-        compute(
+        studies.compute(
             checked, text, output, bar,
             overwrite=overwrite, engine=chosen, points_per_chunk=chunk,
         )  # fmt: skip
@@ -131,7 +140,13 @@ def run(
         bar.close()
     out.say(f"wrote {output}")
     with storage.opened(output) as dataset:
-        print_summary(dataset, out)
+        _print_summary(dataset)
+
+
+def _print_summary(dataset) -> None:
+    from statmech_attn.cli.summary import print_summary
+
+    print_summary(dataset, out)
 
 
 def _use_data(folder: Path | None) -> None:
@@ -147,17 +162,14 @@ def _use_data(folder: Path | None) -> None:
 
 def _engine(name: EngineName, workers: int | None, scheduler: str | None):
     """What computes the chunks."""
-    from statmech_attn.batches import usable_cores
-    from statmech_attn.scan import engines
-
     if name == EngineName.local:
         if scheduler is not None:
             raise ValueError("--scheduler needs --engine dask.")
-        return engines.local.engine(workers)
+        return scan.engines.local.engine(workers)
     if scheduler is not None and workers is not None:
         raise ValueError("--workers starts a local cluster; --scheduler has its own.")
     try:
-        distributed = engines.distributed
+        distributed = scan.engines.distributed
     except ModuleNotFoundError as error:
         if error.name not in ("cloudpickle", "dask", "distributed"):
             raise
@@ -166,7 +178,7 @@ def _engine(name: EngineName, workers: int | None, scheduler: str | None):
         ) from None
     if scheduler is not None:
         return distributed.at(scheduler)
-    return distributed.local_cluster(workers or usable_cores())
+    return distributed.local_cluster(workers or batches.usable_cores())
 
 
 ChunkFolder = Annotated[
@@ -181,12 +193,10 @@ def status(folder: ChunkFolder) -> None:
     Example: statmech-attn status scan.h5.chunks
     """
     from statmech_attn.cli.folders import print_status
-    from statmech_attn.scan import status as look
-    from statmech_attn.studies import files
 
-    runtime.prepare()
-    found, _, work = files.opened(folder)
-    print_status(found, look(found, work), out)
+    batches.runtime.prepare()
+    found, _, work = studies.files.opened(folder)
+    print_status(found, scan.status(found, work), out)
 
 
 @app.command()
@@ -198,11 +208,9 @@ def repair(folder: ChunkFolder) -> None:
     Example: statmech-attn repair scan.h5.chunks
     """
     from statmech_attn.cli.folders import print_repairs
-    from statmech_attn.scan import repair as put_in_order
-    from statmech_attn.studies import files
 
-    runtime.prepare()
-    print_repairs(put_in_order(files.opened(folder)[0]), out)
+    batches.runtime.prepare()
+    print_repairs(scan.repair(studies.files.opened(folder)[0]), out)
 
 
 @app.command()
@@ -211,11 +219,9 @@ def merge(folder: ChunkFolder, output: Output, overwrite: Overwrite = False) -> 
 
     Example: statmech-attn merge scan.h5.chunks --output scan.h5
     """
-    from statmech_attn.studies import files
-
-    runtime.prepare()
-    found, study, work = files.opened(folder)
-    files.merge(found, work, study, output, overwrite=overwrite)
+    batches.runtime.prepare()
+    found, study, work = studies.files.opened(folder)
+    studies.files.merge(found, work, study, output, overwrite=overwrite)
     out.say(f"wrote {output}")
 
 
@@ -241,20 +247,18 @@ def slurm(
 
     Example: statmech-attn slurm analysis/demo_scan.toml -o scan.h5 --tasks 20
     """
-    import shlex
-
-    from statmech_attn import studies
-    from statmech_attn.scan import engines, forecast, slurm
-
     settings = tuple(set_ or ())
     checked, _ = studies.load(study, settings)
-    array = slurm.Array(study, output, settings, tasks, time, cpus, memory, partition)
+    array = scan.slurm.Array(
+        study, output, settings, tasks, time, cpus, memory, partition
+    )
     path = script or output.with_name(f"{output.name}.sh")
-    slurm.check(array, path)
-    runtime.prepare()
-    found = forecast.forecast(studies.work(checked), engines.local.engine(cpus), None)
-    slurm.write(array, path, found)
-    out.say(slurm.outlook(array, found))
+    scan.slurm.check(array, path)
+    batches.runtime.prepare()
+    engine = scan.engines.local.engine(cpus)
+    found = scan.forecast.forecast(studies.work(checked), engine, None)
+    scan.slurm.write(array, path, found)
+    out.say(scan.slurm.outlook(array, found))
     out.say(f"wrote {path}; submit it with")
     out.say(f"sbatch {shlex.quote(str(path))}")
 
@@ -274,15 +278,12 @@ def compare(
 
     Example: statmech-attn compare theory.h5 simulation.h5 --output agreement.h5
     """
-    from statmech_attn import comparison, storage
-    from statmech_attn.cli.summary import print_summary
-
     inputs = (theory, *simulations)
     text = _comparison_study(theory, simulations)
     storage.check_output(output, study=text, overwrite=overwrite, inputs=inputs)
     found = comparison.compare(*map(_read, inputs))
     storage.write(output, found, study=text, kind="comparison", overwrite=overwrite)
-    print_summary(found, out)
+    _print_summary(found)
     out.say(f"wrote {output}")
 
 
@@ -297,14 +298,11 @@ def hysteresis(
 
     Example: statmech-attn hysteresis up.h5 down.h5 --output hysteresis.h5
     """
-    from statmech_attn import storage, studies
-    from statmech_attn.cli.summary import print_summary
-
     text = _study_of("hysteresis", {"up": up, "down": down})
     storage.check_output(output, study=text, overwrite=overwrite, inputs=(up, down))
     found = studies.compare_sweeps(_read(up), _read(down))
     storage.write(output, found, study=text, overwrite=overwrite)
-    print_summary(found, out)
+    _print_summary(found)
     out.say(f"wrote {output}")
 
 
@@ -322,16 +320,13 @@ def rematch(
 
     Example: statmech-attn rematch basins.h5 --matching distance --output again.h5
     """
-    from statmech_attn import storage, studies
-    from statmech_attn.cli.summary import print_summary
-
-    runtime.prepare()
+    batches.runtime.prepare()
     storage.require_no_input(output, [file])
     dataset = _read(file)
     found = studies.rematch(dataset, matching, furthest, file.parent)
     study, keys = found.attrs["study"], storage.info(file).keys
     storage.write(output, found, study=study, keys=keys, overwrite=overwrite)
-    print_summary(found, out)
+    _print_summary(found)
     out.say(f"wrote {output}")
 
 
@@ -346,8 +341,6 @@ def figure(
 
     Example: statmech-attn figure scan.h5 --output figures
     """
-    from statmech_attn import plotting
-
     for path in plotting.draw(_read(file), output):
         out.say(f"wrote {path}")
 
@@ -361,15 +354,14 @@ def info(
 
     Example: statmech-attn info scan.h5
     """
-    from statmech_attn import storage
-    from statmech_attn.cli.summary import print_info, print_summary
+    from statmech_attn.cli.summary import print_info
     from statmech_attn.kinds import require_layout
 
     count = storage.check(file) if check else None
     print_info(storage.info(file), out)
     with storage.opened(file) as dataset:
         require_layout(dataset, file)
-        print_summary(dataset, out)
+        _print_summary(dataset)
     if count is not None:
         out.say(f"checksums: all match, {count} variables")
 
@@ -404,8 +396,6 @@ def download(
 @app.command()
 def presets() -> None:
     """List the pattern presets that come with the package."""
-    from statmech_attn import dmft
-
     for name in dmft.presets():
         file = dmft.load(name)
         out.say(
@@ -434,12 +424,11 @@ def validate(
 
     Example: statmech-attn validate --only henon --output validation.json
     """
-    from statmech_attn import validation
     from statmech_attn.cli import validation as report
 
     report.check_output(output, overwrite=overwrite)
     rows = validation.select(only or [])
-    runtime.prepare()
+    batches.runtime.prepare()
     found = report.measure(rows, err)
     report.print_table(found, out)
     if output is not None:
@@ -459,7 +448,6 @@ def _read(file: Path):
         ValueError: it unpacks to far more than it takes on the disk, or is no whole
             file of its kind.
     """
-    from statmech_attn import storage
     from statmech_attn.kinds import require_layout
     from statmech_attn.reporting import size
 
@@ -484,8 +472,6 @@ def _comparison_study(theory: Path, simulations: list[Path]) -> str:
 
 def _study_of(kind: str, files: dict[str, Path]) -> str:
     """What a file that is made from others is: their names and digests."""
-    from statmech_attn import storage
-
     lines = [f'kind = "{kind}"']
     for name, path in files.items():
         digest = storage.study_digest(storage.info(path).study)

@@ -118,7 +118,7 @@ def axes(spec: ParametersSpec, file: PatternFile | None) -> Axes:
     scanned, fixed = {}, {}
     for name, value in defaults(given, file).items():
         if isinstance(value, Range):
-            scanned[name] = value.values()
+            scanned[name] = np.linspace(value.start, value.stop, value.num)
         elif isinstance(value, list):
             scanned[name] = np.asarray(value, float)
         else:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from statmech_attn import inputs
-from statmech_attn.tasks import images
+from statmech_attn import inputs, tasks
 
 
 def of_file(path: Path) -> str:
@@ -34,7 +33,7 @@ def of_values(values: Mapping[str, Any]) -> str:
 def of_images(elsewhere: Iterable[str]) -> dict[str, str]:
     """Of the files of `image_files`, as "omniglot/NAME.zip"."""
     paths = image_files(elsewhere)
-    folder = images.data_folder() if paths else Path()
+    folder = tasks.images.data_folder() if paths else Path()
     return {path.relative_to(folder).as_posix(): of_file(path) for path in paths}
 
 
@@ -47,10 +46,10 @@ def image_files(elsewhere: Iterable[str]) -> list[Path]:
         elsewhere: data sets beside Omniglot.
     """
     try:
-        folder = images.data_folder()
+        folder = tasks.images.data_folder()
     except ValueError:
         return []
-    return images.files(folder, elsewhere)
+    return tasks.images.files(folder, elsewhere)
 
 
 @functools.lru_cache(maxsize=64)

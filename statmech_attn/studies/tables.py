@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import numpy as np
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -41,9 +40,6 @@ class Range(Table):
     start: float
     stop: float
     num: Annotated[int, Field(ge=1, le=MAX_POINTS)]
-
-    def values(self) -> np.ndarray:
-        return np.linspace(self.start, self.stop, self.num)
 
 
 class Interval(Table):

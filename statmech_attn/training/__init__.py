@@ -6,16 +6,13 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.training.descent import (
+    from statmech_attn.training.descent import Descent, State, Trained, Trainer
+    from statmech_attn.training.results import (
         CONVERGED,
-        Descent,
         DIVERGED,
         RECORDS,
         RESULTS,
         RUNNING,
-        State,
-        Trained,
-        Trainer,
         VANISHED,
     )
     from statmech_attn.training.stochastic import (

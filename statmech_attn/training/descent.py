@@ -24,11 +24,8 @@ from jaxtyping import Array, Float, Int
 
 from statmech_attn.batches import Compiled
 from statmech_attn.storage import BlockFolder, BlockMemory
+from statmech_attn.training.results import CONVERGED, DIVERGED, RECORDS, RUNNING
 
-
-RUNNING, CONVERGED, DIVERGED, VANISHED = range(4)
-RESULTS = ("step limit reached", "converged", "diverged", "vanished")
-RECORDS = 10  # losses kept of every block of steps
 
 Terms = Callable[[Any, Any], tuple[Array, Array]]
 

@@ -27,14 +27,8 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from statmech_attn.batches import Compiled
 from statmech_attn.storage import BlockFolder, BlockMemory
 from statmech_attn.tasks import one_shot
-from statmech_attn.training.descent import (
-    DIVERGED,
-    follow,
-    optax_module,
-    RECORDS,
-    RUNNING,
-    VANISHED,
-)
+from statmech_attn.training.descent import follow, optax_module
+from statmech_attn.training.results import DIVERGED, RECORDS, RUNNING, VANISHED
 from statmech_attn.training.transformer import outputs, Precision, Transformer
 
 

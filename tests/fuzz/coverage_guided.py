@@ -25,6 +25,10 @@ with atheris.instrument_imports(include=["statmech_attn", "tomllib"]):
     from statmech_attn.scan.chunk_file import Stored
     from statmech_attn.scan.folder import Folder, Manifest
 
+    for package in (storage, studies):
+        for name in package.__all__:
+            getattr(package, name)  # imports it
+
 import numpy as np
 import xarray as xr
 

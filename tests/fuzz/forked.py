@@ -17,8 +17,6 @@ from typing import NamedTuple
 
 import statmech_attn.cli.main
 import statmech_attn.cli.summary
-import statmech_attn.comparison
-import statmech_attn.plotting
 from statmech_attn.scan.signals import Unfinished
 from statmech_attn.studies import files
 
@@ -76,6 +74,9 @@ class Server:
 
 def _serve() -> None:
     files._compute_chunks = _stop
+    for package in (getattr(statmech_attn, room) for room in statmech_attn.__all__):
+        for name in package.__all__:
+            getattr(package, name)  # imports it
     for line in sys.stdin:
         order = json.loads(line)
         sys.stdout.write(json.dumps(_ended(**order)._asdict()) + "\n")

@@ -18,8 +18,7 @@ import xarray as xr
 
 import statmech_attn.cli.main
 import statmech_attn.cli.summary
-import statmech_attn.storage
-from statmech_attn import studies
+from statmech_attn import batches, scan, storage, studies
 from statmech_attn.scan import claims
 from statmech_attn.scan.work import Assembled, Pilot
 from statmech_attn.studies import spec
@@ -198,6 +197,9 @@ class Run:
 
 
 def _serve() -> None:
+    for package in (batches, scan, storage, studies):
+        for name in package.__all__:
+            getattr(package, name)  # imports it
     install()
     for line in sys.stdin:
         verb, *rest = json.loads(line)

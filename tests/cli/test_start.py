@@ -1,0 +1,65 @@
+"""What a command costs before it computes: nothing imports JAX until then."""
+
+import subprocess
+import sys
+
+import pytest
+
+from statmech_attn.studies.spec import KINDS
+
+
+SLOW = {"h5py", "jax", "matplotlib", "numpy", "scipy", "xarray"}  # to import
+PROGRAM = f"""
+import sys
+from statmech_attn.cli import app
+try:
+    app(sys.argv[1:])
+finally:
+    print(sorted({SLOW} & set(sys.modules)))
+"""
+ONE_SHOT = 'kind = "training"\n[task]\nname = "one-shot"\n[run]\nblock = 11\n'
+BAD = [
+    "kind = trajectory",
+    'kind = "trajectroy"',
+    ONE_SHOT,
+    *(f'kind = "{kind}"\n[run]\nno_such_key = 1\n' for kind in KINDS),
+]
+
+
+def ended(*words) -> tuple[int, str, str]:
+    """Exit code, what was said, and which slow packages were imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *map(str, words)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    *said, imported = done.stdout.splitlines()
+    return done.returncode, "\n".join(said) + done.stderr, imported
+
+
+@pytest.mark.parametrize("words", (["--help"], ["run", "--help"]))
+def test_help_imports_nothing_slow(words):
+    code, said, imported = ended(*words)
+    assert code == 0 and "Usage" in said
+    assert imported == "[]"
+
+
+@pytest.mark.parametrize("command", ("run", "slurm"))
+@pytest.mark.parametrize("text", BAD)
+def test_a_bad_study_is_refused_before_anything_slow_is_imported(
+    command, text, tmp_path
+):
+    study = tmp_path / "study.toml"
+    study.write_text(text)
+    code, said, imported = ended(command, study, "--output", tmp_path / "out.h5")
+    assert code == 1 and said.startswith(f"statmech-attn: {study}: ")
+    assert imported == "[]"
+
+
+def test_importing_packages_imports_nothing_slow():
+    program = (
+        "import sys, statmech_attn, statmech_attn.bpkr, statmech_attn.dynamics\n"
+        f"assert not {SLOW} & set(sys.modules)\n"
+        "assert statmech_attn.bpkr.solve.__module__ == 'statmech_attn.bpkr.saddle'\n"
+        "assert 'jax' in sys.modules and 'matplotlib' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
