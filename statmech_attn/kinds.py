@@ -7,7 +7,10 @@ attribute of this name holds, such as the free parameter of a continuation.
 
 from collections.abc import Iterable
 
+import numpy as np
 import xarray as xr
+
+from statmech_attn.dynamics import PHASES
 
 
 Group = dict[str, tuple[str, ...]]  # variable -> dimensions that it has among others
@@ -110,7 +113,7 @@ PRUNING: list[Group] = [
 COMPARISON: list[Group] = [
     _of("beta", "verdict")
     | _of("n_spins beta", "largest_z comparisons")
-    | _of("", "threshold")
+    | _of("", "threshold slope_threshold")
     | _of(
         "beta",
         "A_spread_slope A_spread_slope_stderr A_bias_slope A_bias_slope_stderr",
@@ -160,6 +163,10 @@ ATTRIBUTES = {
     "continuation": ("free",),
     "posterior": ("method",),
 }
+CODES = {  # shown by words: those of `PHASES`, or of their `flag_meanings`
+    "phase", "phase_paper", "result", "training_result", "verdict", "branch_result",
+    "special_kind", "special_criticality", "curve_kind", "degenerate_kind",
+}  # fmt: skip
 
 
 def require_layout(dataset: xr.Dataset, path) -> None:
@@ -193,6 +200,19 @@ def _lacking(dataset: xr.Dataset, kind) -> Iterable[str]:
                 yield f"it has no variable {name}"
             elif missing := [d for d in dims if d not in dataset[name].dims]:
                 yield f"its variable {name} has no dimension {missing[0]}"
+            elif name in CODES and not _has_words(name, dataset[name]):
+                yield f"its variable {name} has codes without a meaning"
+
+
+def _has_words(name: str, codes: xr.DataArray) -> bool:
+    """Whether every code has a word, or is -1: nothing to say of it."""
+    words = PHASES
+    if not name.startswith("phase"):
+        words = str(codes.attrs.get("flag_meanings", "")).split()
+    is_code = (
+        (codes >= -1) & (codes < len(words)) if codes.dtype.kind in "iu" else False
+    )
+    return bool(np.all(is_code))
 
 
 def _layout(dataset: xr.Dataset, kind) -> list[Group] | None:

@@ -149,12 +149,14 @@ def check_place(path: Path) -> bool:
 
     Raises:
         ValueError: the path is not UTF-8.
-        StorageError: no regular file is there, or its folder cannot be written.
+        StorageError: no regular file is there, its folder cannot be written, or its
+            name leaves no room for those of temporary files.
     """
     require_unicode(path)
     _make_folder(path)
     try:
         exists = path.exists()
+        path.with_name(LONGEST.format(path.name)).exists()  # or the name is too long
     except OSError as error:
         raise unwritable(path, error) from None
     if exists and not path.is_file():
@@ -183,6 +185,7 @@ def _require_own(path: Path) -> None:
         )
 
 
+LONGEST = ".{}.chunks.0123456789ab.part"  # name beside an output, see `scan.folder`
 _WAYS_OUT = "choose another output, or pass --overwrite (overwrite=True)."
 
 

@@ -308,6 +308,18 @@ def test_files_without_a_variable_of_their_kind(command, tmp_path):
             assert name in ended.said
 
 
+@pytest.mark.parametrize("name", ("phase", "phase_paper"))
+@pytest.mark.parametrize("code", (100, -2))
+def test_codes_without_a_word(command, tmp_path, name, code):
+    path = changed(
+        scan(tmp_path / "scan.h5"),
+        lambda file: file[name].write_direct(np.full(5, code)),
+    )
+    ended = command("info", path).orderly()
+    assert ended.code == 1 and "scan.h5: is no whole file" in ended.said
+    assert name in ended.said
+
+
 def altered(source: pathlib.Path, path: pathlib.Path, chance: random.Random) -> None:
     """A copy of a file with something of it changed."""
     content = bytearray(source.read_bytes())

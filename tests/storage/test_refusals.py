@@ -300,3 +300,10 @@ def test_a_file_that_lost_its_seal_is_read_and_still_verified(written):
     with h5py.File(written, "a") as file:
         file["gamma"][()] = 128.0
     assert "checksum of gamma" in message(storage.read, written)
+
+
+def test_a_name_without_room_for_temporary_ones_is_refused_at_once(tmp_path):
+    name = "x" * 251 + ".h5"  # a file may be called so, but nothing longer
+    (tmp_path / name).touch()
+    with pytest.raises(storage.StorageError, match="File name too long"):
+        storage.check_output(tmp_path / name, study="")
