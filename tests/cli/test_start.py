@@ -30,8 +30,9 @@ def ended(*words) -> tuple[int, str, str]:
     """Exit code, what was said, and which slow packages were imported."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *map(str, words)],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+    )
     *said, imported = done.stdout.splitlines()
     return done.returncode, "\n".join(said) + done.stderr, imported
 
