@@ -194,8 +194,8 @@ class Session:
         self._todo = deque(c for c in self._chunks if c.number not in busy)
 
     def _begin_round(self) -> None:
-        self._round += 1
-        points = self.work.points(self._round, self.results)
+        points = self.work.points(self._round + 1, self.results)
+        self._round += 1  # only now: another thread may ask again after an error
         if points is None:
             self.finished = True
             return

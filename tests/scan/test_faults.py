@@ -13,7 +13,9 @@ import pytest
 from toy_runs import chunks, compute, equal, flip, stop_before_merging
 
 from statmech_attn import storage
-from statmech_attn.scan import chunk_file, folder
+from statmech_attn.reporting import Silent
+from statmech_attn.scan import chunk_file, folder, RAISED, Session, Stop
+from statmech_attn.scan.results import Memory
 from statmech_attn.storage import StorageError
 from statmech_attn.studies import files
 
@@ -220,6 +222,15 @@ def test_a_study_of_which_every_point_fails_says_why(toy, study, tmp_path):
         compute(path, output)
     assert "\n" not in str(no.value)
     assert not output.exists()
+
+
+def test_every_thread_that_asks_for_the_next_round_hears_the_same_error(toy):
+    work = toy.ToyWork(toy.ToyStudy(points=1))
+    with Session(work, Memory(), 1, Silent(), Stop()) as session:
+        session.keep(session.next(), {}, {0: (RAISED, "point 0")}, 1.0)
+        for _ in range(2):
+            with pytest.raises(ValueError, match="no point could be computed: point 0"):
+                session.next()
 
 
 def test_a_study_without_a_finite_number_ends_with_an_error(
