@@ -7,7 +7,6 @@ attribute of this name holds, such as the free parameter of a continuation.
 
 from collections.abc import Iterable
 
-import numpy as np
 import xarray as xr
 
 from statmech_attn.dynamics import PHASES
@@ -163,6 +162,7 @@ ATTRIBUTES = {
     "continuation": ("free",),
     "posterior": ("method",),
 }
+AT_ONCE = 2**28  # bytes of what a summary reads
 CODES = {  # shown by words: those of `PHASES`, or of their `flag_meanings`
     "phase", "phase_paper", "result", "training_result", "verdict", "branch_result",
     "special_kind", "special_criticality", "curve_kind", "degenerate_kind",
@@ -205,14 +205,19 @@ def _lacking(dataset: xr.Dataset, kind) -> Iterable[str]:
 
 
 def _has_words(name: str, codes: xr.DataArray) -> bool:
-    """Whether every code has a word, or is -1: nothing to say of it."""
+    """Whether every code has a word, or is -1: nothing to say of it.
+
+    Codes are not read where they are so many that no summary shows them.
+    """
     words = PHASES
     if not name.startswith("phase"):
         words = str(codes.attrs.get("flag_meanings", "")).split()
-    is_code = (
-        (codes >= -1) & (codes < len(words)) if codes.dtype.kind in "iu" else False
-    )
-    return bool(np.all(is_code))
+    if codes.dtype.kind not in "iu":
+        return False
+    if codes.nbytes > AT_ONCE or not codes.size:
+        return True
+    values = codes.values
+    return bool(values.min() >= -1 and values.max() < len(words))
 
 
 def _layout(dataset: xr.Dataset, kind) -> list[Group] | None:

@@ -13,6 +13,7 @@ from statmech_attn.cli import learning_summary
 from statmech_attn.cli.tables import formatted, titled
 from statmech_attn.dmft import SCORE_LIMIT
 from statmech_attn.dynamics import PHASES
+from statmech_attn.kinds import AT_ONCE
 from statmech_attn.scan import CLASSES, disagreement, UNDECIDED
 from statmech_attn.storage import Info
 
@@ -56,9 +57,6 @@ def _processor(environment: Mapping[str, str]) -> str:
     if environment.get("n_devices", "1") != "1":
         parts.append(f"{environment['n_devices']} devices")
     return ", ".join(filter(None, parts))
-
-
-AT_ONCE = 2**28  # bytes of what a summary reads
 
 
 class _Summary(NamedTuple):
