@@ -17,6 +17,7 @@ of the error after the turn may grow in the next one, where directions that cont
 average expand; a column therefore counts as lost long before its length is noise.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -76,7 +77,7 @@ def turn(system: TangentSystem, lifted: PyTree, frame, every: int = 1) -> Turn:
     if every == 1:
         lifted, pushed, log_det = push(lifted, frame)
         basis, lengths, norms = orthonormalise(pushed)
-        beyond = longest(error[:, None]) * jnp.max(norms, axis=0)
+        beyond = longest(error[:, None]) * _largest(norms)
     else:
         last = jnp.arange(frame.shape[1] + 1) == frame.shape[1]
         last = last.reshape((-1,) + (1,) * (frame.ndim - 2))
@@ -138,7 +139,12 @@ def orthonormalise(frame: Float[Array, "dim k *batch"]):
 
 def longest(columns: Float[Array, "dim k *batch"]) -> Float[Array, "*batch"]:
     """Length of the longest column."""
-    return jnp.sqrt(jnp.max(add_products(columns, columns), axis=0))
+    return jnp.sqrt(_largest(add_products(columns, columns)))
+
+
+def _largest(x: Float[Array, "k *batch"]) -> Float[Array, "*batch"]:
+    """Along the first axis; written out as sums are, see `batches.sums`."""
+    return functools.reduce(jnp.maximum, x)
 
 
 def nonzero(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
