@@ -12,7 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn.dynamics.continuation import find_cycle, Problem, Settings
+from statmech_attn.dynamics.continuation import (
+    CLOSED,
+    find_cycle,
+    NOT_CONVERGED,
+    Problem,
+    Settings,
+)
 from statmech_attn.studies import continuation
 
 
@@ -54,7 +60,7 @@ def test_the_bifurcations_of_a_closed_branch_do_not_depend_on_the_start(isola):
     for start in np.unique(near):
         point = isola.points[start]
         again = track_from(point.x, point.value)
-        assert again.results == (continuation.CLOSED,) * 2
+        assert again.results == (CLOSED,) * 2
         found = sorted((s.kind, s.value) for s in again.special)
         assert [kind for kind, _ in found] == [kind for kind, _ in known], point.value
         np.testing.assert_allclose(
@@ -127,7 +133,7 @@ def test_a_doubled_branch_that_is_lost_says_so_and_holds_no_old_cycles(bubbles):
     doubled, points, result = continuation._doubled(
         problem, start, (-0.9, 0.9), SETTINGS, SILENT
     )
-    assert result == continuation.NOT_CONVERGED and 0.702 < points[-1].value < 0.7072
+    assert result == NOT_CONVERGED and 0.702 < points[-1].value < 0.7072
     assert not any(continuation._is_halved(doubled, point) for point in points)
 
 
@@ -172,7 +178,7 @@ def test_a_closed_curve_is_followed_once_from_one_of_its_points():
     kinds, lines = lines_of(ring, [0.0, 0.0], {"p": -1.5, "q": 0.3}, 1.8)
     assert kinds == ["period_doubling"] * 2
     (line,) = lines
-    assert line.results == (continuation.CLOSED,) * 2
+    assert line.results == (CLOSED,) * 2
     p, q = np.array([point.values for point in line.points]).T
     turns = np.ptp(np.unwrap(np.arctan2(q, p))) / (2 * np.pi)
     assert turns == pytest.approx(1.0, abs=EXACT)

@@ -48,7 +48,7 @@ def begun(place: Path) -> Path:
     stop = files.Stop()
     task = files._Task(
         study, text, study.inputs(), output, studies.Silent(), False,
-        files.local.engine(), stop, signals.Signals(stop, studies.Silent()),
+        files.engines.local.engine(), stop, signals.Signals(stop, studies.Silent()),
     )  # fmt: skip
     files._opened(task, files.chunks_of(output), 1)
     return output
