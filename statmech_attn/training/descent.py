@@ -104,6 +104,7 @@ class Trainer:
 
     Example:
         >>> import jax, jax.numpy as jnp
+        >>> from statmech_attn.training import RESULTS
         >>> jax.config.update("jax_enable_x64", True)
         >>> terms = lambda y, z: (((z - y) ** 2).sum() / 2, (z @ z) / 2)
         >>> descent = Descent(0.1, steps=200, block=50, optimiser="gd")
