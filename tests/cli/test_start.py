@@ -63,4 +63,6 @@ def test_importing_packages_imports_nothing_slow():
         "assert statmech_attn.bpkr.solve.__module__ == 'statmech_attn.bpkr.saddle'\n"
         "assert 'jax' in sys.modules and 'matplotlib' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
