@@ -57,14 +57,19 @@ def measure(length: int, points: int, runs: int, sizes) -> xr.Dataset:
     params = dmft.parameters(BETAS, file.gamma, file.epsilon)
     start = dmft.from_checkpoint(net, params, file)
     state = dmft.advance(net, params, start, 200_000)
-    system = dmft.TangentMap(net, params)
-    variables = of_map(system, state, points)
+    system = dmft.system(net)
+    variables = of_map(system, state, params, points)
     series = finite_series(file, net, params, state, sizes, length, runs)
-    own = dynamics.orbit(system, state, samples=length, observe=lambda s: s.newest[:1])
-    series = np.concatenate([series, _repeated(own, runs)], axis=1)
+    orbit = dynamics.orbit(system, state, params, samples=length)[:, :1]
+    series = np.concatenate([series, _repeated(orbit, runs)], axis=1)
     variables |= of_series(series)
     spectrum = dynamics.lyapunov_spectrum(
-        system, state, steps=50 * points // 10, exponents=2, reorthonormalize_every=4
+        system,
+        state,
+        params,
+        steps=50 * points // 10,
+        exponents=2,
+        reorthonormalize_every=4,
     )
     over = ("beta", "exponent")
     variables["lyapunov"] = over, spectrum.exponents.T
@@ -72,18 +77,18 @@ def measure(length: int, points: int, runs: int, sizes) -> xr.Dataset:
     return _dataset(variables, sizes)
 
 
-def of_map(system, state, points: int) -> dict:
+def of_map(system, state, params, points: int) -> dict:
     """Correlation sums, finite-time exponents, alignment of the mean-field orbits."""
-    windows = dynamics.orbit(system, state, samples=points, observe=lambda s: s.newest)
+    windows = dynamics.orbit(system, state, params, samples=points)
     clouds = jnp.moveaxis(windows, -1, 0)
     found = jax.vmap(lambda x: dynamics.correlation_dimension(x, theiler=100))(clouds)
     size = found.radii[:, -1:]
     short = dynamics.finite_time_exponents(
-        system, state, window=WINDOWS[0], count=points, exponents=1
+        system, state, params, window=WINDOWS[0], count=points, exponents=1
     )
     histograms = [_density(short.merged(n // WINDOWS[0]).values[:, 0]) for n in WINDOWS]
     centres, density = (np.stack(x) for x in zip(*histograms, strict=True))
-    aligned = dynamics.gali(system, state, samples=400, every=4)
+    aligned = dynamics.gali(system, state, params, samples=400, every=4)
     over = ("window", "beta", "bin")
     return {
         "radius": (("beta", "octave"), found.radii / size),

@@ -62,7 +62,7 @@ def running(
     params = axes.points()
     state = _end(trajectories, study, made, params)
     spectrum = dynamics.lyapunov_spectrum(
-        dmft.TangentMap(made.net, params), state, steps=steps, blocks=blocks,
+        dmft.system(made.net), state, params, steps=steps, blocks=blocks,
         exponents=EXPONENTS, reorthonormalize_every=4,
     )  # fmt: skip
     period = dmft.clock_period(made.net, float(jnp.max(params.epsilon)))

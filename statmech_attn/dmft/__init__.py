@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         site_classes,
     )
     from statmech_attn.dmft.strobe import strobe, strobe_point, StroboscopicMap
+    from statmech_attn.dmft.system import system
     from statmech_attn.dmft.tangent import TangentMap
 
 
@@ -108,6 +109,7 @@ __all__ = [
     "strobe",
     "strobe_point",
     "StroboscopicMap",
+    "system",
     "TangentMap",
     "token",
     "token_overlaps",

@@ -96,10 +96,17 @@ def attention_weights(gamma, m_q, k, tokens) -> Float[Array, "C *batch"]:
 
 def observation(net, params, state: State, overlaps, after: State) -> Observation:
     """What one step showed, given the state before and after it."""
+    m_o_se = semantic_overlaps(net, params, state, overlaps)
+    return Observation(m_o_se, overlaps[1], overlaps[2], overlaps[3], after.newest)
+
+
+def semantic_overlaps(
+    net: Network, params: Parameters, state: State, overlaps
+) -> Float[Array, "M *batch"]:
+    """Output overlaps m^{o,SE} of a token whose overlaps (4, M, *batch) are mixed."""
     positional = jax.lax.dynamic_index_in_dim(net.positional, state.clock, 0, False)[0]
     positional = positional.reshape(positional.shape + (1,) * (overlaps.ndim - 2))
-    m_o_se = (overlaps[0] - params.epsilon * positional) / (1 - params.epsilon)
-    return Observation(m_o_se, overlaps[1], overlaps[2], overlaps[3], after.newest)
+    return (overlaps[0] - params.epsilon * positional) / (1 - params.epsilon)
 
 
 @partial(jax.jit, static_argnames="steps")

@@ -6,8 +6,8 @@ back, and
     x -> F^C(x)        x = (A_t, ..., A_{t-C+1}) (M C,)   window at clock 0, ravelled
 
 is autonomous, whatever the drive.  Where the positional code has no effect, F itself
-is, and `strobe` returns that.  This is the form in which the tools for maps, such as
-`dynamics.continuation`, take the network.
+is, and `strobe` returns that.  Its coordinates are those of a point of a cycle, which
+is what `dynamics.continuation` follows.
 """
 
 from collections.abc import Mapping
@@ -27,6 +27,7 @@ from statmech_attn.dmft.network import (
     window,
 )
 from statmech_attn.dmft.patterns import KINDS
+from statmech_attn.dynamics import System
 
 
 class StroboscopicMap(eqx.Module):
@@ -62,8 +63,8 @@ def _at_clock_zero(net: Network, params: Parameters, window) -> State:
     )
 
 
-def strobe(net: Network, epsilon: float) -> StroboscopicMap:
-    """The map over one period of the drive: C tokens, or 1 where it has no effect.
+def strobe(net: Network, epsilon: float) -> System:
+    """The system over one period of the drive: C tokens, or 1 where it has no effect.
 
     Args:
         epsilon: weight of the positional part; only whether it is zero counts.
@@ -72,10 +73,12 @@ def strobe(net: Network, epsilon: float) -> StroboscopicMap:
         >>> from statmech_attn import dmft
         >>> file = dmft.load("poclopez-pe2")
         >>> net = dmft.network(file.patterns, context=file.context)
-        >>> dmft.strobe(net, file.epsilon).tokens, dmft.strobe(net, 0.0).tokens
-        (4, 1)
+        >>> dmft.strobe(net, file.epsilon).unit, dmft.strobe(net, 0.0).unit
+        ('4 tokens', '1 token')
     """
-    return StroboscopicMap(net, clock_period(net, epsilon))
+    tokens = clock_period(net, epsilon)
+    unit = f"{tokens} tokens" if tokens > 1 else "1 token"
+    return System(StroboscopicMap(net, tokens), unit=unit)
 
 
 def strobe_point(net: Network, params: Parameters, state: State) -> Float[Array, " MC"]:

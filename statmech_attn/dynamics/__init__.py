@@ -39,13 +39,12 @@ if TYPE_CHECKING:
         FiniteTimeExponents,
     )
     from statmech_attn.dynamics.flows import (
+        driven_flow,
+        flow,
         flow_spectrum,
         per_unit_time,
-        stroboscopic_map,
-        time_map,
     )
-    from statmech_attn.dynamics.following import Follower, Map, Search, take
-    from statmech_attn.dynamics.frames import orthonormalise, safe_log
+    from statmech_attn.dynamics.following import Follower, Search, take
     from statmech_attn.dynamics.lyapunov import lyapunov_spectrum, Spectrum
     from statmech_attn.dynamics.matching import (
         directed_distance,
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
         set_distance,
     )
     from statmech_attn.dynamics.orbits import orbit
+    from statmech_attn.dynamics.orthonormal import orthonormalise, safe_log
     from statmech_attn.dynamics.phases import (
         as_in_paper,
         Classification,
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
         intervals,
         sets_differ,
     )
-    from statmech_attn.dynamics.systems import Linearised, TangentSystem
+    from statmech_attn.dynamics.systems import Linearised, System, TangentSystem
     from statmech_attn.dynamics.tongues import (
         drift_sign,
         Locking,
@@ -122,6 +122,7 @@ __all__ = [
     "distances",
     "distinguish",
     "drift_sign",
+    "driven_flow",
     "escape_rate",
     "escape_times",
     "EscapeRate",
@@ -129,6 +130,7 @@ __all__ = [
     "find_attractors",
     "finite_time_exponents",
     "FiniteTimeExponents",
+    "flow",
     "flow_spectrum",
     "follow_with",
     "Follower",
@@ -143,7 +145,6 @@ __all__ = [
     "locking",
     "lyapunov",
     "lyapunov_spectrum",
-    "Map",
     "match_by_distance",
     "match_by_flow",
     "most_common",
@@ -166,12 +167,11 @@ __all__ = [
     "sets_differ",
     "settle",
     "Spectrum",
-    "stroboscopic_map",
     "Survival",
     "survival",
+    "System",
     "take",
     "TangentSystem",
-    "time_map",
     "timeseries",
     "Tongue",
     "tongue",

@@ -27,13 +27,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from statmech_attn.batches import add_up, require_double
-from statmech_attn.dynamics.frames import LOST, nonzero, safe_log, start_frame, turn
+from statmech_attn.dynamics.frames import LOST, start_frame, turn
 from statmech_attn.dynamics.lyapunov import frame_size
+from statmech_attn.dynamics.orthonormal import nonzero, safe_log
 from statmech_attn.dynamics.systems import (
     advance,
     as_system,
     require_axes,
-    TangentSystem,
+    System,
 )
 
 
@@ -87,8 +88,9 @@ class Alignment(eqx.Module):
 
 
 def gali(
-    step: Callable[[PyTree], PyTree] | TangentSystem,
+    system: Callable[..., PyTree] | System,
     state: PyTree,
+    parameters: PyTree = None,
     *,
     order: int = 2,
     samples: int = 100,
@@ -98,8 +100,10 @@ def gali(
     """GALI_2 .. GALI_order, hence SALI, along an orbit of any map; works under `vmap`.
 
     Args:
-        step: the map, or a `TangentSystem`; for a flow its `time_map`.
+        system: a `System`, or its step: state -> state, or with parameters
+            (state, parameters) -> state.
         state: where the orbit starts.
+        parameters: of the system, a tree of arrays; none when omitted.
         order: number of deviation vectors, k.
         samples: how often the indices are recorded.
         every: steps between records.
@@ -124,15 +128,15 @@ def gali(
     ):
         if value < least:
             raise ValueError(f"{name} must be at least {least}; got {value}.")
-    system = as_system(step)
-    dimension = frame_size(system, state, None)
+    map = as_system(system).at(parameters)
+    dimension = frame_size(map, state, None)
     if order > dimension:
         raise ValueError(
             f"order must be at most {dimension}, the dimension of the "
             f"state; got {order}."
         )
     counts = jnp.asarray(every), jnp.asarray(transient)
-    log_gali = _indices(system, state, *counts, order=order, samples=samples)
+    log_gali = _indices(map, state, *counts, order=order, samples=samples)
     return Alignment(log_gali, every)
 
 

@@ -17,15 +17,14 @@ from jaxtyping import PyTree
 from scipy.spatial import KDTree
 
 from statmech_attn.dynamics.following import (
-    count_of,
     Follower,
-    Map,
     put,
     Search,
     take,
 )
 from statmech_attn.dynamics.matching import resolution, set_distance
 from statmech_attn.dynamics.phases import EXACT, HORIZON
+from statmech_attn.dynamics.systems import count_of, System
 
 
 KINDS = ("periodic", "regular", "irregular", "unsettled", "diverged")
@@ -60,16 +59,17 @@ class Orbits(NamedTuple):
 
 
 def settle(
-    system: Map,
+    system: Callable[..., PyTree] | System,
     starts: PyTree,
-    parameters: PyTree = (),
+    parameters: PyTree = None,
     search: Search = Search(),
     tick: Tick = lambda steps: None,
 ) -> Orbits:
     """Follow every start until it settles, diverges or reaches the horizon.
 
     Args:
-        system: the map, what is seen of its state, and the period of its drive.
+        system: a `System`, or its step: state -> state, or with parameters
+            (state, parameters) -> state.
         starts: tree of arrays with the starts on the last axis; arrays without axes
             (a clock) are shared by all.  All starts have the same phase of the drive.
         parameters: tree of the same form: numbers shared by all or one per start.
@@ -79,14 +79,14 @@ def settle(
         ValueError: a map that changes its state's shape, starts without a last axis,
             a choice of `search` that makes no sense.
     """
-    return follow_with(Follower(system, search, parameters, starts), starts, parameters,
-                       tick)  # fmt: skip
+    follower = Follower(system, search, starts, parameters)
+    return follow_with(follower, starts, parameters, tick)
 
 
 def follow_with(
     follower: Follower,
     starts: PyTree,
-    parameters: PyTree = (),
+    parameters: PyTree = None,
     tick: Tick = lambda steps: None,
 ) -> Orbits:
     """The same with a map that is already compiled."""
@@ -168,7 +168,7 @@ class _Run:
         reached: dict[int, tuple[_Cycle | _Set, np.ndarray]] = {}
         left, gone = [], []
         for lanes, after, found in self.follower.look(
-            self.parameters, start, self.pending, width
+            start, self.parameters, self.pending, width
         ):
             self.state = put(self.state, after, lanes)
             self.seen[:, lanes] = found.record[-1]
@@ -292,7 +292,7 @@ class _Run:
     def _again(self, kept: _Kept, lanes: list[int]):
         """Do a look of some lanes again, bit for bit: lane and record of each."""
         for some, _, found in self.follower.look(
-            self.parameters, kept.state, np.array(lanes, int), kept.width
+            kept.state, self.parameters, np.array(lanes, int), kept.width
         ):
             for i, lane in enumerate(some):
                 yield int(lane), found.record[..., i]

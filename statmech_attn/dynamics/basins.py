@@ -11,7 +11,7 @@ which is not empty for a share of 0 or 1.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import PyTree
@@ -23,8 +23,9 @@ from statmech_attn.dynamics.attractors import (
     settle,
     UNSETTLED,
 )
-from statmech_attn.dynamics.following import Map, Search
+from statmech_attn.dynamics.following import Search
 from statmech_attn.dynamics.matching import directed_distance, set_distance
+from statmech_attn.dynamics.systems import System
 
 
 CLOSE = 1e-5  # distance of cycles that are one, over 1 + the largest coordinate
@@ -64,26 +65,24 @@ class Attractors(NamedTuple):
 
 
 def find_attractors(
-    step: Callable[[PyTree], PyTree],
+    system: Callable[..., PyTree] | System,
     starts: PyTree,
+    parameters: PyTree = None,
     *,
-    drive_period: int = 1,
-    observe: Callable[[PyTree], Any] | None = None,
-    batched: bool = False,
     search: Search = Search(),
 ) -> Attractors:
-    """Distinct attractors of any JAX map, and the starts that go to each.
+    """Distinct attractors of any system, and the starts that go to each.
+
+    Sets are compared at one phase of the drive.  Orbits on one cycle that differ by
+    whole drive periods are on one attractor; those that differ by a part of it are on
+    two attractors of the driven map.
 
     Args:
-        step: the map, a pure function of one state (a tree of arrays).
+        system: a `System`, or its step: state -> state, or with parameters
+            (state, parameters) -> state.
         starts: states side by side on the last axis of every array; an array without
-            axes, such as a clock, is shared.
-        drive_period: period of an external clock, steps; all starts have one phase of
-            it, and sets are compared at this phase.  Orbits on one cycle that
-            differ by whole drive periods are on one attractor; those that differ by a
-            part of it are on two attractors of the driven map.
-        observe: state -> (d,), what is compared; all coordinates when omitted.
-        batched: `step` and `observe` take the starts side by side themselves.
+            axes, such as a clock, is shared.  All have one phase of the drive.
+        parameters: of the system, numbers shared by all starts.
         search: horizon and tolerances.
 
     Raises:
@@ -96,9 +95,7 @@ def find_attractors(
         >>> found.count.tolist(), found.period.tolist()
         ([2, 1], [1, 1])
     """
-    alone = lambda _, state: step(state)
-    system = Map(alone, observe, drive_period, batched)
-    return distinguish(settle(system, starts, (), search))
+    return distinguish(settle(system, starts, parameters, search))
 
 
 def distinguish(orbits: Orbits) -> Attractors:

@@ -28,16 +28,15 @@ import numpy as np
 from jaxtyping import PyTree
 
 from statmech_attn.batches import add_products, add_up, require_double
-from statmech_attn.dynamics.frames import (
-    EPS,
+from statmech_attn.dynamics.frames import EPS, start_frame
+from statmech_attn.dynamics.lyapunov import frame_size
+from statmech_attn.dynamics.orthonormal import (
     longest,
     nonzero,
     orthonormalise,
     safe_log,
-    start_frame,
 )
-from statmech_attn.dynamics.lyapunov import frame_size
-from statmech_attn.dynamics.systems import as_system, TangentSystem
+from statmech_attn.dynamics.systems import as_system, System, TangentSystem
 
 
 SOURCES = ("average", "cycle")  # of an exponent
@@ -83,17 +82,20 @@ class CycleSpectrum(NamedTuple):
 
 
 def cycle_spectrum(
-    step: Callable[[PyTree], PyTree] | TangentSystem,
+    system: Callable[..., PyTree] | System,
     state: PyTree,
-    period: int,
+    parameters: PyTree = None,
     *,
+    period: int,
     exponents: int | None = None,
 ) -> CycleSpectrum:
     """Exponents of an attracting cycle of any map, with errors of rounding.
 
     Args:
-        step: the map, or a `TangentSystem`; of one state, not of a batch.
-        state: on the cycle, or so near that Newton leads there.
+        system: a `System`, or its step: state -> state, or with parameters
+            (state, parameters) -> state.
+        state: on the cycle, or so near that Newton leads there; one, not a batch.
+        parameters: of the system, a tree of arrays; none when omitted.
         period: steps after which the orbit closes, a whole number of drive periods.
         exponents: how many leading exponents; all when omitted.
 
@@ -105,30 +107,31 @@ def cycle_spectrum(
 
     Example:
         >>> import jax.numpy as jnp
-        >>> cycle = cycle_spectrum(lambda x: 3.2 * x * (1 - x), jnp.array(0.51), 2)
+        >>> cycle = cycle_spectrum(lambda x: 3.2 * x * (1 - x), jnp.array(0.51),
+        ...     period=2)
         >>> bool(abs(cycle.exponents[0] - jnp.log(0.16) / 2) < 3 * cycle.stderr[0])
         True
     """
     require_double()
     if period < 1:
         raise ValueError(f"period must be at least 1; got {period}.")
-    system = as_system(step)
-    k = frame_size(system, state, exponents)
-    guarded = min(k + 1, jax.eval_shape(system.vector, state).shape[0])
-    frame = start_frame(system, state, guarded)[1]
+    map = as_system(system).at(parameters)
+    k = frame_size(map, state, exponents)
+    guarded = min(k + 1, jax.eval_shape(map.vector, state).shape[0])
+    frame = start_frame(map, state, guarded)[1]
 
     def one(_, vectors, frames, periods, kicks):
         arrays = (vectors[:, 0], frames[..., 0], kicks, periods[0])
-        after = _once(system, state, *(jnp.asarray(x) for x in arrays))
+        after = _once(map, state, *(jnp.asarray(x) for x in arrays))
         return Round(*(np.asarray(x)[..., None] for x in after))
 
     cycle = spectra(
         one,
-        np.asarray(system.vector(state))[:, None],
+        np.asarray(map.vector(state))[:, None],
         np.asarray(frame)[..., None],
-        np.array([whole_period(system, period)]),
+        np.array([whole_period(map, period)]),
         k,
-        rank=system.rank,
+        rank=map.rank,
         patience=PATIENCE,
     )
     return jax.tree.map(lambda x: x[..., 0], cycle)

@@ -20,13 +20,14 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from statmech_attn.batches import require_double
-from statmech_attn.dynamics.frames import align, LOST, safe_log, start_frame, turn
+from statmech_attn.dynamics.frames import align, LOST, start_frame, turn
 from statmech_attn.dynamics.lyapunov import frame_size
+from statmech_attn.dynamics.orthonormal import safe_log
 from statmech_attn.dynamics.systems import (
     advance,
     as_system,
     require_axes,
-    TangentSystem,
+    System,
 )
 
 
@@ -123,8 +124,9 @@ class FiniteTimeExponents(eqx.Module):
 
 
 def finite_time_exponents(
-    step: Callable[[PyTree], PyTree] | TangentSystem,
+    system: Callable[..., PyTree] | System,
     state: PyTree,
+    parameters: PyTree = None,
     *,
     window: int,
     count: int,
@@ -134,8 +136,10 @@ def finite_time_exponents(
     """Exponents over `count` consecutive windows of `window` steps; under `vmap` too.
 
     Args:
-        step: the map, or a `TangentSystem`.
+        system: a `System`, or its step: state -> state, or with parameters
+            (state, parameters) -> state.
         state: where the orbit starts.
+        parameters: of the system, a tree of arrays; none when omitted.
         window: steps averaged into one value, n.
         count: number of windows.
         transient: steps before the first window.  The frame is aligned after it, for
@@ -160,15 +164,15 @@ def finite_time_exponents(
     ):
         if value < least:
             raise ValueError(f"{name} must be at least {least}; got {value}.")
-    system = as_system(step)
+    map = as_system(system).at(parameters)
     values = _windows(
-        system,
+        map,
         state,
         window=window,
         count=count,
         transient=jnp.asarray(transient),
         alignment=jnp.asarray(max(ALIGN, window * count // 10)),
-        k=frame_size(system, state, exponents),
+        k=frame_size(map, state, exponents),
     )
     return FiniteTimeExponents(values, window)
 

@@ -18,63 +18,69 @@ import jax
 from jaxtyping import Array, Float, PyTree
 
 from statmech_attn.dynamics.lyapunov import BLOCKS, lyapunov_spectrum, Spectrum
-from statmech_attn.dynamics.systems import require_like
+from statmech_attn.dynamics.systems import call, require_like, System
 
 
-def time_map(
-    field: Callable[[Float[Array, " d"]], Float[Array, " d"]],
-    *,
-    time: float,
-    substeps: int,
-) -> Callable[[Float[Array, " d"]], Float[Array, " d"]]:
-    """The map x(t) -> x(t + time) of x' = field(x), Dormand-Prince 8 with fixed steps.
+def flow(
+    field: Callable[..., Float[Array, " d"]], *, time: float, substeps: int
+) -> System:
+    """The system x(t) -> x(t + time) of x' = field(x), Dormand-Prince 8 in fixed steps.
 
     Args:
-        field: autonomous vector field.
+        field: autonomous vector field of the state, or of (state, parameters).
         time: time of one step of the map, in the units of the flow.
         substeps: solver steps within it.
 
     Example:
         >>> import jax.numpy as jnp
-        >>> decay = time_map(lambda x: -x, time=1.0, substeps=10)
-        >>> round(float(decay(jnp.array([1.0]))[0]), 6)
+        >>> decay = flow(lambda x: -x, time=1.0, substeps=10)
+        >>> round(float(decay.step(jnp.array([1.0]))[0]), 6)
         0.367879
     """
-    return _flow(lambda t, x: field(x), 0.0, time, substeps)
+    autonomous = lambda t, x, parameters: call(field, x, parameters)
+    step = _steps(autonomous, 0.0, time, substeps)
+    return System(step, unit=f"{time:g} units of time")
 
 
-def stroboscopic_map(
-    field: Callable[[Float[Array, ""], Float[Array, " d"]], Float[Array, " d"]],
+def driven_flow(
+    field: Callable[..., Float[Array, " d"]],
     *,
     period: float,
     substeps: int,
     phase: float = 0.0,
-) -> Callable[[Float[Array, " d"]], Float[Array, " d"]]:
-    """The map x(phase) -> x(phase + period) of a flow driven with that period.
+) -> System:
+    """The system x(phase) -> x(phase + period) of a flow driven with that period.
 
     The drive's phase is no coordinate, so there is no exponent 0 of the time; periodic
     orbits of the driven flow are periodic points of this map, and an orbit of period p
     is called `periodic` with p drive periods.
 
     Args:
-        field: vector field of time and state, of that period in time.
+        field: vector field of (time, state), or of (time, state, parameters), of that
+            period in time.
         period: period of the drive, in the units of the flow.
         substeps: solver steps within it.
         phase: time at which the state is looked at.
 
     Example:
         >>> import jax.numpy as jnp
-        >>> driven = stroboscopic_map(lambda t, x: jnp.cos(t) - x,
+        >>> driven = driven_flow(lambda t, x: jnp.cos(t) - x,
         ...     period=2 * jnp.pi, substeps=40)
-        >>> round(float(driven(jnp.array([0.5]))[0]), 9)   # x(t) = (cos t + sin t)/2
+        >>> round(float(driven.step(jnp.array([0.5]))[0]), 9)   # (cos t + sin t)/2
         0.5
     """
-    return _flow(field, phase, period, substeps)
+
+    def with_time(t, x, parameters):
+        return field(t, x) if parameters is None else field(t, x, parameters)
+
+    step = _steps(with_time, phase, period, substeps)
+    return System(step, unit="period of the drive")
 
 
 def flow_spectrum(
-    field: Callable[[Float[Array, " d"]], Float[Array, " d"]],
+    field: Callable[..., Float[Array, " d"]],
     state: Float[Array, " d"],
+    parameters: PyTree = None,
     *,
     time: float,
     transient: float = 0.0,
@@ -86,8 +92,9 @@ def flow_spectrum(
     """Lyapunov spectrum of x' = field(x) in nats per unit time.
 
     Args:
-        field: autonomous vector field.
+        field: autonomous vector field of the state, or of (state, parameters).
         state: where the orbit starts.
+        parameters: of the field, a tree of arrays; none when omitted.
         time: length of the window, in the units of the flow.
         transient: time before the window.
         interval: time between orthonormalisations; short enough that no column is
@@ -103,8 +110,8 @@ def flow_spectrum(
     Example:
         >>> import jax.numpy as jnp
         >>> spiral = lambda x: jnp.stack([-0.1 * x[0] - x[1], x[0] - 0.1 * x[1]])
-        >>> found = flow_spectrum(spiral, jnp.array([1.0, 0.0]), time=100.0)
-        >>> [round(float(x), 6) for x in found.exponents]
+        >>> spectrum = flow_spectrum(spiral, jnp.array([1.0, 0.0]), time=100.0)
+        >>> [round(float(x), 6) for x in spectrum.exponents]
         [-0.1, -0.1]
     """
     positive = 0 < time < math.inf and 0 < interval < math.inf
@@ -113,18 +120,19 @@ def flow_spectrum(
             "time and interval must be > 0 and transient >= 0, all finite; got "
             f"{time:g}, {interval:g} and {transient:g}."
         )
-    found = lyapunov_spectrum(
-        time_map(field, time=interval, substeps=substeps),
+    spectrum = lyapunov_spectrum(
+        flow(field, time=interval, substeps=substeps),
         state,
+        parameters,
         steps=max(round(time / interval), 1),
         transient=round(transient / interval),
         exponents=exponents,
         blocks=blocks,
     )
-    return per_unit_time(found, interval)
+    return per_unit_time(spectrum, interval)
 
 
-def per_unit_time(found: PyTree, interval: float) -> PyTree:
+def per_unit_time(spectrum: PyTree, interval: float) -> PyTree:
     """A `Spectrum` of the map over `interval`, in nats per unit time of the flow."""
     if not 0 < interval < math.inf:
         raise ValueError(f"interval must be > 0 and finite; got {interval:g}.")
@@ -132,24 +140,24 @@ def per_unit_time(found: PyTree, interval: float) -> PyTree:
     rates = lambda s: tuple(
         value for name in names if (value := getattr(s, name)) is not None
     )
-    return eqx.tree_at(rates, found, tuple(x / interval for x in rates(found)))
+    return eqx.tree_at(rates, spectrum, tuple(x / interval for x in rates(spectrum)))
 
 
-def _flow(field, start: float, time: float, substeps: int):
+def _steps(field, start: float, time: float, substeps: int):
     if not 0 < time < math.inf or substeps < 1:
         raise ValueError(
             "time must be > 0 and finite, and substeps >= 1; "
             f"got {time:g} and {substeps}."
         )
-    term = diffrax.ODETerm(lambda t, x, args: field(t, x))
+    term = diffrax.ODETerm(field)
     solver, adjoint = diffrax.Dopri8(), diffrax.ForwardMode()
     dt = time / substeps
 
-    def step(x):
+    def step(x, parameters=None):
         # A solver would broadcast what the field returns.
-        require_like(jax.eval_shape(field, start, x), x, "field")
+        require_like(jax.eval_shape(field, start, x, parameters), x, "field")
         solution = diffrax.diffeqsolve(
-            term, solver, start, start + time, dt, x, adjoint=adjoint,
+            term, solver, start, start + time, dt, x, parameters, adjoint=adjoint,
             max_steps=substeps + 1, throw=False,
         )  # fmt: skip
         assert solution.ys is not None

@@ -28,14 +28,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
 from statmech_attn.batches import batches, Compiled, lanes_for, require_double, run_all
 from statmech_attn.dynamics.evidence import recurrence
 from statmech_attn.dynamics.lyapunov import window_weights
 from statmech_attn.dynamics.phases import HORIZON
-from statmech_attn.dynamics.systems import describe, require_like
+from statmech_attn.dynamics.systems import as_system, count_of, System
 
 
 NARROW = 8  # lanes of a batch when few orbits are left
@@ -88,91 +87,6 @@ def put(old: PyTree, new: PyTree, lanes: np.ndarray) -> PyTree:
     return jax.tree.map(put, old, new)
 
 
-def count_of(tree: PyTree) -> int:
-    """Number of lanes, the same in all arrays of a tree.
-
-    Raises:
-        ValueError: no array, or last axes of different lengths.
-    """
-    lengths = {np.shape(x)[-1] for x in jax.tree.leaves(tree) if np.ndim(x)}
-    if len(lengths) != 1 or not min(lengths):
-        raise ValueError(
-            "starts must be arrays with the starts on their last axis; "
-            f"got last axes of length {sorted(lengths) or 'none'}."
-        )
-    return lengths.pop()
-
-
-class Map(NamedTuple):
-    """A map with parameters, and what is seen of its state.
-
-    `step(parameters, state)` and `observe(parameters, state)` take one state, unless
-    `batched`: then they take any number of them on the last axis.
-    """
-
-    step: Callable[[PyTree, PyTree], PyTree]
-    observe: Callable[[PyTree], Any] | None = None
-    drive_period: int = 1
-    batched: bool = False
-
-    def steps(self, parameters: PyTree, state: PyTree) -> PyTree:
-        """One step of all lanes."""
-        if self.batched:
-            return self.step(parameters, state)
-        axes = jax.tree.map(lambda x: -1 if x.ndim else None, (parameters, state))
-        return jax.vmap(self.step, in_axes=axes, out_axes=axes[1])(parameters, state)
-
-    def seen(self, state: PyTree):
-        """Observables (d, lanes); all floating-point coordinates by default."""
-        if self.batched and self.observe is not None:
-            return self.observe(state)
-        floats = [
-            x
-            for x in jax.tree.leaves(state)
-            if x.ndim and jnp.issubdtype(x.dtype, jnp.inexact)
-        ]
-        if self.observe is None:
-            return jnp.concatenate([x.reshape(-1, x.shape[-1]) for x in floats])
-        axes = jax.tree.map(lambda x: -1 if x.ndim else None, state)
-        observe = self.observe
-        flat = lambda one: ravel_pytree(observe(one))[0]
-        return jax.vmap(flat, in_axes=(axes,), out_axes=-1)(state)
-
-    def check(self, parameters: PyTree, state: PyTree) -> None:
-        """Refuse a map that changes its state's shape, or shows nothing.
-
-        Raises:
-            ValueError: in one line.
-        """
-        if self.drive_period < 1:
-            raise ValueError(
-                f"drive_period must be at least 1; got {self.drive_period}."
-            )
-        lane = lambda x: x[..., 0] if x.ndim and not self.batched else x
-        one = jax.tree.map(lane, (parameters, state))
-        require_like(jax.eval_shape(self.step, *one), one[1])
-        try:
-            jax.eval_shape(self.steps, parameters, state)
-        except ValueError:
-            raise ValueError(
-                "step must not let what all starts share (an array without axes) "
-                "depend on one of them; give every start its own."
-            ) from None
-        self._check_seen(state)
-
-    def _check_seen(self, state: PyTree) -> None:
-        if self.observe is None and not any(
-            jnp.issubdtype(x.dtype, jnp.inexact) for x in jax.tree.leaves(state)
-        ):
-            raise ValueError("state has no floating-point coordinates to compare.")
-        seen = jax.eval_shape(self.seen, state)
-        if seen.ndim != 2 or not seen.size:
-            raise ValueError(
-                "observe must return at least one number for a state; "
-                f"got {describe(seen)} for {count_of(state)} states."
-            )
-
-
 class Look(NamedTuple):
     """What one look says of each lane."""
 
@@ -186,17 +100,23 @@ class Look(NamedTuple):
 class Follower:
     """The compiled look of one map; build once, follow any starts and parameters."""
 
-    def __init__(self, system: Map, search: Search, parameters: PyTree, starts: PyTree):
+    def __init__(
+        self,
+        system: Callable[..., PyTree] | System,
+        search: Search,
+        starts: PyTree,
+        parameters: PyTree = None,
+    ):
         require_double()
         search.check()
-        self.system, self.search = system, search
+        self.system, self.search = as_system(system), search
         self.lanes = lanes_for(count_of(starts))
         example = jax.tree.map(
-            jnp.asarray, take((parameters, starts), np.zeros(self.lanes, int))
+            jnp.asarray, take((starts, parameters), np.zeros(self.lanes, int))
         )
-        system.check(*example)
+        self.system.check(*example)
         self._compiled = {self.lanes: Compiled(self._looked, *example)}
-        self._see = Compiled(system.seen, example[1])
+        self._see = Compiled(self.system.seen, example[0])
 
     @property
     def steps_per_look(self) -> int:
@@ -207,9 +127,9 @@ class Follower:
         """Looks up to the horizon, at least one."""
         return -(-self.search.horizon // self.steps_per_look)
 
-    def _looked(self, parameters, state):
+    def _looked(self, state, parameters):
         system, length = self.system, self.search.record
-        step = lambda _, state: system.steps(parameters, state)
+        step = lambda _, state: system.steps(state, parameters)
 
         def turn(carry, weight):
             state, sums = carry
@@ -245,8 +165,8 @@ class Follower:
 
     def look(
         self,
-        parameters: PyTree,
         state: PyTree,
+        parameters: PyTree,
         indices: np.ndarray,
         width: int | None = None,
     ) -> Iterator[tuple[np.ndarray, PyTree, Look]]:
@@ -260,13 +180,13 @@ class Follower:
             return
         width = self.width(len(indices)) if width is None else width
         if width not in self._compiled:
-            narrow = take((parameters, state), np.zeros(NARROW, int))
+            narrow = take((state, parameters), np.zeros(NARROW, int))
             self._compiled[width] = Compiled(self._looked, *_on_device(narrow))
         look, items = self._compiled[width], list(batches(indices, width))
 
         def job(item, stop: threading.Event):
             chosen, real = item
-            found = look(*_on_device(take((parameters, state), chosen)))
+            found = look(*_on_device(take((state, parameters), chosen)))
             real_ones = take(jax.tree.map(np.asarray, found), np.arange(real))
             return chosen[:real], *real_ones
 

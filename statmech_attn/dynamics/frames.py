@@ -17,7 +17,6 @@ of the error after the turn may grow in the next one, where directions that cont
 average expand; a column therefore counts as lost long before its length is noise.
 """
 
-import functools
 from typing import NamedTuple
 
 import jax
@@ -25,7 +24,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from statmech_attn.batches import add_products, add_up
+from statmech_attn.batches import add_products
+from statmech_attn.dynamics.orthonormal import (
+    largest,
+    longest,
+    nonzero,
+    orthonormalise,
+)
 from statmech_attn.dynamics.systems import TangentSystem
 
 
@@ -77,7 +82,7 @@ def turn(system: TangentSystem, lifted: PyTree, frame, every: int = 1) -> Turn:
     if every == 1:
         lifted, pushed, log_det = push(lifted, frame)
         basis, lengths, norms = orthonormalise(pushed)
-        beyond = longest(error[:, None]) * _largest(norms)
+        beyond = longest(error[:, None]) * largest(norms)
     else:
         last = jnp.arange(frame.shape[1] + 1) == frame.shape[1]
         last = last.reshape((-1,) + (1,) * (frame.ndim - 2))
@@ -111,50 +116,6 @@ def align(system: TangentSystem, lifted: PyTree, frame, turns, every: int = 1):
         return after.lifted, after.frame
 
     return jax.lax.fori_loop(0, turns, body, (lifted, frame))
-
-
-def orthonormalise(frame: Float[Array, "dim k *batch"]):
-    """Gram-Schmidt, twice, on a batch of small frames.
-
-    Returns the orthonormal frame, the lengths R_jj (k, *batch), and the lengths of the
-    columns before; a zero column stays zero.  Sums over the small axes
-    are written out, so that XLA vectorises over the batch; dividing by the squared
-    length inside keeps it from recomputing the projections for every row.
-    """
-    k = frame.shape[1]
-    done, squares, norms = [], [], []
-    for j in range(k):
-        v = frame[:, j]
-        norms.append(add_products(v, v))
-        for _ in range(2 if j else 0):
-            basis, lengths = jnp.stack(done, axis=1), jnp.stack(squares)
-            shares = add_products(basis, v[:, None]) / nonzero(lengths)
-            v = v - add_up(basis[:, i] * shares[i] for i in range(j))
-        done.append(v)
-        squares.append(add_products(v, v))
-    lengths = jnp.sqrt(jnp.stack(squares))
-    basis = jnp.stack(done, axis=1) / nonzero(lengths)
-    return basis, lengths, jnp.sqrt(jnp.stack(norms))
-
-
-def longest(columns: Float[Array, "dim k *batch"]) -> Float[Array, "*batch"]:
-    """Length of the longest column."""
-    return jnp.sqrt(_largest(add_products(columns, columns)))
-
-
-def _largest(x: Float[Array, "k *batch"]) -> Float[Array, "*batch"]:
-    """Along the first axis; written out as sums are, see `batches.sums`."""
-    return functools.reduce(jnp.maximum, x)
-
-
-def nonzero(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
-    """The lengths, with 1 for those that nothing should be divided by."""
-    return jnp.where(x > 0, x, 1.0)
-
-
-def safe_log(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
-    """Natural logarithm of lengths: ln 0 = -inf, and NaN stays NaN."""
-    return jnp.where(x == 0, -jnp.inf, jnp.log(jnp.where(x == 0, 1.0, x)))
 
 
 def _beyond(basis, v) -> Float[Array, "k *batch"]:

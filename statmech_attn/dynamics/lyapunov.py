@@ -24,17 +24,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from statmech_attn.batches import add_up, require_double
-from statmech_attn.dynamics.frames import (
-    EPS,
-    LOST,
-    safe_log,
-    start_frame,
-    turn,
-)
+from statmech_attn.dynamics.frames import EPS, LOST, start_frame, turn
+from statmech_attn.dynamics.orthonormal import safe_log
 from statmech_attn.dynamics.systems import (
     advance,
     as_system,
     require_axes,
+    System,
     TangentSystem,
 )
 
@@ -132,8 +128,9 @@ class Spectrum(eqx.Module):
 
 
 def lyapunov_spectrum(
-    step: Callable[[PyTree], PyTree] | TangentSystem,
+    system: Callable[..., PyTree] | System,
     state: PyTree,
+    parameters: PyTree = None,
     *,
     steps: int,
     transient: int = 0,
@@ -142,11 +139,13 @@ def lyapunov_spectrum(
     blocks: int = BLOCKS,
     align: int | None = None,
 ) -> Spectrum:
-    """Lyapunov spectrum of any JAX map `state -> state`, or of a `TangentSystem`.
+    """Lyapunov spectrum along an orbit of any system; works under `vmap`.
 
     Args:
-        step: the map; a pure function of one pytree of float64 arrays.
+        system: a `System`, or its step: state -> state, or with parameters
+            (state, parameters) -> state.
         state: where the orbit starts; may be batched by `jax.vmap` around this call.
+        parameters: of the system, a tree of arrays; none when omitted.
         steps: length of the window, rounded up to a multiple of
             blocks * reorthonormalize_every.
         transient: steps before the window.
@@ -171,17 +170,17 @@ def lyapunov_spectrum(
     """
     require_double()
     check_counts(steps, transient, reorthonormalize_every, blocks, align or 0)
-    system, every = as_system(step), reorthonormalize_every
+    map, every = as_system(system).at(parameters), reorthonormalize_every
     per_block = -(-steps // (blocks * every))
     turns = alignment(per_block, every, blocks) if align is None else -(-align // every)
     return _spectrum(
-        system,
+        map,
         state,
         per_block=jnp.asarray(per_block),
         transient=jnp.asarray(transient),
         turns=jnp.asarray(turns),
         every=every,
-        k=frame_size(system, state, exponents),
+        k=frame_size(map, state, exponents),
         blocks=blocks,
     )
 

@@ -8,28 +8,31 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from statmech_attn.batches import require_double
-from statmech_attn.dynamics.systems import advance, as_system, TangentSystem
+from statmech_attn.dynamics.systems import advance, as_system, System
 
 
 def orbit(
-    step: Callable[[PyTree], PyTree] | TangentSystem,
+    system: Callable[..., PyTree] | System,
     state: PyTree,
+    parameters: PyTree = None,
     *,
     samples: int,
     transient: int = 0,
     every: int = 1,
-    observe: Callable[[PyTree], Float[Array, "d *batch"]] | None = None,
 ) -> Float[Array, "samples d *batch"]:
-    """Every `every`-th point of the orbit after the transient; works under `vmap`.
+    """Every `every`-th point of an orbit after a transient; works under `vmap`.
+
+    A point is what the system observes, all coordinates where it does not say.
 
     Args:
-        step: the map, or a `TangentSystem`.
+        system: a `System`, or its step: state -> state, or with parameters
+            (state, parameters) -> state.
         state: where the orbit starts.
+        parameters: of the system, a tree of arrays; none when omitted.
         samples: points to record.
         transient: steps before the recorded stretch; the first point is that after
             `transient + every` steps.
         every: steps between two points.
-        observe: what is recorded, state -> (d,); the coordinates when omitted.
 
     Raises:
         ValueError: a count out of range.
@@ -47,9 +50,10 @@ def orbit(
     ):
         if value < least:
             raise ValueError(f"{name} must be at least {least}; got {value}.")
-    system = as_system(step)
+    system = as_system(system)
+    map = system.at(parameters)
     counts = jnp.asarray(transient), jnp.asarray(every)
-    return _record(system, state, *counts, observe or system.vector, samples)
+    return _record(map, state, *counts, system.observe or map.vector, samples)
 
 
 @eqx.filter_jit

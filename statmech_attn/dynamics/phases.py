@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics import evidence, frames, lyapunov
 from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
-from statmech_attn.dynamics.systems import advance, as_system, TangentSystem
+from statmech_attn.dynamics.systems import advance, as_system, System
 
 
 PHASES = (
@@ -130,30 +130,31 @@ class Classification(eqx.Module):
 
 
 def classify(
-    step: Callable[[PyTree], PyTree] | TangentSystem,
+    system: Callable[..., PyTree] | System,
     state: PyTree,
+    parameters: PyTree = None,
     *,
-    drive_period: int = 1,
     steps: int = 20_000,
     transient: int = 1_000,
     exponents: int | None = None,
-    observe: Callable[[PyTree], Float[Array, " d"]] | None = None,
     reorthonormalize_every: int | None = None,
     tail: int = 3_072,
     max_doublings: int = 4,
     criteria: Criteria = Criteria(),
 ) -> Classification:
-    """Phase of the orbit that starts at `state`, for any JAX map; works under `vmap`.
+    """Phase of the orbit that starts at `state`, of any system; works under `vmap`.
+
+    Recurrence, 0-1 test and spectrum look at what the system observes; `fixed` means
+    the period of its drive.
 
     Args:
-        step: the map, or a `TangentSystem`.
+        system: a `System`, or its step: state -> state, or with parameters
+            (state, parameters) -> state.
         state: start of the orbit.
-        drive_period: period of an external clock in steps; `fixed` means this period.
+        parameters: of the system, a tree of arrays; none when omitted.
         steps: first window; it doubles while the orbit is unsettled.
         transient: steps before the first window.
         exponents: how many leading exponents decide; all when omitted.
-        observe: what recurrence, 0-1 test and spectrum look at, state -> (d,); the
-            whole state when omitted.
         reorthonormalize_every: steps between Gram-Schmidt; the drive period if omitted.
         tail: recorded steps after the window; periods up to tail/3 can be found.
         max_doublings: cap of the extension.
@@ -165,16 +166,17 @@ def classify(
         ('periodic', 2)
     """
     require_double()
+    system = as_system(system)
+    map, drive_period = system.at(parameters), system.drive_period
     every = reorthonormalize_every or drive_period
     lyapunov.check_counts(steps, transient, every, lyapunov.BLOCKS)
     if tail < 30 * drive_period:
         raise ValueError(f"tail must be at least 30 drive periods; got {tail}.")
-    system = as_system(step)
     return _classify(
-        system,
+        map,
         state,
-        observe=observe or system.vector,
-        k=lyapunov.frame_size(system, state, exponents),
+        observe=system.observe or map.vector,
+        k=lyapunov.frame_size(map, state, exponents),
         per_block=jnp.asarray(turns_per_block(steps, every, drive_period)),
         transient=jnp.asarray(transient),
         every=every,

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.lyapunov import window_weights
+from statmech_attn.dynamics.systems import as_system, System
 
 
 ROTATION_RESULTS = (
@@ -104,30 +105,31 @@ def _rotation_number(lift, x, values, steps, transient, tolerance):
 
 
 def curve_rotation(
-    step: Callable[[PyTree], PyTree],
+    system: Callable[..., PyTree] | System,
     state: PyTree,
+    parameters: PyTree = None,
     *,
     steps: int,
     transient: int = 0,
     every: int = 1,
-    observe: Callable[[PyTree], Float[Array, " 2"]] | None = None,
     tolerance: float = AGREE,
 ) -> Rotation:
     """Rotation number of an orbit on a closed curve in any state space.
 
-    The angle is that around the center of the points in a plane: the one that `observe`
-    gives, or that of the two leading principal components of the orbit.  The second has
+    The angle is that around the center of the points in a plane: the two coordinates
+    that the system observes, positive from the first to the second, or the two leading
+    principal components of the orbit.  The latter have
     no orientation, so rho and 1 - rho are the same to it and rho <= 1/2 is returned.
 
     Args:
-        step: the map; `jax.vmap` around this call batches it.
-        state: where the orbit starts.
+        system: a `System`, or its step: state -> state, or with parameters
+            (state, parameters) -> state.
+        state: where the orbit starts; `jax.vmap` around this call batches it.
+        parameters: of the system, a tree of arrays; none when omitted.
         steps: length of the window, in units of `every` applications of the map.
         transient: the same before the window.
         every: applications of the map between two points (the drive period of a driven
             map, or the period of the cycle that the curves surround).
-        observe: two coordinates of a state; the direction of turning is positive from
-            the first to the second.
         tolerance: largest difference between the halves that counts as converged.
 
     Returns:
@@ -138,7 +140,7 @@ def curve_rotation(
         >>> turn = lambda z: z * jnp.exp(2j * jnp.pi * 0.3)
         >>> plane = lambda z: jnp.stack([z.real, z.imag])
         >>> found = curve_rotation(
-        ...     turn, jnp.array(1.0 + 0j), steps=1000, observe=plane)
+        ...     System(turn, plane), jnp.array(1.0 + 0j), steps=1000)
         >>> round(float(found.number), 12)
         0.3
     """
@@ -147,8 +149,10 @@ def curve_rotation(
         ("steps", steps, 4), ("transient", transient, 0), ("every", every, 1),
     ):  # fmt: skip
         _check(name, value, least)
+    system = as_system(system)
+    step = system.at(parameters).step
     return _curve_rotation(
-        step, state, observe, jnp.asarray(tolerance), steps, transient, every
+        step, state, system.observe, jnp.asarray(tolerance), steps, transient, every
     )
 
 

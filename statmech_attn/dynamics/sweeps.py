@@ -5,6 +5,7 @@ ended at the value before (docs/theory/attractors.md, section 5).  Where the two
 end on different sets, the system remembers where it came from.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -13,8 +14,9 @@ from jaxtyping import Bool, Float, PyTree
 
 from statmech_attn.dynamics.attractors import follow_with, GONE, Orbits
 from statmech_attn.dynamics.basins import CLOSE, SCATTERS
-from statmech_attn.dynamics.following import Follower, Map, put, Search, take
+from statmech_attn.dynamics.following import Follower, put, Search, take
 from statmech_attn.dynamics.matching import set_distance
+from statmech_attn.dynamics.systems import System
 
 
 class Hysteresis(NamedTuple):
@@ -29,23 +31,27 @@ class Hysteresis(NamedTuple):
 
 
 def hysteresis(
-    step, start: PyTree, values, *, observe=None, drive_period=1, search=Search()
+    system: Callable[..., PyTree] | System,
+    start: PyTree,
+    values,
+    *,
+    search: Search = Search(),
 ) -> Hysteresis:
-    """Sweep a parameter of any JAX map up and down, and compare.
+    """Sweep a parameter of any system up and down, and compare.
 
     Args:
-        step: the map, step(parameter, state) -> state.
+        system: a `System` with one parameter, or its step (state, value) -> state.
         start: one state, where both sweeps begin.  A sweep that diverges at a value
             goes on from the last state that did not.
         values: values of the parameter; sorted before use.
-        observe, drive_period, search: as for `find_attractors`.
+        search: horizon and tolerances.
 
     Raises:
         ValueError: fewer than two values, or what `find_attractors` refuses.
 
     Example:
         >>> from jax import numpy as jnp
-        >>> cubic = lambda r, x: x + 0.1 * (r + x - x**3)
+        >>> cubic = lambda x, r: x + 0.1 * (r + x - x**3)
         >>> found = hysteresis(cubic, jnp.array(-1.0), np.linspace(-1, 1, 21))
         >>> found.interval.round(1).tolist()
         [[-0.4, -0.3, 0.3, 0.4]]
@@ -55,8 +61,7 @@ def hysteresis(
         raise ValueError(f"values must hold at least two; got {values.size}.")
     state = jax.tree.map(lambda x: np.repeat(np.asarray(x)[..., None], 2, -1), start)
     pairs = np.stack([values, values[::-1]], axis=-1)
-    system = Map(step, observe, drive_period)
-    follower = Follower(system, search, pairs[0], state)
+    follower = Follower(system, search, state, pairs[0])
     orbits = []
     for pair in pairs:
         found = follow_with(follower, state, pair)

@@ -1,7 +1,9 @@
-r"""A map together with its tangent dynamics: what exponents are computed from.
+r"""One way to hand over a map or a flow: `System`, taken by every tool.
 
-Tangent dynamics is itself a dynamical system (docs/theory/dynamics.md, section 2): a
-state and a frame of k tangent columns, pushed forward together,
+A system is a step $x_{t+1} = F(x_t, p)$ with what is observed of its state.  Fixed
+parameters make a `TangentSystem` of it: tangent dynamics is itself a dynamical system
+(docs/theory/dynamics.md, section 2), a state and a frame of k tangent columns, pushed
+forward together,
 
     z -> F(z),    V -> DF(z) V        V (dim, k, *batch)   `frame`
 
@@ -9,8 +11,10 @@ state and a frame of k tangent columns, pushed forward together,
 Jacobian has structure may supply its own `push`; a test then holds the two together.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -18,9 +22,196 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
+from statmech_attn.batches import add_up
+from statmech_attn.dynamics.orthonormal import orthonormalise, safe_log
+
+
+class System(eqx.Module):
+    """A map, or a flow over a fixed time, and what is observed of its state.
+
+    Wherever a system is expected, a plain function is taken as `System(step)`.
+
+    Args:
+        step: (state, parameters) -> state, a pure JAX function.  States and parameters
+            are trees of arrays; the floating-point leaves of a state are its
+            coordinates, integer leaves (a clock, say) are carried along.  Without
+            parameters it takes the state alone.
+        observe: state -> (d,), what recurrence, spectra and distances look at; all
+            coordinates when omitted.
+        drive_period: period of an external clock in steps.
+        tangent: parameters -> `TangentSystem`, where the Jacobian has structure; by
+            forward differentiation when omitted.
+        batched: the functions take states and parameters with further axes at the end.
+        unit: what a step is, in a word.
+        display: (state, parameters) -> (d,), what a diagram shows of the state; what
+            is observed when omitted.
+        clock: state -> phase of the external clock; steps since the start if omitted.
+
+    Raises:
+        ValueError: a period below 1.
+
+    Example:
+        >>> henon = System(lambda x, p: jnp.stack([1 - p["a"] * x[0]**2 + x[1],
+        ...                                        p["b"] * x[0]]))
+        >>> henon.step(jnp.zeros(2), {"a": 1.4, "b": 0.3}).tolist()
+        [1.0, 0.0]
+    """
+
+    step: Callable[..., PyTree]
+    observe: Callable[[PyTree], Any] | None = None
+    drive_period: int = eqx.field(static=True, default=1)
+    tangent: "Callable[[PyTree], TangentSystem] | None" = None
+    batched: bool = eqx.field(static=True, default=False)
+    unit: str = eqx.field(static=True, default="step")
+    display: Callable[[PyTree, PyTree], Any] | None = None
+    clock: Callable[[PyTree], Any] | None = None
+
+    def __check_init__(self):
+        if self.drive_period < 1:
+            raise ValueError(
+                f"drive_period must be at least 1; got {self.drive_period}."
+            )
+
+    def at(self, parameters: PyTree = None) -> "TangentSystem":
+        """The map at fixed parameters, with its tangent dynamics, for one state.
+
+        A `batched` map with a `tangent` of its own takes any number of states.
+        """
+        parameters = jax.tree.map(jnp.asarray, parameters)
+        if self.tangent is not None:
+            return self.tangent(parameters)
+        return Linearised(self.step, parameters)
+
+    def beside(self, parameters: PyTree) -> "TangentSystem":
+        """The same for states and parameters of many points, on the last axis."""
+        if self.batched and self.tangent is not None:
+            return self.tangent(parameters)
+        return SideBySide(self.at, parameters)
+
+    def strobed(self, times: int) -> "System":
+        """The map iterated so many times; its own tangent dynamics is not used.
+
+        Example:
+            >>> turn = System(lambda x: (x + 0.25) % 1.0).strobed(3)
+            >>> float(turn.step(jnp.array(0.5)))
+            0.25
+        """
+        if times < 1:
+            raise ValueError(f"times must be at least 1; got {times}.")
+
+        def step(state, parameters=None):
+            one = lambda _, state: call(self.step, state, parameters)
+            return jax.lax.fori_loop(0, times, one, state)
+
+        period = self.drive_period // math.gcd(self.drive_period, times)
+        unit = f"{times} {self.unit}s"
+        return System(
+            step, self.observe, period, None, self.batched, unit, self.display
+        )
+
+    def steps(self, state: PyTree, parameters: PyTree = None) -> PyTree:
+        """One step of many points, on the last axis; a leaf without axes is shared."""
+        return self._many(self.step, state, parameters, like_state=True)
+
+    def seen(self, state: PyTree) -> Float[Array, "d points"]:
+        """What is observed of the states of many points, (d, points)."""
+        if self.observe is None:
+            floats = [
+                x
+                for x in jax.tree.leaves(state)
+                if x.ndim and jnp.issubdtype(x.dtype, jnp.inexact)
+            ]
+            return jnp.concatenate([x.reshape(-1, x.shape[-1]) for x in floats])
+        return self._many(self.observe, state, None)
+
+    def shown(self, state: PyTree, parameters: PyTree) -> Float[Array, "d points"]:
+        """What a diagram shows of the states of many points, (d, points)."""
+        if self.display is None:
+            return self.seen(state)
+        return self._many(self.display, state, parameters)
+
+    def _many(self, function, state, parameters, *, like_state: bool = False):
+        if self.batched:
+            return call(function, state, parameters)
+        axes = lane_axes((state, parameters))
+        one = lambda s, p: call(function, s, p)
+        if not like_state:
+            one = lambda s, p: ravel_pytree(call(function, s, p))[0]
+        out = axes[0] if like_state else -1
+        return jax.vmap(one, in_axes=axes, out_axes=out)(state, parameters)
+
+    def check(self, state: PyTree, parameters: PyTree = None) -> None:
+        """Refuse a map that changes its state's shape, or shows nothing.
+
+        Args:
+            state, parameters: of many points, on the last axis.
+
+        Raises:
+            ValueError: in one line.
+        """
+        lane = lambda x: x[..., 0] if x.ndim and not self.batched else x
+        one, fixed = jax.tree.map(lane, (state, parameters))
+        step = lambda s, p: call(self.step, s, p)
+        require_like(jax.eval_shape(step, one, fixed), one)
+        try:
+            jax.eval_shape(self.steps, state, parameters)
+        except ValueError:
+            raise ValueError(
+                "step must not let what all starts share (an array without axes) "
+                "depend on one of them; give every start its own."
+            ) from None
+        if self.observe is None and not any(
+            jnp.issubdtype(x.dtype, jnp.inexact) for x in jax.tree.leaves(state)
+        ):
+            raise ValueError("state has no floating-point coordinates to compare.")
+        for name, seen in (
+            ("observe", jax.eval_shape(self.seen, state)),
+            ("display", jax.eval_shape(self.shown, state, parameters)),
+        ):
+            if seen.ndim != 2 or not seen.size:
+                raise ValueError(
+                    f"{name} must return at least one number for a state; "
+                    f"got {describe(seen)} for {count_of(state)} states."
+                )
+
+
+def as_system(system: "Callable[..., PyTree] | System") -> System:
+    """A system, or the one of a plain function."""
+    return system if isinstance(system, System) else System(system)
+
+
+def call(function: Callable, state: PyTree, parameters: PyTree):
+    """A function of a state and of parameters, where there are any."""
+    return function(state) if parameters is None else function(state, parameters)
+
+
+def lane_axes(tree: PyTree) -> PyTree:
+    """Axes of `jax.vmap` for points on the last axis; leaves without axes are shared.
+
+    Example:
+        >>> lane_axes({"x": jnp.zeros((2, 5)), "clock": jnp.array(0)})
+        {'clock': None, 'x': -1}
+    """
+    return jax.tree.map(lambda x: -1 if jnp.ndim(x) else None, tree)
+
+
+def count_of(tree: PyTree) -> int:
+    """Number of points, the same on the last axis of all arrays of a tree.
+
+    Raises:
+        ValueError: no array, or last axes of different lengths.
+    """
+    lengths = {jnp.shape(x)[-1] for x in jax.tree.leaves(tree) if jnp.ndim(x)}
+    if len(lengths) != 1 or not min(lengths):
+        raise ValueError(
+            "starts must be arrays with the starts on their last axis; "
+            f"got last axes of length {sorted(lengths) or 'none'}."
+        )
+    return lengths.pop()
+
 
 class TangentSystem(eqx.Module):
-    """A map with tangent dynamics.
+    """A map at fixed parameters with its tangent dynamics.
 
     `lift` turns a state of the map into what `push` carries, `lower` turns it back;
     they differ where derivatives are cached along the way.
@@ -71,14 +262,15 @@ class TangentSystem(eqx.Module):
 
 
 class Linearised(TangentSystem):
-    """Any map `state -> state` on a pytree, differentiated by JAX.
+    """Any map on a pytree at fixed parameters, differentiated by JAX.
 
     Floating-point leaves are the coordinates; integer leaves (a clock, say) are
     carried along and contribute no exponent.  Unbatched; use `jax.vmap` around the
     function that consumes it.
     """
 
-    map: Callable[[PyTree], PyTree]
+    map: Callable[..., PyTree]
+    parameters: PyTree = None
 
     def lift(self, state):
         return state
@@ -87,7 +279,7 @@ class Linearised(TangentSystem):
         return lifted
 
     def step(self, state):
-        return self.map(state)
+        return call(self.map, state, self.parameters)
 
     def vector(self, state):
         return ravel_pytree(eqx.filter(state, eqx.is_inexact_array))[0]
@@ -101,7 +293,7 @@ class Linearised(TangentSystem):
         flat, unravel = ravel_pytree(floats)
 
         def of_vector(x):
-            after = self.map(eqx.combine(unravel(x), rest))
+            after = self.step(eqx.combine(unravel(x), rest))
             moved, others = eqx.partition(after, eqx.is_inexact_array)
             return ravel_pytree(moved)[0], others
 
@@ -112,9 +304,59 @@ class Linearised(TangentSystem):
         return eqx.combine(unravel(moved), others), frame
 
 
-def as_system(step: "Callable | TangentSystem") -> TangentSystem:
-    """Accept a plain map or a map that knows its tangent dynamics."""
-    return step if isinstance(step, TangentSystem) else Linearised(step)
+class SideBySide(TangentSystem):
+    """Maps of many points, each with parameters of its own, on the last axis.
+
+    Leaves of a state without axes are shared by all points and hold no coordinates.
+    """
+
+    one: Callable[[PyTree], TangentSystem]
+    parameters: PyTree
+
+    @property
+    def rank(self):
+        return self.one(self.parameters).rank
+
+    @property
+    def layout_period(self):
+        return self.one(self.parameters).layout_period
+
+    def lift(self, state):
+        return state
+
+    def lower(self, lifted):
+        return lifted
+
+    def step(self, state):
+        return self._many(lambda map, s: map.step(s), lane_axes(state), state)
+
+    def vector(self, state):
+        return self._many(lambda map, s: map.vector(s), -1, state)
+
+    def at(self, state, vector):
+        move = lambda map, s, x: map.at(s, x)
+        return self._many(move, lane_axes(state), state, vector)
+
+    def push(self, lifted, frame):
+        def push(map, state, frame):
+            after, frame = map.push(map.lift(state), frame)
+            return map.lower(after), frame
+
+        return self._many(push, (lane_axes(lifted), -1), lifted, frame)
+
+    def push_measured(self, lifted, frame):
+        """By Gram-Schmidt: jaxlib's factorisations of many matrices block threads."""
+        dimension, _, points = frame.shape
+        units = jnp.eye(dimension)[:, :, None]
+        units = jnp.broadcast_to(units, (dimension, dimension, points))
+        _, lengths, _ = orthonormalise(self.push(lifted, units)[1])
+        log_det = add_up(safe_log(length) for length in lengths)
+        return *self.push(lifted, frame), log_det
+
+    def _many(self, function, out, *trees):
+        one = lambda parameters, *each: function(self.one(parameters), *each)
+        axes = lane_axes((self.parameters, *trees))
+        return jax.vmap(one, in_axes=axes, out_axes=out)(self.parameters, *trees)
 
 
 def require_like(after: PyTree, before: PyTree, name: str = "step") -> None:

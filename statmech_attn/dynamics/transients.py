@@ -25,7 +25,8 @@ from jaxtyping import Bool, PyTree, Shaped
 from scipy.stats import CensoredData, ecdf
 
 from statmech_attn.batches import batches, Compiled, lanes_for, require_double, run_all
-from statmech_attn.dynamics.following import count_of, Map, put, take
+from statmech_attn.dynamics.following import put, take
+from statmech_attn.dynamics.systems import as_system, count_of, lane_axes, System
 
 
 Times = Shaped[np.ndarray, " n"]
@@ -58,20 +59,22 @@ class Survival(NamedTuple):
 
 
 def escape_times(
-    step: Callable[[PyTree], PyTree],
+    system: Callable[..., PyTree] | System,
     starts: PyTree,
     inside: Callable[[PyTree], Any],
+    parameters: PyTree = None,
     *,
     horizon: int,
     chunk: int = 4096,
-    batched: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Steps until each start is outside a region for the first time.
 
     Args:
-        step: the map, as in `find_attractors`.
+        system: a `System`, or its step: state -> state, or with parameters
+            (state, parameters) -> state.
         starts: states side by side on the last axis of every array.
         inside: state -> bool, the region; a NaN is outside every comparison.
+        parameters: of the system, numbers shared by all starts.
         horizon: steps after which an orbit is followed no further.
         chunk: steps between two looks at who is left.
 
@@ -89,7 +92,8 @@ def escape_times(
     for name, value in (("horizon", horizon), ("chunk", chunk)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1 step; got {value}.")
-    exits = _Exit(Map(lambda _, s: step(s), batched=batched), inside, starts, chunk)
+    shared = jax.tree.map(jnp.asarray, parameters)
+    exits = _Exit(as_system(system), inside, starts, shared, chunk)
     state, n = jax.tree.map(np.array, starts), count_of(starts)
     lifetime, ended, pending = np.zeros(n, int), np.zeros(n, bool), np.arange(n)
     for begin in range(0, horizon + 1, chunk):
@@ -188,26 +192,25 @@ def _likeliest(left, over) -> tuple[float, float]:
 class _Exit:
     """The compiled chunk of steps of `escape_times`."""
 
-    def __init__(self, system: Map, inside, starts: PyTree, chunk: int):
+    def __init__(self, system: System, inside, starts: PyTree, parameters, chunk: int):
         self.lanes = lanes_for(count_of(starts))
         example = jax.tree.map(jnp.asarray, take(starts, np.zeros(self.lanes, int)))
-        system.check((), example)
-        axes = jax.tree.map(lambda x: -1 if x.ndim else None, example)
-        self.within = jax.vmap(inside, in_axes=(axes,), out_axes=-1)
+        system.check(example, parameters)
+        self.within = jax.vmap(inside, in_axes=(lane_axes(example),), out_axes=-1)
         form = jax.eval_shape(self.within, example)
         if form.shape != (self.lanes,) or form.dtype != bool:
             raise ValueError(
                 "inside must return one bool for a state; "
                 f"got {form.dtype}{list(form.shape[:-1])}."
             )
-        self.system, self.chunk = system, chunk
+        self.system, self.parameters, self.chunk = system, parameters, chunk
         self._run = Compiled(self._steps, example, jnp.asarray(chunk))
 
     def _steps(self, state, steps):
         def step(_, carry):
             state, alive, time = carry
             alive &= self.within(state)
-            return self.system.steps((), state), alive, time + alive
+            return self.system.steps(state, self.parameters), alive, time + alive
 
         nobody = jnp.zeros(self.lanes, int)
         everyone = jnp.ones(self.lanes, bool)

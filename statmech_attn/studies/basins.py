@@ -47,7 +47,7 @@ from statmech_attn.scan import (
 )
 from statmech_attn.studies import build
 from statmech_attn.studies.basins_table import BasinsRun, BasinsStudy
-from statmech_attn.studies.matching import matched, mean_field, search
+from statmech_attn.studies.matching import matched, search
 
 
 INEXACT = 0.1  # share of the arrivals that may have an upper bound as their lifetime
@@ -85,7 +85,8 @@ class BasinsWork(OneRound):
         self.plan = _plan(self.options)
         self.plan.check(self.made.net)
         epsilon = float(jnp.max(self.axes.points().epsilon))
-        self.clock_period = dmft.clock_period(self.made.net, epsilon)
+        self.system = dmft.system(self.made.net, epsilon)
+        self.clock_period = self.system.drive_period
 
     @property
     def total(self) -> int:
@@ -113,7 +114,7 @@ class BasinsWork(OneRound):
             lanes = np.arange(min(self.follower.lanes, params.beta.size))
             for _ in range(2):
                 clock = time.perf_counter()
-                list(self.follower.look(params, starts, lanes))
+                list(self.follower.look(starts, params, lanes))
                 seconds = time.perf_counter() - clock
         looks = self.options.transient // self.follower.steps_per_look + 1
         each = seconds * looks * self.options.starts / len(lanes)
@@ -146,10 +147,9 @@ class BasinsWork(OneRound):
     @once
     def follower(self) -> Follower:
         """The compiled map."""
-        system = mean_field(self.made.net, self.clock_period)
         with limited(1):
-            example = self._starts(np.zeros(self.batch, int))
-            return Follower(system, search(self.options), *example)
+            params, starts = self._starts(np.zeros(self.batch, int))
+            return Follower(self.system, search(self.options), starts, params)
 
     @once
     def scan(self) -> Scan:

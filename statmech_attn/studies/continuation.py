@@ -112,7 +112,9 @@ class ContinuationWork(OneRound):
         found = {name: results.column(name)[0] for name in names}
         labelled = dataset(found, self.free, self.second)
         return Assembled(
-            _described(labelled, self.study, self.made, self.values, self.turn.tokens)
+            _described(
+                labelled, self.study, self.made, self.values, self.turn.step.tokens
+            )
         )
 
     def _followed(self, tick: Tick) -> tuple[list[Track], list[Line]]:

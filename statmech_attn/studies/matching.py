@@ -20,7 +20,6 @@ from statmech_attn.dynamics import (
     follow_with,
     Follower,
     identities,
-    Map,
     match_by_distance,
     match_by_flow,
     most_common,
@@ -143,17 +142,10 @@ def _extent(dataset: xr.Dataset) -> float:
     return float(np.ptp(points, axis=0).max()) if len(points) else 0.0
 
 
-def mean_field(net: dmft.Network, period: int) -> Map:
-    """The mean-field map, seen by its newest attention vector once per clock period."""
-    step = lambda params, state: dmft.step(net, params, state)
-    return Map(step, lambda state: state.newest, period, batched=True)
-
-
 def _flows(
     dataset: xr.Dataset, name: str, net: dmft.Network, sets, how: Follower | Search
 ) -> list[np.ndarray]:
     """For every value but the last: where its sets flow at the next value."""
-    period = int(dataset.attrs["clock_period"])
     places = [(i, k) for i, found in enumerate(sets[:-1]) for k in range(len(found))]
     periods = dataset.period.transpose(name, "slot").values
     flows = [np.full(len(found), -1) for found in sets[:-1]]
@@ -168,7 +160,8 @@ def _flows(
     params = dmft.parameters(*(column(key) for key in ("beta", "gamma", "epsilon")))
     start = dmft.from_window(net, params, jnp.moveaxis(jnp.asarray(windows), 0, -1), 0)
     if isinstance(how, Search):
-        how = Follower(mean_field(net, period), how, params, start)
+        system = dmft.system(net, float(dataset["epsilon"].max()))
+        how = Follower(system, how, start, params)
     short = how.until(LOOKS * how.steps_per_look)
     orbits = follow_with(short, start, params)
     for j, (i, k) in enumerate(places):

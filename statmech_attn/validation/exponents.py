@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn.dynamics import (
+    driven_flow,
+    flow,
     flow_spectrum,
     lyapunov_spectrum,
     per_unit_time,
     Spectrum,
-    stroboscopic_map,
-    time_map,
 )
 from statmech_attn.validation import systems
 from statmech_attn.validation.rows import Measurement, Row
@@ -51,14 +51,14 @@ def of_flow(
     error=1e-4,
 ) -> Row:  # fmt: skip
     """A row of an autonomous flow, in nats per unit time."""
-    step = lambda: time_map(field, time=interval, substeps=substeps)
+    step = lambda: flow(field, time=interval, substeps=substeps)
     return _of_flow(name, step, interval, reference, source, start, time, error)
 
 
 def of_driven_flow(name, field, reference, source, *, start, time) -> Row:
     """A row of a flow with drive period 2 pi, from its stroboscopic map."""
     period = 2 * np.pi
-    step = lambda: stroboscopic_map(field, period=period, substeps=40)
+    step = lambda: driven_flow(field, period=period, substeps=40)
     return _of_flow(name, step, period, reference, source, start, time, 1e-4)
 
 

@@ -8,9 +8,9 @@ from statmech_attn.dynamics import (
     correlation_dimension,
     dimension,
     finite_time_exponents,
+    flow,
     gali,
     orbit,
-    time_map,
     zero_one_test,
 )
 from statmech_attn.validation import systems
@@ -55,7 +55,7 @@ def _circle():
 
 
 def _lorenz():
-    step = time_map(systems.lorenz, time=0.25, substeps=20)
+    step = flow(systems.lorenz, time=0.25, substeps=20)
     return orbit(step, jnp.array([1.0, 1.0, 20.0]), samples=POINTS, transient=400)
 
 
@@ -75,7 +75,7 @@ def _standard_torus():
 
 def _henon_heiles():
     """GALI_2 .. GALI_4 on a torus of the time map over one unit of time."""
-    step = time_map(systems.henon_heiles, time=1.0, substeps=5)
+    step = flow(systems.henon_heiles, time=1.0, substeps=5)
     start = systems.henon_heiles_start(0.55, 0.0)
     found = gali(step, start, order=4, samples=2000)
     return Measurement([float(x) for x in found.power(0.3)])

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from statmech_attn.dynamics import classify, PHASES
+from statmech_attn.dynamics import classify, PHASES, System
 from statmech_attn.validation import systems
 from statmech_attn.validation.rows import Measurement, Row
 from statmech_attn.validation.systems import GOLDEN
@@ -41,7 +41,7 @@ def of_family(name, family, start, cases, source) -> Row:
 def _forced():
     observe = lambda z: jnp.stack([z[0], jnp.cos(2 * jnp.pi * z[1])])
     at = lambda sigma: classify(
-        systems.forced(sigma), jnp.array([0.5, 0.1]), observe=observe, max_doublings=2
+        System(systems.forced(sigma), observe), jnp.array([0.5, 0.1]), max_doublings=2
     )
     found = jax.vmap(at)(jnp.array([0.5, 1.5]))
     smooth, strange = (jax.tree.map(lambda x: x[i], found) for i in (0, 1))
@@ -63,7 +63,8 @@ def _coupled():
 def _rotation():
     """A rigid rotation by the golden mean, seen through its cosine."""
     observe = lambda x: jnp.cos(2 * jnp.pi * x)[None]
-    found = classify(lambda x: (x + GOLDEN) % 1.0, jnp.array(0.1), observe=observe)
+    rotation = System(lambda x: (x + GOLDEN) % 1.0, observe)
+    found = classify(rotation, jnp.array(0.1))
     return Measurement([float(found.rotation_number)])
 
 

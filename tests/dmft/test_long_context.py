@@ -118,9 +118,7 @@ def test_leading_exponents_are_those_of_the_plain_map():
     options = dict(steps=1024, exponents=2, reorthonormalize_every=4)
     pair = (dmft.window(state), state.clock)
     automatic = dynamics.lyapunov_spectrum(plain, pair, **options)
-    structured = dynamics.lyapunov_spectrum(
-        dmft.TangentMap(net, params), state, **options
-    )
+    structured = dynamics.lyapunov_spectrum(dmft.system(net), state, params, **options)
     # A settled orbit with a complex pair of multipliers: the pair's sum has converged,
     # its members still turn into each other.
     gap = structured.weighted - automatic.weighted

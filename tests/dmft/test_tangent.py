@@ -59,7 +59,7 @@ def spectrum(patterns, beta, gamma=20.0, epsilon=0.05, **options):
     params = dmft.parameters(beta, gamma, epsilon)
     state = dmft.from_random(net, params, jax.random.key(0))
     return dynamics.lyapunov_spectrum(
-        dmft.TangentMap(net, params), state, steps=4000, transient=500, **options
+        dmft.system(net), state, params, steps=4000, transient=500, **options
     )
 
 
@@ -79,9 +79,7 @@ def test_structured_and_automatic_tangents_have_one_spectrum():
     pair = (dmft.window(state), state.clock)
     options = dict(steps=3000, transient=500)
     automatic = dynamics.lyapunov_spectrum(plain, pair, **options)
-    structured = dynamics.lyapunov_spectrum(
-        dmft.TangentMap(net, params), state, **options
-    )
+    structured = dynamics.lyapunov_spectrum(dmft.system(net), state, params, **options)
     assert int(structured.resolved) == int(automatic.resolved) == 6
     # A fixed point of F^C: both averages are exact up to their start-up.
     assert np.allclose(structured.weighted, automatic.weighted, atol=1e-9)
@@ -94,7 +92,7 @@ def test_sum_of_exponents_is_the_mean_log_determinant():
     state = dmft.from_random(net, params, jax.random.key(0))
     state = dmft.advance(net, params, state, 2001)
     found = dynamics.lyapunov_spectrum(
-        dmft.TangentMap(net, params), state, steps=3000, transient=500
+        dmft.system(net), state, params, steps=3000, transient=500
     )
     logs = []
     for _ in range(3):  # one period of the clock: the orbit is fixed under F^C
@@ -127,7 +125,7 @@ def test_saturated_attention_reports_what_is_resolved():
     params = dmft.parameters(1.9, file.gamma, file.epsilon)
     state = dmft.from_checkpoint(net, params, file)
     found = dynamics.lyapunov_spectrum(
-        dmft.TangentMap(net, params), state, steps=8000, transient=2000,
+        dmft.system(net), state, params, steps=8000, transient=2000,
         reorthonormalize_every=4,
     )  # fmt: skip
     resolved = int(found.resolved)

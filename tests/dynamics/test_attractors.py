@@ -10,9 +10,9 @@ from statmech_attn.batches import lanes
 from statmech_attn.dynamics import (
     attractors,
     find_attractors,
-    Map,
     Search,
     settle,
+    System,
     wilson,
 )
 from statmech_attn.dynamics.attractors import (
@@ -123,7 +123,7 @@ def driven(state):
 def test_a_shared_clock_sets_the_phase_of_comparison():
     n = 40
     starts = (uniform(7, -2, 2, n), jnp.where(jnp.arange(n) < 10, 1.0, -1.0), 0)
-    found = find_attractors(driven, starts, drive_period=3)
+    found = find_attractors(System(driven, drive_period=3), starts)
     assert found.count.tolist() == [30, 10] and found.period.tolist() == [3, 3]
 
 
@@ -134,17 +134,18 @@ def test_phase_lags_by_whole_drive_periods_are_one_attractor():
         place, clock = state
         return (place + 1) % 6 + 0.0, (clock + 1) % 2
 
-    even = find_attractors(turns, (jnp.array([0.0, 2.0, 4.0]), 0), drive_period=2)
+    driven = System(turns, drive_period=2)
+    even = find_attractors(driven, (jnp.array([0.0, 2.0, 4.0]), 0))
     assert even.count.tolist() == [3] and even.period.tolist() == [6]
-    odd = find_attractors(turns, (jnp.array([0.0, 1.0, 2.0]), 0), drive_period=2)
+    odd = find_attractors(driven, (jnp.array([0.0, 1.0, 2.0]), 0))
     assert odd.count.tolist() == [2, 1]
 
 
 def test_lifetimes_before_a_cycle_are_those_of_the_stored_orbit():
     """Period 3 at r = 3.8285 after chaotic transients of up to hundreds of steps."""
     x0 = np.asarray(uniform(8, 0, 1, 64))
-    system = Map(lambda _, x: 3.8285 * x * (1 - x))
-    follower = Follower(system, Search(20_000, record=64), (), x0)
+    system = System(lambda x: 3.8285 * x * (1 - x))
+    follower = Follower(system, Search(20_000, record=64), x0)
     orbits = follow_with(follower, x0)
     state, records = x0, [x0[None]]
     for _ in range(60):
@@ -200,7 +201,7 @@ def test_slow_arrival_is_found_by_walking_back_or_says_so(memory, exact):
     """x' = 0.999 x: inside 1e-3 after ln(x0/1e-3)/0.0010005 steps, at rest later."""
     x0 = np.array([0.5, 0.02])
     search = Search(40_000, record=64, memory=memory)
-    orbits = settle(Map(lambda _, x: 0.999 * x), x0, search=search)
+    orbits = settle(lambda x: 0.999 * x, x0, search=search)
     expected = np.ceil(np.log(x0 / (1e-3)) / -np.log(0.999))
     assert orbits.exact.tolist() == [exact] * 2
     if exact:
@@ -211,9 +212,9 @@ def test_slow_arrival_is_found_by_walking_back_or_says_so(memory, exact):
 
 def test_an_alternating_approach_is_not_the_doubled_cycle():
     """A cycle of 3 places, with x' = -0.99 x beside it: it recurs after 6 before 3."""
-    step = lambda _, z: jnp.stack([-0.99 * z[0], (z[1] + 1) % 3])
+    step = lambda z: jnp.stack([-0.99 * z[0], (z[1] + 1) % 3])
     starts = np.array([[0.7, -0.3, 1e-3], [0.0, 1.0, 2.0]])
-    orbits = settle(Map(step), starts, search=Search(20_000, record=64))
+    orbits = settle(step, starts, search=Search(20_000, record=64))
     assert orbits.period.tolist() == [3, 3, 3]
     s = np.arange(1024)
     record = (1e-7 * (-0.99) ** s)[:, None]
@@ -225,10 +226,10 @@ def test_an_alternating_approach_is_not_the_doubled_cycle():
 def test_the_longest_cycle_of_a_look_is_a_cycle(record):
     """q = record // 3 places, with x' = 0.5 x + cos beside them."""
     q = record // 3
-    step = lambda _, z: jnp.stack(
+    step = lambda z: jnp.stack(
         [0.5 * z[0] + jnp.cos(2 * jnp.pi * z[1] / q), (z[1] + 1) % q]
     )
-    orbits = settle(Map(step), np.array([[0.3], [1.0]]), search=Search(record=record))
+    orbits = settle(step, np.array([[0.3], [1.0]]), search=Search(record=record))
     assert orbits.period.tolist() == [q] and orbits.exact.all()
     decay = (1e-3 * 0.5 ** (np.arange(record) / q))[:, None]
     assert left_to_go(decay, q) == pytest.approx(decay[record - 3 * q, 0], rel=2e-3)
@@ -331,21 +332,20 @@ def test_wilson_interval_covers_as_often_as_it_says():
             "step must not let what all starts share",
         ),
         (
-            lambda x: x,
+            System(lambda x: x, lambda x: ()),
             np.ones(4),
-            {"observe": lambda x: ()},
+            {},
             "observe must return at least one number",
         ),
         (
-            lambda x: x,
+            System(lambda x: x, lambda x: x[0], batched=True),
             np.ones(4),
-            {"observe": lambda x: x[0], "batched": True},
+            {},
             "observe must return at least one number",
         ),
         (lambda x: x, np.float64(1.0), {}, "starts must be arrays with the starts on"),
         (lambda x: x, (np.ones(3), np.ones(4)), {}, r"last axes of length \[3, 4\]"),
         (lambda x: x, np.arange(4), {}, "no floating-point coordinates"),
-        (lambda x: x, np.ones(4), {"drive_period": 0}, "drive_period must be at least"),
         (lambda x: x, np.ones(4), {"search": Search(0)}, "horizon must be at least 1"),
         (lambda x: x, np.ones(4), {"search": Search(capture=2.0)}, "capture must lie"),
         (lambda x: x, np.ones(4), {"search": Search(record=65)}, "record must be even"),

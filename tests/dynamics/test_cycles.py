@@ -24,16 +24,18 @@ def logistic(r):
 
 def test_cycles_of_the_logistic_map_to_rounding():
     """ln|4 + 2 r - r^2| / 2 on the two-cycle; errors are those of rounding."""
-    cycle = cycle_spectrum(logistic(3.2), jnp.array(0.52), 2)
+    cycle = cycle_spectrum(logistic(3.2), jnp.array(0.52), period=2)
     assert abs(cycle.exponents[0] - np.log(0.16) / 2) < 3 * cycle.stderr[0] < 1e-11
 
 
 def test_superstable_cycles_have_no_number():
     """-inf where the derivative is exactly zero; elsewhere rounding is its size."""
-    flat = cycle_spectrum(logistic(2.0), jnp.array(0.5), 1)
+    flat = cycle_spectrum(logistic(2.0), jnp.array(0.5), period=1)
     assert np.isneginf(flat.exponents[0]) and np.isnan(flat.stderr[0])
     r = 1 + np.sqrt(5)
-    hidden = cycle_spectrum(lambda x: logistic(r)(x - 0.1) + 0.1, jnp.array(0.6), 2)
+    hidden = cycle_spectrum(
+        lambda x: logistic(r)(x - 0.1) + 0.1, jnp.array(0.6), period=2
+    )
     assert hidden.settled.all() and not np.isfinite(hidden.exponents[0])
 
 
@@ -47,7 +49,7 @@ def test_multipliers_of_linear_maps(matrix, k):
     """Pairs, nearly equal moduli and a defect are eigenvalues of small blocks."""
     matrix = jnp.array(matrix)
     step = lambda x: matrix @ (x - 1) + 1
-    cycle = cycle_spectrum(step, jnp.array([1.0, 1.001, 0.999]), 1, exponents=k)
+    cycle = cycle_spectrum(step, jnp.array([1.0, 1.001, 0.999]), period=1, exponents=k)
     exact = np.sort(np.log(np.abs(np.linalg.eigvals(matrix))))[::-1][:k]
     gap = np.abs(cycle.exponents - exact)
     # A defect moves by the root of what moves a simple eigenvalue.
@@ -127,4 +129,4 @@ def test_a_frame_is_orthonormal_after_every_compiled_push():
 
 def test_a_period_below_one_is_refused():
     with pytest.raises(ValueError, match="period must be at least 1; got 0"):
-        cycle_spectrum(logistic(3.2), jnp.array(0.5), 0)
+        cycle_spectrum(logistic(3.2), jnp.array(0.5), period=0)

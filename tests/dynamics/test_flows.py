@@ -7,13 +7,13 @@ import pytest
 
 from statmech_attn.dynamics import (
     classify,
+    driven_flow,
+    flow,
     flow_spectrum,
     gali,
     lyapunov_spectrum,
     per_unit_time,
     PHASES,
-    stroboscopic_map,
-    time_map,
 )
 from statmech_attn.validation import systems
 
@@ -37,7 +37,7 @@ def test_a_linear_flow_has_its_rates_per_unit_time_at_any_interval():
 @pytest.mark.slow
 def test_spectrum_of_a_time_map_divided_by_its_time_is_that_of_the_flow():
     start, interval = jnp.array([1.0, 1.0, 20.0]), 0.25
-    step = time_map(systems.lorenz, time=interval, substeps=10)
+    step = flow(systems.lorenz, time=interval, substeps=10)
     by_hand = lyapunov_spectrum(step, start, steps=400, transient=40)
     found = flow_spectrum(systems.lorenz, start, time=100.0, transient=10.0)
     assert np.allclose(found.exponents, by_hand.exponents / interval, atol=1e-12)
@@ -49,10 +49,10 @@ def test_spectrum_of_a_time_map_divided_by_its_time_is_that_of_the_flow():
 def test_strobe_of_a_driven_oscillator_rests_on_its_response():
     """x'' + x'/2 + x = cos(2 t): response known, multipliers e^(-pi/4) in modulus."""
     field = lambda t, u: jnp.stack([u[1], -0.5 * u[1] - u[0] + jnp.cos(2 * t)])
-    step = stroboscopic_map(field, period=np.pi, substeps=20, phase=0.3)
+    step = driven_flow(field, period=np.pi, substeps=20, phase=0.3)
     x = jnp.array([1.0, 0.0])
     for _ in range(60):
-        x = step(x)
+        x = step.step(x)
     amplitude = 1 / (1 - 4 + 0.5 * 2j)
     response = amplitude * np.exp(2j * 0.3)
     assert np.allclose(x, [response.real, (2j * response).real], atol=1e-7)
@@ -70,7 +70,7 @@ def test_driven_two_well_oscillator_has_no_zero_of_the_time():
         field = lambda t, u: jnp.stack(
             [u[1], -0.25 * u[1] + u[0] - u[0] ** 3 + drive * jnp.cos(t)]
         )
-        step = stroboscopic_map(field, period=2 * np.pi, substeps=30)
+        step = driven_flow(field, period=2 * np.pi, substeps=30)
         return classify(step, jnp.array([0.2, 0.0]), steps=2000, transient=100)
 
     found = driven(jnp.array([0.4, 0.2]))
@@ -82,7 +82,7 @@ def test_driven_two_well_oscillator_has_no_zero_of_the_time():
 @pytest.mark.slow
 def test_henon_heiles_torus_has_the_powers_of_two_degrees_of_freedom():
     """GALI_2 stays, GALI_3 ~ t^-2, GALI_4 ~ t^-4 (Skokos et al. 2007)."""
-    step = time_map(systems.henon_heiles, time=1.0, substeps=5)
+    step = flow(systems.henon_heiles, time=1.0, substeps=5)
     start = systems.henon_heiles_start(0.55, 0.0)
     found = gali(step, start, order=4, samples=300)
     assert np.allclose(found.power(0.3), [0, -2, -4], atol=0.25)
@@ -92,13 +92,13 @@ def test_henon_heiles_torus_has_the_powers_of_two_degrees_of_freedom():
     ("call", "message"),
     [
         (
-            lambda: time_map(spiral, time=0.0, substeps=1),
+            lambda: flow(spiral, time=0.0, substeps=1),
             "time must be > 0 and fin",
         ),
-        (lambda: time_map(spiral, time=np.nan, substeps=1), "got nan and 1"),
-        (lambda: time_map(spiral, time=1.0, substeps=0), "got 1 and 0"),
+        (lambda: flow(spiral, time=np.nan, substeps=1), "got nan and 1"),
+        (lambda: flow(spiral, time=1.0, substeps=0), "got 1 and 0"),
         (
-            lambda: stroboscopic_map(lambda t, x: x, period=-1.0, substeps=2),
+            lambda: driven_flow(lambda t, x: x, period=-1.0, substeps=2),
             "time must be > 0 and finite, and substeps >= 1; got -1 and 2",
         ),
         (

@@ -13,11 +13,11 @@ from statmech_attn.dynamics import (
     DIMENSION_RESULTS,
     finite_time_exponents,
     FiniteTimeExponents,
+    flow,
     gali,
     lyapunov_spectrum,
     orbit,
     Spectrum,
-    time_map,
     ZERO_ONE_RESULTS,
     zero_one_test,
 )
@@ -388,7 +388,7 @@ def test_alignment_takes_a_batch_of_networks_with_their_own_tangent():
     params = dmft.parameters([1.28, 1.4], file.gamma, file.epsilon)
     state = dmft.from_checkpoint(net, params, file)
     options = dict(order=3, samples=5, every=4, transient=100)
-    batch = gali(dmft.TangentMap(net, params), state, **options)
+    batch = gali(dmft.system(net), state, params, **options)
     assert batch.log_gali.shape == (5, 2, 2)
     # Three vectors span no more than two of them, and chaos aligns them.
     assert (np.diff(batch.log_gali, axis=1) < 0).all()
@@ -433,7 +433,7 @@ def test_zero_one_test_says_what_it_can_judge():
     wave = jnp.cos(2 * jnp.pi * GOLDEN * jnp.arange(1000.0))[:, None]
     assert abs(zero_one_test(wave).K) < 0.1
     # Chaos of a flow that is sampled too finely reads as regular, and is flagged.
-    step = time_map(systems.lorenz, time=0.01, substeps=1)
+    step = flow(systems.lorenz, time=0.01, substeps=1)
     every = lambda n: zero_one_test(
         orbit(step, jnp.array([1.0, 1.0, 20.0]), samples=1000, transient=1000, every=n)
     )

@@ -8,10 +8,10 @@ import pytest
 from statmech_attn.dynamics import (
     classify,
     finite_time_exponents,
+    flow,
     gali,
     lyapunov_spectrum,
     orbit,
-    time_map,
 )
 from statmech_attn.dynamics.frames import orthonormalise
 
@@ -112,7 +112,7 @@ def test_lorenz_flow_from_its_time_map():
         [10 * (x[1] - x[0]), x[0] * (28 - x[2]) - x[1], x[0] * x[1] - 8 / 3 * x[2]]
     )
     tau = 0.25
-    step = time_map(field, time=tau, substeps=20)
+    step = flow(field, time=tau, substeps=20)
     found = lyapunov_spectrum(
         step, jnp.array([1.0, 1.0, 20.0]), steps=4000, transient=200
     )

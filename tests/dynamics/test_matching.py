@@ -7,7 +7,6 @@ import pytest
 from statmech_attn.dynamics import (
     hysteresis,
     identities,
-    Map,
     match_by_distance,
     match_by_flow,
     Search,
@@ -38,8 +37,8 @@ SEARCH = Search(6_000, record=128)
 def matched(step, starts, values, by):
     """Sets at every value, all values side by side, and their numbers."""
     n, values = len(starts), np.asarray(values)
-    system, tiled = Map(step), np.tile(starts, len(values))
-    follower = Follower(system, SEARCH, np.repeat(values, n), tiled)
+    tiled = np.tile(starts, len(values))
+    follower = Follower(step, SEARCH, tiled, np.repeat(values, n))
     orbits = follow_with(follower, tiled, np.repeat(values, n))
     rows = np.arange(tiled.size).reshape(-1, n)
     found = [distinguish(orbits.take(row)) for row in rows]
@@ -71,7 +70,7 @@ STARTS = np.array([-1.1, -0.6, -0.2, 0.3, 0.7, 1.2])
 @pytest.mark.parametrize("by", ["flow", "distance"])
 def test_through_a_pitchfork_one_branch_goes_on_and_the_other_is_new(by):
     """x' = r x - x^3: 0 until r = 1, then +-sqrt(r - 1), named as they were before."""
-    step = lambda r, x: r * x - x**3
+    step = lambda x, r: r * x - x**3
     values = [0.9, 1.1, 1.2, 1.3]
     found, numbers = matched(step, STARTS, values, by)
     assert [len(x) for x in numbers] == [1, 2, 2, 2]
@@ -84,7 +83,7 @@ def test_through_a_pitchfork_one_branch_goes_on_and_the_other_is_new(by):
 
 @pytest.mark.parametrize("by", ["flow", "distance"])
 def test_a_doubled_cycle_is_the_same_attractor(by):
-    step = lambda r, x: r * x * (1 - x)
+    step = lambda x, r: r * x * (1 - x)
     starts = np.linspace(0.1, 0.9, 6)
     found, numbers = matched(step, starts, [2.9, 3.1, 3.4, 3.5], by)
     assert [x.period.tolist() for x in found] == [[1], [2], [2], [4]]
@@ -94,7 +93,7 @@ def test_a_doubled_cycle_is_the_same_attractor(by):
 @pytest.mark.parametrize("by", ["flow", "distance"])
 def test_at_a_fold_the_attractor_that_ends_gives_its_name_to_nobody(by):
     """x' = x + 0.1 (r + x - x^3): the left one ends at r = 2/sqrt(27)."""
-    step = lambda r, x: x + 0.1 * (r + x - x**3)
+    step = lambda x, r: x + 0.1 * (r + x - x**3)
     found, numbers = matched(step, STARTS, [0.2, 0.35, 0.45, 0.6], by)
     assert [len(x) for x in numbers] == [2, 2, 1, 1]
     right = [
@@ -120,7 +119,7 @@ def test_flow_to_none_of_the_sets_starts_a_new_one():
 
 def test_hysteresis_of_the_cubic_map_ends_at_its_folds():
     """Two fixed points between r = -2/sqrt(27) and 2/sqrt(27)."""
-    step = lambda r, x: x + 0.1 * (r + x - x**3)
+    step = lambda x, r: x + 0.1 * (r + x - x**3)
     values = np.linspace(-0.6, 0.6, 61)
     found = hysteresis(step, jnp.array(-1.0), values[::-1], search=Search(record=128))
     fold = 2 / np.sqrt(27)
@@ -135,7 +134,7 @@ def test_hysteresis_of_the_cubic_map_ends_at_its_folds():
 
 def test_where_one_attractor_lives_the_sweeps_agree():
     """The logistic map through its cascade and chaos: no hysteresis."""
-    step = lambda r, x: r * x * (1 - x)
+    step = lambda x, r: r * x * (1 - x)
     values = np.array([2.8, 3.2, 3.5, 3.7, 3.9])
     found = hysteresis(step, jnp.array(0.4), values, search=Search(20_000, record=512))
     assert not found.differ.any() and found.interval.shape == (0, 4)
@@ -143,7 +142,7 @@ def test_where_one_attractor_lives_the_sweeps_agree():
 
 def test_a_sweep_goes_on_from_the_last_state_that_did_not_diverge():
     """x^2 - 1 + r: bounded from r = -1 to 1.25; above it, nothing to follow."""
-    step = lambda r, x: x**2 - 1 + r
+    step = lambda x, r: x**2 - 1 + r
     found = hysteresis(step, jnp.array(0.0), [0.2, 0.9, 1.5], search=Search(record=128))
     assert np.isnan(found.distance[2]) and not found.differ.any()
     assert found.down.period[:2].tolist() == found.up.period[:2].tolist() == [2, 1]
@@ -157,4 +156,4 @@ def test_intervals_at_the_ends_are_open():
 
 def test_a_sweep_of_one_value_is_refused():
     with pytest.raises(ValueError, match="values must hold at least two; got 1"):
-        hysteresis(lambda r, x: r * x, jnp.array(1.0), [0.5])
+        hysteresis(lambda x, r: r * x, jnp.array(1.0), [0.5])

@@ -10,9 +10,10 @@ from statmech_attn.dynamics import (
     as_in_paper,
     classify,
     evidence,
+    flow,
     lyapunov_spectrum,
     PHASES,
-    time_map,
+    System,
 )
 from statmech_attn.dynamics.phases import decide
 
@@ -102,7 +103,7 @@ def forced(sigma):
 def test_strange_nonchaotic_attractor_is_not_called_a_torus():
     observe = lambda s: jnp.stack([s[0], jnp.cos(2 * jnp.pi * s[1])])
     at = lambda sigma: classify(
-        forced(sigma), (jnp.array(0.5), jnp.array(0.1)), observe=observe
+        System(forced(sigma), observe), (jnp.array(0.5), jnp.array(0.1))
     )
     found = jax.vmap(at)(jnp.array([0.5, 1.5]))
     assert phases_of(found) == ["quasiperiodic", "unsettled"]
@@ -120,7 +121,7 @@ def test_external_clock_adds_no_exponent_and_sets_the_period():
         x, clock = state
         return x / 2 + (clock == 0), (clock + 1) % 3
 
-    found = classify(step, (jnp.array(0.1), jnp.array(0)), drive_period=3)
+    found = classify(System(step, drive_period=3), (jnp.array(0.1), jnp.array(0)))
     assert phases_of(found) == ["fixed"] and int(found.period) == 3
     assert found.spectrum.exponents.shape == (1,)
     assert float(found.spectrum.exponents[0]) == pytest.approx(-np.log(2), abs=1e-12)
@@ -131,7 +132,7 @@ def test_rossler_flow_is_chaotic():
     field = lambda x: jnp.stack(
         [-x[1] - x[2], x[0] + 0.2 * x[1], 0.2 + x[2] * (x[0] - 5.7)]
     )
-    step = time_map(field, time=1.5, substeps=30)
+    step = flow(field, time=1.5, substeps=30)
     found = classify(step, jnp.array([1.0, 1.0, 0.0]), steps=6000, exponents=2)
     rate, error = found.spectrum.exponents / 1.5, found.spectrum.stderr / 1.5
     assert phases_of(found) == ["chaotic"]
@@ -288,4 +289,4 @@ def test_too_short_a_tail_is_refused():
     with pytest.raises(
         ValueError, match="tail must be at least 30 drive periods; got 50"
     ):
-        classify(lambda x: x / 2, jnp.array(0.1), drive_period=4, tail=50)
+        classify(System(lambda x: x / 2, drive_period=4), jnp.array(0.1), tail=50)

@@ -80,7 +80,9 @@ def conjugated(omega):
 @pytest.mark.parametrize("omega", [0.6180339887, 0.1234567, 0.9])
 def test_a_curve_in_the_plane_has_the_rotation_number_of_its_conjugate(omega):
     step, start = conjugated(omega)
-    found = rotation.curve_rotation(step, start, steps=4000, observe=lambda u: u)
+    found = rotation.curve_rotation(
+        dynamics.System(step, lambda u: u), start, steps=4000
+    )
     assert float(found.number) == pytest.approx(omega, abs=1e-10)
     unoriented = rotation.curve_rotation(step, start, steps=4000)
     assert float(unoriented.number) == pytest.approx(min(omega, 1 - omega), abs=1e-10)
@@ -89,7 +91,7 @@ def test_a_curve_in_the_plane_has_the_rotation_number_of_its_conjugate(omega):
 def test_every_second_point_turns_twice_as_far():
     step, start = conjugated(0.15)
     found = rotation.curve_rotation(
-        step, start, steps=2000, every=2, observe=lambda u: u
+        dynamics.System(step, lambda u: u), start, steps=2000, every=2
     )
     assert float(found.number) == pytest.approx(0.3, abs=1e-10)
 

@@ -117,9 +117,8 @@ def test_a_scan_point_is_what_the_general_functions_give(published, short_scan):
         params = dmft.parameters(betas[i], file.gamma, file.epsilon)
         start = dmft.from_checkpoint(net, params, file)
         found = dynamics.classify(
-            dmft.TangentMap(net, params), start, drive_period=4,
-            steps=4000, transient=3000, exponents=3, observe=lambda s: s.newest,
-        )  # fmt: skip
+            dmft.system(net), start, params, steps=4000, transient=3000, exponents=3
+        )
         assert int(found.phase) == outcome.verdicts.phase[i]
         assert int(found.period) == outcome.verdicts.period[i]
         gap = found.spectrum.weighted - outcome.verdicts.weighted[:, i]

@@ -20,7 +20,8 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
 from statmech_attn import dmft
-from statmech_attn.dynamics.following import Follower, Map, Search
+from statmech_attn.dynamics.following import Follower, Search
+from statmech_attn.dynamics import System
 from statmech_attn.batches import lanes
 from statmech_attn.scan.bifurcation import Plan, Points, run, Scan
 
@@ -30,14 +31,14 @@ betas = np.linspace(1.0, 2.5, 37)
 params = dmft.parameters(betas, file.gamma, file.epsilon)
 points = Points(params, dmft.from_row(net, params, 0))
 plan = Plan(transient=100, steps=512, exponents=1, max_doublings=1)
-logistic = Map(lambda r, x: r * x * (1 - x))
+logistic = System(lambda x, r: r * x * (1 - x))
 
 def results(width):
     scan = Scan(net, plan, points, 2, lanes=width)
     outcome = run(scan, points)
     slopes = np.linspace(2.6, 3.9, 37)
-    follower = Follower(logistic, Search(horizon=1024, record=64), slopes, slopes / 5)
-    looks = list(follower.look(slopes, slopes / 5, np.arange(37)))
+    follower = Follower(logistic, Search(horizon=1024, record=64), slopes / 5, slopes)
+    looks = list(follower.look(slopes / 5, slopes, np.arange(37)))
     _, seen = scan.record(width, net, *points.take(np.arange(width).clip(max=36)))
     parts = [len(x.sharding.device_set) for x in (seen[0], seen[2])]
     parts.append(seen[0].sharding.shard_shape(seen[0].shape)[-1])

@@ -18,14 +18,15 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
 from statmech_attn.batches import require_double
+from statmech_attn.dynamics.systems import as_system, System
 
 
 class Problem(eqx.Module):
     """Which orbit of which map is followed in which parameter.
 
     Args:
-        map: (state, parameters) -> state, a pure JAX function of a pytree of float64
-            arrays and of the dictionary below.
+        system: a `System`, or its step (state, parameters) -> state, of a pytree of
+            float64 arrays and of the dictionary below.
         template: a state; only its structure and shapes are used.
         parameters: every parameter of the map by name; numbers, traced by JAX.
         free: name of the one that is continued.
@@ -51,7 +52,7 @@ class Problem(eqx.Module):
 
     def __init__(
         self,
-        map: Callable[[PyTree, dict], PyTree],
+        system: Callable[[PyTree, dict], PyTree] | System,
         template: PyTree,
         parameters: Mapping[str, ArrayLike],
         free: str,
@@ -62,7 +63,7 @@ class Problem(eqx.Module):
             raise ValueError(f"free must be one of {sorted(parameters)}; got {free!r}.")
         if int(period) < 1:
             raise ValueError(f"period must be at least 1; got {period}.")
-        self.map = map
+        self.map = as_system(system).step
         self.template = jax.tree.map(jnp.asarray, template)
         self.parameters = {k: jnp.asarray(v, float) for k, v in parameters.items()}
         self.free = free

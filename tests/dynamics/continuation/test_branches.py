@@ -380,9 +380,9 @@ def test_an_orbit_that_overflows_is_diverged_and_not_nan():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (dict(map=lambda x, p: x[:1]), "map must return a state of the shape"),
-        (dict(map=lambda x, p: x > 0), "map must return a state of the shape"),
-        (dict(map=lambda x, p: (x, x)), "map must return a state of the shape"),
+        (dict(system=lambda x, p: x[:1]), "map must return a state of the shape"),
+        (dict(system=lambda x, p: x > 0), "map must return a state of the shape"),
+        (dict(system=lambda x, p: (x, x)), "map must return a state of the shape"),
         (dict(free="s"), r"free must be one of \['r'\]; got 's'"),
         (dict(period=0), "period must be at least 1; got 0"),
         (dict(template=jnp.zeros(2, int)), "template must be float64 arrays"),
@@ -390,7 +390,11 @@ def test_an_orbit_that_overflows_is_diverged_and_not_nan():
 )
 def test_a_bad_problem_is_refused_in_one_line(change, message):
     good = dict(
-        map=logistic, template=jnp.zeros(2), parameters={"r": 3.0}, free="r", period=1
+        system=logistic,
+        template=jnp.zeros(2),
+        parameters={"r": 3.0},
+        free="r",
+        period=1,
     )
     with pytest.raises(ValueError, match=message) as caught:
         Problem(**{**good, **change})

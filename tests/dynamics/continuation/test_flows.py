@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn.dynamics import time_map
+from statmech_attn.dynamics import flow
 from statmech_attn.dynamics.continuation import follow_cycle, Problem, Settings
 
 
@@ -26,7 +26,7 @@ def lorenz(state, p):
         x, y, z = s
         return jnp.array([10 * (y - x), x * (p["r"] - z) - y, x * y - 8 / 3 * z])
 
-    return time_map(field, time=TIME, substeps=10)(state)
+    return flow(field, time=TIME, substeps=10).step(state)
 
 
 @pytest.mark.slow

@@ -1,0 +1,89 @@
+r"""The mean-field map as a `dynamics.System`: how every tool takes the network.
+
+state         `State`          attention window, tokens in it, clock
+parameters    `Parameters`     or a mapping with beta, gamma and epsilon
+observed      A_t (M,)         the newest attention vector
+displayed     m^{o,SE} (M,)    semantic overlaps of the token that it draws
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from statmech_attn.dmft.mean_field import semantic_overlaps, step
+from statmech_attn.dmft.network import clock_period, Network, Parameters, State, token
+from statmech_attn.dmft.tangent import TangentMap
+from statmech_attn.dynamics import System
+
+
+Given = Parameters | Mapping[str, Any]
+
+
+def system(net: Network, epsilon: float | None = None) -> System:
+    """The map of a network, one step a token, with structured tangent dynamics.
+
+    Args:
+        epsilon: weight of the positional part; only whether it is zero counts, since
+            the drive has no period then.  Not zero when omitted.
+
+    Example:
+        >>> from statmech_attn import dmft, dynamics
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> start = dmft.from_checkpoint(net, params, file)
+        >>> spectrum = dynamics.lyapunov_spectrum(
+        ...     dmft.system(net), start, params, steps=2000, exponents=2,
+        ...     reorthonormalize_every=4)
+        >>> spectrum.exponents.shape
+        (2,)
+    """
+    return System(
+        Step(net),
+        observe=lambda state: state.newest,
+        drive_period=clock_period(net, 1.0 if epsilon is None else epsilon),
+        tangent=Tangent(net),
+        batched=True,
+        unit="token",
+        display=Display(net),
+        clock=lambda state: state.clock,
+    )
+
+
+class Step(eqx.Module):
+    """One token."""
+
+    net: Network
+
+    def __call__(self, state: State, parameters: Given) -> State:
+        return step(self.net, as_parameters(parameters), state)
+
+
+class Tangent(eqx.Module):
+    """The map at fixed parameters with its tangent dynamics."""
+
+    net: Network
+
+    def __call__(self, parameters: Given) -> TangentMap:
+        return TangentMap(self.net, as_parameters(parameters))
+
+
+class Display(eqx.Module):
+    """Semantic overlaps of the token that a state draws."""
+
+    net: Network
+
+    def __call__(self, state: State, parameters: Given) -> Float[Array, "M *batch"]:
+        params = as_parameters(parameters)
+        overlaps = token(self.net, params, state.newest, state.clock)
+        return semantic_overlaps(self.net, params, state, overlaps)
+
+
+def as_parameters(given: Given) -> Parameters:
+    """Parameters from those by name."""
+    if isinstance(given, Parameters):
+        return given
+    return Parameters(**{name: jnp.asarray(value) for name, value in given.items()})

@@ -1,0 +1,52 @@
+"""Lengths and Gram-Schmidt of frames of tangent columns, (dim, k, *batch)."""
+
+import functools
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from statmech_attn.batches import add_products, add_up
+
+
+def orthonormalise(frame: Float[Array, "dim k *batch"]):
+    """Gram-Schmidt, twice, on a batch of small frames.
+
+    Returns the orthonormal frame, the lengths R_jj (k, *batch), and the lengths of the
+    columns before; a zero column stays zero.  Sums over the small axes
+    are written out, so that XLA vectorises over the batch; dividing by the squared
+    length inside keeps it from recomputing the projections for every row.
+    """
+    k = frame.shape[1]
+    done, squares, norms = [], [], []
+    for j in range(k):
+        v = frame[:, j]
+        norms.append(add_products(v, v))
+        for _ in range(2 if j else 0):
+            basis, lengths = jnp.stack(done, axis=1), jnp.stack(squares)
+            shares = add_products(basis, v[:, None]) / nonzero(lengths)
+            v = v - add_up(basis[:, i] * shares[i] for i in range(j))
+        done.append(v)
+        squares.append(add_products(v, v))
+    lengths = jnp.sqrt(jnp.stack(squares))
+    basis = jnp.stack(done, axis=1) / nonzero(lengths)
+    return basis, lengths, jnp.sqrt(jnp.stack(norms))
+
+
+def longest(columns: Float[Array, "dim k *batch"]) -> Float[Array, "*batch"]:
+    """Length of the longest column."""
+    return jnp.sqrt(largest(add_products(columns, columns)))
+
+
+def largest(x: Float[Array, "k *batch"]) -> Float[Array, "*batch"]:
+    """Along the first axis; written out as sums are, see `batches.sums`."""
+    return functools.reduce(jnp.maximum, x)
+
+
+def nonzero(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
+    """The lengths, with 1 for those that nothing should be divided by."""
+    return jnp.where(x > 0, x, 1.0)
+
+
+def safe_log(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
+    """Natural logarithm of lengths: ln 0 = -inf, and NaN stays NaN."""
+    return jnp.where(x == 0, -jnp.inf, jnp.log(jnp.where(x == 0, 1.0, x)))
