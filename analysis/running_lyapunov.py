@@ -20,8 +20,8 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import dmft, dynamics, storage, studies
+from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
 from statmech_attn.labels import attributes, labelled
-from statmech_attn.scan import Plan, Points, run, Scan
 from statmech_attn.studies import build, holds, produce
 
 
@@ -65,10 +65,10 @@ def running(
         dmft.system(made.net), state, params, steps=steps, blocks=blocks,
         exponents=EXPONENTS, reorthonormalize_every=4,
     )  # fmt: skip
-    period = dmft.clock_period(made.net, float(jnp.max(params.epsilon)))
+    system = dmft.system(made.net, float(jnp.max(params.epsilon)))
     plan = Plan(0, steps, EXPONENTS, max_doublings)
     points = Points(params, state)
-    verdicts = run(Scan(made.net, plan, points, period), points).verdicts
+    verdicts = run(Scan(system, plan, points), points).verdicts
     dataset = _dataset(spectrum, verdicts, axes.values[0])
     kept = {k: trajectories.attrs[k] for k in ("network", "context", "start")}
     return build.with_fixed(dataset.assign_attrs(kept), axes)

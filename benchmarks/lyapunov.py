@@ -22,8 +22,8 @@ import numpy as np
 
 from statmech_attn import dmft, dynamics
 from statmech_attn.batches import batches, Compiled, lanes_for, run_all, workers
-from statmech_attn.dynamics import frames, Linearised, lyapunov, phases, TangentSystem
-from statmech_attn.scan.bifurcation import FEW, Plan, Points, run, Scan
+from statmech_attn.dynamics import frames, lyapunov, phases, TangentSystem
+from statmech_attn.dynamics.diagrams.stages import FEW, Plan, Points, run, Scan
 
 
 REPEATS = 5
@@ -120,9 +120,9 @@ def stages(net, points: Points, plain: int = 8000, per_block: int = 100):
 
     def general(k, turns):
         def one(net, params, state):
-            system = Linearised(lambda state: dmft.step(net, params, state))
+            step = lambda state: dmft.step(net, params, state)
             return dynamics.lyapunov_spectrum(
-                system, state, steps=turns * spacing(k) * lyapunov.BLOCKS, exponents=k,
+                step, state, steps=turns * spacing(k) * lyapunov.BLOCKS, exponents=k,
                 reorthonormalize_every=spacing(k), align=0,
             )  # fmt: skip
 
@@ -195,7 +195,7 @@ def published() -> None:
     points = Points(params, dmft.from_checkpoint(net, params, file))
     plan = Plan(transient=100_000, steps=75_000, exponents=12, max_doublings=0)
     clock = time.perf_counter()
-    outcome = run(Scan(net, plan, points, 4), points)
+    outcome = run(Scan(dmft.system(net), plan, points), points)
     seconds = time.perf_counter() - clock
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     names, counts = np.unique(outcome.verdicts.phase, return_counts=True)

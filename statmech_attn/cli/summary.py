@@ -13,8 +13,8 @@ from statmech_attn.cli import learning_summary
 from statmech_attn.cli.tables import formatted, titled
 from statmech_attn.dmft import SCORE_LIMIT
 from statmech_attn.dynamics import PHASES
+from statmech_attn.dynamics.diagrams import CLASSES, disagreement, UNDECIDED
 from statmech_attn.kinds import AT_ONCE
-from statmech_attn.scan import CLASSES, disagreement, UNDECIDED
 from statmech_attn.storage import Info
 
 

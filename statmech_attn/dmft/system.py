@@ -13,6 +13,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from statmech_attn.batches import WRITTEN_OUT
 from statmech_attn.dmft.mean_field import semantic_overlaps, step
 from statmech_attn.dmft.network import clock_period, Network, Parameters, State, token
 from statmech_attn.dmft.tangent import TangentMap
@@ -50,6 +51,7 @@ def system(net: Network, epsilon: float | None = None) -> System:
         unit="token",
         display=Display(net),
         clock=lambda state: state.clock,
+        any_width=max(net.n_classes, net.dimension) <= WRITTEN_OUT,
     )
 
 

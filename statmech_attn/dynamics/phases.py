@@ -216,16 +216,39 @@ def _classify(
         verdict = decide(spectrum, witnesses, criteria, window["drive_period"], at_cap)
         return Classification(*verdict, witnesses, spectrum, state)
 
-    def unfinished(carry):
-        result, doubling = carry
-        return ~result.settled & (result.phase != DIVERGED) & (doubling < max_doublings)
+    return extended(
+        attempt(state, jnp.array(0)),
+        lambda result, doubling: attempt(result.state, doubling),
+        lambda result: undecided(result.phase),
+        max_doublings,
+    )
 
-    def extend(carry):
-        result, doubling = carry
-        return attempt(result.state, doubling + 1), doubling + 1
 
-    zero = jnp.array(0)
-    return jax.lax.while_loop(unfinished, extend, (attempt(state, zero), zero))[0]
+def undecided(phase):
+    """Whether a longer window may tell; of arrays of JAX or NumPy."""
+    return (phase == TRANSIENT) | (phase == UNSETTLED)
+
+
+def extended(first, longer, needs_longer, cap, loop=jax.lax.while_loop):
+    """What the first window said, then what one of twice the length says, and so on.
+
+    Args:
+        first: result of the first window.
+        longer: (result, doublings) -> result of the window after it.
+        needs_longer: whether a result is undecided.
+        cap: most doublings.
+        loop: the one of JAX, or of the same form.
+    """
+
+    def go_on(carry):
+        result, doublings = carry
+        return needs_longer(result) & (doublings < cap)
+
+    def body(carry):
+        result, doublings = carry
+        return longer(result, doublings + 1), doublings + 1
+
+    return loop(go_on, body, (first, 0))[0]
 
 
 def examine(

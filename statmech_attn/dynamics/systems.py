@@ -45,7 +45,9 @@ class System(eqx.Module):
         unit: what a step is, in a word.
         display: (state, parameters) -> (d,), what a diagram shows of the state; what
             is observed when omitted.
-        clock: state -> phase of the external clock; steps since the start if omitted.
+        clock: state -> phase of the external clock, shared by all points.
+        any_width: whether numbers are the same however many points are computed side
+            by side: only where all sums over coordinates are written out.
 
     Raises:
         ValueError: a period below 1.
@@ -65,6 +67,7 @@ class System(eqx.Module):
     unit: str = eqx.field(static=True, default="step")
     display: Callable[[PyTree, PyTree], Any] | None = None
     clock: Callable[[PyTree], Any] | None = None
+    any_width: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
         if self.drive_period < 1:
@@ -104,10 +107,24 @@ class System(eqx.Module):
             return jax.lax.fori_loop(0, times, one, state)
 
         period = self.drive_period // math.gcd(self.drive_period, times)
-        unit = f"{times} {self.unit}s"
         return System(
-            step, self.observe, period, None, self.batched, unit, self.display
-        )
+            step, self.observe, period, None, self.batched, f"{times} {self.unit}s",
+            self.display, self.clock, self.any_width,
+        )  # fmt: skip
+
+    def split(self) -> "tuple[tuple[Array, ...], Callable[[tuple], System]]":
+        """Arrays that the system holds, each once, and the system of such arrays."""
+        leaves, structure = jax.tree.flatten(self)
+        arrays = {id(x): x for x in leaves if eqx.is_array(x)}
+        number = {key: i for i, key in enumerate(arrays)}
+        places = [number.get(id(x)) for x in leaves]
+
+        def system_of(arrays):
+            pairs = zip(places, leaves, strict=True)
+            filled = [x if i is None else arrays[i] for i, x in pairs]
+            return jax.tree.unflatten(structure, filled)
+
+        return tuple(arrays.values()), system_of
 
     def steps(self, state: PyTree, parameters: PyTree = None) -> PyTree:
         """One step of many points, on the last axis; a leaf without axes is shared."""

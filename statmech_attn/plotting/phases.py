@@ -13,6 +13,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from statmech_attn.dynamics import PHASES
+from statmech_attn.dynamics.diagrams import (
+    CLASSES,
+    classes,
+    disagreement,
+    on_grid,
+    UNDECIDED,
+)
 from statmech_attn.plotting import style
 from statmech_attn.plotting.bifurcation import (
     codes_of,
@@ -22,7 +29,6 @@ from statmech_attn.plotting.bifurcation import (
 )
 from statmech_attn.plotting.continuation import draw_curves, KINDS as BIFURCATIONS
 from statmech_attn.plotting.exponents import set_scale
-from statmech_attn.scan import CLASSES, classes, disagreement, on_grid, UNDECIDED
 
 
 # Colours of the classes that the sign of one exponent can tell apart.
@@ -115,7 +121,7 @@ def classifier_disagreement(dataset: xr.Dataset) -> Figure:
 
 
 def where_they_differ(dataset: xr.Dataset) -> np.ndarray:
-    """`scan.classes.disagreement` of a scan of one parameter, (points, starts)."""
+    """`diagrams.disagreement` of a scan of one parameter, (points, starts)."""
     failed = codes_of_points(dataset, "failure") != 0 if "failure" in dataset else False
     by_sign = codes_of_points(dataset, "phase_paper")
     return disagreement(codes_of_points(dataset, "phase"), by_sign, failed)

@@ -31,6 +31,7 @@ from statmech_attn.dynamics import (
     take,
     wilson,
 )
+from statmech_attn.dynamics.diagrams import Plan, Points, run as run_scan, Scan
 from statmech_attn.labels import labelled
 from statmech_attn.scan import (
     Arrays,
@@ -38,11 +39,7 @@ from statmech_attn.scan import (
     Chunk,
     OneRound,
     Pilot,
-    Plan,
-    Points,
     Results,
-    run as run_scan,
-    Scan,
     Tick,
 )
 from statmech_attn.studies import build
@@ -83,7 +80,7 @@ class BasinsWork(OneRound):
             )
         self.batch = batch or max(CPU_LANES // self.options.starts, 1)
         self.plan = _plan(self.options)
-        self.plan.check(self.made.net)
+        self.plan.check(self.made.net.dimension, self.made.net.context)
         epsilon = float(jnp.max(self.axes.points().epsilon))
         self.system = dmft.system(self.made.net, epsilon)
         self.clock_period = self.system.drive_period
@@ -155,7 +152,7 @@ class BasinsWork(OneRound):
     def scan(self) -> Scan:
         """The compiled stages that find phases."""
         points = Points(*take(self._starts(np.zeros(1, int)), np.zeros(SETS, int)))
-        return Scan(self.made.net, self.plan, points, self.clock_period, SETS)
+        return Scan(self.system, self.plan, points, SETS)
 
     def _starts(self, values: np.ndarray) -> tuple[dmft.Parameters, dmft.State]:
         """All starts at some values, starts fastest; made for `batch` values."""

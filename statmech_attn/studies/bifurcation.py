@@ -18,28 +18,30 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from statmech_attn import dmft
 from statmech_attn.batches import lanes_for, once
-from statmech_attn.dmft import clock_period, Network, State
+from statmech_attn.dmft import Network, State
 from statmech_attn.dynamics import PHASES, phases
-from statmech_attn.scan import (
-    any_width,
-    Arrays,
-    Assembled,
+from statmech_attn.dynamics.diagrams import (
     Cells,
-    Chunk,
-    COMPUTED,
     Grid,
-    NOT_FINITE,
     Outcome,
-    Pilot,
     Plan,
     Points,
-    RAISED,
-    Results,
     run,
     Scan,
-    Tick,
     Verdicts,
+)
+from statmech_attn.scan import (
+    Arrays,
+    Assembled,
+    Chunk,
+    COMPUTED,
+    NOT_FINITE,
+    Pilot,
+    RAISED,
+    Results,
+    Tick,
 )
 from statmech_attn.studies import build
 from statmech_attn.studies.bifurcation_file import assembled, computed, Rows, rows
@@ -77,9 +79,10 @@ class GridWork(Confirming):
         self.made = build.model(study.network)
         self.options = study.run
         self.axes = build.axes(study.parameters, self.made.file)
+        self.system = dmft.system(self.made.net, self._largest_epsilon())
         self.plan = plan(self.options, self.made.net)
-        self.plan.check(self.made.net)
-        free = any_width(self.made.net)
+        self.plan.check(self.made.net.dimension, self.made.net.context)
+        free = self.system.any_width
         self.batch = batch or lanes_for(self.most, any_width=free)
 
     @property
@@ -87,11 +90,9 @@ class GridWork(Confirming):
         """The largest number of points that may be computed."""
         return int(np.prod(self.axes.shape)) * self.options.starts
 
-    @property
-    def clock_period(self) -> int:
+    def _largest_epsilon(self) -> float:
         scanned = dict(zip(self.axes.names, self.axes.values, strict=True))
-        epsilon = (self.axes.fixed | scanned)["epsilon"]
-        return clock_period(self.made.net, float(np.max(epsilon)))
+        return float(np.max((self.axes.fixed | scanned)["epsilon"]))
 
     @property
     def total(self) -> int | None:
@@ -150,8 +151,7 @@ class GridWork(Confirming):
     def scan(self) -> Scan:
         """The compiled stages."""
         points = self._at(self.axes, np.zeros(self.batch, int))
-        net = self.made.net
-        return Scan(net, self.plan, points, self.clock_period, self.batch)
+        return Scan(self.system, self.plan, points, self.batch)
 
     def _in_points(self, tick: Tick) -> Tick:
         each = self.scan.work_per_point()

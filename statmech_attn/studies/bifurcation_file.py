@@ -6,8 +6,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from statmech_attn.comparison import network_digest
+from statmech_attn.dynamics import System
+from statmech_attn.dynamics.diagrams import Grid, Outcome, Plan, Verdicts
 from statmech_attn.labels import attributes, labelled
-from statmech_attn.scan import Arrays, Assembled, Grid, Outcome, Plan, Verdicts
+from statmech_attn.scan import Arrays, Assembled
 from statmech_attn.storage import Column
 from statmech_attn.studies import build
 from statmech_attn.studies.dmft_tables import BifurcationRun
@@ -53,12 +55,10 @@ class Scanned(Protocol):
     """What the data set says of the scan beside its rows."""
 
     made: build.Model
+    system: System
     axes: build.Axes
     options: BifurcationRun
     plan: Plan
-
-    @property
-    def clock_period(self) -> int: ...
 
 
 class Rows(Protocol):
@@ -155,7 +155,8 @@ def assembled(scan: Scanned, rows: Rows, places: Places | None = None) -> Assemb
     net = scan.made.net
     dataset = dataset.assign_attrs(
         kind="bifurcation", network=network_digest(net), context=net.context,
-        start=build.describe_start(options, scan.made), clock_period=scan.clock_period,
+        start=build.describe_start(options, scan.made),
+        clock_period=scan.system.drive_period,
         section_tolerance=options.section_tolerance, transient=options.transient,
         steps=options.steps, max_doublings=scan.plan.max_doublings,
         refine=options.refine,

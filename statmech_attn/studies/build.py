@@ -11,8 +11,8 @@ import xarray as xr
 
 from statmech_attn import dmft
 from statmech_attn.dmft import PatternFile, Patterns
+from statmech_attn.dynamics.diagrams import Grid, refine_axis
 from statmech_attn.labels import attributes
-from statmech_attn.scan import Grid, refine_axis
 from statmech_attn.studies.dmft_tables import NetworkSpec, ParametersSpec, StartSpec
 from statmech_attn.studies.tables import MAX_POINTS, Range
 

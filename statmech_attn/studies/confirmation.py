@@ -1,8 +1,8 @@
 """Doubtful points of a bifurcation study, run again in rounds of their own.
 
 The rounds of the scan come first.  Then come, where the study asks for it, the rows
-whose neighbours make them doubtful (`scan.confirm`); and as long as some of them leave
-what they were said to be, the neighbours of those.  A row says how many of its
+whose neighbours make them doubtful (`diagrams.confirm`); and as long as some of them
+leave what they were said to be, the neighbours of those.  A row says how many of its
 perturbed starts kept to the verdict; where one did not, the orbit was a transient.
 """
 
@@ -16,17 +16,9 @@ import numpy as np
 
 from statmech_attn import dmft
 from statmech_attn.dynamics import phases
-from statmech_attn.scan import (
-    Arrays,
-    Chunk,
-    confirm,
-    OneRound,
-    Outcome,
-    Points,
-    Results,
-    Scan,
-    Tick,
-)
+from statmech_attn.dynamics.diagrams import confirm, Outcome, Points, Scan
+from statmech_attn.scan import Arrays, Chunk, OneRound, Results, Tick
+from statmech_attn.studies import build
 from statmech_attn.studies.bifurcation_file import Rows
 from statmech_attn.studies.dmft_tables import BifurcationRun
 
@@ -52,6 +44,7 @@ def ends(outcome: Outcome, params: dmft.Parameters) -> Arrays:
 class Confirming(OneRound):
     """Work whose rounds of a scan are followed by rounds of doubtful rows."""
 
+    made: build.Model
     options: BifurcationRun
     scan: Scan
 
@@ -175,7 +168,7 @@ class Confirming(OneRound):
         params = dmft.parameters(*repeated.T)
         clock = int(payload["end_clock"].max())
         window = np.moveaxis(states, 0, -1)
-        state = dmft.from_window(self.scan.net, params, window, clock)
+        state = dmft.from_window(self.made.net, params, window, clock)
         points = Points(*jax.tree.map(np.asarray, (params, state)))
         said = np.repeat(payload["said"].T, starts, axis=1)
         each = lambda steps: tick(steps / (starts * asked.horizon))

@@ -18,7 +18,7 @@ import pytest
 from statmech_attn import dmft
 from statmech_attn.batches.lanes import Compiled, limited
 from statmech_attn.dynamics import PHASES
-from statmech_attn.scan.bifurcation import Plan, Points, run, Scan
+from statmech_attn.dynamics.diagrams.stages import Plan, Points, run, Scan
 
 
 BETAS = np.array([2.8, 1.262, 1.4])  # a cycle, a torus, chaos
@@ -87,7 +87,7 @@ def bounds(net, points):
 
 def scanned(device, net, points):
     with jax.default_device(device), limited(1):
-        return run(Scan(net, PLAN, points, 4), points)
+        return run(Scan(dmft.system(net), PLAN, points), points)
 
 
 def assert_close(one, other, bound):
@@ -129,7 +129,8 @@ def test_the_width_of_a_batch_changes_no_bit_on_a_gpu():
     net, points = start()
     with jax.default_device(device), limited(1):
         narrow, wide = (
-            run(Scan(net, PLAN, points, 4, lanes=lanes), points) for lanes in (8, 256)
+            run(Scan(dmft.system(net), PLAN, points, lanes=lanes), points)
+            for lanes in (8, 256)
         )
     for one, other in zip(jax.tree.leaves(narrow), jax.tree.leaves(wide), strict=True):
         assert np.array_equal(one, other, equal_nan=True)

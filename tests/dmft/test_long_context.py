@@ -9,7 +9,7 @@ import pytest
 from statmech_attn import dmft, dynamics
 from statmech_attn.batches import lanes
 from statmech_attn.dynamics import PHASES
-from statmech_attn.scan.bifurcation import any_width, Plan, Points, run, Scan
+from statmech_attn.dynamics.diagrams.stages import Plan, Points, run, Scan
 
 
 SIZES = {"three": (3, 8), "eight": (8, 64), "sixteen": (16, 128)}
@@ -87,12 +87,12 @@ def test_networks_with_long_sums_keep_to_one_width():
     """XLA may order terms by the width: few points go into batches as wide as many."""
     net = network("eight")
     file = dmft.load("poclopez-pe2")
-    assert any_width(dmft.network(file.patterns, context=file.context))
-    assert not any_width(net)
+    assert dmft.system(dmft.network(file.patterns, context=file.context)).any_width
+    assert not dmft.system(net).any_width
     params = dmft.parameters(np.linspace(0.5, 4.0, 24), 60.0, 0.02)
     points = Points(params, dmft.from_row(net, params, 0))
     plan = Plan(transient=64, steps=128, exponents=2, max_doublings=0)
-    scan, few = Scan(net, plan, points, 32), points.take(np.arange(3))
+    scan, few = Scan(dmft.system(net), plan, points), points.take(np.arange(3))
     with lanes.limited(1):
         assert scan.lanes == lanes.lanes_for(24, any_width=False) == 24
     scan.advance.measured(24, 24, 1.0, seconds=1e6)
@@ -132,6 +132,6 @@ def test_a_settled_orbit_has_the_period_of_its_clock():
     params = dmft.parameters([1.0, 2.8], file.gamma, file.epsilon)
     points = Points(params, dmft.from_row(net, params, 0))
     plan = Plan(transient=2000, steps=2048, exponents=2, max_doublings=1)
-    found = run(Scan(net, plan, points, 32), points).verdicts
+    found = run(Scan(dmft.system(net), plan, points), points).verdicts
     assert [PHASES[i] for i in found.phase] == ["fixed", "chaotic"]
     assert found.period[0] == 32

@@ -104,7 +104,12 @@ def test_averages_on_published_cycles_at_every_spacing(every):
     system, window, exact, _ = published()
     start = dmft.from_window(system.net, system.params, window, 0)
     spectrum = lyapunov_spectrum(
-        system, start, steps=8192, exponents=K, reorthonormalize_every=every
+        dmft.system(system.net),
+        start,
+        system.params,
+        steps=8192,
+        exponents=K,
+        reorthonormalize_every=every,
     )
     z = np.abs(spectrum.exponents - exact[:K]) / spectrum.stderr
     resolved = np.isfinite(spectrum.exponents)

@@ -7,9 +7,9 @@ import xarray as xr
 from statmech_attn.comparison import compare
 from statmech_attn.dynamics import PHASES, wilson
 from statmech_attn.dynamics.continuation import KINDS
+from statmech_attn.dynamics.diagrams.refinement import Grid
 from statmech_attn.dynamics.sweeps import intervals
 from statmech_attn.labels import attributes as attributes_of, labelled
-from statmech_attn.scan.refinement import Grid
 
 
 FOUND = ("fixed", "periodic", "quasiperiodic", "chaotic", "unsettled")

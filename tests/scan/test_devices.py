@@ -23,7 +23,7 @@ from statmech_attn import dmft
 from statmech_attn.dynamics.following import Follower, Search
 from statmech_attn.dynamics import System
 from statmech_attn.batches import lanes
-from statmech_attn.scan.bifurcation import Plan, Points, run, Scan
+from statmech_attn.dynamics.diagrams.stages import Plan, Points, run, Scan
 
 file = dmft.load("poclopez-pe2")
 net = dmft.network(file.patterns, context=2)
@@ -34,7 +34,7 @@ plan = Plan(transient=100, steps=512, exponents=1, max_doublings=1)
 logistic = System(lambda x, r: r * x * (1 - x))
 
 def results(width):
-    scan = Scan(net, plan, points, 2, lanes=width)
+    scan = Scan(dmft.system(net), plan, points, lanes=width)
     outcome = run(scan, points)
     slopes = np.linspace(2.6, 3.9, 37)
     follower = Follower(logistic, Search(horizon=1024, record=64), slopes / 5, slopes)

@@ -13,7 +13,7 @@ import pytest
 from statmech_attn import storage, studies
 from statmech_attn.cli.scripts import Script
 from statmech_attn.dynamics import PHASES
-from statmech_attn.scan.refinement import on_grid
+from statmech_attn.dynamics.diagrams.refinement import on_grid
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

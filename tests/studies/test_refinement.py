@@ -6,9 +6,9 @@ import pytest
 from statmech_attn import storage, studies
 from statmech_attn.batches import lanes
 from statmech_attn.dynamics import PHASES
+from statmech_attn.dynamics.diagrams.refinement import on_grid
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.forecast import forecast
-from statmech_attn.scan.refinement import on_grid
 
 
 RUN = {

@@ -1,6 +1,6 @@
 """The classes of motion that the sign of one exponent can tell apart.
 
-A scan classifies every point twice: by all evidence (`dynamics.verdict`), and by the
+A scan classifies every point twice: by all evidence (`phases.decide`), and by the
 sign of the plain average of the largest exponent alone (`dynamics.as_in_paper`), which
 knows neither periods nor a second positive exponent.  They are compared in the classes
 that both have.

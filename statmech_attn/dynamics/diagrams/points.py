@@ -5,25 +5,26 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
 from statmech_attn.batches import batches, run_all, Stage
-from statmech_attn.dmft import Parameters, State
 from statmech_attn.dynamics import phases
+from statmech_attn.dynamics.following import take
+from statmech_attn.dynamics.systems import count_of
 
 
 class Points(NamedTuple):
-    """Flat list of points: parameters and start of each, (points,) trailing."""
+    """Flat list of points, on the last axis; a leaf without axes is shared by all."""
 
-    params: Parameters
-    starts: State
+    params: PyTree
+    starts: PyTree
 
     @property
     def count(self) -> int:
-        return self.params.beta.size
+        return count_of(self.starts)
 
     def take(self, indices: np.ndarray) -> "Points":
-        pick = lambda x: x[..., indices] if x.ndim else x
-        return Points(*jax.tree.map(pick, (self.params, self.starts)))
+        return Points(*take((self.params, self.starts), indices))
 
 
 Numbers = np.ndarray | jax.Array
@@ -43,8 +44,8 @@ class Verdicts(NamedTuple):
     source: Numbers  # of each exponent, an index into SOURCES
     log_det: Numbers  # average of ln|det| over the window; NaN without all exponents
     sum_rule: Numbers  # sum of the averages less log_det
-    window: Numbers  # token steps of the window that decided
-    horizon: Numbers  # token steps from the start of the orbit to the verdict
+    window: Numbers  # steps of the window that decided
+    horizon: Numbers  # steps from the start of the orbit to the verdict
     phase_paper: Numbers  # the paper's classifier, on the first window
 
     @property
@@ -56,7 +57,7 @@ class Verdicts(NamedTuple):
 class Bend(NamedTuple):
     """Where the window of a point ended and its tail began; points on the last axis."""
 
-    state: State
+    state: PyTree
     frame: Numbers  # (dimension, exponents)
 
 

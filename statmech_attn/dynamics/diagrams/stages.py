@@ -1,11 +1,12 @@
-r"""Bifurcation scans of the mean-field map: phases, exponents and sections by point.
+r"""The compiled stages of a diagram: phases, exponents and sections of many points.
 
 Every point goes through the same stages: a transient, a window with tangent frame and
-its tail (`dynamics.phases.examine`), doubled while unsettled, and a recorded stretch
-for the bifurcation diagram: the values of m^{o,SE}_1 where |m^{o,SE}_2| is below the
-section tolerance, and those at the clock's phase 0.  No trajectory is stored.
+its tail (`phases.examine`), doubled while unsettled, and a recorded stretch for the
+bifurcation diagram: the values of one displayed coordinate where another is near or
+crosses a value, and those at the clock's phase 0.  No trajectory is stored.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -14,74 +15,113 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
-from statmech_attn.batches import lanes_for, lanes_that_fit, Stage, WRITTEN_OUT
-from statmech_attn.dmft import advance, Network, observe, State, TangentMap
+from statmech_attn.batches import lanes_for, lanes_that_fit, Stage
 from statmech_attn.dynamics import cycles, lyapunov, phases
-from statmech_attn.scan import of_cycles
-from statmech_attn.scan.points import Bend, gather, Points, put, Verdicts
+from statmech_attn.dynamics.diagrams import of_cycles
+from statmech_attn.dynamics.diagrams.points import Bend, gather, Points, put, Verdicts
+from statmech_attn.dynamics.systems import as_system, System
 
 
-SEGMENT = 1024  # tokens recorded at a time in the section stage
-PIECE = 8192  # tokens of a transient between two looks at the stop signal
+SEGMENT = 1024  # steps recorded at a time in the section stage
+PIECE = 8192  # steps of a transient between two looks at the stop signal
 FEW = 6  # exponents that are orthonormalised at every step
 Tick = Callable[[float], None]
 
 
 class Plan(NamedTuple):
-    """Numerical choices of a scan; counts are token steps."""
+    """Numerical choices of a diagram; counts are steps.
+
+    A section holds the displayed coordinate `value` where the coordinate `on` is within
+    `section_tolerance` of `level`; or, where that is None, where it crosses the level
+    from below, interpolated between two steps.
+    """
 
     transient: int = 20_000
     steps: int = 20_000
     exponents: int = 4  # 0: no exponents, no phases
     max_doublings: int = 4  # of the window of an unsettled point; 0: never
-    section_tolerance: float = 1e-3
+    section_tolerance: float | None = 1e-3
     section_samples: int = 128
     strobe_samples: int = 64
     tail: int = 3072
     criteria: phases.Criteria = phases.Criteria()
+    value: int = 0
+    on: int = 1  # the last one where there are fewer
+    level: float = 0.0
 
-    def check(self, net: Network) -> None:
-        """Raise `ValueError` for counts that make no sense for this network."""
-        for name, least in (
-            ("transient", 0), ("steps", 1), ("exponents", 0), ("max_doublings", 0),
-            ("section_samples", 1), ("strobe_samples", 1), ("tail", 30 * net.context),
-        ):  # fmt: skip
-            if getattr(self, name) < least:
+    def check(self, dimension: int, turn: int) -> None:
+        """Raise `ValueError` for counts that make no sense for this system.
+
+        Args:
+            dimension: coordinates of a state.
+            turn: steps after which the drive and the layout of a state repeat.
+        """
+        least = {
+            "transient": 0,
+            "steps": 1,
+            "exponents": 0,
+            "max_doublings": 0,
+            "section_samples": 1,
+            "strobe_samples": 1,
+            "tail": 30 * turn,
+            "value": 0,
+            "on": 0,
+        }
+        for name, bound in least.items():
+            if getattr(self, name) < bound:
                 raise ValueError(
-                    f"{name} must be at least {least}; got {getattr(self, name)}."
+                    f"{name} must be at least {bound}; got {getattr(self, name)}."
                 )
-        if self.exponents > net.dimension:
+        if self.exponents > dimension:
             raise ValueError(
-                f"exponents must lie in 0..{net.dimension} (M C); got {self.exponents}."
+                f"exponents must lie in 0..{dimension}, the dimension of the state; "
+                f"got {self.exponents}."
             )
 
 
-def any_width(net: Network) -> bool:
-    """Whether all sums over the coordinates of a point are written out."""
-    return max(net.n_classes, net.dimension) <= WRITTEN_OUT
-
-
 class Scan:
-    """Compiled stages of a scan; build once, run on any number of points.
+    """Compiled stages of a diagram; build once, run on any number of points.
 
     Args:
         points: examples, as many as will be run at once.
         lanes: points of a batch; chosen for so many points when omitted.
+
+    Raises:
+        ValueError: a system that changes the form of its state or has a drive without
+            a clock, or a plan that does not fit it.
     """
 
     def __init__(
         self,
-        net: Network,
+        system: Callable[..., PyTree] | System,
         plan: Plan,
         points: Points,
-        drive_period: int,
         lanes: int | None = None,
     ):
-        plan.check(net)
-        self.net, self.plan = net, plan
-        self.drive_period = drive_period
-        self.lanes = lanes or lanes_for(points.count, any_width=any_width(net))
+        self.system, self.plan = as_system(system), plan
+        self.drive_period = self.system.drive_period
+        if self.drive_period > 1 and self.system.clock is None:
+            raise ValueError(
+                "a system with a drive_period needs a clock (state -> phase) for a "
+                "diagram, which records at its phase 0."
+            )
+        example = points.take(np.zeros(1, int))
+        self.system.check(example.starts, example.params)
+        tangent = self.system.beside(example.params)
+        self.turn = math.lcm(self.drive_period, tangent.layout_period)
+        dimension = jax.eval_shape(tangent.vector, example.starts).shape[0]
+        plan.check(dimension, self.turn)
+        self.displayed = jax.eval_shape(self.system.shown, *example[::-1]).shape[0]
+        if plan.value >= self.displayed:
+            raise ValueError(
+                f"value must lie in 0..{self.displayed - 1}, the coordinates that the "
+                f"system displays; got {plan.value}."
+            )
+        self.arrays, self._system_of = self.system.split()
+        any_width = self.system.any_width
+        self.lanes = lanes or lanes_for(points.count, any_width=any_width)
         self._compile(points)
         fit = lanes_that_fit(self.lanes, self.working_memory())
         if fit < self.lanes:
@@ -89,32 +129,36 @@ class Scan:
             self._compile(points)
 
     def _compile(self, points: Points) -> None:
-        batch = lambda lanes: (self.net, *points.take(np.zeros(lanes, int)))
+        batch = lambda lanes: (self.arrays, *points.take(np.zeros(lanes, int)))
         number, cap = jnp.asarray(1), jnp.asarray(False)
         stage = lambda function, *rest: Stage(
             function, lambda lanes: (*batch(lanes), *rest), self.lanes, shared=1,
-            any_width=any_width(self.net),
+            any_width=self.system.any_width,
         )  # fmt: skip
-        self.advance = stage(advance, number)
+        self.advance = stage(self._advanced, number)
         self.record = stage(self._recorded)
         if self.plan.exponents:
             self.examine = stage(self._windowed, number, cap)
             self.cycle = of_cycles.stage(
-                self.net, self.plan.exponents, points, self.lanes,
-                any_width=any_width(self.net),
-            )  # fmt: skip
+                self.system, self.plan.exponents, points, self.lanes
+            )
 
-    def _windowed(self, net, params, state, per_block, at_cap):
-        system, plan = TangentMap(net, params), self.plan
+    def _advanced(self, arrays, params, state, steps):
+        system = self._system_of(arrays)
+        one = lambda _, state: system.steps(state, params)
+        return jax.lax.fori_loop(0, steps, one, state)
+
+    def _windowed(self, arrays, params, state, per_block, at_cap):
+        system, plan = self._system_of(arrays), self.plan
         state, spectrum, witnesses, bend = phases.examine(
-            system, state, observe=lambda s: s.newest, k=plan.exponents,
+            system.beside(params), state, observe=system.seen, k=plan.exponents,
             per_block=per_block, every=self._every, spacing=self._spacing,
             tail=self._tail, drive_period=self.drive_period, criteria=plan.criteria,
         )  # fmt: skip
         verdict = phases.decide(
             spectrum, witnesses, plan.criteria, self.drive_period, at_cap
         )
-        every_lane = lambda x: jnp.full(params.beta.shape, x)
+        every_lane = lambda x: jnp.full(spectrum.exponents.shape[1:], x)
         volume = spectrum.log_det
         aligned = lyapunov.alignment(per_block, self._every) * self._every
         return state, bend, Verdicts(
@@ -127,23 +171,21 @@ class Scan:
             phases.as_in_paper(spectrum),
         )  # fmt: skip
 
-    def _recorded(self, net, params, state):
+    def _recorded(self, arrays, params, state):
+        system, plan = self._system_of(arrays), self.plan
+        on = min(plan.on, self.displayed - 1)
+
         def body(state, _):
-            clock = state.clock
-            state, seen = observe(net, params, state)
-            return state, (
-                seen.m_o_se[0],
-                seen.m_o_se[min(1, net.n_patterns - 1)],
-                clock,
-            )
+            shown = system.shown(state, params)
+            clock = jnp.array(0) if system.clock is None else system.clock(state)
+            return system.steps(state, params), (shown[plan.value], shown[on], clock)
 
         return jax.lax.scan(body, state, None, length=SEGMENT)
 
     @property
     def _every(self) -> int:
-        """Steps between two samples: near 4, commensurate with a short clock."""
-        context = self.net.context
-        return context * (4 // context) if context <= 4 else 4
+        """Steps between two samples: near 4, commensurate with a short turn."""
+        return self.turn * (4 // self.turn) if self.turn <= 4 else 4
 
     @property
     def _spacing(self) -> int:
@@ -156,18 +198,18 @@ class Scan:
 
     @property
     def _tail(self) -> int:
-        return self.plan.tail - self.plan.tail % self.net.context
+        return self.plan.tail - self.plan.tail % self.turn
 
     def first_window(self) -> int:
-        """Turns per block of the first window; a block is whole clock periods."""
-        return phases.turns_per_block(self.plan.steps, self._every, self.net.context)
+        """Turns per block of the first window; a block is whole turns."""
+        return phases.turns_per_block(self.plan.steps, self._every, self.turn)
 
     def window_work(self) -> float:
         """Cost of the first window of a point, in plain steps."""
         return self._tangent_cost() * self.window_steps(0)
 
     def window_steps(self, doubling: int) -> int:
-        """Token steps of a window that has been doubled so often."""
+        """Steps of a window that has been doubled so often."""
         return self.first_window() * lyapunov.BLOCKS * self._every * 2**doubling
 
     def _tangent_cost(self) -> float:
@@ -175,8 +217,8 @@ class Scan:
         return 2.6 + 0.25 * self.plan.exponents if self.plan.exponents else 0.0
 
     def _shortest(self) -> int:
-        """Fewest turns per block that keep blocks whole clock periods."""
-        return phases.turns_per_block(1, self._every, self.net.context)
+        """Fewest turns per block that keep blocks whole turns."""
+        return phases.turns_per_block(1, self._every, self.turn)
 
     def work_per_point(self) -> float:
         """Cost of a point without extension, in plain steps (for progress)."""
@@ -184,15 +226,15 @@ class Scan:
 
     def pilot(self, points: Points) -> float:
         """Seconds that a batch will take without extensions, from short runs of it."""
-        plan, net = self.plan, self.net
+        plan, arrays = self.plan, self.arrays
         lanes, piece = points.count, jnp.asarray(PIECE)
-        advance = self._seconds(lambda: self.advance(lanes, net, *points, piece))
-        record = self._seconds(lambda: self.record(lanes, net, *points))
+        advance = self._seconds(lambda: self.advance(lanes, arrays, *points, piece))
+        record = self._seconds(lambda: self.record(lanes, arrays, *points))
         seconds = plan.transient / PIECE * advance + plan.steps / SEGMENT * record
         if plan.exponents:
             short, long = self._shortest(), 4 * self._shortest()
             cap = jnp.asarray(True)
-            window = lambda n: self.examine(lanes, net, *points, jnp.asarray(n), cap)
+            window = lambda n: self.examine(lanes, arrays, *points, jnp.asarray(n), cap)
             few = self._seconds(lambda: window(short))
             many = self._seconds(lambda: window(long))
             turn = max(many - few, 0.0) / (long - short)
@@ -220,14 +262,14 @@ class Scan:
         return 8 * (numbers + 3 * self.plan.exponents + 20)
 
     def advanced(
-        self, points: Points, tokens: int, stop: threading.Event, tick: Tick
-    ) -> State:
-        """Advance one batch by so many tokens, in pieces."""
-        state, left = points.starts, tokens
+        self, points: Points, count: int, stop: threading.Event, tick: Tick
+    ) -> PyTree:
+        """Advance one batch by so many steps, in pieces."""
+        state, left = points.starts, count
         while left > 0 and not stop.is_set():
             piece = min(PIECE, left)
             steps = jnp.asarray(piece)
-            state = self.advance(points.count, self.net, points.params, state, steps)
+            state = self.advance(points.count, self.arrays, points.params, state, steps)
             left -= piece
             tick(piece)
         return state
@@ -236,21 +278,27 @@ class Scan:
         """One window of one batch; returns end states and verdicts."""
         per_block = jnp.asarray(self.first_window() * 2**doubling)
         at_cap = jnp.asarray(doubling >= self.plan.max_doublings)
-        return self.examine(points.count, self.net, *points, per_block, at_cap)
+        return self.examine(points.count, self.arrays, *points, per_block, at_cap)
 
     def section(self, points: Points, stop: threading.Event, tick: Tick):
-        """Record `steps` tokens of one batch and keep what lies on the sections."""
+        """Record `steps` steps of one batch and keep what lies on the sections."""
         plan, state, lanes = self.plan, points.starts, points.count
         hits = SectionBuffer(plan.section_samples, lanes)
         strobe = np.full((plan.strobe_samples, lanes), np.nan)
+        last = np.empty((2, 0, lanes))
         for first_step in range(0, plan.steps, SEGMENT):
             if stop.is_set():
                 break
-            state, seen = self.record(lanes, self.net, points.params, state)
+            state, seen = self.record(lanes, self.arrays, points.params, state)
             first, second, clock = seen
             length = min(SEGMENT, plan.steps - first_step)
             first, second = np.asarray(first)[:length], np.asarray(second)[:length]
-            hits.add(first, np.abs(second) < plan.section_tolerance)
+            if plan.section_tolerance is None:
+                pair = np.concatenate([last, [first, second]], axis=1)
+                hits.add(*crossings(pair[0], pair[1], plan.level))
+                last = pair[:, -1:]
+            else:
+                hits.add(first, np.abs(second - plan.level) < plan.section_tolerance)
             at_zero = np.asarray(clock)[:length] % self.drive_period == 0
             recent = np.concatenate([strobe, first[at_zero]])
             strobe = recent[len(recent) - plan.strobe_samples :]
@@ -265,7 +313,7 @@ class Outcome(NamedTuple):
     section_count: np.ndarray
     strobe: np.ndarray  # (points, samples)
     verdicts: Verdicts | None
-    final: State
+    final: PyTree
 
 
 def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
@@ -284,43 +332,78 @@ def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
     verdicts = None
     if plan.exponents:
         points, verdicts = _classify(scan, points, tick)
-    found = gather(scan.record, plan.steps, points, everyone, section)
-    final, hits, count, strobe = found
+    recorded = gather(scan.record, plan.steps, points, everyone, section)
+    final, hits, count, strobe = recorded
     return Outcome(hits.T, count, strobe.T, verdicts, final)
+
+
+class Windowed(NamedTuple):
+    """Points after a window: where they are, what it said, who needs a longer one."""
+
+    points: Points
+    verdicts: Verdicts
+    bends: Bend
+    pending: np.ndarray
 
 
 def _classify(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]:
     """First window for all, doubled windows for the unsettled, until the cap."""
-    pending = np.arange(points.count)
-    verdicts: Any = None
-    bends: Any = None
-    for doubling in range(scan.plan.max_doublings + 1):
 
-        def job(batch, real, stop, doubling=doubling):
+    def window(points: Points, pending: np.ndarray, doubling: int):
+        def job(batch, real, stop):
             outcome = scan.window(batch, doubling)
             tick(0.0 if doubling else scan.window_work() * real)
             return outcome
 
         steps = scan.window_steps(doubling)
         state, bend, latest = gather(scan.examine, steps, points, pending, job)
+        undecided = pending[phases.undecided(latest.phase)]
         points = Points(points.params, put(points.starts, state, pending))
-        if verdicts is None:
-            latest = latest._replace(horizon=latest.horizon + scan.plan.transient)
-            verdicts, bends = latest, Bend(*bend)
-        else:
-            first = verdicts.phase_paper
-            sooner = verdicts.horizon[pending]
-            latest = latest._replace(horizon=latest.horizon + sooner)
-            verdicts = put(verdicts, latest, pending)._replace(phase_paper=first)
-            bends = put(bends, Bend(*bend), pending)
-        undecided = (phases.UNSETTLED, phases.TRANSIENT)
-        pending = pending[np.isin(verdicts.phase[pending], undecided)]
-        if pending.size == 0:
-            break
+        return points, latest, Bend(*bend), undecided
+
+    def longer(before: Windowed, doubling: int) -> Windowed:
+        pending = before.pending
+        points, latest, bend, undecided = window(before.points, pending, doubling)
+        horizon = latest.horizon + before.verdicts.horizon[pending]
+        verdicts = put(before.verdicts, latest._replace(horizon=horizon), pending)
+        verdicts = verdicts._replace(phase_paper=before.verdicts.phase_paper)
+        bends = put(before.bends, bend, pending)
+        return Windowed(points, verdicts, bends, undecided)
+
+    points, first, bends, undecided = window(points, np.arange(points.count), 0)
+    first = first._replace(horizon=first.horizon + scan.plan.transient)
+    last = phases.extended(
+        Windowed(points, first, bends, undecided), longer,
+        lambda windowed: windowed.pending.size > 0, scan.plan.max_doublings,
+        loop=_while,
+    )  # fmt: skip
     verdicts = of_cycles.with_cycles(
-        scan.cycle, scan.net, points.params, bends, verdicts
+        scan.cycle, scan.system, points.params, last.bends, last.verdicts
     )
-    return points, verdicts
+    return last.points, verdicts
+
+
+def _while(condition, body, carry):
+    """`jax.lax.while_loop` outside of a program."""
+    while condition(carry):
+        carry = body(carry)
+    return carry
+
+
+def crossings(values, on, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Values (time, lanes) where `on` crosses the level from below, interpolated.
+
+    Returns:
+        values between neighbouring times, (time - 1, lanes), and where there is one.
+
+    Example:
+        >>> crossings(np.array([[0.0], [1.0]]), np.array([[-1.0], [3.0]]), 0.0)
+        (array([[0.25]]), array([[ True]]))
+    """
+    before, after = on[:-1] - level, on[1:] - level
+    crossed = (before < 0) & (after >= 0)
+    share = -before / np.where(crossed, after - before, 1.0)
+    return values[:-1] + share * np.diff(values, axis=0), crossed
 
 
 class SectionBuffer:

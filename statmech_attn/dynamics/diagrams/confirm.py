@@ -12,8 +12,8 @@ import threading
 import numpy as np
 
 from statmech_attn.dynamics import phases
-from statmech_attn.scan.bifurcation import Scan, Tick
-from statmech_attn.scan.points import gather, Points, put, Verdicts
+from statmech_attn.dynamics.diagrams.points import gather, Points, put, Verdicts
+from statmech_attn.dynamics.diagrams.stages import Scan, Tick
 
 
 CHAOS = (phases.CHAOTIC, phases.HYPERCHAOTIC)

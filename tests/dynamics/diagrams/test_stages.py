@@ -5,7 +5,7 @@ import pytest
 from statmech_attn import dmft, dynamics, studies
 from statmech_attn.batches import compilations, lanes
 from statmech_attn.dynamics import PHASES
-from statmech_attn.scan.bifurcation import (
+from statmech_attn.dynamics.diagrams.stages import (
     Plan,
     Points,
     run,
@@ -34,7 +34,7 @@ def short_scan(published):
     """150 beta across the phases: two batches, the second one padded."""
     betas = np.concatenate([np.linspace(0, 3, 110), np.linspace(1.24, 1.28, 40)])
     points = points_at(published, betas)
-    scan = Scan(published[0], PLAN, points, 4)
+    scan = Scan(dmft.system(published[0]), PLAN, points)
     return betas, points, scan, run(scan, points)
 
 
@@ -82,7 +82,7 @@ def test_batch_width_and_company_change_no_bit(published, short_scan):
     betas, points, scan, outcome = short_scan
     chosen = np.array([3, 60, 111, 128, 149, 20, 80])
     alone = points.take(chosen)
-    small = Scan(published[0], PLAN, alone, 4)
+    small = Scan(dmft.system(published[0]), PLAN, alone)
     assert small.lanes != scan.lanes
     again = run(small, alone)
     pairs = [(outcome.section, again.section), (outcome.strobe, again.strobe)]
@@ -100,7 +100,7 @@ def test_the_narrowest_batches_change_no_bit(published, short_scan):
     _, points, _, outcome = short_scan
     chosen = np.arange(45, 85)
     few = points.take(chosen)
-    narrow = Scan(published[0], PLAN, few, 4, lanes=8)
+    narrow = Scan(dmft.system(published[0]), PLAN, few, lanes=8)
     assert narrow.lanes == 8
     again = run(narrow, few)
     for one, other in zip(
@@ -136,7 +136,7 @@ def test_section_samples_are_the_orbit_on_the_section(published):
         transient=1000, steps=3000, exponents=0, section_tolerance=0.01,
         section_samples=16, strobe_samples=5,
     )  # fmt: skip
-    outcome = run(Scan(net, plan, points, 4), points)
+    outcome = run(Scan(dmft.system(net), plan, points), points)
     state = dmft.advance(net, points.params, points.starts, 1000)
     at_zero = (int(state.clock) + np.arange(3000)) % 4 == 0
     _, seen = dmft.trajectory(net, points.params, state, steps=3000)
@@ -167,8 +167,14 @@ def test_unsettled_points_are_extended_and_say_so(published):
     betas = np.array([1.2428, 1.4])
     points = points_at(published, betas)
     options = dict(transient=500, steps=2000, exponents=2)
-    cut = run(Scan(published[0], Plan(max_doublings=0, **options), points, 4), points)
-    long = run(Scan(published[0], Plan(max_doublings=6, **options), points, 4), points)
+    cut = run(
+        Scan(dmft.system(published[0]), Plan(max_doublings=0, **options), points),
+        points,
+    )
+    long = run(
+        Scan(dmft.system(published[0]), Plan(max_doublings=6, **options), points),
+        points,
+    )
     assert PHASES[cut.verdicts.phase[0]] in ("unsettled", "transient")
     assert cut.verdicts.reasons[0] > 0
     assert PHASES[long.verdicts.phase[0]] == "fixed"
@@ -204,7 +210,7 @@ def test_a_new_value_never_recompiles_and_progress_adds_up(published):
     many = on_host(points_at(published, np.linspace(1.5, 2.5, 40)))
     plan = Plan(transient=300, steps=1500, exponents=1, max_doublings=0)
     before = compilations.count()
-    scan = Scan(published[0], plan, few, 4)
+    scan = Scan(dmft.system(published[0]), plan, few)
     done = []
     run(scan, few, done.append)
     assert sum(done) == pytest.approx(scan.work_per_point() * 8, rel=1e-12)
@@ -219,7 +225,7 @@ def test_memory_does_not_grow_with_the_number_of_points(published):
     few = points_at(published, np.linspace(0, 3, 136 * lanes.workers()))
     many = points_at(published, np.linspace(0, 3, 5000))
     plan = PLAN._replace(exponents=1)  # what is compiled, not what it depends on
-    scans = [Scan(published[0], plan, points, 4) for points in (few, many)]
+    scans = [Scan(dmft.system(published[0]), plan, points) for points in (few, many)]
     assert scans[0].lanes == scans[1].lanes
     assert scans[0].working_memory() == scans[1].working_memory() < 2**29
 
@@ -242,7 +248,10 @@ def test_jobs_are_told_to_stop_when_the_consumer_fails():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"exponents": 13}, r"exponents must lie in 0..12 \(M C\); got 13"),
+        (
+            {"exponents": 13},
+            "exponents must lie in 0..12, the .* state; got 13",
+        ),
         ({"steps": 0}, "steps must be at least 1; got 0"),
         ({"transient": -1}, "transient must be at least 0; got -1"),
         ({"tail": 100}, "tail must be at least 120; got 100"),
@@ -250,4 +259,8 @@ def test_jobs_are_told_to_stop_when_the_consumer_fails():
 )
 def test_impossible_plans_are_refused(published, changes, message):
     with pytest.raises(ValueError, match=message):
-        Scan(published[0], PLAN._replace(**changes), points_at(published, [1.0]), 4)
+        Scan(
+            dmft.system(published[0]),
+            PLAN._replace(**changes),
+            points_at(published, [1.0]),
+        )

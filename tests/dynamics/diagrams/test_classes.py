@@ -3,7 +3,7 @@
 import numpy as np
 
 from statmech_attn.dynamics import PHASES
-from statmech_attn.scan.classes import CLASSES, classes, disagreement
+from statmech_attn.dynamics.diagrams.classes import CLASSES, classes, disagreement
 
 
 def codes(*names):

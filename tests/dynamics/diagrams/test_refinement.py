@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from statmech_attn.scan.refinement import fill, Grid, refine, refine_axis
+from statmech_attn.dynamics.diagrams.refinement import fill, Grid, refine, refine_axis
 
 
 def disc(grid):

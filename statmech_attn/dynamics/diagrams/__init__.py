@@ -1,0 +1,43 @@
+"""Diagrams of any system: sections, exponents and phases of many points."""
+
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
+
+
+if TYPE_CHECKING:
+    from statmech_attn.dynamics.diagrams import confirm
+    from statmech_attn.dynamics.diagrams.classes import (
+        CLASSES,
+        classes,
+        disagreement,
+        UNDECIDED,
+    )
+    from statmech_attn.dynamics.diagrams.points import Points, Verdicts
+    from statmech_attn.dynamics.diagrams.refinement import (
+        Cells,
+        Grid,
+        on_grid,
+        refine_axis,
+    )
+    from statmech_attn.dynamics.diagrams.stages import Outcome, Plan, run, Scan
+
+
+__all__ = [
+    "Cells",
+    "CLASSES",
+    "classes",
+    "confirm",
+    "disagreement",
+    "Grid",
+    "on_grid",
+    "Outcome",
+    "Plan",
+    "Points",
+    "refine_axis",
+    "run",
+    "Scan",
+    "UNDECIDED",
+    "Verdicts",
+]
+lazy.attach(__name__)
