@@ -355,7 +355,7 @@ def info(
     Example: statmech-attn info scan.h5
     """
     from statmech_attn.cli.summary import print_info
-    from statmech_attn.kinds import require_layout
+    from statmech_attn.layout import require_layout
 
     count = storage.check(file) if check else None
     print_info(storage.info(file), out)
@@ -448,7 +448,7 @@ def _read(file: Path):
         ValueError: it unpacks to far more than it takes on the disk, or is no whole
             file of its kind.
     """
-    from statmech_attn.kinds import require_layout
+    from statmech_attn.layout import require_layout
     from statmech_attn.reporting import size
 
     with storage.opened(file) as dataset:

@@ -3,15 +3,24 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, model_validator, Tag
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    model_validator,
+    Tag,
+)
 
+from statmech_attn.kinds import SAMPLERS
 from statmech_attn.studies.tables import (
+    AnyTask,
     Count,
+    either,
     Number,
     Positive,
     Seed,
-    StudyTable,
     Table,
+    TaskTable,
     Values,
     WholeNumber,
 )
@@ -29,15 +38,25 @@ Grid = Annotated[
 ]
 
 
+def _sampler(name: str) -> str:
+    if name not in (names := SAMPLERS.names()):
+        raise ValueError(f"should be {either(names)}")
+    return name
+
+
+Method = Annotated[
+    str,
+    AfterValidator(_sampler),
+    Field(json_schema_extra=lambda schema: schema.update(enum=[*SAMPLERS.names()])),
+]
 PART = 10  # a block consists of so many parts, with a mean or a record each
 
 
-class TaskTable(Table):
+class HiddenMarkovTable(TaskTable):
     """[task]: a published setting; every other key replaces one of its values."""
 
     name: Literal["hidden-markov"] = "hidden-markov"
     preset: Literal["four-paths", "two-paths"] = "four-paths"
-    seed: Seed = 0
     heads: Annotated[
         list[Annotated[list[HeadName], Field(min_length=1)]] | None, Field(min_length=1)
     ] = None
@@ -93,7 +112,7 @@ class PosteriorRun(Table):
     Without `warmup` the exact law takes what it needs, weights take 500 steps.
     """
 
-    method: Literal["order-parameter", "weights", "langevin"] = "order-parameter"
+    method: Method = "order-parameter"
     seed: Seed = 0
     draws: Annotated[int, Field(ge=4)] = 1000
     warmup: Count | None = None
@@ -113,8 +132,9 @@ class PosteriorRun(Table):
 
     @model_validator(mode="after")
     def _keys_of_the_method(self):
-        if self.step_size is not None and self.method != "langevin":
-            raise ValueError('step_size has a use with method = "langevin" only')
+        (sampler,) = SAMPLERS.named(self.method)
+        if self.step_size is not None and sampler.adapts:
+            raise ValueError(f'step_size has no use with method = "{self.method}"')
         if self.evidence and self.method != "order-parameter":
             raise ValueError('evidence needs method = "order-parameter"')
         if self.method == "order-parameter" and self.block is not None:
@@ -161,30 +181,20 @@ class TrainingRun(Table):
         return self
 
 
-class BpkrStudy(StudyTable):
+class BpkrStudy(AnyTask):
     """What the studies of Bayesian learning share."""
 
-    kind: str
-    task: TaskTable = TaskTable()
     network: WidthsTable
 
 
 class OrderParameterStudy(BpkrStudy):
-    kind: Literal["order-parameter"]  # pyright: ignore
+    kind: Literal["order-parameter"]
     run: OrderParameterRun = OrderParameterRun()
-
-    @property
-    def seeds(self) -> dict[str, int]:
-        return {"task": self.task.seed}
 
 
 class PosteriorStudy(BpkrStudy):
-    kind: Literal["posterior"]  # pyright: ignore
+    kind: Literal["posterior"]
     run: PosteriorRun = PosteriorRun()
-
-    @property
-    def seeds(self) -> dict[str, int]:
-        return {"task": self.task.seed, "run": self.run.seed}
 
     @property
     def keeps_blocks(self) -> bool:
@@ -192,12 +202,8 @@ class PosteriorStudy(BpkrStudy):
 
 
 class TrainingStudy(BpkrStudy):
-    kind: Literal["training"]  # pyright: ignore
+    kind: Literal["training"]
     run: TrainingRun
-
-    @property
-    def seeds(self) -> dict[str, int]:
-        return {"task": self.task.seed, "run": self.run.seed}
 
     @property
     def keeps_blocks(self) -> bool:

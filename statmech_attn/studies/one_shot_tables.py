@@ -9,10 +9,11 @@ from statmech_attn.studies import digests
 from statmech_attn.studies.tables import (
     Count,
     Even,
+    LearningStudy,
     Positive,
     Seed,
-    StudyTable,
     Table,
+    TaskTable,
 )
 from statmech_attn.training import RECORDS
 
@@ -46,7 +47,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-class ImageTaskTable(Table):
+class ImageTaskTable(TaskTable):
     """[task]: images, tokens, and the test sets."""
 
     name: Literal["one-shot"]
@@ -55,9 +56,14 @@ class ImageTaskTable(Table):
     patch: Count = 8
     channels: Count
     symbol_seed: Seed = 0
-    seed: Seed = 0
     n_test: Even = 1000
     elsewhere: Elsewhere = ["fashion-mnist", "mnist"]
+
+    def files(self) -> list[Path]:
+        return digests.image_files(self.elsewhere)
+
+    def inputs(self) -> dict[str, str]:
+        return digests.of_images(self.elsewhere)
 
 
 class TransformerTable(Table):
@@ -84,7 +90,7 @@ class OneShotRun(Table):
     precision: Literal["auto", "single", "mixed"] = "auto"
 
 
-class OneShotTrainingStudy(StudyTable):
+class OneShotTrainingStudy(LearningStudy):
     """Training of queries, keys and weights; a preset fills what is left out."""
 
     kind: Literal["training"]
@@ -105,17 +111,10 @@ class OneShotTrainingStudy(StudyTable):
             if isinstance(table, dict)
         }
 
-    @property
-    def seeds(self) -> dict[str, int]:
-        return {"task": self.task.seed, "run": self.run.seed}
-
-    def files(self) -> list[Path]:
-        return digests.image_files(self.task.elsewhere)
-
     def inputs(self) -> dict[str, str]:
         """SHA-256 of the image files, and of the values that the preset stands for."""
         preset = {f"preset {self.preset}": digests.of_values(PRESETS[self.preset])}
-        return preset | digests.of_images(self.task.elsewhere)
+        return preset | super().inputs()
 
     @property
     def keeps_blocks(self) -> bool:

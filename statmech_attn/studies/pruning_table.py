@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from statmech_attn.studies.tables import Count, Positive, Seed, StudyTable, Table
-from statmech_attn.studies.trained_tables import OfTrained, TrainedTask
+from statmech_attn.studies.tables import Count, LearningStudy, Positive, Seed, Table
+from statmech_attn.studies.trained_tables import TrainedTask
 
 
 class PruningNetwork(Table):
@@ -29,12 +29,8 @@ class PruningRun(Table):
     random_orders: Annotated[int, Field(ge=2, le=10_000)] = 20
 
 
-class PruningStudy(OfTrained, StudyTable):
+class PruningStudy(LearningStudy):
     kind: Literal["pruning"]
     task: TrainedTask
     network: PruningNetwork = PruningNetwork()
     run: PruningRun = PruningRun()
-
-    @property
-    def seeds(self) -> dict[str, int]:
-        return {"task": self.task.seed, "run": self.run.seed}

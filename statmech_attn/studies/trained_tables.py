@@ -5,16 +5,12 @@ from pathlib import Path
 from typing import Literal, Self
 
 from statmech_attn.studies import digests
-from statmech_attn.studies.bpkr_tables import (
-    OrderParameterRun,
-    OrderParameterStudy,
-    PosteriorStudy,
-)
+from statmech_attn.studies.bpkr_tables import OrderParameterRun, OrderParameterStudy
 from statmech_attn.studies.one_shot_tables import Elsewhere
-from statmech_attn.studies.tables import Even, Seed, Table, WholeNumber
+from statmech_attn.studies.tables import Even, TaskTable, WholeNumber
 
 
-class TrainedTask(Table):
+class TrainedTask(TaskTable):
     """[task]: a file of trained networks, and the examples drawn for them.
 
     Half of the examples have the label +1; `n_test` is that of each test set.
@@ -22,7 +18,6 @@ class TrainedTask(Table):
 
     name: Literal["one-shot"]
     trained: str
-    seed: Seed = 0
     n_train: Even = 600
     n_test: Even = 1000
     elsewhere: Elsewhere = ["fashion-mnist", "mnist"]
@@ -49,30 +44,11 @@ class RestartTask(TrainedTask):
     restart: WholeNumber = 0
 
 
-class OfTrained:
-    """A study whose task is a `TrainedTask`."""
-
-    def files(self) -> list[Path]:
-        return self.task.files()  # pyright: ignore
-
-    def inputs(self) -> dict[str, str]:
-        return self.task.inputs()  # pyright: ignore
-
-    def beside(self, folder: Path) -> Self:
-        task = self.task.beside(folder)  # pyright: ignore
-        return self.model_copy(update={"task": task})  # pyright: ignore
-
-
 class OneShotOrderParameterRun(OrderParameterRun):
     """[run] of saddle points, for more paths than corrections are cheap for."""
 
     corrections: bool = False
 
 
-class OneShotOrderParameterStudy(OfTrained, OrderParameterStudy):
-    task: RestartTask  # pyright: ignore
-    run: OneShotOrderParameterRun = OneShotOrderParameterRun()  # pyright: ignore
-
-
-class OneShotPosteriorStudy(OfTrained, PosteriorStudy):
-    task: RestartTask  # pyright: ignore
+class OneShotOrderParameterStudy(OrderParameterStudy):
+    run: OneShotOrderParameterRun = OneShotOrderParameterRun()
