@@ -7,20 +7,29 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.reporting import Reporter, Silent
-    from statmech_attn.studies import files, records
+    from statmech_attn.studies import files, records, reference
     from statmech_attn.studies.examples import Learning
     from statmech_attn.studies.files import compute, holds, produce
     from statmech_attn.studies.hysteresis import compare_sweeps
     from statmech_attn.studies.matching import rematch
     from statmech_attn.studies.running import run, work
     from statmech_attn.studies.spec import dump, load, parse
-    from statmech_attn.studies.tables import StudyTable, Table, TaskTable
+    from statmech_attn.studies.tables import (
+        Count,
+        Positive,
+        Seed,
+        StudyTable,
+        Table,
+        TaskTable,
+        WholeNumber,
+    )
     from statmech_attn.studies.trained import load_trained, TrainedNetworks, usable
 
 
 __all__ = [
     "compare_sweeps",
     "compute",
+    "Count",
     "dump",
     "files",
     "holds",
@@ -28,17 +37,21 @@ __all__ = [
     "load",
     "load_trained",
     "parse",
+    "Positive",
     "produce",
     "records",
+    "reference",
     "rematch",
     "Reporter",
     "run",
+    "Seed",
     "Silent",
     "StudyTable",
     "Table",
     "TaskTable",
     "TrainedNetworks",
     "usable",
+    "WholeNumber",
     "work",
 ]
 lazy.attach(__name__)

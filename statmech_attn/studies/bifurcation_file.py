@@ -39,7 +39,7 @@ VERDICTS: dict[str, Callable[[Verdicts], Any]] = {
     "window": lambda v: v.window,
     "horizon": lambda v: v.horizon,
 }
-_EXPONENTS = "largest first; NaN: not resolved, -inf: exact collapse"
+_EXPONENTS = "NaN: not resolved, -inf: exact collapse"
 _EVIDENCE = "evidence of the phase, docs/theory/dynamics.md"
 _GRID = "of a refined file"
 # Files have the scanned parameters as dimensions before these, or `point`.

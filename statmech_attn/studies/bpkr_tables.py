@@ -53,7 +53,25 @@ PART = 10  # a block consists of so many parts, with a mean or a record each
 
 
 class HiddenMarkovTable(TaskTable):
-    """[task]: a published setting; every other key replaces one of its values."""
+    """[task]: a published setting; every other key replaces one of its values.
+
+    Attributes:
+        name: of the task.
+        preset: published setting.
+        heads: names of the heads of every layer: previous-token, uniform, random.
+        readout: token that is read: "first", "last" or its number, or their "mean".
+        n_train: training examples, an even number.
+        n_test: test examples, an even number.
+        length (token): length of a chain.
+        features: entries of a token's features, an even number.
+        flip_plus: probability that a hidden state of class + flips.
+        flip_minus: probability that a hidden state of class - flips.
+        parallel_noise: noise in the plane of the two states shown.
+        perpendicular_noise: noise outside that plane.
+        hardness: factor of all attention scores.
+        bos_score: score of the first token.
+        random_strength: factor of the scores of random heads.
+    """
 
     name: Literal["hidden-markov"] = "hidden-markov"
     preset: Literal["four-paths", "two-paths"] = "four-paths"
@@ -82,7 +100,14 @@ class HiddenMarkovTable(TaskTable):
 
 
 class WidthsTable(Table):
-    """[network]: widths and temperatures, every combination of them."""
+    """[network]: widths and temperatures, every combination of them.
+
+    Attributes:
+        width: hidden width N, or several.
+        temperature: of the posterior, or several.
+        width_ratios: of the layers to N, the readout last; all 1 when left out.
+        variances: of the weights a priori, input to readout; all 1 when left out.
+    """
 
     width: Grid
     temperature: Grid
@@ -99,7 +124,13 @@ class WidthsTable(Table):
 
 
 class OrderParameterRun(Table):
-    """[run] of saddle points; `predictors` keeps f of every test example."""
+    """[run] of saddle points; `predictors` keeps f of every test example.
+
+    Attributes:
+        corrections: whether corrections of order 1/N and the evidence are computed.
+        kernels: whether kernels are kept.
+        predictors: whether the predictor of every test example is kept.
+    """
 
     corrections: bool = True
     kernels: bool = False
@@ -110,6 +141,20 @@ class PosteriorRun(Table):
     """[run] of sampling; draws and warm-up are counted for each chain.
 
     Without `warmup` the exact law takes what it needs, weights take 500 steps.
+
+    Attributes:
+        method: what is sampled: "order-parameter" is the exact law of the order
+            parameters, "weights" the weights by NUTS, others the weights by the sampler
+            of this name.
+        seed: of the chains.
+        draws: of each chain.
+        warmup: steps of each chain before its draws.
+        chains: independent Markov chains.
+        stored: draws of order parameters that are kept of each chain.
+        block: draws of the weights between two writes to disk.
+        step_size: step of a sampler that does not adapt it; from the stiffness at the
+            start when left out.
+        evidence: whether the evidence is computed from the exact law.
     """
 
     method: Method = "order-parameter"
@@ -154,7 +199,18 @@ class PosteriorRun(Table):
 
 
 class TrainingRun(Table):
-    """[run] of gradient descent; steps between two writes to disk make a block."""
+    """[run] of gradient descent; steps between two writes to disk make a block.
+
+    Attributes:
+        seed: of the initial weights.
+        restarts: trainings from initial weights of their own.
+        optimiser: Adam, or plain gradient descent.
+        learning_rate: of the optimiser.
+        schedule: a constant learning rate, or one that ends at zero like a cosine.
+        steps: at most.
+        block: steps between two writes to disk; a tenth of all when left out.
+        tolerance: gradient norm at which a training has converged.
+    """
 
     seed: Seed = 0
     restarts: Count = 1
@@ -182,17 +238,25 @@ class TrainingRun(Table):
 
 
 class BpkrStudy(AnyTask):
-    """What the studies of Bayesian learning share."""
+    """What the studies of Bayesian learning share.
+
+    Attributes:
+        network: widths and temperatures.
+    """
 
     network: WidthsTable
 
 
 class OrderParameterStudy(BpkrStudy):
+    """Saddle points of Bayesian learning, over widths and temperatures."""
+
     kind: Literal["order-parameter"]
     run: OrderParameterRun = OrderParameterRun()
 
 
 class PosteriorStudy(BpkrStudy):
+    """Samples of the posterior, over widths and temperatures."""
+
     kind: Literal["posterior"]
     run: PosteriorRun = PosteriorRun()
 
@@ -202,6 +266,8 @@ class PosteriorStudy(BpkrStudy):
 
 
 class TrainingStudy(BpkrStudy):
+    """Gradient descent of all weights, over widths and temperatures."""
+
     kind: Literal["training"]
     run: TrainingRun
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from statmech_attn.studies import digests
 from statmech_attn.studies.tables import (
@@ -27,6 +27,12 @@ def _once(names: list[str]) -> list[str]:
     return names
 
 
+def _filled_by_preset(schema: dict[str, Any]) -> None:
+    """No key of a table that a preset fills is required, but the name of the task."""
+    required = [key for key in schema.get("required", ()) if key in ("name", "task")]
+    schema["required"] = required
+
+
 Elsewhere = Annotated[list[Literal["fashion-mnist", "mnist"]], AfterValidator(_once)]
 
 # What a study leaves out.  "paper" is the published training; "laptop" has narrower
@@ -48,7 +54,20 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 
 
 class ImageTaskTable(TaskTable):
-    """[task]: images, tokens, and the test sets."""
+    """[task]: images, tokens, and the test sets.
+
+    Attributes:
+        name: of the task.
+        split: which alphabets are learned and tested.
+        image_size (pixel): edge of an image.
+        patch (pixel): edge of a patch, of which a token is made.
+        channels: identical copies of an image.
+        symbol_seed: of the codes of positions and labels.
+        n_test: tasks of each test set, an even number.
+        elsewhere: data sets of other images that are tested.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_filled_by_preset)
 
     name: Literal["one-shot"]
     split: Literal["small", "vinyals"]
@@ -67,7 +86,15 @@ class ImageTaskTable(TaskTable):
 
 
 class TransformerTable(Table):
-    """[network]: heads of every layer, hidden width N, size G of queries and keys."""
+    """[network]: heads of every layer, hidden width N, size G of queries and keys.
+
+    Attributes:
+        heads: of every layer.
+        width: hidden width N.
+        key_size: size G of queries and keys.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_filled_by_preset)
 
     heads: Annotated[list[Count], Field(min_length=1)]
     width: Count
@@ -75,7 +102,24 @@ class TransformerTable(Table):
 
 
 class OneShotRun(Table):
-    """[run] of Adam on minibatches; steps between two writes to disk make a block."""
+    """[run] of Adam on minibatches; steps between two writes to disk make a block.
+
+    Attributes:
+        seed: of initial weights and training tasks.
+        restarts: trainings from initial weights of their own.
+        learning_rate: of Adam.
+        weight_decay: strength of the decay of weights.
+        batch: tasks of a step.
+        steps: at most.
+        block: steps between two writes to disk, a multiple of 10.
+        validation_batches: batches of validation tasks.
+        gain: factor of the initial weights.
+        patience: steps after which a network that is silent still is given up; at the
+            end when left out.
+        precision: of matrix products; "auto" is single on a CPU, mixed elsewhere.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_filled_by_preset)
 
     seed: Seed = 0
     restarts: Count = 1
@@ -91,7 +135,14 @@ class OneShotRun(Table):
 
 
 class OneShotTrainingStudy(LearningStudy):
-    """Training of queries, keys and weights; a preset fills what is left out."""
+    """Training of queries, keys and weights; a preset fills what is left out.
+
+    Attributes:
+        preset: values of what is left out: the published setting, or one for a laptop.
+        network: sizes of the layers.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_filled_by_preset)
 
     kind: Literal["training"]
     preset: Literal["laptop", "paper"] = "laptop"

@@ -49,7 +49,13 @@ class Table(BaseModel):
 
 
 class Range(Table):
-    """Evenly spaced values, both ends included."""
+    """Evenly spaced values, both ends included.
+
+    Attributes:
+        start: first value.
+        stop: last value.
+        num: how many.
+    """
 
     start: float
     stop: float
@@ -57,7 +63,12 @@ class Range(Table):
 
 
 class Interval(Table):
-    """A range without steps."""
+    """A range without steps.
+
+    Attributes:
+        start: lower end.
+        stop: upper end.
+    """
 
     start: float
     stop: float
@@ -95,7 +106,11 @@ HowMany = Annotated[
 
 
 class StudyTable(Table):
-    """The whole of a study file; `kind` is the name of its row in `kinds.KINDS`."""
+    """The whole of a study file; `kind` is the name of its row in `kinds.KINDS`.
+
+    Attributes:
+        kind: of the study.
+    """
 
     kind: Any
 

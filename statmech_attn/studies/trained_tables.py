@@ -14,6 +14,13 @@ class TrainedTask(TaskTable):
     """[task]: a file of trained networks, and the examples drawn for them.
 
     Half of the examples have the label +1; `n_test` is that of each test set.
+
+    Attributes:
+        name: of the task.
+        trained: result file of a one-shot training, beside the study.
+        n_train: training examples, an even number.
+        n_test: examples of each test set, an even number.
+        elsewhere: data sets of other images that are tested.
     """
 
     name: Literal["one-shot"]
@@ -39,16 +46,26 @@ class TrainedTask(TaskTable):
 
 
 class RestartTask(TrainedTask):
-    """[task] of a study of one network of the file."""
+    """[task] of a study of one network of the file.
+
+    Attributes:
+        restart: number of the training.
+    """
 
     restart: WholeNumber = 0
 
 
 class OneShotOrderParameterRun(OrderParameterRun):
-    """[run] of saddle points, for more paths than corrections are cheap for."""
+    """[run] of saddle points, for more paths than corrections are cheap for.
+
+    Attributes:
+        corrections: whether corrections of order 1/N and the evidence are computed.
+    """
 
     corrections: bool = False
 
 
 class OneShotOrderParameterStudy(OrderParameterStudy):
+    """Saddle points of Bayesian learning with the heads of a trained network."""
+
     run: OneShotOrderParameterRun = OneShotOrderParameterRun()
