@@ -2,6 +2,7 @@
 # make test       the tests (make test-slow: those that take minutes)
 # make lint       ruff and pyright
 # make bench      the benchmark tables
+# make reference  the tables of docs/keys.md and docs/hdf5.md, from the declarations
 
 VENV ?= .venv
 # constraints.txt is resolved for 3.11; the first Python of these that runs is taken.
@@ -12,7 +13,7 @@ PIP_INSTALL = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-ch
 WORKERS ?= 2
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow lint bench environment test-environment clean
+.PHONY: demo test test-slow lint bench reference environment test-environment clean
 
 demo: environment
 	$(VENV)/bin/python analysis/demo.py --out results/demo
@@ -32,6 +33,9 @@ bench: environment
 	for file in benchmarks/*.py; do $(VENV)/bin/python $$file || exit 1; done
 	$(VENV)/bin/python benchmarks/saddle.py --growth --output results/saddle_growth.h5
 	$(VENV)/bin/statmech-attn figure results/saddle_growth.h5 --output results
+
+reference: environment
+	$(VENV)/bin/python docs/reference.py
 
 environment: $(VENV)/.installed
 test-environment: $(VENV)/.installed-test

@@ -17,8 +17,7 @@ import xarray as xr
 
 from statmech_attn import dmft, dynamics, montecarlo, storage
 from statmech_attn.dynamics import timeseries
-from statmech_attn.labels import labelled
-from statmech_attn.studies import holds
+from statmech_attn.studies import holds, records
 
 
 PRESET = "poclopez-pe2"
@@ -159,16 +158,13 @@ def of_series(series) -> dict:
 def _dataset(variables: dict, sizes) -> xr.Dataset:
     coordinates = {"beta": np.array(BETAS), "exponent": np.arange(1, 3)}
     time = variables.pop("alignment_time")[1]
-    density = variables.pop("density")
-    dataset = labelled(variables, coordinates | {"alignment_time": time})
-    words = {"long_name": "density of the finite-time exponent",
-             "units": "token / nat", "symbol": "p(λ)"}  # fmt: skip
-    dataset["density"] = (*density, words)
-    spins = {"long_name": "number of spins, inf: mean field", "units": "1",
-             "symbol": "N"}  # fmt: skip
-    dataset["n_spins"] = ("size", np.append(sizes.astype(float), np.inf), spins)
-    steps = {"long_name": "length of a window", "units": "token", "symbol": "n"}
-    dataset["window_steps"] = ("window", np.array(WINDOWS), steps)
+    variables |= {
+        "n_spins": (("size",), np.append(sizes.astype(float), np.inf)),
+        "window_steps": (("window",), np.array(WINDOWS)),
+    }
+    dataset = records.CHAOS_INDICATORS.labelled(
+        variables, coordinates | {"alignment_time": time}
+    )
     return dataset.assign_attrs(network=PRESET)
 
 

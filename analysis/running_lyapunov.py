@@ -21,8 +21,7 @@ import xarray as xr
 
 from statmech_attn import dmft, dynamics, storage, studies
 from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
-from statmech_attn.labels import attributes, labelled
-from statmech_attn.studies import build, holds, produce
+from statmech_attn.studies import build, holds, produce, records
 
 
 HERE = Path(__file__).resolve().parent
@@ -88,7 +87,7 @@ def _end(trajectories: xr.Dataset, study, made, params) -> dmft.State:
 def _dataset(spectrum, verdicts, beta) -> xr.Dataset:
     over = ("beta", "exponent")
     of_blocks = lambda x: np.moveaxis(np.asarray(x), 2, 0)
-    dataset = labelled(
+    dataset = records.RUNNING_LYAPUNOV.labelled(
         {
             "lyapunov": (over, spectrum.exponents.T),
             "lyapunov_weighted": (over, spectrum.weighted.T),
@@ -102,22 +101,12 @@ def _dataset(spectrum, verdicts, beta) -> xr.Dataset:
     )
     length = int(spectrum.steps) // spectrum.blocks.shape[0]
     ends = length * np.arange(1, spectrum.blocks.shape[0] + 1)
-    exponent = attributes("lyapunov")
-    words = {
-        "lyapunov_running": "Lyapunov exponents, plain average so far",
-        "lyapunov_blocks": "Lyapunov exponents, plain average over a block",
-    }
     values = {"lyapunov_running": spectrum.running, "lyapunov_blocks": spectrum.blocks}
     dims = ("beta", "block", "exponent")
-    for name, text in words.items():
-        labels = exponent | {"long_name": text}
-        dataset[name] = (dims, of_blocks(values[name]), labels)
-    end = {
-        "long_name": "steps up to the end of a block",
-        "units": "token",
-        "symbol": "n",
-    }
-    return dataset.assign_coords(block_end=("block", ends, end))
+    attributes = records.RUNNING_LYAPUNOV.attributes
+    for name, rows in values.items():
+        dataset[name] = (dims, of_blocks(rows), attributes(name))
+    return dataset.assign_coords(block_end=("block", ends, attributes("block_end")))
 
 
 def _study(file: Path, steps: int, blocks: int, max_doublings: int) -> str:

@@ -23,6 +23,7 @@ import xarray as xr
 
 from statmech_attn import bpkr, storage
 from statmech_attn.bpkr import energy, kernels
+from statmech_attn.studies import records
 from statmech_attn.tasks import hidden_markov
 
 
@@ -172,7 +173,6 @@ def fixed_point(operator, y, N, part):
 def growth(output: str | None) -> None:
     """One size changed at a time; a file with seconds and iterations is written."""
     started, variables = storage.now(), {}
-    symbols = dict(n_paths="|Pi|")
     print(f"{'changed':<8} {'to':>8} {'s':>8} {'CPU s':>8} {'steps':>6} {'GiB <=':>7}")
     for name, values in GROWTH.items():
         rows = []
@@ -195,18 +195,13 @@ def growth(output: str | None) -> None:
             )
         size, seconds, cpu, steps = np.array(rows).T
         short = "n_paths" if name == "heads" else name
-        about = lambda text, units, symbol: dict(
-            long_name=text, units=units, symbol=symbol
-        )
+        columns = {
+            short: size, f"seconds_{short}": seconds, f"cpu_{short}": cpu,
+            f"steps_{short}": steps,
+        }  # fmt: skip
         variables |= {
-            short: (
-                short,
-                size,
-                about(f"{short} of the problem", "1", symbols.get(short, short)),
-            ),
-            f"seconds_{short}": (short, seconds, about("time of a solution", "s", "t")),
-            f"cpu_{short}": (short, cpu, about("time of all threads", "s", "t_cpu")),
-            f"steps_{short}": (short, steps, about("Newton steps", "1", "n")),
+            key: (short, column, records.BENCHMARK.attributes(key))
+            for key, column in columns.items()
         }
     if output:
         study = 'kind = "benchmark"\nname = "saddle-growth"\n'

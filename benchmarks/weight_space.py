@@ -109,7 +109,7 @@ def effective_samples() -> None:
         clock = Clock()
         posterior = weight_space.posterior(xi, y, width=N, **problem)
         found = sample_weights(
-            jax.random.key(1), posterior, method="nuts", xi_test=xi_test,
+            jax.random.key(1), posterior, method="weights", xi_test=xi_test,
             y_test=y_test, draws=draws, warmup=warmup, chains=CHAINS, block=20,
             folder=None, study="", report=clock,
         )  # fmt: skip

@@ -1,235 +1,404 @@
-"""What files of each kind hold at least: what their summaries and pictures read.
+"""What a study can name: kinds, tasks and samplers, a row each.
 
-A layout is a list of groups of variables.  The first group is in every file of the
-kind, each other one in whole or not at all.  Names in braces are those that the file
-attribute of this name holds, such as the free parameter of a continuation.
+A row says where the parts of a kind are, as "module:name", and is all that the rest of
+the package knows of it.  Nothing is imported before it is needed.
+
+Another distribution adds a row by an entry point that carries the name of the row:
+
+    [project.entry-points."statmech_attn.kinds"]
+    walk = "walks:KIND"
+
+Groups are `statmech_attn.kinds`, `statmech_attn.tasks` and `statmech_attn.samplers`;
+docs/plugins.md has a whole example.
 """
 
-from collections.abc import Iterable
-
-import xarray as xr
-
-from statmech_attn.dynamics import PHASES
-
-
-Group = dict[str, tuple[str, ...]]  # variable -> dimensions that it has among others
+import functools
+import importlib
+import importlib.metadata
+from collections.abc import Iterator
+from typing import Any, Generic, NamedTuple, TypeVar
 
 
-def _of(dims: str, names: str) -> Group:
-    return {name: tuple(dims.split()) for name in names.split()}
+Where = Any  # "module:name", or the thing itself
 
 
-BIFURCATION: list[Group] = [
-    _of("sample", "section")
-    | _of("strobe_sample", "strobe")
-    | _of("", "section_count"),
-    _of("exponent", "lyapunov lyapunov_stderr") | _of("", "phase phase_paper period"),
-]
-CONTINUATION: list[Group] = [
-    _of("branch", "branch_period")
-    | _of("branch end", "branch_result")
-    | _of("branch point", "{free} arclength n_unstable")
-    | _of("branch point strobe_sample", "strobe"),
-    _of("special strobe_sample", "special_strobe")
-    | _of(
-        "special",
-        "special_kind special_branch special_{free} special_arclength special_period "
-        "special_coefficient special_criticality special_rotation",
-    ),
-    _of("curve", "curve_kind")
-    | _of(
-        "curve curve_point",
-        "curve_{free} curve_{second} curve_coefficient curve_rotation",
-    ),
-    _of(
-        "degenerate",
-        "degenerate_kind degenerate_curve degenerate_{free} degenerate_{second} "
-        "degenerate_rotation",
-    ),
-]
-BASINS: list[Group] = [
-    _of(
-        "slot",
-        "count fraction fraction_low fraction_high attractor phase period",
-    )
-    | _of("start", "label lifetime lifetime_ended")
-    | _of(
-        "",
-        "count_unsettled count_diverged escape_rate escape_rate_stderr escape_after",
-    ),
-]
-HYSTERESIS: list[Group] = [
-    _of("strobe_sample", "strobe_up strobe_down")
-    | _of("number edge", "interval")
-    | _of("", "distance differ"),
-]
-U_1 = "path_1 path_1_pair"
-ORDER_PARAMETER: list[Group] = [
-    _of(f"width {U_1}", "U_1")
-    | _of("width rank", "kernel_overlap")
-    | _of("rank", "kernel_overlap_gp")
-    | _of("width", "accuracy result iterations gradient_norm")
-    | _of("", "accuracy_gp"),
-    _of("width choice", "chosen_temperature")
-    | _of("choice", "chosen_temperature_gp")
-    | _of(
-        "width choice test_set",
-        "accuracy_chosen accuracy_chosen_stderr accuracy_gain accuracy_gain_stderr",
-    )
-    | _of("choice test_set", "accuracy_chosen_gp"),
-    _of("example", "path_kernel kernel kernel_gp"),
-]
-POSTERIOR: list[Group] = [
-    _of(f"width {U_1}", "U_1 U_1_n_eff U_1_r_hat")
-    | _of("width", "accuracy accuracy_stderr divergences"),
-    _of("width", "log_evidence log_evidence_stderr"),
-]
-TRAINING: list[Group] = [
-    _of(f"width restart {U_1}", "U_1")
-    | _of("width restart step", "loss")
-    | _of(
-        "width restart",
-        "training_result accuracy accuracy_train loss_gradient_norm",
-    ),
-]
-ONE_SHOT_TRAINING: list[Group] = [
-    _of("restart step", "loss loss_validation accuracy_validation output_rms")
-    | _of("restart test_set", "accuracy_sets accuracy_sets_stderr")
-    | _of("restart", "training_result best_step"),
-]
-PRUNING: list[Group] = [
-    _of("restart order attention_head", "pruning_score")
-    | _of("restart test_set", "accuracy_sets")
-    | _of("restart attention_head test_set", "accuracy_pruned accuracy_drop")
-    | _of("restart attention_head test_set", "accuracy_drop_stderr")
-    | _of(
-        "restart order n_pruned test_set",
-        "accuracy_cumulative accuracy_cumulative_stderr",
-    )
-    | _of("restart order test_set", "rank_correlation")
-    | _of("order test_set", "rank_correlation_mean rank_correlation_mean_stderr"),
-]
-COMPARISON: list[Group] = [
-    _of("beta", "verdict")
-    | _of("n_spins beta", "largest_z comparisons")
-    | _of("", "threshold slope_threshold")
-    | _of(
-        "beta",
-        "A_spread_slope A_spread_slope_stderr A_bias_slope A_bias_slope_stderr",
-    ),
-]
-POSTERIORS_COMPARED: list[Group] = [
-    _of(f"estimate width temperature {U_1}", "U_1 U_1_stderr")
-    | _of(
-        "estimate width temperature",
-        "accuracy accuracy_stderr largest_z verdict U_1_rms U_1_rms_stderr",
-    )
-    | _of("estimate temperature", "U_1_rms_slope U_1_rms_slope_stderr")
-    | _of("", "threshold"),
-]
-CHAOS_INDICATORS: list[Group] = [
-    _of("beta octave", "radius correlation local_slope")
-    | _of("window beta bin", "finite_time_exponent density")
-    | _of("alignment_time beta", "log_gali")
-    | _of("beta exponent", "lyapunov")
-    | _of("beta", "correlation_dimension correlation_dimension_stderr")
-    | _of(
-        "beta size",
-        "lyapunov_rosenstein lyapunov_rosenstein_stderr dimension_series "
-        "dimension_series_stderr sample_entropy sample_entropy_stderr",
-    )
-    | _of("window", "window_steps")
-    | _of("size", "n_spins"),
-]
-LAYOUTS: dict[str, list[Group]] = {
-    "trajectory": [_of("beta time pattern", "A m_o_se")],
-    "monte-carlo": [_of("n_spins beta time pattern", "m_o_se_mean m_o_se_spread")],
-    "bifurcation": BIFURCATION,
-    "continuation": CONTINUATION,
-    "basins": BASINS,
-    "hysteresis": HYSTERESIS,
-    "order-parameter": ORDER_PARAMETER,
-    "posterior": POSTERIOR,
-    "training": TRAINING,
-    "pruning": PRUNING,
-    "comparison": COMPARISON,
-    "running-lyapunov": [_of("beta block exponent", "lyapunov_running")],
-    "chaos-indicators": CHAOS_INDICATORS,
-    "benchmark": [{f"cpu_{name}": (name,) for name in ("P", "N", "N_0", "n_paths")}],
-}
-ATTRIBUTES = {
-    "bifurcation": ("section_tolerance",),
-    "continuation": ("free",),
-    "posterior": ("method",),
-}
-AT_ONCE = 2**28  # bytes of what a summary reads
-CODES = {  # shown by words: those of `PHASES`, or of their `flag_meanings`
-    "phase", "phase_paper", "result", "training_result", "verdict", "branch_result",
-    "special_kind", "special_criticality", "curve_kind", "degenerate_kind",
-}  # fmt: skip
+class Kind(NamedTuple):
+    """A kind of study, or of file where it has no table.
+
+    Attributes:
+        name: as in `kind = "..."`, and the attribute `kind` of its files.
+        task: of which task the row is; "*": of every one in `TASKS`; "": the kind has
+            no task, or one of its own.
+        table: `studies.StudyTable` of the study file.
+        work: function of the table that gives a `scan.Work`.
+        batched: whether it takes the keyword `batch` as well; see `scan.Work`.
+        variables: `labels.Variables` of the result file.
+        summary: `cli.Summary` of what `info` prints; the sizes where there is none.
+        pictures: of a file, each a `plotting.Picture`.
+        dimension: which of the files of this name are of this row: those that have it.
+    """
+
+    name: str
+    task: str = ""
+    table: Where = ""
+    work: Where = ""
+    batched: bool = False
+    variables: Where = ""
+    summary: Where = ""
+    pictures: Where = ""
+    dimension: str = ""
 
 
-def require_layout(dataset: xr.Dataset, path) -> None:
-    """Refuse a file that lacks what files of its kind have.
+class TaskKind(NamedTuple):
+    """A learning task for the Bayesian theory.
 
-    Kinds that are not known are let through: nothing is read of them.
+    Attributes:
+        name: as in `task.name`.
+        table: `studies.TaskTable` of the table [task].
+        draw: function of the table that gives a `studies.Learning`.
+    """
+
+    name: str
+    table: Where
+    draw: Where
+
+
+class SamplerKind(NamedTuple):
+    """A Markov chain that samples the posterior of all weights.
+
+    Attributes:
+        name: as in `run.method` of a posterior study.
+        build: function of the log density and the keyword `step_size` that gives a
+            `montecarlo.Sampler`; nowhere for the exact law of the order parameters,
+            which samples no weights.
+        adapts: whether it adapts the step size, and takes the number of steps that it
+            has for that as the keyword `warmup`.
+        momenta: whether every draw has new momenta, so that energies can be compared.
+    """
+
+    name: str
+    build: Where
+    adapts: bool = False
+    momenta: bool = False
+
+
+Row = TypeVar("Row", Kind, TaskKind, SamplerKind)
+
+
+class Rows(Generic[Row]):
+    """Rows by name: those of the package, and those of other distributions.
 
     Args:
-        path: of the file, for the message.
-
-    Raises:
-        ValueError: naming what is missing.
+        what: a row is, in messages.
+        group: of the entry points.
+        row: type of the rows.
     """
-    kind = dataset.attrs.get("kind")
-    for lacking in _lacking(dataset, kind):
-        raise ValueError(f"{path}: is no whole file of kind {kind!r}: {lacking}.")
+
+    def __init__(self, what: str, group: str, row: type[Row], rows: list[Row]):
+        self._what, self._group, self._type, self._rows = what, group, row, rows
+
+    def __iter__(self) -> Iterator[Row]:
+        """Every row.
+
+        Raises:
+            ValueError: one of another distribution cannot be used.
+        """
+        for name in self.names():
+            yield from self.named(name)
+
+    @property
+    def built_in(self) -> list[Row]:
+        """Rows of the package, and those added to this process."""
+        return self._rows
+
+    def names(self) -> list[str]:
+        """Of all rows; those of other distributions last, which are not loaded."""
+        others = (entry.name for entry in installed(self._group))
+        return list(dict.fromkeys([*(row.name for row in self._rows), *others]))
+
+    def named(self, name: object) -> list[Row]:
+        """Rows of a name; none where nobody has it.
+
+        Raises:
+            ValueError: a row of another distribution that cannot be loaded, or two that
+                claim the name; one line that says whose they are.
+        """
+        rows = [row for row in self._rows if row.name == name]
+        entries = [entry for entry in installed(self._group) if entry.name == name]
+        if not entries:
+            return rows
+        first, *others = entries
+        if rows or others:
+            other = _distribution(others[0]) if others else "statmech_attn itself"
+            raise ValueError(
+                f"{self._said(first)} has a name that is taken by {other}; uninstall "
+                "one of them."
+            )
+        return [self._loaded(first)]
+
+    def add(self, row: Row) -> None:
+        """Make a row known to this process alone.
+
+        Raises:
+            ValueError: the name is taken.
+        """
+        if row.name in self.names():
+            raise ValueError(f"{self._what} {row.name!r} is there already.")
+        self._rows.append(row)
+
+    def part(self, row: Row, name: str) -> Any:
+        """What a field of a row leads to; None where it leads nowhere.
+
+        Raises:
+            ValueError: it cannot be imported from another distribution.
+        """
+        where = getattr(row, name)
+        if not isinstance(where, str):
+            return where
+        if not where:
+            return None
+        try:
+            module, _, attribute = where.partition(":")
+            return getattr(importlib.import_module(module), attribute)
+        except Exception as error:
+            for entry in installed(self._group):
+                if entry.name == row.name:
+                    self._refuse(entry, f"{name} = {where!r}: {_brief(error)}", error)
+            raise
+
+    def _loaded(self, entry: importlib.metadata.EntryPoint) -> Row:
+        try:
+            row = entry.load()
+        except Exception as error:
+            self._refuse(entry, _brief(error), error)
+        if not isinstance(row, self._type) or row.name != entry.name:
+            self._refuse(
+                entry,
+                f"{entry.value} is no {self._type.__name__} of the name {entry.name!r}",
+            )
+        return row
+
+    def _refuse(self, entry, why: str, error: Exception | None = None):
+        raise ValueError(f"{self._said(entry)} cannot be loaded: {why}.") from error
+
+    def _said(self, entry: importlib.metadata.EntryPoint) -> str:
+        return f"{self._what} {entry.name!r} of {_distribution(entry)}"
 
 
-def _lacking(dataset: xr.Dataset, kind) -> Iterable[str]:
-    """What is missing, in words."""
-    for name in ATTRIBUTES.get(kind, ()):
-        if name not in dataset.attrs:
-            yield f"it has no attribute {name}"
-    first, *others = _layout(dataset, kind) or [{}]
-    for group in (first, *others):
-        named = {_named(n, dataset): dims for n, dims in group.items()}
-        if group is not first and not named.keys() & dataset.variables.keys():
-            continue
-        for name, dims in named.items():
-            if name not in dataset.variables:
-                yield f"it has no variable {name}"
-            elif missing := [d for d in dims if d not in dataset[name].dims]:
-                yield f"its variable {name} has no dimension {missing[0]}"
-            elif name in CODES and not _has_words(name, dataset[name]):
-                yield f"its variable {name} has codes without a meaning"
+@functools.cache
+def installed(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
+    """Entry points of a group, none of them loaded."""
+    return tuple(importlib.metadata.entry_points(group=group))
 
 
-def _has_words(name: str, codes: xr.DataArray) -> bool:
-    """Whether every code has a word, or is -1: nothing to say of it.
+def _distribution(entry: importlib.metadata.EntryPoint) -> str:
+    found = entry.dist
+    return f"{found.name} {found.version}" if found else "an unknown distribution"
 
-    Codes are not read where they are so many that no summary shows them.
+
+def _brief(error: Exception) -> str:
+    """An error in one line."""
+    words = " ".join(str(error).split()).removesuffix(".")
+    return f"{type(error).__name__}: {words[:200]}"
+
+
+_STUDIES, _DRAWING = "statmech_attn.studies", "statmech_attn.plotting.drawing"
+_SUMMARY = "statmech_attn.cli.summary"
+_LEARNING = "statmech_attn.cli.learning_summary"
+
+_ORDER_PARAMETER = Kind(
+    "order-parameter",
+    task="*",
+    table=f"{_STUDIES}.bpkr_tables:OrderParameterStudy",
+    work=f"{_STUDIES}.order_parameter:OrderParameterWork",
+    variables=f"{_STUDIES}.order_parameter:VARIABLES",
+    summary=f"{_LEARNING}:ORDER_PARAMETERS",
+    pictures=f"{_DRAWING}:ORDER_PARAMETER",
+)
+KINDS = Rows(
+    "kind",
+    "statmech_attn.kinds",
+    Kind,
+    [
+        Kind(
+            "trajectory",
+            table=f"{_STUDIES}.dmft_tables:TrajectoryStudy",
+            work=f"{_STUDIES}.trajectory:TrajectoryWork",
+            batched=True,
+            variables=f"{_STUDIES}.trajectory:VARIABLES",
+            summary=f"{_SUMMARY}:TRAJECTORY",
+            pictures=f"{_DRAWING}:TRAJECTORY",
+        ),
+        Kind(
+            "bifurcation",
+            table=f"{_STUDIES}.dmft_tables:BifurcationStudy",
+            work=f"{_STUDIES}.bifurcation:work",
+            batched=True,
+            variables=f"{_STUDIES}.bifurcation_file:VARIABLES",
+            summary=f"{_SUMMARY}:BIFURCATION",
+            pictures=f"{_DRAWING}:BIFURCATION",
+        ),
+        Kind(
+            "continuation",
+            table=f"{_STUDIES}.dmft_tables:ContinuationStudy",
+            work=f"{_STUDIES}.continuation:ContinuationWork",
+            variables=f"{_STUDIES}.continuation_file:VARIABLES",
+            summary=f"{_SUMMARY}:CONTINUATION",
+            pictures=f"{_DRAWING}:CONTINUATION",
+        ),
+        Kind(
+            "monte-carlo",
+            table=f"{_STUDIES}.dmft_tables:MonteCarloStudy",
+            work=f"{_STUDIES}.monte_carlo:MonteCarloWork",
+            batched=True,
+            variables="statmech_attn.montecarlo.dataset:VARIABLES",
+            pictures=f"{_DRAWING}:MONTE_CARLO",
+        ),
+        _ORDER_PARAMETER,
+        _ORDER_PARAMETER._replace(
+            task="one-shot",
+            table=f"{_STUDIES}.trained_tables:OneShotOrderParameterStudy",
+        ),
+        Kind(
+            "posterior",
+            task="*",
+            table=f"{_STUDIES}.bpkr_tables:PosteriorStudy",
+            work=f"{_STUDIES}.posterior:PosteriorWork",
+            variables=f"{_STUDIES}.posterior:VARIABLES",
+            summary=f"{_LEARNING}:POSTERIOR",
+            pictures=f"{_DRAWING}:POSTERIOR",
+        ),
+        Kind(
+            "training",
+            task="*",
+            table=f"{_STUDIES}.bpkr_tables:TrainingStudy",
+            work=f"{_STUDIES}.training:TrainingWork",
+            variables=f"{_STUDIES}.training:VARIABLES",
+            summary=f"{_LEARNING}:TRAINING",
+            pictures=f"{_DRAWING}:TRAINING",
+        ),
+        Kind(
+            "training",
+            task="one-shot",
+            table=f"{_STUDIES}.one_shot_tables:OneShotTrainingStudy",
+            work=f"{_STUDIES}.one_shot_training:OneShotTrainingWork",
+            variables=f"{_STUDIES}.one_shot_training:VARIABLES",
+            summary=f"{_LEARNING}:NETWORKS",
+            pictures=f"{_DRAWING}:ONE_SHOT_TRAINING",
+            dimension="test_set",
+        ),
+        Kind(
+            "pruning",
+            table=f"{_STUDIES}.pruning_table:PruningStudy",
+            work=f"{_STUDIES}.pruning:PruningWork",
+            variables=f"{_STUDIES}.pruning:VARIABLES",
+            summary=f"{_LEARNING}:PRUNING",
+            pictures=f"{_DRAWING}:PRUNING",
+        ),
+        Kind(
+            "basins",
+            table=f"{_STUDIES}.basins_table:BasinsStudy",
+            work=f"{_STUDIES}.basins:BasinsWork",
+            batched=True,
+            variables=f"{_STUDIES}.basins:VARIABLES",
+            summary=f"{_SUMMARY}:BASINS",
+            pictures=f"{_DRAWING}:BASINS",
+        ),
+        Kind(
+            "hysteresis",
+            variables=f"{_STUDIES}.hysteresis:VARIABLES",
+            summary=f"{_SUMMARY}:HYSTERESIS",
+            pictures=f"{_DRAWING}:HYSTERESIS",
+        ),
+        Kind(
+            "comparison",
+            variables="statmech_attn.comparison.trajectories:VARIABLES",
+            summary=f"{_SUMMARY}:COMPARISON",
+            pictures=f"{_DRAWING}:COMPARISON",
+        ),
+        Kind(
+            "comparison",
+            variables="statmech_attn.comparison.posteriors:VARIABLES",
+            summary=f"{_LEARNING}:ESTIMATES",
+            pictures=f"{_DRAWING}:POSTERIORS_COMPARED",
+            dimension="estimate",
+        ),
+        Kind(
+            "running-lyapunov",
+            variables=f"{_STUDIES}.records:RUNNING_LYAPUNOV",
+            summary=f"{_SUMMARY}:BIFURCATION",
+            pictures=f"{_DRAWING}:RUNNING_LYAPUNOV",
+        ),
+        Kind(
+            "chaos-indicators",
+            variables=f"{_STUDIES}.records:CHAOS_INDICATORS",
+            pictures=f"{_DRAWING}:CHAOS_INDICATORS",
+        ),
+        Kind(
+            "benchmark",
+            variables=f"{_STUDIES}.records:BENCHMARK",
+            pictures=f"{_DRAWING}:BENCHMARK",
+        ),
+    ],
+)
+TASKS = Rows(
+    "task",
+    "statmech_attn.tasks",
+    TaskKind,
+    [
+        TaskKind(
+            "hidden-markov",
+            table=f"{_STUDIES}.bpkr_tables:HiddenMarkovTable",
+            draw=f"{_STUDIES}.learning:hidden_markov_chains",
+        ),
+        TaskKind(
+            "one-shot",
+            table=f"{_STUDIES}.trained_tables:RestartTask",
+            draw=f"{_STUDIES}.one_shot:learning",
+        ),
+    ],
+)
+SAMPLERS = Rows(
+    "sampler",
+    "statmech_attn.samplers",
+    SamplerKind,
+    [
+        SamplerKind("order-parameter", "", adapts=True, momenta=True),
+        SamplerKind(
+            "weights", "statmech_attn.montecarlo.nuts:nuts", adapts=True, momenta=True
+        ),
+        SamplerKind("langevin", "statmech_attn.montecarlo.langevin:langevin"),
+    ],
+)
+EVERY = "*"
+
+
+def studied() -> list[str]:
+    """Names of all kinds of study."""
+    made = {row.name for row in KINDS.built_in if not row.table}
+    return [name for name in KINDS.names() if name not in made]
+
+
+def of_study(name: object, task: object = None) -> Kind | None:
+    """The row of a study file: of its task, of every task, or of none.
+
+    Example:
+        >>> of_study("training", "one-shot").work.split(":")[1]
+        'OneShotTrainingWork'
     """
-    words = PHASES
-    if not name.startswith("phase"):
-        words = str(codes.attrs.get("flag_meanings", "")).split()
-    if codes.dtype.kind not in "iu":
-        return False
-    if codes.nbytes > AT_ONCE or not codes.size:
-        return True
-    values = codes.values
-    return bool(values.min() >= -1 and values.max() < len(words))
+    rows = {row.task: row for row in KINDS.named(name) if row.table}
+    own = rows.get(task) if isinstance(task, str) else None
+    return own or rows.get(EVERY) or rows.get("")
 
 
-def _layout(dataset: xr.Dataset, kind) -> list[Group] | None:
-    if kind == "comparison" and "estimate" in dataset.dims:
-        return POSTERIORS_COMPARED
-    if kind == "training" and "test_set" in dataset.dims:
-        return ONE_SHOT_TRAINING
-    return LAYOUTS.get(kind) if isinstance(kind, str) else None
+def of_file(name: object, dimensions: Any = ()) -> Kind | None:
+    """The row of a result file, by its attribute `kind` and its dimensions.
 
-
-def _named(name: str, dataset: xr.Dataset) -> str:
-    """A name with the parameters of a file in place of braces."""
-    return name.format(
-        free=dataset.attrs.get("free", "?"), second=dataset.attrs.get("second", "?")
-    )
+    Example:
+        >>> of_file("comparison", {"estimate": 3}).dimension
+        'estimate'
+    """
+    rows = KINDS.named(name)
+    special = [row for row in rows if row.dimension and row.dimension in dimensions]
+    plain = [row for row in rows if not row.dimension]
+    return next(iter(special + plain), None)

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from rich.console import Console
 
 from statmech_attn import bpkr
-from statmech_attn.cli.tables import formatted, titled, with_error
+from statmech_attn.cli.tables import formatted, Summary, titled, with_error
 
 
 END = "*"  # marks a temperature at an end of its grid
@@ -259,3 +259,26 @@ def _points(dataset: xr.Dataset):
     for width in range(dataset.sizes["width"]):
         for temperature in range(dataset.sizes["temperature"]):
             yield dataset.isel(width=width, temperature=temperature)
+
+
+ORDER_PARAMETERS = Summary(
+    order_parameters,
+    "result iterations gradient_norm accuracy accuracy_* chosen_temperature* "
+    "chosen_at_end* outside_support width temperature",
+)
+POSTERIOR = Summary(
+    posterior,
+    "accuracy accuracy_stderr U_1_n_eff U_1_r_hat divergences bfmi log_evidence* "
+    "width temperature",
+)
+TRAINING = Summary(
+    training,
+    "loss loss_gradient_norm training_result accuracy accuracy_train width temperature",
+)
+NETWORKS = Summary(
+    networks, "loss best_step training_result accuracy_validation accuracy_sets*"
+)
+ESTIMATES = Summary(
+    estimates, "verdict largest_z threshold accuracy U_1_rms* width temperature"
+)
+PRUNING = Summary(pruning, "rank_correlation* accuracy_drop")

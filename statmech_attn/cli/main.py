@@ -5,6 +5,7 @@ Packages come to be when they are first asked for (`lazy`), and what else is slo
 import is imported by the commands: a bad study is refused before JAX is there.
 """
 
+import json
 import os
 import shlex
 import traceback
@@ -355,7 +356,7 @@ def info(
     Example: statmech-attn info scan.h5
     """
     from statmech_attn.cli.summary import print_info
-    from statmech_attn.kinds import require_layout
+    from statmech_attn.layout import require_layout
 
     count = storage.check(file) if check else None
     print_info(storage.info(file), out)
@@ -391,6 +392,30 @@ def download(
     for name in names:
         for path, new in downloads.fetch(name, folder, progress=progress):
             out.say(f"wrote {path}" if new else f"{path}: already there")
+
+
+@app.command()
+def schema(
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="JSON file to write; default: stdout."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
+) -> None:
+    """Write the JSON schema of study files, with which editors complete and check them.
+
+    A study names it in its first line: #:schema FILE
+
+    Example: statmech-attn schema --output study.schema.json
+    """
+    text = json.dumps(studies.reference.schema(), indent=1, ensure_ascii=False) + "\n"
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    if storage.check_place(output) and not overwrite:
+        raise ValueError(f"{output}: exists; choose another, or pass --overwrite.")
+    output.write_text(text, encoding="utf-8")
+    out.say(f"wrote {output}")
 
 
 @app.command()
@@ -448,7 +473,7 @@ def _read(file: Path):
         ValueError: it unpacks to far more than it takes on the disk, or is no whole
             file of its kind.
     """
-    from statmech_attn.kinds import require_layout
+    from statmech_attn.layout import require_layout
     from statmech_attn.reporting import size
 
     with storage.opened(file) as dataset:

@@ -1,20 +1,19 @@
 """What a file found, as short tables."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 from rich.console import Console
 from rich.table import Table
 
-from statmech_attn.cli import learning_summary
-from statmech_attn.cli.tables import formatted, titled
+from statmech_attn import kinds
+from statmech_attn.cli.tables import formatted, Summary, titled
 from statmech_attn.dmft import SCORE_LIMIT
 from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.diagrams import CLASSES, disagreement, UNDECIDED
-from statmech_attn.kinds import AT_ONCE
+from statmech_attn.layout import AT_ONCE
 from statmech_attn.storage import Info
 
 
@@ -59,13 +58,6 @@ def _processor(environment: Mapping[str, str]) -> str:
     return ", ".join(filter(None, parts))
 
 
-class _Summary(NamedTuple):
-    """How a kind is summarised, and the variables that this takes."""
-
-    print: Callable[[xr.Dataset, Console], None]
-    variables: str
-
-
 def print_summary(dataset: xr.Dataset, console: Console) -> None:
     """The main result of any kind of file.
 
@@ -89,19 +81,12 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
         summary.print(needed, console)
 
 
-def _summary(dataset: xr.Dataset) -> _Summary | None:
-    kind = dataset.attrs.get("kind")
-    if kind == "comparison" and "estimate" in dataset.dims:
-        return SUMMARIES["comparison of posteriors"]
-    if kind == "training" and "test_set" in dataset.dims:
-        return SUMMARIES["one-shot training"]
-    if "phase" in dataset and kind not in SUMMARIES:
-        return SUMMARIES["bifurcation"]
-    if kind == "bifurcation" and "phase" not in dataset:
+def _summary(dataset: xr.Dataset) -> Summary | None:
+    row = kinds.of_file(dataset.attrs.get("kind"), dataset.dims)
+    summary = kinds.KINDS.part(row, "summary") if row else None
+    if summary is None or (summary.needs and summary.needs not in dataset):
         return None
-    if kind == "trajectory" and "score_noise_std" not in dataset:
-        return None
-    return SUMMARIES.get(kind) if isinstance(kind, str) else None
+    return summary
 
 
 def _matches(name: object, patterns: Sequence[str]) -> bool:
@@ -373,46 +358,21 @@ def _exponent(here: xr.Dataset, what: str) -> str:
     return "-" if np.isnan(value) else f"{value:.3f} ± {error:.3f}"
 
 
-SUMMARIES = {
-    "basins": _Summary(
-        _basins,
-        "count fraction* attractor phase period escape_rate escape_rate_stderr",
-    ),
-    "hysteresis": _Summary(_hysteresis, "differ interval"),
-    "bifurcation": _Summary(
-        _phases, "phase phase_paper lyapunov doubtful confirmed beta gamma epsilon"
-    ),
-    "continuation": _Summary(
-        _continuation, "branch_* special_* degenerate_* beta gamma epsilon"
-    ),
-    "comparison": _Summary(
-        _comparison,
-        "verdict largest_z comparisons threshold slope_threshold A_*_slope* "
-        "score_spread beta n_spins",
-    ),
-    "comparison of posteriors": _Summary(
-        learning_summary.estimates,
-        "verdict largest_z threshold accuracy U_1_rms* width temperature",
-    ),
-    "trajectory": _Summary(_noise, "score_noise_std beta"),
-    "order-parameter": _Summary(
-        learning_summary.order_parameters,
-        "result iterations gradient_norm accuracy accuracy_* chosen_temperature* "
-        "chosen_at_end* outside_support width temperature",
-    ),
-    "posterior": _Summary(
-        learning_summary.posterior,
-        "accuracy accuracy_stderr U_1_n_eff U_1_r_hat divergences bfmi log_evidence* "
-        "width temperature",
-    ),
-    "training": _Summary(
-        learning_summary.training,
-        "loss loss_gradient_norm training_result accuracy accuracy_train "
-        "width temperature",
-    ),
-    "one-shot training": _Summary(
-        learning_summary.networks,
-        "loss best_step training_result accuracy_validation accuracy_sets*",
-    ),
-    "pruning": _Summary(learning_summary.pruning, "rank_correlation* accuracy_drop"),
-}
+BASINS = Summary(
+    _basins, "count fraction* attractor phase period escape_rate escape_rate_stderr"
+)
+HYSTERESIS = Summary(_hysteresis, "differ interval")
+BIFURCATION = Summary(
+    _phases,
+    "phase phase_paper lyapunov doubtful confirmed beta gamma epsilon",
+    needs="phase",
+)
+CONTINUATION = Summary(
+    _continuation, "branch_* special_* degenerate_* beta gamma epsilon"
+)
+COMPARISON = Summary(
+    _comparison,
+    "verdict largest_z comparisons threshold slope_threshold A_*_slope* score_spread "
+    "beta n_spins",
+)
+TRAJECTORY = Summary(_noise, "score_noise_std beta", needs="score_noise_std")

@@ -1,12 +1,29 @@
 """Tables and numbers as they are printed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
+import xarray as xr
+from rich.console import Console
 from rich.table import Table
 
 
 LEFT = ("ended", "estimate", "kind", "order", "phase", "result", "verdict")
+
+
+class Summary(NamedTuple):
+    """How `info` shows what a file of some kind found.
+
+    Attributes:
+        print: writes it on a console.
+        variables: that this takes, with blanks between them; `*` stands for anything.
+        needs: the variable without which there is only the size of a file to show.
+    """
+
+    print: Callable[[xr.Dataset, Console], None]
+    variables: str
+    needs: str = ""
 
 
 def titled(title: str, columns: Iterable[str]) -> Table:

@@ -7,7 +7,7 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.comparison.dispatch import compare
-    from statmech_attn.comparison.posteriors import METHODS
+    from statmech_attn.comparison.posteriors import EXACT, sampled_by
     from statmech_attn.comparison.trajectories import (
         LOGIT_LIMIT,
         network_digest,
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "compare",
+    "EXACT",
     "LOGIT_LIMIT",
-    "METHODS",
     "network_digest",
+    "sampled_by",
     "VERDICTS",
 ]
 lazy.attach(__name__)

@@ -24,17 +24,79 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from statmech_attn.labels import attributes
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import threshold
 
 
-METHODS = {"order-parameter": "exact", "weights": "weights", "langevin": "langevin"}
+EXACT = "exact"  # name of the estimate by the exact law
 SAME = ("task", "prior")  # attributes that all files must have, and alike
 VERDICTS = ("agrees", "differs", "reference", "nothing_compared", "not_mixed")
 R_HAT = 1.05  # of the entries of U_1; above, chains do not agree on their mean
 N_EFF = 50  # of the entries of U_1; below, standard errors are not to be relied on
 RESOLVED = 3.0  # a distance of so many of its errors is one
 ROUNDING = 1e-12  # of order parameters and predictors, relative to their size
+_POINT = "estimate width temperature"
+VARIABLES = Variables(
+    Variable(
+        "U_1", f"{_POINT} path_1 path_1_pair",
+        "order parameter, overlap of effective weights", "1", "U_1", "_stderr",
+        group="",
+    ),
+    Variable("U_1_z", f"{_POINT} path_1 path_1_pair",
+             "order parameter, overlap of effective weights: difference from the "
+             "reference in standard errors", "1", "z(U_1)"),
+    Variable(
+        "U_{l}", f"{_POINT} path_{{l}} path_{{l}}_pair",
+        "order parameter, overlap of effective weights", "1", "U_{l}", "_stderr _z",
+        note="l > 1",
+    ),
+    Variable(
+        "U_a", _POINT, "order parameter of the readout", "1", "U_a", "_stderr _z"
+    ),
+    Variable(
+        "predictor_mean", f"{_POINT} test", "mean of f over the posterior", "1", "⟨f⟩",
+        "_stderr _z",
+    ),
+    Variable(
+        "predictor_variance", f"{_POINT} test", "variance of f over the posterior", "1",
+        "⟨δf²⟩", "_stderr _z",
+    ),
+    Variable(
+        "accuracy", _POINT, "share of test examples with the right sign", "1",
+        "accuracy", "_stderr _z", group="",
+    ),
+    Variable(
+        "largest_z", _POINT, "largest difference from the reference, standard errors",
+        "1", "max|z|", group="",
+    ),
+    Variable("comparisons", _POINT, "number of comparisons", "1", "n"),
+    Variable(
+        "verdict", _POINT, "verdict on the estimate", "1", "verdict", group="",
+        flags=VERDICTS,
+    ),
+    Variable(
+        "U_1_rms", _POINT,
+        "order parameter, overlap of effective weights: root mean square difference "
+        "from the reference", "1", "ΔU_1", "_stderr", group="",
+    ),
+    Variable(
+        "U_1_rms_slope", "estimate temperature",
+        "order parameter, overlap of effective weights: exponent of the difference in "
+        "the width", "1", "d ln ΔU_1/d ln N", "_stderr", group="",
+    ),
+    Variable(
+        "threshold", "", "difference in standard errors that chance allows", "1", "z*",
+        group="",
+    ),
+    Variable("estimate", "estimate", "what the numbers were estimated by", "1",
+             "estimate"),
+    Variable("width", "width", "hidden width", "1", "N"),
+    Variable("temperature", "temperature", "temperature of the posterior", "1", "T"),
+    Variable("path_{l}", "path_{l}", "attention path from layer {l} on", "1", "π"),
+    Variable(
+        "path_{l}_pair", "path_{l}_pair", "attention path from layer {l} on", "1", "π"
+    ),
+)  # fmt: skip
 
 
 def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
@@ -51,7 +113,7 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
             of one method.
     """
     files = _estimates(theory, posteriors)
-    reference = "exact" if "exact" in files else _method(posteriors[0])
+    reference = EXACT if EXACT in files else sampled_by(posteriors[0])
     points = {
         axis: _common(axis, files, reference) for axis in ("width", "temperature")
     }  # fmt: skip
@@ -74,16 +136,14 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
         key: theory.attrs[key] for key in SAME
     }
     for name in dataset.variables:
-        dataset[name].attrs = attributes(str(name))
-    dataset.verdict.attrs |= {
-        "flag_values": np.arange(len(VERDICTS), dtype=np.int8),
-        "flag_meanings": " ".join(VERDICTS),
-    }
+        dataset[name].attrs = VARIABLES.attributes(str(name))
     return dataset
 
 
-def _method(posterior: xr.Dataset) -> str:
-    return METHODS[posterior.attrs["method"]]
+def sampled_by(posterior: xr.Dataset) -> str:
+    """Name of the estimate: the sampler's, or `EXACT`."""
+    method = posterior.attrs["method"]
+    return EXACT if method == "order-parameter" else str(method)
 
 
 def _estimates(theory, posteriors) -> dict[str, xr.Dataset]:
@@ -100,7 +160,7 @@ def _estimates(theory, posteriors) -> dict[str, xr.Dataset]:
             raise ValueError(
                 f"order parameters are compared with posterior files; got {kind!r}."
             )
-        name = _method(posterior)
+        name = sampled_by(posterior)
         if name in files:
             raise ValueError(f"two files of the method {posterior.attrs['method']!r}.")
         for key in SAME:

@@ -28,6 +28,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.dmft import OBSERVABLES, predictability_horizon
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo import OBSERVABLE_LABELS
 from statmech_attn.statistics import (
     bias_slope,
@@ -308,87 +309,116 @@ def _spread_slopes(dataset, names) -> xr.DataArray:
     return xr.DataArray(deviations, dims=("observable", "beta"))
 
 
-LONG_NAMES = {
-    "n_spins": ("number of spins", "N"),
-    "beta": ("inverse temperature", r"\beta"),
-    "time": ("generated tokens before this one", "t"),
-    "pattern": ("pattern", "a"),
-    "compared": ("step before the predictability horizon", "t < t_N"),
-    "linear": ("step in the linear regime, used for the verdict", "t < t_lin"),
-    "score_spread": (
-        "largest linear-noise spread of an attention score",
-        r"\sigma_s",
+STEPWISE, LIMIT, POINT = "n_spins beta time pattern", "beta time pattern", "beta"
+AVERAGED = "n_spins beta pattern"
+ENDINGS = {  # dimensions, words, symbol of what is said of an observable
+    "_z": (STEPWISE, "simulation minus theory in standard errors", r"z({})"),
+    "_spread_ratio": (
+        STEPWISE, "spread over runs divided by linear noise",
+        r"s_{{{0}}}/\sigma_{{{0}}}",
     ),
-    "threshold": ("difference in standard errors that chance allows, any N", "z^*"),
-    "limit_threshold": ("the same for extrapolated differences", "z^*_\\infty"),
-    "slope_threshold": ("the same for exponents of the spread", "z^*_s"),
-    "largest_slope_z": (
-        "largest deviation of an exponent of the spread from -1/2, in standard errors",
-        r"\max|z_s|",
+    "_spread_z": (
+        STEPWISE, "spread against linear noise in standard errors", r"z(s_{{{}}})",
     ),
-    "largest_z": ("largest difference in standard errors, linear regime", r"\max|z|"),
-    "largest_limit_z": (
-        "largest extrapolated difference in standard errors",
-        r"\max|z_\infty|",
+    "_limit": (LIMIT, "difference extrapolated to infinite N", r"b_0[{}]"),
+    "_limit_stderr": (LIMIT, "error of the extrapolated difference", r"s(b_0[{}])"),
+    "_limit_sizes": (LIMIT, "number of N in the extrapolation", "K"),
+    "_spread_slope": (POINT, "exponent of the spread in N",
+    r"d\ln\sigma_{{{}}}/d\ln N"),
+    "_spread_slope_stderr": (
+        POINT, "error of the exponent of the spread", r"s(d\ln\sigma_{{{}}}/d\ln N)",
     ),
-    "comparisons": ("number of comparisons", "n"),
-    "verdict": ("verdict on theory and simulation", "verdict"),
-}
-ENDINGS = {
+    "_bias_slope": (POINT, "exponent of the bias in N", r"d\ln\Delta {}/d\ln N"),
+    "_bias_slope_stderr": (
+        POINT, "error of the exponent of the bias", r"s(d\ln\Delta {}/d\ln N)",
+    ),
     "_stationary_mean_difference": (
-        "time average, simulation minus theory",
+        AVERAGED, "time average, simulation minus theory",
         r"\Delta\langle {} \rangle_t",
     ),
     "_stationary_mean_z": (
-        "time average, difference in standard errors",
+        AVERAGED, "time average, difference in standard errors",
         r"z(\langle {} \rangle_t)",
     ),
     "_stationary_square_difference": (
-        "time average of the square, simulation minus theory",
+        AVERAGED, "time average of the square, simulation minus theory",
         r"\Delta\langle {}^2 \rangle_t",
     ),
     "_stationary_square_z": (
-        "time average of the square, difference in standard errors",
+        AVERAGED, "time average of the square, difference in standard errors",
         r"z(\langle {}^2 \rangle_t)",
     ),
-    "_spread_slope_stderr": (
-        "error of the exponent of the spread",
-        r"s(d\ln\sigma_{{{}}}/d\ln N)",
-    ),
-    "_spread_slope": ("exponent of the spread in N", r"d\ln\sigma_{{{}}}/d\ln N"),
-    "_bias_slope_stderr": (
-        "error of the exponent of the bias",
-        r"s(d\ln\Delta {}/d\ln N)",
-    ),
-    "_bias_slope": ("exponent of the bias in N", r"d\ln\Delta {}/d\ln N"),
-    "_spread_ratio": (
-        "spread over runs divided by linear noise",
-        r"s_{{{0}}}/\sigma_{{{0}}}",
-    ),
-    "_spread_z": ("spread against linear noise in standard errors", r"z(s_{{{}}})"),
-    "_limit_stderr": ("error of the extrapolated difference", r"s(b_0[{}])"),
-    "_limit_sizes": ("number of N in the extrapolation", "K"),
-    "_limit": ("difference extrapolated to infinite N", r"b_0[{}]"),
-    "_z": ("simulation minus theory in standard errors", r"z({})"),
+}  # fmt: skip
+SHOWN = {
+    f"A_{part}_slope{end}" for part in ("spread", "bias") for end in ("", "_stderr")
 }
+VARIABLES = Variables(
+    *(
+        Variable(
+            observable + ending, dims, f"{observable}: {words}", "1",
+            symbol.format(OBSERVABLE_LABELS[observable][1]),
+            group="" if observable + ending in SHOWN else None,
+        )
+        for observable in OBSERVABLES
+        for ending, (dims, words, symbol) in ENDINGS.items()
+    ),
+    Variable(
+        "compared", "n_spins beta time", "step before the predictability horizon", "1",
+        "t < t_N",
+    ),
+    Variable(
+        "linear", "n_spins beta time",
+        "step in the linear regime, used for the verdict",
+        "1", "t < t_lin",
+    ),
+    Variable(
+        "score_spread", "n_spins beta time",
+        "largest linear-noise spread of an attention score", "1", r"\sigma_s",
+    ),
+    Variable(
+        "largest_z", "n_spins beta",
+        "largest difference in standard errors, linear regime", "1", r"\max|z|",
+        group="",
+    ),
+    Variable(
+        "largest_limit_z", "beta", "largest extrapolated difference in standard errors",
+        "1", r"\max|z_\infty|",
+    ),
+    Variable(
+        "largest_slope_z", "beta",
+        "largest deviation of an exponent of the spread from -1/2, in standard errors",
+        "1", r"\max|z_s|",
+    ),
+    Variable(
+        "comparisons", "n_spins beta", "number of comparisons", "1", "n", group="",
+    ),
+    Variable(
+        "verdict", "beta", "verdict on theory and simulation", "1", "verdict", group="",
+        flags=VERDICTS,
+    ),
+    Variable(
+        "threshold", "", "difference in standard errors that chance allows, any N", "1",
+        "z^*", group="",
+    ),
+    Variable(
+        "limit_threshold", "", "the same for extrapolated differences", "1",
+        "z^*_\\infty",
+    ),
+    Variable(
+        "slope_threshold", "", "the same for exponents of the spread", "1", "z^*_s",
+        group="",
+    ),
+    Variable("n_spins", "n_spins", "number of spins", "1", "N"),
+    Variable("beta", "beta", "inverse temperature", "1", r"\beta"),
+    Variable("gamma", "", "inverse temperature of attention", "1", r"\gamma"),
+    Variable("epsilon", "", "weight of the positional part", "1", r"\epsilon"),
+    Variable("time", "time", "generated tokens before this one", "1", "t"),
+    Variable("pattern", "pattern", "pattern", "1", "a"),
+)  # fmt: skip
 
 
 def _described(dataset: xr.Dataset) -> xr.Dataset:
     """The attributes that every stored variable carries."""
     for name in dataset.variables:
-        long_name, symbol = LONG_NAMES.get(str(name)) or _words(str(name))
-        dataset[name].attrs = {"long_name": long_name, "units": "1", "symbol": symbol}
-    dataset.verdict.attrs |= {
-        "flag_values": np.arange(len(VERDICTS), dtype=np.int8),
-        "flag_meanings": " ".join(VERDICTS),
-    }
+        dataset[name].attrs = VARIABLES.attributes(str(name))
     return dataset
-
-
-def _words(name: str) -> tuple[str, str]:
-    for ending, (words, symbol) in ENDINGS.items():
-        if name.endswith(ending):
-            observable = name.removesuffix(ending)
-            _, letter = OBSERVABLE_LABELS[observable]
-            return f"{observable}: {words}", symbol.format(letter)
-    return name, name

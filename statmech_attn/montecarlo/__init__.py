@@ -13,9 +13,10 @@ if TYPE_CHECKING:
         monte_carlo_dataset,
         OBSERVABLE_LABELS,
         PER_RUN,
-        per_run_attributes,
         stationary,
+        VARIABLES,
     )
+    from statmech_attn.montecarlo.nuts import Sampler, Transition
     from statmech_attn.montecarlo.runs import (
         AVERAGES,
         layout,
@@ -43,15 +44,17 @@ __all__ = [
     "OBSERVABLE_LABELS",
     "observations",
     "PER_RUN",
-    "per_run_attributes",
     "point_keys",
     "rows_of_a_call",
     "sample_weights",
+    "Sampler",
     "simulate",
     "Simulation",
     "Simulator",
     "stationary",
     "TimeAverages",
+    "Transition",
+    "VARIABLES",
     "weight_space",
     "WeightDraws",
 ]

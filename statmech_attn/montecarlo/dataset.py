@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.dmft import OBSERVABLES
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo.runs import AVERAGES
 from statmech_attn.montecarlo.simulate import Simulation
 
@@ -27,7 +28,60 @@ OBSERVABLE_LABELS = {
     "m_k": ("key overlap", "m^k"),
 }
 STEPWISE = ("n_spins", "beta", "time", "pattern")
+STORED = ("n_spins", "beta", "run", "time", "pattern")
 PER_RUN = ("n_spins", "beta", "all_runs", "pattern")
+
+
+ROWS = {  # ending, words, symbol of what is stored of an observable at every step
+    "_mean": (", mean over runs", r"\bar{{{}}}"),
+    "_stderr": (", standard error of the mean", r"s_{{{}}}/\sqrt{{R}}"),
+    "_spread": (", standard deviation over runs", r"s_{{{}}}"),
+}
+OF_RUNS = {
+    "mean": ("time average", ""),
+    "square": ("time average of the square", "^2"),
+}
+
+
+def stationary(name: str) -> str:
+    """Name of the variable that holds time averages of single runs."""
+    observable, part = name.rsplit("_", 1)
+    return f"{observable}_stationary_{part}"
+
+
+def _averaged(name: str) -> Variable:
+    """Time averages of single runs, as in `AVERAGES`."""
+    observable, part = name.rsplit("_", 1)
+    long_name, symbol = OBSERVABLE_LABELS[observable]
+    words, mark = OF_RUNS[part]
+    return Variable(
+        stationary(name), " ".join(PER_RUN), f"{long_name}, {words} of one run", "1",
+        rf"\langle {symbol}{mark} \rangle_t",
+    )  # fmt: skip
+
+
+VARIABLES = Variables(
+    *(
+        Variable(
+            name + ending, " ".join(STEPWISE), long_name + words, "1",
+            form.format(symbol),
+            group="" if name + ending in ("m_o_se_mean", "m_o_se_spread") else None,
+        )
+        for name, (long_name, symbol) in OBSERVABLE_LABELS.items()
+        for ending, (words, form) in ROWS.items()
+    ),
+    *(
+        Variable(name, " ".join(STORED), f"{long_name}, one run", "1", symbol)
+        for name, (long_name, symbol) in OBSERVABLE_LABELS.items()
+    ),
+    *map(_averaged, AVERAGES),
+    Variable("n_spins", "n_spins", "number of spins", "1", "N"),
+    Variable("beta", "beta", "inverse temperature", "1", r"\beta"),
+    Variable("time", "time", "generated tokens before this one", "1", "t"),
+    Variable("pattern", "pattern", "pattern", "1", "a"),
+    Variable("run", "run", "stored run", "1", "r"),
+    Variable("all_runs", "all_runs", "run", "1", "r"),
+)  # fmt: skip
 
 
 def monte_carlo_dataset(
@@ -67,8 +121,8 @@ def monte_carlo_dataset(
     for name in AVERAGES if averages else ():
         variables[stationary(name)] = _per_run(simulations, name)
     dataset = xr.Dataset(variables, coords)
-    for name, (long_name, symbol) in COORDINATES.items():
-        dataset[name].attrs |= _attributes(long_name, symbol)
+    for name in dataset.variables:
+        dataset[name].attrs |= VARIABLES.attributes(str(name))
     dataset.attrs = {
         "kind": "monte-carlo",
         "method": first.method,
@@ -76,16 +130,6 @@ def monte_carlo_dataset(
         "transient": first.transient,
     } | dict(attrs or {})
     return dataset
-
-
-COORDINATES = {
-    "n_spins": ("number of spins", "N"),
-    "beta": ("inverse temperature", r"\beta"),
-    "time": ("generated tokens before this one", "t"),
-    "pattern": ("pattern", "a"),
-    "run": ("stored run", "r"),
-    "all_runs": ("run", "r"),
-}
 
 
 def _check(simulations, beta) -> None:
@@ -116,64 +160,12 @@ def _stepwise(simulations, name):
     ]
     moved = lambda arrays: np.stack([np.moveaxis(x, 2, 0) for x in arrays])
     sample = np.stack([np.moveaxis(x, (2, 3), (0, 1)) for x in pick("sample")])
-    long_name, symbol = OBSERVABLE_LABELS[name]
-    return {
-        f"{name}_mean": _variable(
-            STEPWISE,
-            moved(pick("mean")),
-            f"{long_name}, mean over runs",
-            rf"\bar{{{symbol}}}",
-        ),
-        f"{name}_stderr": _variable(
-            STEPWISE,
-            moved(pick("stderr")),
-            f"{long_name}, standard error of the mean",
-            rf"s_{{{symbol}}}/\sqrt{{R}}",
-        ),
-        f"{name}_spread": _variable(
-            STEPWISE,
-            moved(pick("spread")),
-            f"{long_name}, standard deviation over runs",
-            rf"s_{{{symbol}}}",
-        ),
-        name: _variable(
-            ("n_spins", "beta", "run", "time", "pattern"),
-            sample,
-            f"{long_name}, one run",
-            symbol,
-        ),
-    }
-
-
-def stationary(name: str) -> str:
-    """Name of the variable that holds time averages of single runs."""
-    observable, part = name.rsplit("_", 1)
-    return f"{observable}_stationary_{part}"
-
-
-def per_run_attributes(name: str) -> dict[str, str]:
-    """Attributes of the same variable."""
-    observable, part = name.rsplit("_", 1)
-    long_name, symbol = OBSERVABLE_LABELS[observable]
-    words, mark = {
-        "mean": ("time average", ""),
-        "square": ("time average of the square", "^2"),
-    }[part]
-    return _attributes(
-        f"{long_name}, {words} of one run", rf"\langle {symbol}{mark} \rangle_t"
-    )
+    found = {f"{name}{ending}": moved(pick(ending[1:])) for ending in ROWS}
+    return {key: (STEPWISE, x) for key, x in found.items()} | {name: (STORED, sample)}
 
 
 def _per_run(simulations, name):
     """Time averages of every run."""
     arrays = [np.asarray(getattr(s.averages, name)) for s in simulations]
     data = np.stack([np.moveaxis(x, (1, 2), (0, 1)) for x in arrays])
-    return PER_RUN, data, per_run_attributes(name)
-
-
-def _variable(dims, data, long_name, symbol):
-    return dims, data, _attributes(long_name, symbol)
-
-
-def _attributes(long_name: str, symbol: str) -> dict[str, str]:
-    return {"long_name": long_name, "units": "1", "symbol": symbol}
+    return PER_RUN, data

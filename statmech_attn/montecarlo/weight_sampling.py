@@ -27,9 +27,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn.bpkr import correct
+from statmech_attn.kinds import SamplerKind, SAMPLERS
 from statmech_attn.montecarlo import weight_space
-from statmech_attn.montecarlo.langevin import langevin, stiffness
-from statmech_attn.montecarlo.nuts import nuts, Sampler
+from statmech_attn.montecarlo.langevin import stiffness
+from statmech_attn.montecarlo.nuts import Sampler
 from statmech_attn.reporting import duration, Reporter
 from statmech_attn.statistics import bfmi, summary
 from statmech_attn.storage import BlockFolder, BlockMemory
@@ -37,7 +38,6 @@ from statmech_attn.storage import BlockFolder, BlockMemory
 
 STRETCHES = 10  # parts of a block whose mean f is kept
 STRETCHES_HELD = 100  # per chain, of which the errors of f are made
-TARGET_ACCEPT = 0.8
 NOT_FINITE = (
     "the density of the weights is not a finite number: xi or Y are too large for this "
     "temperature."
@@ -60,7 +60,7 @@ class WeightDraws(NamedTuple):
     divergences: int
     leapfrog_steps: Int[np.ndarray, "chains draws"]  # gradients
     acceptance: Float[np.ndarray, "chains draws"]
-    bfmi: Float[np.ndarray, " chains"] | None  # of NUTS: Langevin redraws no momenta
+    bfmi: Float[np.ndarray, " chains"] | None  # where every draw has new momenta
     step_size: Float[np.ndarray, " chains"]
 
 
@@ -68,7 +68,7 @@ def sample_weights(
     key: Key[Array, ""],
     posterior: weight_space.WeightPosterior,
     *,
-    method: str = "nuts",
+    method: str = "weights",
     xi_test: Float[Array, "Q N_0 Pi"],
     y_test: Float[Array, "Q *K"],
     draws: int,
@@ -83,18 +83,19 @@ def sample_weights(
     """Draw weights from their posterior, in blocks that survive a kill.
 
     Args:
-        method: "nuts" or "langevin".
+        method: a name in `kinds.SAMPLERS`: "weights" is NUTS, or "langevin".
         xi_test, y_test: attentioned inputs and labels of a test set.
         draws, warmup: per chain.
         block: draws between two writes to disk, of which `draws` is a multiple.
         folder: for the blocks; a run that was cut off goes on from those that it finds.
             None keeps all blocks in memory.
         study: TOML text of the study that the blocks belong to.
-        step_size: of Langevin dynamics; from the stiffness at the start when omitted.
+        step_size: of a sampler that does not adapt it; from the stiffness at the start
+            when omitted.
 
     Raises:
         ValueError: arguments out of range, a density that overflows, or a step size at
-            which Langevin dynamics is unstable.
+            which the sampler is unstable.
         StorageError: `folder` holds blocks of another run.
 
     Example:
@@ -136,8 +137,7 @@ def sample_weights(
 
 def check_sizes(method, draws, warmup, chains, block, step_size) -> None:
     """Refuse what cannot be sampled."""
-    if method not in ("nuts", "langevin"):
-        raise ValueError(f'method must be "nuts" or "langevin"; got {method!r}.')
+    sampler = _row(method)
     if block < STRETCHES or block % STRETCHES:
         raise ValueError(f"block must be a multiple of {STRETCHES}; got {block}.")
     if draws < block or draws % block:
@@ -146,11 +146,24 @@ def check_sizes(method, draws, warmup, chains, block, step_size) -> None:
         raise ValueError(
             f"need warmup >= 1 and chains >= 1; got {warmup} and {chains}."
         )
-    if step_size is not None and (method == "nuts" or not 0 < step_size < 1):
+    if step_size is not None and (sampler.adapts or not 0 < step_size < 1):
         raise ValueError(
-            "step_size is that of Langevin dynamics, between 0 and 1 (NUTS adapts its "
-            f"own); got {step_size}."
+            "step_size lies between 0 and 1, for samplers that do not adapt it; "
+            f"got {step_size} for {method!r}."
         )
+
+
+def _row(method: str) -> SamplerKind:
+    """The sampler of a name.
+
+    Raises:
+        ValueError: nobody has it, or it samples no weights.
+    """
+    for row in SAMPLERS.named(method):
+        if row.build:
+            return row
+    names = [row.name for row in SAMPLERS if row.build]
+    raise ValueError(f"method must be one of {', '.join(names)}; got {method!r}.")
 
 
 def _fitting_labels(y_test, inputs, posterior) -> Float[Array, "Q *K"]:
@@ -196,12 +209,10 @@ def _starts(posterior: weight_space.WeightPosterior, keys):
 
 
 def _sampler(method, posterior, warmup: int, step_size: float) -> Sampler:
-    if method == "langevin":
-        return langevin(posterior.log_density, step_size=float(step_size))
-    return nuts(
-        posterior.log_density, warmup=warmup, step_size=float(step_size),
-        target_accept=TARGET_ACCEPT,
-    )  # fmt: skip
+    row = _row(method)
+    adapting = {"warmup": warmup} if row.adapts else {}
+    build = SAMPLERS.part(row, "build")
+    return build(posterior.log_density, step_size=float(step_size), **adapting)
 
 
 def _observer(sampler: Sampler, posterior, inputs, y_test):
@@ -261,11 +272,11 @@ def _compiled(sampler: Sampler, observe, block: int):
 
 def trouble(method: str, step_size: float) -> str:
     """What to do about an energy that is not finite."""
-    if method == "nuts":
+    if _row(method).adapts:
         return NOT_FINITE
     return (
-        "Langevin dynamics is unstable at this step size: take a smaller step_size "
-        f"than {step_size:.3g}."
+        f"{method} is unstable at this step size: take a smaller step_size than "
+        f"{step_size:.3g}."
     )
 
 
@@ -369,7 +380,7 @@ def _collect(store, method: str) -> WeightDraws:
         divergences=int(joined["diverging"].sum()),
         leapfrog_steps=joined["leapfrog_steps"],
         acceptance=joined["acceptance"],
-        bfmi=bfmi(energy) if method == "nuts" else None,
+        bfmi=bfmi(energy) if _row(method).momenta else None,
         step_size=joined["step_size"][:, -1],
     )
 

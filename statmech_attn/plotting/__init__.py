@@ -16,7 +16,13 @@ if TYPE_CHECKING:
         draw_curves,
         draw_special,
     )
-    from statmech_attn.plotting.drawing import draw, learning_pictures, pruning_pictures
+    from statmech_attn.plotting.drawing import (
+        draw,
+        learning_pictures,
+        Picture,
+        pictures,
+        pruning_pictures,
+    )
     from statmech_attn.plotting.indicators import chaos_indicators, finite_series
     from statmech_attn.plotting.learning import (
         accuracy_against_width,
@@ -85,6 +91,8 @@ __all__ = [
     "path_kernels",
     "phase_diagram",
     "phase_planes",
+    "Picture",
+    "pictures",
     "pruned_heads",
     "pruning_pictures",
     "pruning_ranks",

@@ -1,39 +1,66 @@
 """Everything that a file of its kind holds, as pictures."""
 
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import xarray as xr
 from matplotlib.figure import Figure
 
-from statmech_attn.plotting.basins import basin_fractions, hysteresis, lifetimes
-from statmech_attn.plotting.bifurcation import bifurcation_diagram, parameters
-from statmech_attn.plotting.comparison import agreement, finite_size
-from statmech_attn.plotting.continuation import continuation_diagram, critical_curves
-from statmech_attn.plotting.indicators import chaos_indicators, finite_series
-from statmech_attn.plotting.learning import (
-    accuracy_against_width,
-    alignment,
-    finite_width,
-    growth,
-    order_parameter_matrices,
-    path_kernels,
-)
-from statmech_attn.plotting.lyapunov import running_lyapunov
-from statmech_attn.plotting.one_shot import one_shot_pictures
-from statmech_attn.plotting.phases import classifier_disagreement, phase_diagram
-from statmech_attn.plotting.pruning import (
-    cumulative_pruning,
-    pruned_heads,
-    pruning_ranks,
-)
+from statmech_attn import kinds
 from statmech_attn.plotting.style import save
-from statmech_attn.plotting.training import training
-from statmech_attn.plotting.training_curves import learning_curves
-from statmech_attn.plotting.trajectory import phase_planes, spectra, trajectory_windows
 
 
 PER_PAGE = 6  # values of beta
+Pages = Iterator[tuple[str, xr.Dataset]]
+Pictures = Iterator[tuple[str, Figure]]
+
+
+def _one_page(dataset: xr.Dataset) -> Pages:
+    yield "", dataset
+
+
+def temperatures(dataset: xr.Dataset) -> Pages:
+    """One page for every temperature; a suffix when there are several."""
+    if dataset.sizes.get("temperature", 1) == 1:
+        yield "", dataset
+        return
+    for number in range(dataset.sizes["temperature"]):
+        yield f"_{number + 1}", dataset.isel(temperature=number)
+
+
+def pages_of_beta(dataset: xr.Dataset) -> Pages:
+    """Values of beta that fit on a page; a suffix when there are several pages."""
+    count = dataset.sizes["beta"]
+    for page, first in enumerate(range(0, count, PER_PAGE), start=1):
+        suffix = f"_{page}" if count > PER_PAGE else ""
+        yield suffix, dataset.isel(beta=slice(first, first + PER_PAGE))
+
+
+class Picture(NamedTuple):
+    """A picture of a file.
+
+    Attributes:
+        name: of the files that it is saved as, without their endings.
+        draw: "module:name" of a function of a data set that gives a figure, or the
+            function.
+        when: which files have it.
+        pages: parts of a file that have one each, with the endings of their names.
+    """
+
+    name: str
+    draw: Any
+    when: Callable[[xr.Dataset], bool] = lambda dataset: True
+    pages: Callable[[xr.Dataset], Pages] = _one_page
+
+    def drawn(self, page: xr.Dataset, **options: Any) -> Figure:
+        """The figure of one page."""
+        draw = self.draw
+        if isinstance(draw, str):
+            module, _, name = draw.partition(":")
+            draw = getattr(importlib.import_module(module), name)
+        return draw(page, **options)
 
 
 def draw(dataset: xr.Dataset, folder: str | Path) -> list[Path]:
@@ -45,72 +72,34 @@ def draw(dataset: xr.Dataset, folder: str | Path) -> list[Path]:
     Example:
         `draw(storage.read("scan.h5"), "figures")` writes figures/bifurcation.png, ...
     """
-    kind = dataset.attrs.get("kind")
-    if kind not in KINDS:
-        raise ValueError(
-            f"no pictures of kind {kind!r}; known kinds: {', '.join(KINDS)}."
-        )
     return [
-        path for name, made in KINDS[kind](dataset) for path in save(made, folder, name)
+        path
+        for name, figure in pictures(dataset)
+        for path in save(figure, folder, name)
     ]
 
 
-Pictures = Iterator[tuple[str, Figure]]
+def pictures(dataset: xr.Dataset) -> Pictures:
+    """All pictures of a result file, with their names.
+
+    Raises:
+        ValueError: a kind of file that has no pictures.
+    """
+    kind = dataset.attrs.get("kind")
+    row = kinds.of_file(kind, dataset.dims)
+    table = kinds.KINDS.part(row, "pictures") if row else None
+    if not table:
+        known = ", ".join(kinds.KINDS.names())
+        raise ValueError(f"no pictures of kind {kind!r}; known kinds: {known}.")
+    return _drawn(dataset, table)
 
 
-def _bifurcation(dataset: xr.Dataset) -> Pictures:
-    if len(parameters(dataset)) == 2:
-        yield "phase_diagram", phase_diagram(dataset)
-        return
-    yield "bifurcation", bifurcation_diagram(dataset)
-    if "phase" in dataset:
-        yield "classifiers", classifier_disagreement(dataset)
-
-
-def _continuation(dataset: xr.Dataset) -> Pictures:
-    yield "continuation", continuation_diagram(dataset)
-    if "curve_kind" in dataset:
-        yield "critical_curves", critical_curves(dataset)
-
-
-def _trajectory(dataset: xr.Dataset) -> Pictures:
-    for suffix, page in _pages(dataset):
-        yield f"trajectories{suffix}", trajectory_windows(page)
-        yield f"spectra{suffix}", spectra(page)
-        if page.sizes["pattern"] > 1:
-            yield f"planes{suffix}", phase_planes(page)
-
-
-def _running_lyapunov(dataset: xr.Dataset) -> Pictures:
-    for suffix, page in _pages(dataset):
-        yield f"running_lyapunov{suffix}", running_lyapunov(page)
-
-
-def _chaos_indicators(dataset: xr.Dataset) -> Pictures:
-    yield "chaos_indicators", chaos_indicators(dataset)
-    yield "finite_series", finite_series(dataset)
-
-
-def _monte_carlo(dataset: xr.Dataset) -> Pictures:
-    for suffix, page in _pages(dataset):
-        yield f"simulation{suffix}", finite_size(page)
-
-
-def _comparison(dataset: xr.Dataset) -> Pictures:
-    if "estimate" not in dataset.dims:
-        yield "agreement", agreement(dataset)
-        return
-    for suffix, page in _temperatures(dataset):
-        yield f"finite_width{suffix}", finite_width(page)
-
-
-def _order_parameter(dataset: xr.Dataset) -> Pictures:
-    if "accuracy_chosen" in dataset:
-        yield from one_shot_pictures([dataset])
-        return
-    for suffix, page in _temperatures(dataset):
-        for name, picture in learning_pictures(page):
-            yield f"{name}{suffix}", picture
+def _drawn(dataset: xr.Dataset, table: Sequence[Picture]) -> Pictures:
+    for picture in table:
+        if not picture.when(dataset):
+            continue
+        for suffix, page in picture.pages(dataset):
+            yield f"{picture.name}{suffix}", picture.drawn(page)
 
 
 def learning_pictures(
@@ -128,25 +117,13 @@ def learning_pictures(
     Example:
         `dict(learning_pictures(storage.read("saddle.h5")))["accuracy"]`
     """
-    yield "accuracy", accuracy_against_width(dataset, posteriors)
-    yield "order_parameters", order_parameter_matrices(dataset, widths=widths)
-    yield "alignment", alignment(dataset)
-    if "path_kernel" in dataset:
-        yield "kernels", path_kernels(dataset)
-
-
-def _posterior(dataset: xr.Dataset) -> Pictures:
-    for suffix, page in _temperatures(dataset):
-        yield f"accuracy{suffix}", accuracy_against_width(page)
-        yield f"order_parameters{suffix}", order_parameter_matrices(page)
-
-
-def _training(dataset: xr.Dataset) -> Pictures:
-    if "accuracy_validation" in dataset:
-        yield "learning_curves", learning_curves(dataset)
-        return
-    for suffix, page in _temperatures(dataset):
-        yield f"training{suffix}", training(page)
+    options = {
+        "accuracy": {"posteriors": posteriors},
+        "order_parameters": {"widths": widths},
+    }
+    for picture in ORDER_PARAMETER:
+        if picture.when(dataset):
+            yield picture.name, picture.drawn(dataset, **options.get(picture.name, {}))
 
 
 def pruning_pictures(dataset: xr.Dataset) -> Pictures:
@@ -155,54 +132,123 @@ def pruning_pictures(dataset: xr.Dataset) -> Pictures:
     Example:
         `dict(pruning_pictures(storage.read("pruning.h5")))["pruned_heads"]`
     """
-    yield "pruned_heads", pruned_heads(dataset)
-    yield "pruning_ranks", pruning_ranks(dataset)
-    yield "cumulative_pruning", cumulative_pruning(dataset)
+    return _drawn(dataset, PRUNING)
 
 
-def _benchmark(dataset: xr.Dataset) -> Pictures:
-    yield "growth", growth(dataset)
+def _has(name: str) -> Callable[[xr.Dataset], bool]:
+    """Whether a file has a variable."""
+    return lambda dataset: name in dataset
 
 
-def _basins(dataset: xr.Dataset) -> Pictures:
-    yield "basins", basin_fractions(dataset)
-    yield "lifetimes", lifetimes(dataset)
+def _chosen(dataset: xr.Dataset) -> bool:
+    """Whether a temperature was chosen for each width: a file of several test sets."""
+    return "accuracy_chosen" in dataset
 
 
-def _hysteresis(dataset: xr.Dataset) -> Pictures:
-    yield "hysteresis", hysteresis(dataset)
+def _plain(dataset: xr.Dataset) -> bool:
+    return not _chosen(dataset)
 
 
-def _temperatures(dataset: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
-    """One page for every temperature; a suffix when there are several."""
-    if dataset.sizes.get("temperature", 1) == 1:
-        yield "", dataset
-        return
-    for number in range(dataset.sizes["temperature"]):
-        yield f"_{number + 1}", dataset.isel(temperature=number)
+def _plane(dataset: xr.Dataset) -> bool:
+    """Whether two parameters were scanned."""
+    from statmech_attn.plotting.bifurcation import parameters
+
+    return len(parameters(dataset)) == 2
 
 
-def _pages(dataset: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
-    """Values of beta that fit on a page; a suffix when there are several pages."""
-    count = dataset.sizes["beta"]
-    for page, first in enumerate(range(0, count, PER_PAGE), start=1):
-        suffix = f"_{page}" if count > PER_PAGE else ""
-        yield suffix, dataset.isel(beta=slice(first, first + PER_PAGE))
+def _line(dataset: xr.Dataset) -> bool:
+    return not _plane(dataset)
 
 
-KINDS: dict[str, Callable[[xr.Dataset], Pictures]] = {
-    "bifurcation": _bifurcation,
-    "continuation": _continuation,
-    "trajectory": _trajectory,
-    "running-lyapunov": _running_lyapunov,
-    "chaos-indicators": _chaos_indicators,
-    "monte-carlo": _monte_carlo,
-    "comparison": _comparison,
-    "order-parameter": _order_parameter,
-    "posterior": _posterior,
-    "training": _training,
-    "pruning": pruning_pictures,
-    "benchmark": _benchmark,
-    "basins": _basins,
-    "hysteresis": _hysteresis,
-}
+def _one_shot_accuracy(dataset: xr.Dataset) -> Figure:
+    from statmech_attn.plotting.one_shot import one_shot_accuracy
+
+    return one_shot_accuracy([dataset])
+
+
+_HERE = "statmech_attn.plotting"
+TRAJECTORY = (
+    Picture(
+        "trajectories", f"{_HERE}.trajectory:trajectory_windows", pages=pages_of_beta
+    ),
+    Picture("spectra", f"{_HERE}.trajectory:spectra", pages=pages_of_beta),
+    Picture(
+        "planes", f"{_HERE}.trajectory:phase_planes", pages=pages_of_beta,
+        when=lambda dataset: dataset.sizes["pattern"] > 1,
+    ),
+)  # fmt: skip
+BIFURCATION = (
+    Picture("phase_diagram", f"{_HERE}.phases:phase_diagram", _plane),
+    Picture("bifurcation", f"{_HERE}.bifurcation:bifurcation_diagram", _line),
+    Picture(
+        "classifiers", f"{_HERE}.phases:classifier_disagreement",
+        lambda dataset: "phase" in dataset and _line(dataset),
+    ),
+)  # fmt: skip
+CONTINUATION = (
+    Picture("continuation", f"{_HERE}.continuation:continuation_diagram"),
+    Picture(
+        "critical_curves", f"{_HERE}.continuation:critical_curves", _has("curve_kind")
+    ),
+)
+MONTE_CARLO = (
+    Picture("simulation", f"{_HERE}.comparison:finite_size", pages=pages_of_beta),
+)
+ORDER_PARAMETER = (
+    Picture(
+        "accuracy", f"{_HERE}.learning:accuracy_against_width", _plain, temperatures
+    ),
+    Picture(
+        "order_parameters", f"{_HERE}.learning:order_parameter_matrices", _plain,
+        temperatures,
+    ),
+    Picture("alignment", f"{_HERE}.learning:alignment", _plain, temperatures),
+    Picture(
+        "kernels", f"{_HERE}.learning:path_kernels",
+        lambda dataset: "path_kernel" in dataset and _plain(dataset), temperatures,
+    ),
+    Picture("accuracy", _one_shot_accuracy, _chosen),
+    Picture("order_parameters", f"{_HERE}.one_shot:one_shot_matrices", _chosen),
+    Picture("alignment", f"{_HERE}.one_shot:one_shot_alignment", _chosen),
+    Picture(
+        "kernels", f"{_HERE}.one_shot:one_shot_kernels",
+        lambda dataset: "path_kernel" in dataset and _chosen(dataset),
+    ),
+)  # fmt: skip
+POSTERIOR = (
+    Picture(
+        "accuracy", f"{_HERE}.learning:accuracy_against_width", pages=temperatures
+    ),
+    Picture(
+        "order_parameters", f"{_HERE}.learning:order_parameter_matrices",
+        pages=temperatures,
+    ),
+)  # fmt: skip
+TRAINING = (Picture("training", f"{_HERE}.training:training", pages=temperatures),)
+ONE_SHOT_TRAINING = (
+    Picture("learning_curves", f"{_HERE}.training_curves:learning_curves"),
+)
+PRUNING = (
+    Picture("pruned_heads", f"{_HERE}.pruning:pruned_heads"),
+    Picture("pruning_ranks", f"{_HERE}.pruning:pruning_ranks"),
+    Picture("cumulative_pruning", f"{_HERE}.pruning:cumulative_pruning"),
+)
+BASINS = (
+    Picture("basins", f"{_HERE}.basins:basin_fractions"),
+    Picture("lifetimes", f"{_HERE}.basins:lifetimes"),
+)
+HYSTERESIS = (Picture("hysteresis", f"{_HERE}.basins:hysteresis"),)
+COMPARISON = (Picture("agreement", f"{_HERE}.comparison:agreement"),)
+POSTERIORS_COMPARED = (
+    Picture("finite_width", f"{_HERE}.learning:finite_width", pages=temperatures),
+)
+RUNNING_LYAPUNOV = (
+    Picture(
+        "running_lyapunov", f"{_HERE}.lyapunov:running_lyapunov", pages=pages_of_beta
+    ),
+)
+CHAOS_INDICATORS = (
+    Picture("chaos_indicators", f"{_HERE}.indicators:chaos_indicators"),
+    Picture("finite_series", f"{_HERE}.indicators:finite_series"),
+)
+BENCHMARK = (Picture("growth", f"{_HERE}.learning:growth"),)

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from statmech_attn.comparison import METHODS
+from statmech_attn.comparison import sampled_by
 from statmech_attn.plotting import style
 
 
@@ -44,6 +44,16 @@ NAME_HEIGHT = 0.05  # of a line of small print, over the height of a panel
 ANNOTATED = 8  # matrices up to this size have their numbers written in
 
 
+def look(estimate: str) -> tuple[str, str]:
+    """Colour and marker of an estimate."""
+    return LOOKS.get(estimate, (style.ORANGE, "D"))
+
+
+def named(estimate: str) -> str:
+    """An estimate in a legend."""
+    return NAMES.get(estimate, f"weights ({estimate})")
+
+
 @style.styled
 def accuracy_against_width(
     dataset: xr.Dataset, posteriors: Sequence[xr.Dataset] = ()
@@ -65,7 +75,7 @@ def accuracy_against_width(
         if "accuracy_corrected" in dataset:
             _line(axis, dataset.width, dataset.accuracy_corrected, "corrected")
     for posterior in map(_one_temperature, posteriors):
-        name = METHODS[posterior.attrs["method"]]
+        name = sampled_by(posterior)
         accuracy, error = posterior.accuracy, posterior.accuracy_stderr
         _bars(axis, posterior.width, accuracy, error, name)
     axis.set_xscale("log")
@@ -240,7 +250,7 @@ def finite_width(comparison: xr.Dataset) -> Figure:
         )
         axes[1].set_yticks([])
     axes[0].set_ylabel(r"$U_{\pi\pi^\prime}$", labelpad=0)
-    axes[1].set_ylabel(rf"rms difference of $U$ from {NAMES[reference]}")
+    axes[1].set_ylabel(rf"rms difference of $U$ from {named(reference)}")
     axes[2].set_ylabel("test accuracy")
     for axis, letter in zip(axes, "abc"):
         axis.set_xscale("log")
@@ -295,7 +305,7 @@ def _entry_names(axis: Axes, saddle: xr.Dataset, chosen) -> None:
 
 
 def _distance(axis: Axes, here: xr.Dataset, name: str) -> None:
-    colour, marker = LOOKS[name]
+    colour, marker = look(name)
     size, error = here.U_1_rms.values, here.U_1_rms_stderr.values
     axis.errorbar(
         here.width.values, size, error, color=colour, ms=3.2,
@@ -310,7 +320,7 @@ def _distance(axis: Axes, here: xr.Dataset, name: str) -> None:
 
 
 def _drawn(axis: Axes, x, y, error, name: str) -> None:
-    if LOOKS[name][1]:
+    if look(name)[1]:
         _bars(axis, x, y, error, name)
     else:
         _line(axis, x, y, name)
@@ -318,11 +328,11 @@ def _drawn(axis: Axes, x, y, error, name: str) -> None:
 
 def _line(axis: Axes, x, y, name: str) -> None:
     dashes = "-" if name == "saddle" else (0, (4, 2))
-    axis.plot(x, y, color=LOOKS[name][0], ls=dashes, label=_label(axis, name))
+    axis.plot(x, y, color=look(name)[0], ls=dashes, label=_label(axis, name))
 
 
 def _bars(axis: Axes, x, y, error, name: str) -> None:
-    colour, marker = LOOKS[name]
+    colour, marker = look(name)
     axis.errorbar(
         x, y, error, fmt=marker, color=colour, ms=3.2, mew=0.7, mfc="white",
         elinewidth=0.8, capsize=1.5, label=_label(axis, name), zorder=3,
@@ -331,7 +341,7 @@ def _bars(axis: Axes, x, y, error, name: str) -> None:
 
 def _label(axis: Axes, name: str) -> str | None:
     taken = axis.get_legend_handles_labels()[1]
-    return None if NAMES[name] in taken else NAMES[name]
+    return None if named(name) in taken else named(name)
 
 
 @style.styled

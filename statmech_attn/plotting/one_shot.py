@@ -14,7 +14,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from statmech_attn.comparison import METHODS
+from statmech_attn.comparison import sampled_by
 from statmech_attn.plotting import style
 from statmech_attn.plotting.images import (
     chance_level,
@@ -22,7 +22,7 @@ from statmech_attn.plotting.images import (
     SETS,
     state_size,
 )
-from statmech_attn.plotting.learning import alignment, LOOKS, NAMES, path_kernels
+from statmech_attn.plotting.learning import alignment, look, named, path_kernels
 from statmech_attn.statistics import mean_of_known
 from statmech_attn.storage import toml
 
@@ -114,12 +114,12 @@ def _with(files: Sequence[xr.Dataset], name: str) -> list[xr.Dataset]:
 
 def _theory(axis: Axes, theories: Sequence[xr.Dataset]) -> None:
     """Finite widths and the GP limit, at the temperatures chosen on validation."""
-    for choice, look in (("validation", "-"), ("published", (0, (4, 2)))):
+    for choice, dashes in (("validation", "-"), ("published", (0, (4, 2)))):
         chosen = [theory.accuracy_chosen.sel(choice=choice) for theory in theories]
         mean, error = over_trainings(chosen)
         width, first = mean.width.values, choice == "validation"
         axis.plot(
-            width, mean, color=style.BLACK, ls=look, lw=1.2 if first else 0.7,
+            width, mean, color=style.BLACK, ls=dashes, lw=1.2 if first else 0.7,
             label="saddle point" if first else "saddle point, published choice of $T$",
         )  # fmt: skip
         _ends(axis, theories, choice, mean)
@@ -155,9 +155,9 @@ def _samples(
     axis: Axes, posterior: xr.Dataset, theories: Sequence[xr.Dataset], aside: float
 ) -> None:
     """Points of a posterior, and crosses of the saddle point they belong to."""
-    method = METHODS[posterior.attrs["method"]]
-    colour, marker = LOOKS[method]
-    label = NAMES[method] + _other_size(posterior, theories[0])
+    method = sampled_by(posterior)
+    colour, marker = look(method)
+    label = named(method) + _other_size(posterior, theories[0])
     here = _flat(posterior)
     axis.errorbar(
         aside * here.width, here.accuracy_sets, here.accuracy_sets_stderr, fmt=marker,
@@ -266,7 +266,7 @@ def _matrices(
         here = _flat(posterior)
         if point not in here.point.values.tolist():
             continue
-        label = NAMES[METHODS[posterior.attrs["method"]]]
+        label = named(sampled_by(posterior))
         label += _other_size(posterior, theory)
         yield f"{label}, {words}", here.U_1.sel(point=point)
     if trained is not None:

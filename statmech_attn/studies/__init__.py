@@ -7,57 +7,51 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.reporting import Reporter, Silent
-    from statmech_attn.studies import files
+    from statmech_attn.studies import files, records, reference
+    from statmech_attn.studies.examples import Learning
     from statmech_attn.studies.files import compute, holds, produce
     from statmech_attn.studies.hysteresis import compare_sweeps
     from statmech_attn.studies.matching import rematch
     from statmech_attn.studies.running import run, work
-    from statmech_attn.studies.spec import (
-        BasinsStudy,
-        BifurcationStudy,
-        ContinuationStudy,
-        dump,
-        load,
-        MonteCarloStudy,
-        OneShotTrainingStudy,
-        OrderParameterStudy,
-        parse,
-        PosteriorStudy,
-        PruningStudy,
-        Study,
-        TrainingStudy,
-        TrajectoryStudy,
+    from statmech_attn.studies.spec import dump, load, parse
+    from statmech_attn.studies.tables import (
+        Count,
+        Positive,
+        Seed,
+        StudyTable,
+        Table,
+        TaskTable,
+        WholeNumber,
     )
     from statmech_attn.studies.trained import load_trained, TrainedNetworks, usable
 
 
 __all__ = [
-    "BasinsStudy",
-    "BifurcationStudy",
     "compare_sweeps",
     "compute",
-    "ContinuationStudy",
+    "Count",
     "dump",
     "files",
     "holds",
+    "Learning",
     "load",
     "load_trained",
-    "MonteCarloStudy",
-    "OneShotTrainingStudy",
-    "OrderParameterStudy",
     "parse",
-    "PosteriorStudy",
+    "Positive",
     "produce",
-    "PruningStudy",
+    "records",
+    "reference",
     "rematch",
     "Reporter",
     "run",
+    "Seed",
     "Silent",
-    "Study",
+    "StudyTable",
+    "Table",
+    "TaskTable",
     "TrainedNetworks",
-    "TrainingStudy",
-    "TrajectoryStudy",
     "usable",
+    "WholeNumber",
     "work",
 ]
 lazy.attach(__name__)

@@ -27,12 +27,13 @@ from statmech_attn.dynamics import (
     escape_rate,
     follow_with,
     Follower,
+    PHASES,
     phases,
     take,
     wilson,
 )
 from statmech_attn.dynamics.diagrams import Plan, Points, run as run_scan, Scan
-from statmech_attn.labels import labelled
+from statmech_attn.labels import NATS, Variable, Variables
 from statmech_attn.scan import (
     Arrays,
     Assembled,
@@ -44,12 +45,102 @@ from statmech_attn.scan import (
 )
 from statmech_attn.studies import build
 from statmech_attn.studies.basins_table import BasinsRun, BasinsStudy
-from statmech_attn.studies.matching import matched, search
+from statmech_attn.studies.matching import ATTRACTOR, matched, search
 
 
 INEXACT = 0.1  # share of the arrivals that may have an upper bound as their lifetime
 STATES = 8  # states kept of every set, a drive period apart: where it flows from
 SETS = 8  # sets whose phases are found together
+_SETS = "by number of starts; 0 or -1 where a value has fewer sets"
+_WILSON = "end of Wilson's interval, one standard error"
+# Files have the scanned parameter as the first dimension.
+VARIABLES = Variables(
+    Variable(
+        "count", "slot", "starts that ended on the set", "1", "n_k", group="",
+        note=_SETS,
+    ),
+    Variable("fraction", "slot", "share of the starts", "1", "n_k/n", group=""),
+    Variable("fraction_low", "slot", f"lower {_WILSON}", "1", "p", group=""),
+    Variable("fraction_high", "slot", f"upper {_WILSON}", "1", "p", group=""),
+    ATTRACTOR,
+    Variable(
+        "phase", "slot", "phase of the orbit", "1", "phase", group="", flags=PHASES
+    ),
+    Variable(
+        "period", "slot", "period of the orbit, 0 if none", "token", "p", group=""
+    ),
+    Variable(
+        "rotation_number", "slot", "strongest frequency, cycles per clock period", "1",
+        "ρ",
+    ),
+    Variable("n_points", "slot", "points of the set before they repeat", "1", "n"),
+    Variable(
+        "points", "slot point pattern", "A on the set at the clock's phase 0", "1", "A"
+    ),
+    Variable(
+        "states", "slot turn age pattern", "attention windows on the set, newest first",
+        "1", "z",
+    ),
+    Variable(
+        "lyapunov", "slot exponent",
+        "Lyapunov exponents, plain average, largest first", NATS, "λ_i",
+    ),
+    Variable(
+        "lyapunov_stderr", "slot exponent", "standard error of the plain average", NATS,
+        "δλ_i",
+    ),
+    Variable(
+        "label", "start", "slot of the set, -1 not settled, -2 diverged", "1", "k",
+        group="", note="slots count from 0",
+    ),
+    Variable(
+        "lifetime", "start", "tokens before the neighbourhood was entered for good",
+        "token", "τ", group="",
+    ),
+    Variable(
+        "lifetime_ended", "start", "False: still on the way after the lifetime", "1",
+        "ended", group="",
+    ),
+    Variable(
+        "lifetime_exact", "start", "False: settled at the lifetime or before", "1",
+        "exact",
+    ),
+    Variable(
+        "escape_rate", "", "rate at which transients end", NATS, "κ", parts="_stderr",
+        group="",
+        note="NaN where it is not constant or more than 10 % of the lifetimes are "
+        "inexact",
+    ),
+    Variable(
+        "escape_events", "", "transients that ended after escape_after", "1", "e"
+    ),
+    Variable(
+        "escape_after", "", "beginning of the exponential tail", "token", "t_0",
+        group="",
+    ),
+    Variable(
+        "escape_constancy", "", "early minus late rate over its error", "1", "z"
+    ),
+    Variable(
+        "count_unsettled", "", "starts that did not settle before the horizon", "1",
+        "n", group="",
+    ),
+    Variable("count_diverged", "", "starts that diverged", "1", "n", group=""),
+    Variable(
+        "count_inexact", "", "starts with an upper bound as their lifetime", "1", "n"
+    ),
+    build.FAILURE,
+    build.PARAMETERS,
+    Variable(
+        "slot", "slot", "set on which starts ended, by number of starts", "1", "k",
+    ),
+    Variable("start", "start", "random start", "1", "s"),
+    Variable("point", "point", "point of a set", "1", "i"),
+    Variable("pattern", "pattern", "feature pattern", "1", "a"),
+    Variable("turn", "turn", "clock periods between states on the set", "1", "i"),
+    Variable("age", "age", "age of the attention vector in the window", "token", "τ"),
+    Variable("exponent", "exponent", "rank of the Lyapunov exponent", "1", "i"),
+)  # fmt: skip
 EMPTY = {"count": 0, "period": 0, "n_points": 0, "fraction": 0.0, "phase": -1}
 
 
@@ -315,7 +406,7 @@ def _dataset(axes: build.Axes, results: Results) -> xr.Dataset:
         for dim, size in _sizes(variables).items()
         if dim != name
     }
-    return labelled(variables, {name: values} | coordinates)
+    return VARIABLES.labelled(variables, {name: values} | coordinates)
 
 
 def _first(blocks: Iterator[np.ndarray], slots: int) -> np.ndarray:

@@ -9,7 +9,22 @@ from statmech_attn.studies.tables import Count, Positive, WholeNumber
 
 
 class BasinsRun(RunSpec):
-    """Random starts, how long they are followed, and how sets are matched."""
+    """Random starts, how long they are followed, and how sets are matched.
+
+    Attributes:
+        start: starts are random.
+        starts: random starts at every value of the parameter.
+        transient (token): steps before starts are looked at.
+        horizon (token): for how long a start is followed at most.
+        steps (token): window from which the phase of a set is found.
+        exponents: Lyapunov exponents of a set.
+        capture: size of the neighbourhood of a set in which starts have arrived,
+            relative to its extent.
+        points: of a set that are kept.
+        matching: how sets of neighbouring values are told to be one: by flow or by
+            distance.
+        furthest: largest distance of sets that are one, in units of the points' extent.
+    """
 
     start: Literal["random"] = "random"
     starts: Annotated[int, Field(ge=2)] = 88
@@ -24,6 +39,8 @@ class BasinsRun(RunSpec):
 
 
 class BasinsStudy(DmftStudy):
+    """Attractors at several values of a parameter, and their basins."""
+
     kind: Literal["basins"]
     parameters: ParametersSpec
     run: BasinsRun = BasinsRun()

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from statmech_attn.comparison import network_digest
-from statmech_attn.dynamics import System
+from statmech_attn.dynamics import cycles, PHASES, REASONS, System
 from statmech_attn.dynamics.diagrams import Grid, Outcome, Plan, Verdicts
-from statmech_attn.labels import attributes, labelled
+from statmech_attn.labels import NATS, Variable, Variables, words
 from statmech_attn.scan import Arrays, Assembled
 from statmech_attn.storage import Column
 from statmech_attn.studies import build
@@ -40,6 +40,124 @@ VERDICTS: dict[str, Callable[[Verdicts], Any]] = {
     "window": lambda v: v.window,
     "horizon": lambda v: v.horizon,
 }
+_EXPONENTS = "NaN: not resolved, -inf: exact collapse"
+_EVIDENCE = "evidence of the phase, docs/theory/dynamics.md"
+_GRID = "of a refined file"
+# Files have the scanned parameters as dimensions before these, or `point`.
+VARIABLES = Variables(
+    Variable(
+        "section", "sample", "m_o_se_1 on the section |m_o_se_2| < tolerance", "1",
+        "m^{o,SE}_1", group="",
+    ),
+    Variable(
+        "strobe", "strobe_sample", "m_o_se_1 at the clock's phase 0", "1",
+        "m^{o,SE}_1", group="",
+    ),
+    Variable(
+        "section_count", "", "visits to the section in the recorded steps", "1", "n",
+        group="",
+    ),
+    Variable(
+        "lyapunov", "exponent", "Lyapunov exponents, plain average, largest first",
+        NATS, "λ_i", group="verdicts", note=_EXPONENTS,
+    ),
+    Variable(
+        "lyapunov_weighted", "exponent", "Lyapunov exponents, weighted average", NATS,
+        "λ_i", note=_EXPONENTS,
+    ),
+    Variable(
+        "lyapunov_stderr", "exponent", "standard error of the plain average", NATS,
+        "δλ_i", group="verdicts",
+    ),
+    Variable(
+        "lyapunov_source", "exponent", "what the exponent was taken from", "1",
+        "source", flags=cycles.SOURCES,
+        note="of a cycle itself the errors are those of rounding",
+    ),
+    Variable(
+        "log_det", "", "average of ln|det| of the Jacobian", NATS, "⟨ln|det J|⟩",
+        note="beside all exponents",
+    ),
+    Variable(
+        "sum_rule", "", "sum of the averages less log_det", NATS,
+        "Σλ - ⟨ln|det J|⟩", note="beside all exponents",
+    ),
+    Variable("n_resolved", "", "leading exponents above round-off", "1", "n"),
+    Variable(
+        "phase", "", "phase of the orbit", "1", "phase", group="verdicts", flags=PHASES
+    ),
+    Variable(
+        "phase_paper", "", "phase by the sign of the plain average", "1", "phase",
+        group="verdicts", flags=PHASES,
+    ),
+    Variable(
+        "period", "", "period of the orbit, 0 if none", "token", "p", group="verdicts"
+    ),
+    Variable(
+        "rotation_number", "", "strongest frequency, cycles per clock period", "1", "ρ"
+    ),
+    Variable(
+        "reasons", "", "why no phase was given", "1", "reasons", flags=words(REASONS),
+        masks=True,
+    ),
+    Variable("n_positive", "", "positive exponents", "1", "n_+", note=_EVIDENCE),
+    Variable("n_zero", "", "zero exponents", "1", "n_0", note=_EVIDENCE),
+    Variable(
+        "recurrence_error", "", "largest |x(t+p) - x(t)|, relative", "1", "δ",
+        note=_EVIDENCE,
+    ),
+    Variable("zero_one", "", "K of the 0-1 test", "1", "K", note=_EVIDENCE),
+    Variable(
+        "broadband", "", "median over mean spectral power", "1", "S", note=_EVIDENCE
+    ),
+    Variable(
+        "convergence_digits", "", "digits to which weighted half averages agree", "1",
+        "d", note=_EVIDENCE,
+    ),
+    Variable(
+        "quarter_disagreement", "", "exponents by quarter, standard errors", "1",
+        "z_λ", note=_EVIDENCE,
+    ),
+    Variable(
+        "drift", "", "observables by quarter (means, ranges), standard errors", "1",
+        "z_m", note=_EVIDENCE,
+    ),
+    Variable("window", "", "steps of the window that decided", "token", "n"),
+    Variable("horizon", "", "steps for which the verdict has held", "token", "t"),
+    Variable(
+        "doubtful", "", "whether a neighbour makes the verdict doubtful", "1",
+        "doubtful", flags=("no", "yes"),
+    ),
+    Variable(
+        "confirmed", "", "perturbed starts that kept to the verdict, -1: none run",
+        "1", "n",
+        note="of `confirm_starts`, over `confirm_horizon` tokens; with run.confirm",
+    ),
+    build.FAILURE,
+    Variable(
+        "beta", "", "inverse temperature of the output softmax", "1", "β",
+        parts="_index _grid",
+    ),
+    Variable(
+        "gamma", "", "inverse temperature of attention", "1", "γ", parts="_index _grid"
+    ),
+    Variable(
+        "epsilon", "", "weight of the positional part", "1", "ε", parts="_index _grid"
+    ),
+    Variable(
+        "level", "", "level of refinement, 0 is the coarse grid", "1", "l", note=_GRID
+    ),
+    Variable("start", "start", "random start", "1", "s"),
+    Variable("exponent", "exponent", "rank of the Lyapunov exponent", "1", "i"),
+    Variable(
+        "sample", "sample", "sample on the section |m_o_se_2| < tolerance", "1", "n"
+    ),
+    Variable(
+        "strobe_sample", "strobe_sample", "sample at the clock's phase 0, latest last",
+        "1", "n",
+    ),
+    attributes=("section_tolerance",),
+)  # fmt: skip
 OF_ALL = ("log_det", "sum_rule")  # stored beside all exponents only
 TRAILING = {
     "section": "sample",
@@ -149,8 +267,11 @@ def assembled(scan: Scanned, rows: Rows, places: Places | None = None) -> Assemb
         dims, shape = (*dims, "start"), (*shape, starts)
     order = None if places.order is None else _with_starts(places.order, starts)
     columns = {name: _column(rows, name, dims, shape, order) for name in names}
-    dataset = labelled({}, own).assign_coords(
-        {n: (along, x, attributes(n)) for n, (along, x) in places.coordinates.items()}
+    dataset = VARIABLES.labelled({}, own).assign_coords(
+        {
+            n: (along, x, VARIABLES.attributes(n))
+            for n, (along, x) in places.coordinates.items()
+        }
     )
     net = scan.made.net
     dataset = dataset.assign_attrs(
@@ -166,7 +287,7 @@ def assembled(scan: Scanned, rows: Rows, places: Places | None = None) -> Assemb
     failure = rows.failure()
     if failure.any():
         failure = failure if order is None else failure[order]
-        dataset["failure"] = (dims, failure.reshape(shape), attributes("failure"))
+        dataset["failure"] = (dims, failure.reshape(shape), build.FAILURE.attributes())
         dataset.attrs["failure_reasons"] = rows.reasons()
     return Assembled(build.with_fixed(dataset, scan.axes), columns)
 
@@ -201,6 +322,6 @@ def _column(rows: Rows, name: str, dims, shape, order) -> Column:
         (*dims, *trailing),
         (*shape, *like.shape[1:]),
         like.dtype,
-        attributes(name),
+        VARIABLES.attributes(name),
         blocks,
     )

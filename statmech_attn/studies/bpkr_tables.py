@@ -3,15 +3,24 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, model_validator, Tag
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    model_validator,
+    Tag,
+)
 
+from statmech_attn.kinds import SAMPLERS
 from statmech_attn.studies.tables import (
+    AnyTask,
     Count,
+    either,
     Number,
     Positive,
     Seed,
-    StudyTable,
     Table,
+    TaskTable,
     Values,
     WholeNumber,
 )
@@ -29,15 +38,43 @@ Grid = Annotated[
 ]
 
 
+def _sampler(name: str) -> str:
+    if name not in (names := SAMPLERS.names()):
+        raise ValueError(f"should be {either(names)}")
+    return name
+
+
+Method = Annotated[
+    str,
+    AfterValidator(_sampler),
+    Field(json_schema_extra=lambda schema: schema.update(enum=[*SAMPLERS.names()])),
+]
 PART = 10  # a block consists of so many parts, with a mean or a record each
 
 
-class TaskTable(Table):
-    """[task]: a published setting; every other key replaces one of its values."""
+class HiddenMarkovTable(TaskTable):
+    """[task]: a published setting; every other key replaces one of its values.
+
+    Attributes:
+        name: of the task.
+        preset: published setting.
+        heads: names of the heads of every layer: previous-token, uniform, random.
+        readout: token that is read: "first", "last" or its number, or their "mean".
+        n_train: training examples, an even number.
+        n_test: test examples, an even number.
+        length (token): length of a chain.
+        features: entries of a token's features, an even number.
+        flip_plus: probability that a hidden state of class + flips.
+        flip_minus: probability that a hidden state of class - flips.
+        parallel_noise: noise in the plane of the two states shown.
+        perpendicular_noise: noise outside that plane.
+        hardness: factor of all attention scores.
+        bos_score: score of the first token.
+        random_strength: factor of the scores of random heads.
+    """
 
     name: Literal["hidden-markov"] = "hidden-markov"
     preset: Literal["four-paths", "two-paths"] = "four-paths"
-    seed: Seed = 0
     heads: Annotated[
         list[Annotated[list[HeadName], Field(min_length=1)]] | None, Field(min_length=1)
     ] = None
@@ -63,7 +100,14 @@ class TaskTable(Table):
 
 
 class WidthsTable(Table):
-    """[network]: widths and temperatures, every combination of them."""
+    """[network]: widths and temperatures, every combination of them.
+
+    Attributes:
+        width: hidden width N, or several.
+        temperature: of the posterior, or several.
+        width_ratios: of the layers to N, the readout last; all 1 when left out.
+        variances: of the weights a priori, input to readout; all 1 when left out.
+    """
 
     width: Grid
     temperature: Grid
@@ -80,7 +124,13 @@ class WidthsTable(Table):
 
 
 class OrderParameterRun(Table):
-    """[run] of saddle points; `predictors` keeps f of every test example."""
+    """[run] of saddle points; `predictors` keeps f of every test example.
+
+    Attributes:
+        corrections: whether corrections of order 1/N and the evidence are computed.
+        kernels: whether kernels are kept.
+        predictors: whether the predictor of every test example is kept.
+    """
 
     corrections: bool = True
     kernels: bool = False
@@ -91,9 +141,23 @@ class PosteriorRun(Table):
     """[run] of sampling; draws and warm-up are counted for each chain.
 
     Without `warmup` the exact law takes what it needs, weights take 500 steps.
+
+    Attributes:
+        method: what is sampled: "order-parameter" is the exact law of the order
+            parameters, "weights" the weights by NUTS, others the weights by the sampler
+            of this name.
+        seed: of the chains.
+        draws: of each chain.
+        warmup: steps of each chain before its draws.
+        chains: independent Markov chains.
+        stored: draws of order parameters that are kept of each chain.
+        block: draws of the weights between two writes to disk.
+        step_size: step of a sampler that does not adapt it; from the stiffness at the
+            start when left out.
+        evidence: whether the evidence is computed from the exact law.
     """
 
-    method: Literal["order-parameter", "weights", "langevin"] = "order-parameter"
+    method: Method = "order-parameter"
     seed: Seed = 0
     draws: Annotated[int, Field(ge=4)] = 1000
     warmup: Count | None = None
@@ -113,8 +177,9 @@ class PosteriorRun(Table):
 
     @model_validator(mode="after")
     def _keys_of_the_method(self):
-        if self.step_size is not None and self.method != "langevin":
-            raise ValueError('step_size has a use with method = "langevin" only')
+        (sampler,) = SAMPLERS.named(self.method)
+        if self.step_size is not None and sampler.adapts:
+            raise ValueError(f'step_size has no use with method = "{self.method}"')
         if self.evidence and self.method != "order-parameter":
             raise ValueError('evidence needs method = "order-parameter"')
         if self.method == "order-parameter" and self.block is not None:
@@ -134,7 +199,18 @@ class PosteriorRun(Table):
 
 
 class TrainingRun(Table):
-    """[run] of gradient descent; steps between two writes to disk make a block."""
+    """[run] of gradient descent; steps between two writes to disk make a block.
+
+    Attributes:
+        seed: of the initial weights.
+        restarts: trainings from initial weights of their own.
+        optimiser: Adam, or plain gradient descent.
+        learning_rate: of the optimiser.
+        schedule: a constant learning rate, or one that ends at zero like a cosine.
+        steps: at most.
+        block: steps between two writes to disk; a tenth of all when left out.
+        tolerance: gradient norm at which a training has converged.
+    """
 
     seed: Seed = 0
     restarts: Count = 1
@@ -161,30 +237,28 @@ class TrainingRun(Table):
         return self
 
 
-class BpkrStudy(StudyTable):
-    """What the studies of Bayesian learning share."""
+class BpkrStudy(AnyTask):
+    """What the studies of Bayesian learning share.
 
-    kind: str
-    task: TaskTable = TaskTable()
+    Attributes:
+        network: widths and temperatures.
+    """
+
     network: WidthsTable
 
 
 class OrderParameterStudy(BpkrStudy):
-    kind: Literal["order-parameter"]  # pyright: ignore
-    run: OrderParameterRun = OrderParameterRun()
+    """Saddle points of Bayesian learning, over widths and temperatures."""
 
-    @property
-    def seeds(self) -> dict[str, int]:
-        return {"task": self.task.seed}
+    kind: Literal["order-parameter"]
+    run: OrderParameterRun = OrderParameterRun()
 
 
 class PosteriorStudy(BpkrStudy):
-    kind: Literal["posterior"]  # pyright: ignore
-    run: PosteriorRun = PosteriorRun()
+    """Samples of the posterior, over widths and temperatures."""
 
-    @property
-    def seeds(self) -> dict[str, int]:
-        return {"task": self.task.seed, "run": self.run.seed}
+    kind: Literal["posterior"]
+    run: PosteriorRun = PosteriorRun()
 
     @property
     def keeps_blocks(self) -> bool:
@@ -192,12 +266,10 @@ class PosteriorStudy(BpkrStudy):
 
 
 class TrainingStudy(BpkrStudy):
-    kind: Literal["training"]  # pyright: ignore
-    run: TrainingRun
+    """Gradient descent of all weights, over widths and temperatures."""
 
-    @property
-    def seeds(self) -> dict[str, int]:
-        return {"task": self.task.seed, "run": self.run.seed}
+    kind: Literal["training"]
+    run: TrainingRun
 
     @property
     def keeps_blocks(self) -> bool:

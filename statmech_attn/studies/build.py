@@ -12,9 +12,21 @@ import xarray as xr
 from statmech_attn import dmft
 from statmech_attn.dmft import PatternFile, Patterns
 from statmech_attn.dynamics.diagrams import Grid, refine_axis
-from statmech_attn.labels import attributes
+from statmech_attn.labels import Variable, Variables, words
+from statmech_attn.scan import FAILURES
 from statmech_attn.studies.dmft_tables import NetworkSpec, ParametersSpec, StartSpec
 from statmech_attn.studies.tables import MAX_POINTS, Range
+
+
+FAILURE = Variable(
+    "failure", "", "why a point has no numbers", "1", "failure", flags=words(FAILURES),
+    note="where a file has such points only",
+)  # fmt: skip
+PARAMETERS = Variables(
+    Variable("beta", "", "inverse temperature of the output softmax", "1", "β"),
+    Variable("gamma", "", "inverse temperature of attention", "1", "γ"),
+    Variable("epsilon", "", "weight of the positional part", "1", "ε"),
+)
 
 
 class Model(NamedTuple):
@@ -188,7 +200,8 @@ def describe_start(run: StartSpec, made: Model) -> str:
 def with_fixed(dataset: xr.Dataset, axes: Axes) -> xr.Dataset:
     """Add the parameters that are not scanned as scalar coordinates."""
     scalars = {
-        name: ((), value, attributes(name)) for name, value in axes.fixed.items()
+        name: ((), value, PARAMETERS.attributes(name))
+        for name, value in axes.fixed.items()
     }
     return dataset.assign_coords(scalars)
 
@@ -199,7 +212,7 @@ def with_failures(
     """Add why points were not computed, if there are such points."""
     if not failure.any():
         return dataset
-    variable = (dims, failure, attributes("failure"))
+    variable = (dims, failure, FAILURE.attributes())
     return dataset.assign(failure=variable).assign_attrs(failure_reasons=reasons)
 
 

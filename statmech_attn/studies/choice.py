@@ -21,10 +21,57 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.studies.one_shot_sets import MAIN, VALIDATION
 
 
 CHOICES = {"validation": VALIDATION, "published": MAIN}
+VARIABLES = Variables(
+    Variable(
+        "accuracy_sets", "width test_set", "share of a test set with the right sign",
+        "1", "accuracy", "_stderr", note="binomial error",
+    ),
+    Variable(
+        "accuracy_sets_gp", "test_set", "accuracy on a test set in the GP limit", "1",
+        "accuracy", "_stderr", note="binomial error",
+    ),
+    Variable(
+        "chosen_temperature", "width choice", "temperature with the highest accuracy",
+        "1", "T", group="chosen",
+    ),
+    Variable(
+        "chosen_temperature_gp", "choice",
+        "temperature with the highest accuracy in the GP limit", "1", "T",
+        group="chosen",
+    ),
+    Variable(
+        "chosen_at_end", "width choice",
+        "True: the chosen temperature is an end of the grid, and a better one may lie "
+        "beyond", "1", "end",
+    ),
+    Variable(
+        "chosen_at_end_gp", "choice",
+        "True: the temperature chosen in the GP limit is an end of the grid", "1",
+        "end",
+    ),
+    Variable(
+        "accuracy_chosen", "width choice test_set",
+        "accuracy at the chosen temperature", "1", "accuracy", "_stderr",
+        group="chosen", note="binomial error",
+    ),
+    Variable(
+        "accuracy_chosen_gp", "choice test_set",
+        "accuracy in the GP limit at the chosen temperature", "1", "accuracy",
+        "_stderr", group="chosen", note="binomial error",
+    ),
+    Variable(
+        "accuracy_gain", "width choice test_set",
+        "accuracy less that in the GP limit", "1", "Δ accuracy", "_stderr",
+        group="chosen",
+        note="each at its own chosen temperature; error of the difference on the same "
+        "tasks",
+    ),
+)  # fmt: skip
 
 
 def variables(

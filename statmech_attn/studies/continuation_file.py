@@ -17,12 +17,161 @@ from jaxtyping import Float
 from statmech_attn import dmft
 from statmech_attn.dmft import Network
 from statmech_attn.dynamics import continuation
-from statmech_attn.labels import labelled
+from statmech_attn.labels import Variable, Variables
+from statmech_attn.studies import build
 
 
 CRITICALITY = ("", "supercritical", "subcritical")
 
-
+VARIABLES = Variables(
+    Variable("{free}", "branch point", "{free}", "1", "{free}", group=""),
+    Variable(
+        "arclength", "branch point", "length along the branch, in units of its steps",
+        "1", "s", group="", note="from the cycle that was simulated, negative below it",
+    ),
+    Variable(
+        "state", "branch point coordinate",
+        "attention window of a point of the cycle at clock 0", "1", "A",
+    ),
+    Variable(
+        "multiplier_re", "branch point multiplier",
+        "multipliers of the cycle, real part", "1", "Re μ",
+    ),
+    Variable(
+        "multiplier_im", "branch point multiplier",
+        "multipliers of the cycle, imaginary part", "1", "Im μ",
+    ),
+    Variable(
+        "n_unstable", "branch point", "multipliers outside the unit circle", "1",
+        "n_u", group="",
+    ),
+    Variable(
+        "strobe", "branch point strobe_sample", "m_o_se_1 at the clock's phase 0", "1",
+        "m^{o,SE}_1", group="",
+    ),
+    Variable(
+        "branch_period", "branch", "branch: period of the orbit, 0 if none", "token",
+        "p", group="",
+    ),
+    Variable(
+        "branch_parent", "branch",
+        "branch: special point on which it was born, -1 if none", "1", "n",
+    ),
+    Variable(
+        "branch_result", "branch end", "branch: how the iteration ended", "1",
+        "result", group="", flags=continuation.RESULTS,
+    ),
+    Variable(
+        "special_kind", "special", "special point: kind of bifurcation", "1", "kind",
+        group="special", flags=continuation.KINDS,
+    ),
+    Variable(
+        "special_branch", "special", "special point: branch", "1", "n", group="special"
+    ),
+    Variable(
+        "special_{free}", "special", "special point: {free}", "1", "{free}",
+        group="special",
+    ),
+    Variable(
+        "special_arclength", "special",
+        "special point: length along the branch, in units of its steps", "1", "s",
+        group="special",
+    ),
+    Variable(
+        "special_error", "special", "special point: size of the last Newton step", "1",
+        "δ",
+    ),
+    Variable(
+        "special_period", "special", "special point: period of the orbit, 0 if none",
+        "token", "p", group="special",
+    ),
+    Variable(
+        "special_coefficient", "special",
+        "special point: coefficient of the normal form: b, c or Re d", "1",
+        "b, c, Re d", group="special",
+    ),
+    Variable(
+        "special_criticality", "special",
+        "special point: whether what is born is stable",
+        "1", "criticality", group="special",
+        flags=("none", "supercritical", "subcritical"),
+    ),
+    Variable(
+        "special_rotation", "special",
+        "special point: rotation number, turns per period of the cycle", "1", "ρ",
+        group="special",
+    ),
+    Variable(
+        "special_strobe", "special strobe_sample",
+        "special point: m_o_se_1 at the clock's phase 0", "1", "m^{o,SE}_1",
+        group="special",
+    ),
+    Variable(
+        "curve_kind", "curve", "curve of critical cycles: kind of bifurcation", "1",
+        "kind", group="curves", flags=continuation.KINDS,
+    ),
+    Variable(
+        "curve_origin", "curve",
+        "curve of critical cycles: special point from which it was followed", "1", "n",
+    ),
+    Variable(
+        "curve_result", "curve end",
+        "curve of critical cycles: how the iteration ended",
+        "1", "result", flags=continuation.CURVE_RESULTS,
+    ),
+    Variable(
+        "curve_unresolved", "curve",
+        "curve of critical cycles: changes of sign that were not closed in on", "1",
+        "n", note="points of codimension two that may be missing",
+    ),
+    *(
+        Variable(
+            f"curve_{name}", "curve curve_point",
+            f"curve of critical cycles: {name}", "1", name, group="curves",
+        )
+        for name in ("{free}", "{second}")
+    ),
+    Variable(
+        "curve_coefficient", "curve curve_point",
+        "curve of critical cycles: coefficient of the normal form: b, c or Re d", "1",
+        "b, c, Re d", group="curves",
+    ),
+    Variable(
+        "curve_rotation", "curve curve_point",
+        "curve of critical cycles: rotation number, turns per period of the cycle",
+        "1", "ρ", group="curves",
+    ),
+    Variable(
+        "degenerate_kind", "degenerate",
+        "point of codimension two: kind of bifurcation", "1", "kind",
+        group="degenerate", flags=continuation.CODIMENSION_TWO,
+    ),
+    Variable(
+        "degenerate_curve", "degenerate", "point of codimension two: curve", "1", "n",
+        group="degenerate",
+    ),
+    *(
+        Variable(
+            f"degenerate_{name}", "degenerate", f"point of codimension two: {name}",
+            "1", name, group="degenerate",
+        )
+        for name in ("{free}", "{second}")
+    ),
+    Variable(
+        "degenerate_coefficient", "degenerate",
+        "point of codimension two: coefficient of the normal form: b, c or Re d", "1",
+        "b, c, Re d",
+    ),
+    Variable(
+        "degenerate_rotation", "degenerate",
+        "point of codimension two: rotation number, turns per period of the cycle",
+        "1", "ρ", group="degenerate",
+    ),
+    build.PARAMETERS,
+    Variable("end", "end", "end of a branch or curve, 0 before its first point", "1",
+             "end"),
+    attributes=("free",),
+)  # fmt: skip
 DIMS = {
     "arclength": ("branch", "point"),
     "state": ("branch", "point", "coordinate"),
@@ -104,7 +253,7 @@ def dataset(found: Mapping[str, np.ndarray], free: str, second: str) -> xr.Datas
         for name, dims in dimensions(free, second).items()
         if found[name].size
     }
-    return labelled(variables, {"end": np.arange(2)})
+    return VARIABLES.labelled(variables, {"end": np.arange(2)})
 
 
 def _branches(net: Network, tracks, free: str, turns: int):

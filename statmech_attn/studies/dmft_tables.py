@@ -29,7 +29,19 @@ SIZES = {  # what patterns generated from a seed need, besides seed and context
 
 
 class NetworkSpec(Table):
-    """[network]: a preset, a pattern file, or patterns generated from a seed."""
+    """[network]: a preset, a pattern file, or patterns generated from a seed.
+
+    Attributes:
+        patterns: name of a preset, a pattern file (.json) beside the study, or a
+            generator: random-segments, random-independent, cycle.
+        context (token): length C of the context window; that of the file when left out.
+        fractions: shares of the site classes, which sum to one.
+        n_patterns: number M of generated patterns.
+        n_segments: segments of generated patterns.
+        n_sites: site classes of generated patterns.
+        n_bits: bits of the positional code of generated patterns.
+        seed: of generated patterns.
+    """
 
     patterns: str = "poclopez-pe2"
     context: Count | None = None
@@ -64,7 +76,13 @@ class NetworkSpec(Table):
 
 
 class ParametersSpec(Table):
-    """[parameters]: numbers, lists or ranges; gamma, epsilon default to the file's."""
+    """[parameters]: numbers, lists or ranges; gamma, epsilon default to the file's.
+
+    Attributes:
+        beta: inverse temperature of the output softmax.
+        gamma: inverse temperature of attention; that of the pattern file when left out.
+        epsilon: weight of the positional part; that of the pattern file when left out.
+    """
 
     beta: Axis
     gamma: Axis | None = None
@@ -72,7 +90,15 @@ class ParametersSpec(Table):
 
 
 class StartSpec(Table):
-    """Keys of [run] that every kind has; counts are token steps."""
+    """Keys of [run] that every kind has; counts are token steps.
+
+    Attributes:
+        start: state that orbits start from; the checkpoint of the pattern file where it
+            fits, else a token, when left out.
+        row: number of the pattern that a start from a token repeats.
+        seed: of random starts and of all random numbers of a run.
+        transient (token): steps before anything is kept or averaged.
+    """
 
     start: Literal["checkpoint", "token", "random"] | None = None
     row: WholeNumber = 0
@@ -81,25 +107,55 @@ class StartSpec(Table):
 
 
 class RunSpec(StartSpec):
-    """Keys of [run] of what is iterated."""
+    """Keys of [run] of what is iterated.
+
+    Attributes:
+        steps (token): steps that are kept or averaged.
+    """
 
     steps: Count = 1000
 
 
 class TrajectoryRun(RunSpec):
-    """Kept steps after a transient, and sqrt(N) times the linear-noise spread."""
+    """Kept steps after a transient, and sqrt(N) times the linear-noise spread.
+
+    Attributes:
+        noise: whether the spread of the linear noise is computed as well.
+    """
 
     noise: bool = False
 
 
 class ConfirmSpec(Table):
-    """run.confirm: doubtful points again, from perturbed states and for longer."""
+    """run.confirm: doubtful points again, from perturbed states and for longer.
+
+    Attributes:
+        starts: perturbed states from which a doubtful point is run again.
+        horizon (token): for how long.
+    """
 
     starts: Annotated[int, Field(ge=1, le=1000)] = 8
     horizon: Count = 2_000_000
 
 
 class BifurcationRun(RunSpec):
+    """[run] of a scan.
+
+    Attributes:
+        start: state that orbits start from; "continue-up" and "continue-down" follow
+            attractors along the first parameter.
+        starts: random starts of every point.
+        extend: whether the window of an undecided point is doubled.
+        max_doublings: how often it is doubled at most.
+        refine: levels of bisection where neighbours have different phases.
+        exponents: Lyapunov exponents that are computed, the largest first; 0: neither
+            exponents nor phases.
+        section_tolerance: half width of the section in the second overlap.
+        section_samples: samples on the section that are kept.
+        strobe_samples: samples at the clock's phase 0 that are kept.
+        confirm: how doubtful verdicts are confirmed; not at all when left out.
+    """
+
     start: (
         Literal["checkpoint", "token", "random", "continue-up", "continue-down"] | None
     ) = None
@@ -140,7 +196,17 @@ class BifurcationRun(RunSpec):
 
 
 class MonteCarloRun(RunSpec):
-    """`transient` is left out of averages; `mean_field_transient` moves the start."""
+    """`transient` is left out of averages; `mean_field_transient` moves the start.
+
+    Attributes:
+        method: how the local fields are drawn: from the counts of site classes, or spin
+            by spin.
+        n_spins: numbers N of spins.
+        runs: independent runs of every N and beta.
+        stored: runs whose trajectories are kept.
+        steps (token): steps of a run.
+        mean_field_transient (token): mean-field steps before the start.
+    """
 
     method: Literal["collapsed", "spins"] = "collapsed"
     n_spins: Annotated[list[Count], Field(min_length=1)]
@@ -159,7 +225,13 @@ class MonteCarloRun(RunSpec):
 
 
 class DmftStudy(StudyTable):
-    """What the studies of self-attention dynamics share."""
+    """What the studies of self-attention dynamics share.
+
+    Attributes:
+        network: preset, pattern file or generator.
+        parameters: numbers, lists or ranges { start, stop, num }.
+        run: numerical choices.
+    """
 
     network: NetworkSpec = NetworkSpec()
     parameters: Table
@@ -186,25 +258,37 @@ class DmftStudy(StudyTable):
 
 
 class TrajectoryStudy(DmftStudy):
+    """Trajectories of the mean-field map, at several beta."""
+
     kind: Literal["trajectory"]
     parameters: ParametersSpec
     run: TrajectoryRun = TrajectoryRun()
 
 
 class BifurcationStudy(DmftStudy):
+    """Attractors on a grid: sections, Lyapunov exponents, phases."""
+
     kind: Literal["bifurcation"]
     parameters: ParametersSpec
     run: BifurcationRun = BifurcationRun()
 
 
 class MonteCarloStudy(DmftStudy):
+    """Simulations of N spins, at several N and beta."""
+
     kind: Literal["monte-carlo"]
     parameters: ParametersSpec
     run: MonteCarloRun
 
 
 class BoundsSpec(Table):
-    """[parameters] of a continuation: one interval, {start, stop}, and numbers."""
+    """[parameters] of a continuation: one interval, {start, stop}, and numbers.
+
+    Attributes:
+        beta: inverse temperature of the output softmax.
+        gamma: inverse temperature of attention; that of the pattern file when left out.
+        epsilon: weight of the positional part; that of the pattern file when left out.
+    """
 
     beta: Bounds
     gamma: Bounds | None = None
@@ -230,6 +314,16 @@ class ContinuationRun(StartSpec):
 
     Steps are arclengths, in units of the attention vectors and of the interval.
     `switch` is the number of period doublings that are followed one after another.
+
+    Attributes:
+        transient (token): steps of the simulation before Newton's method.
+        period: of the cycle that is sought, in drive periods.
+        at: value of the free parameter that is simulated; the beginning of its interval
+            when left out.
+        largest_step (arclength): largest step along a branch.
+        smallest_step (arclength): step at which Newton's method gives up.
+        max_points: points of a branch at most.
+        switch: period doublings that are followed one after another.
     """
 
     transient: WholeNumber = 100_000
@@ -248,13 +342,25 @@ class ContinuationRun(StartSpec):
 
 
 class CurvesSpec(Interval):
-    """[curves]: the second parameter in which special points are followed."""
+    """[curves]: the second parameter in which special points are followed.
+
+    Attributes:
+        parameter: the second parameter.
+        max_points: points of a curve at most.
+    """
 
     parameter: Literal["beta", "gamma", "epsilon"]
     max_points: Count = 1000
 
 
 class ContinuationStudy(DmftStudy):
+    """A continuation of cycles, stable or not.
+
+    Attributes:
+        curves: second parameter in which special points are followed; none when left
+            out.
+    """
+
     kind: Literal["continuation"]
     parameters: BoundsSpec
     run: ContinuationRun = ContinuationRun()

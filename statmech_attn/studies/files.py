@@ -41,7 +41,8 @@ from statmech_attn.scan import (
     Work,
 )
 from statmech_attn.storage import StorageError, toml
-from statmech_attn.studies.spec import dump, parse, Study
+from statmech_attn.studies.spec import dump, parse
+from statmech_attn.studies.tables import StudyTable
 
 
 class Incomplete(StorageError):
@@ -54,7 +55,7 @@ def chunks_of(output: Path) -> Path:
 
 
 def compute(
-    study: Study,
+    study: StudyTable,
     text: str,
     output: Path,
     report: Reporter = Silent(),
@@ -103,7 +104,7 @@ def compute(
 class _Task(NamedTuple):
     """One call of `compute`."""
 
-    study: Study
+    study: StudyTable
     text: str
     inputs: dict[str, str]
     output: Path
@@ -196,7 +197,7 @@ def _compute_chunks(task: _Task, folder: Folder, work: Work) -> None:
     task.report.finish()
 
 
-def opened(path: Path) -> tuple[Folder, Study, Work]:
+def opened(path: Path) -> tuple[Folder, StudyTable, Work]:
     """A chunk folder with its study; double precision must be on.
 
     Args:
@@ -218,7 +219,12 @@ def opened(path: Path) -> tuple[Folder, Study, Work]:
 
 
 def merge(
-    folder: Folder, work: Work, study: Study, output: Path, *, overwrite: bool = False
+    folder: Folder,
+    work: Work,
+    study: StudyTable,
+    output: Path,
+    *,
+    overwrite: bool = False,
 ) -> None:
     """Write the result of a folder in which all chunks are done.
 

@@ -3,12 +3,56 @@
 import numpy as np
 import xarray as xr
 
-from statmech_attn.dynamics import intervals, resolution, set_distance, sets_differ
-from statmech_attn.labels import labelled
+from statmech_attn.dynamics import (
+    intervals,
+    PHASES,
+    resolution,
+    set_distance,
+    sets_differ,
+)
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.storage import toml
+from statmech_attn.studies import build
 
 
 PARAMETERS = ("beta", "gamma", "epsilon")
+# Files have the swept parameter as the first dimension.
+VARIABLES = Variables(
+    Variable(
+        "strobe_up", "strobe_sample", "m_o_se_1 at the clock's phase 0, swept up", "1",
+        "m^{o,SE}_1", group="",
+    ),
+    Variable(
+        "strobe_down", "strobe_sample", "m_o_se_1 at the clock's phase 0, swept down",
+        "1", "m^{o,SE}_1", group="",
+    ),
+    Variable(
+        "phase_up", "", "phase of the orbit swept up", "1", "phase", flags=PHASES
+    ),
+    Variable(
+        "phase_down", "", "phase of the orbit swept down", "1", "phase", flags=PHASES
+    ),
+    Variable(
+        "distance", "", "distance of the sets of the two sweeps", "1", "D", group=""
+    ),
+    Variable(
+        "differ", "", "the sweeps end on different sets", "1", "differ", group=""
+    ),
+    Variable(
+        "interval", "number edge",
+        "value of the parameter around an interval of hysteresis", "1", "β", group="",
+    ),
+    build.PARAMETERS,
+    Variable(
+        "strobe_sample", "strobe_sample", "sample at the clock's phase 0, latest last",
+        "1", "n",
+    ),
+    Variable("number", "number", "interval of hysteresis", "1", "k"),
+    Variable(
+        "edge", "edge", "last value before, first and last in it, first after", "1",
+        "edge",
+    ),
+)  # fmt: skip
 
 
 def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
@@ -50,7 +94,7 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
     values = up[name].values
     ends = intervals(values, differ.astype(bool))
     over = (name, "strobe_sample")
-    return labelled(
+    return VARIABLES.labelled(
         {
             "strobe_up": (over, up.strobe.transpose(*over).values),
             "strobe_down": (over, down.strobe.transpose(*over).values),

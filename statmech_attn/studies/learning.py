@@ -13,12 +13,18 @@ import xarray as xr
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import check_temperature, prior as sizes_of
-from statmech_attn.labels import labelled
+from statmech_attn.kinds import TASKS
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
-from statmech_attn.studies import choice, one_shot
-from statmech_attn.studies.bpkr_tables import BpkrStudy, listed, TaskTable, WidthsTable
+from statmech_attn.studies import build, choice
+from statmech_attn.studies.bpkr_tables import (
+    BpkrStudy,
+    HiddenMarkovTable,
+    listed,
+    WidthsTable,
+)
 from statmech_attn.studies.examples import Learning
-from statmech_attn.studies.trained_tables import RestartTask
+from statmech_attn.studies.tables import TaskTable
 from statmech_attn.tasks import hidden_markov
 
 
@@ -26,7 +32,58 @@ POINT = ("width", "temperature")
 RANKS = 50  # eigenvectors of a kernel whose overlap is kept, at most
 
 Dimensions = dict[str, tuple[str, ...]]
-Variables = dict[str, tuple[tuple[str, ...], Any]]
+Found = dict[str, tuple[tuple[str, ...], Any]]
+# Files have the dimension `temperature` after `width` where several were asked for.
+COORDINATES = Variables(
+    Variable("y", "example", "labels of the training examples", "1", "Y"),
+    Variable("y_test", "test", "labels of the test examples", "1", "Y"),
+    build.FAILURE,
+    Variable("width", "width", "hidden width", "1", "N"),
+    Variable("temperature", "", "temperature of the posterior", "1", "T"),
+    Variable(
+        "path_{l}", "path_{l}", "attention path from layer {l} on", "1", "π",
+        note="heads by layer: 2-1 is head 2 of layer 1 and head 1 of layer 2",
+    ),
+    Variable(
+        "path_{l}_pair", "path_{l}_pair", "attention path from layer {l} on", "1", "π"
+    ),
+    Variable("attention_head", "attention_head", "layer.head", "1", "(l, h)"),
+    Variable("test_set", "test_set", "classes that the test tasks are made of", "1",
+             "set"),
+    Variable("choice", "choice", "by what accuracy the temperature was chosen", "1",
+             "choice"),
+)  # fmt: skip
+
+
+def order_parameters(before: str, parts: str = "", note: str = "") -> Variables:
+    """U_1 ... U_L and U_a.
+
+    Args:
+        before: dimensions that they have first.
+    """
+    return Variables(
+        Variable(
+            "U_{l}", f"{before} path_{{l}} path_{{l}}_pair",
+            "order parameter, overlap of effective weights", "1", "U_{l}", parts,
+            group="", note=note,
+        ),
+        Variable("U_a", before, "order parameter of the readout", "1", "U_a", parts),
+    )  # fmt: skip
+
+
+def overlaps(group: str | None = None) -> Variables:
+    """What `order_parameter.alignment_and_scores` finds of a theory."""
+    return Variables(
+        Variable(
+            "kernel_overlap", "width rank",
+            "overlap of kernel eigenvectors with the labels", "1", "|v_i·Y|/|Y|",
+            group=group,
+        ),
+        Variable(
+            "head_score", "width attention_head",
+            "weight of the head in U_1 over the largest", "1", "score",
+        ),
+    )  # fmt: skip
 
 
 class Grid(NamedTuple):
@@ -65,14 +122,22 @@ class Grid(NamedTuple):
         return self.point(*divmod(number, len(self.temperatures)))
 
 
-def learning(table: TaskTable | RestartTask) -> Learning:
-    """Draw the task of a study; heads, training and test set have keys of their own.
+def learning(table: TaskTable) -> Learning:
+    """Draw the task of a study.
 
     Raises:
         ValueError: impossible settings, in one line.
     """
-    if isinstance(table, RestartTask):
-        return one_shot.learning(table)
+    (row,) = TASKS.named(table.name)
+    return TASKS.part(row, "draw")(table)
+
+
+def hidden_markov_chains(table: HiddenMarkovTable) -> Learning:
+    """Heads, training and test set, each with a key of its own.
+
+    Raises:
+        ValueError: impossible settings, in one line.
+    """
     head_key, train_key, test_key = jax.random.split(jax.random.key(table.seed), 3)
     setting = hidden_markov.preset(table.preset, head_key, **table.changes)
 
@@ -101,11 +166,14 @@ def grid(table: WidthsTable, made: Learning) -> Grid:
     return found
 
 
-def dataset(study: BpkrStudy, made: Learning, points: Grid, variables) -> xr.Dataset:
+def dataset(
+    study: BpkrStudy, made: Learning, points: Grid, variables, labels: Variables
+) -> xr.Dataset:
     """Label what a study found; temperature is a dimension if several were asked for.
 
     Args:
-        variables: dimensions and values by name, as for `labelled`.
+        variables: dimensions and values by name.
+        labels: of the kind.
     """
     coordinates: dict[str, Any] = {
         "width": np.asarray(points.widths, float),
@@ -124,7 +192,7 @@ def dataset(study: BpkrStudy, made: Learning, points: Grid, variables) -> xr.Dat
     variables |= {"y": (("example",), made.Y), "y_test": (("test",), made.Y_test)}
     used = {name for dims, _ in variables.values() for name in dims}
     coordinates = {name: x for name, x in coordinates.items() if name in used}
-    found = labelled(variables, coordinates).assign_attrs(
+    found = labels.labelled(variables, coordinates).assign_attrs(
         kind=study.kind, task=made.description,
         prior=json.dumps({
             "width_ratios": points.ratios or [1.0] * (len(made.heads) + 1),
@@ -140,9 +208,11 @@ class LearningWork(OneRound):
 
     Attributes:
         axes: dimensions of the grid of points, the last one fastest.
+        labels: of the variables of the file.
     """
 
     title: str
+    labels: Variables
     batch = 1
     alone = True
     axes: tuple[str, ...] = POINT
@@ -194,7 +264,7 @@ class LearningWork(OneRound):
     def pilot(self) -> None:
         """How long a point takes, only its iterations can tell."""
 
-    def variables(self, results: Results) -> Variables:
+    def variables(self, results: Results) -> Found:
         """All that was found at the points, on their grid."""
         found = {}
         for name, dims in self.dimensions().items():
@@ -205,9 +275,9 @@ class LearningWork(OneRound):
             found["failure"] = (self.axes, failure.reshape(self.shape))
         return found
 
-    def labelled(self, variables: Variables, results: Results) -> Assembled:
+    def labelled(self, variables: Found, results: Results) -> Assembled:
         """The data set of these variables, with the reasons of what failed."""
-        found = dataset(self.study, self.made, self.grid, variables)
+        found = dataset(self.study, self.made, self.grid, variables, self.labels)
         if "failure" in found:
             found.attrs["failure_reasons"] = results.reasons()
         return Assembled(found)

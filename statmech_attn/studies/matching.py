@@ -28,7 +28,7 @@ from statmech_attn.dynamics import (
     Search,
     set_distance,
 )
-from statmech_attn.labels import attributes
+from statmech_attn.labels import Variable
 from statmech_attn.storage import toml
 from statmech_attn.studies import build
 from statmech_attn.studies.basins_table import BasinsRun, BasinsStudy
@@ -86,6 +86,12 @@ def rematch(
     return found.assign_attrs(study=dump(tree | {"run": run}))
 
 
+ATTRACTOR = Variable(
+    "attractor", "slot", "number of the set along the parameter, -1: none", "1", "k",
+    group="",
+)  # fmt: skip
+
+
 def search(options: BasinsRun) -> Search:
     """How starts of a study, and states of its sets, are followed."""
     return Search(
@@ -122,7 +128,7 @@ def matched(
     numbers = np.full(dataset["count"].shape, -1)
     for i, found in zip(order, identities(parents), strict=True):
         numbers[i, : len(found)] = found
-    variable = (dataset["count"].dims, numbers, attributes("attractor"))
+    variable = (dataset["count"].dims, numbers, ATTRACTOR.attributes())
     return dataset.assign(attractor=variable).assign_attrs(
         matching="distance" if net is None else "flow", furthest=furthest
     )

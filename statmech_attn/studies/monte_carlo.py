@@ -25,13 +25,13 @@ from statmech_attn.montecarlo import (
     monte_carlo_dataset,
     observations,
     PER_RUN,
-    per_run_attributes,
     point_keys,
     rows_of_a_call,
     Simulation,
     Simulator,
     stationary,
     TimeAverages,
+    VARIABLES,
 )
 from statmech_attn.scan import (
     Arrays,
@@ -253,7 +253,8 @@ class MonteCarloWork(OneRound):
         shape = (len(self.sizes), len(self.beta), self.layout.runs)
         like = results.like(name)
         return Column(
-            PER_RUN, (*shape, *like.shape[2:]), like.dtype, per_run_attributes(name),
+            PER_RUN, (*shape, *like.shape[2:]), like.dtype,
+            VARIABLES.attributes(stationary(name)),
             partial(self._per_run, results, name),
         )  # fmt: skip
 

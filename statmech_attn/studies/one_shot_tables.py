@@ -3,16 +3,17 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from statmech_attn.studies import digests
 from statmech_attn.studies.tables import (
     Count,
     Even,
+    LearningStudy,
     Positive,
     Seed,
-    StudyTable,
     Table,
+    TaskTable,
 )
 from statmech_attn.training import RECORDS
 
@@ -24,6 +25,12 @@ def _once(names: list[str]) -> list[str]:
     if len(set(names)) < len(names):
         raise ValueError("names must be distinct")
     return names
+
+
+def _filled_by_preset(schema: dict[str, Any]) -> None:
+    """No key of a table that a preset fills is required, but the name of the task."""
+    required = [key for key in schema.get("required", ()) if key in ("name", "task")]
+    schema["required"] = required
 
 
 Elsewhere = Annotated[list[Literal["fashion-mnist", "mnist"]], AfterValidator(_once)]
@@ -46,8 +53,21 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-class ImageTaskTable(Table):
-    """[task]: images, tokens, and the test sets."""
+class ImageTaskTable(TaskTable):
+    """[task]: images, tokens, and the test sets.
+
+    Attributes:
+        name: of the task.
+        split: which alphabets are learned and tested.
+        image_size (pixel): edge of an image.
+        patch (pixel): edge of a patch, of which a token is made.
+        channels: identical copies of an image.
+        symbol_seed: of the codes of positions and labels.
+        n_test: tasks of each test set, an even number.
+        elsewhere: data sets of other images that are tested.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_filled_by_preset)
 
     name: Literal["one-shot"]
     split: Literal["small", "vinyals"]
@@ -55,13 +75,26 @@ class ImageTaskTable(Table):
     patch: Count = 8
     channels: Count
     symbol_seed: Seed = 0
-    seed: Seed = 0
     n_test: Even = 1000
     elsewhere: Elsewhere = ["fashion-mnist", "mnist"]
 
+    def files(self) -> list[Path]:
+        return digests.image_files(self.elsewhere)
+
+    def inputs(self) -> dict[str, str]:
+        return digests.of_images(self.elsewhere)
+
 
 class TransformerTable(Table):
-    """[network]: heads of every layer, hidden width N, size G of queries and keys."""
+    """[network]: heads of every layer, hidden width N, size G of queries and keys.
+
+    Attributes:
+        heads: of every layer.
+        width: hidden width N.
+        key_size: size G of queries and keys.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_filled_by_preset)
 
     heads: Annotated[list[Count], Field(min_length=1)]
     width: Count
@@ -69,7 +102,24 @@ class TransformerTable(Table):
 
 
 class OneShotRun(Table):
-    """[run] of Adam on minibatches; steps between two writes to disk make a block."""
+    """[run] of Adam on minibatches; steps between two writes to disk make a block.
+
+    Attributes:
+        seed: of initial weights and training tasks.
+        restarts: trainings from initial weights of their own.
+        learning_rate: of Adam.
+        weight_decay: strength of the decay of weights.
+        batch: tasks of a step.
+        steps: at most.
+        block: steps between two writes to disk, a multiple of 10.
+        validation_batches: batches of validation tasks.
+        gain: factor of the initial weights.
+        patience: steps after which a network that is silent still is given up; at the
+            end when left out.
+        precision: of matrix products; "auto" is single on a CPU, mixed elsewhere.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_filled_by_preset)
 
     seed: Seed = 0
     restarts: Count = 1
@@ -84,8 +134,15 @@ class OneShotRun(Table):
     precision: Literal["auto", "single", "mixed"] = "auto"
 
 
-class OneShotTrainingStudy(StudyTable):
-    """Training of queries, keys and weights; a preset fills what is left out."""
+class OneShotTrainingStudy(LearningStudy):
+    """Training of queries, keys and weights; a preset fills what is left out.
+
+    Attributes:
+        preset: values of what is left out: the published setting, or one for a laptop.
+        network: sizes of the layers.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_filled_by_preset)
 
     kind: Literal["training"]
     preset: Literal["laptop", "paper"] = "laptop"
@@ -105,17 +162,10 @@ class OneShotTrainingStudy(StudyTable):
             if isinstance(table, dict)
         }
 
-    @property
-    def seeds(self) -> dict[str, int]:
-        return {"task": self.task.seed, "run": self.run.seed}
-
-    def files(self) -> list[Path]:
-        return digests.image_files(self.task.elsewhere)
-
     def inputs(self) -> dict[str, str]:
         """SHA-256 of the image files, and of the values that the preset stands for."""
         preset = {f"preset {self.preset}": digests.of_values(PRESETS[self.preset])}
-        return preset | digests.of_images(self.task.elsewhere)
+        return preset | super().inputs()
 
     @property
     def keeps_blocks(self) -> bool:

@@ -14,11 +14,11 @@ from jaxtyping import Array, Key
 
 from statmech_attn import bpkr
 from statmech_attn.batches import on_cpu, once
-from statmech_attn.labels import labelled
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import Silent
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Pilot, Results, Tick
 from statmech_attn.storage import BlockFolder, BlockMemory
-from statmech_attn.studies import spec
+from statmech_attn.studies import build, learning, spec, training
 from statmech_attn.studies.choice import stderr
 from statmech_attn.studies.learning import Dimensions, lacking
 from statmech_attn.studies.one_shot_sets import image_sets, key_of
@@ -39,6 +39,67 @@ from statmech_attn.training import (
 
 
 AT_ONCE = 250  # tasks of a test set
+_CURVE = "constant after the end of a run"
+_BEST = "float32, at the best step"
+VARIABLES = Variables(
+    Variable(
+        "query_{l}", "restart head_{l} key_dimension input",
+        "query matrices of layer {l}", "1", "Q_{l}", note=_BEST,
+    ),
+    Variable(
+        "key_{l}", "restart head_{l} key_dimension input", "key matrices of layer {l}",
+        "1", "K_{l}", note=_BEST,
+    ),
+    Variable(
+        "value_{l}", "restart head_{l} neuron neuron_in", "value matrices of layer {l}",
+        "1", "V_{l}", note=f"{_BEST}; those of layer 0: restart, neuron, input",
+    ),
+    Variable(
+        "readout", "restart neuron", "weights of the readout", "1", "a", note=_BEST
+    ),
+    Variable(
+        "loss", "restart step",
+        "minus the log density of the weights, up to a constant", "1", "L", group="",
+        note=_CURVE,
+    ),
+    Variable(
+        "loss_validation", "restart step",
+        "squared errors of the validation tasks, mean", "1", "L", group="", note=_CURVE,
+    ),
+    Variable(
+        "accuracy_validation", "restart step",
+        "share of validation tasks with the right sign", "1", "accuracy", group="",
+        note=_CURVE,
+    ),
+    Variable(
+        "output_rms", "restart step", "root mean square of f on the validation tasks",
+        "1", "rms f", group="", note=_CURVE,
+    ),
+    Variable(
+        "accuracy_sets", "restart test_set", "share of a test set with the right sign",
+        "1", "accuracy", "_stderr", group="", note="binomial error",
+    ),
+    Variable(
+        "best_step", "restart", "step with the most validation tasks right", "1", "n",
+        group="",
+    ),
+    training.STEPS._replace(dims="restart"),
+    training.RESULT._replace(
+        dims="restart",
+        note=f"{training.RESULT.note}; vanished: outputs below 0.05 (rms)",
+    ),
+    *(row._replace(group=None) for row in learning.order_parameters("restart")),
+    build.FAILURE,
+    training.STEP,
+    training.RESTART,
+    Variable("path_{l}", "path_{l}", "attention path from layer {l} on", "1", "π"),
+    Variable(
+        "path_{l}_pair", "path_{l}_pair", "attention path from layer {l} on", "1", "π"
+    ),
+    Variable("head_{l}", "head_{l}", "head of layer {l}", "1", "h"),
+    Variable("test_set", "test_set", "classes that the test tasks are made of", "1",
+             "set"),
+)  # fmt: skip
 _outputs = jax.jit(outputs)
 
 
@@ -202,7 +263,7 @@ class OneShotTrainingWork(OneRound):
         failure = results.failure()
         if failure.any():
             variables["failure"] = (("restart",), failure)
-        found = labelled(variables, self._coordinates()).assign_attrs(
+        found = VARIABLES.labelled(variables, self._coordinates()).assign_attrs(
             kind=self.study.kind, task=self.description(),
             settings=spec.dump(self.study.model_dump(exclude_none=True)),
             images_sha256=json.dumps(self.images.digests),

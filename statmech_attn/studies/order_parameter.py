@@ -6,6 +6,7 @@ study alone, and a chunk that begins inside a chain follows it from its beginnin
 Where a task has several test sets, `choice` finds the temperature of each width.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,91 @@ from typing import Any
 import numpy as np
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import correct, prior as sizes_of
+from statmech_attn.bpkr import correct, prior as sizes_of, RESULTS
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import size
 from statmech_attn.scan import Arrays, Assembled, Results, Tick
 from statmech_attn.studies import choice, learning
 from statmech_attn.studies.bpkr_tables import OrderParameterStudy
-from statmech_attn.studies.learning import Dimensions, Grid, Learning, Variables
+from statmech_attn.studies.learning import Dimensions, Found, Grid, Learning
 
 
 LARGEST = 4 * 2**30  # bytes of kernels kept in the file
+WORDS = [re.sub(r"\W+", "_", text.split(":")[0]) for text in RESULTS]
+_ASKED = "with run.kernels"
+VARIABLES = Variables(
+    learning.order_parameters("width", "_corrected",
+    "`_corrected` with run.corrections"),
+    Variable("action", "width", "action", "1", "S"),
+    Variable("energy", "width", "energy over the width", "1", "E/N"),
+    Variable("entropy", "width", "sum of the entropies", "1", "Σ s_l"),
+    Variable(
+        "gradient_norm", "width", "norm of the gradient of the action", "1", "|∇S|",
+        group="",
+    ),
+    Variable("iterations", "width", "Newton steps", "1", "n", group=""),
+    Variable(
+        "result", "width", "how the iteration ended", "1", "result", group="",
+        flags=WORDS, note="-1: not computed; NaN in what follows from a result above 0",
+    ),
+    Variable(
+        "signature", "width sign",
+        "negative, zero, positive eigenvalues of the Hessian",
+        "1", "n",
+    ),
+    Variable(
+        "outside_support", "width",
+        "True: a width is below the size of its U, so the exact law, whose U are "
+        "singular, has no saddle point in its support", "1", "N_l < d_l",
+        note="without temperature",
+    ),
+    Variable(
+        "predictor_mean", "width test", "mean of f over the posterior", "1", "⟨f⟩",
+        "_corrected",
+    ),
+    Variable(
+        "predictor_variance", "width test", "variance of f over the posterior", "1",
+        "⟨δf²⟩", "_corrected",
+    ),
+    Variable(
+        "accuracy", "width", "share of test examples with the right sign", "1",
+        "accuracy", "_corrected", group="",
+    ),
+    Variable(
+        "accuracy_silenced", "width attention_head", "accuracy without the head", "1",
+        "accuracy",
+    ),
+    learning.overlaps(group=""),
+    Variable("accuracy_gp", "", "accuracy in the GP limit", "1", "accuracy", group=""),
+    Variable(
+        "accuracy_gp_pair", "path_1 path_1_pair",
+        "accuracy in the GP limit of a network with two paths, or one", "1", "accuracy",
+        note="not of tasks with several test sets",
+    ),
+    Variable(
+        "kernel_overlap_gp", "rank",
+        "overlap of GP kernel eigenvectors with the labels",
+        "1", "|v_i·Y|/|Y|", group="",
+    ),
+    Variable(
+        "log_evidence", "width", "log of the probability of the labels", "nat",
+        "ln p(Y)", note="Laplace; with run.corrections",
+    ),
+    choice.VARIABLES,
+    Variable(
+        "path_kernel", "path_1 example example_pair",
+        "kernel of one path alone, U = 1", "1", "K_π", group="kernels", note=_ASKED,
+    ),
+    Variable(
+        "kernel", "width example example_pair", "renormalised kernel", "1", "K",
+        group="kernels", note=_ASKED,
+    ),
+    Variable(
+        "kernel_gp", "example example_pair", "kernel in the GP limit", "1", "K",
+        group="kernels", note=_ASKED,
+    ),
+    learning.COORDINATES,
+)  # fmt: skip
 RIGHT = "right"  # answers to every test set: for the choice of T, not for the file
 
 
@@ -29,6 +106,7 @@ class OrderParameterWork(learning.LearningWork):
     """Order parameters, predictor and scores at every width and temperature."""
 
     title = "order parameters"
+    labels = VARIABLES
     empty: Mapping[str, int] = {"result": -1}
 
     def __init__(self, study: OrderParameterStudy):
@@ -230,7 +308,7 @@ def corrected(
     }
 
 
-def gaussian_processes(made: Learning, grid: Grid) -> Variables:
+def gaussian_processes(made: Learning, grid: Grid) -> Found:
     """The limit of large widths, at every temperature.
 
     Of a task with one test set also networks with one or two of the paths only.  NaN at
@@ -240,7 +318,7 @@ def gaussian_processes(made: Learning, grid: Grid) -> Variables:
     right = lambda chosen, T: _limit_right(made, grid, limit, chosen, T)
     every = np.arange(made.xi.shape[2])
     answers = np.stack([right(every, T) for T in temperatures])
-    found: Variables = {
+    found: Found = {
         "accuracy_gp": (("temperature",), answers[:, 0].mean(-1)),
         "kernel_overlap_gp": (("rank",), limit.overlap()[: learning.RANKS]),
     }
@@ -286,7 +364,7 @@ def check_kernels(made: Learning, grid: Grid) -> None:
         )
 
 
-def kernels_of_paths(made: Learning, grid: Grid) -> Variables:
+def kernels_of_paths(made: Learning, grid: Grid) -> Found:
     """Kernels of the single paths, and of the GP limit."""
     limit, pair = gp_limit(made, grid), ("example", "example_pair")
     single = [limit.restricted([a]).kernel for a in range(made.xi.shape[2])]

@@ -12,6 +12,8 @@ from scipy import stats
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import check_sampled, wishart
+from statmech_attn.kinds import SAMPLERS
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import Arrays, Assembled, Results, Tick
@@ -25,6 +27,45 @@ from statmech_attn.studies.order_parameter import alignment_and_scores
 SETS = ("test_set",)
 WARMUP = 500  # steps of sampling weights, when not given
 OF_DRAWS = ("_stderr", "_std", "_n_eff", "_r_hat")
+VARIABLES = Variables(
+    learning.order_parameters(
+        "width", " ".join((*OF_DRAWS, "_draws")),
+        "`_draws`, evenly chosen, have chain and draw after width",
+    ),
+    Variable(
+        "predictor_mean", "width test", "mean of f over the posterior", "1", "⟨f⟩",
+        "_stderr",
+    ),
+    Variable(
+        "predictor_variance", "width test", "variance of f over the posterior", "1",
+        "⟨δf²⟩", "_stderr",
+    ),
+    Variable(
+        "accuracy", "width", "share of test examples with the right sign", "1",
+        "accuracy", "_stderr", group="",
+    ),
+    Variable(
+        "accuracy_sets", "width test_set", "share of a test set with the right sign",
+        "1", "accuracy", "_stderr",
+        note="of the mean predictor; binomial error, without the Monte Carlo error",
+    ),
+    learning.overlaps(),
+    Variable("divergences", "width", "divergent draws of all chains", "1", "n",
+             group=""),
+    Variable(
+        "bfmi", "width",
+        "Bayesian fraction of missing information, least of all chains", "1", "BFMI",
+        note="of samplers with momenta",
+    ),
+    Variable("leapfrog_steps", "width", "gradients for a draw, mean", "1", "n"),
+    Variable("step_size", "width", "step of the integrator", "1", "h"),
+    Variable(
+        "log_evidence", "width", "log of the probability of the labels", "nat",
+        "ln p(Y)", "_stderr", group="evidence", note="with run.evidence",
+    ),
+    learning.COORDINATES,
+    attributes=("method",),
+)  # fmt: skip
 
 
 class Sampled(NamedTuple):
@@ -46,6 +87,7 @@ class PosteriorWork(learning.LearningWork):
     """A posterior at every width and temperature, each with a key of its own."""
 
     title = "sampling"
+    labels = VARIABLES
 
     def __init__(self, study: PosteriorStudy):
         if importlib.util.find_spec("numpyro") is None:
@@ -82,7 +124,8 @@ class PosteriorWork(learning.LearningWork):
     def _diagnostics(self) -> list[str]:
         found = ["divergences", "leapfrog_steps"]
         found += ["step_size"] if self.keeps_blocks else []
-        found += ["bfmi"] if self.run.method != "langevin" else []
+        (sampler,) = SAMPLERS.named(self.run.method)
+        found += ["bfmi"] if sampler.momenta else []
         return found + (["log_evidence", "log_evidence_stderr"] * self.run.evidence)
 
     def found(
@@ -164,12 +207,12 @@ def all_weights(
     key, made: Learning, point, options: PosteriorRun, report: Reporter, *,
     folder: Path | None, study: str,
 ) -> Sampled:  # fmt: skip
-    """The posterior of all weights, by NUTS or Langevin dynamics; in blocks."""
+    """The posterior of all weights, by the sampler of the study; in blocks."""
     sets = made.tests
     drawn = sample_weights(
         key,
         weight_space.posterior(*made.data, heads=made.heads, **point),
-        method={"weights": "nuts"}.get(options.method, options.method),
+        method=options.method,
         xi_test=jnp.concatenate([xi for xi, _ in sets]),
         y_test=jnp.concatenate([y for _, y in sets]),
         draws=options.draws,

@@ -19,10 +19,10 @@ import numpy as np
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import check_finite_width, pruning, wishart
-from statmech_attn.labels import labelled
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
 from statmech_attn.statistics import mean_of_known
-from statmech_attn.studies import one_shot
+from statmech_attn.studies import build, one_shot, order_parameter
 from statmech_attn.studies.choice import stderr
 from statmech_attn.studies.examples import Learning
 from statmech_attn.studies.learning import Dimensions, lacking
@@ -35,6 +35,63 @@ from statmech_attn.training import Transformer, value_weights
 ORDERS = ("saddle", "exact-law", "trained", "magnitude", "random")
 EXACT_LAW, RANDOM_ORDERS = "exact law", "random orders"  # purposes of keys
 OF_DRAWS = ("stderr", "n_eff", "r_hat")  # kept of the exact law's draws
+VARIABLES = Variables(
+    Variable(
+        "pruning_score", "restart order attention_head",
+        "score of the head over the largest", "1", "score", group="",
+        note="NaN in the random order",
+    ),
+    Variable(
+        "accuracy_sets", "restart test_set", "share of a test set with the right sign",
+        "1", "accuracy", "_stderr", group="", note="binomial error",
+    ),
+    Variable(
+        "accuracy_pruned", "restart attention_head test_set",
+        "accuracy without the head",
+        "1", "accuracy", "_stderr", group="", note="binomial error",
+    ),
+    Variable(
+        "accuracy_drop", "restart attention_head test_set",
+        "accuracy lost without the head", "1", "Δ accuracy", "_stderr", group="",
+        note="error of the difference on the same tasks",
+    ),
+    Variable(
+        "accuracy_cumulative", "restart order n_pruned test_set",
+        "accuracy without n heads", "1", "accuracy", "_stderr", group="",
+        note="NaN once a layer is empty; binomial error, in the random order over its "
+        "orders",
+    ),
+    Variable(
+        "rank_correlation", "restart order test_set",
+        "rank correlation of score and accuracy lost", "1", "ρ_S", group="",
+    ),
+    Variable(
+        "rank_correlation_mean", "order test_set",
+        "rank correlation, mean of trainings", "1", "⟨ρ_S⟩", "_stderr", group="",
+    ),
+    Variable(
+        "result", "restart", "how the iteration ended", "1", "result",
+        flags=order_parameter.WORDS,
+    ),
+    Variable(
+        "U_1", "restart path_1 path_1_pair",
+        "order parameter, overlap of effective weights", "1", "U_1",
+        "_exact _exact_stderr _exact_n_eff _exact_r_hat", note="of the saddle point",
+    ),
+    Variable("divergences", "restart", "divergent draws of all chains", "1", "n"),
+    build.FAILURE,
+    Variable(
+        "restart", "restart", "training from initial weights of its own", "1", "r"
+    ),
+    Variable("order", "order", "what gives heads their scores, or their order", "1",
+             "order"),
+    Variable("attention_head", "attention_head", "layer.head", "1", "(l, h)"),
+    Variable("n_pruned", "n_pruned", "heads pruned, the lowest scores first", "1", "n"),
+    Variable("test_set", "test_set", "classes that the test tasks are made of", "1",
+             "set"),
+    Variable("path_1", "path_1", "attention path from layer 1 on", "1", "π"),
+    Variable("path_1_pair", "path_1_pair", "attention path from layer 1 on", "1", "π"),
+)  # fmt: skip
 
 
 class PruningWork(OneRound):
@@ -182,7 +239,7 @@ class PruningWork(OneRound):
             variables[f"rank_correlation_mean{ending}"] = (dims, value)
         if failure.any():
             variables["failure"] = (("restart",), failure)
-        found = labelled(variables, self._coordinates()).assign_attrs(
+        found = VARIABLES.labelled(variables, self._coordinates()).assign_attrs(
             kind=self.study.kind, task=json.dumps(self.source.description)
         )
         if failure.any():

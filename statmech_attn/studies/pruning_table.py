@@ -4,12 +4,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from statmech_attn.studies.tables import Count, Positive, Seed, StudyTable, Table
-from statmech_attn.studies.trained_tables import OfTrained, TrainedTask
+from statmech_attn.studies.tables import Count, LearningStudy, Positive, Seed, Table
+from statmech_attn.studies.trained_tables import TrainedTask
 
 
 class PruningNetwork(Table):
-    """[network]: width and temperature at which heads are scored."""
+    """[network]: width and temperature at which heads are scored.
+
+    Attributes:
+        width: hidden width N.
+        temperature: of the posterior.
+    """
 
     width: Positive = 10.0
     temperature: Positive = 0.5
@@ -19,6 +24,14 @@ class PruningRun(Table):
     """[run]: draws of the exact law, counted for each chain, and random orders.
 
     The exact law costs most of the time, of which there is no forecast.
+
+    Attributes:
+        seed: of the exact law's chains and of random orders.
+        exact: whether heads are scored by the exact law as well.
+        draws: of each chain.
+        warmup: steps of each chain before its draws.
+        chains: independent Markov chains.
+        random_orders: random orders in which heads are pruned.
     """
 
     seed: Seed = 0
@@ -29,12 +42,14 @@ class PruningRun(Table):
     random_orders: Annotated[int, Field(ge=2, le=10_000)] = 20
 
 
-class PruningStudy(OfTrained, StudyTable):
+class PruningStudy(LearningStudy):
+    """Trained networks without some of their heads.
+
+    Attributes:
+        network: width and temperature at which heads are scored.
+    """
+
     kind: Literal["pruning"]
     task: TrainedTask
     network: PruningNetwork = PruningNetwork()
     run: PruningRun = PruningRun()
-
-    @property
-    def seeds(self) -> dict[str, int]:
-        return {"task": self.task.seed, "run": self.run.seed}

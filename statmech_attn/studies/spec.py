@@ -8,64 +8,23 @@ and what is allowed.
 import difflib
 import json
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from statmech_attn import inputs
+from statmech_attn import inputs, kinds
 from statmech_attn.storage import toml
-from statmech_attn.studies.basins_table import BasinsStudy
-from statmech_attn.studies.bpkr_tables import (
-    OrderParameterStudy,
-    PosteriorStudy,
-    TrainingStudy,
-)
-from statmech_attn.studies.dmft_tables import (
-    BifurcationStudy,
-    ContinuationStudy,
-    MonteCarloStudy,
-    TrajectoryStudy,
-)
-from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
-from statmech_attn.studies.pruning_table import PruningStudy
-from statmech_attn.studies.tables import Interval, Range, StudyTable, TAGS
-from statmech_attn.studies.trained_tables import (
-    OneShotOrderParameterStudy,
-    OneShotPosteriorStudy,
+from statmech_attn.studies.tables import (
+    AnyTask,
+    either,
+    Interval,
+    Range,
+    StudyTable,
+    TAGS,
 )
 
-
-Study = (
-    TrajectoryStudy
-    | BifurcationStudy
-    | ContinuationStudy
-    | MonteCarloStudy
-    | OrderParameterStudy
-    | PosteriorStudy
-    | TrainingStudy
-    | OneShotTrainingStudy
-    | PruningStudy
-    | BasinsStudy
-)
-KINDS: dict[str, type[StudyTable]] = {
-    "trajectory": TrajectoryStudy,
-    "bifurcation": BifurcationStudy,
-    "continuation": ContinuationStudy,
-    "monte-carlo": MonteCarloStudy,
-    "order-parameter": OrderParameterStudy,
-    "posterior": PosteriorStudy,
-    "training": TrainingStudy,
-    "pruning": PruningStudy,
-    "basins": BasinsStudy,
-}
-TASKS = ("hidden-markov", "one-shot")
-ONE_SHOT: dict[str, type[StudyTable]] = {  # of these kinds, where task.name says so
-    "order-parameter": OneShotOrderParameterStudy,
-    "posterior": OneShotPosteriorStudy,
-    "training": OneShotTrainingStudy,
-}
 
 MAX_LENGTH = 2**22  # characters of a study file
 LONGEST = 80  # characters of a name or value in a message
@@ -73,7 +32,7 @@ _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = LONGEST
 
 
-def load(path: str | Path, settings: Sequence[str] = ()) -> tuple[Study, str]:
+def load(path: str | Path, settings: Sequence[str] = ()) -> tuple[StudyTable, str]:
     """Read a study file; `settings` such as "run.steps=500" override its keys.
 
     Files named in it are relative to its folder.
@@ -97,30 +56,62 @@ def load(path: str | Path, settings: Sequence[str] = ()) -> tuple[Study, str]:
     return study.beside(path.parent), text
 
 
-def parse(tree: dict[str, Any], name: str = "study") -> Study:
+def parse(tree: dict[str, Any], name: str = "study") -> StudyTable:
     """Check a study given as nested dictionaries."""
-    kind, allowed = tree.get("kind"), ", ".join(KINDS)
-    if kind is None:
-        raise ValueError(f"{name}: kind is missing; allowed: {allowed}.")
-    if not isinstance(kind, str) or kind not in KINDS:
-        hint = _nearest(kind, list(KINDS)) or ";"
-        raise ValueError(f"{name}: no kind {_shown(kind)}{hint} allowed: {allowed}.")
-    model = model_of(tree)
-    if (task := _task(tree)) not in (None, *TASKS) and kind in ONE_SHOT:
-        raise ValueError(
-            f"{name}: task.name: should be 'hidden-markov' or 'one-shot'; "
-            f"got {_shown(task)}."
-        )
     try:
-        return model.model_validate(tree)  # type: ignore[return-value]
+        model = model_of(tree)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    try:
+        return model.model_validate(tree)
     except ValidationError as error:
         raise ValueError(f"{name}: {_one_line(error, model)}") from None
 
 
 def model_of(tree: dict[str, Any]) -> type[StudyTable]:
-    """The tables of a study of a known kind: some kinds have others for each task."""
-    known = ONE_SHOT if _task(tree) == "one-shot" else {}
-    return known.get(tree["kind"], KINDS[tree["kind"]])
+    """The tables of a study: those of its kind, and of its task where it has a choice.
+
+    Raises:
+        ValueError: there is no such kind or task, in one line.
+    """
+    kind, names = tree.get("kind"), kinds.studied()
+    if kind is None:
+        raise ValueError(f"kind is missing; allowed: {', '.join(names)}.")
+    task = _task(tree)
+    row = kinds.of_study(kind, task)
+    if row is None:
+        hint = _nearest(kind, names) or ";"
+        raise ValueError(f"no kind {_shown(kind)}{hint} allowed: {', '.join(names)}.")
+    model = kinds.KINDS.part(row, "table")
+    return model if not issubclass(model, AnyTask) else of_task(model, task)
+
+
+def of_task(model: type[AnyTask], task: Any) -> type[AnyTask]:
+    """The tables of a study for a task by its name, the first one when it is None.
+
+    Raises:
+        ValueError: there is no such task, in one line.
+    """
+    names = kinds.TASKS.names()
+    rows = kinds.TASKS.named(names[0] if task is None else task)
+    if not rows:
+        raise ValueError(f"task.name: should be {either(names)}; got {_shown(task)}.")
+    return model.of_task(kinds.TASKS.part(rows[0], "table"))
+
+
+def models() -> Iterator[tuple[str, str, type[StudyTable]]]:
+    """Every kind of study with each of its tasks ("" for none), and its tables."""
+    for row in kinds.KINDS:
+        model = kinds.KINDS.part(row, "table")
+        if model is None:
+            continue
+        if not issubclass(model, AnyTask):
+            yield row.name, row.task, model
+            continue
+        own = {other.task for other in kinds.KINDS.named(row.name)}
+        every = [task for task in kinds.TASKS.names() if task not in own]
+        for task in every if row.task == kinds.EVERY else [row.task]:
+            yield row.name, task, of_task(model, task)
 
 
 def _task(tree: dict[str, Any]) -> Any:

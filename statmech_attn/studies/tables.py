@@ -1,11 +1,14 @@
 """What the tables of all study files share: types of values, and no unknown keys."""
 
+import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
+    create_model,
     Discriminator,
     Field,
     model_validator,
@@ -22,6 +25,17 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 MAX_POINTS = 10_000_000
 
 
+def either(names: Sequence[str]) -> str:
+    """Names of which one is meant.
+
+    Example:
+        >>> either(["a", "b", "c"])
+        "'a', 'b' or 'c'"
+    """
+    *most, last = map(repr, names)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
 class Table(BaseModel):
     """Known keys only, and every key a value of its own type.
 
@@ -35,7 +49,13 @@ class Table(BaseModel):
 
 
 class Range(Table):
-    """Evenly spaced values, both ends included."""
+    """Evenly spaced values, both ends included.
+
+    Attributes:
+        start: first value.
+        stop: last value.
+        num: how many.
+    """
 
     start: float
     stop: float
@@ -43,7 +63,12 @@ class Range(Table):
 
 
 class Interval(Table):
-    """A range without steps."""
+    """A range without steps.
+
+    Attributes:
+        start: lower end.
+        stop: upper end.
+    """
 
     start: float
     stop: float
@@ -81,7 +106,13 @@ HowMany = Annotated[
 
 
 class StudyTable(Table):
-    """The whole of a study file."""
+    """The whole of a study file; `kind` is the name of its row in `kinds.KINDS`.
+
+    Attributes:
+        kind: of the study.
+    """
+
+    kind: Any
 
     @property
     def seeds(self) -> dict[str, int]:
@@ -111,3 +142,79 @@ class StudyTable(Table):
     def beside(self, folder: Path) -> Self:
         """The study with the files that it names looked up in its own folder."""
         return self
+
+
+class TaskTable(Table):
+    """[task] of a study of learning; `name` is that of its row in `kinds.TASKS`.
+
+    Attributes:
+        seed: of the random numbers that the examples are drawn with.
+    """
+
+    name: Any
+    seed: Seed = 0
+
+    def inputs(self) -> dict[str, str]:
+        """SHA-256 of the files that the examples are made from, by name."""
+        return {}
+
+    def files(self) -> list[Path]:
+        """The same files."""
+        return []
+
+    def beside(self, folder: Path) -> Self:
+        """The task with the files that it names looked up in a folder."""
+        return self
+
+
+class LearningStudy(StudyTable):
+    """A study with a task.
+
+    Attributes:
+        task: what is learned.
+        run: numerical choices, with the seed of a study that draws random numbers.
+    """
+
+    task: Any
+    run: Any
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        seeds = {"task": self.task.seed}
+        if "seed" in type(self.run).model_fields:
+            seeds["run"] = self.run.seed
+        return seeds
+
+    def inputs(self) -> dict[str, str]:
+        return self.task.inputs()
+
+    def files(self) -> list[Path]:
+        return self.task.files()
+
+    def beside(self, folder: Path) -> Self:
+        return self.model_copy(update={"task": self.task.beside(folder)})
+
+
+class AnyTask(LearningStudy):
+    """A study of a kind that takes every task."""
+
+    @classmethod
+    def of_task(cls, table: type[TaskTable]) -> "type[AnyTask]":
+        """The study of a task with this table."""
+        return _of_task(cls, table)
+
+    def __reduce__(self):
+        """By content: the class of a study of some task stands in no module."""
+        from statmech_attn.studies.spec import parse
+
+        return parse, (self.model_dump(exclude_none=True),)
+
+
+@functools.cache
+def _of_task(study: type[AnyTask], table: type[TaskTable]) -> type[AnyTask]:
+    missing = any(field.is_required() for field in table.model_fields.values())
+    default = ... if missing else table.model_validate({})
+    task: Any = (table, default)
+    return create_model(
+        study.__name__, __base__=study, __doc__=study.__doc__, task=task
+    )

@@ -5,24 +5,26 @@ from pathlib import Path
 from typing import Literal, Self
 
 from statmech_attn.studies import digests
-from statmech_attn.studies.bpkr_tables import (
-    OrderParameterRun,
-    OrderParameterStudy,
-    PosteriorStudy,
-)
+from statmech_attn.studies.bpkr_tables import OrderParameterRun, OrderParameterStudy
 from statmech_attn.studies.one_shot_tables import Elsewhere
-from statmech_attn.studies.tables import Even, Seed, Table, WholeNumber
+from statmech_attn.studies.tables import Even, TaskTable, WholeNumber
 
 
-class TrainedTask(Table):
+class TrainedTask(TaskTable):
     """[task]: a file of trained networks, and the examples drawn for them.
 
     Half of the examples have the label +1; `n_test` is that of each test set.
+
+    Attributes:
+        name: of the task.
+        trained: result file of a one-shot training, beside the study.
+        n_train: training examples, an even number.
+        n_test: examples of each test set, an even number.
+        elsewhere: data sets of other images that are tested.
     """
 
     name: Literal["one-shot"]
     trained: str
-    seed: Seed = 0
     n_train: Even = 600
     n_test: Even = 1000
     elsewhere: Elsewhere = ["fashion-mnist", "mnist"]
@@ -44,35 +46,26 @@ class TrainedTask(Table):
 
 
 class RestartTask(TrainedTask):
-    """[task] of a study of one network of the file."""
+    """[task] of a study of one network of the file.
+
+    Attributes:
+        restart: number of the training.
+    """
 
     restart: WholeNumber = 0
 
 
-class OfTrained:
-    """A study whose task is a `TrainedTask`."""
-
-    def files(self) -> list[Path]:
-        return self.task.files()  # pyright: ignore
-
-    def inputs(self) -> dict[str, str]:
-        return self.task.inputs()  # pyright: ignore
-
-    def beside(self, folder: Path) -> Self:
-        task = self.task.beside(folder)  # pyright: ignore
-        return self.model_copy(update={"task": task})  # pyright: ignore
-
-
 class OneShotOrderParameterRun(OrderParameterRun):
-    """[run] of saddle points, for more paths than corrections are cheap for."""
+    """[run] of saddle points, for more paths than corrections are cheap for.
+
+    Attributes:
+        corrections: whether corrections of order 1/N and the evidence are computed.
+    """
 
     corrections: bool = False
 
 
-class OneShotOrderParameterStudy(OfTrained, OrderParameterStudy):
-    task: RestartTask  # pyright: ignore
-    run: OneShotOrderParameterRun = OneShotOrderParameterRun()  # pyright: ignore
+class OneShotOrderParameterStudy(OrderParameterStudy):
+    """Saddle points of Bayesian learning with the heads of a trained network."""
 
-
-class OneShotPosteriorStudy(OfTrained, PosteriorStudy):
-    task: RestartTask  # pyright: ignore
+    run: OneShotOrderParameterRun = OneShotOrderParameterRun()

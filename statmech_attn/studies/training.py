@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from statmech_attn import bpkr
-from statmech_attn.labels import attributes
+from statmech_attn.labels import Variable, Variables, words
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.reporting import Silent
 from statmech_attn.scan import Arrays, Assembled, Pilot, Results, Tick
@@ -20,13 +20,65 @@ from statmech_attn.storage import BlockFolder, BlockMemory
 from statmech_attn.studies import learning, spec
 from statmech_attn.studies.bpkr_tables import TrainingStudy
 from statmech_attn.studies.learning import Dimensions
-from statmech_attn.training import Descent, DIVERGED, Trained, Trainer
+from statmech_attn.training import Descent, DIVERGED, RESULTS, Trained, Trainer
+
+
+_AFTER = "constant after the end of a run"
+RESULT = Variable(
+    "training_result", "width restart", "how the training ended", "1", "result",
+    group="", flags=words(RESULTS),
+    note="-1: not run; NaN in what follows from the weights where it diverged",
+)  # fmt: skip
+STEPS = Variable(
+    "training_steps", "width restart", "steps of gradient descent", "1", "n"
+)
+STEP = Variable("step", "step", "step of gradient descent", "1", "n")
+RESTART = Variable(
+    "restart", "restart", "training from initial weights of its own", "1", "r"
+)
+LOSS = Variable(
+    "loss", "width restart step",
+    "minus the log density of the weights, up to a constant", "1", "L", group="",
+    note=_AFTER,
+)  # fmt: skip
+VARIABLES = Variables(
+    learning.order_parameters("width restart"),
+    LOSS,
+    Variable(
+        "loss_data", "width restart step", "squared errors over 2 T", "1",
+        "Σ(f−Y)²/2T", note=_AFTER,
+    ),
+    Variable(
+        "loss_prior", "width restart step",
+        "half the squared norm of the whitened weights",
+        "1", "|z|²/2", note=_AFTER,
+    ),
+    Variable(
+        "loss_gradient_norm", "width restart", "norm of the gradient of the loss", "1",
+        "|∇L|", group="",
+    ),
+    Variable("predictor", "width restart test", "f of the trained network", "1", "f"),
+    Variable(
+        "accuracy", "width restart", "share of test examples with the right sign", "1",
+        "accuracy", group="",
+    ),
+    Variable(
+        "accuracy_train", "width restart",
+        "share of training examples with the right sign", "1", "accuracy", group="",
+    ),
+    STEPS,
+    RESULT,
+    STEP,
+    RESTART,
+    learning.COORDINATES,
+)  # fmt: skip
 
 
 class TrainingWork(learning.LearningWork):
     """Networks trained from draws of their prior, each with a key of its own."""
 
     title = "training"
+    labels = VARIABLES
     keeps_blocks = True
     axes = (*learning.POINT, "restart")
     empty: Mapping[str, int] = {"training_result": -1}
@@ -148,6 +200,6 @@ class TrainingWork(learning.LearningWork):
 
     def assemble(self, results: Results) -> Assembled:
         found = self.labelled(self.variables(results), results).dataset
-        steps = ("step", self.descent.recorded, attributes("step"))
-        restarts = ("restart", np.arange(self.run.restarts), attributes("restart"))
+        steps = ("step", self.descent.recorded, STEP.attributes())
+        restarts = ("restart", np.arange(self.run.restarts), RESTART.attributes())
         return Assembled(found.assign_coords(step=steps, restart=restarts))

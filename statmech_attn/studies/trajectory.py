@@ -13,7 +13,7 @@ import numpy as np
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
 from statmech_attn.dmft import noise_start, noise_steps
-from statmech_attn.labels import labelled
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import size
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Pilot, Results, Tick
 from statmech_attn.studies import build
@@ -29,6 +29,33 @@ SEGMENT, NOISY_SEGMENT = 2048, 256  # kept tokens between two ticks
 OBSERVABLES = ("A", "m_o_se", "m_v", "m_q", "m_k")
 NOISY = ("A", "m_o_se")  # observables whose spread is stored
 SCORE = "score_noise_std"  # the spread in which the linear noise is an expansion
+STEPWISE, ONE = "beta time pattern", "divide by √N; with run.noise"
+VARIABLES = Variables(
+    Variable("A", STEPWISE, "attention", "1", "A", group="", note="after the token"),
+    Variable("m_o_se", STEPWISE, "semantic output overlap", "1", "m^{o,SE}", group=""),
+    Variable("m_v", STEPWISE, "value overlap", "1", "m^v"),
+    Variable("m_q", STEPWISE, "query overlap", "1", "m^q"),
+    Variable("m_k", STEPWISE, "key overlap", "1", "m^k"),
+    Variable(
+        "A_noise_std", STEPWISE, "sqrt(N) times the linear-noise spread of A", "1",
+        "√N σ_A", note=ONE,
+    ),
+    Variable(
+        "m_o_se_noise_std", STEPWISE, "sqrt(N) times the linear-noise spread of m_o_se",
+        "1", "√N σ_m", note=ONE,
+    ),
+    Variable(
+        SCORE, "beta time",
+        "sqrt(N) times the largest linear-noise spread of an attention score; linear "
+        "noise holds where the spread is far below 1", "1", "√N σ_s", note=ONE,
+    ),
+    build.FAILURE,
+    build.PARAMETERS,
+    Variable(
+        "time", "time", "token step, 0 is the first generated token", "token", "t"
+    ),
+    Variable("pattern", "pattern", "feature pattern", "1", "a"),
+)  # fmt: skip
 
 
 class TrajectoryWork(OneRound):
@@ -111,7 +138,7 @@ class TrajectoryWork(OneRound):
             "pattern": np.arange(1, self.made.net.n_patterns + 1),
         }
         net = self.made.net
-        dataset = labelled(variables, coordinates).assign_attrs(
+        dataset = VARIABLES.labelled(variables, coordinates).assign_attrs(
             kind="trajectory", network=network_digest(net), context=net.context,
             start=build.describe_start(self.options, self.made),
         )  # fmt: skip

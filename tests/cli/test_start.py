@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from statmech_attn.studies.spec import KINDS
+from statmech_attn import kinds
 
 
 SLOW = {"h5py", "jax", "matplotlib", "numpy", "scipy", "xarray"}  # to import
@@ -22,7 +22,7 @@ BAD = [
     "kind = trajectory",
     'kind = "trajectroy"',
     ONE_SHOT,
-    *(f'kind = "{kind}"\n[run]\nno_such_key = 1\n' for kind in KINDS),
+    *(f'kind = "{kind}"\n[run]\nno_such_key = 1\n' for kind in kinds.studied()),
 ]
 
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from statmech_attn import storage
+from statmech_attn import kinds, storage
 from statmech_attn.comparison import compare
 from statmech_attn.comparison.posteriors import VERDICTS
-from statmech_attn.labels import labelled
 
 
 WIDTHS = np.array([10.0, 100.0, 1000.0])
@@ -23,7 +22,8 @@ def file(values, errors=None, **attributes):
     for name, (dims, array) in (errors or {}).items():
         variables[f"{name}_stderr"] = (dims, array)
     coordinates = {"width": WIDTHS, "path_1": PATHS, "path_1_pair": PATHS}
-    found = labelled(variables, coordinates).assign_coords(temperature=0.1)
+    table = kinds.KINDS.part(kinds.of_file("posterior"), "variables")
+    found = table.labelled(variables, coordinates).assign_coords(temperature=0.1)
     found.temperature.attrs = {"long_name": "T", "units": "1", "symbol": "T"}
     return found.assign_attrs(ATTRIBUTES | attributes)
 

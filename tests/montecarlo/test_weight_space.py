@@ -36,7 +36,7 @@ def problem(width):
 
 def sampled(posterior, xi_test, *, seed=1, **changes):
     settings = dict(
-        method="nuts", draws=1000, warmup=300, chains=4, block=100, folder=None,
+        method="weights", draws=1000, warmup=300, chains=4, block=100, folder=None,
         study=STUDY, report=Silent(),
     )  # fmt: skip
     y_test = jnp.ones(xi_test.shape[:1] + posterior.Y.shape[1:])
@@ -200,7 +200,7 @@ def cross(left, right, U):
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("exact", "method"),
-    ((5, "nuts"), (5, "langevin"), (3, "nuts")),
+    ((5, "weights"), (5, "langevin"), (3, "weights")),
     indirect=["exact"],
 )
 def test_the_posterior_of_the_weights_is_the_exact_law(data, exact, method):
@@ -218,7 +218,7 @@ def test_the_posterior_of_the_weights_is_the_exact_law(data, exact, method):
     error = np.hypot(error, 2 * f.mean[:5] * f.stderr[:5])
     assert (np.abs(found.predictor_variance - expected) < 4.5 * error).all()
     assert first.r_hat.max() < 1.02
-    assert (found.bfmi > 0.5).all() if method == "nuts" else found.bfmi is None
+    assert (found.bfmi > 0.5).all() if method == "weights" else found.bfmi is None
 
 
 def merged(blocks, keep=0.5):

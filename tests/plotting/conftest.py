@@ -4,15 +4,20 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from statmech_attn import kinds
 from statmech_attn.comparison import compare
 from statmech_attn.dynamics import PHASES, wilson
 from statmech_attn.dynamics.continuation import KINDS
 from statmech_attn.dynamics.diagrams.refinement import Grid
 from statmech_attn.dynamics.sweeps import intervals
-from statmech_attn.labels import attributes as attributes_of, labelled
 
 
 FOUND = ("fixed", "periodic", "quasiperiodic", "chaotic", "unsettled")
+
+
+def table(kind: str):
+    """Variables of a kind of file."""
+    return kinds.KINDS.part(kinds.of_file(kind), "variables")
 
 
 @pytest.fixture
@@ -27,20 +32,24 @@ def scan() -> xr.Dataset:
     lyapunov[0, 2] = -np.inf
     phase = np.array([PHASES.index(name) for name in FOUND], np.int8)
     paper = np.array([1, 3, 2, 3, 3], np.int8)
-    return labelled(
-        {
-            "section": (("beta", "sample"), section),
-            "section_count": (("beta",), np.isfinite(section).sum(1)),
-            "strobe": (("beta", "strobe_sample"), rng.uniform(-1, 1, (n, 4))),
-            "lyapunov": (("beta", "exponent"), lyapunov),
-            "lyapunov_weighted": (("beta", "exponent"), lyapunov),
-            "lyapunov_stderr": (("beta", "exponent"), np.full((n, k), 0.01)),
-            "phase": (("beta",), phase),
-            "phase_paper": (("beta",), paper),
-            "period": (("beta",), [4, 28, 0, 0, 0]),
-        },
-        {"beta": [1.0, 1.3, 1.2, 1.4, 1.1], "exponent": np.arange(1, k + 1)},
-    ).assign_attrs(kind="bifurcation", section_tolerance=1e-3)
+    return (
+        table("bifurcation")
+        .labelled(
+            {
+                "section": (("beta", "sample"), section),
+                "section_count": (("beta",), np.isfinite(section).sum(1)),
+                "strobe": (("beta", "strobe_sample"), rng.uniform(-1, 1, (n, 4))),
+                "lyapunov": (("beta", "exponent"), lyapunov),
+                "lyapunov_weighted": (("beta", "exponent"), lyapunov),
+                "lyapunov_stderr": (("beta", "exponent"), np.full((n, k), 0.01)),
+                "phase": (("beta",), phase),
+                "phase_paper": (("beta",), paper),
+                "period": (("beta",), [4, 28, 0, 0, 0]),
+            },
+            {"beta": [1.0, 1.3, 1.2, 1.4, 1.1], "exponent": np.arange(1, k + 1)},
+        )
+        .assign_attrs(kind="bifurcation", section_tolerance=1e-3)
+    )
 
 
 @pytest.fixture
@@ -54,7 +63,7 @@ def branches() -> xr.Dataset:
     strobe[1, :3] = np.array([[0.1, 0.11], [0.08, 0.13], [0.05, 0.16]])
     kinds = [KINDS.index(name) for name in ("period_doubling", "fold")]
     curve = np.linspace(0.9, 1.5, 5)
-    return labelled(
+    return table("continuation").labelled(
         {
             "beta": (("branch", "point"), np.stack([beta, doubled])),
             "arclength": (("branch", "point"), np.stack([length, length])),
@@ -96,16 +105,20 @@ def plane() -> xr.Dataset:
     largest = np.broadcast_to((beta - 1.2)[:, None], (4, 3))
     phase = np.where(largest > 0, PHASES.index("chaotic"), PHASES.index("fixed"))
     phase[3, 0] = PHASES.index("periodic")
-    return labelled(
-        {
-            "section": (over + ("sample",), np.zeros((4, 3, 1))),
-            "section_count": (over, np.ones((4, 3), int)),
-            "strobe": (over + ("strobe_sample",), np.zeros((4, 3, 1))),
-            "lyapunov": (over + ("exponent",), largest[..., None]),
-            "phase": (over, phase.astype(np.int8)),
-        },
-        {"beta": beta, "gamma": gamma, "exponent": [1]},
-    ).assign_attrs(kind="bifurcation", section_tolerance=1e-3)
+    return (
+        table("bifurcation")
+        .labelled(
+            {
+                "section": (over + ("sample",), np.zeros((4, 3, 1))),
+                "section_count": (over, np.ones((4, 3), int)),
+                "strobe": (over + ("strobe_sample",), np.zeros((4, 3, 1))),
+                "lyapunov": (over + ("exponent",), largest[..., None]),
+                "phase": (over, phase.astype(np.int8)),
+            },
+            {"beta": beta, "gamma": gamma, "exponent": [1]},
+        )
+        .assign_attrs(kind="bifurcation", section_tolerance=1e-3)
+    )
 
 
 @pytest.fixture
@@ -117,7 +130,7 @@ def refined_plane(plane) -> xr.Dataset:
     largest = beta[index[:, 0]] - 1.25
     phase = np.where(largest > 0, PHASES.index("chaotic"), PHASES.index("fixed"))
     zeros = np.zeros((len(index), 1))
-    found = labelled(
+    found = table("bifurcation").labelled(
         {
             "section": (("point", "sample"), zeros),
             "section_count": (("point",), np.ones(len(index), int)),
@@ -128,8 +141,12 @@ def refined_plane(plane) -> xr.Dataset:
         {"exponent": [1], "beta_grid": beta, "gamma_grid": gamma},
     )
     for name, axis, column in (("beta", beta, 0), ("gamma", gamma, 1)):
-        place = ("point", index[:, column], attributes_of(f"{name}_index"))
-        value = ("point", axis[index[:, column]], attributes_of(name))
+        place = (
+            "point",
+            index[:, column],
+            table("bifurcation").attributes(f"{name}_index"),
+        )
+        value = ("point", axis[index[:, column]], labels(name))
         found = found.assign_coords({f"{name}_index": place, name: value})
     return found.assign_attrs(plane.attrs | {"refine": 1})
 
@@ -158,7 +175,11 @@ def orbits() -> xr.Dataset:
     coordinates = {"beta": [1.2, 1.3], "time": t, "pattern": [1, 2, 3]}
     over = ("beta", "time", "pattern")
     variables = {"A": (over, A), "m_o_se": (over, 0.5 * np.cos(angle - shift))}
-    return labelled(variables, coordinates).assign_attrs(kind="trajectory")
+    return (
+        table("trajectory")
+        .labelled(variables, coordinates)
+        .assign_attrs(kind="trajectory")
+    )
 
 
 @pytest.fixture
@@ -167,9 +188,9 @@ def measured() -> xr.Dataset:
     ends = 100 * np.arange(1, 9)
     last = np.array([[0.1, -0.2], [-0.05, -0.05]])
     running = last[:, None, :] * (1 + 10 / ends[None, :, None])
-    labels = attributes_of("lyapunov")
+    labels = table("running-lyapunov").attributes("lyapunov_running")
     over = ("beta", "exponent")
-    dataset = labelled(
+    dataset = table("running-lyapunov").labelled(
         {
             "lyapunov": (over, last),
             "lyapunov_weighted": (over, last),
@@ -241,26 +262,30 @@ def basins() -> xr.Dataset:
     lifetime[2] = 100_000
     label = np.array([[0] * 77 + [1] * 11, [0] * 88, [-1] * 88])
     over, each = ("beta", "slot"), ("beta", "start")
-    return labelled(
-        {
-            "count": (over, count),
-            "fraction": (over, count / 88),
-            "fraction_low": (over, low),
-            "fraction_high": (over, high),
-            "count_unsettled": (("beta",), [0, 0, 88]),
-            "count_diverged": (("beta",), [0, 0, 0]),
-            "attractor": (over, [[1, 2], [0, -1], [-1, -1]]),
-            "phase": (over, np.array([[1, 1], [1, -1], [-1, -1]], np.int8)),
-            "period": (over, [[28, 32], [44, 0], [0, 0]]),
-            "label": (each, label),
-            "lifetime": (each, lifetime),
-            "lifetime_ended": (each, ended),
-            "escape_rate": (("beta",), [1e-3, 1e-4, np.nan]),
-            "escape_rate_stderr": (("beta",), [1e-4, 1e-5, np.nan]),
-            "escape_after": (("beta",), [0.0, 100.0, 0.0]),
-        },
-        {"beta": [1.27, 1.26, 1.28], "slot": [1, 2], "start": np.arange(1, 89)},
-    ).assign_attrs(kind="basins")
+    return (
+        table("basins")
+        .labelled(
+            {
+                "count": (over, count),
+                "fraction": (over, count / 88),
+                "fraction_low": (over, low),
+                "fraction_high": (over, high),
+                "count_unsettled": (("beta",), [0, 0, 88]),
+                "count_diverged": (("beta",), [0, 0, 0]),
+                "attractor": (over, [[1, 2], [0, -1], [-1, -1]]),
+                "phase": (over, np.array([[1, 1], [1, -1], [-1, -1]], np.int8)),
+                "period": (over, [[28, 32], [44, 0], [0, 0]]),
+                "label": (each, label),
+                "lifetime": (each, lifetime),
+                "lifetime_ended": (each, ended),
+                "escape_rate": (("beta",), [1e-3, 1e-4, np.nan]),
+                "escape_rate_stderr": (("beta",), [1e-4, 1e-5, np.nan]),
+                "escape_after": (("beta",), [0.0, 100.0, 0.0]),
+            },
+            {"beta": [1.27, 1.26, 1.28], "slot": [1, 2], "start": np.arange(1, 89)},
+        )
+        .assign_attrs(kind="basins")
+    )
 
 
 @pytest.fixture
@@ -270,16 +295,20 @@ def swept() -> xr.Dataset:
     differ = np.array([False, True, True, False])
     up = np.broadcast_to(beta[:, None], (4, 5))
     over = ("beta", "strobe_sample")
-    return labelled(
-        {
-            "strobe_up": (over, up),
-            "strobe_down": (over, up + differ[:, None]),
-            "distance": (("beta",), differ.astype(float)),
-            "differ": (("beta",), differ),
-            "interval": (("number", "edge"), intervals(beta, differ)),
-        },
-        {"beta": beta, "number": [1]},
-    ).assign_attrs(kind="hysteresis")
+    return (
+        table("hysteresis")
+        .labelled(
+            {
+                "strobe_up": (over, up),
+                "strobe_down": (over, up + differ[:, None]),
+                "distance": (("beta",), differ.astype(float)),
+                "differ": (("beta",), differ),
+                "interval": (("number", "edge"), intervals(beta, differ)),
+            },
+            {"beta": beta, "number": [1]},
+        )
+        .assign_attrs(kind="hysteresis")
+    )
 
 
 WIDTHS = np.array([10.0, 100.0, 1000.0])
@@ -289,8 +318,9 @@ PAIR = ("width", "path_1", "path_1_pair")
 
 def learning_file(variables, **attributes):
     coordinates = {"width": WIDTHS, "path_1": PATHS, "path_1_pair": PATHS}
-    found = labelled(variables, coordinates)
-    temperature = ((), 0.1, attributes_of("temperature"))
+    labels = table(attributes["kind"])
+    found = labels.labelled(variables, coordinates)
+    temperature = ((), 0.1, labels.attributes("temperature"))
     return found.assign_coords(temperature=temperature).assign_attrs(
         {"task": "{}", "prior": "[]"} | attributes
     )
@@ -398,7 +428,7 @@ def indicated() -> xr.Dataset:
     }
     for name in names:
         variables |= {name: (over, estimate), f"{name}_stderr": (over, 0.1 * estimate)}
-    dataset = labelled(
+    dataset = table("chaos-indicators").labelled(
         variables, {"beta": [1.27, 1.28], "exponent": [1, 2], "alignment_time": time}
     )
     dataset["density"] = ("window", "beta", "bin"), np.exp(-((bins - 0.1) ** 2) / 0.01)

@@ -8,7 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from statmech_attn import plotting
 from statmech_attn.dynamics import PHASES
-from statmech_attn.plotting import drawing, style
+from statmech_attn.plotting import style
 
 
 EXPECTED = {
@@ -44,7 +44,7 @@ def test_every_picture_of_a_file_is_written_as_png_and_pdf(orbits, tmp_path):
 @pytest.mark.parametrize("name", EXPECTED)
 def test_every_file_has_its_figures_which_fit_a_page_unclipped(name, request):
     content = request.getfixturevalue(name)
-    figures = list(drawing.KINDS[content.attrs["kind"]](content))
+    figures = list(plotting.pictures(content))
     assert {stem for stem, _ in figures} == EXPECTED[name]
     for _, figure in figures:
         assert figure.get_figwidth() <= style.DOUBLE

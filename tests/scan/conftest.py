@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from statmech_attn import studies
+from statmech_attn import kinds, studies
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.storage import StorageError
 from statmech_attn.studies import files
@@ -37,7 +37,8 @@ def toy_module():
 @pytest.fixture
 def toy(toy_module, monkeypatch):
     """The module, its study known to this process while the test runs."""
-    toy_module.install(monkeypatch.setattr)
+    monkeypatch.setattr(kinds.KINDS, "_rows", [*kinds.KINDS.built_in])
+    toy_module.install()
     return toy_module
 
 

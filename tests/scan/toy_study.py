@@ -18,10 +18,9 @@ import xarray as xr
 
 import statmech_attn.cli.main
 import statmech_attn.cli.summary
-from statmech_attn import batches, scan, storage, studies
+from statmech_attn import batches, kinds, scan, storage, studies
 from statmech_attn.scan import claims
 from statmech_attn.scan.work import Assembled, Pilot
-from statmech_attn.studies import spec
 from statmech_attn.studies.tables import StudyTable
 
 
@@ -107,16 +106,9 @@ class ToyWork:
         return Assembled(dataset)
 
 
-def install(patch=setattr) -> None:
+def install() -> None:
     """Make the study known."""
-    ordinary = studies.work
-    spec.KINDS["toy"] = ToyStudy
-
-    def work(study, batch=None):
-        known = isinstance(study, ToyStudy)
-        return ToyWork(study, batch) if known else ordinary(study, batch)
-
-    patch(studies, "work", work)
+    kinds.KINDS.add(kinds.Kind("toy", table=ToyStudy, work=ToyWork, batched=True))
 
 
 class Server:

@@ -7,8 +7,7 @@ import jax
 import numpy as np
 
 from statmech_attn import storage
-from statmech_attn.labels import labelled
-from statmech_attn.studies.one_shot_training import named, weight_dimensions
+from statmech_attn.studies.one_shot_training import named, VARIABLES, weight_dimensions
 from statmech_attn.tasks.one_shot import Setting
 from statmech_attn.training import initial, Transformer
 
@@ -43,7 +42,7 @@ def write_trained(
         "key_size": networks[0].keys[0].shape[1],
     }  # fmt: skip
     task = {"name": "one-shot"} | setting._asdict() | {"split": "small"} | sizes
-    dataset = labelled(variables, {"restart": np.arange(len(networks))})
+    dataset = VARIABLES.labelled(variables, {"restart": np.arange(len(networks))})
     dataset = dataset.assign_attrs(kind="training", task=json.dumps(task))
     storage.write(path, dataset, study='kind = "training"\n', overwrite=True)
     return path

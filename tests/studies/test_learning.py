@@ -157,7 +157,7 @@ def test_temperature_zero_leaves_gaps_where_a_kernel_has_no_inverse():
         ({"task__readout": "middle"}, "task.readout: should be 'first', 'last'"),
         ({"run__method": "weights"}, "run.method: unknown key"),
         ({"kind": "posterior", "run__method": "saddle"}, "run.method: should be"),
-        ({"kind": "posterior", "run__step_size": 0.1}, "step_size has a use"),
+        ({"kind": "posterior", "run__step_size": 0.1}, "step_size has no use"),
         (
             {"kind": "posterior", "run": {"evidence": True, "chains": 2}},
             "evidence needs at least 3 chains",

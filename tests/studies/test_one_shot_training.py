@@ -23,7 +23,7 @@ from statmech_attn.studies import (
     pruning,
 )
 from statmech_attn.studies.one_shot_sets import key_of
-from statmech_attn.studies.one_shot_tables import PRESETS
+from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy, PRESETS
 from statmech_attn.studies.trained import TrainedNetworks
 from statmech_attn.studies.trained_tables import TrainedTask
 from statmech_attn.tasks import images, one_shot as one_shot_task
@@ -239,7 +239,7 @@ def test_a_pilot_forecasts_time_memory_and_size(work):
 def test_a_preset_fills_what_is_left_out_and_every_value_can_be_given():
     tree = {"kind": "training", "preset": "paper", "task": {"name": "one-shot"}}
     study = studies.parse(tree)
-    assert isinstance(study, studies.OneShotTrainingStudy)
+    assert isinstance(study, OneShotTrainingStudy)
     assert study.network.model_dump() == PRESETS["paper"]["network"]
     assert (study.task.split, study.task.channels) == ("vinyals", 3)
     assert (study.run.steps, study.run.learning_rate) == (41_240, 3e-4)

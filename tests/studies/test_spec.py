@@ -5,7 +5,7 @@ import copy
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from statmech_attn import studies
+from statmech_attn import kinds, studies
 from statmech_attn.studies import build, spec
 
 
@@ -166,7 +166,7 @@ def test_any_tree_is_a_study_or_a_one_line_error(tree):
     except ValueError as error:
         assert str(error).startswith("study: ") and "\n" not in str(error)
     else:
-        assert study.kind in spec.KINDS
+        assert study.kind in kinds.studied()
 
 
 def test_a_mistake_of_several_keys_has_no_empty_place():

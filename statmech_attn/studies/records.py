@@ -1,0 +1,117 @@
+"""Variables of the files that scripts of analysis/ and benchmarks/ make."""
+
+from statmech_attn.dynamics import PHASES, REASONS
+from statmech_attn.labels import NATS, Variable, Variables, words
+from statmech_attn.studies import build
+
+
+_OVER = "beta exponent"
+RUNNING_LYAPUNOV = Variables(
+    Variable(
+        "lyapunov_running", "beta block exponent",
+        "Lyapunov exponents, plain average so far", NATS, "λ_i", group="",
+    ),
+    Variable(
+        "lyapunov_blocks", "beta block exponent",
+        "Lyapunov exponents, plain average over a block", NATS, "λ_i",
+    ),
+    Variable(
+        "lyapunov", _OVER, "Lyapunov exponents, plain average, largest first", NATS,
+        "λ_i",
+    ),
+    Variable(
+        "lyapunov_weighted", _OVER, "Lyapunov exponents, weighted average", NATS, "λ_i"
+    ),
+    Variable(
+        "lyapunov_stderr", _OVER, "standard error of the plain average", NATS, "δλ_i"
+    ),
+    Variable("n_resolved", "beta", "leading exponents above round-off", "1", "n"),
+    Variable("phase", "beta", "phase of the orbit", "1", "phase", flags=PHASES),
+    Variable("period", "beta", "period of the orbit, 0 if none", "token", "p"),
+    Variable(
+        "reasons", "beta", "why no phase was given", "1", "reasons",
+        flags=words(REASONS), masks=True,
+    ),
+    build.PARAMETERS,
+    Variable("exponent", "exponent", "rank of the Lyapunov exponent", "1", "i"),
+    Variable("block_end", "block", "steps up to the end of a block", "token", "n"),
+)  # fmt: skip
+CHAOS_INDICATORS = Variables(
+    Variable(
+        "radius", "beta octave", "radius over the size of the attractor", "1", "r",
+        group="",
+    ),
+    Variable(
+        "correlation", "beta octave", "share of pairs of points closer than the radius",
+        "1", "C(r)", group="",
+    ),
+    Variable(
+        "local_slope", "beta octave", "d ln C / d ln r over an octave", "1",
+        "d ln C/d ln r", group="",
+    ),
+    Variable(
+        "correlation_dimension", "beta", "correlation dimension", "1", "D_2", "_stderr",
+        group="",
+    ),
+    Variable(
+        "finite_time_exponent", "window beta bin", "largest exponent over a window",
+        NATS, "λ_1^{(n)}", group="",
+    ),
+    Variable(
+        "density", "window beta bin", "density of the finite-time exponent",
+        "token / nat", "p(λ)", group="",
+    ),
+    Variable(
+        "log_gali", "alignment_time beta",
+        "log of the volume of two unit deviation vectors", "1", "ln GALI_2", group="",
+    ),
+    Variable(
+        "lyapunov", _OVER, "Lyapunov exponents, plain average, largest first", NATS,
+        "λ_i", group="",
+    ),
+    Variable(
+        "lyapunov_stderr", _OVER, "standard error of the plain average", NATS, "δλ_i"
+    ),
+    Variable(
+        "lyapunov_rosenstein", "beta size", "largest exponent of a series, Rosenstein",
+        NATS, "λ_1", "_stderr", group="",
+    ),
+    Variable(
+        "dimension_series", "beta size", "correlation dimension of a series", "1",
+        "D_2", "_stderr", group="",
+    ),
+    Variable(
+        "sample_entropy", "beta size", "sample entropy", "nat / sample", "SampEn",
+        "_stderr", group="",
+    ),
+    Variable("window_steps", "window", "length of a window", "token", "n", group=""),
+    Variable(
+        "n_spins", "size", "number of spins, inf: mean field", "1", "N", group=""
+    ),
+    build.PARAMETERS,
+    Variable("exponent", "exponent", "rank of the Lyapunov exponent", "1", "i"),
+    Variable(
+        "alignment_time", "alignment_time",
+        "time since the deviation vectors were set out",
+        "token", "n",
+    ),
+)  # fmt: skip
+BENCHMARK = Variables(
+    *(
+        row
+        for name, symbol in (
+            ("P", "P"),
+            ("N", "N"),
+            ("N_0", "N_0"),
+            ("n_paths", "|Pi|"),
+        )
+        for row in (
+            Variable(name, name, f"{name} of the problem", "1", symbol),
+            Variable(f"seconds_{name}", name, "time of a solution", "s", "t"),
+            Variable(
+                f"cpu_{name}", name, "time of all threads", "s", "t_cpu", group=""
+            ),
+            Variable(f"steps_{name}", name, "Newton steps", "1", "n"),
+        )
+    )
+)

@@ -1,0 +1,247 @@
+"""Keys of study files and variables of result files, as documents.
+
+`schema` is the JSON schema of study files (draft 2020-12), from which editors complete
+and check them; `keys` and `variables` are tables in Markdown.  All of them are read
+from the declarations: the tables of `studies`, whose docstrings have a sentence for
+every key, and the `labels.Variables` of every kind.
+"""
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any, get_args, NamedTuple
+
+from pydantic import BaseModel
+
+from statmech_attn import kinds
+from statmech_attn.studies.spec import models
+from statmech_attn.studies.tables import MAX_COUNT, StudyTable
+
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_ENTRY = re.compile(r"    (\w+)(?: \(([^)]*)\))?: (.*)")
+
+
+class Said(NamedTuple):
+    """What a docstring says of a key."""
+
+    sentence: str
+    unit: str
+
+
+def said(model: type[BaseModel]) -> dict[str, Said]:
+    """What the docstrings of a table, and of those that it extends, say of its keys.
+
+    An entry of the section "Attributes" is `key (unit): sentence`.
+
+    Example:
+        >>> from statmech_attn.studies.tables import Range
+        >>> said(Range)["num"].sentence
+        'How many.'
+    """
+    found: dict[str, list[str]] = {}
+    for part in reversed(model.__mro__):
+        _, _, section = inspect.cleandoc(part.__doc__ or "").partition("Attributes:\n")
+        key = ""
+        for line in section.split("\n\n")[0].splitlines():
+            if entry := _ENTRY.fullmatch(line):
+                key, unit, text = entry.groups()
+                found[key] = [unit or "", text]
+            elif key:
+                found[key][1] += f" {line.strip()}"
+    return {
+        key: Said(text[0].upper() + text[1:], unit)
+        for key, (unit, text) in found.items()
+    }
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of study files, of all kinds that are known here."""
+    shared: dict[str, Any] = {}
+    every = [_of_study(name, task, model, shared) for name, task, model in models()]
+    return {
+        "$schema": DRAFT,
+        "title": "Study file of statmech_attn",
+        "description": "The key `kind` says which of these it is.",
+        "type": "object",
+        "required": ["kind"],
+        "oneOf": every,
+        "$defs": shared,
+    }
+
+
+def _of_study(
+    name: str, task: str, model: type[StudyTable], shared: dict[str, Any]
+) -> dict[str, Any]:
+    """Schema of one kind of study; its tables are added to the shared ones."""
+    prefix = f"{name}.{task}" if task else name
+    whole = model.model_json_schema(ref_template=f"#/$defs/{prefix}.{{model}}")
+    tables = {table.__name__: table for table in _tables(model)}
+    for key, part in whole.pop("$defs", {}).items():
+        shared[f"{prefix}.{key}"] = _described(part, tables[key])
+    found = _described(whole, model)
+    found["title"] = f"{name}, {task}" if task else name
+    # A name alone decides which of all studies is meant.
+    found["properties"]["kind"] |= {"const": name}
+    found["required"] = sorted({"kind", *found.get("required", ())})
+    if task and task != kinds.TASKS.names()[0]:
+        found["required"] = sorted({*found["required"], "task"})
+    return found
+
+
+def _described(part: dict[str, Any], table: type[BaseModel]) -> dict[str, Any]:
+    """Schema of a table, with the sentences of its docstrings."""
+    sentences = said(table)
+    part = part | {"description": inspect.cleandoc(table.__doc__ or "").split("\n")[0]}
+    for key, field in part.get("properties", {}).items():
+        sentence, unit = sentences.get(key, Said("", ""))
+        field.pop("title", None)
+        _without_null(field)
+        if isinstance(field.get("default"), dict):
+            del field["default"]
+        if sentence:
+            field["description"] = sentence + (f" Unit: {unit}." if unit else "")
+    return part
+
+
+def _without_null(field: dict[str, Any]) -> None:
+    """TOML has no null: what may be left out is no choice of a value."""
+    if field.get("default", 0) is None:
+        del field["default"]
+    choices = [one for one in field.get("anyOf", ()) if one != {"type": "null"}]
+    if len(choices) == 1:
+        del field["anyOf"]
+        field |= choices[0]
+    elif choices:
+        field["anyOf"] = choices
+
+
+def _tables(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """A table and all tables within it."""
+    yield model
+    for field in model.model_fields.values():
+        for part in _types(field.annotation):
+            yield from _tables(part)
+
+
+def _types(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Tables that a key takes, without what they are wrapped in."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _types(inner)
+
+
+KEYS = "| key | type | default | range | unit | |\n" + "| --- " * 6 + "|\n"
+
+
+def keys() -> str:
+    """A table of every key of every kind of study, in Markdown."""
+    whole = schema()
+    parts = []
+    for study in whole["oneOf"]:
+        parts.append(f"## {study['title']}\n\n{study['description']}\n\n")
+        parts.append(KEYS)
+        for path, field, required in _fields(study, whole["$defs"]):
+            default = "required" if required else _code(field.get("default"))
+            words, _, unit = field.get("description", "").partition(" Unit: ")
+            row = (
+                f"`{path}`", _type(field), default, _range(field),
+                unit.removesuffix("."), words,
+            )  # fmt: skip
+            parts.append(f"| {' | '.join(map(_cell, row))} |\n")
+        parts.append("\n")
+    return "".join(parts).rstrip("\n") + "\n"
+
+
+def _fields(part, shared, path="") -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """Every key of a schema with its path, tables opened."""
+    for key, field in part.get("properties", {}).items():
+        place, required = f"{path}{key}", key in part.get("required", ())
+        where = field.get("$ref")
+        if where is None:
+            yield place, field, required
+        else:
+            yield from _fields(
+                shared[where.removeprefix("#/$defs/")], shared, f"{place}."
+            )
+
+
+WORDS = {"number": "number", "integer": "integer", "string": "text", "boolean": "bool"}
+
+
+def _type(field: dict[str, Any]) -> str:
+    """What a key takes, in words."""
+    if "const" in field:
+        return f'`"{field["const"]}"`'
+    if "enum" in field:
+        return ", ".join(f'`"{value}"`' for value in field["enum"])
+    for choice in ("anyOf", "oneOf"):
+        if choice in field:
+            return " or ".join(dict.fromkeys(map(_type, field[choice])))
+    if field.get("type") == "array":
+        return f"list of {_type(field['items'])}"
+    if "$ref" in field:
+        forms = {"Range": "`{ start, stop, num }`", "Interval": "`{ start, stop }`"}
+        return forms.get(field["$ref"].split(".")[-1], "table")
+    return WORDS.get(field.get("type", ""), "any")
+
+
+LIMITS = {
+    "minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}",
+    "exclusiveMaximum": "< {}", "multipleOf": "multiple of {}",
+    "minItems": "{} or more",
+}  # fmt: skip
+
+
+def _range(field: dict[str, Any]) -> str:
+    """Bounds of a key; of its entries where it is a list."""
+    found = [
+        form.format(f"{field[key]:g}" if isinstance(field[key], float) else field[key])
+        for key, form in LIMITS.items()
+        if key in field and field[key] != MAX_COUNT
+    ]
+    inner = [field["items"]] if "items" in field else field.get("anyOf", [])
+    for part in [*inner, *field.get("oneOf", [])]:
+        found += [words for words in [_range(part)] if words and words not in found]
+    return ", ".join(found)
+
+
+def _code(value: Any) -> str:
+    if value is None:
+        return ""
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return f"`{text}`".replace("'", '"')
+
+
+def variables() -> str:
+    """A table of the variables of every kind of file, in Markdown."""
+    parts = []
+    for row in kinds.KINDS:
+        table = kinds.KINDS.part(row, "variables")
+        if table is None or row.task not in ("", kinds.EVERY) and not row.dimension:
+            continue
+        title = f"{row.name}, with `{row.dimension}`" if row.dimension else row.name
+        parts.append(f"### {title}\n\n")
+        parts.append("| variable | dimensions | units | symbol | |\n" + "| --- " * 5)
+        parts.append("|\n")
+        for variable in table:
+            words = variable.long_name
+            for part in (variable.note, _meanings(variable)):
+                words += f"; {part}" if part else ""
+            names = ", ".join(f"`{variable.name}{end}`" for end in variable.endings)
+            dims = variable.dims.replace(" ", ", ")
+            cells = (names, dims, variable.units, f"`{variable.symbol}`", words)
+            parts.append(f"| {' | '.join(map(_cell, cells))} |\n")
+        parts.append("\n")
+    return "".join(parts).rstrip("\n") + "\n"
+
+
+def _meanings(variable) -> str:
+    if not variable.flags:
+        return ""
+    return f"{'bits' if variable.masks else 'flags'}: {', '.join(variable.flags)}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
