@@ -234,7 +234,7 @@ KINDS = Rows(
             table=f"{_STUDIES}.dmft_tables:BifurcationStudy",
             work=f"{_STUDIES}.bifurcation:work",
             batched=True,
-            variables=f"{_STUDIES}.bifurcation_file:VARIABLES",
+            variables=f"{_STUDIES}.bifurcation:VARIABLES",
             summary=f"{_SUMMARY}:BIFURCATION",
             pictures=f"{_DRAWING}:BIFURCATION",
         ),

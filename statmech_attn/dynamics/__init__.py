@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         wilson,
     )
     from statmech_attn.dynamics.cycles import cycle_spectrum, CycleSpectrum
+    from statmech_attn.dynamics.diagrams.diagram import diagram
     from statmech_attn.dynamics.dimension import (
         correlation_dimension,
         CorrelationDimension,
@@ -117,6 +118,7 @@ __all__ = [
     "cycles",
     "CycleSpectrum",
     "delay_embedding",
+    "diagram",
     "diagrams",
     "dimension",
     "DIMENSION_RESULTS",

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
         remove_leftovers,
         SCHEMA_VERSION,
     )
+    from statmech_attn.scan.producing import (
+        chunks_of,
+        compute,
+        holds,
+        Incomplete,
+        Job,
+        merge,
+    )
     from statmech_attn.scan.session import PAUSE, Session
     from statmech_attn.scan.signals import Stop
     from statmech_attn.scan.status import repair, Repairs, Status, status
@@ -44,7 +52,9 @@ __all__ = [
     "Assembled",
     "changed_inputs",
     "Chunk",
+    "chunks_of",
     "Claims",
+    "compute",
     "COMPUTED",
     "Damaged",
     "Engine",
@@ -52,9 +62,13 @@ __all__ = [
     "FAILURES",
     "Folder",
     "forecast",
+    "holds",
     "in_memory",
+    "Incomplete",
+    "Job",
     "MANIFEST",
     "Manifest",
+    "merge",
     "NOT_FINITE",
     "OneRound",
     "PAUSE",

@@ -4,6 +4,7 @@ Python's parser takes time that grows like the square of the number of names in 
 dotted key, runs out of stack in nested lists, and reads integers of any size.
 """
 
+import json
 import re
 import tomllib
 from typing import Any
@@ -34,3 +35,38 @@ def loads(text: str) -> dict[str, Any]:
         raise ValueError("lists or tables are nested too deep.") from None
     except ValueError:  # of Python, about integers of more than 4300 digits
         raise ValueError("a number has thousands of digits.") from None
+
+
+def dumps(tree: dict[str, Any]) -> str:
+    """Nested dictionaries of numbers, strings and lists as TOML.
+
+    Example:
+        >>> dumps({"kind": "diagram", "run": {"steps": 500}})
+        'kind = "diagram"\\n\\n[run]\\nsteps = 500\\n'
+    """
+    lines = lambda table: [f"{_key(k)} = {_value(v)}" for k, v in table.items()]
+    plain = lines({k: v for k, v in tree.items() if not isinstance(v, dict)})
+    tables = [
+        f"\n[{_key(k)}]\n" + "\n".join(lines(v))
+        for k, v in tree.items()
+        if isinstance(v, dict)
+    ]
+    return "\n".join(plain + tables) + "\n"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        items = [f"{_key(k)} = {_value(v)}" for k, v in value.items()]
+        return "{ " + ", ".join(items) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_value(v) for v in value) + "]"
+    if isinstance(value, str):
+        # JSON escapes what TOML forbids, except for DEL.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)

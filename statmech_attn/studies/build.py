@@ -11,17 +11,12 @@ import xarray as xr
 
 from statmech_attn import dmft
 from statmech_attn.dmft import PatternFile, Patterns
-from statmech_attn.dynamics.diagrams import Grid, refine_axis
-from statmech_attn.labels import Variable, Variables, words
-from statmech_attn.scan import FAILURES
+from statmech_attn.dynamics.diagrams import Axes, FAILURE
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.studies.dmft_tables import NetworkSpec, ParametersSpec, StartSpec
 from statmech_attn.studies.tables import MAX_POINTS, Range
 
 
-FAILURE = Variable(
-    "failure", "", "why a point has no numbers", "1", "failure", flags=words(FAILURES),
-    note="where a file has such points only",
-)  # fmt: skip
 PARAMETERS = Variables(
     Variable("beta", "", "inverse temperature of the output softmax", "1", "β"),
     Variable("gamma", "", "inverse temperature of attention", "1", "γ"),
@@ -37,55 +32,21 @@ class Model(NamedTuple):
     file: PatternFile | None
 
 
-class Axes(NamedTuple):
-    """Scanned parameters and fixed ones; points are the product, last axis fastest."""
+def check_refined(axes: Axes, levels: int) -> None:
+    """Refuse axes that cannot be refined, or not so often.
 
-    names: tuple[str, ...]
-    values: tuple[np.ndarray, ...]
-    fixed: dict[str, float]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(len(v) for v in self.values)
-
-    def points(self, repeat: int = 1) -> dmft.Parameters:
-        """Parameters of every point, each repeated (for several starts)."""
-        index = np.argwhere(np.ones(self.shape, bool))
-        return self.at(index, repeat)
-
-    def at(self, index: np.ndarray, repeat: int = 1) -> dmft.Parameters:
-        """Parameters of the points with these indices (points, axes)."""
-        table = {
-            name: np.repeat(values[index[:, axis]], repeat)
-            for axis, (name, values) in enumerate(
-                zip(self.names, self.values, strict=True)
-            )
-        }
-        size = repeat * len(index)
-        column = lambda n: table.get(n, np.full(size, self.fixed.get(n, np.nan)))
-        return dmft.parameters(column("beta"), column("gamma"), column("epsilon"))
-
-    def refined(self, levels: int) -> "Axes":
-        """The finest of nested grids, each level with half the spacing.
-
-        Raises:
-            ValueError: fewer than two values of a parameter, values that are not in
-                order, or too many points.
-        """
-        for name, values in zip(self.names, self.values, strict=True):
-            steps = np.sign(np.diff(values))
-            if not steps.size or abs(steps.sum()) < steps.size:
-                raise ValueError(
-                    f"run.refine: needs at least two values of {name}, in order."
-                )
-        size = Grid(self.shape, levels).size
-        if size > MAX_POINTS:
-            raise ValueError(
-                f"run.refine: {levels} levels make a finest grid of {size} points, "
-                f"more than {MAX_POINTS}."
-            )
-        finest = tuple(refine_axis(values, levels) for values in self.values)
-        return self._replace(values=finest)
+    Raises:
+        ValueError: naming the key.
+    """
+    try:
+        size = math.prod(map(len, axes.refined(levels).values))
+    except ValueError as error:
+        raise ValueError(f"run.{error}") from None
+    if size > MAX_POINTS:
+        raise ValueError(
+            f"run.refine: {levels} levels make a finest grid of {size} points, "
+            f"more than {MAX_POINTS}."
+        )
 
 
 GENERATORS = {
@@ -145,7 +106,8 @@ def axes(spec: ParametersSpec, file: PatternFile | None) -> Axes:
     size = math.prod(map(len, scanned.values()))
     if size > MAX_POINTS:
         raise ValueError(f"parameters: {size} points, more than {MAX_POINTS}.")
-    return Axes(tuple(scanned), tuple(scanned.values()), fixed)
+    make = lambda table: dmft.parameters(**table)
+    return Axes(tuple(scanned), tuple(scanned.values()), fixed, make)
 
 
 def only_beta(found: Axes, kind: str) -> Axes:

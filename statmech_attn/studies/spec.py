@@ -6,7 +6,6 @@ and what is allowed.
 """
 
 import difflib
-import json
 import reprlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,6 +29,9 @@ MAX_LENGTH = 2**22  # characters of a study file
 LONGEST = 80  # characters of a name or value in a message
 _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = LONGEST
+
+
+dump = toml.dumps
 
 
 def load(path: str | Path, settings: Sequence[str] = ()) -> tuple[StudyTable, str]:
@@ -118,30 +120,6 @@ def _task(tree: dict[str, Any]) -> Any:
     """Name of the task, if it has one."""
     task = tree.get("task")
     return task.get("name") if isinstance(task, dict) else None
-
-
-def dump(tree: dict[str, Any]) -> str:
-    """Nested dictionaries of numbers, strings and lists as TOML."""
-    plain = [f"{k} = {_value(v)}" for k, v in tree.items() if not isinstance(v, dict)]
-    tables = [
-        f"\n[{k}]\n" + "\n".join(f"{key} = {_value(x)}" for key, x in v.items())
-        for k, v in tree.items()
-        if isinstance(v, dict)
-    ]
-    return "\n".join(plain + tables) + "\n"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{k} = {_value(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(_value(v) for v in value) + "]"
-    if isinstance(value, str):
-        # JSON escapes what TOML forbids, except for DEL.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)
 
 
 def _text(path: Path) -> str:

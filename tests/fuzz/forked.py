@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import statmech_attn.cli.main
 import statmech_attn.cli.summary
+from statmech_attn.scan import producing
 from statmech_attn.scan.signals import Unfinished
-from statmech_attn.studies import files
 
 
 STOPPED = 99  # a run that would compute now
@@ -73,7 +73,7 @@ class Server:
 
 
 def _serve() -> None:
-    files._compute_chunks = _stop
+    producing._compute_chunks = _stop
     for package in (getattr(statmech_attn, room) for room in statmech_attn.__all__):
         for name in package.__all__:
             getattr(package, name)  # imports it

@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+import statmech_attn.dynamics.diagrams.work as diagram_work
 from statmech_attn import studies
 from statmech_attn.batches import compilations
 from statmech_attn.reporting import Silent
@@ -14,7 +15,6 @@ from statmech_attn.scan.results import Memory
 from statmech_attn.scan.session import Session
 from statmech_attn.scan.signals import Stop
 from statmech_attn.scan.work import RAISED
-from statmech_attn.studies import bifurcation
 
 
 RUN = {"transient": 40, "steps": 200, "exponents": 1, "max_doublings": 1}
@@ -55,7 +55,7 @@ SLOW = {"several starts": pytest.mark.slow}
 )
 def work(request, compiled):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bifurcation, "SWEEP_WORK", 3.2e4)  # four values in a round
+        patch.setattr(diagram_work, "SWEEP_WORK", 3.2e4)  # four values in a round
         study = studies.parse({**STUDY, "run": RUN | KINDS[request.param]})
         made = studies.work(study, 8)
     made.scan = compiled
@@ -135,7 +135,7 @@ def test_a_point_that_raises_changes_no_bit_of_its_neighbours(work, whole, monke
 
     monkeypatch.setattr(bifurcation, "run", run)
     found = shuffled(work, 10_000)
-    if work.options.refine:  # later rounds depend on the labels
+    if work.diagram.refine:  # later rounds depend on the labels
         of_first = [chunk for chunk in found.chunks if chunk.round == 0]
         count = sum(chunk.count for chunk in of_first)
     else:

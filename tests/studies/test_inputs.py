@@ -9,7 +9,8 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage, studies
-from statmech_attn.scan import signals
+from statmech_attn.scan import producing, signals
+from statmech_attn.scan.engines import local
 from statmech_attn.scan.folder import Folder, Manifest
 from statmech_attn.storage import StorageError
 from statmech_attn.studies import digests, files, spec
@@ -45,12 +46,12 @@ def begun(place: Path) -> Path:
     """A chunk folder without chunks."""
     study, text = studies.load(place / "study.toml")
     output = place / "out.h5"
-    stop = files.Stop()
-    task = files._Task(
-        study, text, study.inputs(), output, studies.Silent(), False,
-        files.engines.local.engine(), stop, signals.Signals(stop, studies.Silent()),
+    stop, silent = signals.Stop(), studies.Silent()
+    task = producing._Task(
+        files.job(study, text), output, silent, False, local.engine(), stop,
+        signals.Signals(stop, silent),
     )  # fmt: skip
-    files._opened(task, files.chunks_of(output), 1)
+    producing._opened(task, producing.chunks_of(output), 1)
     return output
 
 
@@ -84,7 +85,7 @@ def test_an_edited_file_does_not_go_on(place):
 
 
 def test_a_folder_is_opened_from_elsewhere(place, tmp_path, monkeypatch):
-    chunks = files.chunks_of(begun(place)).absolute()
+    chunks = producing.chunks_of(begun(place)).absolute()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)

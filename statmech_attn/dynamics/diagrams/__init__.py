@@ -7,6 +7,7 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.dynamics.diagrams import confirm
+    from statmech_attn.dynamics.diagrams.axes import Axes, axes_of
     from statmech_attn.dynamics.diagrams.classes import (
         CLASSES,
         classes,
@@ -20,16 +21,30 @@ if TYPE_CHECKING:
         on_grid,
         refine_axis,
     )
+    from statmech_attn.dynamics.diagrams.rows import (
+        Confirm,
+        Diagram,
+        FAILURE,
+        variables,
+    )
     from statmech_attn.dynamics.diagrams.stages import Outcome, Plan, run, Scan
+    from statmech_attn.dynamics.diagrams.work import diagram_work, GridWork
 
 
 __all__ = [
+    "Axes",
+    "axes_of",
     "Cells",
     "CLASSES",
     "classes",
+    "Confirm",
     "confirm",
+    "Diagram",
+    "diagram_work",
     "disagreement",
+    "FAILURE",
     "Grid",
+    "GridWork",
     "on_grid",
     "Outcome",
     "Plan",
@@ -38,6 +53,7 @@ __all__ = [
     "run",
     "Scan",
     "UNDECIDED",
+    "variables",
     "Verdicts",
 ]
 lazy.attach(__name__)

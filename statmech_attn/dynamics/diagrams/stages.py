@@ -81,6 +81,41 @@ class Plan(NamedTuple):
             )
 
 
+class Fit(NamedTuple):
+    """What a system and a state of it come to."""
+
+    dimension: int  # coordinates of a state
+    displayed: int  # coordinates that a diagram may show
+    turn: int  # steps after which the drive and the layout of a state repeat
+
+
+def fitted(system: System, plan: Plan, point: Points) -> Fit:
+    """Check that system, plan and a point go together.
+
+    Raises:
+        ValueError: a system that changes the form of its state or has a drive without
+            a clock, or a plan that does not fit it.
+    """
+    if system.drive_period > 1 and system.clock is None:
+        raise ValueError(
+            "a system with a drive_period needs a clock (state -> phase) for a "
+            "diagram, which records at its phase 0."
+        )
+    params, state = jax.tree.map(jnp.asarray, tuple(point))
+    system.check(state, params)
+    map = system.beside(params)
+    turn = math.lcm(system.drive_period, map.layout_period)
+    dimension = jax.eval_shape(map.vector, state).shape[0]
+    displayed = jax.eval_shape(system.shown, state, params).shape[0]
+    plan.check(dimension, turn)
+    if plan.value >= displayed:
+        raise ValueError(
+            f"value must lie in 0..{displayed - 1}, the coordinates that the system "
+            f"displays; got {plan.value}."
+        )
+    return Fit(dimension, displayed, turn)
+
+
 class Scan:
     """Compiled stages of a diagram; build once, run on any number of points.
 
@@ -102,23 +137,8 @@ class Scan:
     ):
         self.system, self.plan = as_system(system), plan
         self.drive_period = self.system.drive_period
-        if self.drive_period > 1 and self.system.clock is None:
-            raise ValueError(
-                "a system with a drive_period needs a clock (state -> phase) for a "
-                "diagram, which records at its phase 0."
-            )
-        example = points.take(np.zeros(1, int))
-        self.system.check(example.starts, example.params)
-        tangent = self.system.beside(example.params)
-        self.turn = math.lcm(self.drive_period, tangent.layout_period)
-        dimension = jax.eval_shape(tangent.vector, example.starts).shape[0]
-        plan.check(dimension, self.turn)
-        self.displayed = jax.eval_shape(self.system.shown, *example[::-1]).shape[0]
-        if plan.value >= self.displayed:
-            raise ValueError(
-                f"value must lie in 0..{self.displayed - 1}, the coordinates that the "
-                f"system displays; got {plan.value}."
-            )
+        fit = fitted(self.system, plan, points.take(np.zeros(1, int)))
+        self.turn, self.displayed = fit.turn, fit.displayed
         self.arrays, self._system_of = self.system.split()
         any_width = self.system.any_width
         self.lanes = lanes or lanes_for(points.count, any_width=any_width)

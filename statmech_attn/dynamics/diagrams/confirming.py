@@ -1,7 +1,7 @@
-"""Doubtful points of a bifurcation study, run again in rounds of their own.
+"""Doubtful points of a diagram, run again in rounds of their own.
 
 The rounds of the scan come first.  Then come, where the study asks for it, the rows
-whose neighbours make them doubtful (`diagrams.confirm`); and as long as some of them
+whose neighbours make them doubtful (`confirm`); and as long as some of them
 leave what they were said to be, the neighbours of those.  A row says how many of its
 perturbed starts kept to the verdict; where one did not, the orbit was a transient.
 """
@@ -14,38 +14,36 @@ from typing import Any
 import jax
 import numpy as np
 
-from statmech_attn import dmft
 from statmech_attn.dynamics import phases
-from statmech_attn.dynamics.diagrams import confirm, Outcome, Points, Scan
+from statmech_attn.dynamics.diagrams import confirm
+from statmech_attn.dynamics.diagrams.points import Points
+from statmech_attn.dynamics.diagrams.rows import (
+    Diagram,
+    Rows,
+    tree_names,
+    tree_of,
+    tree_rows,
+)
+from statmech_attn.dynamics.diagrams.stages import Outcome, Scan
 from statmech_attn.scan import Arrays, Chunk, OneRound, Results, Tick
-from statmech_attn.studies import build
-from statmech_attn.studies.bifurcation_file import Rows
-from statmech_attn.studies.dmft_tables import BifurcationRun
 
 
-PERTURBATION = 1e-7  # of the attention window, relative
+PERTURBATION = 1e-7  # of the coordinates, relative
 NOT_RUN = -1  # of `stayed`
-ENDS = ("end_window", "end_clock", "end_parameters")
+END = "end"  # of the rows that hold the parameters and the last state
 
 
-def ends(outcome: Outcome, params: dmft.Parameters) -> Arrays:
+def ends(outcome: Outcome, points: Points) -> Arrays:
     """What a row needs to be run again from where it ended."""
-    final, count = outcome.final, params.beta.size
-    ring = np.moveaxis(np.asarray(final.attention), -1, 0)
-    newest_first = (int(final.clock) - np.arange(ring.shape[1])) % ring.shape[1]
-    return {
-        "end_window": ring[:, newest_first],
-        "end_clock": np.full(count, int(final.clock)),
-        "end_parameters": np.stack([params.beta, params.gamma, params.epsilon], axis=1),
-        "stayed": np.full(count, NOT_RUN, np.int16),
-    }
+    end = tree_rows(END, Points(points.params, outcome.final), points.count)
+    return end | {"stayed": np.full(points.count, NOT_RUN, np.int16)}
 
 
 class Confirming(OneRound):
     """Work whose rounds of a scan are followed by rounds of doubtful rows."""
 
-    made: build.Model
-    options: BifurcationRun
+    diagram: Diagram
+    example: Points  # one point
     scan: Scan
 
     def __init__(self) -> None:
@@ -83,7 +81,7 @@ class Confirming(OneRound):
         assert self._scanned is not None
         if round < self._scanned:
             return self.scan_points(round, earlier)
-        if self.options.confirm is None:
+        if self.diagram.confirm is None:
             return None
         while round - self._scanned >= len(self._asked):
             self._asked.append(self._next(earlier))
@@ -94,7 +92,9 @@ class Confirming(OneRound):
             return self.scan_payload(chunk, earlier)
         rows = self._asked[chunk.round - self._scanned][chunk.first : chunk.stop]
         of_scan = self.scan_rows(earlier)
-        named = {name: of_scan.column(name)[rows] for name in ENDS}
+        named = {
+            name: of_scan.column(name)[rows] for name in tree_names(END, self.example)
+        }
         return named | {"row": rows, "said": _said(of_scan)[:, rows].T}
 
     def compute(
@@ -106,15 +106,15 @@ class Confirming(OneRound):
 
     def first_rounds(self, results: Results) -> Results:
         """The results of the scan alone."""
-        if self.options.confirm is None:
+        if self.diagram.confirm is None:
             return results
         assert self._scanned is not None
         return FirstRounds(results, self._scanned)
 
     def judged(self, results: Results) -> Rows:
         """The rows of the scan, with what their neighbours and a longer look say."""
-        of_scan, asked = self.scan_rows(results), self.options.confirm
-        if not self.options.exponents:
+        of_scan, asked = self.scan_rows(results), self.diagram.confirm
+        if not self.diagram.plan.exponents:
             return of_scan
         said = _said(of_scan)
         changed = {"doubtful": confirm.doubtful(said, self._pairs()).astype(np.int8)}
@@ -136,7 +136,7 @@ class Confirming(OneRound):
 
     def _pairs(self) -> np.ndarray:
         """Neighbouring rows; those of one start with those of the same."""
-        starts = self.options.starts
+        starts = self.diagram.starts
         pairs = confirm.edges(self.index())[:, None] * starts
         return (pairs + np.arange(starts)[:, None]).reshape(-1, 2)
 
@@ -144,9 +144,9 @@ class Confirming(OneRound):
         said, pairs = _said(self.scan_rows(earlier)), self._pairs()
         if not self._asked:
             return np.flatnonzero(confirm.doubtful(said, pairs))
-        assert self._scanned is not None and self.options.confirm is not None
+        assert self._scanned is not None and self.diagram.confirm is not None
         stayed = earlier.column("stayed", self._scanned + len(self._asked) - 1)
-        left = self._asked[-1][(stayed >= 0) & (stayed < self.options.confirm.starts)]
+        left = self._asked[-1][(stayed >= 0) & (stayed < self.diagram.confirm.starts)]
         beside = np.isin(pairs, left)
         rows = np.unique(
             np.concatenate([pairs[beside[:, 1], 0], pairs[beside[:, 0], 1]])
@@ -156,20 +156,23 @@ class Confirming(OneRound):
 
     def _stayed(self, payload: Arrays, tick: Tick) -> np.ndarray:
         """How many perturbed starts of each row kept to the verdict."""
-        asked = self.options.confirm
+        asked = self.diagram.confirm
         assert asked is not None
         starts, count = asked.starts, len(payload["row"])
-        states = np.repeat(payload["end_window"], starts, axis=0)
+        repeated = {
+            name: np.repeat(payload[name], starts, axis=0)
+            for name in tree_names(END, self.example)
+        }
+        points = tree_of(END, repeated, self.example)
+        map = self.diagram.system.beside(points.params)
+        vectors = np.array(map.vector(points.starts))
         for i, row in enumerate(payload["row"]):
-            noise = np.random.default_rng([self.options.seed, int(row)])
+            noise = np.random.default_rng([self.diagram.seed, int(row)])
             few = slice(i * starts, (i + 1) * starts)
-            states[few] *= 1 + PERTURBATION * noise.standard_normal(states[few].shape)
-        repeated = np.repeat(payload["end_parameters"], starts, axis=0)
-        params = dmft.parameters(*repeated.T)
-        clock = int(payload["end_clock"].max())
-        window = np.moveaxis(states, 0, -1)
-        state = dmft.from_window(self.made.net, params, window, clock)
-        points = Points(*jax.tree.map(np.asarray, (params, state)))
+            kicks = noise.standard_normal((starts, len(vectors)))
+            vectors[:, few] *= 1 + PERTURBATION * kicks.T
+        points = points._replace(starts=map.at(points.starts, vectors))
+        points = jax.tree.map(np.asarray, points)
         said = np.repeat(payload["said"].T, starts, axis=1)
         each = lambda steps: tick(steps / (starts * asked.horizon))
         stayed = confirm.kept(self.scan, points, said, asked.horizon, each)

@@ -1,0 +1,158 @@
+"""Diagrams of a system of one's own: in memory, or in chunks and a file."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import PyTree
+
+from statmech_attn import storage
+from statmech_attn.batches import require_double
+from statmech_attn.dynamics.diagrams.axes import axes_of
+from statmech_attn.dynamics.diagrams.rows import Confirm, Diagram, variables
+from statmech_attn.dynamics.diagrams.stages import Plan
+from statmech_attn.dynamics.diagrams.work import diagram_work
+from statmech_attn.dynamics.systems import as_system, System
+from statmech_attn.labels import Variable
+from statmech_attn.reporting import Reporter, Silent
+from statmech_attn.scan import compute, in_memory, Job
+
+
+def diagram(
+    system: Callable[..., PyTree] | System,
+    grid: Mapping[str, Any],
+    start: PyTree | Callable[[PyTree], PyTree],
+    plan: Plan = Plan(),
+    *,
+    refine: int | None = None,
+    sweep: str = "",
+    confirm: Confirm | None = None,
+    file: str | Path | None = None,
+    overwrite: bool = False,
+    report: Reporter = Silent(),
+) -> xr.Dataset:
+    """Bifurcation or phase diagram: sections, exponents and phases over a grid.
+
+    Args:
+        system: a `System`, or its step (state, parameters) -> state; parameters are a
+            dictionary with the names of the grid.
+        grid: parameters by name: one or two with several values, the others a number.
+        start: state in which every point, or every column of a sweep, begins; or a
+            function that gives the states of points by their parameters, both with
+            the points on the last axis.
+        plan: transient, windows, exponents, and what is recorded.
+        refine: levels of halving where neighbours differ in phase or period.
+        sweep: "up" or "down": attractors are followed along the first parameter.
+        confirm: how doubtful points are run again.
+        file: HDF5 file to be written.  It is computed in chunks beside it, so that the
+            same call goes on where a killed one ended; one that holds this diagram is
+            read.
+        overwrite: replace a file, and chunks, of another diagram.
+        report: told of the progress.
+
+    Returns:
+        data set over the grid with `section`, `strobe`, `lyapunov` (nats per step) with
+        errors, `phase`, `period` and the evidence for them.
+
+    Raises:
+        ValueError: a grid, plan or system that makes no sense.
+        StorageError: the file is another one's, or cannot be written.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> logistic = lambda x, p: p["r"] * x * (1 - x)
+        >>> plan = Plan(transient=2000, steps=2000, exponents=1)
+        >>> scan = diagram(logistic, {"r": [2.5, 3.2, 4.0]}, jnp.array(0.3), plan)
+        >>> scan.period.values.tolist()
+        [1, 2, 0]
+    """
+    require_double()
+    if sweep not in ("", "up", "down") or (sweep and refine):
+        raise ValueError(
+            f'sweep must be "up" or "down", and of a grid without refine; got {sweep!r}'
+            f" with refine = {refine}."
+        )
+    system, axes = as_system(system), axes_of(grid)
+    if refine:
+        axes.refined(refine)
+    names = [*axes.names, *axes.fixed]
+    rows = [Variable(name, "", f"parameter {name}", "1", name) for name in names]
+    posed = Diagram(
+        system,
+        axes,
+        partial(_starts, start),
+        plan,
+        variables(rows, unit=system.unit),
+        refine=refine,
+        sweep=sweep,
+        confirm=confirm,
+        attributes={"kind": "diagram", "unit": system.unit},
+    )
+    if file is None:
+        return in_memory(diagram_work(posed), report)
+    text = storage.toml.dumps(_described(posed))
+    job = Job(text, text, partial(diagram_work, posed))
+    compute(job, Path(file), report, overwrite=overwrite)
+    return storage.read(file)
+
+
+def _starts(start, params: PyTree, numbers: np.ndarray) -> PyTree:
+    """The starts of some points; integers (a clock) of one start are shared by all."""
+    if callable(start):
+        return start(params)
+    count = len(numbers)
+    repeat = lambda x: np.repeat(x[..., None], count, axis=-1)
+    shared = lambda x: x.ndim == 0 and not np.issubdtype(x.dtype, np.inexact)
+    one = jax.tree.map(np.asarray, start)
+    return jax.tree.map(lambda x: x if shared(x) else repeat(x), one)
+
+
+def _described(posed: Diagram) -> dict[str, Any]:
+    """What makes a diagram this one, as the table of a study."""
+    run = {n: _plain(x) for n, x in posed.plan._asdict().items() if x is not None}
+    if posed.refine:
+        run["refine"] = posed.refine
+    if posed.sweep:
+        run["sweep"] = posed.sweep
+    if posed.confirm:
+        run["confirm"] = posed.confirm._asdict()
+    scanned = {name: x.tolist() for name, x in posed.axes.scanned.items()}
+    return {
+        "kind": "diagram",
+        "parameters": posed.axes.fixed | scanned,
+        "run": run,
+        "system": {
+            "sha256": _digest(posed),
+            "drive_period": posed.system.drive_period,
+            "unit": posed.system.unit,
+        },
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value._asdict() if hasattr(value, "_asdict") else value
+
+
+def _digest(posed: Diagram) -> str:
+    """Of what is computed: the step and what it shows, as JAX traces them, and starts.
+
+    Starts are those of the first and the last point.
+    """
+    system, axes = posed.system, posed.axes
+    corners = np.array([[0, n - 1] for n in axes.shape]).T
+    params = axes.at(corners)
+    starts = posed.start(params, np.zeros(2, int))
+
+    def everything(state, params):
+        return system.steps(state, params), system.shown(state, params)
+
+    traced = jax.make_jaxpr(everything)(starts, params)
+    digest = hashlib.sha256(str(traced.jaxpr).encode())
+    for constant in (*traced.consts, *jax.tree.leaves(starts)):
+        digest.update(np.asarray(constant).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,490 @@
+"""From the rows of a diagram to its labelled data set."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from statmech_attn.dynamics import cycles
+from statmech_attn.dynamics.diagrams.axes import Axes
+from statmech_attn.dynamics.diagrams.points import Verdicts
+from statmech_attn.dynamics.diagrams.refinement import Grid
+from statmech_attn.dynamics.diagrams.stages import Outcome, Plan
+from statmech_attn.dynamics.phases import PHASES, REASONS
+from statmech_attn.dynamics.systems import System
+from statmech_attn.labels import Variable, Variables, words
+from statmech_attn.scan import Arrays, Assembled, FAILURES
+from statmech_attn.storage import Column
+
+
+FAILURE = Variable(
+    "failure", "", "why a point has no numbers", "1", "failure", flags=words(FAILURES),
+    note="where a file has such points only",
+)  # fmt: skip
+
+
+Coordinates = dict[str, tuple[tuple[str, ...], np.ndarray]]
+VERDICTS: dict[str, Callable[[Verdicts], Any]] = {
+    "lyapunov": lambda v: v.exponents.T,
+    "lyapunov_weighted": lambda v: v.weighted.T,
+    "lyapunov_stderr": lambda v: v.stderr.T,
+    "lyapunov_source": lambda v: v.source.T.astype(np.int8),
+    "log_det": lambda v: v.log_det,
+    "sum_rule": lambda v: v.sum_rule,
+    "phase": lambda v: v.phase.astype(np.int8),
+    "phase_paper": lambda v: v.phase_paper.astype(np.int8),
+    "reasons": lambda v: v.reasons.astype(np.int32),
+    "period": lambda v: v.period,
+    "rotation_number": lambda v: v.rotation_number,
+    "n_resolved": lambda v: v.resolved,
+    "n_positive": lambda v: v.evidence.positive,
+    "n_zero": lambda v: v.evidence.zeros,
+    "recurrence_error": lambda v: v.evidence.recurrence_error,
+    "zero_one": lambda v: v.evidence.zero_one,
+    "broadband": lambda v: v.evidence.broadband,
+    "convergence_digits": lambda v: v.evidence.digits,
+    "quarter_disagreement": lambda v: v.evidence.quarters,
+    "drift": lambda v: v.evidence.drift,
+    "window": lambda v: v.window,
+    "horizon": lambda v: v.horizon,
+}
+_EXPONENTS = "NaN: not resolved, -inf: exact collapse"
+_EVIDENCE = "evidence of the phase, docs/theory/dynamics.md"
+_GRID = "of a refined file"
+
+
+def variables(
+    parameters: Iterable[Variable],
+    *,
+    unit: str,
+    shown: str = "displayed coordinate",
+    section: str = "",
+    symbol: str = "x",
+) -> Variables:
+    """What the file of a diagram holds.
+
+    Files have the scanned parameters as dimensions before these, or `point`.
+
+    Args:
+        parameters: of the system.
+        unit: what a step is.
+        shown, section, symbol: of the coordinate that is recorded, in words.
+    """
+    nats = f"nat / {unit}"
+    return Variables(
+        Variable(
+            "section",
+            "sample",
+            f"{shown} on the section {section}",
+            "1",
+            symbol,
+            group="",
+        ),
+        Variable(
+            "strobe",
+            "strobe_sample",
+            f"{shown} at the clock's phase 0",
+            "1",
+            symbol,
+            group="",
+        ),
+        Variable(
+            "section_count",
+            "",
+            "visits to the section in the recorded steps",
+            "1",
+            "n",
+            group="",
+        ),
+        Variable(
+            "lyapunov",
+            "exponent",
+            "Lyapunov exponents, plain average, largest first",
+            nats,
+            "λ_i",
+            group="verdicts",
+            note=_EXPONENTS,
+        ),
+        Variable(
+            "lyapunov_weighted",
+            "exponent",
+            "Lyapunov exponents, weighted average",
+            nats,
+            "λ_i",
+            note=_EXPONENTS,
+        ),
+        Variable(
+            "lyapunov_stderr",
+            "exponent",
+            "standard error of the plain average",
+            nats,
+            "δλ_i",
+            group="verdicts",
+        ),
+        Variable(
+            "lyapunov_source",
+            "exponent",
+            "what the exponent was taken from",
+            "1",
+            "source",
+            flags=cycles.SOURCES,
+            note="of a cycle itself the errors are those of rounding",
+        ),
+        Variable(
+            "log_det",
+            "",
+            "average of ln|det| of the Jacobian",
+            nats,
+            "⟨ln|det J|⟩",
+            note="beside all exponents",
+        ),
+        Variable(
+            "sum_rule",
+            "",
+            "sum of the averages less log_det",
+            nats,
+            "Σλ - ⟨ln|det J|⟩",
+            note="beside all exponents",
+        ),
+        Variable("n_resolved", "", "leading exponents above round-off", "1", "n"),
+        Variable(
+            "phase",
+            "",
+            "phase of the orbit",
+            "1",
+            "phase",
+            group="verdicts",
+            flags=PHASES,
+        ),
+        Variable(
+            "phase_paper",
+            "",
+            "phase by the sign of the plain average",
+            "1",
+            "phase",
+            group="verdicts",
+            flags=PHASES,
+        ),
+        Variable(
+            "period", "", "period of the orbit, 0 if none", unit, "p", group="verdicts"
+        ),
+        Variable(
+            "rotation_number",
+            "",
+            "strongest frequency, cycles per clock period",
+            "1",
+            "ρ",
+        ),
+        Variable(
+            "reasons",
+            "",
+            "why no phase was given",
+            "1",
+            "reasons",
+            flags=words(REASONS),
+            masks=True,
+        ),
+        Variable("n_positive", "", "positive exponents", "1", "n_+", note=_EVIDENCE),
+        Variable("n_zero", "", "zero exponents", "1", "n_0", note=_EVIDENCE),
+        Variable(
+            "recurrence_error",
+            "",
+            "largest |x(t+p) - x(t)|, relative",
+            "1",
+            "δ",
+            note=_EVIDENCE,
+        ),
+        Variable("zero_one", "", "K of the 0-1 test", "1", "K", note=_EVIDENCE),
+        Variable(
+            "broadband", "", "median over mean spectral power", "1", "S", note=_EVIDENCE
+        ),
+        Variable(
+            "convergence_digits",
+            "",
+            "digits to which weighted half averages agree",
+            "1",
+            "d",
+            note=_EVIDENCE,
+        ),
+        Variable(
+            "quarter_disagreement",
+            "",
+            "exponents by quarter, standard errors",
+            "1",
+            "z_λ",
+            note=_EVIDENCE,
+        ),
+        Variable(
+            "drift",
+            "",
+            "observables by quarter (means, ranges), standard errors",
+            "1",
+            "z_m",
+            note=_EVIDENCE,
+        ),
+        Variable("window", "", "steps of the window that decided", unit, "n"),
+        Variable("horizon", "", "steps for which the verdict has held", unit, "t"),
+        Variable(
+            "doubtful",
+            "",
+            "whether a neighbour makes the verdict doubtful",
+            "1",
+            "doubtful",
+            flags=("no", "yes"),
+        ),
+        Variable(
+            "confirmed",
+            "",
+            "perturbed starts that kept to the verdict, -1: none run",
+            "1",
+            "n",
+            note="of `confirm_starts`, over `confirm_horizon` steps; with run.confirm",
+        ),
+        FAILURE,
+        *(row._replace(parts="_index _grid") for row in parameters),
+        Variable(
+            "level",
+            "",
+            "level of refinement, 0 is the coarse grid",
+            "1",
+            "l",
+            note=_GRID,
+        ),
+        Variable("start", "start", "random start", "1", "s"),
+        Variable("exponent", "exponent", "rank of the Lyapunov exponent", "1", "i"),
+        Variable("sample", "sample", f"sample on the section {section}", "1", "n"),
+        Variable(
+            "strobe_sample",
+            "strobe_sample",
+            "sample at the clock's phase 0, latest last",
+            "1",
+            "n",
+        ),
+        attributes=("section_tolerance",),
+    )
+
+
+OF_ALL = ("log_det", "sum_rule")  # stored beside all exponents only
+TRAILING = {
+    "section": "sample",
+    "strobe": "strobe_sample",
+    "lyapunov": "exponent",
+    "lyapunov_weighted": "exponent",
+    "lyapunov_stderr": "exponent",
+    "lyapunov_source": "exponent",
+}
+
+
+class Confirm(NamedTuple):
+    """How doubtful rows are run again: perturbed starts of each, steps of each."""
+
+    starts: int = 8
+    horizon: int = 2_000_000
+
+
+Start = Callable[[PyTree, np.ndarray], PyTree]
+
+
+class Diagram(NamedTuple):
+    """A diagram as it is asked for.
+
+    Attributes:
+        start: parameters and numbers of the starts of some points -> their states.
+        starts: of every point.
+        refine: levels of halving where neighbours differ; None: not at all.
+        sweep: "up" or "down": attractors are followed along the first axis; "": every
+            point begins at its start.
+        confirm: how doubtful rows are run again; None: not at all.
+        seed: of the perturbed starts.
+        variables, attributes: of the data set.
+    """
+
+    system: System
+    axes: Axes
+    start: Start
+    plan: Plan
+    variables: Variables
+    starts: int = 1
+    refine: int | None = None
+    sweep: str = ""
+    confirm: Confirm | None = None
+    seed: int = 0
+    attributes: Mapping[str, Any] = {}
+
+
+class Rows(Protocol):
+    """As `work.Results`, a row for each point."""
+
+    def column(self, name: str) -> np.ndarray: ...
+
+    def blocks(self, name: str) -> Iterator[np.ndarray]: ...
+
+    def like(self, name: str) -> np.ndarray: ...
+
+    def failure(self) -> np.ndarray: ...
+
+    def reasons(self) -> list[str]: ...
+
+
+class Places(NamedTuple):
+    """Where the points of a scan are.
+
+    Attributes:
+        order: of the rows, where they come in another one than that of the points.
+    """
+
+    dims: tuple[str, ...]
+    coordinates: Coordinates
+    order: np.ndarray | None
+
+
+def rows(outcome: Outcome) -> Arrays:
+    """Rows of the points of an outcome, named as in the file.
+
+    `finite`, which the file lacks, says whether the orbit ended in numbers.
+    """
+    found = {
+        "section": outcome.section,
+        "section_count": outcome.section_count,
+        "strobe": outcome.strobe,
+        "finite": _finite(outcome.final),
+    }
+    if outcome.verdicts is not None:
+        verdicts = outcome.verdicts
+        found |= {name: of(verdicts) for name, of in VERDICTS.items()}
+    return {name: np.ascontiguousarray(x) for name, x in found.items()}
+
+
+def _finite(state: PyTree) -> np.ndarray:
+    """Which of the points have numbers in all their coordinates."""
+    leaves = [np.asarray(x) for x in jax.tree.leaves(state) if np.ndim(x)]
+    floats = [x for x in leaves if np.issubdtype(x.dtype, np.inexact)]
+    finite = [np.isfinite(x).reshape(-1, x.shape[-1]).all(axis=0) for x in floats]
+    return np.logical_and.reduce(finite)
+
+
+def tree_rows(name: str, tree: PyTree, count: int) -> Arrays:
+    """A tree of points on the last axis as rows; shared leaves are repeated."""
+    leaves = [np.asarray(x) for x in jax.tree.leaves(tree)]
+    return {
+        f"{name}_{i}": np.moveaxis(x, -1, 0) if x.ndim else np.repeat(x, count)
+        for i, x in enumerate(leaves)
+    }
+
+
+def tree_of(name: str, rows: Mapping[str, np.ndarray], like: PyTree) -> PyTree:
+    """The tree of such rows; what is shared is 0 in rows that failed."""
+    back = lambda x, leaf: np.moveaxis(x, 0, -1) if np.ndim(leaf) else x.max()
+    leaves, structure = jax.tree.flatten(like)
+    filled = [back(rows[f"{name}_{i}"], leaf) for i, leaf in enumerate(leaves)]
+    return jax.tree.unflatten(structure, [jnp.asarray(x) for x in filled])
+
+
+def tree_names(name: str, like: PyTree) -> list[str]:
+    """Names of the rows of such a tree."""
+    return [f"{name}_{i}" for i in range(len(jax.tree.leaves(like)))]
+
+
+def whole(axes: Axes) -> Places:
+    """Every point of the grid."""
+    along = zip(axes.names, axes.values, strict=True)
+    return Places(axes.names, {n: ((n,), values) for n, values in along}, None)
+
+
+def computed(grid: Grid, finest: Axes, index: np.ndarray) -> Places:
+    """Computed points of a refined grid: a line, or a list of points.
+
+    Args:
+        index: of the points on the finest grid, in the order of their rows.
+    """
+    order = np.lexsort(index.T[::-1])
+    index = index[order]
+    level = grid.level_of(index).astype(np.int8)
+    dims = finest.names if len(finest.names) == 1 else ("point",)
+    coordinates: Coordinates = {"level": (dims, level)}
+    for name, values, column in zip(finest.names, finest.values, index.T, strict=True):
+        coordinates[name] = (dims, values[column])
+        if dims == ("point",):
+            coordinates[f"{name}_index"] = (dims, column.astype(np.int32))
+            coordinates[f"{name}_grid"] = ((f"{name}_grid",), values)
+    return Places(dims, coordinates, order)
+
+
+def assembled(
+    diagram: Diagram, dimension: int, rows: Rows, places: Places | None = None
+) -> Assembled:
+    """The data set of a diagram, large variables as columns."""
+    axes, plan, starts = diagram.axes, diagram.plan, diagram.starts
+    table, places = diagram.variables, places or whole(axes)
+    numbers = {
+        "sample": np.arange(plan.section_samples),
+        "strobe_sample": np.arange(plan.strobe_samples),
+    }
+    names = ["section", "section_count", "strobe"]
+    if plan.exponents:
+        numbers["exponent"] = np.arange(1, plan.exponents + 1)
+        names += [n for n in VERDICTS if plan.exponents == dimension or n not in OF_ALL]
+        names += ["doubtful", *(["confirmed"] if diagram.confirm else [])]
+    dims, shape = places.dims, _shape(places)
+    if starts > 1:
+        numbers["start"] = np.arange(starts)
+        dims, shape = (*dims, "start"), (*shape, starts)
+    order = None if places.order is None else _with_starts(places.order, starts)
+    columns = {
+        name: _column(rows, name, dims, shape, order, table.attributes(name))
+        for name in names
+    }
+    coordinates = {n: (along, x) for n, (along, x) in places.coordinates.items()}
+    coordinates |= {name: ((), value) for name, value in axes.fixed.items()}
+    dataset = table.labelled({}, numbers).assign_coords(
+        {n: (along, x, table.attributes(n)) for n, (along, x) in coordinates.items()}
+    )
+    asked = diagram.confirm
+    confirm = {} if asked is None else {
+        "confirm_starts": asked.starts, "confirm_horizon": asked.horizon
+    }  # fmt: skip
+    tolerance = plan.section_tolerance
+    dataset = dataset.assign_attrs(
+        clock_period=diagram.system.drive_period,
+        section_tolerance=np.nan if tolerance is None else tolerance,
+        transient=plan.transient, steps=plan.steps, max_doublings=plan.max_doublings,
+        refine=diagram.refine or 0, **confirm, direction=diagram.sweep,
+        **diagram.attributes,
+    )  # fmt: skip
+    failure = rows.failure()
+    if failure.any():
+        failure = failure if order is None else failure[order]
+        dataset["failure"] = (dims, failure.reshape(shape), FAILURE.attributes())
+        dataset.attrs["failure_reasons"] = rows.reasons()
+    return Assembled(dataset, columns)
+
+
+def _shape(places: Places) -> tuple[int, ...]:
+    found = places.coordinates
+    return tuple(len(found["level" if d == "point" else d][1]) for d in places.dims)
+
+
+def _with_starts(order: np.ndarray, starts: int) -> np.ndarray:
+    """The order of rows, starts fastest, from that of points."""
+    return (order[:, None] * starts + np.arange(starts)).ravel()
+
+
+def _column(rows: Rows, name: str, dims, shape, order, attributes) -> Column:
+    like = rows.like(name)
+    trailing = (TRAILING[name],) if name in TRAILING else ()
+
+    def blocks() -> Iterator[np.ndarray]:
+        if order is None:
+            return rows.blocks(name)
+        return iter([rows.column(name)[order]])
+
+    return Column(
+        (*dims, *trailing),
+        (*shape, *like.shape[1:]),
+        like.dtype,
+        attributes,
+        blocks,
+    )

@@ -1,0 +1,331 @@
+"""Diagrams as work in chunks: grids, refined grids, sweeps.
+
+A point is a point of the grid with one of its starts, starts fastest.
+
+* A grid has one round.
+* A refined grid begins with the coarse one; a round holds the midpoints that the labels
+  of the rounds before ask for.
+* A sweep follows attractors along the first axis.  Every column (a point of the other
+  axis, and a start) is followed on its own; a round goes a few values further with all
+  columns, from the states that the round before ended in.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from statmech_attn.batches import lanes_for, once
+from statmech_attn.dynamics import phases
+from statmech_attn.dynamics.diagrams.axes import Axes
+from statmech_attn.dynamics.diagrams.confirming import Confirming, ends, NOT_RUN
+from statmech_attn.dynamics.diagrams.points import Points, Verdicts
+from statmech_attn.dynamics.diagrams.refinement import Cells, Grid
+from statmech_attn.dynamics.diagrams.rows import (
+    assembled,
+    computed,
+    Diagram,
+    Rows,
+    rows,
+    tree_names,
+    tree_of,
+    tree_rows,
+)
+from statmech_attn.dynamics.diagrams.stages import fitted, Outcome, run, Scan
+from statmech_attn.dynamics.phases import PHASES
+from statmech_attn.scan import (
+    Arrays,
+    Assembled,
+    Chunk,
+    COMPUTED,
+    NOT_FINITE,
+    Pilot,
+    RAISED,
+    Results,
+    Tick,
+)
+
+
+STATE = "state"  # of the rows that hold the state at the end of a round
+SWEEP_WORK = 1e8  # plain steps of a batch of columns between two stored states
+
+
+def diagram_work(diagram: Diagram, batch: int | None = None) -> "GridWork":
+    """The kind of work that a diagram asks for.
+
+    Args:
+        batch: see `Work`; chosen for this device when omitted.
+    """
+    if diagram.refine:
+        return RefinedWork(diagram, batch)
+    if diagram.sweep:
+        return SweepWork(diagram, batch)
+    return GridWork(diagram, batch)
+
+
+class GridWork(Confirming):
+    """Every point of a grid, each on its own; a `scan.Work`."""
+
+    title = "diagram"
+    empty: Mapping[str, int] = {
+        "phase": phases.UNSETTLED, "phase_paper": phases.UNSETTLED, "stayed": NOT_RUN,
+    }  # fmt: skip
+
+    def __init__(self, diagram: Diagram, batch: int | None = None):
+        super().__init__()
+        self.diagram, self.axes, self.plan = diagram, diagram.axes, diagram.plan
+        free = diagram.system.any_width
+        self.batch = batch or lanes_for(self.most, any_width=free)
+        numbers = np.zeros(1, int)
+        first = self.axes.at(np.zeros((1, len(self.axes.shape)), int))
+        self.example = Points(first, diagram.start(first, numbers))
+        self.dimension = fitted(diagram.system, self.plan, self.example).dimension
+
+    @property
+    def most(self) -> int:
+        """The largest number of points that may be computed."""
+        return int(np.prod(self.axes.shape)) * self.diagram.starts
+
+    @property
+    def total(self) -> int | None:
+        return self.most if self.diagram.confirm is None else None
+
+    def scan_points(self, round: int, earlier: Results) -> int | None:
+        return self.most if round == 0 else None
+
+    def scan_payload(self, chunk: Chunk, earlier: Results) -> Any:
+        return None
+
+    def scan_compute(self, chunk: Chunk, payload: Any, tick: Tick) -> Arrays:
+        points = self._at(self.axes, np.arange(chunk.first, chunk.stop))
+        return self._scanned_rows(points, run(self.scan, points, self._in_points(tick)))
+
+    def scan_rows(self, results: Results) -> Rows:
+        return self.first_rounds(results)
+
+    def index(self) -> np.ndarray:
+        return np.indices(self.axes.shape).reshape(len(self.axes.shape), -1).T
+
+    def _scanned_rows(self, points: Points, outcome: Outcome) -> Arrays:
+        arrays = rows(outcome)
+        if self.diagram.confirm is not None:
+            arrays |= ends(outcome, points)
+        return arrays
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        if "finite" not in arrays:  # rows that were run again
+            return np.zeros(len(arrays["stayed"]), bool)
+        return ~arrays["finite"]
+
+    def pilot(self) -> Pilot:
+        lanes = self.scan.lanes
+        points = self._at(self.axes, np.zeros(lanes, int))
+        return Pilot(
+            self.scan.pilot(points) / lanes,
+            self.scan.working_memory(),
+            self.scan.bytes_per_point(),
+            self._without(),
+        )
+
+    def _without(self) -> str:
+        """What a pilot does not see."""
+        asked = self.diagram.confirm is not None
+        words = [
+            *(["extensions"] if self.plan.max_doublings else []),
+            *(["doubtful points that are run again"] if asked else []),
+        ]
+        return " and ".join(words)
+
+    def assemble(self, results: Results) -> Assembled:
+        return assembled(self.diagram, self.dimension, self.judged(results))
+
+    @once
+    def scan(self) -> Scan:
+        """The compiled stages."""
+        points = self._at(self.axes, np.zeros(self.batch, int))
+        return Scan(self.diagram.system, self.plan, points, self.batch)
+
+    def _in_points(self, tick: Tick) -> Tick:
+        each = self.scan.work_per_point()
+        return lambda work: tick(work / each)
+
+    def _at(self, axes: Axes, numbers: np.ndarray) -> Points:
+        """Points of the grid of `axes` by their numbers, starts fastest.
+
+        Made a batch at a time, so that one size is compiled.
+        """
+        index = np.stack(np.unravel_index(numbers // self.diagram.starts, axes.shape))
+        return self._points(axes, index.T, numbers % self.diagram.starts)
+
+    def _points(self, axes, index: np.ndarray, start: np.ndarray) -> Points:
+        parts = []
+        for first in range(0, len(index), self.batch):
+            rows = np.arange(first, first + self.batch).clip(max=len(index) - 1)
+            params = axes.at(index[rows])
+            states = self.diagram.start(params, start[rows])
+            parts.append(jax.tree.map(np.asarray, (params, states)))
+        join = lambda *xs: np.concatenate(xs, axis=-1) if xs[0].ndim else xs[0]
+        return Points(*jax.tree.map(join, *parts)).take(np.arange(len(index)))
+
+
+class RefinedWork(GridWork):
+    """A coarse grid, and midpoints where neighbours differ, round after round."""
+
+    def __init__(self, diagram: Diagram, batch: int | None = None):
+        super().__init__(diagram, batch)
+        self.grid = Grid(self.axes.shape, self.diagram.refine)
+        self.finest = self.axes.refined(self.diagram.refine)
+        self._cells = Cells(self.grid)
+        self._rounds = [self.grid.coarse()]
+
+    @property
+    def total(self) -> None:
+        return None
+
+    def pilot(self) -> Pilot:
+        return super().pilot()._replace(most=self.grid.size * self.diagram.starts)
+
+    def scan_points(self, round: int, earlier: Results) -> int | None:
+        while round >= len(self._rounds):
+            last = len(self._rounds) - 1
+            labels = earlier.column("label", last).reshape(-1, self.diagram.starts)
+            self._cells.put(self._rounds[last], labels)
+            self._rounds.append(self._cells.halve())
+        return len(self._rounds[round]) * self.diagram.starts or None
+
+    def scan_payload(self, chunk: Chunk, earlier: Results) -> np.ndarray:
+        rows = np.arange(chunk.first, chunk.stop) // self.diagram.starts
+        return self._rounds[chunk.round][rows]
+
+    def scan_compute(self, chunk: Chunk, payload: np.ndarray, tick: Tick) -> Arrays:
+        start = np.arange(chunk.first, chunk.stop) % self.diagram.starts
+        points = self._points(self.finest, payload, start)
+        outcome = run(self.scan, points, self._in_points(tick))
+        arrays = self._scanned_rows(points, outcome)
+        return arrays | {"label": labels(outcome.verdicts)}
+
+    def index(self) -> np.ndarray:
+        return np.concatenate([x for x in self._rounds if len(x)])
+
+    def assemble(self, results: Results) -> Assembled:
+        places = computed(self.grid, self.finest, self.index())
+        return assembled(self.diagram, self.dimension, self.judged(results), places)
+
+
+class SweepWork(GridWork):
+    """Attractors followed along the first axis; a point is a column of the grid.
+
+    A row holds a column at the `span` values of its round; in the last round it is
+    filled up with the last value.
+    """
+
+    def __init__(self, diagram: Diagram, batch: int | None = None):
+        super().__init__(diagram, batch)
+        steps = self.plan.transient + self.plan.steps * (
+            4 if self.plan.exponents else 1
+        )
+        span = int(SWEEP_WORK // (steps * max(self.batch, 8)))
+        self.span = min(max(span, 1), self.axes.shape[0])
+        upward = np.argsort(self.axes.values[0])
+        self.along = upward if self.diagram.sweep == "up" else upward[::-1]
+
+    @property
+    def most(self) -> int:
+        return int(np.prod(self.axes.shape[1:])) * self.diagram.starts
+
+    @property
+    def total(self) -> int | None:
+        return None if self.diagram.confirm else self.most * self.rounds
+
+    @property
+    def rounds(self) -> int:
+        return -(-self.axes.shape[0] // self.span)
+
+    def scan_points(self, round: int, earlier: Results) -> int | None:
+        return self.most if round < self.rounds else None
+
+    def scan_payload(self, chunk: Chunk, earlier: Results) -> Arrays:
+        """States that the columns of a chunk start from; none in the first round."""
+        if chunk.round == 0:
+            return {}
+        place = chunk.round - 1, chunk.first, chunk.stop
+        names = tree_names(STATE, self.example.starts)
+        return {name: earlier.rows(name, *place) for name in names}
+
+    def scan_compute(self, chunk: Chunk, payload: Arrays, tick: Tick) -> Arrays:
+        columns = np.arange(chunk.first, chunk.stop)
+        tick = self._in_points(tick)
+        starts = tree_of(STATE, payload, self.example.starts) if payload else None
+        swept = []
+        for place in self.along[chunk.round * self.span :][: self.span]:
+            points = self._at(self.axes, place * self.most + columns)
+            if starts is not None:
+                points = points._replace(starts=starts)
+            outcome = run(self.scan, points, lambda work: tick(work / self.span))
+            starts = outcome.final
+            swept.append(self._scanned_rows(points, outcome))
+        swept += [swept[-1]] * (self.span - len(swept))
+        together = {n: np.stack([x[n] for x in swept], axis=1) for n in swept[0]}
+        return together | tree_rows(STATE, starts, len(columns))
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        missing = super().not_finite(arrays)
+        return np.any(missing.reshape(len(missing), -1), axis=1)
+
+    def scan_rows(self, results: Results) -> Rows:
+        return Unrolled(self.first_rounds(results), self)
+
+    def pilot(self) -> Pilot:
+        """A point is a column at `span` values."""
+        one = super().pilot()
+        return one._replace(
+            seconds=self.span * one.seconds, stored=self.span * one.stored
+        )
+
+
+class Unrolled:
+    """`Results` of a sweep, a row for each point of the grid."""
+
+    def __init__(self, results: Results, work: SweepWork):
+        self._results, self._work = results, work
+
+    def column(self, name: str) -> np.ndarray:
+        return self._in_order(
+            [self._results.column(name, b) for b in range(self._work.rounds)]
+        )
+
+    def _in_order(self, rounds: list[np.ndarray]) -> np.ndarray:
+        """Rows of all rounds, (columns, span, ...), as (points, ...)."""
+        work = self._work
+        along = np.concatenate(rounds, axis=1)[:, : len(work.along)]
+        ordered = np.empty_like(along)
+        ordered[:, work.along] = along
+        return np.moveaxis(ordered, 1, 0).reshape(-1, *along.shape[2:])
+
+    def blocks(self, name: str):
+        yield self.column(name)
+
+    def like(self, name: str) -> np.ndarray:
+        return self._results.like(name)[:, 0]
+
+    def failure(self) -> np.ndarray:
+        """A column that raised did so as a whole; others may end on the way."""
+        codes = self._results.failure().reshape(self._work.rounds, -1, 1)
+        raised = self._in_order(list(np.repeat(codes, self._work.span, axis=2)))
+        lost = np.where(raised == RAISED, RAISED, NOT_FINITE)
+        return np.where(self.column("finite"), COMPUTED, lost).astype(np.int8)
+
+    def reasons(self) -> list[str]:
+        return self._results.reasons()
+
+
+def labels(verdicts: Verdicts | None) -> np.ndarray:
+    """One number for each point; neighbours with different ones are refined.
+
+    They differ by phase, by period, and on tori by the number of zero exponents.
+    """
+    assert verdicts is not None
+    phase, period = np.asarray(verdicts.phase), np.asarray(verdicts.period)
+    zeros = np.where(phase == phases.QUASIPERIODIC, verdicts.evidence.zeros, 0)
+    return (period * (1 + verdicts.exponents.shape[0]) + zeros) * len(PHASES) + phase

@@ -1,0 +1,314 @@
+"""From a job to its result file, once, whatever happens on the way.
+
+    OUT.h5.chunks/    the job while it is computed (`scan.folder`)
+    OUT.h5            the result, when all chunks are there
+
+The same call goes on where an earlier one ended, takes part where others are computing,
+and has nothing to do where the result is there.
+"""
+
+import glob
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from statmech_attn import storage
+from statmech_attn.batches import compilations
+from statmech_attn.reporting import Reporter, Silent
+from statmech_attn.scan import forecast, signals
+from statmech_attn.scan.chunk_file import Damaged
+from statmech_attn.scan.claims import Claims
+from statmech_attn.scan.engines import local
+from statmech_attn.scan.engines.engine import Engine
+from statmech_attn.scan.folder import (
+    changed_inputs,
+    Folder,
+    MANIFEST,
+    Manifest,
+    remove,
+    remove_leftovers,
+    SCHEMA_VERSION,
+)
+from statmech_attn.scan.session import PAUSE, Session
+from statmech_attn.scan.signals import Stop
+from statmech_attn.scan.work import Work
+from statmech_attn.storage import StorageError
+
+
+class Incomplete(StorageError):
+    """Chunks of a folder are missing."""
+
+
+def chunks_of(output: Path) -> Path:
+    """Folder where a study is computed until `output` is written."""
+    return output.with_name(f"{output.name}.chunks")
+
+
+class Job(NamedTuple):
+    """What is computed, and what identifies it.
+
+    Attributes:
+        text: of the study, in TOML; a result that holds the same is this one.
+        resolved: the study with all defaults, in TOML.
+        build: batch, or None -> the work.  Pickled by engines with other processes.
+        inputs: SHA-256 of what the study reads, by name.
+        files: that the study names, which no output may replace.
+        keys: random keys or seeds by name.
+    """
+
+    text: str
+    resolved: str
+    build: Callable[[int | None], Work]
+    inputs: dict[str, str] = {}
+    files: Sequence[Path] = ()
+    keys: Mapping[str, Any] | None = None
+
+
+def compute(
+    job: Job,
+    output: Path,
+    report: Reporter = Silent(),
+    *,
+    overwrite: bool = False,
+    engine: Engine | None = None,
+    points_per_chunk: int | None = None,
+) -> None:
+    """Compute a job, or what is left of it, and write its result.
+
+    Args:
+        overwrite: replace a result that is there, and chunks of another study.
+        engine: the threads of this process when omitted.
+        points_per_chunk: chosen from a pilot when omitted; numbers do not depend on it.
+
+    Raises:
+        ValueError: an impossible setting, or a run that would not fit.
+        StorageError: the output is taken or cannot be written; finished chunks stay.
+        signals.Unfinished: stopped by Ctrl-C or SIGTERM.
+    """
+    storage.check_output(output, study=job.text, overwrite=overwrite, inputs=job.files)
+    path = chunks_of(output)
+    remove_leftovers(path)
+    if not overwrite and output.exists():
+        _require_inputs(output, job.inputs)
+    if not overwrite and holds(output, job.text, job.inputs):
+        _remove_merged(path, output)
+        report.note(f"{output} holds this study already")
+        return
+    stop = Stop()
+    with signals.handled(stop, report) as caught:
+        engine = engine or local.engine()
+        task = _Task(job, output, report, overwrite, engine, stop, caught)
+        try:
+            _compute(task, path, points_per_chunk)
+        except (FileNotFoundError, StorageError):
+            # Where another process has merged the chunks meanwhile, all is well.
+            if path.exists() or not holds(output, job.text, job.inputs):
+                raise
+
+
+class _Task(NamedTuple):
+    """One call of `compute`."""
+
+    job: Job
+    output: Path
+    report: Reporter
+    overwrite: bool
+    engine: Engine
+    stop: Stop
+    caught: signals.Signals
+
+    def unfinished(self, path: Path) -> signals.Unfinished:
+        return signals.Unfinished(
+            f"stopped; finished chunks are in {path}: the same command goes on.",
+            self.caught.exit_code,
+        )
+
+
+def _compute(task: _Task, path: Path, per_chunk: int | None) -> None:
+    if task.overwrite and path.exists():
+        _remove_other(path, task.job.text, task.job.inputs)
+    before = compilations.count()
+    work, folder = _opened(task, path, per_chunk)
+    if not task.overwrite and holds(task.output, task.job.text, task.job.inputs):
+        remove(path)  # another process has merged the chunks since the first look
+        return
+    while True:
+        try:
+            _compute_chunks(task, folder, work)
+            task.report.note(str(compilations.count().since(before)))
+            _merge_once(task, folder, work)
+            return
+        except Incomplete:
+            continue  # another process has found a damaged chunk
+        except Damaged as error:
+            Folder.open(path).require(task.job.text, task.job.inputs)
+            if task.caught.first is None:
+                task.stop.finish.clear()  # set for the other threads of the engine
+            task.report.note(f"{error} It is computed again.")
+            folder.quarantine(error.chunk)
+
+
+def _opened(task: _Task, path: Path, per_chunk: int | None) -> tuple[Work, Folder]:
+    """The folder of a study, begun if it is not there, and the work that fits it."""
+    if not (path / MANIFEST).exists():
+        work = task.job.build(None)
+        folder = _begin(work, task, path, per_chunk)
+        if folder.manifest.batch == work.batch:
+            return work, folder
+    folder = Folder.open(path)
+    folder.require(task.job.text, task.job.inputs)
+    cut = folder.manifest.points_per_chunk
+    if per_chunk not in (None, cut):
+        task.report.note(f"the chunks that are there have {cut} points: so have all")
+    return task.job.build(folder.manifest.batch), folder
+
+
+def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder:
+    found = forecast.forecast(work, task.engine, per_chunk)
+    task.report.note(found.text())
+    forecast.require_room(found, path)
+    manifest = Manifest(
+        schema_version=SCHEMA_VERSION,
+        study=task.job.text,
+        study_sha256=storage.study_digest(task.job.text),
+        resolved=task.job.resolved,
+        points_per_chunk=found.points_per_chunk,
+        batch=work.batch,
+        started=storage.now().isoformat(),
+        inputs=task.job.inputs,
+    )
+    return Folder.begin(path, manifest)
+
+
+def _compute_chunks(task: _Task, folder: Folder, work: Work) -> None:
+    environment = storage.environment()
+    for other in folder.environments().values():
+        if changes := storage.differences(other, environment):
+            task.report.note(
+                "warning: earlier chunks were computed elsewhere, last digits may "
+                f"differ: {'; '.join(changes)}"
+            )
+    with Session(
+        work, folder, folder.manifest.points_per_chunk, task.report, task.stop,
+        environment=folder.remember(environment), study=folder.manifest.study_sha256,
+    ) as session:  # fmt: skip
+        build = partial(task.job.build, folder.manifest.batch)
+        task.engine.compute(session, build)
+        session.look()
+    if not session.finished:
+        raise task.unfinished(folder.path)
+    task.report.finish()
+
+
+def merge(
+    folder: Folder,
+    work: Work,
+    job: Job,
+    output: Path,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write the result of a folder in which all chunks are done.
+
+    Raises:
+        Incomplete: chunks are missing.
+        ValueError: no point has numbers.
+        StorageError: chunks are damaged, or the output is taken.
+    """
+    manifest = folder.manifest
+    session = Session(work, folder, manifest.points_per_chunk, Silent(), Stop())
+    session.look()
+    if not session.finished:
+        done, total = session.progress()
+        raise Incomplete(
+            f"{folder.path}: {total - done} of {total} chunks are missing; run the "
+            "study again to compute them."
+        )
+    session.require_consistent()
+    storage.require_no_input(output, job.files)
+    results = session.results
+    results.require_numbers()
+    dataset, columns = work.assemble(results)
+    environments = folder.environments()
+    if len(environments) > 1:
+        dataset = dataset.assign_attrs(environments=json.dumps(environments))
+    if manifest.inputs:
+        dataset = dataset.assign_attrs(inputs=json.dumps(manifest.inputs))
+    elapsed, busy = results.elapsed_and_busy()
+    storage.write(
+        output, dataset, study=manifest.study, keys=job.keys,
+        started=datetime.fromisoformat(manifest.started), elapsed=elapsed, busy=busy,
+        overwrite=overwrite, columns=columns,
+    )  # fmt: skip
+
+
+def _merge_once(task: _Task, folder: Folder, work: Work) -> None:
+    """Merge unless another process is at it; then wait for it."""
+    claim = folder.path / "merge.claim"
+    with folder.claims() as claims:
+        while not (claims.take(claim) or claims.take_over(claim)):
+            if task.stop.finish.wait(PAUSE[0]):
+                raise task.unfinished(folder.path)
+        try:
+            task.report.note("merging the chunks")
+            _remove_unfinished(task.output)
+            merge(folder, work, task.job, task.output, overwrite=task.overwrite)
+            remove(folder.path)
+        finally:
+            Claims.release(claim)
+
+
+def _remove_unfinished(output: Path) -> None:
+    """Remove what a kill while merging has left beside the output."""
+    target = Path(os.path.realpath(output))
+    for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        if part.is_file():
+            part.unlink(missing_ok=True)
+
+
+def _remove_merged(path: Path, output: Path) -> None:
+    """Remove the chunks that a result was made of, if a kill has left them."""
+    try:
+        started = Folder.open(path).manifest.started
+    except StorageError:
+        return
+    if started == storage.info(output).started:
+        remove(path)
+
+
+def _remove_other(path: Path, text: str, inputs: dict[str, str]) -> None:
+    """Remove the chunks of another study."""
+    try:
+        Folder.open(path).require(text, inputs)
+    except StorageError:
+        remove(path)
+
+
+def holds(file: Path, text: str, inputs: Mapping[str, str] = {}) -> bool:
+    """Whether a file exists and holds the result of this study.
+
+    Args:
+        inputs: of the study, see `StudyTable.inputs`.
+    """
+    if not file.exists():
+        return False
+    same = storage.same_study(storage.info(file).study, text)
+    return same and not _changed_inputs(file, inputs)
+
+
+def _changed_inputs(file: Path, inputs: Mapping[str, str]) -> str:
+    """Files that were others when a result was computed, as far as it tells."""
+    stored = storage.info(file).attributes.get("inputs")
+    return "" if stored is None else changed_inputs(json.loads(stored), inputs)
+
+
+def _require_inputs(output: Path, inputs: Mapping[str, str]) -> None:
+    if changed := _changed_inputs(output, inputs):
+        raise StorageError(
+            f"{output}: was computed with another {changed}; choose another output, "
+            "or pass --overwrite."
+        )

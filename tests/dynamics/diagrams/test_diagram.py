@@ -1,0 +1,173 @@
+"""Diagrams of systems that are not the network, in memory and through files."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+from statmech_attn import dmft, dynamics, studies
+from statmech_attn.dynamics import diagram, PHASES, System
+from statmech_attn.dynamics.diagrams import Plan
+from statmech_attn.dynamics.diagrams.work import GridWork
+from statmech_attn.scan import producing
+from statmech_attn.scan.signals import Unfinished
+from statmech_attn.storage import StorageError
+from statmech_attn.studies import bifurcation
+
+
+PLAN = Plan(transient=1000, steps=2000, exponents=2, max_doublings=1)
+
+
+def henon(x, p):
+    return jnp.stack([1 - p["a"] * x[0] ** 2 + x[1], p["b"] * x[0]])
+
+
+def henon_diagram(plan=PLAN, **options):
+    """Points with cycles of periods 1, 2 and 4, and chaos."""
+    grid = {"a": [0.2, 0.4, 1.0, 1.4], "b": 0.3}
+    return diagram(henon, grid, jnp.array([0.1, 0.1]), plan, **options)
+
+
+@pytest.fixture(scope="module")
+def in_memory():
+    return henon_diagram()
+
+
+def words(dataset):
+    return [PHASES[int(code)] for code in dataset.phase.values.ravel()]
+
+
+def test_henon_map_goes_through_its_cascade(in_memory):
+    assert words(in_memory) == ["fixed", "periodic", "periodic", "chaotic"]
+    assert in_memory.period.values.tolist() == [1, 2, 4, 0]
+    # The map contracts areas by b at every step.
+    sums = in_memory.lyapunov.sum("exponent")
+    np.testing.assert_allclose(sums, np.log(0.3), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(in_memory.sum_rule, 0, rtol=0, atol=1e-12)
+    # The leading exponent at a = 1.4 is 0.419 (Sprott, 2003).
+    chaos = in_memory.isel(a=3, exponent=0)
+    assert abs(chaos.lyapunov - 0.419) < 4 * chaos.lyapunov_stderr
+    # The fixed point of the first point, 0.2 x^2 + 0.7 x = 1, and its multipliers.
+    x = (-0.7 + np.sqrt(0.49 + 0.8)) / 0.4
+    np.testing.assert_allclose(in_memory.strobe[0], x, rtol=0, atol=1e-12)
+    multipliers = np.sort(np.log(np.abs(np.roots([1, 0.4 * x, -0.3]))))[::-1]
+    np.testing.assert_allclose(in_memory.lyapunov[0], multipliers, rtol=0, atol=1e-12)
+
+
+def test_a_killed_diagram_goes_on_and_its_file_is_the_one_in_memory(
+    in_memory, tmp_path, monkeypatch
+):
+    file = tmp_path / "henon.h5"
+
+    def killed(*_):
+        raise Unfinished("stopped", 130)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(producing, "_merge_once", killed)
+        with pytest.raises(Unfinished):
+            henon_diagram(file=file)
+    assert not file.exists()
+    # All chunks are there: none is computed again, nor is a file that is whole.
+    monkeypatch.setattr(GridWork, "scan_compute", pytest.fail)
+    for _ in range(2):
+        xr.testing.assert_equal(henon_diagram(file=file), in_memory)
+    with pytest.raises(StorageError, match="study"):
+        henon_diagram(PLAN._replace(steps=2048), file=file)
+
+
+def test_standard_map_keeps_areas_on_tori_and_in_chaos():
+    def standard(z, p):
+        y = z[1] + p["K"] * jnp.sin(z[0])
+        return jnp.stack([z[0] + y, y]) % (2 * jnp.pi)
+
+    seen = lambda z: jnp.stack([jnp.cos(z[0]), jnp.sin(z[1])])
+    system = System(standard, observe=seen)
+    dataset = diagram(system, {"K": [0.5, 7.0]}, jnp.array([2.5, 1.0]), PLAN)
+    assert words(dataset) == ["quasiperiodic", "chaotic"]
+    np.testing.assert_allclose(dataset.sum_rule, 0, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(dataset.log_det, 0, rtol=0, atol=1e-12)
+    # In the chaotic sea the exponent is near ln(K/2) (Chirikov, 1979).
+    chaos = dataset.isel(K=1, exponent=0)
+    assert abs(chaos.lyapunov - np.log(3.5)) < 0.1
+
+
+def test_a_flow_of_two_dimensions_is_cut_where_it_crosses():
+    """Van der Pol's oscillator: amplitude 2.0086 at mu = 1, near 2 for small mu."""
+    field = lambda x, p: jnp.stack([x[1], p["mu"] * (1 - x[0] ** 2) * x[1] - x[0]])
+    system = dynamics.flow(field, time=0.1, substeps=1)
+    plan = PLAN._replace(section_tolerance=None)
+    dataset = diagram(system, {"mu": [0.1, 1.0]}, jnp.array([1.0, 0.0]), plan)
+    assert dataset.attrs["unit"] == "0.1 units of time"
+    # v crosses 0 upward where x is least; |x''| < 2.1 there, linear between two steps.
+    assert (dataset.section_count.values >= 25).all()
+    amplitude = -dataset.section[:, :20].values
+    np.testing.assert_allclose(amplitude[0], 2.0001, rtol=0, atol=2.1 * 0.1**2 / 8)
+    np.testing.assert_allclose(amplitude[1], 2.0086, rtol=0, atol=2.1 * 0.1**2 / 8)
+    # One exponent of a limit cycle is 0; the map over 0.1 turns on it.
+    assert (np.abs(dataset.lyapunov_weighted[:, 0]) < 2e-5).all()
+
+
+def test_the_network_has_the_bits_of_its_study():
+    parameters = {"beta": [1.2, 1.4, 1.5], "gamma": 120.0, "epsilon": 0.02}
+    study = studies.parse(
+        {
+            "kind": "bifurcation",
+            "network": {
+                "patterns": "cycle",
+                "n_patterns": 3,
+                "n_bits": 6,
+                "context": 2,
+                "seed": 1,
+            },
+            "parameters": parameters,
+            "run": {
+                "transient": 40,
+                "steps": 200,
+                "exponents": 1,
+                "max_doublings": 1,
+                "section_samples": 8,
+                "strobe_samples": 4,
+                "start": "token",
+            },
+        }
+    )
+    posed, expected = bifurcation.diagram(study), studies.run(study)
+    net = posed.system.step.net
+    start = lambda p: dmft.from_row(net, dmft.parameters(**p), 0)
+    dataset = diagram(posed.system, parameters, start, posed.plan)
+    assert set(dataset.variables) == set(expected.variables)
+    for name in expected.variables:
+        np.testing.assert_array_equal(dataset[name], expected[name])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: diagram(henon, {"a": 1.0, "b": 0.3}, jnp.ones(2)), "one or two"),
+        (lambda: diagram(henon, {"a": [1.0, 1.0]}, jnp.ones(2)), "a must be distinct"),
+        (lambda: diagram(henon, {"a": [np.nan]}, jnp.ones(2)), "a must be finite"),
+        (
+            lambda: henon_diagram(PLAN._replace(exponents=3)),
+            r"exponents must lie in 0..2",
+        ),
+        (lambda: henon_diagram(PLAN._replace(value=2)), r"value must lie in 0..1"),
+        (lambda: henon_diagram(sweep="left"), 'sweep must be "up" or "down"'),
+        (
+            lambda: diagram(
+                System(lambda x, p: p["r"] * x, drive_period=2),
+                {"r": [0.1, 0.2]},
+                jnp.ones(1),
+                PLAN._replace(exponents=1),
+            ),
+            "needs a clock",
+        ),
+        (
+            lambda: diagram(lambda x, p: x[:1], {"r": [0.1]}, jnp.ones(2)),
+            "step must return a state like the one it takes",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_one_clear_line(call, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
