@@ -49,7 +49,7 @@ def measured(size: str, precision, most: float, steps: int) -> None:
     preset = PRESETS[size]
     setting = one_shot.setting(channels=preset["task"]["channels"])
     choices = Minibatches(
-        preset["run"]["learning_rate"], steps=steps, block=10 * steps,
+        learning_rate=preset["run"]["learning_rate"], steps=steps, block=10 * steps,
         validation_batches=1, precision=precision,
     )  # fmt: skip
     key = jax.random.key(0)

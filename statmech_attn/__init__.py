@@ -5,7 +5,8 @@ in deep attention), `tasks` (what it learns), `dynamics` (Lyapunov spectra and p
 of any map), `montecarlo` (finite-N checks), `training` (gradient descent), `statistics`
 (values with their errors), `batches` (numbers computed many at once), `scan` (many
 parameter points), `storage` (HDF5), `studies` (a study file in, a data set out),
-`comparison`, `validation`, `plotting`, `cli`.  Each is imported when it is first asked
+`comparison`, `validation`, `plotting`, `cli`, and `kinds`, the table of what a study
+can name.  Each is imported when it is first asked
 for.  Importing the package changes no global setting; what needs double precision says
 so.
 """

@@ -22,6 +22,7 @@ FLOORS = (
     "lazy",
     "inputs",
     "reporting",
+    "options",
     "kinds",
     "labels",
     "layout",

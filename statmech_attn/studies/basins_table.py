@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from statmech_attn.options import Count, Positive, WholeNumber
 from statmech_attn.studies.dmft_tables import DmftStudy, ParametersSpec, RunSpec
-from statmech_attn.studies.tables import Count, Positive, WholeNumber
 
 
 class BasinsRun(RunSpec):

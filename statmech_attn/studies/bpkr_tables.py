@@ -12,18 +12,9 @@ from pydantic import (
 )
 
 from statmech_attn.kinds import SAMPLERS
-from statmech_attn.studies.tables import (
-    AnyTask,
-    Count,
-    either,
-    Number,
-    Positive,
-    Seed,
-    Table,
-    TaskTable,
-    Values,
-    WholeNumber,
-)
+from statmech_attn.options import Count, Positive, Seed, Table, WholeNumber
+from statmech_attn.studies.tables import AnyTask, either, Number, TaskTable, Values
+from statmech_attn.training import Descent
 
 
 HeadName = Literal["previous-token", "uniform", "random"]
@@ -198,43 +189,16 @@ class PosteriorRun(Table):
         return self
 
 
-class TrainingRun(Table):
-    """[run] of gradient descent; steps between two writes to disk make a block.
+class TrainingRun(Descent):
+    """[run] of gradient descent.
 
     Attributes:
         seed: of the initial weights.
         restarts: trainings from initial weights of their own.
-        optimiser: Adam, or plain gradient descent.
-        learning_rate: of the optimiser.
-        schedule: a constant learning rate, or one that ends at zero like a cosine.
-        steps: at most.
-        block: steps between two writes to disk; a tenth of all when left out.
-        tolerance: gradient norm at which a training has converged.
     """
 
     seed: Seed = 0
     restarts: Count = 1
-    optimiser: Literal["adam", "gd"] = "adam"
-    learning_rate: Positive
-    schedule: Literal["constant", "cosine"] = "constant"
-    steps: Count
-    block: Count | None = None
-    tolerance: Positive = 1e-6
-
-    @property
-    def block_size(self) -> int:
-        """Steps of a block: a tenth of all where none are given."""
-        return self.block or self.steps // 10
-
-    @model_validator(mode="after")
-    def _whole_blocks(self):
-        size = self.block_size
-        if not size or size % PART or self.steps % size:
-            raise ValueError(
-                f"steps must be a multiple of block, and block of {PART}; got "
-                f"{self.steps} and {size}"
-            )
-        return self
 
 
 class BpkrStudy(AnyTask):

@@ -6,19 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from statmech_attn.options import Count, Positive, Seed, Table, WholeNumber
 from statmech_attn.studies import digests
-from statmech_attn.studies.tables import (
-    Axis,
-    Bounds,
-    Count,
-    HowMany,
-    Interval,
-    Positive,
-    Seed,
-    StudyTable,
-    Table,
-    WholeNumber,
-)
+from statmech_attn.studies.tables import Axis, Bounds, HowMany, Interval, StudyTable
 
 
 SIZES = {  # what patterns generated from a seed need, besides seed and context

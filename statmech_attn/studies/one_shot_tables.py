@@ -5,20 +5,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from statmech_attn.options import Count, Even, Positive, Seed, Table
 from statmech_attn.studies import digests
-from statmech_attn.studies.tables import (
-    Count,
-    Even,
-    LearningStudy,
-    Positive,
-    Seed,
-    Table,
-    TaskTable,
-)
-from statmech_attn.training import RECORDS
-
-
-NotNegative = Annotated[float, Field(ge=0)]
+from statmech_attn.studies.tables import LearningStudy, TaskTable
+from statmech_attn.training import Minibatches
 
 
 def _once(names: list[str]) -> list[str]:
@@ -101,37 +91,20 @@ class TransformerTable(Table):
     key_size: Count
 
 
-class OneShotRun(Table):
+class OneShotRun(Minibatches):
     """[run] of Adam on minibatches; steps between two writes to disk make a block.
 
     Attributes:
         seed: of initial weights and training tasks.
         restarts: trainings from initial weights of their own.
-        learning_rate: of Adam.
-        weight_decay: strength of the decay of weights.
-        batch: tasks of a step.
-        steps: at most.
-        block: steps between two writes to disk, a multiple of 10.
-        validation_batches: batches of validation tasks.
         gain: factor of the initial weights.
-        patience: steps after which a network that is silent still is given up; at the
-            end when left out.
-        precision: of matrix products; "auto" is single on a CPU, mixed elsewhere.
     """
 
     model_config = ConfigDict(json_schema_extra=_filled_by_preset)
 
     seed: Seed = 0
     restarts: Count = 1
-    learning_rate: Positive
-    weight_decay: NotNegative = 5e-5
-    batch: Count = 128
-    steps: Count
-    block: Annotated[int, Field(ge=RECORDS, multiple_of=RECORDS)]
-    validation_batches: Count = 16
     gain: Positive = 1.0
-    patience: Count | None = None
-    precision: Literal["auto", "single", "mixed"] = "auto"
 
 
 class OneShotTrainingStudy(LearningStudy):

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from statmech_attn import bpkr
-from statmech_attn.batches import on_cpu, once
+from statmech_attn.batches import once
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import Silent
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Pilot, Results, Tick
@@ -29,9 +29,9 @@ from statmech_attn.training import (
     DIVERGED,
     initial,
     Learnt,
-    Minibatches,
     outputs,
     PILOT_STEPS,
+    precision_here,
     StochasticTrainer,
     Transformer,
     value_weights,
@@ -114,8 +114,6 @@ class OneShotTrainingWork(OneRound):
     def __init__(self, study: OneShotTrainingStudy):
         """Read the images; `ValueError` for impossible settings."""
         self.study, self.run = study, study.run
-        self.choices = _choices(study)
-        self.choices.check()
         task = study.task
         setting = one_shot.setting(
             image_size=task.image_size, patch=task.patch, channels=task.channels,
@@ -148,7 +146,7 @@ class OneShotTrainingWork(OneRound):
         )
         patches = ClassPatches(cut(parts.train), cut(parts.validation), codes)
         return StochasticTrainer(
-            self.choices, patches, self.start(0),
+            self.run, patches, self.start(0),
             key_of(self.study.task.seed, "validation tasks", 0),
         )  # fmt: skip
 
@@ -187,7 +185,7 @@ class OneShotTrainingWork(OneRound):
         """Where blocks are kept."""
         if folder is None:
             return BlockMemory(warmup=0)
-        given = json.dumps([self.images.digests, self.choices.precision, number])
+        given = json.dumps([self.images.digests, precision_here(self.run), number])
         return BlockFolder(
             folder / f"point_{number:03d}", warmup=0, report=Silent(),
             run=hashlib.sha256(given.encode()).hexdigest(),
@@ -248,7 +246,7 @@ class OneShotTrainingWork(OneRound):
         validations = int(np.isfinite(records["accuracy"]).sum())
         steps = time.perf_counter() - clock - validations * validation
         step = max(steps, 0) / min(PILOT_STEPS, self.run.steps)
-        count = self.choices.recorded.size
+        count = len(self.run.recorded)
         weights = sum(x.size for x in jax.tree.leaves(state.weights))
         return Pilot(
             step * self.run.steps + validation * count, trainer.memory,
@@ -267,7 +265,7 @@ class OneShotTrainingWork(OneRound):
             kind=self.study.kind, task=self.description(),
             settings=spec.dump(self.study.model_dump(exclude_none=True)),
             images_sha256=json.dumps(self.images.digests),
-            precision=self.choices.precision,
+            precision=precision_here(self.run),
         )  # fmt: skip
         if failure.any():
             found.attrs["failure_reasons"] = results.reasons()
@@ -284,7 +282,7 @@ class OneShotTrainingWork(OneRound):
         heads = self.study.network.heads
         found: dict[str, Any] = {
             "restart": np.arange(self.run.restarts),
-            "step": self.choices.recorded,
+            "step": np.array(self.run.recorded),
             "test_set": self.images.tested,
         }
         for l, count in enumerate(heads):
@@ -320,14 +318,3 @@ def named(transformer: Transformer) -> dict[str, np.ndarray]:
     for l, (query, key, value) in enumerate(layers, 1):
         found |= {f"query_{l}": query, f"key_{l}": key, f"value_{l}": value}
     return {name: np.asarray(x) for name, x in found.items()}
-
-
-def _choices(study: OneShotTrainingStudy) -> Minibatches:
-    run, precision = study.run, study.run.precision
-    if precision == "auto":
-        precision = "single" if on_cpu() else "mixed"
-    return Minibatches(
-        learning_rate=run.learning_rate, steps=run.steps, block=run.block,
-        batch=run.batch, weight_decay=run.weight_decay, patience=run.patience,
-        validation_batches=run.validation_batches, precision=precision,
-    )  # fmt: skip

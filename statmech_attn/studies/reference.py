@@ -14,8 +14,9 @@ from typing import Any, get_args, NamedTuple
 from pydantic import BaseModel
 
 from statmech_attn import kinds
+from statmech_attn.options import MAX_COUNT
 from statmech_attn.studies.spec import models
-from statmech_attn.studies.tables import MAX_COUNT, StudyTable
+from statmech_attn.studies.tables import StudyTable
 
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     create_model,
     Discriminator,
     Field,
@@ -15,13 +13,9 @@ from pydantic import (
     Tag,
 )
 
+from statmech_attn.options import Seed, Table, WholeNumber
 
-MAX_COUNT = 10**15  # of anything: more than can be computed
-Positive = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
-Even = Annotated[int, Field(ge=2, le=MAX_COUNT, multiple_of=2)]
-WholeNumber = Annotated[int, Field(ge=0, le=MAX_COUNT)]
-Seed = Annotated[int, Field(ge=0, lt=2**32)]
+
 MAX_POINTS = 10_000_000
 
 
@@ -34,18 +28,6 @@ def either(names: Sequence[str]) -> str:
     """
     *most, last = map(repr, names)
     return f"{', '.join(most)} or {last}" if most else last
-
-
-class Table(BaseModel):
-    """Known keys only, and every key a value of its own type.
-
-    A `float` takes finite numbers, integers included, an `int` integers; neither takes
-    `true`, `false` or a text, in any table.
-    """
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False
-    )
 
 
 class Range(Table):

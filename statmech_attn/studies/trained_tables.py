@@ -4,10 +4,11 @@ import os
 from pathlib import Path
 from typing import Literal, Self
 
+from statmech_attn.options import Even, WholeNumber
 from statmech_attn.studies import digests
 from statmech_attn.studies.bpkr_tables import OrderParameterRun, OrderParameterStudy
 from statmech_attn.studies.one_shot_tables import Elsewhere
-from statmech_attn.studies.tables import Even, TaskTable, WholeNumber
+from statmech_attn.studies.tables import TaskTable
 
 
 class TrainedTask(TaskTable):

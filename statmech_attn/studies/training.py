@@ -20,7 +20,7 @@ from statmech_attn.storage import BlockFolder, BlockMemory
 from statmech_attn.studies import learning, spec
 from statmech_attn.studies.bpkr_tables import TrainingStudy
 from statmech_attn.studies.learning import Dimensions
-from statmech_attn.training import Descent, DIVERGED, RESULTS, Trained, Trainer
+from statmech_attn.training import DIVERGED, RESULTS, Trained, Trainer
 
 
 _AFTER = "constant after the end of a run"
@@ -87,11 +87,6 @@ class TrainingWork(learning.LearningWork):
         super().__init__(study)
         self.run = study.run
         self.key = jax.random.key(self.run.seed)
-        self.descent = Descent(
-            learning_rate=self.run.learning_rate, steps=self.run.steps,
-            block=self.run.block_size, optimiser=self.run.optimiser,
-            schedule=self.run.schedule, tolerance=self.run.tolerance,
-        )  # fmt: skip
         self._trainers: dict[int, Trainer] = {}
         self._compiling = threading.Lock()
         for number in range(0, self.total, self.run.restarts):
@@ -129,7 +124,7 @@ class TrainingWork(learning.LearningWork):
                 problem = self.problem(number)
                 terms = weight_space.WeightPosterior.loss_terms
                 start = self.start(number, problem)
-                self._trainers[width] = Trainer(terms, self.descent, problem, start)
+                self._trainers[width] = Trainer(terms, self.run, problem, start)
             return self._trainers[width]
 
     def found(
@@ -192,7 +187,7 @@ class TrainingWork(learning.LearningWork):
         trainer.advance(problem, start)
         seconds = time.perf_counter() - clock
         blocks = self.run.steps // self.run.block_size
-        sizes = self.sizes() | {"step": self.descent.recorded.size}
+        sizes = self.sizes() | {"step": len(self.run.recorded)}
         rows = [
             math.prod(sizes[d] for d in dims) for dims in self.dimensions().values()
         ]
@@ -200,6 +195,6 @@ class TrainingWork(learning.LearningWork):
 
     def assemble(self, results: Results) -> Assembled:
         found = self.labelled(self.variables(results), results).dataset
-        steps = ("step", self.descent.recorded, STEP.attributes())
+        steps = ("step", np.array(self.run.recorded), STEP.attributes())
         restarts = ("restart", np.arange(self.run.restarts), RESTART.attributes())
         return Assembled(found.assign_coords(step=steps, restart=restarts))

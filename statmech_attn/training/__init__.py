@@ -6,7 +6,8 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.training.descent import Descent, State, Trained, Trainer
+    from statmech_attn.training.descent import State, Trained, Trainer
+    from statmech_attn.training.options import Descent, Minibatches
     from statmech_attn.training.results import (
         CONVERGED,
         DIVERGED,
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from statmech_attn.training.stochastic import (
         ClassPatches,
         Learnt,
-        Minibatches,
         PILOT_STEPS,
+        precision_here,
         StochasticTrainer,
     )
     from statmech_attn.training.transformer import (
@@ -44,6 +45,7 @@ __all__ = [
     "outputs",
     "PILOT_STEPS",
     "Precision",
+    "precision_here",
     "RECORDS",
     "RESULTS",
     "RUNNING",

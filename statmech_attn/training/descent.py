@@ -14,7 +14,7 @@ function of it that gives a data term and a prior term can be trained.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -24,49 +24,11 @@ from jaxtyping import Array, Float, Int
 
 from statmech_attn.batches import Compiled
 from statmech_attn.storage import BlockFolder, BlockMemory
+from statmech_attn.training.options import Descent
 from statmech_attn.training.results import CONVERGED, DIVERGED, RECORDS, RUNNING
 
 
 Terms = Callable[[Any, Any], tuple[Array, Array]]
-
-
-class Descent(NamedTuple):
-    """Numerical choices of a training.
-
-    Attributes:
-        optimiser: "gd" for plain gradient descent, "adam".
-        schedule: "constant", or "cosine" for a learning rate that ends at zero.
-        steps: most of them; a multiple of `block`.
-        block: steps between two checkpoints, a multiple of `RECORDS`.
-        tolerance: gradient norm at which a run has converged and ends.
-    """
-
-    learning_rate: float
-    steps: int
-    block: int
-    optimiser: Literal["adam", "gd"] = "adam"
-    schedule: Literal["constant", "cosine"] = "constant"
-    tolerance: float = 1e-6
-
-    def check(self) -> None:
-        """Raise `ValueError` for choices that make no sense."""
-        for name in ("learning_rate", "tolerance"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be finite and > 0; got {value}.")
-        if self.block < RECORDS or self.block % RECORDS:
-            raise ValueError(
-                f"block must be a multiple of {RECORDS}; got {self.block}."
-            )
-        if self.steps < self.block or self.steps % self.block:
-            raise ValueError(
-                f"steps must be a multiple of block = {self.block}; got {self.steps}."
-            )
-
-    @property
-    def recorded(self) -> Int[np.ndarray, " records"]:
-        """Steps at which the loss is recorded, the first at zero."""
-        return np.arange(0, self.steps + 1, self.block // RECORDS)
 
 
 class State(eqx.Module):
@@ -107,7 +69,7 @@ class Trainer:
         >>> from statmech_attn.training import RESULTS
         >>> jax.config.update("jax_enable_x64", True)
         >>> terms = lambda y, z: (((z - y) ** 2).sum() / 2, (z @ z) / 2)
-        >>> descent = Descent(0.1, steps=200, block=50, optimiser="gd")
+        >>> descent = Descent(learning_rate=0.1, steps=200, block=50, optimiser="gd")
         >>> y = jnp.array([2.0, 4.0])
         >>> trainer = Trainer(terms, descent, y, jnp.zeros(2))
         >>> found = trainer.run(y, jnp.zeros(2), BlockMemory(warmup=0))
@@ -116,7 +78,6 @@ class Trainer:
     """
 
     def __init__(self, terms: Terms, descent: Descent, problem: Any, weights: Any):
-        descent.check()
         self.descent, self._terms = descent, terms
         self._optimiser = _optimiser(descent)
         state = self._start(weights)
@@ -145,10 +106,10 @@ class Trainer:
             after: called after each block that is stored, with its number of steps.
         """
         start = self._start(weights)
-        blocks = self.descent.steps // self.descent.block
+        blocks = self.descent.steps // self.descent.block_size
         state = follow(
             lambda state: self._advance(problem, state), start, store, blocks,
-            lambda: after(self.descent.block),
+            lambda: after(self.descent.block_size),
         )  # fmt: skip
         first = self._measure(problem, start)
         return self._trained(state, first, self._measure(problem, state), store)
@@ -159,14 +120,14 @@ class Trainer:
             code = DIVERGED
         elif code == RUNNING and norm <= self.descent.tolerance:
             code = CONVERGED
-        curves = np.empty((2, self.descent.recorded.size))
+        curves = np.empty((2, len(self.descent.recorded)))
         curves.T[:] = last[:2]  # where the run has ended before
         curves[:, 0] = first[:2]
         for number, record in enumerate(store.draws()):
             here = slice(1 + number * RECORDS, 1 + (number + 1) * RECORDS)
             curves[:, here] = record["data"], record["prior"]
         if code == DIVERGED:
-            curves[:, self.descent.recorded >= state.steps] = np.nan
+            curves[:, np.array(self.descent.recorded) >= state.steps] = np.nan
         data, prior = curves
         return Trained(state.weights, data, prior, norm, int(state.steps), code)
 
@@ -178,7 +139,7 @@ class Trainer:
         """One block of steps, or fewer where the run ends before, and its losses."""
 
         def stretch(state, _):
-            until = state.steps + self.descent.block // RECORDS
+            until = state.steps + self.descent.block_size // RECORDS
             going = lambda s: (s.steps < until) & (s.result == RUNNING)
             state = jax.lax.while_loop(going, lambda s: self._step(problem, s), state)
             data, prior = self._terms(problem, state.weights)

@@ -24,10 +24,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from statmech_attn.batches import Compiled
+from statmech_attn.batches import Compiled, on_cpu
 from statmech_attn.storage import BlockFolder, BlockMemory
 from statmech_attn.tasks import one_shot
 from statmech_attn.training.descent import follow, optax_module
+from statmech_attn.training.options import Minibatches
 from statmech_attn.training.results import DIVERGED, RECORDS, RUNNING, VANISHED
 from statmech_attn.training.transformer import outputs, Precision, Transformer
 
@@ -37,59 +38,11 @@ PILOT_STEPS = 10
 MEASURED = "accuracy", "output_rms", "loss_validation"
 
 
-class Minibatches(NamedTuple):
-    """Numerical choices of a training.
-
-    Attributes:
-        steps: of the optimiser, `batch` tasks each.
-        block: steps between two checkpoints, a multiple of `RECORDS`.
-        validation_batches: batches of validation tasks, the same at every record.
-        patience: steps after which a network that is silent still is given up; at the
-            end of the run where it is None.
-    """
-
-    learning_rate: float
-    steps: int
-    block: int
-    batch: int = 128
-    weight_decay: float = 5e-5
-    validation_batches: int = 16
-    patience: int | None = None
-    precision: Precision = "single"
-
-    def check(self) -> None:
-        """Raise `ValueError` for choices that make no sense."""
-        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            raise ValueError(
-                f"learning_rate must be finite and > 0; got {self.learning_rate}."
-            )
-        if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
-            raise ValueError(
-                f"weight_decay must be finite and >= 0; got {self.weight_decay}."
-            )
-        if self.block < RECORDS or self.block % RECORDS:
-            raise ValueError(
-                f"block must be a multiple of {RECORDS}; got {self.block}."
-            )
-        for name in ("steps", "batch", "validation_batches", "patience"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1; got {value}.")
-        if self.precision not in ("single", "mixed"):
-            raise ValueError(
-                f'precision must be "single" or "mixed"; got {self.precision!r}.'
-            )
-
-    @property
-    def blocks(self) -> int:
-        """Blocks of the run; the last one may be shorter."""
-        return -(-self.steps // self.block)
-
-    @property
-    def recorded(self) -> Int[np.ndarray, " records"]:
-        """Steps of the records, the first at zero, the last at the end."""
-        between = self.block // RECORDS
-        return np.append(np.arange(0, self.steps, between), self.steps)
+def precision_here(choices: Minibatches) -> Precision:
+    """Precision of matrix products on this device."""
+    if choices.precision == "auto":
+        return "single" if on_cpu() else "mixed"
+    return choices.precision
 
 
 class ClassPatches(NamedTuple):
@@ -153,7 +106,7 @@ class StochasticTrainer:
         weights: Transformer,
         validation_key: Key[Array, ""],
     ):
-        choices.check()
+        self._precision: Precision = precision_here(choices)
         optax, self.choices, self.patches = optax_module(), choices, patches
         self._optimiser = optax.chain(
             optax.add_decayed_weights(choices.weight_decay),
@@ -209,7 +162,7 @@ class StochasticTrainer:
         return self._learnt(state, first, store)
 
     def _learnt(self, state: State, first, store) -> Learnt:
-        recorded, code = self.choices.recorded, int(state.result)
+        recorded, code = np.array(self.choices.recorded), int(state.result)
         records, last = [first, *store.draws()], np.searchsorted(recorded, state.steps)
         curves = {}
         for name in first:
@@ -281,7 +234,7 @@ class StochasticTrainer:
 
         def answered(chosen):
             x, y = one_shot.sequences(patches.validation, chosen, patches.codes)
-            f = outputs(state.weights, x, precision=choices.precision)
+            f = outputs(state.weights, x, precision=self._precision)
             y = y.astype(f.dtype)
             right = (jnp.sign(f) == y).mean(dtype=f.dtype)
             return right, (f**2).mean(), ((f - y) ** 2).mean()
@@ -326,7 +279,7 @@ class StochasticTrainer:
         return one_shot.sequences(patches.train, chosen, patches.codes)
 
     def _loss(self, weights: Transformer, x, y) -> Float[Array, ""]:
-        f = outputs(weights, x, precision=self.choices.precision)
+        f = outputs(weights, x, precision=self._precision)
         return ((f - y.astype(f.dtype)) ** 2).mean()
 
 

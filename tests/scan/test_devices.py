@@ -109,7 +109,8 @@ start = problem.draw_prior(keys[2])
 terms = weight_space.WeightPosterior.loss_terms
 
 def trained():
-    trainer = Trainer(terms, Descent(0.02, steps=20, block=10), problem, start)
+    trainer = Trainer(terms, Descent(learning_rate=0.02, steps=20, block=10), problem,
+    start)
     return trainer.run(problem, start, BlockMemory(warmup=0))
 
 both = trained()
@@ -159,7 +160,9 @@ setting = one_shot.Setting(image_size=2, patch=2, channels=1)
 codes = jax.tree.map(np.float32, one_shot.codes(setting))
 patches = jax.random.normal(keys[1], (4, 2, 1, 4), jnp.float32)
 patches = ClassPatches(patches, patches[:2], codes)
-choices = Minibatches(0.02, steps=12, block=10, batch=4, validation_batches=1)
+choices = Minibatches(
+    learning_rate=0.02, steps=12, block=10, batch=4, validation_batches=1
+)
 
 def trained():
     trainer = StochasticTrainer(choices, patches, start, keys[2])

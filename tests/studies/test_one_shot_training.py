@@ -27,7 +27,12 @@ from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy, PRESETS
 from statmech_attn.studies.trained import TrainedNetworks
 from statmech_attn.studies.trained_tables import TrainedTask
 from statmech_attn.tasks import images, one_shot as one_shot_task
-from statmech_attn.training import attention_heads, outputs, value_weights
+from statmech_attn.training import (
+    attention_heads,
+    outputs,
+    precision_here,
+    value_weights,
+)
 
 
 SMALL = {
@@ -307,5 +312,5 @@ def test_files_of_other_kinds_are_not_trained_networks(tmp_path, found):
 def test_precision_follows_the_device(data, monkeypatch):
     study = studies.parse(SMALL)
     for cpu, precision in ((True, "single"), (False, "mixed")):
-        monkeypatch.setattr(one_shot_training, "on_cpu", lambda cpu=cpu: cpu)
-        assert studies.work(study).choices.precision == precision
+        monkeypatch.setattr(f"{precision_here.__module__}.on_cpu", lambda cpu=cpu: cpu)
+        assert precision_here(studies.work(study).run) == precision
