@@ -23,6 +23,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
+from statmech_attn.bpkr.problem import Problem
 
 
 @jax.custom_jvp
@@ -142,10 +143,8 @@ def gaussian_process_limit(heads: Sequence[int], variances, outputs: int = 1):
     return tuple(U), U_a
 
 
-def action(
-    U: Sequence[Array], U_a, operator, y, *, temperature, heads, widths, variances
-) -> Float[Array, ""]:
-    """S of any positive definite order parameters, not only of a saddle point."""
-    parts = entropies(U, U_a, heads, widths, variances)
-    E = energy(operator.kernel(U[0]), temperature, y)
-    return parts.sum() + E / jnp.max(widths)
+def action(problem: Problem, U: Sequence[Array], U_a) -> Float[Array, ""]:
+    """S of any positive definite order parameters."""
+    parts = entropies(U, U_a, problem.heads, problem.widths, problem.variances)
+    E = energy(problem.operator.kernel(U[0]), problem.temperature, problem.y)
+    return parts.sum() + E / jnp.max(problem.widths)
