@@ -103,13 +103,13 @@ def entropies(
 def chain(factors: Sequence[Array], heads: Sequence[int]) -> tuple[Array, ...]:
     """F_1 ... F_{L+1} with F_l = (1 x F_{l+1}) C_l and U_l = F_l F_l^T."""
     outer = factors[-1]
-    found = [outer]
+    products = [outer]
     for C, H in zip(factors[-2::-1], heads[::-1]):
         inner = outer.shape[0]
         blocks = C.reshape(H, inner, C.shape[1])
         outer = jnp.einsum("ab,hbc->hac", outer, blocks).reshape(C.shape)
-        found.append(outer)
-    return tuple(found[::-1])
+        products.append(outer)
+    return tuple(products[::-1])
 
 
 def order_parameters_of(factors: Sequence[Array], heads: Sequence[int]):
@@ -121,11 +121,11 @@ def order_parameters_of(factors: Sequence[Array], heads: Sequence[int]):
 def factors_of(U: Sequence[Array], U_a, heads: Sequence[int]) -> tuple[Array, ...]:
     """The factors of given positive definite order parameters."""
     lower = [jnp.linalg.cholesky(jnp.atleast_2d(x)) for x in (*U, U_a)]
-    found = [lower[-1]]
+    factors = [lower[-1]]
     for F, above, H in zip(lower[-2::-1], lower[:0:-1], heads[::-1]):
         block = jnp.kron(jnp.eye(H), above)
-        found.append(jax.scipy.linalg.solve_triangular(block, F, lower=True))
-    return tuple(found[::-1])
+        factors.append(jax.scipy.linalg.solve_triangular(block, F, lower=True))
+    return tuple(factors[::-1])
 
 
 def gaussian_process_limit(heads: Sequence[int], variances, outputs: int = 1):
@@ -135,11 +135,11 @@ def gaussian_process_limit(heads: Sequence[int], variances, outputs: int = 1):
         (U_1, ..., U_L) and U_a as a (K, K) matrix.
     """
     scale = jnp.cumprod(jnp.asarray(variances)[:0:-1])[::-1]
-    size, found = outputs, [scale[-1] * jnp.eye(outputs)]
+    size, limits = outputs, [scale[-1] * jnp.eye(outputs)]
     for H, s2 in zip(heads[::-1], scale[-2::-1]):
         size *= H
-        found.append(s2 * jnp.eye(size))
-    *U, U_a = found[::-1]
+        limits.append(s2 * jnp.eye(size))
+    *U, U_a = limits[::-1]
     return tuple(U), U_a
 
 

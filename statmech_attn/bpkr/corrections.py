@@ -71,8 +71,9 @@ class Corrected(eqx.Module):
 def corrections(problem: Problem, solution: Solution) -> Corrected:
     """Means of U and f, and ln p(Y), to order 1/N around a saddle point."""
     _require_density(problem, solution)
-    found = _corrected(problem.fitted(STEPS), solution.point)
-    U, U_a, U_std, U_a_std, log_evidence, shift, modes = found
+    U, U_a, U_std, U_a_std, log_evidence, shift, modes = _corrected(
+        problem.fitted(STEPS), solution.point
+    )
     scalar = (lambda a: a[0, 0]) if problem.Y.ndim == 1 else (lambda a: a)
     return Corrected(
         problem, U, scalar(U_a), U_std, scalar(U_a_std), log_evidence, shift, modes

@@ -68,11 +68,11 @@ def evidence(key: Key[Array, ""], draws: Draws) -> Evidence:
     share = n_eff / (n_eff + n_draws)
     z = _folded(posterior, draws.z)
     keys = jax.random.split(key, chains)
-    found = []
+    estimates = []
     for chain in range(chains):
         others = jnp.delete(z, chain, axis=0).reshape(-1, n)
-        found.append(_bridge(keys[chain], posterior, z[chain], others, share))
-    by_chain = np.asarray(jnp.stack(found))
+        estimates.append(_bridge(keys[chain], posterior, z[chain], others, share))
+    by_chain = np.asarray(jnp.stack(estimates))
     stderr = by_chain.std(ddof=1) / np.sqrt(chains)
     return Evidence(float(by_chain.mean()), float(stderr), by_chain)
 
@@ -124,7 +124,7 @@ def log_joint(posterior: Law, z: Float[Array, " n"]) -> Float[Array, ""]:
 @eqx.filter_jit
 def _folded(posterior: Law, z: Float[Array, "chains draws n"]):
     def one(z):
-        found, used = [], 0
+        folded, used = [], 0
         signs = jnp.ones(posterior.blocks[0].rows)
         for block, N in zip(posterior.blocks, posterior.widths):
             part = z[used : used + block.entries]
@@ -136,8 +136,8 @@ def _folded(posterior: Law, z: Float[Array, "chains draws n"]):
             B = rows[:, None] * wishart.bartlett(block, k, part) * sign
             logs = jnp.sqrt(2.0) * jnp.log(jnp.abs(diagonal))
             below = np.tril_indices(block.rows, -1, block.columns)
-            found += [jnp.where(k == 1, logs, diagonal), B[below]]
+            folded += [jnp.where(k == 1, logs, diagonal), B[below]]
             signs = sign
-        return jnp.concatenate(found)
+        return jnp.concatenate(folded)
 
     return jax.vmap(jax.vmap(one))(z)

@@ -42,18 +42,18 @@ def multi_start(
     limit = starting_point(problem)
     shifts = spread * jax.random.normal(key, (starts, limit.size))
     points = [limit, *(limit + shifts)]
-    found = [solve_from(problem, point, solver) for point in points]
-    reached = [s for s in found if s.converged]
+    ended = [solve_from(problem, point, solver) for point in points]
+    reached = [s for s in ended if s.converged]
     solutions, counts = distinct(reached, tolerance)
-    return Minima(solutions, counts, len(found) - len(reached))
+    return Minima(solutions, counts, len(ended) - len(reached))
 
 
 def distinct(
-    found: Sequence[Solution], tolerance: float
+    candidates: Sequence[Solution], tolerance: float
 ) -> tuple[list[Solution], list[int]]:
     """Solutions with different U_1, lowest action first, and how often each occurs."""
     solutions, counts = [], []
-    for one in sorted(found, key=lambda s: float(s.action)):
+    for one in sorted(candidates, key=lambda s: float(s.action)):
         for i, other in enumerate(solutions):
             scale = jnp.abs(other.U[0]).max()
             if jnp.abs(one.U[0] - other.U[0]).max() <= tolerance * scale:

@@ -285,14 +285,14 @@ def block_structure(U, heads: Sequence) -> tuple[float, ...]:
     heads = head_counts(heads)
     weight = np.asarray(path_weights(U, heads))
     digits = np.indices(heads).reshape(len(heads), -1)
-    found = []
+    ratios = []
     for head in digits:
         same = head[:, None] == head
         within = weight[same & ~np.eye(len(weight), dtype=bool)]
         between = weight[~same]
         known = within.size and between.size
-        found.append(float(within.mean() / between.mean()) if known else math.nan)
-    return tuple(found)
+        ratios.append(float(within.mean() / between.mean()) if known else math.nan)
+    return tuple(ratios)
 
 
 def regression(

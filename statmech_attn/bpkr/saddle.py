@@ -87,14 +87,14 @@ def sweep(
             "sweep: need at least one width and one temperature; "
             f"got {len(widths)} and {len(temperatures)}."
         )
-    found, start = [], None
+    solved, start = [], None
     for turn, row in enumerate(reversed(rows)):
         solutions = []
         for one in row if turn % 2 else reversed(row):
             solutions.append(solve(one, start, solver))
             start = solutions[-1] if solutions[-1].converged else None
-        found.append(solutions if turn % 2 else solutions[::-1])
-    return found[::-1]
+        solved.append(solutions if turn % 2 else solutions[::-1])
+    return solved[::-1]
 
 
 def descent_precedes(problem: Problem) -> bool:
@@ -129,14 +129,14 @@ def entries_at(point: Float[Array, " n"], sizes: Sequence[int]) -> Float[Array, 
 def factors_at(point: Float[Array, " n"], sizes: Sequence[int]) -> tuple[Array, ...]:
     """Factors of given unknowns."""
     entries = jnp.append(entries_at(point, sizes), 0.0)
-    found, used = [], 0
+    factors, used = [], 0
     for d in sizes:
         place = np.full((d, d), point.size)
         lower = np.tril_indices(d)
         place[lower] = used + np.arange(lower[0].size)
-        found.append(entries[place])
+        factors.append(entries[place])
         used += lower[0].size
-    return tuple(found)
+    return tuple(factors)
 
 
 def entropy_at(problem: Problem, point: Float[Array, " n"]) -> Float[Array, ""]:

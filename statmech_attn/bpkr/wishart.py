@@ -88,13 +88,13 @@ class Law(eqx.Module):
 
     def factors(self, z: Float[Array, " n"]) -> list[Array]:
         """F_{L+1}, F_L, ..., F_1."""
-        found, F = [], jnp.eye(self.blocks[0].rows)
+        factors, F = [], jnp.eye(self.blocks[0].rows)
         for block, k, s2, part in self._by_block(z):
             B = bartlett(block, k, part).reshape(block.heads, -1, block.columns)
             F = jnp.einsum("ab,hbc->hac", F, B).reshape(-1, block.columns)
             F = F * jnp.sqrt(s2 / k[0])
-            found.append(F)
-        return found
+            factors.append(F)
+        return factors
 
     def log_prior(self, z: Float[Array, " n"]) -> Float[Array, ""]:
         """Log density of z before any label is seen, normalised."""
@@ -212,12 +212,12 @@ class Draws(NamedTuple):
             `f, g = draws.means([xi, xi_elsewhere])`
         """
         problem = self.posterior.problem
-        readout, found = _mean_path_readout(self.U[0], problem), []
+        readout, means = _mean_path_readout(self.U[0], problem), []
         for xi in sets:
             test = problem.scaled(xi)
             f = jnp.einsum("qia,kia->qk", test, readout)
-            found.append(f.reshape(test.shape[:1] + problem.Y.shape[1:]))
-        return found
+            means.append(f.reshape(test.shape[:1] + problem.Y.shape[1:]))
+        return means
 
 
 class Predictive(NamedTuple):
@@ -247,12 +247,12 @@ def law(problem: Problem) -> Law:
 
 def blocks(widths, heads: Sequence[int], outputs: int) -> tuple[Block, ...]:
     """Shapes of all Bartlett factors, the readout's first."""
-    found, columns = [], outputs
+    shapes, columns = [], outputs
     for H, N in zip([1, *reversed(heads)], widths[::-1]):
         rows = H * columns
         columns = min(int(N), rows)
-        found.append(Block(H, rows, columns))
-    return tuple(found)
+        shapes.append(Block(H, rows, columns))
+    return tuple(shapes)
 
 
 def bartlett(block: Block, k, z: Float[Array, " n"]) -> Float[Array, "r m"]:
@@ -321,8 +321,8 @@ def sample(
         _chain(key, posterior, mode, root, draws=draws, warmup=warmup, learned=learned)
     )
     with ThreadPoolExecutor(min(chains, os.cpu_count() or 1)) as pool:
-        found = list(pool.map(run, jax.random.split(key, chains)))
-    z, divergent, steps, energy = jax.tree.map(lambda *a: jnp.stack(a), *found)
+        chains_drawn = list(pool.map(run, jax.random.split(key, chains)))
+    z, divergent, steps, energy = jax.tree.map(lambda *a: jnp.stack(a), *chains_drawn)
     U, U_a = _order_parameters(posterior, z)
     summaries = tuple(summary(u) for u in (*U, U_a))
     return Draws(
