@@ -218,7 +218,7 @@ def paths_through(heads: Sequence[int], layer: int, head: int) -> np.ndarray:
     return np.flatnonzero(digits[layer] == head)
 
 
-def head_scores(U, heads: Sequence) -> tuple[Array, ...]:
+def head_scores(U, heads: Sequence | None = None) -> tuple[Array, ...]:
     """Weight of every head in U_1, over the largest; one (H_l,) array per layer.
 
     The sum of |U| over all pairs of paths of which one or both pass through the head;
@@ -226,14 +226,18 @@ def head_scores(U, heads: Sequence) -> tuple[Array, ...]:
 
     Args:
         U: U_1 of shape (|Pi| K, |Pi| K), or a solution, which has `head_scores` itself.
-        heads: heads per layer (H_1, ..., H_L), or the heads themselves.
+        heads: heads per layer (H_1, ..., H_L), or the heads themselves; a solution
+            knows its own.
+
+    Raises:
+        ValueError: no heads, or a matrix of another size than their paths.
 
     Example:
         >>> import jax.numpy as jnp
         >>> [s.tolist() for s in head_scores(jnp.diag(jnp.array([2.0, 1.0])), (2,))]
         [[1.0, 0.5]]
     """
-    heads = head_counts(heads)
+    heads = _heads_of(U, heads)
     weight = path_weights(U, heads)
     n_paths = len(weight)
     scores = []
@@ -247,7 +251,14 @@ def head_scores(U, heads: Sequence) -> tuple[Array, ...]:
     return tuple(jnp.split(scores, np.cumsum(heads)[:-1]))
 
 
-def path_weights(U, heads: Sequence) -> Float[Array, "Pi Pi"]:
+def _heads_of(U, heads: Sequence | None) -> tuple[int, ...]:
+    """Heads per layer, those of its problem for a solution."""
+    if heads is None:
+        heads = U.problem.heads if isinstance(U, Solution) else ()
+    return head_counts(heads)
+
+
+def path_weights(U, heads: Sequence[int]) -> Float[Array, "Pi Pi"]:
     """|U| of every pair of paths, summed over outputs.
 
     Raises:
@@ -258,23 +269,25 @@ def path_weights(U, heads: Sequence) -> Float[Array, "Pi Pi"]:
         >>> path_weights(-jnp.ones((4, 4)), (2,)).tolist()  # two outputs
         [[4.0, 4.0], [4.0, 4.0]]
     """
-    heads, U = head_counts(heads), first_order_parameter(U)
-    n_paths = math.prod(heads)
+    U, n_paths = first_order_parameter(U), math.prod(heads)
     if U.ndim != 2 or U.shape[0] != U.shape[1] or U.shape[0] % n_paths:
         raise ValueError(
-            f"U must be square with |Pi| = {n_paths} paths of heads = {heads}; "
+            f"U must be square with |Pi| = {n_paths} paths of heads = {tuple(heads)}; "
             f"got {U.shape}."
         )
     weight = jnp.abs(U).reshape(n_paths, -1, n_paths, U.shape[0] // n_paths)
     return weight.sum(axis=(1, 3))
 
 
-def block_structure(U, heads: Sequence) -> tuple[float, ...]:
+def block_structure(U, heads: Sequence | None = None) -> tuple[float, ...]:
     """How much U_1 is made of blocks of one head, for every layer.
 
     Mean |U| over pairs of different paths that share their head of the layer, over the
     mean of pairs that do not; 1 where the layer's heads leave no mark, NaN where a
     layer has one head or no path has a partner.
+
+    Args:
+        U, heads: as for `head_scores`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -282,7 +295,7 @@ def block_structure(U, heads: Sequence) -> tuple[float, ...]:
         >>> [round(x, 3) for x in block_structure(blocks, (2, 2))]
         [2.0, 0.667]
     """
-    heads = head_counts(heads)
+    heads = _heads_of(U, heads)
     weight = np.asarray(path_weights(U, heads))
     digits = np.indices(heads).reshape(len(heads), -1)
     ratios = []

@@ -66,7 +66,7 @@ class Solution(eqx.Module):
         """Weight of every head in U_1, over the largest; one (H_l,) array per layer."""
         from statmech_attn.bpkr.predictor import head_scores
 
-        return head_scores(self, self.problem.heads)
+        return head_scores(self)
 
     def overlap(self) -> Float[Array, " n"]:
         """|v_i . Y| / |Y| for the eigenvectors of K(U_1), largest eigenvalue first."""

@@ -168,6 +168,7 @@ def test_a_solution_is_taken_where_order_parameters_are(data):
     assert eqx.tree_equal(problem.theory(), expected)
     assert eqx.tree_equal(solution.predict(test), expected.predict(test))
     assert eqx.tree_equal(solution.head_scores(), expected.head_scores())
+    assert eqx.tree_equal(bpkr.head_scores(solution), expected.head_scores())
     assert eqx.tree_equal(solution.overlap(), expected.overlap())
 
 
@@ -219,5 +220,7 @@ def test_bad_input_is_refused(data):
         problem.theory(jnp.eye(3))
     with pytest.raises(ValueError, match="4 paths"):
         bpkr.head_scores(jnp.eye(3), HEADS)
+    with pytest.raises(ValueError, match=r"heads: need .* got \(\)"):
+        bpkr.head_scores(good.U)
     with pytest.raises(ValueError, match="one shape"):
         bpkr.accuracy(y, y[:2])
