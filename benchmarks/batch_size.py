@@ -22,17 +22,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from lyapunov import model
-from saddle import published_task, TEMPERATURE
+from saddle import published_problem
 
-from statmech_attn import bpkr, dmft
+from statmech_attn import dmft
 from statmech_attn.batches import Compiled, devices, on_cpu
 from statmech_attn.bpkr import saddle
 from statmech_attn.bpkr.newton import minimise, NewtonSolver
-from statmech_attn.bpkr.prior import prior
 from statmech_attn.dynamics import frames, lyapunov
 from statmech_attn.montecarlo import simulate
 from statmech_attn.reporting import size as size_of
@@ -138,22 +138,20 @@ def monte_carlo(runs: int):
 
 def saddles(count: int):
     """Widths solved side by side; all wait for the slowest."""
-    xi, y = published_task()
-    heads, N = (2, 2), np.geomspace(30, 1000, count)
-    variances = jnp.asarray(prior(100, heads).variances)
-    temperature = jnp.asarray(TEMPERATURE)
-    point = saddle.starting_point(None, heads, variances, 1)
+    problem, N = published_problem(), np.geomspace(30, 1000, count)
+    point = saddle.starting_point(problem)
 
-    def one(operator, y, point, widths):
-        problem = saddle.Problem(operator, y, temperature, widths, variances)
-        of_point = partial(saddle.derivatives, problem, heads=heads)
-        state, code = minimise(of_point, point, NewtonSolver())
+    def one(problem, point, widths):
+        problem = eqx.tree_at(lambda p: p.widths, problem, widths)
+        state, code = minimise(
+            partial(saddle.derivatives, problem), point, NewtonSolver()
+        )
         return state.point, code
 
-    side_by_side = jax.vmap(one, in_axes=(None, None, None, -1), out_axes=-1)
-    widths = jnp.stack([prior(n, heads).widths for n in N], axis=-1)
-    given = bpkr.path_kernels(xi), y, point, widths
-    call = Compiled(side_by_side, *given, shared=3)
+    side_by_side = jax.vmap(one, in_axes=(None, None, -1), out_axes=-1)
+    widths = jnp.stack([problem.at(width=n).widths for n in N], axis=-1)
+    given = problem, point, widths
+    call = Compiled(side_by_side, *given, shared=2)
     return lambda: call(*given), count, call.bytes
 
 

@@ -19,25 +19,23 @@ DRAWS = 1500
 def main() -> None:
     jax.config.update("jax_enable_x64", True)
     from statmech_attn import bpkr
-    from statmech_attn.bpkr import wishart
     from statmech_attn.tasks import hidden_markov
 
     head_key, train_key = jax.random.split(jax.random.key(0))
     setting = hidden_markov.preset("four-paths", head_key)
     x, y = hidden_markov.draw(train_key, setting.task, examples=setting.n_train)
     xi = bpkr.attentioned_inputs(x, setting.heads, readout=setting.readout)
-    problem = dict(temperature=0.01, heads=bpkr.head_counts(setting.heads))
+    problem = bpkr.Problem(xi, y, heads=setting.heads, width=3, temperature=0.01)
     print(f"# jax {jax.__version__}, {jax.default_backend()}, 4 chains")
     print(
         f"{'N':>5} {'draws':>6} {'s':>6} {'compile':>8} {'n_eff':>6} {'n_eff/s':>8} "
         f"{'gradients':>10} {'divergent':>10} {'R-hat':>6} {'BFMI':>5}"
     )
     for N in [int(n) for n in sys.argv[1:]] or WIDTHS:
-        posterior = wishart.law(xi, y, width=N, **problem)
         seconds = []
         for seed in range(2):
             start = time.perf_counter()
-            found = wishart.sample(jax.random.key(seed), posterior, draws=DRAWS)
+            found = problem.at(width=N).posterior(jax.random.key(seed), draws=DRAWS)
             seconds.append(time.perf_counter() - start)
         n_eff, steps = found.n_eff.min(), float(found.steps.mean())
         print(

@@ -46,7 +46,8 @@ def main() -> None:
 
 def published() -> None:
     chosen = made((4, 4))
-    timed("600 tasks, kernel", lambda: np.asarray(limit(chosen).kernel))
+    limit = lambda: posed(chosen).gaussian_process()
+    timed("600 tasks, kernel", lambda: np.asarray(limit().kernel))
     points(chosen, WIDTHS, TEMPERATURES)
 
 
@@ -76,27 +77,23 @@ def tasks(key, examples: int) -> Examples:
 
 def points(chosen: learning.Learning, widths, temperatures) -> None:
     """What a study computes at every point: saddle point, accuracies, scores."""
-    grid = learning.Grid(widths, sorted(temperatures), None, None)
 
     def every():
-        for i in range(len(widths)):
+        problem = posed(chosen)
+        for N in widths:
             saddle = None
-            for j in reversed(range(len(temperatures))):
-                saddle = point(chosen, grid.point(i, j), saddle)
+            for T in sorted(temperatures, reverse=True):
+                saddle = problem.at(width=N, temperature=T).solve(start=saddle)
+                theory = saddle.problem.theory(saddle)
+                order_parameter.predictor(theory, chosen, kept=False)
+                order_parameter.alignment_and_scores(theory)
 
     timed(f"{len(widths)} x {len(temperatures)} points, {chosen.heads}", every)
 
 
-def point(chosen, at, start):
-    saddle = bpkr.solve(*chosen.data, heads=chosen.heads, start=start, **at)
-    theory = bpkr.theory(*chosen.data, saddle.U[0], temperature=at["temperature"])
-    order_parameter.predictor(theory, chosen, kept=False)
-    order_parameter.alignment_and_scores(theory, chosen.heads)
-    return saddle
-
-
-def limit(chosen):
-    return bpkr.gaussian_process(*chosen.data, heads=chosen.heads, temperature=1.0)
+def posed(chosen: learning.Learning) -> bpkr.Problem:
+    """At any width and temperature."""
+    return bpkr.Problem(*chosen.data, heads=chosen.heads, width=1, temperature=1.0)
 
 
 def timed(name: str, call):

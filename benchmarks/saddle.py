@@ -69,67 +69,61 @@ def main() -> None:
 
 
 def published() -> None:
-    xi, y = published_task()
-    problem = dict(temperature=TEMPERATURE, heads=(2, 2))
     for form in ("kernels", "factors"):
+        problem = published_problem(form=form)
         print(f"{form:<10} {'N':>5} {'ms':>8} {'steps':>6} {'gradient':>9}")
-        for N in [*WIDTHS, WIDTHS]:
-            call = lambda: bpkr.solve_many(xi, y, width=N, form=form, **problem)
-            found = timed(call, repeats=5)
+        for widths in [*([N] for N in WIDTHS), WIDTHS]:
+            call = lambda: [problem.at(width=N).solve() for N in widths]
+            solved = timed(call, repeats=5)
             print(
-                f"{'':<10} {'all' if N is WIDTHS else N:>5} "
-                f"{1e3 * found.seconds:>8.1f} {found.result.iterations.max():>6} "
-                f"{found.result.gradient_norm.max():>9.1e}",
+                f"{'':<10} {'all' if len(widths) > 1 else widths[0]:>5} "
+                f"{1e3 * solved.seconds:>8.1f} "
+                f"{max(int(s.iterations) for s in solved.result):>6} "
+                f"{max(float(s.gradient_norm) for s in solved.result):>9.1e}",
                 flush=True,
             )
 
 
 def large(heads, repeats: int) -> None:
-    xi, y = random_task(600, 192, heads)
-    call = lambda: bpkr.solve(
-        xi, y, width=100, temperature=TEMPERATURE, heads=heads
-    )  # fmt: skip
+    problem = random_problem(600, 192, heads, width=100)
+    call = lambda: [problem.solve()]
     row(f"|Pi| = {np.prod(heads)}, heads {heads}", timed(call, repeats))
 
 
 def grid() -> None:
-    xi, y = random_task(600, 192, (4, 4))
-    call = lambda: bpkr.sweep(
-        xi, y, widths=np.geomspace(30, 1000, 10), heads=(4, 4),
-        temperatures=np.geomspace(0.001, 0.1, 10),
-    )  # fmt: skip
-    found = timed(call, repeats=0)
+    problem = random_problem(600, 192, (4, 4), width=100)
+    grid = dict(
+        widths=np.geomspace(30, 1000, 10), temperatures=np.geomspace(0.001, 0.1, 10)
+    )
+    found = timed(lambda: sum(problem.sweep(**grid), []), repeats=0)
     row("10 x 10 sweep, |Pi| = 16", found)
 
 
 def row(name: str, found: Timed) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    solution = found.result
-    state = "" if solution.converged else "NOT CONVERGED"
+    solutions = found.result
+    state = "" if all(s.converged for s in solutions) else "NOT CONVERGED"
     print(
         f"{name:<26} {found.seconds:>8.2f} {found.cpu:>8.2f} "
-        f"{int(jnp.sum(solution.iterations)):>6} {solution.gradient_norm.max():>9.1e} "
-        f"{peak:>5.2f} {state}",
+        f"{sum(int(s.iterations) for s in solutions):>6} "
+        f"{max(float(s.gradient_norm) for s in solutions):>9.1e} {peak:>5.2f} {state}",
         flush=True,
     )
 
 
 def fixed_point_against_newton() -> None:
     """The stationarity conditions, iterated with the best of several dampings."""
-    xi, y = published_task()
-    operator = bpkr.path_kernels(xi)
+    problem = published_problem()
     print(
         f"{'fixed point':<12} {'N':>5} {'damping':>8} {'steps':>6} {'ms':>8} ", end=""
     )
     print(f"{'error':>9} {'Newton ms':>10}")
     for N in WIDTHS:
-        call = lambda: bpkr.solve(
-            xi, y, width=N, temperature=TEMPERATURE, heads=(2, 2)
-        )  # fmt: skip
-        newton = timed(call, repeats=5)
+        newton = timed(lambda: problem.at(width=N).solve(), repeats=5)
         best = None
         for part in DAMPINGS:
-            found = timed(lambda: fixed_point(operator, y, N, part), repeats=3)
+            call = lambda: fixed_point(problem.operator, problem.y, N, part)
+            found = timed(call, repeats=3)
             error = float(jnp.abs(found.result[0] - newton.result.U[0]).max())
             if error < 1e-7 and (best is None or found.seconds < best[0].seconds):
                 best = found, part, error
@@ -179,11 +173,8 @@ def growth(output: str | None) -> None:
         for value in values:
             case = REFERENCE | {name: value}
             heads = case["heads"]
-            xi, y = random_task(case["P"], case["N_0"], heads)
-            call = lambda: bpkr.solve(
-                xi, y, width=case["N"], temperature=TEMPERATURE, heads=heads
-            )  # fmt: skip
-            found = timed(call, repeats=2)
+            problem = random_problem(case["P"], case["N_0"], heads, width=case["N"])
+            found = timed(problem.solve, repeats=2)
             needed = kernels.memory(case["P"], case["N_0"], int(np.prod(heads)))
             steps, least = int(found.result.iterations), min(needed.values()) / 2**30
             size = int(np.prod(value))
@@ -210,14 +201,18 @@ def growth(output: str | None) -> None:
         )
 
 
-def published_task():
+def published_problem(**options) -> bpkr.Problem:
+    """At any width."""
     head_key, train_key = jax.random.split(jax.random.key(0))
     setting = hidden_markov.preset("four-paths", head_key)
     x, y = hidden_markov.draw(train_key, setting.task, examples=setting.n_train)
-    return bpkr.attentioned_inputs(x, setting.heads, readout=setting.readout), y
+    xi = bpkr.attentioned_inputs(x, setting.heads, readout=setting.readout)
+    return bpkr.Problem(
+        xi, y, heads=setting.heads, width=WIDTHS[0], temperature=TEMPERATURE, **options
+    )
 
 
-def random_task(P: int, N_0: int, heads):
+def random_problem(P: int, N_0: int, heads, *, width) -> bpkr.Problem:
     """Random heads on random tokens; labels of a narrow network, variance one."""
     keys = jax.random.split(jax.random.key(0), len(heads) + 3)
     x = jax.random.normal(keys[0], (P, N_0, TOKENS))
@@ -233,7 +228,8 @@ def random_task(P: int, N_0: int, heads):
         keys[1], n_inputs=N_0, heads=heads, width=TEACHER_WIDTH
     )  # fmt: skip
     f = bpkr.forward_paths(teacher, xi)
-    return xi, f / jnp.std(f) + NOISE * jax.random.normal(keys[2], f.shape)
+    Y = f / jnp.std(f) + NOISE * jax.random.normal(keys[2], f.shape)
+    return bpkr.Problem(xi, Y, heads=heads, width=width, temperature=TEMPERATURE)
 
 
 def timed(call, repeats: int) -> Timed:

@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def four_paths():
-    """Task, attentioned inputs and labels of training and test set."""
+    """Setting, inputs, the problem at any width, and the test set."""
     from statmech_attn import bpkr
     from statmech_attn.tasks import hidden_markov
 
@@ -42,28 +42,28 @@ def four_paths():
     x_test, y_test = hidden_markov.draw(test_key, setting.task, examples=setting.n_test)
     xi = bpkr.attentioned_inputs(x, setting.heads, readout=setting.readout)
     xi_test = bpkr.attentioned_inputs(x_test, setting.heads, readout=setting.readout)
-    problem = dict(temperature=TEMPERATURE, heads=bpkr.head_counts(setting.heads))
-    return setting, x, xi, y, xi_test, y_test, problem
+    problem = bpkr.Problem(xi, y, heads=setting.heads, width=1, temperature=TEMPERATURE)
+    return setting, x, problem, xi_test, y_test
 
 
 def gradients() -> None:
     from statmech_attn import bpkr
     from statmech_attn.montecarlo import weight_space
 
-    setting, x, xi, y, _, _, problem = four_paths()
+    setting, x, problem, *_ = four_paths()
     attention = tuple(
         jnp.stack([bpkr.attention_matrix(x, head) for head in layer])
         for layer in setting.heads
     )
     print("gradient        N  weights  contracted us  by layers us  with attention us")
     for N in WIDTHS:
-        posterior = weight_space.posterior(xi, y, width=N, **problem)
+        posterior = weight_space.posterior(problem.at(width=N))
         z = posterior.draw_start(jax.random.key(1))
 
         def gradient(outputs, posterior=posterior):
             def log_density(z, *data):
                 f = outputs(posterior.weights(z), *data)
-                return -(z @ z + ((f - y) ** 2).sum() / TEMPERATURE) / 2
+                return -(z @ z + ((f - problem.y) ** 2).sum() / TEMPERATURE) / 2
 
             return jax.jit(jax.grad(log_density))
 
@@ -96,18 +96,17 @@ def through_layers(weights, x, attention):
 
 
 def effective_samples() -> None:
-    from statmech_attn.bpkr import wishart
     from statmech_attn.montecarlo import sample_weights, weight_space
     from statmech_attn.statistics import summary
 
-    _, _, xi, y, xi_test, y_test, problem = four_paths()
+    _, _, problem, xi_test, y_test = four_paths()
     print(
         "samples         N  n_eff    1/s  exact 1/s  ratio  gradients  accept"
         "  divergent  R-hat   BFMI  accuracy"
     )
     for N, (warmup, draws) in WIDTHS.items():
         clock = Clock()
-        posterior = weight_space.posterior(xi, y, width=N, **problem)
+        posterior = weight_space.posterior(problem.at(width=N))
         found = sample_weights(
             jax.random.key(1), posterior, method="weights", xi_test=xi_test,
             y_test=y_test, draws=draws, warmup=warmup, chains=CHAINS, block=20,
@@ -115,8 +114,8 @@ def effective_samples() -> None:
         )  # fmt: skip
         U, accuracy = summary(found.U[0]), summary(found.accuracy)
         rate = U.n_eff.min() / clock.seconds_of(draws)
-        law = wishart.law(xi, y, width=N, **problem)
-        exact = exact_rate(lambda n: wishart.sample(jax.random.key(2), law, draws=n))
+        sample = problem.at(width=N).posterior
+        exact = exact_rate(lambda n: sample(jax.random.key(2), draws=n))
         print(
             f"{'':<8} {N:>8} {U.n_eff.min():>6.0f} {rate:>6.2f} {exact:>10.0f} "
             f"{exact / rate:>6.0f} {found.leapfrog_steps.mean():>10.0f} "
@@ -139,7 +138,7 @@ def exact_rate(sample) -> float:
 
 
 def langevin_bias() -> None:
-    from statmech_attn.bpkr import wishart
+    from statmech_attn.bpkr import Problem
     from statmech_attn.montecarlo import sample_weights, weight_space
     from statmech_attn.montecarlo.langevin import stiffness
     from statmech_attn.reporting import Silent
@@ -148,11 +147,10 @@ def langevin_bias() -> None:
     input_key, label_key, start_key, power_key = jax.random.split(jax.random.key(3), 4)
     xi = jax.random.normal(input_key, (3, 6, 4))
     Y = 2 * jax.random.normal(label_key, (3,))
-    problem = dict(width=5, temperature=0.05, heads=(2, 2))
-    law = wishart.law(xi, Y, **problem)
-    draws = wishart.sample(jax.random.key(4), law, draws=5000, chains=4)
-    U, f = summary(draws.U[0]), summary(exact_outputs(law, draws.U[0]))
-    posterior = weight_space.posterior(xi, Y, **problem)
+    problem = Problem(xi, Y, heads=(2, 2), width=5, temperature=0.05)
+    draws = problem.posterior(jax.random.key(4), draws=5000, chains=4)
+    U, f = summary(draws.U[0]), summary(exact_outputs(problem, draws.U[0]))
+    posterior = weight_space.posterior(problem)
     starts = jax.vmap(posterior.draw_start)(jax.random.split(start_key, 16))
     one = lambda z: stiffness(posterior.log_density, z, power_key)
     omega = float(jax.vmap(one)(starts).max())
@@ -182,13 +180,13 @@ def langevin_bias() -> None:
         )
 
 
-def exact_outputs(law, U):
+def exact_outputs(problem, U):
     """<f> and <f^2> on the training inputs at every draw of U, (chains, draws, 2 P)."""
 
     def one(U):
-        K = law.operator.kernel(U)
-        gain = jnp.linalg.solve(K + law.temperature * jnp.eye(K.shape[0]), K).T
-        mean = gain @ law.Y
+        K = problem.operator.kernel(U)
+        gain = jnp.linalg.solve(K + problem.temperature * jnp.eye(K.shape[0]), K).T
+        mean = gain @ problem.y
         return jnp.concatenate([mean, jnp.diagonal(K - gain @ K) + mean**2])
 
     return jax.jit(jax.vmap(jax.vmap(one)))(U)

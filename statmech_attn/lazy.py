@@ -3,12 +3,12 @@
 A package says once where its contents come from, in a form that type checkers read:
 
     if TYPE_CHECKING:
-        from statmech_attn.bpkr.saddle import Solution, solve
+        from statmech_attn.bpkr.problem import check_test, Problem
 
-    __all__ = ["Solution", "solve"]
+    __all__ = ["check_test", "Problem"]
     lazy.attach(__name__)
 
-so importing it costs nothing, and `bpkr.solve` imports `bpkr.saddle`.
+so importing it costs nothing, and `bpkr.Problem` imports `bpkr.problem`.
 """
 
 import ast

@@ -11,7 +11,6 @@ from statmech_attn import lazy
 if TYPE_CHECKING:
     from statmech_attn.bpkr import prior, pruning, wishart
     from statmech_attn.bpkr.action import (
-        action,
         energy,
         entropies,
         gaussian_process_limit,
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
         effective_weights,
         forward,
         forward_paths,
-        head_counts,
         Heads,
         heads_from_products,
         heads_from_queries,
@@ -31,52 +29,46 @@ if TYPE_CHECKING:
         path_names,
         Weights,
     )
-    from statmech_attn.bpkr.checks import (
-        check_finite_width,
-        check_sampled,
-        check_temperature,
-        check_test,
-    )
-    from statmech_attn.bpkr.corrections import Corrected, corrections
+    from statmech_attn.bpkr.corrections import Corrected
     from statmech_attn.bpkr.evidence import Evidence, evidence
     from statmech_attn.bpkr.kernels import (
         cross_kernel,
-        path_kernels,
         PathFactors,
         PathKernels,
-        scaled,
+        prefactor,
     )
     from statmech_attn.bpkr.linear_algebra import inverse_cholesky
-    from statmech_attn.bpkr.minima import Minima, multi_start
+    from statmech_attn.bpkr.minima import Minima
     from statmech_attn.bpkr.newton import NewtonSolver, RESULTS
     from statmech_attn.bpkr.predictor import (
         accuracy,
         block_structure,
         correct,
-        gaussian_process,
         head_scores,
         kernel_overlap,
         paths_through,
         Prediction,
         Theory,
-        theory,
     )
-    from statmech_attn.bpkr.saddle import Solution, solve, solve_many, sweep
+    from statmech_attn.bpkr.prior import (
+        check_finite_width,
+        check_temperature,
+        head_counts,
+    )
+    from statmech_attn.bpkr.problem import check_test, Problem
+    from statmech_attn.bpkr.solution import Solution
 
 
 __all__ = [
     "accuracy",
-    "action",
     "attention_matrix",
     "attentioned_inputs",
     "block_structure",
     "check_finite_width",
-    "check_sampled",
     "check_temperature",
     "check_test",
     "correct",
     "Corrected",
-    "corrections",
     "cross_kernel",
     "draw_weights",
     "effective_weights",
@@ -86,7 +78,6 @@ __all__ = [
     "evidence",
     "forward",
     "forward_paths",
-    "gaussian_process",
     "gaussian_process_limit",
     "head_counts",
     "head_scores",
@@ -96,25 +87,20 @@ __all__ = [
     "inverse_cholesky",
     "kernel_overlap",
     "Minima",
-    "multi_start",
     "NewtonSolver",
     "order_parameters",
-    "path_kernels",
     "path_names",
     "PathFactors",
     "PathKernels",
     "paths_through",
     "Prediction",
+    "prefactor",
     "prior",
+    "Problem",
     "pruning",
     "RESULTS",
-    "scaled",
     "Solution",
-    "solve",
-    "solve_many",
-    "sweep",
     "Theory",
-    "theory",
     "Weights",
     "wishart",
 ]

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
+from statmech_attn.bpkr.problem import Problem
 
 
 @jax.custom_jvp
@@ -102,13 +103,13 @@ def entropies(
 def chain(factors: Sequence[Array], heads: Sequence[int]) -> tuple[Array, ...]:
     """F_1 ... F_{L+1} with F_l = (1 x F_{l+1}) C_l and U_l = F_l F_l^T."""
     outer = factors[-1]
-    found = [outer]
+    products = [outer]
     for C, H in zip(factors[-2::-1], heads[::-1]):
         inner = outer.shape[0]
         blocks = C.reshape(H, inner, C.shape[1])
         outer = jnp.einsum("ab,hbc->hac", outer, blocks).reshape(C.shape)
-        found.append(outer)
-    return tuple(found[::-1])
+        products.append(outer)
+    return tuple(products[::-1])
 
 
 def order_parameters_of(factors: Sequence[Array], heads: Sequence[int]):
@@ -120,11 +121,11 @@ def order_parameters_of(factors: Sequence[Array], heads: Sequence[int]):
 def factors_of(U: Sequence[Array], U_a, heads: Sequence[int]) -> tuple[Array, ...]:
     """The factors of given positive definite order parameters."""
     lower = [jnp.linalg.cholesky(jnp.atleast_2d(x)) for x in (*U, U_a)]
-    found = [lower[-1]]
+    factors = [lower[-1]]
     for F, above, H in zip(lower[-2::-1], lower[:0:-1], heads[::-1]):
         block = jnp.kron(jnp.eye(H), above)
-        found.append(jax.scipy.linalg.solve_triangular(block, F, lower=True))
-    return tuple(found[::-1])
+        factors.append(jax.scipy.linalg.solve_triangular(block, F, lower=True))
+    return tuple(factors[::-1])
 
 
 def gaussian_process_limit(heads: Sequence[int], variances, outputs: int = 1):
@@ -134,18 +135,16 @@ def gaussian_process_limit(heads: Sequence[int], variances, outputs: int = 1):
         (U_1, ..., U_L) and U_a as a (K, K) matrix.
     """
     scale = jnp.cumprod(jnp.asarray(variances)[:0:-1])[::-1]
-    size, found = outputs, [scale[-1] * jnp.eye(outputs)]
+    size, limits = outputs, [scale[-1] * jnp.eye(outputs)]
     for H, s2 in zip(heads[::-1], scale[-2::-1]):
         size *= H
-        found.append(s2 * jnp.eye(size))
-    *U, U_a = found[::-1]
+        limits.append(s2 * jnp.eye(size))
+    *U, U_a = limits[::-1]
     return tuple(U), U_a
 
 
-def action(
-    U: Sequence[Array], U_a, operator, y, *, temperature, heads, widths, variances
-) -> Float[Array, ""]:
-    """S of any positive definite order parameters, not only of a saddle point."""
-    parts = entropies(U, U_a, heads, widths, variances)
-    E = energy(operator.kernel(U[0]), temperature, y)
-    return parts.sum() + E / jnp.max(widths)
+def action(problem: Problem, U: Sequence[Array], U_a) -> Float[Array, ""]:
+    """S of any positive definite order parameters."""
+    parts = entropies(U, U_a, problem.heads, problem.widths, problem.variances)
+    E = energy(problem.operator.kernel(U[0]), problem.temperature, problem.y)
+    return parts.sum() + E / jnp.max(problem.widths)

@@ -82,11 +82,6 @@ def heads_from_queries(queries: Sequence, keys: Sequence) -> Heads:
     return heads_from_products(products)
 
 
-def head_counts(heads: Heads) -> tuple[int, ...]:
-    """Heads per layer (H_1, ..., H_L)."""
-    return tuple(layer.shape[0] for layer in heads)
-
-
 def path_names(counts: Sequence[int]) -> list[str]:
     """Names of the paths in order, heads counted from one.
 

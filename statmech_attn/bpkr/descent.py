@@ -33,7 +33,7 @@ def descend(
         value, gradient = value_and_gradient(jnp.asarray(point))
         return float(value), np.asarray(gradient)
 
-    found = minimize(
+    result = minimize(
         evaluated,
         np.asarray(start),
         jac=True,
@@ -45,4 +45,4 @@ def descend(
             ftol=ROUND_OFF,
         ),
     )
-    return jnp.asarray(found.x)
+    return jnp.asarray(result.x)

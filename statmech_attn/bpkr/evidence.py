@@ -39,27 +39,28 @@ class Evidence(NamedTuple):
     by_chain: Float[np.ndarray, " chains"]
 
 
-def evidence(key: Key[Array, ""], posterior: Law, draws: Draws) -> Evidence:
-    """Log evidence of a law from draws of its posterior.
+def evidence(key: Key[Array, ""], draws: Draws) -> Evidence:
+    """Log evidence of a problem from draws of its exact law.
 
     Args:
-        draws: of `wishart.sample`, at least three chains; the error has as many degrees
-            of freedom as chains less one.
+        draws: of `Problem.posterior`, at least three chains; the error has as many
+            degrees of freedom as chains less one.
 
     Raises:
-        ValueError: fewer than three chains, or draws of another law.
+        ValueError: fewer than three chains.
 
     Example:
         >>> import jax, jax.numpy as jnp
+        >>> from statmech_attn.bpkr import Problem
         >>> jax.config.update("jax_enable_x64", True)
         >>> xi, Y = jnp.ones((1, 1, 1)), jnp.zeros(1)
-        >>> law = wishart.law(xi, Y, width=10, temperature=1e6, heads=(1,))
-        >>> found = wishart.sample(jax.random.key(0), law, draws=200)
+        >>> problem = Problem(xi, Y, heads=(1,), width=10, temperature=1e6)
+        >>> draws = problem.posterior(jax.random.key(0), draws=200)
         >>> free = -jnp.log(2 * jnp.pi * 1e6) / 2  # no information: T alone
-        >>> bool(abs(evidence(jax.random.key(1), law, found).value - free) < 0.1)
+        >>> bool(abs(evidence(jax.random.key(1), draws).value - free) < 0.1)
         True
     """
-    wishart.require_of(draws, posterior)
+    posterior = draws.posterior
     chains, n_draws, n = draws.z.shape
     if chains < 3:
         raise ValueError(f"draws must have at least three chains; got {chains}.")
@@ -67,11 +68,11 @@ def evidence(key: Key[Array, ""], posterior: Law, draws: Draws) -> Evidence:
     share = n_eff / (n_eff + n_draws)
     z = _folded(posterior, draws.z)
     keys = jax.random.split(key, chains)
-    found = []
+    estimates = []
     for chain in range(chains):
         others = jnp.delete(z, chain, axis=0).reshape(-1, n)
-        found.append(_bridge(keys[chain], posterior, z[chain], others, share))
-    by_chain = np.asarray(jnp.stack(found))
+        estimates.append(_bridge(keys[chain], posterior, z[chain], others, share))
+    by_chain = np.asarray(jnp.stack(estimates))
     stderr = by_chain.std(ddof=1) / np.sqrt(chains)
     return Evidence(float(by_chain.mean()), float(stderr), by_chain)
 
@@ -123,7 +124,7 @@ def log_joint(posterior: Law, z: Float[Array, " n"]) -> Float[Array, ""]:
 @eqx.filter_jit
 def _folded(posterior: Law, z: Float[Array, "chains draws n"]):
     def one(z):
-        found, used = [], 0
+        folded, used = [], 0
         signs = jnp.ones(posterior.blocks[0].rows)
         for block, N in zip(posterior.blocks, posterior.widths):
             part = z[used : used + block.entries]
@@ -135,8 +136,8 @@ def _folded(posterior: Law, z: Float[Array, "chains draws n"]):
             B = rows[:, None] * wishart.bartlett(block, k, part) * sign
             logs = jnp.sqrt(2.0) * jnp.log(jnp.abs(diagonal))
             below = np.tril_indices(block.rows, -1, block.columns)
-            found += [jnp.where(k == 1, logs, diagonal), B[below]]
+            folded += [jnp.where(k == 1, logs, diagonal), B[below]]
             signs = sign
-        return jnp.concatenate(found)
+        return jnp.concatenate(folded)
 
     return jax.vmap(jax.vmap(one))(z)

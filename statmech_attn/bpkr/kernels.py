@@ -221,9 +221,14 @@ def path_readout(
     return jnp.einsum("akbl,ibl->kia", by_output, through)
 
 
-def scaled(xi: Float[Array, "P N_0 Pi"], variance: float) -> Float[Array, "P N_0 Pi"]:
-    """Attentioned inputs with the prefactor of the kernel in them."""
-    return xi * math.sqrt(variance / (xi.shape[1] * xi.shape[2]))
+def prefactor(variance: float, n_inputs: int, n_paths: int) -> float:
+    r"""$\sigma_0 / \sqrt{N_0 |\Pi|}$: what attentioned inputs lack in the kernel.
+
+    Example:
+        >>> prefactor(1.0, 2, 8)
+        0.25
+    """
+    return math.sqrt(variance / (n_inputs * n_paths))
 
 
 def memory(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, int]:
@@ -268,60 +273,54 @@ def operations(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, Operations
     return found
 
 
-def path_kernels(
-    xi: Float[Array, "P N_0 Pi"],
-    *,
-    variance: float = 1.0,
-    outputs: int = 1,
-    form: str | None = None,
-    steps: float = 1.0,
-    memory_limit: int = MEMORY_LIMIT,
-) -> Operator:
-    """The kernels of attentioned inputs, in the cheaper form that fits in memory.
+FORMS = {"kernels": PathKernels, "factors": PathFactors}
 
-    Args:
-        variance: sigma_0^2 of the weights into the first layer.
-        outputs: number of outputs K.
-        form: "kernels" or "factors" to choose the form by hand.
-        steps: Newton steps whose memory the caller will take at once.
-        memory_limit: bytes that the form and these steps may take.
 
-    Raises:
-        ValueError: no form, or not the one asked for, fits into `memory_limit`.
+def path_kernels(inputs: Float[Array, "P N_0 Pi"], *, form: str) -> Operator:
+    """The kernels of scaled attentioned inputs, "kernels" or "factors".
 
     Example:
         >>> import jax.numpy as jnp
         >>> path_kernels(jnp.ones((3, 2, 4)), form="kernels").blocks.shape
         (4, 4, 3, 3)
     """
-    n_examples, n_inputs, n_paths = xi.shape
-    shape = (n_examples, n_inputs, n_paths, outputs)
-    form = choose_form(*shape, form=form, steps=steps, memory_limit=memory_limit)
-    xi = scaled(xi, variance)
     if form == "factors":
-        return PathFactors(xi)
-    return PathKernels(path_path(xi, xi))
+        return PathFactors(inputs)
+    return PathKernels(path_path(inputs, inputs))
+
+
+def fits(
+    n_examples, n_inputs, n_paths, outputs, *, form=None, steps=1.0, memory_limit
+) -> str | None:
+    """Name of the cheaper form of which some Newton steps fit in memory, if any does.
+
+    Args:
+        form: the only one allowed, if given.
+        steps: Newton steps whose memory the caller will take at once.
+        memory_limit: bytes that the form and these steps may take.
+    """
+    if form not in (None, *FORMS):
+        raise ValueError(f'form must be "kernels" or "factors"; got {form!r}.')
+    shape = (n_examples, n_inputs, n_paths, outputs)
+    needed, work = memory(*shape), operations(*shape)
+    forms = [form] if form else sorted(FORMS, key=lambda name: work[name].newton)
+    fitting = (name for name in forms if int(steps * needed[name]) <= memory_limit)
+    return next(fitting, None)
 
 
 def choose_form(
-    n_examples,
-    n_inputs,
-    n_paths,
-    outputs,
-    form=None,
-    steps=1.0,
-    memory_limit=MEMORY_LIMIT,
+    n_examples, n_inputs, n_paths, outputs, *, form=None, steps=1.0, memory_limit
 ) -> str:
-    """Name of the cheaper form that fits in memory."""
-    if form not in (None, "kernels", "factors"):
-        raise ValueError(f'form must be "kernels" or "factors"; got {form!r}.')
+    """The same where one must fit.
+
+    Raises:
+        ValueError: no form, or not the one asked for, fits into `memory_limit`.
+    """
     shape = (n_examples, n_inputs, n_paths, outputs)
+    fitting = fits(*shape, form=form, steps=steps, memory_limit=memory_limit)
+    if fitting:
+        return fitting
     needed = {name: int(steps * size) for name, size in memory(*shape).items()}
-    work = operations(*shape)
-    forms = [form] if form else sorted(needed, key=lambda name: work[name].newton)
-    for candidate in forms:
-        if needed[candidate] <= memory_limit:
-            return candidate
     sizes = ", ".join(f"{name} {size / 2**30:.3g} GiB" for name, size in needed.items())
     advice = "use fewer examples or paths"
     if needed["factors"] <= memory_limit:

@@ -19,17 +19,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from statmech_attn.bpkr import prior as sizes_of
-from statmech_attn.bpkr.action import gaussian_process_limit
-from statmech_attn.bpkr.checks import check_data, check_test
 from statmech_attn.bpkr.kernels import (
     cross_kernel,
     own_variances,
     path_readout,
-    scaled,
     self_path_path,
 )
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky, singular
+from statmech_attn.bpkr.prior import head_counts
+from statmech_attn.bpkr.problem import Problem
+from statmech_attn.bpkr.solution import Solution
 
 
 _inverse_cholesky = jax.jit(inverse_cholesky)  # else an operation at a time
@@ -43,27 +42,24 @@ class Prediction(NamedTuple):
 
 
 class Theory(eqx.Module):
-    """The Gaussian process at one U_1; build with `theory` or `gaussian_process`."""
+    """The Gaussian process of a problem at one U_1; build with `Problem.theory`."""
 
-    xi: Float[Array, "P N_0 Pi"]
-    Y: Float[Array, "P *K"]
+    problem: Problem
     U: Float[Array, "d d"]
-    temperature: float
-    variance: float
     half: Float[Array, "n n"]
 
     @property
     def kernel(self) -> Float[Array, "n n"]:
         """K(U_1) of the training examples."""
-        return cross_kernel(self.xi, self.xi, self.U)
+        return cross_kernel(self.problem.inputs, self.problem.inputs, self.U)
 
     def predict(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Prediction:
         """Mean and variance on new attentioned inputs, one column per path."""
-        test = scaled(check_test(xi_test, *self.xi.shape[1:]), self.variance)
-        k = cross_kernel(test, self.xi, self.U)
+        test = self.problem.scaled(xi_test)
+        k = cross_kernel(test, self.problem.inputs, self.U)
         own = own_variances(self_path_path(test), self.U)
-        mean, variance = regression(k, own, self.half, self.Y.ravel())
-        shape = test.shape[:1] + self.Y.shape[1:]
+        mean, variance = regression(k, own, self.half, self.problem.y)
+        shape = test.shape[:1] + self.problem.Y.shape[1:]
         return Prediction(mean.reshape(shape), variance.reshape(shape))
 
     def mean(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Float[Array, "Q *K"]:
@@ -72,14 +68,16 @@ class Theory(eqx.Module):
         Example:
             >>> import jax, jax.numpy as jnp
             >>> jax.config.update("jax_enable_x64", True)
-            >>> t = theory(jnp.ones((1, 1, 1)), [1.0], jnp.eye(1), temperature=1.0)
-            >>> round(float(t.mean(jnp.ones((1, 1, 1)))[0]), 12)
+            >>> xi, Y = jnp.ones((1, 1, 1)), jnp.ones(1)
+            >>> problem = Problem(xi, Y, heads=(1,), width=10, temperature=1.0)
+            >>> round(float(problem.theory(jnp.eye(1)).mean(xi)[0]), 12)
             0.5
         """
-        test = scaled(check_test(xi_test, *self.xi.shape[1:]), self.variance)
-        alpha = self.half.T @ (self.half @ self.Y.ravel())
-        f = jnp.einsum("qia,kia->qk", test, path_readout(self.xi, self.U, alpha))
-        return f.reshape(test.shape[:1] + self.Y.shape[1:])
+        test = self.problem.scaled(xi_test)
+        alpha = self.half.T @ (self.half @ self.problem.y)
+        readout = path_readout(self.problem.inputs, self.U, alpha)
+        f = jnp.einsum("qia,kia->qk", test, readout)
+        return f.reshape(test.shape[:1] + self.problem.Y.shape[1:])
 
     def restricted(self, paths: Sequence[int]) -> "Theory":
         """The same network with all other paths silenced, then trained as before.
@@ -91,88 +89,85 @@ class Theory(eqx.Module):
             ValueError: indices that are no paths, or come twice.
         """
         chosen = np.asarray(paths, int)
-        n_paths = self.xi.shape[2]
+        n_paths = self.problem.xi.shape[2]
         valid = chosen.size and ((chosen >= 0) & (chosen < n_paths)).all()
         if not valid or np.unique(chosen).size != chosen.size:
             raise ValueError(
                 f"paths: need distinct indices from 0 to {n_paths - 1}; "
                 f"got {chosen.tolist()}."
             )
-        shown = np.repeat(np.isin(np.arange(n_paths), chosen), len(self.U) // n_paths)
-        U = self.U * np.outer(shown, shown)
-        return _trained(self.xi, self.Y, U, self.temperature, self.variance)
+        shown = np.repeat(np.isin(np.arange(n_paths), chosen), self.problem.outputs)
+        return theory(self.problem, self.U * np.outer(shown, shown))
 
-    def silenced(
-        self, heads: Sequence[int], off: Sequence[tuple[int, int]]
-    ) -> "Theory":
+    def silenced(self, off: Sequence[tuple[int, int]]) -> "Theory":
         """The same network without the heads in `off`, as by `restricted`.
 
         Args:
-            heads: heads per layer (H_1, ..., H_L).
             off: pairs (layer, head), counted from zero.
 
         Raises:
-            ValueError: heads that do not fit, or no path is left.
+            ValueError: a head that there is not, or no path is left.
 
         Example:
             >>> import jax, jax.numpy as jnp
             >>> jax.config.update("jax_enable_x64", True)
-            >>> full = theory(jnp.ones((1, 1, 4)), [1.0], jnp.eye(4), temperature=1.0)
-            >>> jnp.diagonal(full.silenced((2, 2), [(0, 1), (1, 0)]).U).tolist()
+            >>> xi, Y = jnp.ones((1, 1, 4)), jnp.ones(1)
+            >>> problem = Problem(xi, Y, heads=(2, 2), width=10, temperature=1.0)
+            >>> full = problem.theory(jnp.eye(4))
+            >>> jnp.diagonal(full.silenced([(0, 1), (1, 0)]).U).tolist()
             [0.0, 1.0, 0.0, 0.0]
         """
-        sizes_of.check_heads(heads)
-        n_paths = math.prod(heads)
-        if n_paths != self.xi.shape[2]:
-            raise ValueError(
-                f"heads = {tuple(heads)} have {n_paths} paths, the network "
-                f"{self.xi.shape[2]}."
-            )
+        heads = self.problem.heads
         silent = [paths_through(heads, layer, head) for layer, head in off]
-        left = np.setdiff1d(np.arange(n_paths), np.concatenate([[], *silent]))
+        left = np.setdiff1d(
+            np.arange(math.prod(heads)), np.concatenate([[], *silent])
+        )  # fmt: skip
         if not left.size:
             raise ValueError(f"off: no path is left without the heads {list(off)}.")
         return self.restricted(left.tolist())
 
     def overlap(self) -> Float[Array, " n"]:
         """|v_i . Y| / |Y| for the eigenvectors of K, largest eigenvalue first."""
-        return kernel_overlap(self.kernel, self.Y)
+        return kernel_overlap(self.kernel, self.problem.Y)
+
+    def head_scores(self) -> tuple[Array, ...]:
+        """Weight of every head in U_1, over the largest; one (H_l,) array per layer."""
+        return head_scores(self.U, self.problem.heads)
 
 
-def theory(xi, Y, U, *, temperature: float, variance: float = 1.0) -> Theory:
-    """Predictor at a given U_1, of shape (|Pi| K, |Pi| K).
+def theory(problem: Problem, U) -> Theory:
+    """The predictor at a given U_1, or that of a solution of the problem."""
+    if isinstance(U, Solution):
+        problem.check_same(U.problem, "solution")
+        if not U.converged:
+            raise ValueError(f"solution is no saddle point: {U.reason}.")
+    U, d = first_order_parameter(U), problem.sizes[0]
+    if U.shape != (d, d):
+        raise ValueError(
+            f"U must be U_1 of shape {(d, d)}, |Pi| K, or a solution; got {U.shape}."
+        )
+    K = cross_kernel(problem.inputs, problem.inputs, U)
+    half = _inverse_cholesky(K + problem.temperature * jnp.eye(K.shape[0]))
+    lost = problem.temperature == 0 and bool(singular(K))
+    if lost or not bool(jnp.isfinite(half).all()):
+        raise ValueError(
+            "K + T is not positive definite: raise the temperature, or give a "
+            "positive semi-definite U."
+        )
+    return Theory(problem, U, half)
 
-    Args:
-        xi, Y: the training set, as in `solve`.
-        variance: sigma_0^2.
 
-    Raises:
-        ValueError: sizes that disagree, or K + T is not positive definite.
+def first_order_parameter(U) -> Float[Array, "d d"]:
+    """U_1 as given, the first of (U_1, ..., U_L), or that of a solution.
 
     Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> xi = jnp.ones((1, 1, 1))
-        >>> t = theory(xi, jnp.ones(1), jnp.eye(1), temperature=1.0)
-        >>> round(float(t.predict(xi).mean[0]), 12)
-        0.5
+        >>> import jax.numpy as jnp
+        >>> first_order_parameter((jnp.eye(4), jnp.eye(2))).shape
+        (4, 4)
     """
-    xi, Y = check_data(xi, Y, (np.shape(xi)[-1],))
-    U = jnp.asarray(U, float)
-    d = xi.shape[2] * (1 if Y.ndim == 1 else Y.shape[1])
-    if U.shape != (d, d):
-        raise ValueError(f"U must have shape {(d, d)}, |Pi| K; got {U.shape}.")
-    return _trained(scaled(xi, variance), Y, U, float(temperature), float(variance))
-
-
-def gaussian_process(
-    xi, Y, *, heads: Sequence[int], temperature: float, variances=None
-) -> Theory:
-    """Predictor in the GP limit, P / N -> 0."""
-    variances = sizes_of.prior(1, heads, variances).variances
-    outputs = 1 if np.ndim(Y) == 1 else np.shape(Y)[1]
-    U, _ = gaussian_process_limit(heads, variances, outputs)
-    return theory(xi, Y, U[0], temperature=temperature, variance=float(variances[0]))
+    if isinstance(U, Solution):
+        U = U.U
+    return jnp.asarray(U[0] if isinstance(U, tuple) else U, float)
 
 
 def accuracy(mean: Float[Array, "Q *K"], y: Float[Array, "Q *K"]) -> float:
@@ -223,17 +218,26 @@ def paths_through(heads: Sequence[int], layer: int, head: int) -> np.ndarray:
     return np.flatnonzero(digits[layer] == head)
 
 
-def head_scores(U: Float[Array, "d d"], heads: Sequence[int]) -> tuple[Array, ...]:
+def head_scores(U, heads: Sequence | None = None) -> tuple[Array, ...]:
     """Weight of every head in U_1, over the largest; one (H_l,) array per layer.
 
     The sum of |U| over all pairs of paths of which one or both pass through the head;
     over all outputs, if there are several.
+
+    Args:
+        U: U_1 of shape (|Pi| K, |Pi| K), or a solution, which has `head_scores` itself.
+        heads: heads per layer (H_1, ..., H_L), or the heads themselves; a solution
+            knows its own.
+
+    Raises:
+        ValueError: no heads, or a matrix of another size than their paths.
 
     Example:
         >>> import jax.numpy as jnp
         >>> [s.tolist() for s in head_scores(jnp.diag(jnp.array([2.0, 1.0])), (2,))]
         [[1.0, 0.5]]
     """
+    heads = _heads_of(U, heads)
     weight = path_weights(U, heads)
     n_paths = len(weight)
     scores = []
@@ -247,7 +251,14 @@ def head_scores(U: Float[Array, "d d"], heads: Sequence[int]) -> tuple[Array, ..
     return tuple(jnp.split(scores, np.cumsum(heads)[:-1]))
 
 
-def path_weights(U: Float[Array, "d d"], heads: Sequence[int]) -> Float[Array, "Pi Pi"]:
+def _heads_of(U, heads: Sequence | None) -> tuple[int, ...]:
+    """Heads per layer, those of its problem for a solution."""
+    if heads is None:
+        heads = U.problem.heads if isinstance(U, Solution) else ()
+    return head_counts(heads)
+
+
+def path_weights(U, heads: Sequence[int]) -> Float[Array, "Pi Pi"]:
     """|U| of every pair of paths, summed over outputs.
 
     Raises:
@@ -258,8 +269,7 @@ def path_weights(U: Float[Array, "d d"], heads: Sequence[int]) -> Float[Array, "
         >>> path_weights(-jnp.ones((4, 4)), (2,)).tolist()  # two outputs
         [[4.0, 4.0], [4.0, 4.0]]
     """
-    sizes_of.check_heads(heads)
-    n_paths = math.prod(heads)
+    U, n_paths = first_order_parameter(U), math.prod(heads)
     if U.ndim != 2 or U.shape[0] != U.shape[1] or U.shape[0] % n_paths:
         raise ValueError(
             f"U must be square with |Pi| = {n_paths} paths of heads = {tuple(heads)}; "
@@ -269,12 +279,15 @@ def path_weights(U: Float[Array, "d d"], heads: Sequence[int]) -> Float[Array, "
     return weight.sum(axis=(1, 3))
 
 
-def block_structure(U: Float[Array, "d d"], heads: Sequence[int]) -> tuple[float, ...]:
+def block_structure(U, heads: Sequence | None = None) -> tuple[float, ...]:
     """How much U_1 is made of blocks of one head, for every layer.
 
     Mean |U| over pairs of different paths that share their head of the layer, over the
     mean of pairs that do not; 1 where the layer's heads leave no mark, NaN where a
     layer has one head or no path has a partner.
+
+    Args:
+        U, heads: as for `head_scores`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -282,16 +295,17 @@ def block_structure(U: Float[Array, "d d"], heads: Sequence[int]) -> tuple[float
         >>> [round(x, 3) for x in block_structure(blocks, (2, 2))]
         [2.0, 0.667]
     """
+    heads = _heads_of(U, heads)
     weight = np.asarray(path_weights(U, heads))
-    digits = np.indices(tuple(heads)).reshape(len(heads), -1)
-    found = []
+    digits = np.indices(heads).reshape(len(heads), -1)
+    ratios = []
     for head in digits:
         same = head[:, None] == head
         within = weight[same & ~np.eye(len(weight), dtype=bool)]
         between = weight[~same]
         known = within.size and between.size
-        found.append(float(within.mean() / between.mean()) if known else math.nan)
-    return tuple(found)
+        ratios.append(float(within.mean() / between.mean()) if known else math.nan)
+    return tuple(ratios)
 
 
 def regression(
@@ -303,15 +317,3 @@ def regression(
     """Mean and variance of f from k = K(x, x') and K(x, x)."""
     k = k @ half.T
     return k @ (half @ y), own - (k * k).sum(axis=1)
-
-
-def _trained(X, Y, U, temperature: float, variance: float) -> Theory:
-    K = cross_kernel(X, X, U)
-    half = _inverse_cholesky(K + temperature * jnp.eye(K.shape[0]))
-    lost = temperature == 0 and bool(singular(K))
-    if lost or not bool(jnp.isfinite(half).all()):
-        raise ValueError(
-            "K + T is not positive definite: raise the temperature, or give a "
-            "positive semi-definite U."
-        )
-    return Theory(X, Y, U, temperature, variance, half)

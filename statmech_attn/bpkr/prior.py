@@ -1,4 +1,4 @@
-r"""Sizes of a problem: widths, heads and variances of the prior, checked once.
+r"""Sizes of a problem: widths, heads and variances of the prior, and their checks.
 
 (N_1, ..., N_L, N_a)              `widths`     widths into the layers and at readout
 (sigma_0^2, ..., sigma_L^2, sigma_a^2)  `variances`  prior variances of the weights
@@ -7,6 +7,7 @@ d_l = K prod_{j >= l} H_j         `sizes`      size of U_l; the last one is K, o
 
 import math
 from collections.abc import Sequence
+from operator import index
 from typing import NamedTuple
 
 import numpy as np
@@ -14,20 +15,21 @@ from jaxtyping import Bool, Float
 
 
 class Prior(NamedTuple):
-    """Widths and variances as arrays; build with `prior`."""
+    """Heads per layer, and widths and variances as arrays; build with `prior`."""
 
+    heads: tuple[int, ...]
     widths: Float[np.ndarray, " L+1"]
     variances: Float[np.ndarray, " L+2"]
 
 
-def prior(width, heads: Sequence[int], variances=None) -> Prior:
+def prior(width, heads: Sequence, variances=None) -> Prior:
     """Validate widths, heads and variances.
 
     Example:
         >>> prior(10, (2, 2)).widths.tolist()
         [10.0, 10.0, 10.0]
     """
-    check_heads(heads)
+    heads = head_counts(heads)
     widths = layer_widths(width, len(heads))
     if variances is None:
         variances = np.ones(len(heads) + 2)
@@ -39,15 +41,29 @@ def prior(width, heads: Sequence[int], variances=None) -> Prior:
         )
     if not (np.isfinite(variances) & (variances > 0)).all():
         raise ValueError(f"variances must be finite and > 0; got {variances}.")
-    return Prior(widths, variances)
+    return Prior(heads, widths, variances)
 
 
-def check_heads(heads: Sequence[int]) -> None:
-    """Raise `ValueError` unless `heads` is at least one count, each >= 1."""
-    if len(heads) < 1 or any(int(h) != h or h < 1 for h in heads):
+def head_counts(heads: Sequence) -> tuple[int, ...]:
+    """Heads per layer (H_1, ..., H_L), of counts or of heads given by their matrices.
+
+    Raises:
+        ValueError: no layer, or a count that is no whole number >= 1.
+
+    Example:
+        >>> head_counts([2, 1]), head_counts([np.zeros((2, 3, 3))])
+        ((2, 1), (2,))
+    """
+    try:
+        counts = tuple(len(h) if np.ndim(h) == 3 else index(h) for h in heads)
+    except TypeError:
+        counts = ()
+    if not counts or min(counts) < 1:
         raise ValueError(
-            f"heads: need the number of heads of every layer, each >= 1; got {heads}."
+            "heads: need the number of heads of every layer, each a whole number >= 1, "
+            f"such as (2, 2); got {' '.join(str(heads).split())}."
         )
+    return counts
 
 
 def layer_widths(width, layers: int) -> Float[np.ndarray, " L+1"]:
@@ -65,14 +81,31 @@ def layer_widths(width, layers: int) -> Float[np.ndarray, " L+1"]:
     return widths
 
 
-def check_whole(widths: Float[np.ndarray, " L+1"], where: str) -> None:
-    """Raise `ValueError` unless all widths are integers, as `where` needs them.
+def check_temperature(temperature) -> None:
+    """Raise `ValueError` unless the temperature is a finite number >= 0."""
+    single = np.ndim(temperature) == 0
+    if not (single and np.isfinite(temperature) and temperature >= 0):
+        raise ValueError(
+            "temperature must be finite and > 0, or 0 where K(U) is invertible; "
+            f"got {temperature}."
+        )
+
+
+def check_finite_width(
+    widths: Float[np.ndarray, " L+1"], temperature: float, where: str
+) -> None:
+    """Raise `ValueError` unless widths are whole and the temperature is > 0.
+
+    Args:
+        where: what needs it, for the message.
 
     Example:
-        >>> check_whole(prior(10, (2, 2)).widths, "weight space")
+        >>> check_finite_width(prior(10, (2, 2)).widths, 0.1, "weight space")
     """
     if (widths != np.round(widths)).any():
         raise ValueError(f"width must be whole in {where}; got {widths}.")
+    if not (np.isfinite(temperature) and temperature > 0):
+        raise ValueError(f"temperature must be finite and > 0; got {temperature}.")
 
 
 def outside_support(widths, sizes: Sequence[int]) -> Bool[np.ndarray, "*batch"]:

@@ -26,7 +26,7 @@ from scipy import stats
 
 from statmech_attn.bpkr.attention import effective_weights, Weights
 from statmech_attn.bpkr.predictor import paths_through
-from statmech_attn.bpkr.prior import check_heads
+from statmech_attn.bpkr.prior import head_counts
 
 
 FEWEST = 3  # heads of which a rank correlation is taken
@@ -83,12 +83,11 @@ def pruned_outputs(
         >>> pruned_outputs(np.ones((1, 4)), (4,), [(0, 2), (0, 3), (0, 0)]).tolist()
         [1.0]
     """
-    check_heads(heads)
-    parts = np.asarray(parts)
+    heads, parts = head_counts(heads), np.asarray(parts)
     if parts.ndim != 2 or parts.shape[1] != math.prod(heads):
         raise ValueError(
             f"parts must be (P, {math.prod(heads)}), one column for each path of "
-            f"heads = {tuple(heads)}; got {parts.shape}."
+            f"heads = {heads}; got {parts.shape}."
         )
     left = np.ones(parts.shape[1], bool)
     for layer, head in off:

@@ -36,20 +36,16 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn.bpkr.action import energy, resolvent
-from statmech_attn.bpkr.checks import check_sampled, check_test
 from statmech_attn.bpkr.kernels import (
     cross_operator,
-    MEMORY_LIMIT,
-    Operator,
     own_variances,
-    path_kernels,
     path_readout,
-    scaled,
     self_path_path,
 )
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.newton import CONVERGED, minimise, NewtonSolver
 from statmech_attn.bpkr.predictor import regression
+from statmech_attn.bpkr.problem import Problem
 from statmech_attn.statistics import bfmi, Summary, summary
 
 
@@ -73,15 +69,11 @@ class Block(NamedTuple):
 
 
 class Law(eqx.Module):
-    """Posterior of the order parameters; build with `law`."""
+    """Posterior of the order parameters; build with `Problem.law`."""
 
-    operator: Operator
-    xi: Float[Array, "P N_0 Pi"]  # scaled, as in the kernel
-    Y: Float[Array, "P *K"]
-    temperature: Float[Array, ""]
+    problem: Problem
     widths: Float[Array, " L+1"]  # readout first, layer 1 last, as the blocks
     variances: Float[Array, " L+1"]
-    variance: float  # sigma_0^2
     blocks: tuple[Block, ...] = eqx.field(static=True)
 
     @property
@@ -96,13 +88,13 @@ class Law(eqx.Module):
 
     def factors(self, z: Float[Array, " n"]) -> list[Array]:
         """F_{L+1}, F_L, ..., F_1."""
-        found, F = [], jnp.eye(self.blocks[0].rows)
+        factors, F = [], jnp.eye(self.blocks[0].rows)
         for block, k, s2, part in self._by_block(z):
             B = bartlett(block, k, part).reshape(block.heads, -1, block.columns)
             F = jnp.einsum("ab,hbc->hac", F, B).reshape(-1, block.columns)
             F = F * jnp.sqrt(s2 / k[0])
-            found.append(F)
-        return found
+            factors.append(F)
+        return factors
 
     def log_prior(self, z: Float[Array, " n"]) -> Float[Array, ""]:
         """Log density of z before any label is seen, normalised."""
@@ -114,9 +106,10 @@ class Law(eqx.Module):
 
     def log_likelihood(self, z: Float[Array, " n"]) -> Float[Array, ""]:
         """Log density of the labels at given order parameters, normalised."""
-        F = self.factors(z)[-1]
-        E = energy(self.operator.kernel(F @ F.T), self.temperature, self.Y.ravel())
-        return -(E + self.Y.size * LOG_2PI) / 2
+        F, problem = self.factors(z)[-1], self.problem
+        K = problem.operator.kernel(F @ F.T)
+        E = energy(K, problem.temperature, problem.y)
+        return -(E + problem.y.size * LOG_2PI) / 2
 
     def potential(self, z: Float[Array, " n"]) -> Float[Array, ""]:
         """Minus the log of the joint density of z and the labels."""
@@ -124,18 +117,18 @@ class Law(eqx.Module):
 
     def derivatives(self, z: Float[Array, " n"]):
         """The potential, its gradient and its Hessian."""
-        y = self.Y.ravel()
+        problem = self.problem
 
         def U_at(z):
             F = self.factors(z)[-1]
             return F @ F.T
 
-        K, pull = jax.vjp(self.operator.kernel, U_at(z))
-        A, alpha = resolvent(K, self.temperature, y)
+        K, pull = jax.vjp(problem.operator.kernel, U_at(z))
+        A, alpha = resolvent(K, problem.temperature, problem.y)
         (slope,) = pull(A / 2)
         rest = lambda z: (slope * U_at(z)).sum() - self.log_prior(z)
         J = jax.jacfwd(U_at)(z)[np.tril_indices(slope.shape[0])]
-        curvature = self.operator.curvature(A, alpha)
+        curvature = problem.operator.curvature(A, alpha)
         hessian = jax.hessian(rest)(z) + J.T @ curvature @ J / 2
         return self.potential(z), jax.grad(rest)(z), (hessian + hessian.T) / 2
 
@@ -173,6 +166,59 @@ class Draws(NamedTuple):
     def r_hat(self) -> Float[np.ndarray, "d d"]:
         return self.summary[0].r_hat
 
+    def predict(
+        self, xi_test: Float[Array, "Q N_0 Pi"], *, memory_limit: int | None = None
+    ) -> "Predictive":
+        """Posterior of f on new attentioned inputs.
+
+        Args:
+            memory_limit: bytes that the kernels may take, that of the problem when
+                omitted; besides them there are some numbers per draw and input.
+
+        Raises:
+            ValueError: inputs that do not fit the training set, or are too many.
+        """
+        problem = self.posterior.problem
+        test, labels = problem.scaled(xi_test), problem.Y.shape[1:]
+        kernel, size = cross_operator(
+            test, problem.inputs, outputs=problem.outputs,
+            memory_limit=memory_limit or problem.memory_limit,
+        )  # fmt: skip
+        block = int(np.clip(BLOCK_MEMORY // size, 1, BLOCK))
+        mean, variance = _gaussian_processes(
+            self.U[0], problem, kernel, self_path_path(test), block
+        )
+        shape = self.z.shape[:2] + test.shape[:1] + labels
+        means, variances = (np.asarray(a).reshape(shape) for a in (mean, variance))
+        f = summary(means)
+        # E[GP variance] + Var[GP mean] is one mean over draws, and has one error.
+        total = summary(variances + (means - f.mean) ** 2)
+        return Predictive(
+            f.mean, f.stderr, total.mean, total.stderr, f.n_eff, f.r_hat, means
+        )
+
+    def means(
+        self, sets: Sequence[Float[Array, "Q N_0 Pi"]]
+    ) -> list[Float[Array, "Q *K"]]:
+        """Posterior mean of f on several sets of inputs, without their kernels.
+
+        Given U_1 it is linear in the attentioned inputs, and so is its mean over the
+        draws.
+
+        Raises:
+            ValueError: inputs that are not of the size of the training inputs.
+
+        Example:
+            `f, g = draws.means([xi, xi_elsewhere])`
+        """
+        problem = self.posterior.problem
+        readout, means = _mean_path_readout(self.U[0], problem), []
+        for xi in sets:
+            test = problem.scaled(xi)
+            f = jnp.einsum("qia,kia->qk", test, readout)
+            means.append(f.reshape(test.shape[:1] + problem.Y.shape[1:]))
+        return means
+
 
 class Predictive(NamedTuple):
     """Posterior of f: means over the draws, with their Monte Carlo errors.
@@ -190,52 +236,23 @@ class Predictive(NamedTuple):
     means: Float[np.ndarray, "chains draws Q *K"]
 
 
-def law(
-    xi: Float[Array, "P N_0 Pi"],
-    Y: Float[Array, "P *K"],
-    *,
-    width,
-    temperature: float,
-    heads: Sequence[int],
-    variances=None,
-    form: str | None = None,
-    memory_limit: int = MEMORY_LIMIT,
-) -> Law:
-    """The exact posterior of the order parameters; arguments as in `solve`.
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> jax.config.update("jax_enable_x64", True)
-        >>> xi, Y = jnp.ones((1, 1, 4)), jnp.ones(1)
-        >>> law(xi, Y, width=10, temperature=0.1, heads=(2, 2)).dimension
-        14
-    """
-    given = check_sampled(
-        xi, Y, width=width, temperature=temperature, heads=heads, variances=variances,
-        where="the exact law",
-    )  # fmt: skip
-    outputs = 1 if given.Y.ndim == 1 else given.Y.shape[1]
-    sigma_0, *others = given.variances
-    operator = path_kernels(
-        given.xi, variance=float(sigma_0), outputs=outputs, form=form,
-        memory_limit=memory_limit,
-    )  # fmt: skip
+def law(problem: Problem) -> Law:
+    """The exact posterior of the order parameters."""
+    problem.check_finite_width("the exact law")
     return Law(
-        operator, scaled(given.xi, float(sigma_0)), given.Y,
-        jnp.asarray(given.temperature), jnp.asarray(given.widths[::-1].copy()),
-        jnp.asarray(others[::-1]), float(sigma_0),
-        blocks(given.widths, heads, outputs),
+        problem.fitted(), problem.widths[::-1], problem.variances[:0:-1],
+        blocks(np.asarray(problem.widths), problem.heads, problem.outputs),
     )  # fmt: skip
 
 
 def blocks(widths, heads: Sequence[int], outputs: int) -> tuple[Block, ...]:
     """Shapes of all Bartlett factors, the readout's first."""
-    found, columns = [], outputs
+    shapes, columns = [], outputs
     for H, N in zip([1, *reversed(heads)], widths[::-1]):
-        rows = int(H) * columns
+        rows = H * columns
         columns = min(int(N), rows)
-        found.append(Block(int(H), rows, columns))
-    return tuple(found)
+        shapes.append(Block(H, rows, columns))
+    return tuple(shapes)
 
 
 def bartlett(block: Block, k, z: Float[Array, " n"]) -> Float[Array, "r m"]:
@@ -285,8 +302,8 @@ def sample(
         >>> import jax, jax.numpy as jnp
         >>> jax.config.update("jax_enable_x64", True)
         >>> xi, Y = jnp.ones((1, 1, 1)), jnp.ones(1)
-        >>> posterior = law(xi, Y, width=10, temperature=0.1, heads=(1,))
-        >>> sample(jax.random.key(0), posterior, draws=100, chains=2).U[0].shape
+        >>> problem = Problem(xi, Y, heads=(1,), width=10, temperature=0.1)
+        >>> sample(jax.random.key(0), problem.law(), draws=100, chains=2).U[0].shape
         (2, 100, 1, 1)
     """
     degrees = [N - b.columns + 1 for b, N in zip(posterior.blocks, posterior.widths)]
@@ -304,8 +321,8 @@ def sample(
         _chain(key, posterior, mode, root, draws=draws, warmup=warmup, learned=learned)
     )
     with ThreadPoolExecutor(min(chains, os.cpu_count() or 1)) as pool:
-        found = list(pool.map(run, jax.random.split(key, chains)))
-    z, divergent, steps, energy = jax.tree.map(lambda *a: jnp.stack(a), *found)
+        chains_drawn = list(pool.map(run, jax.random.split(key, chains)))
+    z, divergent, steps, energy = jax.tree.map(lambda *a: jnp.stack(a), *chains_drawn)
     U, U_a = _order_parameters(posterior, z)
     summaries = tuple(summary(u) for u in (*U, U_a))
     return Draws(
@@ -374,110 +391,29 @@ def _order_parameters(posterior: Law, z):
     return jax.vmap(jax.vmap(posterior.order_parameters))(z)
 
 
-def require_of(draws: Draws, posterior: Law) -> None:
-    """Raise `ValueError` unless the draws are of this law, with kernels of any form."""
-    names = {
-        "xi": "inputs xi", "Y": "labels", "temperature": "temperature",
-        "blocks": "heads or widths", "widths": "widths", "variances": "variances",
-        "variance": "variances",
-    }  # fmt: skip
-    other = {
-        words: None
-        for name, words in names.items()
-        if not eqx.tree_equal(getattr(draws.posterior, name), getattr(posterior, name))
-    }
-    if other:
-        raise ValueError(
-            "draws must be of the law given beside them, and are of one with other "
-            f"{' and '.join(other)}; sample that law, or give `draws.posterior`."
-        )
-
-
-def predict(
-    draws: Draws,
-    posterior: Law,
-    xi_test: Float[Array, "Q N_0 Pi"],
-    *,
-    memory_limit: int = MEMORY_LIMIT,
-) -> Predictive:
-    """Posterior of f on new attentioned inputs.
-
-    Args:
-        memory_limit: bytes that the kernels may take; besides them there are some
-            numbers per draw and input.
-
-    Raises:
-        ValueError: draws of another law; inputs that do not fit the training set, or
-            are too many.
-    """
-    require_of(draws, posterior)
-    test = scaled(check_test(xi_test, *posterior.xi.shape[1:]), posterior.variance)
-    outputs = posterior.Y.size // posterior.Y.shape[0]
-    kernel, size = cross_operator(
-        test, posterior.xi, outputs=outputs, memory_limit=memory_limit
-    )
-    block = int(np.clip(BLOCK_MEMORY // size, 1, BLOCK))
-    mean, variance = _gaussian_processes(
-        draws.U[0], posterior, kernel, self_path_path(test), block
-    )
-    shape = draws.z.shape[:2] + test.shape[:1] + posterior.Y.shape[1:]
-    means, variances = (np.asarray(a).reshape(shape) for a in (mean, variance))
-    f = summary(means)
-    # E[GP variance] + Var[GP mean] is one mean over draws, and has one error.
-    total = summary(variances + (means - f.mean) ** 2)
-    return Predictive(
-        f.mean, f.stderr, total.mean, total.stderr, f.n_eff, f.r_hat, means
-    )
-
-
-def predict_means(
-    draws: Draws, posterior: Law, sets: Sequence[Float[Array, "Q N_0 Pi"]]
-) -> list[Float[Array, "Q *K"]]:
-    """Posterior mean of f on several sets of inputs, without their kernels.
-
-    Given U_1 it is linear in the attentioned inputs, and so is its mean over the draws.
-
-    Raises:
-        ValueError: draws of another law; inputs that are not of the size of the
-            training inputs.
-
-    Example:
-        `f, g = predict_means(sample(key, law, draws=200), law, [xi, xi_elsewhere])`
-    """
-    require_of(draws, posterior)
-    readout = _mean_path_readout(draws.U[0], posterior)
-    found = []
-    for xi in sets:
-        test = scaled(check_test(xi, *posterior.xi.shape[1:]), posterior.variance)
-        f = jnp.einsum("qia,kia->qk", test, readout)
-        found.append(f.reshape(test.shape[:1] + posterior.Y.shape[1:]))
-    return found
-
-
 @eqx.filter_jit
-def _mean_path_readout(U, posterior: Law):
+def _mean_path_readout(U, problem: Problem):
     """s_pi of `path_readout`, its mean over the draws."""
-    y = posterior.Y.ravel()
+    y = problem.y
 
     def add(total, U):
-        K = posterior.operator.kernel(U)
-        half = inverse_cholesky(K + posterior.temperature * jnp.eye(y.size))
-        return total + path_readout(posterior.xi, U, half.T @ (half @ y)), None
+        K = problem.operator.kernel(U)
+        half = inverse_cholesky(K + problem.temperature * jnp.eye(y.size))
+        return total + path_readout(problem.inputs, U, half.T @ (half @ y)), None
 
-    outputs = y.size // posterior.xi.shape[0]
     U = U.reshape(-1, *U.shape[2:])
-    start = jnp.zeros((outputs, *posterior.xi.shape[1:]))
+    start = jnp.zeros((problem.outputs, *problem.inputs.shape[1:]))
     return jax.lax.scan(add, start, U)[0] / len(U)
 
 
 @eqx.filter_jit
-def _gaussian_processes(U, posterior: Law, kernel, own, block):
+def _gaussian_processes(U, problem: Problem, kernel, own, block):
     """Mean and variance of f given each draw of U_1: arrays (draws, Q K)."""
-    y = posterior.Y.ravel()
+    y = problem.y
 
     def given(U):
-        K = posterior.operator.kernel(U)
-        half = inverse_cholesky(K + posterior.temperature * jnp.eye(y.size))
+        K = problem.operator.kernel(U)
+        half = inverse_cholesky(K + problem.temperature * jnp.eye(y.size))
         return regression(kernel(U), own_variances(own, U), half, y)
 
     return jax.lax.map(given, U.reshape(-1, *U.shape[2:]), batch_size=block)

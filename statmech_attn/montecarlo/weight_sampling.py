@@ -100,11 +100,12 @@ def sample_weights(
 
     Example:
         >>> import jax, jax.numpy as jnp
+        >>> from statmech_attn.bpkr import Problem
         >>> from statmech_attn.reporting import Silent
         >>> jax.config.update("jax_enable_x64", True)
         >>> xi, Y = jnp.ones((1, 1, 2)), jnp.ones(1)
-        >>> posterior = weight_space.posterior(
-        ...     xi, Y, width=2, temperature=0.5, heads=(2,))
+        >>> problem = Problem(xi, Y, heads=(2,), width=2, temperature=0.5)
+        >>> posterior = weight_space.posterior(problem)
         >>> found = sample_weights(jax.random.key(0), posterior, xi_test=xi, y_test=Y,
         ...     draws=20, warmup=10, chains=2, block=10, folder=None,
         ...     study='kind = "example"', report=Silent())

@@ -21,7 +21,6 @@ prior, of which the labels say nothing: it is drawn, not sampled.
 """
 
 import math
-from collections.abc import Sequence
 
 import equinox as eqx
 import jax
@@ -31,11 +30,11 @@ from jaxtyping import Array, Float, Key
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import (
-    check_sampled,
     check_test,
     cross_kernel,
     inverse_cholesky,
-    scaled,
+    prefactor,
+    Problem,
     Weights,
 )
 
@@ -111,7 +110,8 @@ class WeightPosterior(eqx.Module):
     def rotated_inputs(self, xi_test) -> Float[Array, "Q N_0 Pi"]:
         """New attentioned inputs, made ready for `predict` once."""
         xi_test = check_test(xi_test, self.basis.shape[0], self.inputs.shape[2])
-        return rotated(xi_test, self.basis, self.variances[0])
+        scale = prefactor(self.variances[0], *xi_test.shape[1:])
+        return along(xi_test * scale, self.basis)
 
     def predict(
         self,
@@ -181,54 +181,44 @@ class WeightPosterior(eqx.Module):
         return Weights(parts[0], tuple(parts[1:-1]), parts[-1])
 
 
-def posterior(
-    xi: Float[Array, "P N_0 Pi"],
-    Y: Float[Array, "P *K"],
-    *,
-    width,
-    temperature: float,
-    heads: Sequence[int],
-    variances=None,
-    reduced: bool = True,
-) -> WeightPosterior:
-    """The posterior of all weights; arguments as in `bpkr.solve`.
+def posterior(problem: Problem, *, reduced: bool = True) -> WeightPosterior:
+    """The posterior of all weights of a learning problem.
 
     Args:
         reduced: V_0 on what the training inputs span, in their principal axes; without
             it all of V_0, as it acts on the inputs, which leaves no free directions.
 
     Raises:
-        ValueError: sizes that disagree, widths that are not whole, temperature <= 0.
+        ValueError: widths that are not whole, temperature <= 0.
 
     Example:
         >>> import jax, jax.numpy as jnp
         >>> jax.config.update("jax_enable_x64", True)
         >>> xi, Y = jnp.ones((1, 1, 4)), jnp.ones(1)
-        >>> posterior(xi, Y, width=3, temperature=0.1, heads=(2, 2)).dimension
+        >>> problem = Problem(xi, Y, heads=(2, 2), width=3, temperature=0.1)
+        >>> posterior(problem).dimension
         42
     """
-    given = check_sampled(
-        xi, Y, width=width, temperature=temperature, heads=heads, variances=variances,
-        where="weight space",
-    )  # fmt: skip
+    problem.check_finite_width("weight space")
     if reduced:
-        axes, rank = principal_axes(given.xi)
+        axes, rank = principal_axes(problem.xi)
     else:
-        axes, rank = jnp.eye(given.xi.shape[1]), given.xi.shape[1]
-    inputs = rotated(given.xi, axes[:, :rank], float(given.variances[0]))
-    widths = [int(n) for n in given.widths]
+        rank = problem.xi.shape[1]
+        axes = jnp.eye(rank)
+    inputs = along(problem.inputs, axes[:, :rank])
+    widths = [int(n) for n in problem.widths]
     shapes = [(widths[0], rank)]
-    shapes += [(int(H), n, m) for H, n, m in zip(heads, widths[1:], widths)]
-    shapes += [given.Y.shape[1:] + (widths[-1],)]
+    shapes += [(H, n, m) for H, n, m in zip(problem.heads, widths[1:], widths)]
+    shapes += [problem.Y.shape[1:] + (widths[-1],)]
     return WeightPosterior(
-        inputs, given.Y, axes, given.temperature, tuple(shapes),
-        tuple(float(v) for v in given.variances),
+        inputs, problem.Y, axes, float(problem.temperature), tuple(shapes),
+        tuple(float(v) for v in problem.variances),
     )  # fmt: skip
 
 
-def rotated(xi, axes, variance: float) -> Float[Array, "P R Pi"]:
-    """Attentioned inputs along `axes`, with the prefactor of f in them."""
-    return jnp.einsum("pia,ij->pja", scaled(xi, variance), axes)
+def along(inputs: Float[Array, "P N_0 Pi"], axes) -> Float[Array, "P R Pi"]:
+    """Scaled attentioned inputs along the columns of `axes`."""
+    return jnp.einsum("pia,ij->pja", inputs, axes)
 
 
 def principal_axes(xi: Float[Array, "P N_0 Pi"]) -> tuple[Array, int]:

@@ -12,7 +12,6 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import check_temperature, prior as sizes_of
 from statmech_attn.kinds import TASKS
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
@@ -98,28 +97,19 @@ class Grid(NamedTuple):
     def shape(self) -> tuple[int, int]:
         return len(self.widths), len(self.temperatures)
 
-    @property
-    def variance_0(self) -> float:
-        """sigma_0^2."""
-        return 1.0 if self.variances is None else self.variances[0]
-
     def width(self, width: float):
         """(N_1, ..., N_L, N_a) of one width, whole numbers."""
         if self.ratios is None:
             return width
         return [max(1, round(width * ratio)) for ratio in self.ratios]
 
-    def point(self, i: int, j: int) -> dict[str, Any]:
-        """Width, temperature and variances of a point, as keywords."""
+    def point(self, number: int) -> dict[str, Any]:
+        """Width and temperature of a point by its number, as keywords."""
+        i, j = divmod(number, len(self.temperatures))
         return {
             "width": self.width(self.widths[i]),
             "temperature": self.temperatures[j],
-            "variances": self.variances,
         }
-
-    def numbered(self, number: int) -> dict[str, Any]:
-        """The same for the number of a point."""
-        return self.point(*divmod(number, len(self.temperatures)))
 
 
 def learning(table: TaskTable) -> Learning:
@@ -153,17 +143,12 @@ def hidden_markov_chains(table: HiddenMarkovTable) -> Learning:
     return Learning(*train, *test, bpkr.head_counts(setting.heads), description)
 
 
-def grid(table: WidthsTable, made: Learning) -> Grid:
+def grid(table: WidthsTable) -> Grid:
     """Widths and temperatures of a study, sorted."""
-    found = Grid(
+    return Grid(
         sorted(listed(table.width)), sorted(listed(table.temperature)),
         table.width_ratios, table.variances,
     )  # fmt: skip
-    for width in found.widths:
-        sizes_of.prior(found.width(width), made.heads, found.variances)
-    for temperature in found.temperatures:
-        check_temperature(temperature)
-    return found
 
 
 def dataset(
@@ -221,7 +206,13 @@ class LearningWork(OneRound):
         """Draw the task and check the grid; `ValueError` for impossible settings."""
         self.study = study
         self.made = learning(study.task)
-        self.grid = grid(study.network, self.made)
+        self.grid = grid(study.network)
+        self.problem = bpkr.Problem(
+            *self.made.data, heads=self.made.heads, variances=self.grid.variances,
+            **self.grid.point(0),
+        )  # fmt: skip
+        for number in range(math.prod(self.grid.shape)):
+            self.check(self.at(number))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -232,6 +223,13 @@ class LearningWork(OneRound):
     def total(self) -> int:
         """Points of the study."""
         return math.prod(self.shape)
+
+    def at(self, number: int) -> bpkr.Problem:
+        """The learning problem at a point of the grid."""
+        return self.problem.at(**self.grid.point(number))
+
+    def check(self, problem: bpkr.Problem) -> None:
+        """Refuse a point that cannot be computed, before the first one is."""
 
     @abstractmethod
     def dimensions(self) -> Dimensions:

@@ -7,7 +7,7 @@ Where a task has several test sets, `choice` finds the temperature of each width
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +147,7 @@ class OrderParameterWork(learning.LearningWork):
             for j, saddle in self._chain(i, low):
                 tick(0.0)
                 if j < high:
-                    rows.append(self._row(saddle, self.grid.point(i, j)))
+                    rows.append(self._row(saddle))
                     tick(1.0)
             yield from reversed(rows)
 
@@ -163,27 +163,21 @@ class OrderParameterWork(learning.LearningWork):
         start = None
         for j in range(len(self.grid.temperatures) - 1, last - 1, -1):
             if j not in known:
-                known[j] = bpkr.solve(
-                    *self.made.data, heads=self.made.heads, start=start,
-                    **self.grid.point(i, j),
-                )  # fmt: skip
+                number = i * len(self.grid.temperatures) + j
+                known[j] = self.at(number).solve(start=start)
             start = known[j] if known[j].converged else None
             yield j, known[j]
 
-    def _row(self, saddle: bpkr.Solution, point: dict[str, Any]) -> dict[str, Any]:
-        made, known = self.made, saddle.converged
+    def _row(self, saddle: bpkr.Solution) -> dict[str, Any]:
         found = of_saddle(saddle)
-        theory = known and bpkr.theory(
-            *made.data, saddle.U[0], temperature=point["temperature"],
-            variance=self.grid.variance_0,
-        )  # fmt: skip
-        if theory:
-            found |= predictor(theory, made, self.run.predictors)
-            found |= alignment_and_scores(theory, made.heads)
-        if self.run.corrections and known:
-            found |= corrected(made, saddle, point)
-        if self.run.kernels and theory:
-            found["kernel"] = theory.kernel
+        if saddle.converged:
+            theory = saddle.problem.theory(saddle)
+            found |= predictor(theory, self.made, self.run.predictors)
+            found |= alignment_and_scores(theory)
+            if self.run.corrections:
+                found |= corrected(self.made, saddle)
+            if self.run.kernels:
+                found["kernel"] = theory.kernel
         return self._completed(found)
 
     def _completed(self, found: dict[str, Any]) -> dict[str, Any]:
@@ -201,7 +195,9 @@ class OrderParameterWork(learning.LearningWork):
         return lost & (arrays["result"] == 0)
 
     def assemble(self, results: Results) -> Assembled:
-        variables = self.variables(results) | gaussian_processes(self.made, self.grid)
+        variables = self.variables(results) | gaussian_processes(
+            self.problem, self.made, self.grid.temperatures
+        )
         variables["outside_support"] = ("width",), singular_laws(self.made, self.grid)
         if self.made.sets:
             right, limit = (variables.pop(name)[1] for name in (RIGHT, f"{RIGHT}_gp"))
@@ -209,7 +205,7 @@ class OrderParameterWork(learning.LearningWork):
                 right, limit, self.grid.temperatures, [*self.made.sets]
             )
         if self.run.kernels:
-            variables |= kernels_of_paths(self.made, self.grid)
+            variables |= kernels_of_paths(self.problem)
         return self.labelled(variables, results)
 
 
@@ -253,11 +249,11 @@ def right_answers(theory: bpkr.Theory, made: Learning) -> np.ndarray:
     return np.stack(right).astype(float)
 
 
-def alignment_and_scores(theory: bpkr.Theory, heads) -> dict[str, Any]:
+def alignment_and_scores(theory: bpkr.Theory) -> dict[str, Any]:
     """Overlap of kernel eigenvectors with the labels, and head scores."""
     return {
         "kernel_overlap": theory.overlap()[: learning.RANKS],
-        "head_score": np.concatenate(bpkr.head_scores(theory.U, heads)),
+        "head_score": np.concatenate(theory.head_scores()),
     }
 
 
@@ -274,9 +270,9 @@ def accuracy_silenced(theory: bpkr.Theory, made: Learning) -> list[float]:
                 found.append(np.nan)
                 continue
             try:
-                without = theory.silenced(made.heads, [(layer, head)])
+                without = theory.silenced([(layer, head)])
             except ValueError:
-                if theory.temperature > 0:
+                if theory.problem.temperature > 0:
                     raise
                 found.append(np.nan)
                 continue
@@ -284,9 +280,7 @@ def accuracy_silenced(theory: bpkr.Theory, made: Learning) -> list[float]:
     return found
 
 
-def corrected(
-    made: Learning, saddle: bpkr.Solution, point: dict[str, Any]
-) -> dict[str, Any]:
+def corrected(made: Learning, saddle: bpkr.Solution) -> dict[str, Any]:
     """Order parameters and predictor to order 1/N.
 
     Nothing where a width is below the number of paths, or the problem too large.
@@ -294,7 +288,7 @@ def corrected(
     if saddle.outside_support:
         return {}
     try:
-        better = bpkr.corrections(saddle, *made.data, heads=made.heads, **point)
+        better = saddle.problem.corrections(saddle)
     except ValueError:  # too large for memory
         return {}
     f = better.predict(made.xi_test)
@@ -308,14 +302,16 @@ def corrected(
     }
 
 
-def gaussian_processes(made: Learning, grid: Grid) -> Found:
+def gaussian_processes(
+    problem: bpkr.Problem, made: Learning, temperatures: Sequence[float]
+) -> Found:
     """The limit of large widths, at every temperature.
 
     Of a task with one test set also networks with one or two of the paths only.  NaN at
     temperature zero for a kernel that has no inverse.
     """
-    limit, temperatures = gp_limit(made, grid), grid.temperatures
-    right = lambda chosen, T: _limit_right(made, grid, limit, chosen, T)
+    limit = gp_limit(problem)
+    right = lambda chosen, T: _limit_right(limit, made, chosen, T)
     every = np.arange(made.xi.shape[2])
     answers = np.stack([right(every, T) for T in temperatures])
     found: Found = {
@@ -331,26 +327,25 @@ def gaussian_processes(made: Learning, grid: Grid) -> Found:
     return found | {"accuracy_gp_pair": (("temperature", *made.path_dims(1)), pairs)}
 
 
-def _limit_right(made: Learning, grid: Grid, limit: bpkr.Theory, chosen, temperature):
+def _limit_right(limit: bpkr.Theory, made: Learning, chosen, temperature: float):
     """Right answers of some paths alone in the limit, on every test set."""
-    own = made.of_paths(chosen)
+    own, sigma_0, width = made.of_paths(chosen), limit.problem.variances[0], 1
+    network = bpkr.Problem(
+        *own.data, heads=(len(chosen),), width=width, temperature=temperature,
+        variances=[sigma_0, 1, 1], form="factors",
+    )  # fmt: skip
     try:
-        network = bpkr.theory(
-            *own.data, limit.U[np.ix_(chosen, chosen)], temperature=temperature,
-            variance=grid.variance_0,
-        )  # fmt: skip
+        theory = network.theory(limit.U[np.ix_(chosen, chosen)])
     except ValueError:
         if temperature > 0:
             raise
         return np.full((len(own.tests), own.Y_test.size), np.nan)
-    return right_answers(network, own)
+    return right_answers(theory, own)
 
 
-def gp_limit(made: Learning, grid: Grid) -> bpkr.Theory:
+def gp_limit(problem: bpkr.Problem) -> bpkr.Theory:
     """U and kernel in the limit of large widths, which no temperature enters."""
-    return bpkr.gaussian_process(
-        *made.data, heads=made.heads, temperature=1.0, variances=grid.variances
-    )
+    return problem.at(temperature=1.0).gaussian_process()
 
 
 def check_kernels(made: Learning, grid: Grid) -> None:
@@ -364,10 +359,10 @@ def check_kernels(made: Learning, grid: Grid) -> None:
         )
 
 
-def kernels_of_paths(made: Learning, grid: Grid) -> Found:
+def kernels_of_paths(problem: bpkr.Problem) -> Found:
     """Kernels of the single paths, and of the GP limit."""
-    limit, pair = gp_limit(made, grid), ("example", "example_pair")
-    single = [limit.restricted([a]).kernel for a in range(made.xi.shape[2])]
+    limit, pair = gp_limit(problem), ("example", "example_pair")
+    single = [limit.restricted([a]).kernel for a in range(problem.xi.shape[2])]
     return {
         "path_kernel": (("path_1", *pair), np.stack(single)),
         "kernel_gp": (pair, limit.kernel),

@@ -11,7 +11,6 @@ import numpy as np
 from scipy import stats
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import check_sampled, wishart
 from statmech_attn.kinds import SAMPLERS
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo import sample_weights, weight_space
@@ -94,16 +93,14 @@ class PosteriorWork(learning.LearningWork):
             raise ValueError(
                 "sampling needs numpyro: pip install 'statmech-attn[sampling]'."
             )
-        super().__init__(study)
         self.run = study.run
         self.keeps_blocks = study.keeps_blocks
         self.key = jax.random.key(self.run.seed)
+        super().__init__(study)
+
+    def check(self, problem: bpkr.Problem) -> None:
         where = "weight space" if self.keeps_blocks else "the exact law"
-        for number in range(self.total):
-            check_sampled(
-                *self.made.data, heads=self.made.heads, where=where,
-                **self.grid.numbered(number),
-            )  # fmt: skip
+        problem.check_finite_width(where)
 
     def dimensions(self) -> Dimensions:
         test, made = ("test",), self.made
@@ -135,20 +132,17 @@ class PosteriorWork(learning.LearningWork):
             part = folder and folder / f"point_{number:03d}"
             sampled = self._sampled(number, Ticking(tick), part)
             found = _described(sampled, self.made, self.run.stored)
-            theory = bpkr.theory(
-                *self.made.data, found["U_1"], variance=self.grid.variance_0,
-                temperature=self.grid.numbered(number)["temperature"],
-            )  # fmt: skip
-            yield found | alignment_and_scores(theory, self.made.heads)
+            theory = self.at(number).theory(found["U_1"])
+            yield found | alignment_and_scores(theory)
 
     def _sampled(self, number: int, report: Reporter, folder: Path | None) -> Sampled:
-        key, point = jax.random.fold_in(self.key, number), self.grid.numbered(number)
+        key, problem = jax.random.fold_in(self.key, number), self.at(number)
         if self.keeps_blocks:
             study = spec.dump(self.study.model_dump(exclude_none=True))
             return all_weights(
-                key, self.made, point, self.run, report, folder=folder, study=study
+                key, problem, self.made, self.run, report, folder=folder, study=study
             )
-        return exact_law(key, self.made, point, self.run, report)
+        return exact_law(key, problem, self.made, self.run, report)
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         return learning.lacking(arrays, "U_1", "U_a", "predictor_mean", "accuracy")
@@ -173,17 +167,16 @@ class Ticking(Silent):
 
 
 def exact_law(
-    key, made: Learning, point, options: PosteriorRun, report: Reporter
+    key, problem: bpkr.Problem, made: Learning, options: PosteriorRun, report: Reporter
 ) -> Sampled:
     """The exact law of the order parameters, by NUTS."""
-    law = wishart.law(*made.data, heads=made.heads, **point)
     run_key, evidence_key = jax.random.split(key)
     report.begin("sampling", 3, 3)
-    drawn = wishart.sample(
-        run_key, law, draws=options.draws, warmup=options.warmup, chains=options.chains
+    drawn = problem.posterior(
+        run_key, draws=options.draws, warmup=options.warmup, chains=options.chains
     )
     report.advance(1)
-    f = wishart.predict(drawn, law, made.xi_test)
+    f = drawn.predict(made.xi_test)
     report.advance(1)
     found = {
         "divergences": int(drawn.divergences),
@@ -191,12 +184,12 @@ def exact_law(
         "leapfrog_steps": float(drawn.steps.mean()),
     }
     if options.evidence:
-        evidence = bpkr.evidence(evidence_key, law, drawn)
+        evidence = bpkr.evidence(evidence_key, drawn)
         found["log_evidence"] = evidence.value
         found["log_evidence_stderr"] = evidence.stderr
     report.advance(1)
     others = [xi for xi, _ in made.sets.values()][1:]
-    means = [f.mean, *wishart.predict_means(drawn, law, others)] if made.sets else ()
+    means = [f.mean, *drawn.means(others)] if made.sets else ()
     return Sampled(
         _named(drawn.U, drawn.U_a), f.mean, f.mean_stderr, f.variance,
         f.variance_stderr, found, means,
@@ -204,14 +197,14 @@ def exact_law(
 
 
 def all_weights(
-    key, made: Learning, point, options: PosteriorRun, report: Reporter, *,
-    folder: Path | None, study: str,
+    key, problem: bpkr.Problem, made: Learning, options: PosteriorRun,
+    report: Reporter, *, folder: Path | None, study: str,
 ) -> Sampled:  # fmt: skip
     """The posterior of all weights, by the sampler of the study; in blocks."""
     sets = made.tests
     drawn = sample_weights(
         key,
-        weight_space.posterior(*made.data, heads=made.heads, **point),
+        weight_space.posterior(problem),
         method=options.method,
         xi_test=jnp.concatenate([xi for xi, _ in sets]),
         y_test=jnp.concatenate([y for _, y in sets]),

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import check_finite_width, pruning, wishart
+from statmech_attn.bpkr import check_finite_width, prior, pruning
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
 from statmech_attn.statistics import mean_of_known
@@ -113,7 +113,9 @@ class PruningWork(OneRound):
         self.trained = load_trained(study.task.trained)
         self.learned = one_shot.learned(self.trained, study.task.trained)
         if study.run.exact:
-            check_finite_width(heads=self.heads, where="the exact law", **self._point())
+            network = study.network
+            widths = prior.prior(network.width, self.heads).widths
+            check_finite_width(widths, network.temperature, "the exact law")
         self.source = one_shot.source(study.task, self.trained)
 
     @property
@@ -162,7 +164,10 @@ class PruningWork(OneRound):
         transformer = self.trained.transformers[number]
         made = self.attended(number)
         key = lambda purpose: key_of(self.run.seed, purpose, number)
-        found = self._saddle(made) | self._exact_law(made, key(EXACT_LAW))
+        problem = bpkr.Problem(
+            *made.data, heads=made.heads, **self.study.network.model_dump()
+        )
+        found = self._saddle(problem) | self._exact_law(problem, key(EXACT_LAW))
         scores = self._scores(found, transformer)
         orders = pruning.random_orders(
             key(RANDOM_ORDERS), self.heads, self.run.random_orders
@@ -174,29 +179,24 @@ class PruningWork(OneRound):
         found |= {name: np.stack([s[name] for s in lost], -1) for name in lost[0]}
         return found | {"pruning_score": scores}
 
-    def _saddle(self, made: Learning) -> dict[str, Any]:
-        saddle = bpkr.solve(*made.data, heads=made.heads, **self._point())
+    def _saddle(self, problem: bpkr.Problem) -> dict[str, Any]:
+        saddle = problem.solve()
         return {"U_1": np.asarray(saddle.U[0]), "result": np.int8(saddle.result)}
 
-    def _exact_law(self, made: Learning, key) -> dict[str, Any]:
+    def _exact_law(self, problem: bpkr.Problem, key) -> dict[str, Any]:
         """Mean and diagnostics of U_1 under the exact law; NaN where it is off."""
         names = ["U_1_exact", *(f"U_1_exact_{part}" for part in OF_DRAWS)]
         if not self.run.exact:
-            paths = made.xi.shape[2]
+            paths = problem.xi.shape[2]
             unknown = dict.fromkeys(names, np.full((paths, paths), np.nan))
             return unknown | {"divergences": np.nan}
-        law = wishart.law(*made.data, heads=made.heads, **self._point())
-        drawn = wishart.sample(
-            key, law, draws=self.run.draws, warmup=self.run.warmup,
-            chains=self.run.chains,
-        )  # fmt: skip
+        drawn = problem.posterior(
+            key, draws=self.run.draws, warmup=self.run.warmup, chains=self.run.chains
+        )
         of_draws = drawn.summary[0]
         values = [of_draws.mean, *(getattr(of_draws, part) for part in OF_DRAWS)]
         found = dict(zip(names, values, strict=True))
         return found | {"divergences": float(drawn.divergences)}
-
-    def _point(self) -> dict[str, Any]:
-        return self.study.network.model_dump()
 
     def _scores(self, found: Mapping[str, Any], transformer: Transformer) -> np.ndarray:
         """Of every order and head; NaN in a random order, or where U is not known."""

@@ -90,7 +90,7 @@ class TrainingWork(learning.LearningWork):
         self._trainers: dict[int, Trainer] = {}
         self._compiling = threading.Lock()
         for number in range(0, self.total, self.run.restarts):
-            self.problem(number)
+            self.posterior(number)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -104,12 +104,10 @@ class TrainingWork(learning.LearningWork):
         found |= dict.fromkeys((*names, "training_steps", "training_result"), ())
         return found | {"predictor": ("test",)}
 
-    def problem(self, number: int) -> weight_space.WeightPosterior:
+    def posterior(self, number: int) -> weight_space.WeightPosterior:
         """The posterior whose maximum a point looks for."""
-        found = weight_space.posterior(
-            *self.made.data, heads=self.made.heads, reduced=False,
-            **self.grid.numbered(number // self.run.restarts),
-        )  # fmt: skip
+        problem = self.at(number // self.run.restarts)
+        found = weight_space.posterior(problem, reduced=False)
         return found.with_traced_temperature()
 
     def start(self, number: int, problem: weight_space.WeightPosterior):
@@ -121,7 +119,7 @@ class TrainingWork(learning.LearningWork):
         width = number // (self.run.restarts * len(self.grid.temperatures))
         with self._compiling:
             if width not in self._trainers:
-                problem = self.problem(number)
+                problem = self.posterior(number)
                 terms = weight_space.WeightPosterior.loss_terms
                 start = self.start(number, problem)
                 self._trainers[width] = Trainer(terms, self.run, problem, start)
@@ -131,7 +129,7 @@ class TrainingWork(learning.LearningWork):
         self, first: int, stop: int, tick: Tick, folder: Path | None
     ) -> Iterator[dict[str, Any]]:
         for number in range(first, stop):
-            problem, trainer = self.problem(number), self.trainer(number)
+            problem, trainer = self.posterior(number), self.trainer(number)
             start = self.start(number, problem)
             store = self._store(number, (problem, start), folder)
             after = lambda steps: tick(steps / self.run.steps)
@@ -181,7 +179,7 @@ class TrainingWork(learning.LearningWork):
     def pilot(self) -> Pilot:
         """One block at the largest width."""
         number = self.total - 1
-        problem, trainer = self.problem(number), self.trainer(number)
+        problem, trainer = self.posterior(number), self.trainer(number)
         start = self.start(number, problem)
         clock = time.perf_counter()
         trainer.advance(problem, start)

@@ -30,7 +30,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import prior as sizes_of
 
 
 Precision = Literal["single", "mixed"]
@@ -77,7 +76,7 @@ def initial(
         >>> [layer.shape for layer in made.V], made.keys[1].dtype
         ([(2, 4, 4), (3, 4, 4)], dtype('float32'))
     """
-    sizes_of.check_heads(heads)
+    heads = bpkr.head_counts(heads)
     for name, size in (
         ("n_inputs", n_inputs),
         ("width", width),

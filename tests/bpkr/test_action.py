@@ -10,6 +10,7 @@ from statmech_attn.bpkr.action import (
     order_parameters_of,
     sum_over_head,
 )
+from statmech_attn.bpkr.problem import Problem
 
 
 HEADS = (2, 3)
@@ -24,10 +25,15 @@ def random_order_parameters(key, heads, outputs=1):
     return tuple(found[:-1]), found[-1]
 
 
-def random_data(key, P=5, N_0=4, n_paths=6, outputs=1):
+def random_problem(key, outputs=1, **given):
+    """Five examples of six paths, with widths and variances of their own."""
     x_key, y_key = jax.random.split(key)
-    xi = jax.random.normal(x_key, (P, N_0, n_paths))
-    return xi, jax.random.normal(y_key, (P * outputs,))
+    settings = dict(
+        heads=HEADS, width=(3, 9, 5), variances=(1.7, 0.5, 3, 0.7), temperature=0.2
+    )  # fmt: skip
+    xi = jax.random.normal(x_key, (5, 4, 6))
+    y = jax.random.normal(y_key, (5, outputs) if outputs > 1 else (5,))
+    return Problem(xi, y, **settings | given)
 
 
 def test_entropies_at_the_gp_limit_are_the_sizes():
@@ -51,28 +57,24 @@ def test_one_path_is_the_deep_linear_network(u):
 @pytest.mark.parametrize("outputs", (1, 2))
 def test_entropy_in_the_chart_is_that_in_the_order_parameters(outputs):
     U, U_a = random_order_parameters(jax.random.key(0), HEADS, outputs)
-    widths, variances = jnp.array([3.0, 9.0, 5.0]), jnp.array([2.0, 0.5, 3.0, 0.7])
+    problem = random_problem(jax.random.key(1), outputs)
     factors = factors_of(U, U_a, HEADS)
     again, again_a = order_parameters_of(factors, HEADS)
     for one, two in zip((*U, U_a), (*again, again_a)):
         assert np.abs(one - two).max() < 1e-13
-    one = bpkr.entropies(U, U_a, HEADS, widths, variances)
-    xi, y = random_data(jax.random.key(1), outputs=outputs)
-    problem = saddle.Problem(
-        bpkr.path_kernels(xi, outputs=outputs), y, jnp.asarray(0.2), widths, variances
-    )
-    two = saddle.entropy_at(problem, saddle.chart(factors), problem.sizes(HEADS))
+    one = bpkr.entropies(U, U_a, HEADS, problem.widths, problem.variances)
+    two = saddle.entropy_at(problem, saddle.chart(factors))
     assert float(two) == pytest.approx(float(one.sum()), rel=1e-12)
 
 
 def test_entries_off_the_diagonal_may_be_large():
     """With variances of 10^6 they are thousands, whose exponential is infinite."""
-    problem = saddle.Problem(
-        bpkr.path_kernels(jnp.ones((2, 1, 2))), jnp.ones(2), jnp.asarray(0.2),
-        jnp.ones(2), jnp.full(3, 1e6),
+    problem = Problem(
+        jnp.ones((2, 1, 2)), jnp.ones(2), heads=(2,), width=1, temperature=0.2,
+        variances=np.full(3, 1e6),
     )  # fmt: skip
     point = jnp.array([1.0, 3e3, 2.0, 0.5])  # C_1 has 3000 below its diagonal
-    slope = jax.grad(lambda point: saddle.entropy_at(problem, point, (2, 1)))(point)
+    slope = jax.grad(lambda point: saddle.entropy_at(problem, point))(point)
     expected = 2 * 3e3 / 1e6
     assert float(slope[1]) == pytest.approx(expected, rel=1e-14)
     assert np.isfinite(slope).all()
@@ -85,25 +87,24 @@ def test_sum_over_head_sums_blocks_of_equal_first_index():
 
 
 def test_gradient_of_the_energy_is_the_closed_form():
-    """dE/dU_ab = Tr[A X_a X_b^T] / (N_0 |Pi|), written out pair by pair."""
-    xi, y = random_data(jax.random.key(1))
+    """dE/dU_ab = sigma_0^2 Tr[A X_a X_b^T] / (N_0 |Pi|), written out pair by pair."""
+    problem = random_problem(jax.random.key(1))
     U, _ = random_order_parameters(jax.random.key(2), HEADS)
-    T = 0.1
-    operator = bpkr.path_kernels(xi)
+    y, T, operator = problem.y, 0.1, problem.operator
     found = jax.grad(lambda U: bpkr.energy(operator.kernel(U), T, y))(U[0])
-    X = np.asarray(xi)
-    K = np.einsum("pia,ab,qib->pq", X, U[0], X) / (4 * 6)
+    X = np.sqrt(1.7 / (4 * 6)) * np.asarray(problem.xi)
+    K = np.einsum("pia,ab,qib->pq", X, U[0], X)
     M = np.linalg.inv(K + T * np.eye(5))
     A = M - np.outer(M @ y, M @ y)
     for a in range(6):
         for b in range(6):
-            by_hand = np.trace(A @ X[:, :, a] @ X[:, :, b].T) / (4 * 6)
+            by_hand = np.trace(A @ X[:, :, a] @ X[:, :, b].T)
             assert float(found[a, b]) == pytest.approx(by_hand, rel=1e-10, abs=1e-11)
 
 
 def test_energy_is_the_gaussian_log_likelihood():
-    xi, y = random_data(jax.random.key(3))
-    K = bpkr.path_kernels(xi).kernel(jnp.eye(6))
+    problem = random_problem(jax.random.key(3))
+    K, y = problem.operator.kernel(jnp.eye(6)), problem.y
     expected = -2 * jax.scipy.stats.multivariate_normal.logpdf(
         y, jnp.zeros(5), K + 0.1 * jnp.eye(5)
     ) - 5 * np.log(2 * np.pi)
@@ -112,11 +113,11 @@ def test_energy_is_the_gaussian_log_likelihood():
 
 @pytest.mark.parametrize("outputs", (1, 2))
 def test_both_forms_of_the_kernel_give_the_same_numbers(outputs):
-    xi, y = random_data(jax.random.key(4), outputs=outputs)
+    problem = random_problem(jax.random.key(4), outputs)
+    xi, y = problem.xi, problem.y
     U, _ = random_order_parameters(jax.random.key(5), HEADS, outputs)
     full, factors = (
-        bpkr.path_kernels(xi, variance=1.7, outputs=outputs, form=form)
-        for form in ("kernels", "factors")
+        kernels.path_kernels(problem.inputs, form=form) for form in kernels.FORMS
     )
     # By hand: index (example, output), U over (path, output).
     by_output = np.asarray(U[0]).reshape(6, outputs, 6, outputs)
@@ -142,15 +143,11 @@ def test_both_forms_of_the_kernel_give_the_same_numbers(outputs):
     ),
 )
 def test_the_newton_hessian_is_that_of_jax(form, outputs):
-    xi, y = random_data(jax.random.key(7), outputs=outputs)
-    operator = bpkr.path_kernels(xi, outputs=outputs, form=form)
-    problem = saddle.Problem(
-        operator, y, jnp.asarray(0.2), jnp.array([3.0, 9.0, 5.0]), jnp.ones(4)
-    )
+    problem = random_problem(jax.random.key(7), outputs, form=form)
     U, U_a = random_order_parameters(jax.random.key(8), HEADS, outputs)
     point = saddle.chart(factors_of(U, U_a, HEADS))
-    f = jax.jit(lambda point: saddle.action_at(problem, point, HEADS))
-    of_point = jax.jit(lambda point: saddle.derivatives(problem, point, HEADS))
+    f = jax.jit(lambda point: saddle.action_at(problem, point))
+    of_point = jax.jit(lambda point: saddle.derivatives(problem, point))
     value, gradient, hessian = of_point(point)
     assert float(value) == pytest.approx(float(f(point)), rel=1e-13)
     assert np.abs(gradient - jax.grad(f)(point)).max() < 1e-11
@@ -159,17 +156,24 @@ def test_the_newton_hessian_is_that_of_jax(form, outputs):
 
 
 def test_the_form_follows_the_memory_at_hand():
-    xi = jnp.ones((20, 3, 16))
-    needed = kernels.memory(20, 3, 16)
-    assert isinstance(bpkr.path_kernels(xi), bpkr.PathFactors)
-    one = bpkr.path_kernels(xi, form="kernels", memory_limit=needed["kernels"])
-    assert isinstance(one, bpkr.PathKernels)
+    needed = kernels.memory(20, 3, 16)["kernels"]
+
+    def posed(**given):
+        return Problem(
+            jnp.ones((20, 3, 16)), jnp.ones(20), heads=(4, 4), width=9, temperature=1,
+            **given,
+        )  # fmt: skip
+
+    assert isinstance(posed().operator, bpkr.PathFactors)
+    one = posed(form="kernels", memory_limit=needed)
+    assert isinstance(one.operator, bpkr.PathKernels) and one.fitted() is one
     with pytest.raises(ValueError, match="memory_limit") as error:
-        bpkr.path_kernels(xi, form="kernels", memory_limit=needed["kernels"] - 1)
+        posed(form="kernels", memory_limit=needed - 1).fitted()
     assert "\n" not in str(error.value) and 'form="factors"' in str(error.value)
+    with pytest.raises(ValueError, match="memory_limit"):
+        one.fitted(steps=2)
 
 
 def test_no_number_outside_the_cone():
-    xi, y = random_data(jax.random.key(9))
-    operator = bpkr.path_kernels(xi)
-    assert np.isnan(bpkr.energy(operator.kernel(-jnp.eye(6)), 0.0, y))
+    problem = random_problem(jax.random.key(9))
+    assert np.isnan(bpkr.energy(problem.operator.kernel(-jnp.eye(6)), 0.0, problem.y))

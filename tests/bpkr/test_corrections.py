@@ -5,17 +5,19 @@ import numpy as np
 import pytest
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import wishart
-from statmech_attn.bpkr.corrections import corrections, evidence_correction
 from statmech_attn.bpkr.newton import ITERATIONS
+from statmech_attn.bpkr.problem import Problem
+
+
+HEADS = (2, 1, 2)
 
 
 @pytest.fixture(scope="module")
 def data(small):
-    """Seven examples to learn and three to test, and the numbers of heads."""
+    """Seven examples to learn and three to test."""
     x, heads, y = small
     xi = bpkr.attentioned_inputs(x, heads)
-    return xi[:7], xi[7:], 4 * y[:7], bpkr.head_counts(heads)
+    return xi[:7], xi[7:], 4 * y[:7]
 
 
 def one_path(N, examples):
@@ -35,18 +37,18 @@ def one_path(N, examples):
     return (joint * U).sum() / joint.sum(), U_a, evidence
 
 
-def one_path_data(P):
-    return np.sqrt(P) * jnp.eye(P)[:, :, None], jnp.full(P, 1.5)
+def one_path_problem(N, P, **given):
+    xi, Y = np.sqrt(P) * jnp.eye(P)[:, :, None], jnp.full(P, 1.5)
+    return Problem(xi, Y, heads=(1,), width=N, temperature=0.1, **given)
 
 
 def errors(N, P):
     """Errors of (U, U_a, ln p) at the saddle point, and with their corrections."""
-    xi, y = one_path_data(P)
-    problem = dict(width=N, temperature=0.1, heads=(1,))
-    saddle = bpkr.solve(xi, y, **problem)
-    better = corrections(saddle, xi, y, **problem)
+    problem = one_path_problem(N, P)
+    saddle = problem.solve()
+    better = problem.corrections(saddle)
     log_p = better.log_evidence
-    next_order = log_p + evidence_correction(saddle, xi, y, **problem)
+    next_order = log_p + problem.evidence_correction(saddle)
     first = np.array([saddle.U[0][0, 0], saddle.U_a, log_p])
     second = np.array([better.U[0][0, 0], better.U_a, next_order])
     return np.abs(first - one_path(N, P)), np.abs(second - one_path(N, P))
@@ -71,17 +73,17 @@ def test_orders_of_one_path_at_fixed_examples():
 @pytest.mark.slow
 def test_nothing_is_left_to_correct_without_labels(data):
     """The prior means are exact, at any widths and variances, and ln p is zero."""
-    xi, _, y, heads = data
-    problem = dict(
-        width=(5, 9, 4, 6), temperature=1e14, heads=heads,
+    xi, _, y = data
+    problem = Problem(
+        xi, y, width=(5, 9, 4, 6), temperature=1e14, heads=HEADS,
         variances=(0.5, 2.0, 1.0, 3.0, 0.7),
     )  # fmt: skip
-    found = bpkr.solve(xi, y, **problem)
-    better = corrections(found, xi, y, **problem)
-    U, U_a = bpkr.gaussian_process_limit(problem["heads"], problem["variances"])
+    saddle = problem.solve()
+    better = problem.corrections(saddle)
+    U, U_a = bpkr.gaussian_process_limit(HEADS, problem.variances)
     for one, other in zip((*better.U, better.U_a), (*U, U_a[0, 0])):
         assert np.abs(one - other).max() < 1e-9
-    log_p = better.log_evidence + evidence_correction(found, xi, y, **problem)
+    log_p = better.log_evidence + problem.evidence_correction(saddle)
     assert float(log_p) == pytest.approx(-7 / 2 * np.log(2 * np.pi * 1e14), abs=1e-9)
 
 
@@ -89,15 +91,16 @@ def test_nothing_is_left_to_correct_without_labels(data):
 @pytest.mark.statistical
 @pytest.mark.parametrize("outputs", (None, 2))
 def test_corrected_means_are_those_of_the_exact_law(data, outputs):
-    xi, test, y, heads = data
+    xi, test, y = data
     Y = y if outputs is None else jnp.stack([y, y[::-1]], axis=1)
-    widths, variances = (40, 30, 50, 60), (1.0, 0.5, 2.0, 1.5, 0.8)
-    problem = dict(width=widths, temperature=0.2, heads=heads, variances=variances)
-    saddle = bpkr.solve(xi, Y, **problem)
-    better = corrections(saddle, xi, Y, **problem)
-    law = wishart.law(xi, Y, **problem)
-    draws = wishart.sample(jax.random.key(0), law, draws=1500)
-    exact = wishart.predict(draws, law, test)
+    problem = Problem(
+        xi, Y, heads=HEADS, width=(40, 30, 50, 60), temperature=0.2,
+        variances=(1.0, 0.5, 2.0, 1.5, 0.8),
+    )  # fmt: skip
+    saddle = problem.solve()
+    better = problem.corrections(saddle)
+    draws = problem.posterior(jax.random.key(0), draws=1500)
+    exact = draws.predict(test)
     found, moved = [], []
     for U, first, true in zip(
         (*better.U, better.U_a), (*saddle.U, saddle.U_a), draws.summary
@@ -110,103 +113,53 @@ def test_corrected_means_are_those_of_the_exact_law(data, outputs):
     assert max(found) < 1
     assert max(moved) > 5  # the saddle point itself is seen to be off
     prediction = better.predict(test)
-    shift = np.abs(
-        prediction.mean
-        - bpkr.theory(
-            xi, Y, saddle.U[0], temperature=0.2, variance=1.0
-        ).predict(test).mean
-    ).max()  # fmt: skip
+    shift = np.abs(prediction.mean - saddle.predict(test).mean).max()
     allowed = 4.5 * exact.mean_stderr + 5 * shift / 30
     assert (np.abs(prediction.mean - exact.mean) < allowed).all()
     spread = np.abs(prediction.variance - exact.variance)
     assert (spread < 4.5 * exact.variance_stderr + 0.05 * exact.variance).all()
 
 
-def test_widths_together_are_widths_alone():
-    xi, y = one_path_data(4)
-    problem = dict(temperature=0.1, heads=(1,))
-    many = bpkr.solve_many(xi, y, width=[6, 20], **problem)
-    both = corrections(many, xi, y, width=[6, 20], **problem)
-    alone = corrections(
-        bpkr.solve(xi, y, width=20, **problem), xi, y, width=20, **problem
-    )
-    # Two saddle points of gradient 1e-9.
-    assert np.abs(both.U[0][1] - alone.U[0]).max() < 1e-7
-    assert float(both.log_evidence[1] - alone.log_evidence) == pytest.approx(
-        0, abs=1e-7
-    )
-    means = both.predict(xi).mean
-    assert np.abs(means[1] - alone.predict(xi).mean).max() < 1e-7
-
-
-def test_a_solution_of_another_problem_is_refused(data):
-    """By the gradient of the action given; the solution's own problem is accepted."""
-    xi, _, y, heads = data
-    settings = dict(width=20, temperature=0.1, heads=heads, variances=np.ones(5))
-    saddle = bpkr.solve(xi, y, **settings)
-    own = corrections(saddle, xi, y, **settings)
-    assert eqx.tree_equal(own, corrections(saddle, xi, y, **settings))
-    # The action is even in the labels: the saddle point of -y is that of y.
-    opposite = corrections(saddle, xi, -y, **settings)
-    assert eqx.tree_equal(opposite.U, own.U)
-    others = {
-        "labels": (xi, 2 * y, {}),
-        "inputs xi": (xi[:, :, ::-1], y, {}),
-        "widths": (xi, y, {"width": 40}),
-        "temperature": (xi, y, {"temperature": 0.11}),
-        "variances": (xi, y, {"variances": [1, 1, 1, 1, 1.1]}),
-        "labels and temperature": (xi, 2 * y, {"temperature": 0.2}),
-    }
-    for name, (inputs, labels, changes) in others.items():
-        for call in (corrections, evidence_correction):
-            with pytest.raises(ValueError, match=f"solved with other {name}: ") as one:
-                call(saddle, inputs, labels, **settings | changes)
-            assert "\n" not in str(one.value)
-    with pytest.raises(ValueError, match="must be that of"):
-        corrections(saddle, xi, y, **settings | {"heads": (4,), "variances": None})
-
-
-def test_a_batch_with_its_widths_in_another_order_is_refused():
-    xi, y = one_path_data(4)
-    problem = dict(temperature=0.1, heads=(1,))
-    many = bpkr.solve_many(xi, y, width=[6, 20], **problem)
-    with pytest.raises(ValueError, match="solved with other widths: "):
-        corrections(many, xi, y, width=[20, 6], **problem)
-
-
 def test_a_saddle_point_known_less_well_is_accepted():
     """Of a solver with a wide tolerance, and with kernels of another form."""
-    xi, y = one_path_data(4)
-    problem = dict(width=20, temperature=0.1, heads=(1,))
-    rough = bpkr.solve(xi, y, solver=bpkr.NewtonSolver(tolerance=0.1), **problem)
+    problem = one_path_problem(20, 4)
+    rough = problem.solve(solver=bpkr.NewtonSolver(tolerance=0.1))
     assert float(rough.gradient_norm) > 1e-3
-    corrections(rough, xi, y, **problem)
-    saddle = bpkr.solve(xi, y, form="kernels", **problem)
-    corrections(saddle, xi, y, form="factors", **problem)
+    problem.corrections(rough)
+    full, factors = (one_path_problem(20, 4, form=f) for f in ("kernels", "factors"))
+    one, two = (p.corrections(full.solve()) for p in (full, factors))
+    for a, b in zip(jax.tree.leaves(one.U), jax.tree.leaves(two.U)):
+        np.testing.assert_allclose(a, b, rtol=1e-10)
 
 
 def test_bad_input_is_refused(data):
-    xi, _, y, heads = data
-    problem = dict(temperature=0.1, heads=heads)
-    narrow = bpkr.solve(xi, y, width=3, **problem)
-    both = bpkr.solve_many(xi, y, width=[3, 4], **problem)  # U_1 has the size 4
-    assert narrow.outside_support and both.outside_support.tolist() == [True, False]
+    xi, test, y = data
+    problem = Problem(xi, y, heads=HEADS, width=3, temperature=0.1)
+    narrow = problem.solve()  # U_1 has the size 4
+    assert narrow.outside_support
+    assert not problem.at(width=4).solve().outside_support
     with pytest.raises(ValueError, match="at least"):
-        corrections(narrow, xi, y, width=3, **problem)
-    with pytest.raises(ValueError, match="must be that of"):
-        corrections(narrow, xi[:, :, :1], y, width=9, temperature=0.1, heads=(1,))
-    found, settings = bpkr.solve(xi, y, width=9, **problem), dict(width=9, **problem)
-    lost = eqx.tree_at(lambda s: s.result, found, jnp.asarray(ITERATIONS))
+        problem.corrections(narrow)
+    wide = problem.at(width=9)
+    solution = wide.solve()
+    lost = eqx.tree_at(lambda s: s.result, solution, jnp.asarray(ITERATIONS))
     with pytest.raises(ValueError, match="iterations used up"):
-        corrections(lost, xi, y, **settings)
-    good = corrections(found, xi, y, **settings)
+        wide.corrections(lost)
     with pytest.raises(ValueError, match="xi_test must have shape"):
-        good.predict(xi[:, :2])
+        wide.corrections(solution).predict(test[:, :2])
+    small = Problem(
+        xi, y, heads=HEADS, width=9, temperature=0.1, memory_limit=2**15
+    )  # fmt: skip
     with pytest.raises(ValueError, match="kernels need .* more than memory_limit"):
-        corrections(found, xi, y, memory_limit=2**16, **settings)
-    # A solution of one layer of 16 heads, as far as its number of unknowns tells.
-    many = eqx.tree_at(lambda s: s.point, found, jnp.zeros(137))
-    settings = dict(width=20, temperature=0.1, heads=(16,))
-    xi = jnp.ones((2, 1, 16))
+        small.corrections(small.solve())
+
+
+def test_third_derivatives_that_do_not_fit_are_refused():
+    problem = Problem(
+        jnp.ones((2, 1, 16)), jnp.ones(2), heads=(16,), width=20, temperature=0.1,
+        memory_limit=2**24,
+    )  # fmt: skip
+    # A saddle point as far as its numbers of unknowns and its result tell.
+    solution = eqx.tree_at(lambda s: s.result, problem.solve(), jnp.asarray(0))
     with pytest.raises(ValueError, match="third derivatives in 137 unknowns"):
-        evidence_correction(many, xi, y[:2], memory_limit=2**24, **settings)
+        problem.evidence_correction(solution)

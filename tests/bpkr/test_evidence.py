@@ -6,8 +6,8 @@ from scipy import stats
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import wishart
-from statmech_attn.bpkr.corrections import evidence_correction
 from statmech_attn.bpkr.evidence import evidence
+from statmech_attn.bpkr.problem import Problem
 
 
 @pytest.fixture(scope="module")
@@ -16,14 +16,15 @@ def data(small):
     return bpkr.attentioned_inputs(x, heads)[:4, :, :4], 2 * y[:4]
 
 
-def by_prior_draws(xi, y, width, variances, T, draws):
+def by_prior_draws(problem, draws):
     """ln p(Y) and its error from networks drawn weight by weight."""
-    operator = bpkr.path_kernels(xi)
+    y, T, operator = problem.y, problem.temperature, problem.operator
 
     def one(key):
         weights = bpkr.draw_weights(
-            key, n_inputs=1, heads=(2, 2), width=width, variances=variances
-        )
+            key, n_inputs=1, heads=problem.heads, width=np.asarray(problem.widths),
+            variances=np.asarray(problem.variances),
+        )  # fmt: skip
         U = bpkr.order_parameters(weights)[0][0]
         return -(bpkr.energy(operator.kernel(U), T, y) + y.size * np.log(2 * np.pi)) / 2
 
@@ -41,15 +42,14 @@ def test_evidence_is_the_mean_likelihood_of_networks_from_the_prior(
     data, number, width
 ):
     """Also where U is singular and signs are free."""
-    xi, y = data
-    T, variances = 0.3, (1.0, 0.5, 2.0, 1.5)
-    expected, error = by_prior_draws(xi, y, width, variances, T, 100_000)
-    law = wishart.law(
-        xi, y, width=width, temperature=T, heads=(2, 2), variances=variances
-    )
+    problem = Problem(
+        *data, heads=(2, 2), width=width, temperature=0.3,
+        variances=(1.0, 0.5, 2.0, 1.5),
+    )  # fmt: skip
+    expected, error = by_prior_draws(problem, 100_000)
     sample_key, bridge_key = jax.random.split(jax.random.key(number))
-    draws = wishart.sample(sample_key, law, draws=400, chains=8)
-    found = evidence(bridge_key, law, draws)
+    draws = problem.posterior(sample_key, draws=400, chains=8)
+    found = evidence(bridge_key, draws)
     # Student's law of 7 degrees of freedom: 6 errors once in 1900, of three cases.
     assert abs(found.value - expected) < 6 * np.hypot(found.stderr, error)
     assert found.stderr < 0.05
@@ -69,13 +69,13 @@ def test_evidence_of_one_path_is_a_double_integral(number, N):
     noise = np.exp(log_u[:, None] + log_u) + T
     likelihood = np.exp(-P / 2 * (np.log(2 * np.pi * noise) + label**2 / noise))
     expected = np.log(prior @ likelihood @ prior)
-    law = wishart.law(
-        np.sqrt(P) * np.eye(P)[:, :, None], np.full(P, label), width=N, temperature=T,
-        heads=(1,),
+    problem = Problem(
+        np.sqrt(P) * np.eye(P)[:, :, None], np.full(P, label), heads=(1,), width=N,
+        temperature=T,
     )  # fmt: skip
     sample_key, bridge_key = jax.random.split(jax.random.key(10 + number))
-    draws = wishart.sample(sample_key, law, draws=400, chains=8)
-    found = evidence(bridge_key, law, draws)
+    draws = problem.posterior(sample_key, draws=400, chains=8)
+    found = evidence(bridge_key, draws)
     # Student's law of 7 degrees of freedom: 6 errors once in 1900, of two cases.
     assert abs(found.value - expected) < 6 * found.stderr
     assert found.stderr < 0.05
@@ -85,28 +85,22 @@ def test_evidence_of_one_path_is_a_double_integral(number, N):
 @pytest.mark.statistical
 @pytest.mark.parametrize("N", (10, 1000))
 def test_evidence_of_the_four_paths_is_laplaces_with_its_next_order(chains, N):
-    xi, y = chains[:2]
-    problem = dict(width=N, temperature=0.01, heads=(2, 2))
-    saddle = bpkr.solve(xi, y, **problem)
-    laplace = float(bpkr.corrections(saddle, xi, y, **problem).log_evidence)
-    term = float(evidence_correction(saddle, xi, y, **problem))
-    law = wishart.law(xi, y, **problem)
-    draws = wishart.sample(jax.random.key(N), law, draws=1000, chains=8)
-    found = evidence(jax.random.key(N + 1), law, draws)
+    problem = Problem(*chains[:2], heads=(2, 2), width=N, temperature=0.01)
+    saddle = problem.solve()
+    laplace = float(problem.corrections(saddle).log_evidence)
+    term = float(problem.evidence_correction(saddle))
+    draws = problem.posterior(jax.random.key(N), draws=1000, chains=8)
+    found = evidence(jax.random.key(N + 1), draws)
     # What is left is of order 1/N^2, as the square of the term is.
     assert abs(found.value - laplace - term) < 6 * found.stderr + term**2
 
 
 def test_bad_input_is_refused(data):
-    xi, y = data
-    law = wishart.law(xi, y, width=5, temperature=0.3, heads=(2, 2))
+    law = Problem(*data, heads=(2, 2), width=5, temperature=0.3).law()
     z = jax.random.normal(jax.random.key(0), (2, 10, law.dimension))
     draws = wishart.Draws(
         z, *law.order_parameters(z[0, 0]), (), jnp.array(0), jnp.ones((2, 10)),
         np.ones(2), law,
     )  # fmt: skip
     with pytest.raises(ValueError, match="three chains"):
-        evidence(jax.random.key(0), law, draws)
-    other = wishart.law(xi, y, width=3, temperature=0.3, heads=(2, 2))
-    with pytest.raises(ValueError, match="other heads or widths"):
-        evidence(jax.random.key(0), other, draws)
+        evidence(jax.random.key(0), draws)

@@ -1,26 +1,37 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from statmech_attn import bpkr
+from statmech_attn.bpkr.problem import Problem
 
 
 T = 0.05
+HEADS = (2, 1, 2)
 
 
 @pytest.fixture(scope="module")
 def data(small):
     x, heads, y = small
     xi = bpkr.attentioned_inputs(x, heads)
-    return xi[:7], y[:7], xi[7:], bpkr.head_counts(heads)
+    return xi[:7], y[:7], xi[7:]
+
+
+def posed(xi, y, variance=1.0, heads=HEADS, temperature=T):
+    """A problem whose width, of which nothing here depends, is ten."""
+    return Problem(
+        xi, y, heads=heads, width=10, temperature=temperature,
+        variances=[variance, *np.ones(len(heads) + 1)],
+    )  # fmt: skip
 
 
 def test_prediction_is_the_conditional_gaussian(data):
-    xi, y, test, _ = data
+    xi, y, test = data
     A = jax.random.normal(jax.random.key(0), (4, 4))
     U = A @ A.T
-    found = bpkr.theory(xi, y, U, temperature=T, variance=1.3).predict(test)
+    found = posed(xi, y, 1.3).theory(U).predict(test)
     both = np.concatenate([xi, test])
     K = np.einsum("pia,ab,qib->pq", both, U, both) * 1.3 / (6 * 4)
     inverse = np.linalg.inv(K[:7, :7] + T * np.eye(7))
@@ -32,22 +43,20 @@ def test_prediction_is_the_conditional_gaussian(data):
 
 def test_outputs_without_correlation_are_separate_networks(data):
     """U = U_1 x 1: every output is predicted by its own labels alone."""
-    xi, y, test, heads = data
+    xi, y, test = data
     Y = jnp.stack([y, y**2, -y], axis=1)
-    together = bpkr.gaussian_process(xi, Y, heads=heads, temperature=T).predict(test)
+    together = posed(xi, Y).gaussian_process().predict(test)
     for k in range(3):
-        alone = bpkr.gaussian_process(xi, Y[:, k], heads=heads, temperature=T)
+        alone = posed(xi, Y[:, k]).gaussian_process()
         mean, variance = alone.predict(test)
         assert np.abs(together.mean[:, k] - mean).max() < 1e-12
         assert np.abs(together.variance[:, k] - variance).max() < 1e-12
 
 
 def test_the_mean_is_linear_in_what_is_attended_also_of_outputs_that_correlate(data):
-    xi, y, test, _ = data
+    xi, y, test = data
     A = jax.random.normal(jax.random.key(3), (8, 8))
-    theory = bpkr.theory(
-        xi, jnp.stack([y, y**2], 1), A @ A.T, temperature=T, variance=1.3
-    )  # fmt: skip
+    theory = posed(xi, jnp.stack([y, y**2], 1), 1.3).theory(A @ A.T)
     expected = theory.predict(test).mean
     assert expected.shape == (3, 2) and float(jnp.abs(expected).min()) > 1e-3
     np.testing.assert_allclose(theory.mean(test), expected, atol=1e-11)
@@ -70,17 +79,17 @@ def test_blocks_of_a_layer_stand_out_of_u_by_their_strength():
 @pytest.mark.slow
 def test_average_over_wide_random_networks_has_the_variance_of_the_prior(data):
     """Without labels the variance is K(x, x): compared with drawn networks."""
-    xi, _, test, heads = data
+    xi, _, test = data
     draws, N = 4000, 64
     keys = jax.random.split(jax.random.key(5), draws)
 
     def f(key):
-        weights = bpkr.draw_weights(key, n_inputs=6, heads=heads, width=N)
+        weights = bpkr.draw_weights(key, n_inputs=6, heads=HEADS, width=N)
         return bpkr.forward_paths(weights, test)
 
     drawn = jax.jit(jax.vmap(f))(keys)
-    hot = bpkr.gaussian_process(xi, jnp.zeros(7), heads=heads, temperature=1e12)
-    expected = hot.predict(test).variance
+    hot = posed(xi, jnp.zeros(7), temperature=1e12)
+    expected = hot.gaussian_process().predict(test).variance
     found = (drawn**2).mean(axis=0)
     # f is a product of four Gaussian layers; errors from the scatter of f^2 itself.
     error = (drawn**2).std(axis=0) / np.sqrt(draws)
@@ -88,20 +97,20 @@ def test_average_over_wide_random_networks_has_the_variance_of_the_prior(data):
 
 
 def test_silenced_paths_do_not_act(data):
-    xi, y, test, heads = data
     """The network of the others alone is the same but for its prefactor."""
+    xi, y, test = data
     U, left = jnp.eye(4) + 0.3, np.array([0, 3])
-    part = bpkr.theory(xi, y, U, temperature=T, variance=2.0).restricted([3, 0])
+    part = posed(xi, y, 2.0).theory(U).restricted([3, 0])
     xi, test_left, U = xi[:, :, left], test[:, :, left], U[np.ix_(left, left)]
-    full = bpkr.theory(xi, y, U, temperature=T, variance=1.0)
+    full = posed(xi, y, heads=(2,)).theory(U)
     one, two = part.predict(test), full.predict(test_left)
     assert np.abs(one.mean - two.mean).max() < 1e-11
     assert np.abs(one.variance - two.variance).max() < 1e-11
 
 
 def test_overlaps_of_all_eigenvectors_add_up_to_one(data):
-    xi, y, _, heads = data
-    found = bpkr.gaussian_process(xi, y, heads=heads, temperature=T)
+    xi, y, _ = data
+    found = posed(xi, y).gaussian_process()
     assert float((found.overlap() ** 2).sum()) == pytest.approx(1, abs=1e-12)
     K = np.diag([1.0, 3.0, 2.0])
     by_hand = bpkr.kernel_overlap(K, np.array([3.0, 0, 4.0]))
@@ -128,34 +137,90 @@ def test_accuracy_counts_signs_or_largest_outputs():
 
 def test_a_silenced_head_is_one_whose_paths_show_nothing(data):
     """heads (2, 1, 2): without a head, its paths' inputs may as well be zero."""
-    xi, y, test, heads = data
+    xi, y, test = data
     A = jax.random.normal(jax.random.key(3), (4, 4))
-    full = bpkr.theory(xi, y, A @ A.T, temperature=T)
+    full = posed(xi, y).theory(A @ A.T)
     for off, left in (([(0, 1)], [0, 1]), ([(0, 0), (2, 1)], [2])):
         shown = jnp.isin(jnp.arange(4), jnp.array(left))
-        blank = bpkr.theory(xi * shown, y, A @ A.T, temperature=T)
-        one = full.silenced(heads, off).predict(test)
+        blank = posed(xi * shown, y).theory(A @ A.T)
+        one = full.silenced(off).predict(test)
         two = blank.predict(test * shown)
         assert np.abs(one.mean - two.mean).max() < 1e-12
         assert np.abs(one.variance - two.variance).max() < 1e-12
     with pytest.raises(ValueError, match="no path is left"):
-        full.silenced(heads, [(1, 0)])
-    with pytest.raises(ValueError, match="6 paths"):
-        full.silenced((2, 3), [(0, 0)])
+        full.silenced([(1, 0)])
+    with pytest.raises(ValueError, match="no head 2 of layer 0"):
+        full.silenced([(0, 2)])
+
+
+def test_a_solution_is_taken_where_order_parameters_are(data):
+    """To the last bit: itself, all its order parameters, or U_1."""
+    xi, y, test = data
+    problem = posed(xi, y)
+    solution = problem.solve()
+    expected = problem.theory(solution.U[0])
+    for U in (solution, solution.U):
+        assert eqx.tree_equal(problem.theory(U), expected)
+        scores = bpkr.head_scores(U, HEADS)
+        assert eqx.tree_equal(scores, bpkr.head_scores(solution.U[0], HEADS))
+        blocks = bpkr.block_structure(U, HEADS)
+        np.testing.assert_equal(blocks, bpkr.block_structure(solution.U[0], HEADS))
+    assert eqx.tree_equal(problem.theory(), expected)
+    assert eqx.tree_equal(solution.predict(test), expected.predict(test))
+    assert eqx.tree_equal(solution.head_scores(), expected.head_scores())
+    assert eqx.tree_equal(bpkr.head_scores(solution), expected.head_scores())
+    assert eqx.tree_equal(solution.overlap(), expected.overlap())
+
+
+def test_a_solution_of_another_problem_is_refused(data):
+    """With other data or settings; kernels in another form are no other problem."""
+    xi, y, _ = data
+    problem = posed(xi, y)
+    solution = problem.solve()
+    again = Problem(xi, y, heads=HEADS, width=10, temperature=T, form="factors")
+    again.theory(solution)
+    for name, other in {
+        "inputs xi": posed(xi[:, :, ::-1], y),
+        "labels Y": problem.at(Y=-y),
+        "widths": problem.at(width=11),
+        "temperature": problem.at(temperature=0.06),
+        "labels Y and temperature": problem.at(Y=2 * y, temperature=0.06),
+        "variances": posed(xi, y, 1.1),
+        "heads and widths and variances": posed(xi, y, heads=(2, 2)),
+    }.items():
+        for ask in (other.theory, other.corrections, other.evidence_correction):
+            with pytest.raises(ValueError, match=f"of one with other {name}: ") as one:
+                ask(solution)
+            assert "\n" not in str(one.value)
+
+
+def test_predictions_can_be_compiled_and_mapped(data):
+    """A theory and its problem are pytrees: over U, with numbers of one at a time."""
+    xi, y, test = data
+    problem = posed(xi, y)
+    theories = [problem.theory(U) for U in (jnp.eye(4), jnp.eye(4) + 0.3)]
+    predict = lambda theory: theory.predict(test).mean
+    stack = lambda *leaves: jnp.stack(leaves)
+    together = jax.jit(jax.vmap(predict))(jax.tree.map(stack, *theories))
+    for one, theory in zip(together, theories):
+        np.testing.assert_allclose(one, predict(theory), rtol=0, atol=1e-12)
 
 
 def test_bad_input_is_refused(data):
-    xi, y, test, heads = data
-    good = bpkr.gaussian_process(xi, y, heads=heads, temperature=T)
+    xi, y, test = data
+    problem = posed(xi, y)
+    good = problem.gaussian_process()
     with pytest.raises(ValueError, match="xi_test must have shape"):
         good.predict(test[:, :, :2])
     with pytest.raises(ValueError, match="distinct indices"):
         good.restricted([0, 4])
     with pytest.raises(ValueError, match="positive definite"):
-        bpkr.theory(xi, y, -jnp.eye(4), temperature=T)
-    with pytest.raises(ValueError, match="U must have shape"):
-        bpkr.theory(xi, y, jnp.eye(3), temperature=T)
+        problem.theory(-jnp.eye(4))
+    with pytest.raises(ValueError, match="U must be U_1 of shape"):
+        problem.theory(jnp.eye(3))
     with pytest.raises(ValueError, match="4 paths"):
-        bpkr.head_scores(jnp.eye(3), heads)
+        bpkr.head_scores(jnp.eye(3), HEADS)
+    with pytest.raises(ValueError, match=r"heads: need .* got \(\)"):
+        bpkr.head_scores(good.U)
     with pytest.raises(ValueError, match="one shape"):
         bpkr.accuracy(y, y[:2])

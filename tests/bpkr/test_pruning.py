@@ -188,14 +188,13 @@ def test_scores_of_the_exact_law_tend_to_those_of_the_saddle_point(network):
     """
     x, heads, *_ = network
     xi, Y = INPUTS(x, heads), jnp.asarray(np.random.default_rng(0).normal(size=40))
-    point = {"heads": HEADS, "width": 1000, "temperature": 0.1}
-    saddle = bpkr.solve(xi, Y, **point)
-    law = bpkr.wishart.law(xi, Y, **point)
-    drawn = bpkr.wishart.sample(jax.random.key(0), law, draws=400, chains=8)
+    problem = bpkr.Problem(xi, Y, heads=HEADS, width=1000, temperature=0.1)
+    saddle = problem.solve()
+    drawn = problem.posterior(jax.random.key(0), draws=400, chains=8)
     scored = lambda U: np.concatenate(bpkr.head_scores(U, HEADS))
     chains = np.stack([scored(U) for U in drawn.U[0].mean(axis=1)])
     error = chains.std(axis=0, ddof=1) / math.sqrt(8)
-    difference = chains.mean(axis=0) - scored(saddle.U[0])
+    difference = chains.mean(axis=0) - scored(saddle)
     free = np.arange(sum(HEADS)) != 3  # the only head of layer 2 always has score one
     assert (difference[~free], error[~free]) == (0, 0)
     z = np.abs(difference[free]) / error[free]

@@ -6,6 +6,7 @@ from scipy import stats
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import wishart
+from statmech_attn.bpkr.problem import Problem
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +28,17 @@ def drawn_order_parameters(width, heads, variances, draws):
     return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), draws))
 
 
-def weighted(U, xi, y, temperature):
+def posed(data, width, temperature, heads=(2, 2), variances=None):
+    return Problem(
+        *data, heads=heads, width=width, temperature=temperature, variances=variances
+    )
+
+
+def weighted(U, problem):
     """Mean of draws from the prior weighted by the labels, and its squared error."""
-    operator = bpkr.path_kernels(xi)
+    kernel, T = problem.operator.kernel, problem.temperature
     energies = jax.lax.map(
-        lambda u: bpkr.energy(operator.kernel(u), temperature, y), U, batch_size=2000
+        lambda u: bpkr.energy(kernel(u), T, problem.y), U, batch_size=2000
     )
     weight = jax.nn.softmax(-energies / 2)
     mean = jnp.einsum("s,sab->ab", weight, U)
@@ -58,14 +65,11 @@ def test_the_prior_of_a_diagonal_entry_is_normalised(k):
 )
 def test_the_posterior_is_that_of_weights_from_the_prior(data, width):
     """Also where U is singular: weights drawn from the prior, weighted by labels."""
-    xi, y = data
-    heads, variances, T = (2, 2), (1.0, 0.5, 2.0, 1.5), 0.5
-    U = drawn_order_parameters(width, heads, variances, 40_000)
-    expected, variance = weighted(U, xi, y, T)
-    posterior = wishart.law(
-        xi, y, width=width, temperature=T, heads=heads, variances=variances
-    )
-    found = wishart.sample(jax.random.key(2), posterior, draws=600, warmup=300)
+    variances = (1.0, 0.5, 2.0, 1.5)
+    U = drawn_order_parameters(width, (2, 2), variances, 40_000)
+    problem = posed(data, width, 0.5, variances=variances)
+    expected, variance = weighted(U, problem)
+    found = problem.posterior(jax.random.key(2), draws=600, warmup=300)
     mean = found.U[0].mean(axis=(0, 1))
     error = jnp.sqrt(variance + found.U[0].var(axis=(0, 1)) / found.n_eff)
     # Ten entries in each of three cases: 4.5 errors are exceeded once in 5000 times.
@@ -84,14 +88,13 @@ def test_many_paths_are_sampled_in_short_trees_without_a_learned_covariance():
     xi_key, y_key = jax.random.split(jax.random.key(4))
     xi = jax.random.normal(xi_key, (4, 5, 16))
     xi, y = xi + xi[:, :, :1], jax.random.normal(y_key, (4,))
-    heads, T = (4, 4), 0.5
-    law = wishart.law(xi, y, width=10, temperature=T, heads=heads)
-    assert law.dimension == 126
-    found = wishart.sample(jax.random.key(5), law, draws=300, warmup=150, chains=2)
+    problem = posed((xi, y), 10, 0.5, heads=(4, 4))
+    assert problem.law().dimension == 126
+    found = problem.posterior(jax.random.key(5), draws=300, warmup=150, chains=2)
     assert float(found.steps.mean()) < 32
     assert float(found.r_hat.max()) < 1.05
-    U = drawn_order_parameters(10, heads, None, 20_000)
-    expected, variance = weighted(U, xi, y, T)
+    U = drawn_order_parameters(10, (4, 4), None, 20_000)
+    expected, variance = weighted(U, problem)
     mean = found.U[0].mean(axis=(0, 1))
     error = jnp.sqrt(variance + found.U[0].var(axis=(0, 1)) / found.n_eff)
     # Of 136 entries one is beyond 4.5 errors once in a thousand times.
@@ -102,11 +105,10 @@ def test_many_paths_are_sampled_in_short_trees_without_a_learned_covariance():
 @pytest.mark.statistical
 def test_the_law_agrees_with_the_saddle_point_at_large_width(data):
     """At fixed P the mean is off the saddle by 1/N^2, which `corrections` tells."""
-    xi, y = data
-    problem = dict(width=150, temperature=0.1, heads=(2, 2))
-    saddle = bpkr.solve(xi, y, **problem)
-    shift = bpkr.corrections(saddle, xi, y, **problem).U[0] - saddle.U[0]
-    draws = wishart.sample(jax.random.key(3), wishart.law(xi, y, **problem), draws=600)
+    problem = posed(data, 150, 0.1)
+    saddle = problem.solve()
+    shift = problem.corrections(saddle).U[0] - saddle.U[0]
+    draws = problem.posterior(jax.random.key(3), draws=600)
     found = draws.summary[0]
     # What the correction leaves out is smaller than it by another 1/N.
     allowed = 4.5 * found.stderr + 2 * np.abs(shift)
@@ -115,8 +117,7 @@ def test_the_law_agrees_with_the_saddle_point_at_large_width(data):
 
 
 def test_ranks_are_limited_by_the_width(data):
-    xi, y = data
-    posterior = wishart.law(xi, y, width=3, temperature=0.1, heads=(2, 2))
+    posterior = posed(data, 3, 0.1).law()
     z = jax.random.normal(jax.random.key(4), (posterior.dimension,))
     (U_1, U_2), U_a = posterior.order_parameters(z)
     assert np.linalg.matrix_rank(U_1) == 3 and np.linalg.matrix_rank(U_2) == 2
@@ -130,7 +131,7 @@ def test_ranks_of_networks_from_the_prior_are_uniform(data, width):
     """Simulation-based calibration: truth drawn from the prior, labels from it."""
     xi, _ = data
     repeats, kept, T = 96, 15, 0.2
-    problem = dict(width=width, temperature=T, heads=(2, 2))
+    blank = posed((xi[:2], jnp.zeros(2)), width, T)
 
     def rank(key):
         weight_key, noise_key, sample_key = jax.random.split(key, 3)
@@ -139,8 +140,9 @@ def test_ranks_of_networks_from_the_prior_are_uniform(data, width):
         )
         f = bpkr.forward_paths(weights, xi)
         y = f[:2] + np.sqrt(T) * jax.random.normal(noise_key, (2,))
-        law = wishart.law(xi[:2], y, **problem)
-        draws = wishart.sample(sample_key, law, draws=20 * kept, warmup=100, chains=1)
+        draws = blank.at(Y=y).posterior(
+            sample_key, draws=20 * kept, warmup=100, chains=1
+        )
         U = bpkr.order_parameters(weights)[0][0]
         truth = jnp.stack([U[0, 0], U[0, 1], U[1, 3]])
         drawn = draws.U[0][0, ::20]
@@ -160,7 +162,7 @@ def test_predictions_are_those_of_networks_from_the_prior(data):
     """f on a new input: weights drawn from the prior, weighted by labels."""
     xi, y = data
     T = 0.5
-    law = wishart.law(xi[:2], y[:2], width=3, temperature=T, heads=(2, 2))
+    problem = posed((xi[:2], y[:2]), 3, T)
 
     def one(key):
         weights = bpkr.draw_weights(key, n_inputs=xi.shape[1], heads=(2, 2), width=3)
@@ -171,8 +173,8 @@ def test_predictions_are_those_of_networks_from_the_prior(data):
     mean = weight @ f[:, 2]
     squares = (f[:, 2] - mean) ** 2
     variance = weight @ squares
-    draws = wishart.sample(jax.random.key(8), law, draws=800)
-    found = wishart.predict(draws, law, xi[2:])
+    draws = problem.posterior(jax.random.key(8), draws=800)
+    found = draws.predict(xi[2:])
     error = np.hypot(np.sqrt(weight**2 @ squares), found.mean_stderr[0])
     assert abs(found.mean[0] - mean) < 4.5 * error
     spread = np.sqrt(weight**2 @ (squares - variance) ** 2)
@@ -187,45 +189,30 @@ def test_predictions_do_not_depend_on_the_memory_they_may_take(data, monkeypatch
     xi, y = data[0][:, :4], data[1]
     Y = jnp.stack([y, y[::-1] ** 2], axis=1)
     test = jax.random.normal(jax.random.key(9), (200, 4, 4))
-    law = wishart.law(xi, Y, width=4, temperature=0.3, heads=(2, 2))
+    law = posed((xi, Y), 4, 0.3).law()
     z = jax.random.normal(jax.random.key(10), (2, 20, law.dimension))
     U, U_a = jax.vmap(jax.vmap(law.order_parameters))(z)
     draws = wishart.Draws(
         z, U, U_a, (), jnp.array(0), jnp.ones((2, 20)), np.ones(2), law
     )  # fmt: skip
-    together = wishart.predict(draws, law, test)
-    (linear,) = wishart.predict_means(draws, law, [test])
+    together = draws.predict(test)
+    (linear,) = draws.means([test])
     np.testing.assert_allclose(linear, together.mean, atol=1e-10)
-    there = bpkr.theory(xi, Y, draws.U[0][1, 2], temperature=0.3).predict(test)
+    there = law.problem.theory(draws.U[0][1, 2]).predict(test)
     assert np.abs(there.mean - together.means[1, 2]).max() < 1e-10
     monkeypatch.setattr(wishart, "BLOCK_MEMORY", 1)
     # Path-path kernels, held twice, need 50 kB more than one call from the inputs.
     small = 8 * 4 * (200 * 4 * 4 + 3 * (3 * 200 + 6 * 3))
-    alone = wishart.predict(draws, law, test, memory_limit=small)
+    alone = draws.predict(test, memory_limit=small)
     assert np.abs(alone.mean - together.mean).max() < 1e-10
     assert np.abs(alone.variance - together.variance).max() < 1e-10
     with pytest.raises(ValueError, match="fewer at a time"):
-        wishart.predict(draws, law, test, memory_limit=small - 1)
-    for name, changed in {
-        "heads or widths and widths": dict(width=3),
-        "temperature": dict(temperature=0.4),
-        "variances": dict(variances=[1, 1, 1, 2]),
-    }.items():
-        given = dict(width=4, temperature=0.3, heads=(2, 2)) | changed
-        other = wishart.law(xi, Y, **given)
-        for call in (wishart.predict, wishart.predict_means):
-            with pytest.raises(ValueError, match=f"of one with other {name}; "):
-                call(draws, other, test)
-    with pytest.raises(ValueError, match="with other labels; "):
-        wishart.predict(
-            draws, wishart.law(xi, 2 * Y, width=4, temperature=0.3, heads=(2, 2)), test
-        )
+        draws.predict(test, memory_limit=small - 1)
 
 
 def test_one_neuron_has_its_mode_away_from_zero(data):
     """At N = 1 all factors may vanish together, where the likelihood is flat."""
-    xi, y = data
-    posterior = wishart.law(xi, y, width=1, temperature=1e-3, heads=(2, 2))
+    posterior = posed(data, 1, 1e-3).law()
     mode, root = wishart.whitening(posterior)
     assert float(jnp.trace(posterior.order_parameters(mode)[0][0])) > 0.1
     assert np.linalg.matrix_rank(root) == posterior.dimension
@@ -234,20 +221,15 @@ def test_one_neuron_has_its_mode_away_from_zero(data):
 def test_a_law_without_a_mode_is_refused(data):
     """At T = 1e-300 one neuron leaves K + T singular to round-off."""
     xi, y = data
-    posterior = wishart.law(
-        jnp.concatenate([xi, xi]), jnp.concatenate([y, -y]), width=1,
-        temperature=1e-300, heads=(2, 2),
-    )  # fmt: skip
+    twice = jnp.concatenate([xi, xi]), jnp.concatenate([y, -y])
     with pytest.raises(RuntimeError, match="mode of the exact law was not found"):
-        wishart.sample(jax.random.key(0), posterior)
+        posed(twice, 1, 1e-300).posterior(jax.random.key(0))
 
 
 def test_bad_input_is_refused(data):
-    xi, y = data
     with pytest.raises(ValueError, match="whole"):
-        wishart.law(xi, y, width=2.5, temperature=0.1, heads=(2, 2))
+        posed(data, 2.5, 0.1).law()
     with pytest.raises(ValueError, match="temperature"):
-        wishart.law(xi, y, width=2, temperature=0.0, heads=(2, 2))
-    posterior = wishart.law(xi, y, width=3, temperature=0.1, heads=(2, 2))
+        posed(data, 2, 0.0).law()
     with pytest.raises(ValueError, match="draws"):
-        wishart.sample(jax.random.key(0), posterior, draws=0)
+        posed(data, 3, 0.1).posterior(jax.random.key(0), draws=0)

@@ -60,7 +60,7 @@ def test_importing_packages_imports_nothing_slow():
     program = (
         "import sys, statmech_attn, statmech_attn.bpkr, statmech_attn.dynamics\n"
         f"assert not {SLOW} & set(sys.modules)\n"
-        "assert statmech_attn.bpkr.solve.__module__ == 'statmech_attn.bpkr.saddle'\n"
+        "assert statmech_attn.bpkr.Problem.__module__ == 'statmech_attn.bpkr.problem'\n"
         "assert 'jax' in sys.modules and 'matplotlib' not in sys.modules\n"
     )
     words = [sys.executable, "-c", program]

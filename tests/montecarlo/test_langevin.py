@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+from statmech_attn.bpkr import Problem
 from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.montecarlo.langevin import langevin, stiffness, TIME
 from statmech_attn.montecarlo.weight_sampling import FIRST_STEP
@@ -59,11 +60,9 @@ def test_the_bias_of_the_default_step_is_below_a_percent():
 def small():
     keys = jax.random.split(jax.random.key(2), 3)
     xi = jax.random.normal(keys[0], (3, 6, 4))
-    posterior = weight_space.posterior(
-        xi, 2 * jax.random.normal(keys[1], (3,)), width=3, temperature=0.1,
-        heads=(2, 2),
-    )  # fmt: skip
-    return posterior, xi, keys[2]
+    Y = 2 * jax.random.normal(keys[1], (3,))
+    problem = Problem(xi, Y, heads=(2, 2), width=3, temperature=0.1)
+    return weight_space.posterior(problem), xi, keys[2]
 
 
 def test_stiffness_is_the_largest_frequency(small):

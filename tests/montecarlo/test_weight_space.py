@@ -8,7 +8,7 @@ import pytest
 from scipy import signal, stats
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import wishart
+from statmech_attn.bpkr import Problem
 from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.montecarlo.nuts import nuts
 from statmech_attn.montecarlo.weight_sampling import STRETCHES_HELD, StretchMeans
@@ -30,8 +30,13 @@ def data():
     return xi, labels, jnp.concatenate([xi[:2], others])
 
 
-def problem(width):
-    return dict(width=width, temperature=T, heads=HEADS, variances=VARIANCES)
+def problem(xi, Y, width, **given):
+    settings = dict(heads=HEADS, temperature=T, variances=VARIANCES)
+    return Problem(xi, Y, width=width, **settings | given)
+
+
+def posterior_of(xi, Y, width):
+    return weight_space.posterior(problem(xi, Y, width))
 
 
 def sampled(posterior, xi_test, *, seed=1, **changes):
@@ -65,7 +70,7 @@ def test_contracted_paths_give_the_function_of_the_layers(outputs):
     x, heads, settings, key = networks()
     xi = bpkr.attentioned_inputs(x, heads)
     Y = jax.random.normal(key, (10, *outputs))
-    posterior = weight_space.posterior(xi, Y, **settings)
+    posterior = weight_space.posterior(Problem(xi, Y, **settings))
     z = posterior.draw_prior(key)
     weights = posterior.weights(z)
     f = eqx.filter_jit(bpkr.forward)(weights, x, heads)
@@ -88,7 +93,7 @@ def test_few_inputs_leave_dimensions_to_the_prior():
     """One example: V_0 acts on the four dimensions of its four paths only."""
     keys = jax.random.split(jax.random.key(5), 4)
     xi = jax.random.normal(keys[0], (1, 9, 4))
-    posterior = weight_space.posterior(xi, jnp.ones(1), **problem(3))
+    posterior = posterior_of(xi, jnp.ones(1), 3)
     assert posterior.free_directions == 5
     assert posterior.dimension == 3 * 4 + 2 * 2 * 3 * 3 + 3
     z = posterior.draw_prior(keys[1])
@@ -131,7 +136,7 @@ def test_principal_axes_need_the_memory_of_the_inputs():
 def test_weights_of_the_prior_have_its_moments(data):
     """V_0 in all dimensions, the free ones included, and the other layers."""
     xi, Y, _ = data
-    posterior = weight_space.posterior(xi[:1], Y[:1], **problem(3))
+    posterior = posterior_of(xi[:1], Y[:1], 3)
     draw = lambda key: posterior.weights(
         posterior.draw_prior(key), jax.random.fold_in(key, 1)
     )
@@ -152,16 +157,16 @@ def test_weights_of_the_prior_have_its_moments(data):
 def test_a_start_has_the_law_of_v_0_given_the_other_weights(data):
     """Misfit of the labels given w: Gaussian of mean and variance of the regression."""
     xi, Y, _ = data
-    posterior = weight_space.posterior(xi, Y, **problem(4))
+    posed = problem(xi, Y, 4)
+    posterior = weight_space.posterior(posed)
     # The same other weights each time: V_0 is redrawn from the law given them.
     keys = jax.random.split(jax.random.key(7), 4000)
     z = jax.lax.map(posterior.draw_start, keys)
     U = jax.vmap(lambda z: posterior.order_parameters(z)[0][0])(z)
     f = jax.vmap(posterior.training_outputs)(z)
-    operator = bpkr.path_kernels(xi, variance=VARIANCES[0])
 
     def whitened(U, f):
-        K = operator.kernel(U)
+        K = posed.operator.kernel(U)
         gain = K @ jnp.linalg.inv(K + T * jnp.eye(3))
         root = jnp.linalg.cholesky(K - gain @ K)
         return jax.scipy.linalg.solve_triangular(root, f - gain @ Y, lower=True)
@@ -177,8 +182,8 @@ def test_a_start_has_the_law_of_v_0_given_the_other_weights(data):
 def exact(request, data):
     """Width, mean and errors of U and of f by the exact law; 3 < |Pi| is singular."""
     xi, Y, xi_test = data
-    law = wishart.law(xi, Y, **problem(request.param))
-    draws = wishart.sample(jax.random.key(0), law, draws=1000, warmup=200)
+    posed = problem(xi, Y, request.param)
+    draws = posed.posterior(jax.random.key(0), draws=1000, warmup=200)
     U = draws.U[0].reshape(-1, 4, 4)
 
     def predict(U):
@@ -206,7 +211,7 @@ def cross(left, right, U):
 def test_the_posterior_of_the_weights_is_the_exact_law(data, exact, method):
     xi, Y, xi_test = data
     width, U, f = exact
-    posterior = weight_space.posterior(xi, Y, **problem(width))
+    posterior = posterior_of(xi, Y, width)
     found = sampled(posterior, xi_test, method=method)
     first = summary(found.U[0])
     # 26 numbers in each of three cases: 4.5 errors once in 1800 times.
@@ -281,10 +286,10 @@ def test_stretches_that_are_held_do_not_grow_with_the_blocks(blocks):
 def test_bad_input_is_refused(data):
     xi, Y, xi_test = data
     with pytest.raises(ValueError, match="whole"):
-        weight_space.posterior(xi, Y, **problem(2.5))
+        posterior_of(xi, Y, 2.5)
     with pytest.raises(ValueError, match="temperature"):
-        weight_space.posterior(xi, Y, **problem(2) | {"temperature": 0.0})
-    posterior = weight_space.posterior(xi, Y, **problem(2))
+        weight_space.posterior(problem(xi, Y, 2, temperature=0.0))
+    posterior = posterior_of(xi, Y, 2)
     refused = (
         ("method", {"method": "gibbs"}),
         ("block", {"block": 15}),
@@ -311,7 +316,7 @@ def quantities(posterior, z, xi_test):
 def calibration_ranks(data, *, networks, seed):
     """Ranks, 0 to 63, of networks from the prior among their posterior draws."""
     xi, Y, xi_test = (data[0][:, :6], data[1], data[2][:, :6])
-    blank = weight_space.posterior(xi, Y, **problem(2))
+    blank = posterior_of(xi, Y, 2)
     inputs = blank.rotated_inputs(xi_test)
 
     def rank(key):

@@ -95,6 +95,7 @@ import os
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 import jax, numpy as np
 jax.config.update("jax_enable_x64", True)
+from statmech_attn.bpkr import Problem
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.storage.blocks import BlockMemory
 from statmech_attn.batches import lanes
@@ -102,9 +103,8 @@ from statmech_attn.training import Descent, Trainer
 
 keys = jax.random.split(jax.random.key(3), 3)
 xi, Y = jax.random.normal(keys[0], (2, 4, 2)), jax.random.normal(keys[1], (2,))
-problem = weight_space.posterior(
-    xi, Y, width=4, temperature=0.1, heads=(2,), reduced=False
-).with_traced_temperature()
+posed = Problem(xi, Y, heads=(2,), width=4, temperature=0.1)
+problem = weight_space.posterior(posed, reduced=False).with_traced_temperature()
 start = problem.draw_prior(keys[2])
 terms = weight_space.WeightPosterior.loss_terms
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import bpkr, storage, studies
+from statmech_attn.bpkr import saddle
 from statmech_attn.studies import learning
 from statmech_attn.tasks import hidden_markov
 
@@ -72,26 +73,28 @@ def test_its_numbers_are_those_of_the_library(found):
     x, y = hidden_markov.draw(keys[1], setting.task, examples=20)
     x_test, y_test = hidden_markov.draw(keys[2], setting.task, examples=30)
     xi, test = (bpkr.attentioned_inputs(a, setting.heads) for a in (x, x_test))
-    problem = dict(temperature=0.5, heads=(2, 2))
-    saddle = bpkr.solve(xi, y, width=5, **problem)
+    problem = bpkr.Problem(xi, y, heads=(2, 2), width=5, temperature=0.5)
+    solution = problem.solve()
     here = found.sel(width=5, temperature=0.5)
     # Two convergent iterations agree to the gradient's tolerance over the curvature.
-    np.testing.assert_allclose(here.U_1, saddle.U[0], atol=1e-7)
-    np.testing.assert_allclose(here.action, saddle.action, atol=1e-9)
+    np.testing.assert_allclose(here.U_1, solution.U[0], atol=1e-7)
+    np.testing.assert_allclose(here.action, solution.action, atol=1e-9)
     np.testing.assert_allclose(here.energy + here.entropy, here.action, atol=1e-9)
-    theory = bpkr.theory(xi, y, saddle.U[0], temperature=0.5)
+    theory = problem.theory(solution)
     np.testing.assert_allclose(
         here.predictor_mean, theory.predict(test).mean, atol=1e-6
     )
     np.testing.assert_allclose(here.kernel, theory.kernel, atol=1e-6)
-    limit = bpkr.gaussian_process(xi, y, **problem)
+    limit = problem.gaussian_process()
     assert float(here.accuracy_gp) == bpkr.accuracy(limit.predict(test).mean, y_test)
     np.testing.assert_allclose(here.kernel_gp, limit.kernel, atol=1e-12)
 
 
 def test_gp_limits_of_single_paths_are_those_of_smaller_networks(found):
     made = learning.learning(studies.parse(STUDY).task)
-    one = bpkr.gaussian_process(made.xi[:, :, [1]], made.Y, heads=(1,), temperature=0.1)
+    one = bpkr.Problem(
+        made.xi[:, :, [1]], made.Y, heads=(1,), width=1, temperature=0.1
+    ).gaussian_process()
     right = bpkr.accuracy(one.predict(made.xi_test[:, :, [1]]).mean, made.Y_test)
     pairs = found.accuracy_gp_pair.sel(temperature=0.1)
     assert float(pairs.sel(path_1="1-2", path_1_pair="1-2")) == right
@@ -107,10 +110,10 @@ def test_one_temperature_is_a_coordinate_and_ratios_set_the_layers_widths():
     found = studies.run(studies.parse(study))
     assert "temperature" not in found.dims and float(found.temperature) == 0.5
     made = learning.learning(studies.parse(study).task)
-    saddle = bpkr.solve(
-        *made.data, width=[20, 40, 10], temperature=0.5, heads=made.heads
-    )
-    np.testing.assert_allclose(found.U_1[0], saddle.U[0], atol=1e-7)
+    solution = bpkr.Problem(
+        *made.data, heads=made.heads, width=[20, 40, 10], temperature=0.5
+    ).solve()
+    np.testing.assert_allclose(found.U_1[0], solution.U[0], atol=1e-7)
     assert "U_1_corrected" not in found
 
 
@@ -124,8 +127,7 @@ def test_a_width_below_the_number_of_paths_has_no_correction():
 
 def test_a_saddle_point_that_was_not_found_leaves_no_number(monkeypatch):
     solver = bpkr.NewtonSolver(max_iterations=1)
-    solve = bpkr.solve
-    monkeypatch.setattr(bpkr, "solve", lambda *a, **k: solve(*a, solver=solver, **k))
+    monkeypatch.setattr(saddle, "NewtonSolver", lambda: solver)
     found = studies.run(studies.parse(STUDY))
     assert (found.result.values == 1).all()
     for name in ("U_1", "action", "accuracy", "U_1_corrected", "kernel_overlap"):

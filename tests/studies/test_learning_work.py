@@ -4,7 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from statmech_attn import bpkr, studies
+from statmech_attn import studies
+from statmech_attn.bpkr import predictor, saddle
 from statmech_attn.scan import guarded
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.scan.work import Chunk, RAISED, Stopped
@@ -59,42 +60,39 @@ def test_saddle_points_do_not_depend_on_the_chunk(saddles, all_saddles, first, s
 
 def test_chains_end_on_the_saddle_points_of_a_sweep(saddles, all_saddles):
     """The two follow the grid in different ways, to one minimum."""
-    made, grid = saddles.made, saddles.grid
-    swept = bpkr.sweep(
-        *made.data, widths=grid.widths, temperatures=grid.temperatures, heads=made.heads
-    )
+    grid = saddles.grid
+    rows = saddles.problem.sweep(widths=grid.widths, temperatures=grid.temperatures)
+    U = np.stack([solution.U[0] for row in rows for solution in row])
     # Two convergent iterations agree to the gradient's tolerance over the curvature.
-    U = np.reshape(all_saddles["U_1"], swept.U[0].shape)
-    np.testing.assert_allclose(U, swept.U[0], atol=1e-7)
+    np.testing.assert_allclose(all_saddles["U_1"], U, atol=1e-7)
 
 
 def test_a_chain_begins_every_saddle_point_at_the_one_before(saddles, all_saddles):
     """To the last bit; begun anew, the last one ends on other bits."""
-    made, start = saddles.made, None
+    start = None
     for number in (5, 4, 3):
-        point = saddles.grid.numbered(number)
-        start = bpkr.solve(*made.data, heads=made.heads, start=start, **point)
+        start = saddles.at(number).solve(start=start)
         np.testing.assert_array_equal(start.U[0], all_saddles["U_1"][number])
-    cold = bpkr.solve(*made.data, heads=made.heads, **saddles.grid.numbered(3))
+    cold = saddles.at(3).solve()
     assert (cold.U[0] != all_saddles["U_1"][3]).any()
 
 
 def test_a_point_that_raises_is_marked_and_leaves_its_neighbours(
     saddles, all_saddles, monkeypatch
 ):
-    theory, solve, solved = bpkr.theory, bpkr.solve, []
+    theory, solve, solved = predictor.theory, saddle.solve, []
 
-    def refused(*args, temperature, **options):
-        if temperature == 0.3:
+    def refused(problem, U):
+        if problem.temperature == 0.3:
             raise ValueError("K + T is not positive definite: for a test.")
-        return theory(*args, temperature=temperature, **options)
+        return theory(problem, U)
 
-    def counted(*args, **options):
-        solved.append(options["temperature"])
-        return solve(*args, **options)
+    def counted(problem, start, solver):
+        solved.append(float(problem.temperature))
+        return solve(problem, start, solver)
 
-    monkeypatch.setattr(bpkr, "theory", refused)
-    monkeypatch.setattr(bpkr, "solve", counted)
+    monkeypatch.setattr(predictor, "theory", refused)
+    monkeypatch.setattr(saddle, "solve", counted)
     found = guarded.compute(saddles, chunk(0, 3), lambda _: None, nothing, None)
     assert found.failures == {
         1: (RAISED, "K + T is not positive definite: for a test.")

@@ -71,13 +71,18 @@ def found(work):
     return in_memory(work)
 
 
+def posed(made, temperature):
+    """The problem of a study, at any width: it is asked at given U_1 alone."""
+    return bpkr.Problem(*made.data, heads=made.heads, width=1, temperature=temperature)
+
+
 def test_accuracies_are_those_of_the_theory_on_sets_drawn_again(found, trained):
     made = learning.learning(studies.parse(tree(trained)).task)
     assert list(found.test_set.values) == list(made.sets) == SETS
     for width in (5, WIDE):
         for temperature in (0.05, 3.0):
             here = found.sel(width=width, temperature=temperature)
-            theory = bpkr.theory(*made.data, here.U_1.values, temperature=temperature)
+            theory = posed(made, temperature).theory(here.U_1.values)
             for name, (xi, y) in made.sets.items():
                 f = np.asarray(theory.predict(xi).mean)
                 right = np.mean(np.sign(f) == np.asarray(y))
@@ -158,8 +163,8 @@ def test_the_gain_over_the_limit_has_the_error_of_a_paired_difference(work, foun
     made, here = work.made, found.sel(width=5, choice="validation")
     T, T_gp = here.chosen_temperature, here.chosen_temperature_gp
     U = here.U_1.sel(temperature=T).values
-    network = bpkr.theory(*made.data, U, temperature=float(T))
-    limit = bpkr.theory(*made.data, np.eye(4), temperature=float(T_gp))
+    network = posed(made, float(T)).theory(U)
+    limit = posed(made, float(T_gp)).theory(np.eye(4))
     for name, (xi, y) in made.sets.items():
         a, b = (np.sign(t.predict(xi).mean) == y for t in (network, limit))
         gained, lost = int((a & ~b).sum()), int((b & ~a).sum())
@@ -287,9 +292,7 @@ def test_choices_at_an_end_of_the_grid_are_marked(found):
 
 def test_no_more_overlaps_are_kept_than_ranks(found, work):
     assert found.sizes["rank"] == 50 and found.sizes["example"] == 120
-    theory = bpkr.theory(
-        *work.made.data, found.U_1[0, 0].values, temperature=0.05
-    )  # fmt: skip
+    theory = posed(work.made, 0.05).theory(found.U_1[0, 0].values)
     kept = theory.overlap()[:50]
     np.testing.assert_allclose(found.kernel_overlap[0, 0], kept, atol=1e-6)
 
@@ -388,7 +391,8 @@ def test_posteriors_answer_every_set(trained, run):
 def of_draws(found, made) -> list[float]:
     """Accuracies of the mean over all stored draws of the predictor given U_1."""
     draws = found.U_1_draws[0].values.reshape(-1, 4, 4)
-    theories = [bpkr.theory(*made.data, U, temperature=0.5) for U in draws]
+    problem = posed(made, 0.5)
+    theories = [problem.theory(U) for U in draws]
     return [
         bpkr.accuracy(sum(t.predict(xi).mean for t in theories), y)
         for xi, y in made.sets.values()

@@ -87,7 +87,7 @@ def row(work):
     """What is found of the last network at a given saddle point."""
     with pytest.MonkeyPatch.context() as patch:
         saddle = {"U_1": GIVEN, "result": np.int8(0)}
-        patch.setattr(work, "_saddle", lambda made: saddle)
+        patch.setattr(work, "_saddle", lambda problem: saddle)
         return work._row(2)
 
 
@@ -231,11 +231,12 @@ def without(network, layer, head):
 @slow
 def test_scores_are_those_of_their_origins(work, learned):
     made = work.attended(2)
-    saddle = bpkr.solve(*made.data, heads=HEADS, width=6, temperature=0.5)
+    problem = bpkr.Problem(*made.data, heads=HEADS, width=6, temperature=0.5)
+    saddle = problem.solve()
     assert np.abs(learned.U_1[1] - saddle.U[0]).max() < 1e-8
     weights = training.value_weights(work.trained.transformers[2])
     expected = {
-        "saddle": scored(saddle.U[0]),
+        "saddle": scored(saddle),
         "trained": scored(bpkr.order_parameters(weights)[0][0]),
         "magnitude": pruning.head_magnitudes(weights),
     }
@@ -352,9 +353,9 @@ def test_scores_of_the_exact_law_are_those_of_its_mean(folder):
     work = PruningWork(narrow)
     row = work.compute(Chunk(0, 0, 2, 3), None, lambda points: None, None)
     made = work.attended(2)
-    law = bpkr.wishart.law(*made.data, heads=HEADS, width=3, temperature=0.5)
+    problem = bpkr.Problem(*made.data, heads=HEADS, width=3, temperature=0.5)
     key = key_of(0, EXACT_LAW, 2)
-    drawn = bpkr.wishart.sample(key, law, draws=40, warmup=40, chains=2)
+    drawn = problem.posterior(key, draws=40, warmup=40, chains=2)
     U, *_ = drawn.summary
     for name, expected in (("", U.mean), ("_stderr", U.stderr), ("_n_eff", U.n_eff)):
         assert np.array_equal(row[f"U_1_exact{name}"][0], expected)

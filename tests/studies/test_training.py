@@ -78,9 +78,9 @@ def test_a_file_holds_every_network(found, tmp_path):
 
 def test_the_start_is_the_prior_of_the_sampled_posterior(found):
     """Key of the point, losses of `weight_space` at its draw."""
-    made = TrainingWork(studies.parse(STUDY)).made
+    problem = TrainingWork(studies.parse(STUDY)).problem
     posterior = weight_space.posterior(
-        *made.data, heads=made.heads, width=30, temperature=0.01, reduced=False
+        problem.at(width=30, temperature=0.01), reduced=False
     )
     z = posterior.draw_prior(jax.random.fold_in(jax.random.key(0), 5))
     data, prior = posterior.loss_terms(z)

@@ -116,13 +116,10 @@ def accuracies(seed):
     x, y = hidden_markov.draw(train_key, setting.task, examples=100)
     x_test, y_test = hidden_markov.draw(test_key, setting.task, examples=400)
     xi, test = (bpkr.attentioned_inputs(a, setting.heads) for a in (x, x_test))
-    U = bpkr.solve(xi, y, width=10, temperature=0.01, heads=(2, 2)).U[0]
+    problem = bpkr.Problem(xi, y, heads=setting.heads, width=10, temperature=0.01)
     return [
-        bpkr.accuracy(theory.predict(test).mean, y_test)
-        for theory in (
-            bpkr.theory(xi, y, U, temperature=0.01),
-            bpkr.gaussian_process(xi, y, heads=(2, 2), temperature=0.01),
-        )
+        bpkr.accuracy(predictor.predict(test).mean, y_test)
+        for predictor in (problem.solve(), problem.gaussian_process())
     ]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from statmech_attn.bpkr import Problem
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.reporting import Silent
 from statmech_attn.storage.blocks import BlockFolder, BlockMemory
@@ -25,9 +26,8 @@ def network(temperature, heads=(2, 2), examples=3, width=6):
     paths = int(np.prod(heads))
     xi = jax.random.normal(keys[0], (examples, 5, paths)) * 2
     Y = 4 * jax.random.normal(keys[1], (examples,))
-    found = weight_space.posterior(
-        xi, Y, width=width, temperature=temperature, heads=heads, reduced=False
-    )
+    problem = Problem(xi, Y, heads=heads, width=width, temperature=temperature)
+    found = weight_space.posterior(problem, reduced=False)
     return found.with_traced_temperature(), found.draw_prior(keys[2])
 
 

@@ -1,0 +1,486 @@
+r"""A Bayesian learning problem, posed once (docs/theory/bpkr.md, sections 1 and 2).
+
+What is learned from, with which network, at which temperature.  Everything is checked
+and scaled when a problem is built, and its kernels are computed then; all answers of
+the theory are asked of it:
+
+    solve, sweep, multi_start     saddle point of the action, large widths
+    corrections                   means to order 1/N about a saddle point
+    law, posterior                exact law of the order parameters, and its draws
+    theory, gaussian_process      predictor at given order parameters, and N -> infinity
+
+    xi                (P, N_0, Pi)       attentioned inputs               `xi`
+    X                 (P, N_0, Pi)       the same with the prefactor of the kernel,
+                                         sigma_0 / sqrt(N_0 |Pi|)         `inputs`
+    Y                 (P,) or (P, K)     labels                           `Y`
+    T                 ()                 temperature                      `temperature`
+    N_1 ... N_L, N_a  (L+1,)             widths                           `widths`
+    sigma_0^2 ... sigma_a^2  (L+2,)      variances of the prior           `variances`
+    K(U)                                 kernel of U_1                    `operator`
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, TYPE_CHECKING
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from statmech_attn.batches import require_double
+from statmech_attn.bpkr import prior as sizes_of
+from statmech_attn.bpkr.kernels import (
+    choose_form,
+    fits,
+    FORMS,
+    MEMORY_LIMIT,
+    Operator,
+    path_kernels,
+    prefactor,
+)
+
+
+if TYPE_CHECKING:
+    from statmech_attn.bpkr.corrections import Corrected
+    from statmech_attn.bpkr.minima import Minima
+    from statmech_attn.bpkr.newton import NewtonSolver
+    from statmech_attn.bpkr.predictor import Theory
+    from statmech_attn.bpkr.solution import Solution
+    from statmech_attn.bpkr.wishart import Draws, Law
+
+
+POSED = {  # what makes a problem, in words
+    "xi": "inputs xi", "Y": "labels Y", "heads": "heads", "widths": "widths",
+    "temperature": "temperature", "variances": "variances",
+}  # fmt: skip
+
+
+class Problem(eqx.Module):
+    """Data, network and temperature of one posterior; a pytree.
+
+    Args:
+        xi: attentioned inputs (P, N_0, |Pi|), paths ordered h_1 slowest.
+        Y: labels (P,), or (P, K) for K outputs; then U has the index (path, output).
+        heads: heads per layer (H_1, ..., H_L), or the heads themselves.
+        width: one number, or (N_1, ..., N_L, N_a).
+        temperature: variance of the labels; zero only where K(U) is invertible.
+        variances: (sigma_0^2, ..., sigma_L^2, sigma_a^2); one when omitted.
+        form: "kernels" or "factors" to choose the form of the kernel by hand.
+        memory_limit: bytes that kernels and a Newton step may take.
+
+    Raises:
+        ValueError: sizes that disagree, or values that are not finite or out of range.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> xi, Y = jnp.ones((1, 1, 1)), jnp.ones(1)
+        >>> problem = Problem(xi, Y, heads=(1,), width=10, temperature=0.1)
+        >>> solution = problem.solve()
+        >>> solution.reason, round(float(solution.predict(xi).mean[0]), 3)
+        ('converged', 0.903)
+    """
+
+    xi: Float[Array, "P N_0 Pi"]
+    Y: Float[Array, "P *K"]
+    temperature: Float[Array, ""]
+    widths: Float[Array, " L+1"]
+    variances: Float[Array, " L+2"]
+    scale: Float[Array, ""]
+    inputs: Float[Array, "P N_0 Pi"]
+    operator: Operator
+    heads: tuple[int, ...] = eqx.field(static=True)
+    form: str | None = eqx.field(static=True)
+    memory_limit: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        xi,
+        Y,
+        *,
+        heads: Sequence,
+        width,
+        temperature: float,
+        variances=None,
+        form: str | None = None,
+        memory_limit: int = MEMORY_LIMIT,
+    ):
+        require_double()
+        law = sizes_of.prior(width, heads, variances)
+        sizes_of.check_temperature(temperature)
+        self.heads = law.heads
+        self.xi = _inputs(xi, self.heads)
+        self.Y = _labels(Y, len(self.xi))
+        self.temperature = jnp.asarray(float(temperature))
+        self.widths, self.variances = map(jnp.asarray, (law.widths, law.variances))
+        _, n_inputs, n_paths = self.xi.shape
+        scale = prefactor(float(law.variances[0]), n_inputs, n_paths)
+        self.scale = jnp.asarray(scale)
+        self.inputs = self.xi * self.scale
+        self.form, self.memory_limit = form, memory_limit
+        # The factors are the inputs themselves: only what solves needs more memory.
+        fitting = fits(*self.shape, form=form, memory_limit=memory_limit)
+        self.operator = path_kernels(self.inputs, form=fitting or "factors")
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs K."""
+        return 1 if self.Y.ndim == 1 else self.Y.shape[1]
+
+    @property
+    def y(self) -> Float[Array, " n"]:
+        """Labels with the outputs of an example together, n = P K."""
+        return self.Y.ravel()
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """(d_1, ..., d_L, K), the sizes of U_1 ... U_L and U_a."""
+        return sizes_of.sizes(self.heads, self.outputs)
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(P, N_0, |Pi|, K)."""
+        n_examples, n_inputs, n_paths = self.xi.shape
+        return n_examples, n_inputs, n_paths, self.outputs
+
+    def at(self, *, width=None, temperature=None, Y=None) -> "Problem":
+        """The same inputs at another width or temperature, or with other labels.
+
+        Inputs, kernels and what is not given stay as they are.
+
+        Args:
+            width, temperature, Y: as in `Problem`; Y of the same shape.
+
+        Raises:
+            ValueError: as `Problem`.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> jax.config.update("jax_enable_x64", True)
+            >>> problem = Problem(
+            ...     jnp.ones((1, 1, 1)), jnp.ones(1), heads=(1,), width=10,
+            ...     temperature=0.1)
+            >>> problem.at(width=20).widths.tolist()
+            [20.0, 20.0]
+        """
+        widths, T, labels = self.widths, self.temperature, self.Y
+        if width is not None:
+            widths = jnp.asarray(sizes_of.layer_widths(width, len(self.heads)))
+        if temperature is not None:
+            sizes_of.check_temperature(temperature)
+            T = jnp.asarray(float(temperature))
+        if Y is not None:
+            labels = _labels(Y, len(self.xi))
+            if labels.shape != self.Y.shape:
+                raise ValueError(
+                    f"Y must have shape {self.Y.shape}, as before; got {labels.shape}."
+                )
+        changed = lambda p: (p.widths, p.temperature, p.Y)
+        return eqx.tree_at(changed, self, (widths, T, labels))
+
+    def scaled(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Float[Array, "Q N_0 Pi"]:
+        """New attentioned inputs with the prefactor of the kernel in them.
+
+        Raises:
+            ValueError: inputs that do not fit the training inputs.
+        """
+        return check_test(xi_test, *self.xi.shape[1:]) * self.scale
+
+    def fitted(self, steps: float = 1.0) -> "Problem":
+        """The problem with its kernels in a form whose Newton steps fit in memory.
+
+        Args:
+            steps: Newton steps whose memory is taken at once.
+
+        Raises:
+            ValueError: neither form fits, or not the one asked for.
+        """
+        form = choose_form(
+            *self.shape, form=self.form, steps=steps, memory_limit=self.memory_limit
+        )
+        if isinstance(self.operator, FORMS[form]):
+            return self
+        operator = path_kernels(self.inputs, form=form)
+        return eqx.tree_at(lambda p: p.operator, self, operator)
+
+    def check_finite_width(self, where: str) -> None:
+        """Raise `ValueError` unless widths are whole and the temperature is > 0.
+
+        Args:
+            where: what needs it, for the message.
+        """
+        widths = np.asarray(self.widths)
+        sizes_of.check_finite_width(widths, float(self.temperature), where)
+
+    def check_same(self, other: "Problem", what: str) -> None:
+        """Raise `ValueError` unless another problem is this one, in any form.
+
+        Args:
+            what: what belongs to the other problem, for the message.
+        """
+        if other is self:
+            return
+        names = [
+            words
+            for name, words in POSED.items()
+            if not eqx.tree_equal(getattr(self, name), getattr(other, name))
+        ]
+        if names:
+            raise ValueError(
+                f"{what} must be of this problem, and is of one with other "
+                f"{' and '.join(names)}: ask that one (`{what}.problem`)."
+            )
+
+    def action(self, U: Sequence[Array], U_a) -> Float[Array, ""]:
+        """S of any positive definite order parameters, not only of a saddle point."""
+        from statmech_attn.bpkr.action import action
+
+        return action(self, U, U_a)
+
+    def solve(
+        self, *, start: "Solution | None" = None, solver: "NewtonSolver | None" = None
+    ) -> "Solution":
+        """Order parameters at the saddle point, the posterior at large widths.
+
+        Args:
+            start: a solution of a nearby problem; the GP limit when omitted.
+
+        Raises:
+            ValueError: a start with other heads or outputs, or kernels too large.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> jax.config.update("jax_enable_x64", True)
+            >>> problem = Problem(
+            ...     jnp.ones((1, 1, 1)), jnp.ones(1), heads=(1,), width=10,
+            ...     temperature=0.1)
+            >>> first = problem.solve()
+            >>> second = problem.at(width=20).solve(start=first)
+            >>> int(second.iterations) < int(first.iterations)
+            True
+        """
+        from statmech_attn.bpkr.saddle import solve
+
+        return solve(self, start, solver)
+
+    def sweep(
+        self,
+        *,
+        widths: Sequence,
+        temperatures: Sequence[float],
+        solver: "NewtonSolver | None" = None,
+    ) -> "list[list[Solution]]":
+        """Solutions on a grid, each found from a neighbour's.
+
+        The grid is followed like a snake, from the last width and temperature
+        backwards: with both in rising order it begins near the GP limit.
+
+        Args:
+            widths, temperatures: any order; entries as in `Problem`.
+
+        Returns:
+            A row of solutions, one for each temperature, for every width.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> jax.config.update("jax_enable_x64", True)
+            >>> problem = Problem(
+            ...     jnp.ones((1, 1, 1)), jnp.ones(1), heads=(1,), width=10,
+            ...     temperature=0.1)
+            >>> rows = problem.sweep(widths=[10, 20], temperatures=[0.1, 0.2, 0.3])
+            >>> jnp.array([[s.U_a for s in row] for row in rows]).shape
+            (2, 3)
+        """
+        from statmech_attn.bpkr.saddle import sweep
+
+        return sweep(self, widths, temperatures, solver)
+
+    def multi_start(
+        self,
+        key: Key[Array, ""],
+        *,
+        starts: int,
+        spread: float = 1.0,
+        tolerance: float = 1e-5,
+        solver: "NewtonSolver | None" = None,
+    ) -> "Minima":
+        """All minima that the GP limit and random points around it lead to.
+
+        Args:
+            starts: number of random starts; the GP limit is one more.
+            spread: standard deviation of the changes, in relative units of the factors.
+            tolerance: minima are the same if no entry of U_1 differs by more than this
+                part of the largest entry.
+
+        Raises:
+            ValueError: starts < 1; spread or tolerance not > 0.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> jax.config.update("jax_enable_x64", True)
+            >>> problem = Problem(
+            ...     jnp.ones((1, 1, 1)), jnp.ones(1), heads=(1,), width=10,
+            ...     temperature=0.1)
+            >>> problem.multi_start(jax.random.key(0), starts=3).counts
+            [4]
+        """
+        from statmech_attn.bpkr.minima import multi_start
+
+        return multi_start(self, key, starts, spread, tolerance, solver)
+
+    def theory(self, U=None) -> "Theory":
+        """The predictor at given order parameters.
+
+        Args:
+            U: U_1 of shape (|Pi| K, |Pi| K), or a solution of this problem; solved for
+                when omitted.
+
+        Raises:
+            ValueError: sizes that disagree, a solution that has not converged or is of
+                another problem, or K + T is not positive definite.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> jax.config.update("jax_enable_x64", True)
+            >>> xi, Y = jnp.ones((1, 1, 1)), jnp.ones(1)
+            >>> problem = Problem(xi, Y, heads=(1,), width=10, temperature=1.0)
+            >>> round(float(problem.theory(jnp.eye(1)).predict(xi).mean[0]), 12)
+            0.5
+        """
+        from statmech_attn.bpkr.predictor import theory
+
+        return theory(self, self.solve() if U is None else U)
+
+    def gaussian_process(self) -> "Theory":
+        """The predictor in the GP limit, P / N -> 0, whatever the widths.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> jax.config.update("jax_enable_x64", True)
+            >>> xi, Y = jnp.ones((1, 1, 1)), jnp.ones(1)
+            >>> problem = Problem(xi, Y, heads=(1,), width=10, temperature=3.0)
+            >>> round(float(problem.gaussian_process().mean(xi)[0]), 12)
+            0.25
+        """
+        from statmech_attn.bpkr.action import gaussian_process_limit
+        from statmech_attn.bpkr.predictor import theory
+
+        U, _ = gaussian_process_limit(self.heads, self.variances, self.outputs)
+        return theory(self, U[0])
+
+    def corrections(self, solution: "Solution") -> "Corrected":
+        """Means of U and f, and ln p(Y), to order 1/N around a saddle point.
+
+        Args:
+            solution: of this problem, with kernels in any form.
+
+        Raises:
+            ValueError: a solution that has not converged or is of another problem, a
+                width below the size of its U_l, where the exact law has no density, or
+                more memory than `memory_limit`.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> jax.config.update("jax_enable_x64", True)
+            >>> xi, Y = jnp.ones((1, 1, 1)), jnp.zeros(1)
+            >>> problem = Problem(xi, Y, heads=(1,), width=10, temperature=1e9)
+            >>> better = problem.corrections(problem.solve())
+            >>> round(float(better.U[0][0, 0]), 6)  # no information: the prior mean
+            1.0
+        """
+        from statmech_attn.bpkr.corrections import corrections
+
+        return corrections(self, solution)
+
+    def evidence_correction(self, solution: "Solution") -> Float[Array, ""]:
+        """The term of order 1/N that Laplace's ln p(Y) of `corrections` lacks.
+
+        It needs all third derivatives, n Hessians' worth of work each way for n
+        unknowns, and is kept apart for that.
+
+        Raises:
+            ValueError: as `corrections`.
+        """
+        from statmech_attn.bpkr.corrections import evidence_correction
+
+        return evidence_correction(self, solution)
+
+    def law(self) -> "Law":
+        """The exact posterior of the order parameters at finite width.
+
+        Raises:
+            ValueError: widths that are not whole, temperature 0, kernels too large.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> jax.config.update("jax_enable_x64", True)
+            >>> problem = Problem(
+            ...     jnp.ones((1, 1, 4)), jnp.ones(1), heads=(2, 2), width=10,
+            ...     temperature=0.1)
+            >>> problem.law().dimension
+            14
+        """
+        from statmech_attn.bpkr.wishart import law
+
+        return law(self)
+
+    def posterior(self, key: Key[Array, ""], **options: Any) -> "Draws":
+        """Draws of the order parameters from `law` by NUTS (needs numpyro).
+
+        Args:
+            options: `draws`, `warmup` and `chains` of `wishart.sample`.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> jax.config.update("jax_enable_x64", True)
+            >>> xi, Y = jnp.ones((1, 1, 1)), jnp.ones(1)
+            >>> problem = Problem(xi, Y, heads=(1,), width=10, temperature=0.1)
+            >>> draws = problem.posterior(jax.random.key(0), draws=100, chains=2)
+            >>> draws.U[0].shape, draws.predict(xi).mean.shape
+            ((2, 100, 1, 1), (1,))
+        """
+        from statmech_attn.bpkr.wishart import sample
+
+        return sample(key, self.law(), **options)
+
+
+def check_test(xi_test, inputs: int, paths: int) -> Float[Array, "Q N_0 Pi"]:
+    """Attentioned test inputs as an array that fits the training inputs."""
+    xi_test = jnp.asarray(xi_test, float)
+    if xi_test.ndim != 3 or xi_test.shape[1:] != (inputs, paths):
+        raise ValueError(
+            f"xi_test must have shape (Q, {inputs}, {paths}) as the training inputs; "
+            f"got {xi_test.shape}."
+        )
+    return xi_test
+
+
+def _inputs(xi, heads: tuple[int, ...]) -> Float[Array, "P N_0 Pi"]:
+    """Attentioned inputs as a finite array that fits the heads."""
+    xi = jnp.asarray(xi, float)
+    n_paths = math.prod(heads)
+    if xi.ndim != 3 or xi.shape[2] != n_paths or not xi.size:
+        raise ValueError(
+            f"xi must have shape (P, N_0, {n_paths}), one column per path of "
+            f"heads = {heads}; got {xi.shape}."
+        )
+    _check_finite("xi", xi)
+    return xi
+
+
+def _labels(Y, examples: int) -> Float[Array, "P *K"]:
+    """Labels as a finite array, one row per example."""
+    Y = jnp.asarray(Y, float)
+    if Y.ndim not in (1, 2) or Y.shape[0] != examples or not Y.size:
+        raise ValueError(
+            f"Y must have shape ({examples},) or ({examples}, K), one row per "
+            f"example of xi; got {Y.shape}."
+        )
+    _check_finite("Y", Y)
+    return Y
+
+
+def _check_finite(name: str, values: Array) -> None:
+    if not bool(jnp.isfinite(values).all()):
+        raise ValueError(f"{name} must be finite; it holds NaN or infinity.")

@@ -1,0 +1,73 @@
+"""Order parameters at a saddle point, and what they say (docs/theory/bpkr.md, 3, 4)."""
+
+from typing import TYPE_CHECKING
+
+import equinox as eqx
+from jaxtyping import Array, Float, Int
+
+from statmech_attn.bpkr import prior as sizes_of
+from statmech_attn.bpkr.newton import CONVERGED, RESULTS
+from statmech_attn.bpkr.problem import Problem
+
+
+if TYPE_CHECKING:
+    from statmech_attn.bpkr.predictor import Prediction
+
+
+class Solution(eqx.Module):
+    """Order parameters of a problem at its saddle point, and how they were reached.
+
+    `energy` is E / N and `entropy` the sum of s_l, with N the largest width: `action`
+    is their sum.  Where the result is not "converged" all five are NaN;
+    `gradient_norm`, `signature` and `point` then tell where the iteration ended, and
+    the solution may be given as `start` to go on.  `iterations` counts Newton steps.
+    """
+
+    problem: Problem
+    U: tuple[Float[Array, "d d"], ...]
+    U_a: Float[Array, ""] | Float[Array, "K K"]
+    action: Float[Array, ""]
+    energy: Float[Array, ""]
+    entropy: Float[Array, ""]
+    gradient_norm: Float[Array, ""]
+    iterations: Int[Array, ""]
+    result: Int[Array, ""]
+    signature: Int[Array, " 3"]
+    point: Float[Array, " n"]
+
+    @property
+    def converged(self) -> bool:
+        """Whether a minimum was reached."""
+        return int(self.result) == CONVERGED
+
+    @property
+    def reason(self) -> str:
+        """The result in words."""
+        return RESULTS[int(self.result)]
+
+    @property
+    def outside_support(self) -> bool:
+        """Whether a width is below the size of its U.
+
+        The exact law of such a width has singular U alone (`bpkr.wishart`), and the
+        saddle point, which is of full rank, lies outside its support.
+        """
+        problem = self.problem
+        return bool(sizes_of.outside_support(problem.widths, problem.sizes))
+
+    def predict(self, xi_test: Float[Array, "Q N_0 Pi"]) -> "Prediction":
+        """Mean and variance of f on new attentioned inputs, one column per path.
+
+        For several sets of inputs `problem.theory(solution)` factorises K + T once.
+        """
+        return self.problem.theory(self).predict(xi_test)
+
+    def head_scores(self) -> tuple[Array, ...]:
+        """Weight of every head in U_1, over the largest; one (H_l,) array per layer."""
+        from statmech_attn.bpkr.predictor import head_scores
+
+        return head_scores(self)
+
+    def overlap(self) -> Float[Array, " n"]:
+        """|v_i . Y| / |Y| for the eigenvectors of K(U_1), largest eigenvalue first."""
+        return self.problem.theory(self).overlap()
