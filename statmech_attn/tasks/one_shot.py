@@ -90,22 +90,23 @@ def setting(**settings) -> Setting:
         >>> setting(channels=1).n_inputs, setting().tokens
         (64, 48)
     """
-    found = Setting(**settings)
+    checked = Setting(**settings)
     for name in ("image_size", "patch", "channels"):
-        if getattr(found, name) < 1:
-            raise ValueError(f"{name} must be >= 1; got {getattr(found, name)}.")
-    if found.symbol_seed < 0:
-        raise ValueError(f"symbol_seed must be >= 0; got {found.symbol_seed}.")
-    if found.image_size % found.patch:
+        if getattr(checked, name) < 1:
+            raise ValueError(f"{name} must be >= 1; got {getattr(checked, name)}.")
+    if checked.symbol_seed < 0:
+        raise ValueError(f"symbol_seed must be >= 0; got {checked.symbol_seed}.")
+    if checked.image_size % checked.patch:
         raise ValueError(
-            f"patch must divide image_size; got {found.patch} and {found.image_size}."
+            f"patch must divide image_size; got {checked.patch} and "
+            f"{checked.image_size}."
         )
-    if found.n_inputs % 2:
+    if checked.n_inputs % 2:
         raise ValueError(
             "patch^2 channels must be even, for sines and cosines of the positions; "
-            f"got {found.n_inputs}."
+            f"got {checked.n_inputs}."
         )
-    return found
+    return checked
 
 
 def patches(
