@@ -51,7 +51,9 @@ def draw(dataset: xr.Dataset, folder: str | Path) -> list[Path]:
             f"no pictures of kind {kind!r}; known kinds: {', '.join(KINDS)}."
         )
     return [
-        path for name, made in KINDS[kind](dataset) for path in save(made, folder, name)
+        path
+        for name, figure in KINDS[kind](dataset)
+        for path in save(figure, folder, name)
     ]
 
 
