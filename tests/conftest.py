@@ -61,6 +61,7 @@ def pytest_configure(config):
     """
     if sys.platform == "linux":
         config.pluginmanager.register(_memory.Limit(), "memory-limit")
+    config.pluginmanager.register(_slow_suite.Clock())
     if config.getoption("record") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_slow_suite.Recorder())
     if not config.pluginmanager.hasplugin("cacheprovider"):
@@ -127,6 +128,8 @@ def two_samples() -> ModuleType:
 
 
 MAPPINGS = pathlib.Path("/proc/self/maps")
+MANY_MAPPINGS = 20_000
+MUCH_MEMORY = _memory.LIMIT // 2
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -134,8 +137,14 @@ def forget_compiled():
     """Drop the compiled functions where they are many, once a module of tests is done.
 
     Each holds some 17 memory mappings, of which Linux allows a process 65530; at the
-    limit LLVM crashes in the middle of a compilation.
+    limit LLVM crashes in the middle of a compilation.  And each holds 2 MB of memory.
     """
     yield
-    if MAPPINGS.exists() and MAPPINGS.read_bytes().count(b"\n") > 20_000:
+    if not MAPPINGS.exists():
+        return
+    if (
+        MAPPINGS.read_bytes().count(b"\n") > MANY_MAPPINGS
+        or _memory.held() > MUCH_MEMORY
+    ):
         jax.clear_caches()
+        _memory.give_back()

@@ -5,6 +5,8 @@ limit of virtual memory (RLIMIT_AS) would stop tests that need little.  Linux ke
 peak of a process and forgets it when asked, so that every test answers for its own.
 """
 
+import ctypes
+import gc
 import pathlib
 import re
 
@@ -28,6 +30,14 @@ def peak() -> int:
 def held() -> int:
     """Bytes that the process holds now."""
     return _bytes("VmRSS")
+
+
+def give_back() -> None:
+    """Return what nobody uses to the system."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
+    if trim is not None:
+        trim(0)
 
 
 def _bytes(name: str) -> int:

@@ -23,6 +23,7 @@ def test_parts_are_disjoint_whole_and_balanced(slow_suite):
 
 
 def test_every_part_of_the_suite_fits_into_twenty_minutes(slow_suite):
+    """One after the other; two workers need half of that."""
     results = slow_suite.read()
     for k in range(1, slow_suite.PARTS + 1):
         part = slow_suite.chosen(list(results), results, f"{k}/{slow_suite.PARTS}")
@@ -102,7 +103,7 @@ def test_every_file_with_slow_tests_has_a_result(slow_suite):
 
 class Report:
     def __init__(self, outcome, longrepr=None, keywords=("slow",)):
-        self.nodeid, self.duration = "tests/test_x.py::test", 1.5
+        self.nodeid, self.processor_seconds = "tests/test_x.py::test", 1.5
         self.outcome, self.longrepr, self.keywords = outcome, longrepr, keywords
         self.skipped = outcome == "skipped"
 
