@@ -56,7 +56,8 @@ def pytest_report_header(config):
 def pytest_configure(config):
     """Compiled programs are kept: most of the time of the tests went into making them.
 
-    One folder serves all workers, the processes that tests begin, and later runs;
+    One folder serves all workers, the processes that tests begin, and later runs, also
+    with the many small programs of what is computed operation by operation;
     with `-p no:cacheprovider` there is none.
     """
     if sys.platform == "linux":
@@ -69,7 +70,7 @@ def pytest_configure(config):
     folder = os.environ.setdefault(
         "JAX_COMPILATION_CACHE_DIR", str(config.cache.mkdir("jax"))
     )
-    least = os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+    least = os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", float(least))
 

@@ -51,21 +51,22 @@ def write(results: dict[str, Result], path: pathlib.Path = RECORD) -> None:
 def parts(seconds: dict[str, float], number: int = PARTS) -> list[list[str]]:
     """Tests in parts of nearly equal time.
 
-    Tests of a file stay beside each other, since they share compiled programs: the
-    sorted tests are cut where the time until the middle of a test passes k/number of
-    the whole.  So no part differs from the mean by more than its longest test.
+    Each test, the longest first, goes to the part that has the least so far: no part
+    is longer than the shortest by more than one test.
     """
-    cut = [[] for _ in range(number)]
-    total, before = sum(seconds.values()), 0.0
-    for test in sorted(seconds):
-        middle = before + seconds[test] / 2
-        cut[min(int(number * middle / total), number - 1)].append(test)
-        before += seconds[test]
-    return cut
+    dealt, lengths = [[] for _ in range(number)], [0.0] * number
+    for test in sorted(seconds, key=lambda test: (-seconds[test], test)):
+        least = lengths.index(min(lengths))
+        dealt[least].append(test)
+        lengths[least] += seconds[test]
+    return dealt
 
 
 def chosen(tests: list[str], results: dict[str, Result], part: str) -> set[str]:
-    """Those of `tests` in a part such as "3/7", and all that have no result yet.
+    """Those of `tests` in a part such as "3/7".
+
+    What has not passed yet says nothing of the time that it takes; it counts as much as
+    the median of the others.
 
     Raises:
         ValueError: a part that is not of the form k/n with 1 <= k <= n.
@@ -76,13 +77,10 @@ def chosen(tests: list[str], results: dict[str, Result], part: str) -> set[str]:
         k, n = 0, 0
     if not 1 <= k <= n:
         raise ValueError(f"a part is k/n with 1 <= k <= n, such as 3/7; got {part!r}.")
-    recorded = [test for test in tests if test in results]
-    passed = [t for t in recorded if results[t].outcome == "passed"]
+    passed = [t for t in tests if t in results and results[t].outcome == "passed"]
     seconds = {test: results[test].seconds for test in passed}
     usual = statistics.median(seconds.values()) if seconds else 1.0
-    # What was skipped or failed says nothing of the time that it takes elsewhere.
-    seconds = {test: seconds.get(test, usual) for test in recorded}
-    return set(parts(seconds, n)[k - 1]) | (set(tests) - set(recorded))
+    return set(parts({test: seconds.get(test, usual) for test in tests}, n)[k - 1])
 
 
 def part_of_commit(root: pathlib.Path = ROOT, number: int = PARTS) -> str:
@@ -114,14 +112,13 @@ def _output(*words: str) -> str:
 # --- results ---
 
 
-def commit() -> str:
-    """The commit that is checked out; "+" marks changes beside it."""
-    changes = _output("git", "-C", str(ROOT), "status", "--porcelain", "-uno")
-    kept = (str(p.relative_to(ROOT)) for p in (RECORD, PAGE))
-    changed = any(not line.endswith(tuple(kept)) for line in changes.splitlines())
-    return _output("git", "-C", str(ROOT), "rev-parse", "--short=7", "HEAD") + (
-        "+" if changed else ""
-    )
+def commit(root: pathlib.Path = ROOT) -> str:
+    """The commit that is checked out; "+" marks changes beside those of a record."""
+    written = tuple(str(path.relative_to(ROOT)) for path in (RECORD, PAGE))
+    status = _output("git", "-C", str(root), "status", "--porcelain", "-uno")
+    changed = any(not line.endswith(written) for line in status.splitlines())
+    head = _output("git", "-C", str(root), "rev-parse", "--short=7", "HEAD")
+    return head + "+" * changed
 
 
 class Clock:

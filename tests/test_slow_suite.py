@@ -16,10 +16,8 @@ def test_parts_are_disjoint_whole_and_balanced(slow_suite):
     seconds = {f"test {n:03}": chance.expovariate(1) for n in range(200)}
     parts = slow_suite.parts(seconds)
     assert sorted(test for part in parts for test in part) == sorted(seconds)
-    mean = sum(seconds.values()) / len(parts)
-    for part in parts:
-        length = sum(seconds[test] for test in part)
-        assert abs(length - mean) <= max(seconds.values())
+    lengths = [sum(seconds[test] for test in part) for part in parts]
+    assert max(lengths) - min(lengths) <= max(seconds.values())
 
 
 def test_every_part_of_the_suite_fits_into_twenty_minutes(slow_suite):
@@ -30,13 +28,14 @@ def test_every_part_of_the_suite_fits_into_twenty_minutes(slow_suite):
         assert sum(results[test].seconds for test in part) < 20 * 60
 
 
-def test_a_test_without_a_result_is_in_every_part(slow_suite):
-    results = {
-        "a": slow_suite.Result(1.0, "passed", "2026-01-01", "abc"),
-        "b": slow_suite.Result(1.0, "passed", "2026-01-01", "abc"),
-    }
-    parts = [slow_suite.chosen(["a", "b", "new"], results, f"{k}/2") for k in (1, 2)]
-    assert parts == [{"a", "new"}, {"b", "new"}]
+def test_tests_without_a_result_are_shared_out_too(slow_suite):
+    """Each counts as much as the median of those that passed."""
+    result = lambda seconds, outcome: slow_suite.Result(seconds, outcome, "", "")
+    results = {"long": result(3.0, "passed"), "failed": result(0.1, "failed")}
+    tests = ["long", "failed", "new", "newer"]
+    parts = [slow_suite.chosen(tests, results, f"{k}/2") for k in (1, 2)]
+    assert parts[0] | parts[1] == set(tests)
+    assert [len(part) for part in parts] == [2, 2]
 
 
 @pytest.mark.parametrize("part", ("0/7", "8/7", "3", "x/7"))
@@ -86,19 +85,35 @@ def test_without_a_history_the_day_chooses(slow_suite, tmp_path):
 # --- results ---
 
 
+def test_a_commit_is_marked_by_changes_other_than_those_of_a_record(
+    slow_suite, tmp_path
+):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "docs").mkdir()
+    files = [tmp_path / n for n in ("tests/slow_suite.json", "docs/validation.md")]
+    for path in (*files, tmp_path / "code.py"):
+        path.touch()
+    git(tmp_path, "init")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "x")
+    clean = slow_suite.commit(tmp_path)
+    assert len(clean) == 7
+    for path in files:
+        path.write_text("a record")
+    assert slow_suite.commit(tmp_path) == clean
+    (tmp_path / "code.py").write_text("a change")
+    assert slow_suite.commit(tmp_path) == clean + "+"
+
+
 def test_the_page_holds_the_last_results(slow_suite):
     table = slow_suite.table(slow_suite.read())
     assert table in slow_suite.PAGE.read_text(), "make test-slow writes the table"
 
 
-def test_every_file_with_slow_tests_has_a_result(slow_suite):
-    tests = slow_suite.ROOT / "tests"
-    slow = {
-        str(path.relative_to(slow_suite.ROOT))
-        for path in tests.rglob("test_*.py")
-        if re.search(r"\bpytest\.mark\.slow\b", path.read_text())
-    }
-    assert slow == {test.partition("::")[0] for test in slow_suite.read()}
+def test_results_are_of_files_that_have_slow_tests(slow_suite):
+    for file in {test.partition("::")[0] for test in slow_suite.read()}:
+        text = (slow_suite.ROOT / file).read_text()
+        assert re.search(r"\bpytest\.mark\.slow\b", text), file
 
 
 class Report:
