@@ -26,7 +26,8 @@ def mean_of_known(
     over = lambda total, n: np.where(n > 0, total, np.nan) / np.maximum(n, 1)
     mean = over(np.nansum(values, axis=0), count)
     variance = over(np.nansum((values - mean) ** 2, axis=0), count - 1)
-    return mean, np.sqrt(variance / np.maximum(count, 1))
+    stderr = np.sqrt(variance / np.maximum(count, 1))
+    return np.asarray(mean), np.asarray(stderr)  # of single numbers, too
 
 
 def block_stderr(series, blocks: int = 20):

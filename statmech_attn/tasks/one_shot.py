@@ -163,12 +163,12 @@ def choose(
     n_classes: int,
     n_drawings: int,
     examples: int,
-    classes: Int[Array, "B 2"] | None = None,
+    classes: Int[Array | np.ndarray, "..."] | None = None,
 ) -> Choices:
     """Draw the choices of independent examples; sizes are static under `jax.jit`.
 
     Args:
-        classes: the unordered pairs of classes of the examples, numbers below
+        classes: (examples, 2), the unordered pairs of classes, numbers below
             `n_classes`, as from `pairs`; None draws them, all alike probable.
 
     Raises:
@@ -210,7 +210,7 @@ def pairs(key: Key[Array, ""], n_classes: int) -> Int32[Array, "n_pairs 2"]:
 
 
 def sequences(
-    patches: Float[Array, "C D p N_0"], choices: Choices, codes: Codes
+    patches: Float[Array | np.ndarray, "C D p N_0"], choices: Choices, codes: Codes
 ) -> tuple[Float[Array, "B N_0 T"], Float[Array, " B"]]:
     """Inputs and labels of the choices, in the dtype of `patches`.
 
