@@ -1,5 +1,8 @@
 # make demo       from a fresh machine to a finished figure in results/demo
-# make test       the tests (make test-slow: those that take minutes)
+# make test       the tests
+# make test-slow  those that take minutes; records their results in docs/validation.md
+#                 (TESTS=tests/scan: of these alone)
+# make test-part  the seventh of those that belongs to this commit
 # make lint       ruff and pyright
 # make bench      the benchmark tables
 # make reference  the tables of docs/keys.md and docs/hdf5.md, from the declarations
@@ -13,7 +16,7 @@ PIP_INSTALL = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-ch
 WORKERS ?= 2
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow lint bench reference environment test-environment clean
+.PHONY: demo test test-slow test-part lint bench reference environment test-environment clean
 
 demo: environment
 	$(VENV)/bin/python analysis/demo.py --out results/demo
@@ -22,7 +25,11 @@ test: test-environment
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-slow: test-environment
-	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m slow
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m slow --record $(TESTS)
+
+test-part: test-environment
+	part=$${PART:-$$($(VENV)/bin/python tests/slow_suite.py)} && \
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m slow --part $$part
 
 lint: test-environment
 	$(VENV)/bin/ruff check .

@@ -239,6 +239,11 @@ KINDS = Rows(
             pictures=f"{_DRAWING}:BIFURCATION",
         ),
         Kind(
+            "diagram",
+            variables="statmech_attn.dynamics.diagrams:VARIABLES",
+            summary=f"{_SUMMARY}:BIFURCATION",
+        ),
+        Kind(
             "continuation",
             table=f"{_STUDIES}.dmft_tables:ContinuationStudy",
             work=f"{_STUDIES}.continuation:ContinuationWork",

@@ -13,18 +13,64 @@ jax.config.update("jax_enable_x64", True)
 collect_ignore = ["dmft/floquet.py"]  # a program that needs mpmath and is run by hand
 
 
+def helper(name: str) -> ModuleType:
+    """A module beside the tests, by its path from here."""
+    path = pathlib.Path(__file__).parent / name
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[path.stem] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+_memory = helper("memory.py")
+_slow_suite = helper("slow_suite.py")
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("slow suite")
+    group.addoption("--part", help="run part k/n of the tests alone, as 3/7 (-m slow)")
+    group.addoption(
+        "--record", action="store_true", help="record the results of slow tests"
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    """The part of the tests that was asked for."""
+    if (part := config.getoption("part")) is None:
+        return
+    tests = [item.nodeid for item in items if item.get_closest_marker("slow")]
+    chosen = _slow_suite.chosen(tests, _slow_suite.read(), part)
+    left_out = [item for item in items if item.nodeid not in chosen]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item.nodeid in chosen]
+
+
+def pytest_report_header(config):
+    if part := config.getoption("part"):
+        return f"slow suite: part {part}"
+    return None
+
+
 def pytest_configure(config):
     """Compiled programs are kept: most of the time of the tests went into making them.
 
-    One folder serves all workers, the processes that tests begin, and later runs;
+    One folder serves all workers, the processes that tests begin, and later runs, also
+    with the many small programs of what is computed operation by operation;
     with `-p no:cacheprovider` there is none.
     """
+    if sys.platform == "linux":
+        config.pluginmanager.register(_memory.Limit(), "memory-limit")
+    config.pluginmanager.register(_slow_suite.Clock())
+    if config.getoption("record") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_slow_suite.Recorder())
     if not config.pluginmanager.hasplugin("cacheprovider"):
         return
     folder = os.environ.setdefault(
         "JAX_COMPILATION_CACHE_DIR", str(config.cache.mkdir("jax"))
     )
-    least = os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+    least = os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", float(least))
 
@@ -64,18 +110,27 @@ def made_trained() -> ModuleType:
     return helper("studies/made_trained.py")
 
 
-def helper(name: str) -> ModuleType:
-    """A module beside the tests, by its path from here."""
-    path = pathlib.Path(__file__).parent / name
-    specification = importlib.util.spec_from_file_location(path.stem, path)
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[path.stem] = module
-    specification.loader.exec_module(module)
-    return module
+@pytest.fixture(scope="session")
+def memory() -> ModuleType:
+    """The module tests/memory.py."""
+    return _memory
+
+
+@pytest.fixture(scope="session")
+def slow_suite() -> ModuleType:
+    """The module tests/slow_suite.py."""
+    return _slow_suite
+
+
+@pytest.fixture(scope="session")
+def two_samples() -> ModuleType:
+    """The module tests/two_samples.py: whether two samples have one law."""
+    return helper("two_samples.py")
 
 
 MAPPINGS = pathlib.Path("/proc/self/maps")
+MANY_MAPPINGS = 20_000
+MUCH_MEMORY = _memory.LIMIT // 2
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,8 +138,14 @@ def forget_compiled():
     """Drop the compiled functions where they are many, once a module of tests is done.
 
     Each holds some 17 memory mappings, of which Linux allows a process 65530; at the
-    limit LLVM crashes in the middle of a compilation.
+    limit LLVM crashes in the middle of a compilation.  And each holds 2 MB of memory.
     """
     yield
-    if MAPPINGS.exists() and MAPPINGS.read_bytes().count(b"\n") > 20_000:
+    if not MAPPINGS.exists():
+        return
+    if (
+        MAPPINGS.read_bytes().count(b"\n") > MANY_MAPPINGS
+        or _memory.held() > MUCH_MEMORY
+    ):
         jax.clear_caches()
+        _memory.give_back()

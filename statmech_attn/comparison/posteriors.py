@@ -152,8 +152,8 @@ def _estimates(theory, posteriors) -> dict[str, xr.Dataset]:
     corrected = [str(n) for n in theory.data_vars if str(n).endswith("_corrected")]
     if corrected:
         plain = {name: name.removesuffix("_corrected") for name in corrected}
-        kept = theory.drop_vars([n for n in plain.values() if n in theory])
-        files["corrected"] = kept.rename(plain)
+        uncorrected = theory.drop_vars([n for n in plain.values() if n in theory])
+        files["corrected"] = uncorrected.rename(plain)
     for posterior in posteriors:
         kind = posterior.attrs.get("kind")
         if kind != "posterior":
@@ -180,8 +180,8 @@ def _common(axis: str, files, reference: str) -> np.ndarray:
     """
     values = {name: np.atleast_1d(file[axis].values) for name, file in files.items()}
     shared = np.intersect1d(values["saddle"], values[reference])
-    for name, own in values.items():
-        if not np.intersect1d(shared, own).size:
+    for name, coordinate in values.items():
+        if not np.intersect1d(shared, coordinate).size:
             raise ValueError(f"{name}: has no {axis} in common with the others.")
     return shared
 
@@ -191,8 +191,8 @@ def _selected(file: xr.Dataset, points) -> xr.Dataset:
     for axis in points:
         if axis not in file.dims:
             file = file.expand_dims(axis)
-    kept = [name for name in file.data_vars if file[name].dtype.kind == "f"]
-    return file[kept].reindex(points)
+    numeric = [name for name in file.data_vars if file[name].dtype.kind == "f"]
+    return file[numeric].reindex(points)
 
 
 def _quantities(theory: xr.Dataset) -> list[str]:
@@ -215,18 +215,18 @@ def _joined(files, name: str, like: str = "") -> xr.DataArray:
 
 def _mixing(files) -> xr.Dataset:
     """Worst R-hat and effective number of draws of U_1, by estimate; NaN for theory."""
-    found = {"r_hat": [], "n_eff": []}
+    diagnostics = {"r_hat": [], "n_eff": []}
     for file in files.values():
         sampled = "U_1_n_eff" in file
         entries = [d for d in file.U_1.dims if str(d).startswith("path")]
         nothing = xr.full_like(file.U_a, np.nan)
-        found["r_hat"].append(file.U_1_r_hat.max(entries) if sampled else nothing)
-        found["n_eff"].append(file.U_1_n_eff.min(entries) if sampled else nothing)
+        diagnostics["r_hat"].append(file.U_1_r_hat.max(entries) if sampled else nothing)
+        diagnostics["n_eff"].append(file.U_1_n_eff.min(entries) if sampled else nothing)
     names = xr.IndexVariable("estimate", list(files))
     plain = lambda x: x.reset_coords(drop=True)
     joined = {
         key: xr.concat(map(plain, parts), names, coords="minimal")
-        for key, parts in found.items()
+        for key, parts in diagnostics.items()
     }
     return xr.Dataset(joined)
 
@@ -239,8 +239,8 @@ def _judge(dataset, names, reference, mixing) -> xr.Dataset:
     largest = xr.concat([abs(x).max(over(x)) for x in z], "quantity").max("quantity")
     number = xr.concat([x.notnull().sum(over(x)) for x in z], "quantity")
     number = number.sum("quantity")
-    own = dataset.estimate == reference
-    count = max(int(number.where(~own, 0).max("estimate").sum()), 1)
+    is_reference = dataset.estimate == reference
+    count = max(int(number.where(~is_reference, 0).max("estimate").sum()), 1)
     # A standard error from n effective draws has about n degrees of freedom.
     runs = max(int(mixing.n_eff.min()), 2)
     allowed = threshold(count, runs)
@@ -250,7 +250,7 @@ def _judge(dataset, names, reference, mixing) -> xr.Dataset:
     verdict = xr.where(largest <= allowed, VERDICTS.index("agrees"), 1)
     verdict = verdict.where(~poor, VERDICTS.index("not_mixed"))
     verdict = verdict.where(number > 0, VERDICTS.index("nothing_compared"))
-    verdict = verdict.where(~own, VERDICTS.index("reference"))
+    verdict = verdict.where(~is_reference, VERDICTS.index("reference"))
     return dataset.assign(
         largest_z=largest, comparisons=number, threshold=allowed,
         verdict=verdict.transpose(*point).astype(np.int8),

@@ -132,19 +132,23 @@ def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> list[Patch]:
     numbers = dataset.attractor.values
     places = np.argwhere(dataset["count"].values > 0)
     for i, k in sorted(places.tolist(), key=lambda place: numbers[tuple(place)]):
-        here = dataset.isel({name: i, "slot": k})
-        phase, share = PHASES[int(here.phase)], float(here.fraction)
-        colour = _colour(int(here.attractor), phase)
+        attractor = dataset.isel({name: i, "slot": k})
+        phase, share = PHASES[int(attractor.phase)], float(attractor.fraction)
+        colour = _colour(int(attractor.attractor), phase)
         axis.bar(edges[i], share, width[i], bottom[i], align="edge", color=colour,
                  edgecolor="white", lw=0.3)  # fmt: skip
-        if width[i] > LETTERED * np.ptp(edges) and share > 0.08 and here.period > 0:
+        if (
+            width[i] > LETTERED * np.ptp(edges)
+            and share > 0.08
+            and attractor.period > 0
+        ):
             axis.text(
                 float(edges[i] + width[i] / 2), float(bottom[i] + share / 2),
-                str(int(here.period)), ha="center", va="center", fontsize=7,
+                str(int(attractor.period)), ha="center", va="center", fontsize=7,
                 color="white",
             )  # fmt: skip
         bottom[i] += share
-        key = phase if phase in SHARED else str(int(here.attractor))
+        key = phase if phase in SHARED else str(int(attractor.attractor))
         entries.setdefault(key, (colour, []))[1].append(phase)
     for key, colour in (("unsettled", style.GREY), ("diverged", style.BLACK)):
         share = dataset[f"count_{key}"].values / dataset.sizes["start"]
@@ -165,12 +169,16 @@ def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> list[Patch]:
 
 def _with_errors(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     for i, k in np.argwhere(dataset["count"].values > 0):
-        here = dataset.isel({name: i, "slot": k})
-        y = float(here.fraction)
-        errors = [[y - float(here.fraction_low)], [float(here.fraction_high) - y]]
-        colour = _colour(int(here.attractor), PHASES[int(here.phase)])
+        attractor = dataset.isel({name: i, "slot": k})
+        y = float(attractor.fraction)
+        errors = [
+            [y - float(attractor.fraction_low)],
+            [float(attractor.fraction_high) - y],
+        ]
+        colour = _colour(int(attractor.attractor), PHASES[int(attractor.phase)])
         axis.errorbar(
-            float(here[name]), y, errors, fmt="o", ms=2.5, mew=0, color=colour, lw=0.8,
+            float(attractor[name]), y, errors, fmt="o", ms=2.5, mew=0, color=colour,
+            lw=0.8,
         )  # fmt: skip
     axis.set_ylim(-0.05, 1.35)
     axis.set_yticks([0, 0.5, 1])
@@ -195,16 +203,16 @@ def _survival(axis: Axes, here: xr.Dataset, name: str, colour: str) -> None:
     if not ended.any():
         axis.plot([], [], color=colour, label=f"{label}: nobody settled")
         return
-    found = survival(lifetime, ended)
-    axis.step(found.time, found.share, where="post", color=colour, label=label)
-    axis.fill_between(found.time, found.low, found.high, step="post", color=colour,
+    curve = survival(lifetime, ended)
+    axis.step(curve.time, curve.share, where="post", color=colour, label=label)
+    axis.fill_between(curve.time, curve.low, curve.high, step="post", color=colour,
                       alpha=0.2, lw=0)  # fmt: skip
     cut = np.unique(lifetime[~ended])
-    axis.plot(cut, np.full(len(cut), found.share[-1]), "x", ms=4, color=colour)
+    axis.plot(cut, np.full(len(cut), curve.share[-1]), "x", ms=4, color=colour)
     rate, after = float(here.escape_rate), float(here.escape_after)
-    before = found.share[found.time <= after]
+    before = curve.share[curve.time <= after]
     start = before[-1] if before.size else 1.0
-    time = np.geomspace(max(after, 1.0), found.time[-1] * 1.3, 100)
+    time = np.geomspace(max(after, 1.0), curve.time[-1] * 1.3, 100)
     y = start * np.exp(-rate * (time - after))
     near = y > 0.3 / len(lifetime)
     axis.plot(time[near], y[near], "--", color=colour, lw=0.8)

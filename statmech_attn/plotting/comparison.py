@@ -102,9 +102,9 @@ def _run_panel(axis: Axes, point, theory, observable: str, n: int, tokens: int) 
         axis.plot(time[: len(centre)], centre, color=style.BLACK, lw=0.7,
                   label=r"mean field, $N \to \infty$")  # fmt: skip
     if "run" in point.dims and point.sizes["run"]:
-        one = point[observable].isel(run=0).values[:tokens]
+        run = point[observable].isel(run=0).values[:tokens]
         axis.plot(
-            time, one, ".-", lw=0.35, ms=2.4, mew=0, color=style.ORANGE, label="one run"
+            time, run, ".-", lw=0.35, ms=2.4, mew=0, color=style.ORANGE, label="one run"
         )
     runs = point.sizes["all_runs"]
     axis.plot(time, mean, color=style.VERMILLION, lw=0.8, ls=(0, (3, 1.5)),

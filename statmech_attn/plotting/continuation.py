@@ -69,12 +69,12 @@ def continuation_diagram(
             draw_special(axis, dataset)
         axis.set_xlim(limits)
         axis.set_xlabel(style.WORDS[free])
-    found = [kind for dataset in datasets for kind in _kinds(dataset)]
+    kinds = [kind for dataset in datasets for kind in _kinds(dataset)]
     handles = [] if scan is None else [_scan_handle()]
     handles += [
         Line2D([], [], color=style.BLACK, lw=1.2, label="stable"),
         Line2D([], [], color=style.BLACK, lw=0.8, ls=(0, (3, 2)), label="unstable"),
-        *_kind_handles(found),
+        *_kind_handles(kinds),
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
     axes[0].set_ylabel(style.WORDS["section"] + r" at $t \equiv 0$ mod $C$")
@@ -89,7 +89,7 @@ def critical_curves(dataset: xr.Dataset) -> Figure:
     free, second = _plane(dataset)
     figure = style.figure(style.DOUBLE, 3.2)
     left, upper, lower = _panels(figure)
-    found = draw_curves(left, dataset)
+    kinds = draw_curves(left, dataset)
     left.set_xlabel(style.WORDS[free])
     left.set_ylabel(style.WORDS[second])
     left.margins(0.1, 0.06)
@@ -101,7 +101,7 @@ def critical_curves(dataset: xr.Dataset) -> Figure:
     lower.set_ylabel("coefficient")
     lower.set_xlabel(style.WORDS[second])
     upper.tick_params(labelbottom=False)
-    handles = _kind_handles(found, lines=True)
+    handles = _kind_handles(kinds, lines=True)
     if any(_subcritical_parts(dataset)):
         words = "subcritical (dashed)"
         handles.append(Line2D([], [], label=words, lw=1.3, color=style.GREY, ls="--"))
@@ -125,11 +125,11 @@ def draw_special(axis: Axes, dataset: xr.Dataset) -> None:
     """Markers at the bifurcations, hollow where subcritical."""
     for i, kind in enumerate(_kinds(dataset)):
         words = dataset.special_criticality.attrs["flag_meanings"].split()
-        one = dataset.isel(special=i)
-        y = one.special_strobe.values
-        x = np.full(y.shape, float(one[f"special_{dataset.attrs['free']}"]))
+        point = dataset.isel(special=i)
+        y = point.special_strobe.values
+        x = np.full(y.shape, float(point[f"special_{dataset.attrs['free']}"]))
         colour, marker, _ = KINDS[kind]
-        subcritical = words[int(one.special_criticality)] == "subcritical"
+        subcritical = words[int(point.special_criticality)] == "subcritical"
         face = "white" if subcritical else colour
         edge = {"mec": colour, "mew": 1.0} if subcritical else {}
         axis.plot(x, y, marker, ms=3.5, mfc=face, **(MARK | edge))
@@ -161,12 +161,12 @@ def draw_curves(
         raise ValueError(f"x must be {free!r} or {second!r}; got {x!r}.")
     across, up = (free, second) if x in (None, free) else (second, free)
     kinds = dataset.curve_kind.attrs["flag_meanings"].split()
-    found = [kinds[int(code)] for code in dataset.curve_kind]
-    for i, kind in enumerate(found):
-        one = dataset.isel(curve=i)
-        points = one[f"curve_{across}"].values, one[f"curve_{up}"].values
+    drawn = [kinds[int(code)] for code in dataset.curve_kind]
+    for i, kind in enumerate(drawn):
+        curve = dataset.isel(curve=i)
+        points = curve[f"curve_{across}"].values, curve[f"curve_{up}"].values
         axis.plot(*points, color="white", lw=2.6, zorder=2.5)
-        solid = _supercritical(kind, _filled(one.curve_coefficient.values))
+        solid = _supercritical(kind, _filled(curve.curve_coefficient.values))
         for chosen, dashes in ((solid, "-"), (~solid, (0, (2, 1)))):
             shown = np.where(_either_side(chosen), points[1], np.nan)
             axis.plot(
@@ -174,7 +174,7 @@ def draw_curves(
             )
     if names and "degenerate_kind" in dataset:
         _name_degenerate(axis, dataset, across, up)
-    return found
+    return drawn
 
 
 def _name_degenerate(axis: Axes, dataset: xr.Dataset, across: str, up: str) -> None:
@@ -193,9 +193,9 @@ def _subcritical_parts(dataset: xr.Dataset) -> Iterator[bool]:
     """Whether each curve has points that `_supercritical` denies."""
     kinds = dataset.curve_kind.attrs["flag_meanings"].split()
     for i, code in enumerate(dataset.curve_kind):
-        found = dataset.curve_coefficient.values[i]
-        found = found[~np.isnan(found)]
-        yield not _supercritical(kinds[int(code)], found).all()
+        coefficient = dataset.curve_coefficient.values[i]
+        coefficient = coefficient[~np.isnan(coefficient)]
+        yield not _supercritical(kinds[int(code)], coefficient).all()
 
 
 def _supercritical(kind: str, coefficient) -> np.ndarray:
@@ -225,11 +225,11 @@ def _with_special(dataset: xr.Dataset, branch: int, free: str):
 
     Stability is 1 or 0, and NaN at the special points themselves.
     """
-    here = dataset.isel(branch=branch)
-    there = np.isfinite(here[free].values)
-    length = here.arclength.values[there]
-    x, y = here[free].values[there], here.strobe.values[there]
-    stable = np.where(here.n_unstable.values[there] == 0, 1.0, 0.0)
+    followed = dataset.isel(branch=branch)
+    there = np.isfinite(followed[free].values)
+    length = followed.arclength.values[there]
+    x, y = followed[free].values[there], followed.strobe.values[there]
+    stable = np.where(followed.n_unstable.values[there] == 0, 1.0, 0.0)
     if "special_kind" in dataset:
         mine = dataset.isel(special=dataset.special_branch.values == branch)
         place = np.searchsorted(length, mine.special_arclength.values)
@@ -259,9 +259,11 @@ def _scan_handle() -> Line2D:
 def _along(axis: Axes, dataset: xr.Dataset, name: str, second: str) -> None:
     kinds = dataset.curve_kind.attrs["flag_meanings"].split()
     for i, code in enumerate(dataset.curve_kind.values):
-        one = dataset.isel(curve=i)
+        curve = dataset.isel(curve=i)
         colour = KINDS[kinds[int(code)]][0]
-        axis.plot(one[f"curve_{second}"].values, one[name].values, color=colour, lw=1)
+        axis.plot(
+            curve[f"curve_{second}"].values, curve[name].values, color=colour, lw=1
+        )
 
 
 def _panels(figure: Figure):

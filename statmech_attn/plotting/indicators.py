@@ -108,11 +108,11 @@ def _densities(axis: Axes, dataset: xr.Dataset) -> None:
     _, colour = _betas(dataset)[-1]
     windows = dataset.window_steps.values
     for i, steps in enumerate(windows):
-        here = point.isel(window=i)
+        distribution = point.isel(window=i)
         axis.plot(
-            here.finite_time_exponent.values, here.density.values, color=colour,
+            distribution.finite_time_exponent.values, distribution.density.values,
             alpha=0.35 + 0.65 * i / max(len(windows) - 1, 1), drawstyle="steps-mid",
-            label=rf"$n = {steps}$",
+            color=colour, label=rf"$n = {steps}$",
         )  # fmt: skip
     axis.axvline(float(point.lyapunov.sel(exponent=1)), color=style.BLACK, lw=0.6)
     axis.set_ylim(bottom=0)

@@ -176,8 +176,10 @@ def alignment(
     shown = min(ranks, dataset.sizes["rank"])
     places = np.arange(1, shown + 1)
     limit = dataset.kernel_overlap_gp.values[:shown]
-    here = dataset.kernel_overlap.sel(width=width).values[:shown]
-    axis.bar(places - 0.2, here, 0.4, color=style.VERMILLION, label=f"$N = {width:g}$")
+    overlap = dataset.kernel_overlap.sel(width=width).values[:shown]
+    axis.bar(
+        places - 0.2, overlap, 0.4, color=style.VERMILLION, label=f"$N = {width:g}$"
+    )
     axis.bar(places + 0.2, limit, 0.4, color=style.GREY, label="GP limit")
     axis.set_xlabel("rank $i$ of the kernel eigenvector")
     axis.set_ylabel(r"overlap $|v_i \cdot Y| \, / \, |Y|$")
@@ -196,8 +198,8 @@ def path_kernels(dataset: xr.Dataset, *, width: float | None = None) -> Figure:
     dataset = _one_temperature(dataset)
     width = float(dataset.width[0]) if width is None else width
     P = dataset.sizes["example"]
-    each = min(EXAMPLES, P // 2)
-    shown = np.r_[0:each, P - each : P]
+    per_class = min(EXAMPLES, P // 2)
+    shown = np.r_[0:per_class, P - per_class : P]
     panels = [
         (f"path {name}", kernel)
         for name, kernel in zip(dataset.path_1.values, dataset.path_kernel.values)
@@ -218,11 +220,13 @@ def path_kernels(dataset: xr.Dataset, *, width: float | None = None) -> Figure:
         image = axis.imshow(part, vmin=low, vmax=high, interpolation="nearest")
         figure.colorbar(image, ax=axis, shrink=0.8, pad=0.03)
         axis.set_title(title)
-        axis.set_xticks([each / 2 - 0.5, 1.5 * each - 0.5], ["class +", "class −"])
-        axis.set_yticks([each / 2 - 0.5, 1.5 * each - 0.5], ["+", "−"])
+        axis.set_xticks(
+            [per_class / 2 - 0.5, 1.5 * per_class - 0.5], ["class +", "class −"]
+        )
+        axis.set_yticks([per_class / 2 - 0.5, 1.5 * per_class - 0.5], ["+", "−"])
         axis.tick_params(length=0)
         for line in (axis.axhline, axis.axvline):
-            line(each - 0.5, color="white", lw=0.6)
+            line(per_class - 0.5, color="white", lw=0.6)
     for axis in axes[len(panels) :]:
         axis.remove()
     return figure
@@ -237,10 +241,12 @@ def finite_width(comparison: xr.Dataset) -> Figure:
     axes = figure.subplots(1, 3)
     chosen = _entries(comparison.sel(estimate="saddle"))
     for name in comparison.estimate.values:
-        here = comparison.sel(estimate=name)
-        _against_n(axes[0], here, name, chosen)
-        _distance(axes[1], here, name)
-        _drawn(axes[2], here.width, here.accuracy, here.accuracy_stderr, name)
+        estimate = comparison.sel(estimate=name)
+        _against_n(axes[0], estimate, name, chosen)
+        _distance(axes[1], estimate, name)
+        _drawn(
+            axes[2], estimate.width, estimate.accuracy, estimate.accuracy_stderr, name
+        )
     axes[0].set_yscale("symlog", linthresh=1.0)
     if np.isfinite(comparison.U_1_rms).any():
         axes[1].set_yscale("log")
@@ -277,12 +283,12 @@ def _against_n(axis: Axes, here: xr.Dataset, name: str, chosen) -> None:
 def _entries(saddle: xr.Dataset) -> list[tuple[int, int]]:
     """The diagonal, and the largest entry beside it at the smallest width."""
     size = np.abs(saddle.U_1.isel(width=0).values)
-    found = [(i, i) for i in range(len(size))]
+    entries = [(i, i) for i in range(len(size))]
     if len(size) > 1:
         np.fill_diagonal(size, 0)
         i, j = np.unravel_index(size.argmax(), size.shape)
-        found.append((int(i), int(j)))
-    return found
+        entries.append((int(i), int(j)))
+    return entries
 
 
 def _entry_names(axis: Axes, saddle: xr.Dataset, chosen) -> None:
@@ -296,10 +302,10 @@ def _entry_names(axis: Axes, saddle: xr.Dataset, chosen) -> None:
     x = float(saddle.width)
     lowest = -np.inf
     for value, text in sorted(entries):
-        left, height = to_axis.transform((x, value))
+        left_edge, height = to_axis.transform((x, value))
         lowest = max(height, lowest + NAME_HEIGHT)
         axis.text(
-            left - 0.03, lowest, text, fontsize=7, ha="right", va="center",
+            left_edge - 0.03, lowest, text, fontsize=7, ha="right", va="center",
             transform=axis.transAxes,
         )  # fmt: skip
 

@@ -87,14 +87,14 @@ def one_shot_accuracy(
     figure = style.figure(2.3 * len(shown) + 0.3, 3.0)
     axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     for axis, name in zip(axes, shown, strict=True):
-        own = _with(files, name)
+        with_theory = _with(files, name)
         _theory(axis, _with(theories, name))
         for number, posterior in enumerate(posteriors):
             aside = np.exp(SPREAD * (number - (len(posteriors) - 1) / 2))
-            for here in _with([posterior], name):
-                _samples(axis, here, own, aside)
-        for here in _with([trained] if trained is not None else [], name):
-            _descent(axis, here)
+            for file in _with([posterior], name):
+                _samples(axis, file, with_theory, aside)
+        for file in _with([trained] if trained is not None else [], name):
+            _descent(axis, file)
         chance_level(axis)
         axis.set_xscale("log")
         axis.set_xlabel(style.WORDS["width"])
@@ -138,10 +138,10 @@ def _ends(
     axis: Axes, theories: Sequence[xr.Dataset], choice: str, mean: xr.DataArray
 ) -> None:
     """Circles where the chosen temperature is an end of its grid in some training."""
-    found = [
+    at_end = [
         t.chosen_at_end.sel(choice=choice) for t in theories if "chosen_at_end" in t
     ]
-    ends = np.any(found, axis=0) if found else np.zeros(mean.shape, bool)
+    ends = np.any(at_end, axis=0) if at_end else np.zeros(mean.shape, bool)
     if ends.any():
         taken = axis.get_legend_handles_labels()[1]
         label = "chosen $T$ at an end of its grid"
@@ -158,23 +158,23 @@ def _samples(
     method = sampled_by(posterior)
     colour, marker = look(method)
     label = named(method) + _other_size(posterior, theories[0])
-    here = _flat(posterior)
+    sampled = _flat(posterior)
     axis.errorbar(
-        aside * here.width, here.accuracy_sets, here.accuracy_sets_stderr, fmt=marker,
-        ms=4, color=colour, mfc="white", mew=0.9, elinewidth=0.8, capsize=1.5,
-        label=label, zorder=4,
+        aside * sampled.width, sampled.accuracy_sets, sampled.accuracy_sets_stderr,
+        fmt=marker, ms=4, color=colour, mfc="white", mew=0.9, elinewidth=0.8,
+        capsize=1.5, label=label, zorder=4,
     )  # fmt: skip
-    own = _own_theory(posterior, theories)
-    if own is None:
+    same_problem = _own_theory(posterior, theories)
+    if same_problem is None:
         return
-    own = _flat(own)
-    both = np.intersect1d(own.point, here.point)
-    own = own.sel(point=both)
+    same_problem = _flat(same_problem)
+    both = np.intersect1d(same_problem.point, sampled.point)
+    same_problem = same_problem.sel(point=both)
     taken = axis.get_legend_handles_labels()[1]
     label = "saddle point of these samples"
     axis.plot(
-        own.width, own.accuracy_sets, "x", color=style.BLACK, ms=4, zorder=5,
-        label=None if label in taken else label,
+        same_problem.width, same_problem.accuracy_sets, "x", color=style.BLACK,
+        ms=4, zorder=5, label=None if label in taken else label,
     )  # fmt: skip
 
 
@@ -219,10 +219,10 @@ def one_shot_matrices(
     Raises:
         ValueError: nothing to show, or no temperature chosen.
     """
-    found = dict(_matrices(theory, posteriors, trained))
-    panels = {name: U for name, U in found.items() if np.isfinite(U).all()}
+    matrices = dict(_matrices(theory, posteriors, trained))
+    panels = {name: U for name, U in matrices.items() if np.isfinite(U).all()}
     if not panels:
-        raise ValueError(f"order parameters: none of {'; '.join(found)} was found.")
+        raise ValueError(f"order parameters: none of {'; '.join(matrices)} was found.")
     columns = 1 if len(panels) == 1 else 2
     rows = -(-len(panels) // columns)
     figure = style.figure(2.75 * columns + 0.7, 2.75 * rows + 0.5)
@@ -263,12 +263,12 @@ def _matrices(
     words = "$N = {:g}$, $T = {:g}$".format(*point)
     yield f"saddle point, {words}", _flat(theory).U_1.sel(point=point)
     for posterior in posteriors:
-        here = _flat(posterior)
-        if point not in here.point.values.tolist():
+        sampled = _flat(posterior)
+        if point not in sampled.point.values.tolist():
             continue
         label = named(sampled_by(posterior))
         label += _other_size(posterior, theory)
-        yield f"{label}, {words}", here.U_1.sel(point=point)
+        yield f"{label}, {words}", sampled.U_1.sel(point=point)
     if trained is not None:
         task, restart = network_task(trained), training_of(theory)
         U = trained.U_1.sel(restart=restart)
@@ -278,8 +278,8 @@ def _matrices(
 def _point(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> tuple[float, float]:
     """Smallest width and temperature of samples that the theory has too."""
     wanted = sorted({p for file in posteriors for p in _flat(file).point.values})
-    own = set(_flat(theory).point.values)
-    beside = [point for point in wanted if point in own]
+    points = set(_flat(theory).point.values)
+    beside = [point for point in wanted if point in points]
     if beside:
         return beside[0]
     width = smallest_width(theory)
@@ -314,9 +314,9 @@ def one_shot_alignment(theory: xr.Dataset, *, width: float | None = None) -> Fig
         width: the smallest one when omitted; at the temperature chosen there.
     """
     width = smallest_width(theory) if width is None else width
-    here = _at_chosen(theory, width)
-    figure = alignment(here, width=width, ranks=RANKS)
-    figure.axes[0].set_title(f"$T = {float(here.temperature):g}$")
+    at_width = _at_chosen(theory, width)
+    figure = alignment(at_width, width=width, ranks=RANKS)
+    figure.axes[0].set_title(f"$T = {float(at_width.temperature):g}$")
     state_size(figure, theory, 1)
     return figure
 
@@ -363,8 +363,8 @@ def training_of(dataset: xr.Dataset) -> int:
 
 
 def _other_size(posterior: xr.Dataset, theory: xr.Dataset) -> str:
-    own = posterior.sizes["example"]
-    return "" if own == theory.sizes["example"] else f", $P = {own}$"
+    size = posterior.sizes["example"]
+    return "" if size == theory.sizes["example"] else f", $P = {size}$"
 
 
 def _own_theory(

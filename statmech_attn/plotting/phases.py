@@ -155,16 +155,18 @@ def _check_alike(dataset: xr.Dataset, curves: xr.Dataset, names: tuple[str, str]
     if curves.attrs.get("network") != dataset.attrs.get("network"):
         raise ValueError("curves must be of the network of the phases; got another.")
     (fixed,) = {"beta", "gamma", "epsilon"} - set(names)
-    here, there = (float(x.coords.get(fixed, np.nan)) for x in (curves, dataset))
-    if not np.isclose(here, there, rtol=1e-12, atol=0, equal_nan=True):
-        raise ValueError(f"curves must have {fixed} = {there:g}; got {here:g}.")
+    of_curves, of_plane = (
+        float(x.coords.get(fixed, np.nan)) for x in (curves, dataset)
+    )
+    if not np.isclose(of_curves, of_plane, rtol=1e-12, atol=0, equal_nan=True):
+        raise ValueError(f"curves must have {fixed} = {of_plane:g}; got {of_curves:g}.")
 
 
 def _bifurcations(axis: Axes, curves: xr.Dataset, x: str):
     """Draw curves of bifurcations; returns their legend entries."""
-    found = dict.fromkeys(draw_curves(axis, curves, x=x))
+    kinds = dict.fromkeys(draw_curves(axis, curves, x=x))
     entry = lambda colour, _, words: Line2D([], [], lw=1.3, color=colour, label=words)
-    return [entry(*BIFURCATIONS[kind]) for kind in found]
+    return [entry(*BIFURCATIONS[kind]) for kind in kinds]
 
 
 def _exponent_map(figure: Figure, axis: Axes, cells, values, dims) -> None:

@@ -49,9 +49,9 @@ def pruned_heads(dataset: xr.Dataset) -> Figure:
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     right = [axis.twinx() for axis in axes]
     for axis, twin, number in zip(axes, right, trainings):
-        one = dataset.sel(restart=number).isel(test_set=0)
-        _scores(axis, one)
-        _without_one(twin, one)
+        training = dataset.sel(restart=number).isel(test_set=0)
+        _scores(axis, training)
+        _without_one(twin, training)
         axis.set_title(f"restart {int(number)}", loc="left", pad=2.5)
     _same_range(right[: len(trainings)])
     for unused in (*axes[len(trainings) :], *right[len(trainings) :]):
@@ -75,12 +75,12 @@ def _scores(axis: Axes, one: xr.Dataset) -> None:
     exact = one.pruning_score.sel(order="exact-law").values
     shown = {"saddle": one.pruning_score.sel(order="saddle").values}
     shown |= {"exact-law": exact} if np.isfinite(exact).any() else {}
-    each = 0.7 / len(shown)
+    width = 0.7 / len(shown)
     for i, (order, values) in enumerate(shown.items()):
         colour, *_, name = LOOKS[order]
-        aside = each * (i - (len(shown) - 1) / 2)
+        aside = width * (i - (len(shown) - 1) / 2)
         axis.bar(
-            places + aside, values, each, color=colour, alpha=0.35,
+            places + aside, values, width, color=colour, alpha=0.35,
             label=f"score, {name}",
         )  # fmt: skip
     _name_heads(axis, names)
@@ -171,11 +171,11 @@ def drops_by_rank(dataset: xr.Dataset, order: str) -> tuple[np.ndarray, np.ndarr
     """
     drops, errors = [], []
     for number in _correlated(dataset, order):
-        one = dataset.sel(restart=number, order=order).isel(test_set=0)
-        one = one.dropna("attention_head", subset=["accuracy_drop"])
-        ranks = np.argsort(one.pruning_score.values, kind="stable")
-        drops.append(one.accuracy_drop.values[ranks])
-        errors.append(one.accuracy_drop_stderr.values[ranks])
+        training = dataset.sel(restart=number, order=order).isel(test_set=0)
+        training = training.dropna("attention_head", subset=["accuracy_drop"])
+        ranks = np.argsort(training.pruning_score.values, kind="stable")
+        drops.append(training.accuracy_drop.values[ranks])
+        errors.append(training.accuracy_drop_stderr.values[ranks])
     if len(drops) < 2:
         return np.ravel(drops), np.ravel(errors)
     return mean_of_known(np.stack(drops))
@@ -201,7 +201,10 @@ def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
     drops = first.accuracy_drop.values
     correlations = [first.rank_correlation.sel(order=name).values for name in orders]
     chance = np.array(
-        [bpkr.pruning.chance_correlation(each, drops) for each in correlations]
+        [
+            bpkr.pruning.chance_correlation(correlation, drops)
+            for correlation in correlations
+        ]
     )
     axis.bar(
         places, 2 * chance, 1.0, bottom=-chance, color=style.PALE, lw=0, zorder=0,
@@ -209,11 +212,11 @@ def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
     )  # fmt: skip
     axis.axhline(0.0, color=style.GREY, lw=0.6)
     for i, test_set in enumerate(dataset.test_set.values):
-        here = dataset.sel(test_set=test_set, order=orders)
+        selected = dataset.sel(test_set=test_set, order=orders)
         aside = 0.16 * (i - (dataset.sizes["test_set"] - 1) / 2)
         axis.errorbar(
-            places + aside, here.rank_correlation_mean,
-            here.rank_correlation_mean_stderr,  # NaN of one training: no bar
+            places + aside, selected.rank_correlation_mean,
+            selected.rank_correlation_mean_stderr,  # NaN of one training: no bar
             fmt="osv^"[i % 4], color=style.SERIES[i % len(style.SERIES)], ms=3.2,
             mew=0.7, mfc="white", elinewidth=0.8, capsize=1.5,
             label=SETS.get(str(test_set), str(test_set)).removesuffix(" characters"),
@@ -265,26 +268,26 @@ def cumulative_pruning(dataset: xr.Dataset) -> Figure:
     return figure
 
 
-def _curve(axis: Axes, here: xr.Dataset, order: str) -> None:
-    every = len(_computed(here))
-    here = here.dropna("restart", how="all", subset=["accuracy_cumulative"])
-    values = here.accuracy_cumulative.transpose("restart", "n_pruned").values
+def _curve(axis: Axes, trainings: xr.Dataset, order: str) -> None:
+    every = len(_computed(trainings))
+    trainings = trainings.dropna("restart", how="all", subset=["accuracy_cumulative"])
+    values = trainings.accuracy_cumulative.transpose("restart", "n_pruned").values
     if not values.size:
         return
     mean, error = mean_of_known(values)
     mean = np.where(np.isnan(values).any(axis=0), np.nan, mean)
     if len(values) == 1:
-        error = here.accuracy_cumulative_stderr.values[0]
+        error = trainings.accuracy_cumulative_stderr.values[0]
     colour, marker, dashes, name = LOOKS[order]
     name += "" if len(values) == every else f", {len(values)} of {every}"
     if order == "random":
         axis.fill_between(
-            here.n_pruned, mean - error, mean + error, color=style.PALE, lw=0
+            trainings.n_pruned, mean - error, mean + error, color=style.PALE, lw=0
         )
-        axis.plot(here.n_pruned, mean, color=colour, label=name)
+        axis.plot(trainings.n_pruned, mean, color=colour, label=name)
         return
     axis.errorbar(
-        here.n_pruned, mean, error, color=colour, marker=marker, ls=dashes, ms=3.2,
+        trainings.n_pruned, mean, error, color=colour, marker=marker, ls=dashes, ms=3.2,
         mew=0.7, mfc="white", elinewidth=0.8, capsize=1.5, label=name,
     )  # fmt: skip
 
@@ -293,13 +296,13 @@ def _computed(dataset: xr.Dataset) -> np.ndarray:
     """Trainings that were pruned; `ValueError` where there is none."""
     if "failure" not in dataset:
         return dataset.restart.values
-    found = dataset.restart.values[dataset.failure.values == 0]
-    if not found.size:
+    restarts = dataset.restart.values[dataset.failure.values == 0]
+    if not restarts.size:
         raise ValueError(
             "pruning: no training of this file has numbers to draw; its attribute "
             "failure_reasons says why."
         )
-    return found
+    return restarts
 
 
 def _head_counts(dataset: xr.Dataset) -> tuple[int, ...]:

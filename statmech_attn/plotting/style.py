@@ -177,8 +177,8 @@ def phase_colours() -> tuple[ListedColormap, BoundaryNorm]:
 
 def phase_patches(*codes) -> list[Patch]:
     """Legend entries of the phases that occur in arrays of codes, masked or not."""
-    found = np.unique(np.concatenate([np.ma.compressed(c) for c in codes]))
+    present = np.unique(np.concatenate([np.ma.compressed(c) for c in codes]))
     return [
         Patch(facecolor=PHASE_COLOURS[PHASES[int(c)]], label=PHASES[int(c)])
-        for c in found
+        for c in present
     ]

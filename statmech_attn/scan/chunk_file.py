@@ -109,11 +109,11 @@ def _put(temporary: Path, path: Path) -> None:
 def digest(payload: Any) -> str:
     """SHA-256 of what a chunk was computed from; empty where that is nothing."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(payload)]
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for leaf in leaves:
-        found.update(f"{leaf.dtype.str} {leaf.shape}".encode())
-        found.update(leaf.tobytes())
-    return found.hexdigest() if leaves else ""
+        checksum.update(f"{leaf.dtype.str} {leaf.shape}".encode())
+        checksum.update(leaf.tobytes())
+    return checksum.hexdigest() if leaves else ""
 
 
 def read(path: Path, names: Sequence[str] | None = None) -> Stored:

@@ -81,9 +81,9 @@ class Folder:
         for name in ("environments", "quarantine"):
             (path / name).mkdir(exist_ok=True)
         write_once(path / MANIFEST, manifest.model_dump_json(indent=1))
-        found = cls.open(path)
-        found.require(manifest.study, manifest.inputs)
-        return found
+        folder = cls.open(path)
+        folder.require(manifest.study, manifest.inputs)
+        return folder
 
     @classmethod
     def open(cls, path: Path) -> "Folder":
@@ -109,8 +109,8 @@ class Folder:
                 f"{SCHEMA_VERSION}; upgrade statmech-attn."
             )
         try:
-            found = Manifest.model_validate(content)
-            digest = storage.study_digest(found.study)
+            stored = Manifest.model_validate(content)
+            digest = storage.study_digest(stored.study)
         except ValidationError as error:
             first = error.errors()[0]
             key = ".".join(map(str, first["loc"])) or "content"
@@ -119,9 +119,9 @@ class Folder:
             ) from None
         except ValueError as error:
             raise StorageError(f"{manifest}: is damaged: {error}.") from None
-        if digest != found.study_sha256:
+        if digest != stored.study_sha256:
             raise StorageError(f"{manifest}: is damaged: its study was changed.")
-        return cls(path, found)
+        return cls(path, stored)
 
     def require(self, study: str, inputs: Mapping[str, str]) -> None:
         """Refuse to go on with another study, or with other files that it names."""
@@ -150,12 +150,12 @@ class Folder:
 
     def listing(self) -> tuple[set[int], set[int]]:
         """Numbers of the chunks that are done, and of those that are claimed."""
-        found: dict[str, set[int]] = {"h5": set(), "claim": set()}
+        numbers: dict[str, set[int]] = {"h5": set(), "claim": set()}
         with os.scandir(self.path) as entries:
             for entry in entries:
                 if match := CHUNKS.fullmatch(entry.name):
-                    found[match[2]].add(int(match[1]))
-        return found["h5"], found["claim"]
+                    numbers[match[2]].add(int(match[1]))
+        return numbers["h5"], numbers["claim"]
 
     def write(self, stored: Stored, writer: str) -> None:
         """Keep a finished chunk.
@@ -244,13 +244,13 @@ class Folder:
 
     def environments(self) -> dict[str, dict[str, str]]:
         """What has computed here so far, by digest."""
-        found = {}
+        environments = {}
         for path in sorted((self.path / "environments").glob("*.json")):
             try:
-                found[path.stem] = json.loads(inputs.content(path, MAX_BYTES))
+                environments[path.stem] = json.loads(inputs.content(path, MAX_BYTES))
             except (OSError, ValueError):
                 continue
-        return found
+        return environments
 
     def claims(self) -> Claims:
         return Claims(self.path)

@@ -38,10 +38,10 @@ def compute(
     """
     clock = time.perf_counter()
     several = chunk.count > work.unit
-    found = together(work, chunk, payload, tick, folder) if several else None
-    if found is None:
-        found = one_by_one(work, chunk, payload, tick, folder)
-    return found._replace(seconds=time.perf_counter() - clock)
+    result = together(work, chunk, payload, tick, folder) if several else None
+    if result is None:
+        result = one_by_one(work, chunk, payload, tick, folder)
+    return result._replace(seconds=time.perf_counter() - clock)
 
 
 def together(

@@ -84,8 +84,10 @@ class Results:
     def elapsed_and_busy(self) -> tuple[float, float]:
         """Seconds in which any worker computed a chunk, and those of all workers."""
         headers = [self._header(chunk) for chunk in self._chunks]
-        spans = [(one.finished - one.seconds, one.finished) for one in headers]
-        busy = sum(one.seconds for one in headers)
+        spans = [
+            (header.finished - header.seconds, header.finished) for header in headers
+        ]
+        busy = sum(header.seconds for header in headers)
         return min(covered(spans), busy), busy  # places in time are rounded
 
     def _keep_small(self) -> None:
@@ -100,9 +102,9 @@ class Results:
         first = 0
         for chunk in self._chunks:
             arrays = self._read(chunk, list(self._kept)).arrays
-            for name, kept in self._kept.items():
+            for name, column in self._kept.items():
                 rows = arrays.get(name)
-                kept[first : first + chunk.count] = (
+                column[first : first + chunk.count] = (
                     self._blank(name, chunk.count) if rows is None else rows
                 )
             first += chunk.count

@@ -99,10 +99,10 @@ class Session:
     def payload(self, chunk: Chunk):
         """What computing a chunk needs of earlier rounds."""
         before = [c for c in self._chunks if c.round < chunk.round]
-        found = self.work.payload(chunk, Results(self.store, before, self.work))
+        payload = self.work.payload(chunk, Results(self.store, before, self.work))
         if chunk == self._chunks[chunk.number]:  # and not a part of it
-            self._payloads[chunk.number] = digest(found)
-        return found
+            self._payloads[chunk.number] = digest(payload)
+        return payload
 
     def require_consistent(self) -> None:
         """Refuse chunks that rest on other results than those that are there.
@@ -145,11 +145,11 @@ class Session:
         if environment is None:
             environment = self._environment
         payload = self._payloads.pop(chunk.number, "")
-        found = Stored(
+        chunk_file = Stored(
             chunk, arrays, failures, seconds, time.time(), environment, self._study,
             payload,
         )  # fmt: skip
-        self.store.write(found, self._claims.name if self._claims else "")
+        self.store.write(chunk_file, self._claims.name if self._claims else "")
         with self._lock:
             self._release(chunk.number)
 
@@ -169,8 +169,8 @@ class Session:
     def _search(self) -> Chunk | None:
         """See what is left; what dead processes had claimed is free again."""
         self.look()
-        if found := self._free():
-            return found
+        if free := self._free():
+            return free
         if self._claims is None:
             return None
         done, claimed = self.store.listing()

@@ -301,9 +301,9 @@ def _chosen(array: Array, partitions: dict[str, dict[str, str]]) -> list[str]:
 def _scontrol(*words: str) -> str:
     """What SLURM says of itself; nothing where there is none or it does not answer."""
     try:
-        found = subprocess.run(
+        done = subprocess.run(
             ["scontrol", "show", *words], capture_output=True, text=True, timeout=30
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return found.stdout if found.returncode == 0 else ""
+    return done.stdout if done.returncode == 0 else ""

@@ -74,15 +74,15 @@ def status(folder: Folder, work: Work) -> Status:
 
 def repair(folder: Folder) -> Repairs:
     """Verify every chunk, put damaged ones aside and give back what the dead hold."""
-    found = []
+    errors = []
     for number in sorted(folder.listing()[0]):
         try:
             folder.verified(number)
         except Damaged as error:
             folder.quarantine(number)
-            found.append(str(error))
+            errors.append(str(error))
     with folder.claims() as claims:
-        return Repairs(found, claims.clean())
+        return Repairs(errors, claims.clean())
 
 
 def _seconds(folder: Folder, done: list[Chunk]) -> float | None:

@@ -17,26 +17,13 @@ if TYPE_CHECKING:
         threshold,
     )
     from statmech_attn.statistics.diagnostics import bfmi, Summary, summary
-    from statmech_attn.statistics.estimates import (
-        autocorrelation_time,
-        block_stderr,
-        effective_sample_size,
-        Estimate,
-        estimate,
-        two_sample_test,
-        TwoSample,
-    )
-    from statmech_attn.statistics.means import mean_of_known
+    from statmech_attn.statistics.means import block_stderr, mean_of_known
 
 
 __all__ = [
-    "autocorrelation_time",
     "bfmi",
     "bias_slope",
     "block_stderr",
-    "effective_sample_size",
-    "Estimate",
-    "estimate",
     "in_standard_errors",
     "limit_difference",
     "linear_until",
@@ -47,7 +34,5 @@ __all__ = [
     "Summary",
     "summary",
     "threshold",
-    "two_sample_test",
-    "TwoSample",
 ]
 lazy.attach(__name__)

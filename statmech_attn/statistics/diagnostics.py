@@ -1,7 +1,6 @@
 r"""Trust in Markov chains of arrays: errors of means and whether the chains agree.
 
-`estimates` does this for the mean of one number; here every entry of an array is a
-quantity of its own, and numpyro computes (extra `sampling`).
+Every entry of an array is a quantity of its own; numpyro computes (extra `sampling`).
 
     n_eff    effective sample size (BDA3, eq. 11.8, with Geyer's monotone sum), at most
              n log10 n of n draws, as in Stan

@@ -1,4 +1,6 @@
-r"""Means with their errors over what is known, such as trainings that have a number.
+r"""Means with their errors: of what is known, of series.
+
+Over what is known, such as trainings that have a number:
 
 mean      $\bar v = \sum_r v_r / R$ over the R values that are not NaN
 stderr    $\sqrt{\sum_r (v_r - \bar v)^2 / (R (R - 1))}$
@@ -24,4 +26,26 @@ def mean_of_known(
     over = lambda total, n: np.where(n > 0, total, np.nan) / np.maximum(n, 1)
     mean = over(np.nansum(values, axis=0), count)
     variance = over(np.nansum((values - mean) ** 2, axis=0), count - 1)
-    return mean, np.sqrt(variance / np.maximum(count, 1))
+    stderr = np.sqrt(variance / np.maximum(count, 1))
+    return np.asarray(mean), np.asarray(stderr)  # of single numbers, too
+
+
+def block_stderr(series, blocks: int = 20):
+    """Standard error of the mean over the last axis, from block means.
+
+    Raises:
+        ValueError: fewer draws than blocks.
+
+    Example:
+        >>> white = np.random.default_rng(0).normal(size=10_000)
+        >>> bool(0.005 < block_stderr(white) < 0.015)
+        True
+    """
+    length = series.shape[-1] // blocks
+    if length < 1:
+        raise ValueError(
+            f"block_stderr: need at least {blocks} draws; got {series.shape[-1]}."
+        )
+    whole_blocks = series[..., -blocks * length :]
+    means = whole_blocks.reshape(*series.shape[:-1], blocks, length).mean(-1)
+    return means.std(-1, ddof=1) / np.sqrt(blocks)

@@ -89,8 +89,8 @@ def slabs(
 
 def _largest_box(shape: Sequence[int], most: int) -> tuple[int, ...]:
     """Whole last axes, a part of the one before them, one index of the others."""
-    box, left = [], most
+    box, remaining = [], most
     for length in reversed(shape):
-        box.append(max(min(length, left), 1))
-        left = left // length if length and left >= length else 1
+        box.append(max(min(length, remaining), 1))
+        remaining = remaining // length if length and remaining >= length else 1
     return tuple(reversed(box))

@@ -41,7 +41,7 @@ def environment() -> dict[str, str]:
         True
     """
     device = runtime.device()
-    found = {
+    facts = {
         "package_version": statmech_attn.__version__,
         "git_describe": git_describe(),
         **{name: version(name) for name in PACKAGES},
@@ -56,7 +56,7 @@ def environment() -> dict[str, str]:
         "cpu_threads": str(_cpu_threads()),
         **{name: os.environ.get(name) for name in SETTINGS},
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in facts.items() if value}
 
 
 @functools.cache
@@ -124,8 +124,8 @@ def _cpu_description() -> str:
 
 def _field(text: str, name: str) -> str | None:
     """The first field of this name in the description of the processors."""
-    found = re.search(rf"^(?:{name})\s*:[ \t]*(\S.*)$", text, re.MULTILINE)
-    return found and found[1].strip()
+    match = re.search(rf"^(?:{name})\s*:[ \t]*(\S.*)$", text, re.MULTILINE)
+    return match and match[1].strip()
 
 
 def _output_of(*command: str) -> str | None:

@@ -31,15 +31,15 @@ def require_plain(file: h5py.File) -> None:
     _require_few_texts(file, "the file", size)
     variables = {}
     for name in map(str, file):
-        found = _own(file, name)
-        _require_few_texts(found, name, size)
+        variable = _own(file, name)
+        _require_few_texts(variable, name, size)
         # A dimension without coordinates declares its length in values nobody reads.
-        if not bytes(found.attrs.get("NAME", b"")).startswith(BARE_DIMENSION):
-            _require_stored(found, name)
-            _require_short_texts(found, name, size)
-            variables[name] = found
-    for name, found in variables.items():  # one may refer to any other
-        _require_dimensions(found, name)
+        if not bytes(variable.attrs.get("NAME", b"")).startswith(BARE_DIMENSION):
+            _require_stored(variable, name)
+            _require_short_texts(variable, name, size)
+            variables[name] = variable
+    for name, variable in variables.items():  # one may refer to any other
+        _require_dimensions(variable, name)
 
 
 def dataset(group: h5py.Group, name: str) -> h5py.Dataset:
@@ -48,27 +48,30 @@ def dataset(group: h5py.Group, name: str) -> h5py.Dataset:
     Raises:
         ValueError: a link, a group, data of other files, or larger than its storage.
     """
-    found = _own(group, name)
-    _require_stored(found, name)
-    return found
+    variable = _own(group, name)
+    _require_stored(variable, name)
+    return variable
 
 
 def _own(group: h5py.Group, name: str) -> h5py.Dataset:
-    found = _here(group, name)
-    if not isinstance(found, h5py.Dataset):
+    variable = _here(group, name)
+    if not isinstance(variable, h5py.Dataset):
         raise ValueError(f"{name} is no data set")
-    made = found.id.get_create_plist()
-    if made.get_layout() == h5py.h5d.VIRTUAL or made.get_external_count():
+    creation = variable.id.get_create_plist()
+    if creation.get_layout() == h5py.h5d.VIRTUAL or creation.get_external_count():
         raise ValueError(f"the data of {name} are in other files")
-    return found
+    return variable
 
 
 def _require_stored(found: h5py.Dataset, name: str) -> None:
     text = h5py.check_string_dtype(found.dtype) is not None
     if found.dtype.kind not in "biuf" and not text:
         raise ValueError(f"{name} holds neither numbers nor text")
-    stored, each = found.id.get_storage_size(), TEXT if text else found.dtype.itemsize
-    if found.size and each * found.size > DEFLATE * stored:
+    stored, itemsize = (
+        found.id.get_storage_size(),
+        TEXT if text else found.dtype.itemsize,
+    )
+    if found.size and itemsize * found.size > DEFLATE * stored:
         raise ValueError(f"{name} declares {found.size} values, more than are stored")
 
     if found.chunks and found.dtype.itemsize * math.prod(found.chunks) > LARGEST:
@@ -95,11 +98,14 @@ def _dimensions(found: h5py.Dataset) -> list[tuple[int, ...] | None]:
     """Shapes of the dimension scales of all axes."""
     if "DIMENSION_LIST" not in found.attrs:
         return []
-    each = h5py.check_vlen_dtype(found.attrs.get_id("DIMENSION_LIST").dtype)
-    if each is None or h5py.check_ref_dtype(each) is not h5py.Reference:
+    element = h5py.check_vlen_dtype(found.attrs.get_id("DIMENSION_LIST").dtype)
+    if element is None or h5py.check_ref_dtype(element) is not h5py.Reference:
         return []
     lists = np.ravel(np.asarray(found.attrs["DIMENSION_LIST"]))
-    scales = [found.file[one[0]] if len(one) == 1 else None for one in lists]
+    scales = [
+        found.file[references[0]] if len(references) == 1 else None
+        for references in lists
+    ]
     return [x.shape if isinstance(x, h5py.Dataset) else None for x in scales]
 
 
@@ -138,10 +144,10 @@ def group(parent: h5py.Group, name: str) -> h5py.Group:
     Raises:
         ValueError: a link, or no group.
     """
-    found = _here(parent, name)
-    if not isinstance(found, h5py.Group):
+    child = _here(parent, name)
+    if not isinstance(child, h5py.Group):
         raise ValueError(f"{name} is no group")
-    return found
+    return child
 
 
 def _here(group: h5py.Group, name: str):

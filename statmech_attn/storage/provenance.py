@@ -81,8 +81,8 @@ def provenance(
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that the numbers depend on."""
-    found = {name: version(name) for name in PACKAGES}
-    return {"python": platform.python_version(), **found}
+    packages = {name: version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), **packages}
 
 
 def command_line() -> str:

@@ -164,17 +164,17 @@ def _texts(attributes: dict[str, Any]) -> dict[str, str | None]:
 
 
 def _table(attributes: dict[str, Any], name: str) -> dict[str, Any]:
-    found = json.loads(attributes[name])
-    if not isinstance(found, dict):
+    table = json.loads(attributes[name])
+    if not isinstance(table, dict):
         raise ValueError(f"its attribute {name} is no table")
-    return found
+    return table
 
 
 def _text_table(attributes: dict[str, Any], name: str) -> dict[str, str]:
-    found = _table(attributes, name)
-    if not all(isinstance(value, str) for value in found.values()):
+    table = _table(attributes, name)
+    if not all(isinstance(value, str) for value in table.values()):
         raise ValueError(f"its attribute {name} is no table of texts")
-    return found
+    return table
 
 
 def _variable_info(variable: xr.Variable) -> VariableInfo:
@@ -269,26 +269,28 @@ def is_own(path: str | Path) -> bool:
 def _verify_seal(path: str | Path) -> None:
     """Check the whole file, unless another program rewrote it and so lost its seal."""
     with open(path, "rb") as file:
-        left = os.fstat(file.fileno()).st_size - SEAL_LENGTH
-        file.seek(max(left, 0))
-        found = file.read()
-        if not found.startswith(SEAL):
+        remaining = os.fstat(file.fileno()).st_size - SEAL_LENGTH
+        file.seek(max(remaining, 0))
+        stored = file.read()
+        if not stored.startswith(SEAL):
             return
         file.seek(0)
         digest = hashlib.sha256()
-        while left > 0:
-            part = file.read(min(left, 2**20))
+        while remaining > 0:
+            part = file.read(min(remaining, 2**20))
             digest.update(part)
-            left -= len(part)
-    if found != seal(digest.hexdigest()):
+            remaining -= len(part)
+    if stored != seal(digest.hexdigest()):
         raise StorageError(f"{path}: is damaged: its checksum does not match.")
 
 
 def _verify(path: str | Path, dataset: xr.Dataset) -> None:
     _verify_attributes(path, dataset)
     expected = json.loads(dataset.attrs["checksums"])
-    found = {str(n): variable_checksum(str(n), v) for n, v in dataset.variables.items()}
-    wrong = sorted(n for n in expected | found if expected.get(n) != found.get(n))
+    computed = {
+        str(n): variable_checksum(str(n), v) for n, v in dataset.variables.items()
+    }
+    wrong = sorted(n for n in expected | computed if expected.get(n) != computed.get(n))
     if wrong:
         names = _in_one_line(", ".join(wrong))
         raise StorageError(

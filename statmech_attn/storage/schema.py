@@ -245,8 +245,8 @@ def little_endian(values: np.ndarray) -> memoryview:
 
 def attributes_checksum(attributes: Mapping[str, Any]) -> str:
     """SHA-256 of the file's attributes, this checksum left out."""
-    kept = {k: v for k, v in attributes.items() if k != "attributes_sha256"}
-    return hashlib.sha256(_canonical_attributes(kept).encode()).hexdigest()
+    others = {k: v for k, v in attributes.items() if k != "attributes_sha256"}
+    return hashlib.sha256(_canonical_attributes(others).encode()).hexdigest()
 
 
 def _canonical_attributes(attributes: Mapping[Any, Any]) -> str:

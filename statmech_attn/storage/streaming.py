@@ -44,11 +44,11 @@ class _File(io.FileIO):
     failure: BaseException | None = None
 
     def write(self, data: Any, /) -> int:
-        left = memoryview(data).cast("B")
-        length = len(left)
+        remaining = memoryview(data).cast("B")
+        length = len(remaining)
         try:
-            while self.failure is None and left:
-                left = left[os.write(self.fileno(), left) :]
+            while self.failure is None and remaining:
+                remaining = remaining[os.write(self.fileno(), remaining) :]
         except BaseException as error:
             self.failure = error
         return length
@@ -107,8 +107,8 @@ def with_checksums(
     attributes: Mapping[str, Any], sums: Mapping[str, str]
 ) -> dict[str, Any]:
     """File attributes with the checksums of variables and of the attributes."""
-    found = {**attributes, "checksums": json.dumps(sums, sort_keys=True)}
-    return found | {"attributes_sha256": attributes_checksum(found)}
+    sealed = {**attributes, "checksums": json.dumps(sums, sort_keys=True)}
+    return sealed | {"attributes_sha256": attributes_checksum(sealed)}
 
 
 def needed(columns: Mapping[str, Column]) -> int:
@@ -165,11 +165,11 @@ def _fill(
 
     One block is in memory at a time, as some columns come in one.
     """
-    left = list(writers)
-    while left:
-        for writer in tuple(left):
+    unfinished = list(writers)
+    while unfinished:
+        for writer in tuple(unfinished):
             if not writer.take():
-                left.remove(writer)
+                unfinished.remove(writer)
             if file.failure is not None:
                 raise file.failure
             handle_signals()

@@ -132,10 +132,10 @@ def fetch(
     place = Path(folder) / source.folder
     digests = source.digests
     there = {file: _is_there(place / file, digests[file]) for file in digests}
-    for file, found in there.items():
-        if not found:
+    for file, present in there.items():
+        if not present:
             _download(source.address + file, digests[file], place / file, progress)
-    return [Fetched(place / file, not found) for file, found in there.items()]
+    return [Fetched(place / file, not present) for file, present in there.items()]
 
 
 def _is_there(path: Path, digest: str) -> bool:

@@ -85,24 +85,24 @@ def task(**settings) -> Task:
         >>> task(perpendicular_noise=5.0).n_inputs
         231
     """
-    found = Task(**settings)
-    if found.length < 1 or found.features < 2 or found.features % 2:
+    checked = Task(**settings)
+    if checked.length < 1 or checked.features < 2 or checked.features % 2:
         raise ValueError(
             "length must be >= 1 and features even and >= 2; "
-            f"got {found.length} and {found.features}."
+            f"got {checked.length} and {checked.features}."
         )
     for name in ("flip_plus", "flip_minus"):
-        if not 0 <= getattr(found, name) <= 1:
+        if not 0 <= getattr(checked, name) <= 1:
             raise ValueError(
-                f"{name} is a probability, 0 to 1; got {getattr(found, name)}."
+                f"{name} is a probability, 0 to 1; got {getattr(checked, name)}."
             )
     for name in ("parallel_noise", "perpendicular_noise"):
-        if not 0 <= getattr(found, name) < math.inf:
-            raise ValueError(f"{name} must be >= 0; got {getattr(found, name)}.")
+        if not 0 <= getattr(checked, name) < math.inf:
+            raise ValueError(f"{name} must be >= 0; got {getattr(checked, name)}.")
     for name in ("hardness", "bos_score", "random_strength"):
-        if not math.isfinite(getattr(found, name)):
-            raise ValueError(f"{name} must be finite; got {getattr(found, name)}.")
-    return found
+        if not math.isfinite(getattr(checked, name)):
+            raise ValueError(f"{name} must be finite; got {getattr(checked, name)}.")
+    return checked
 
 
 def draw(key: Key[Array, ""], setting: Task, *, examples: int) -> Examples:
@@ -120,9 +120,9 @@ def draw(key: Key[Array, ""], setting: Task, *, examples: int) -> Examples:
     hidden_key, noise_key = jax.random.split(key)
     y = jnp.repeat(jnp.array([1.0, -1.0]), examples // 2)
     hidden = hidden_states(hidden_key, setting, y)
-    seen = states_shown(setting)[(hidden < 0).astype(int)]
-    seen = seen + noise(noise_key, setting, hidden.shape)
-    features = jnp.pad(jnp.swapaxes(seen, 1, 2), ((0, 0), (0, 0), (1, 0)))
+    emitted = states_shown(setting)[(hidden < 0).astype(int)]
+    emitted = emitted + noise(noise_key, setting, hidden.shape)
+    features = jnp.pad(jnp.swapaxes(emitted, 1, 2), ((0, 0), (0, 0), (1, 0)))
     code = jnp.broadcast_to(
         jnp.eye(setting.tokens), (examples,) + (setting.tokens,) * 2
     )
@@ -202,13 +202,13 @@ def heads(key: Key[Array, ""], setting: Task, layers: Sequence[Sequence[str]]) -
             f"heads: every layer needs one or more of {allowed}; got {list(layers)}."
         )
     keys = iter(jax.random.split(key, names.count("random")))
-    made = lambda name: (
+    head = lambda name: (
         GIVEN_HEADS[name](setting)
         if name in GIVEN_HEADS
         else random_head(next(keys), setting)
     )
     return heads_from_products(
-        [jnp.stack([made(name) for name in layer]) for layer in layers]
+        [jnp.stack([head(name) for name in layer]) for layer in layers]
     )
 
 

@@ -21,8 +21,8 @@ MAX_BYTES = 2**28  # of a file, unpacked; the largest published one has 47 MB
 
 def files(folder: Path, prefix: str) -> list[Path]:
     """The files that `labelled` reads; none where there are no images."""
-    found = [_found(folder, f"{prefix}-{part}") for part in (IMAGES, LABELS)]
-    return [path for path in found if path is not None] if found[0] else []
+    paths = [_found(folder, f"{prefix}-{part}") for part in (IMAGES, LABELS)]
+    return [path for path in paths if path is not None] if paths[0] else []
 
 
 def labelled(

@@ -54,9 +54,9 @@ def data_folder() -> Path:
     """
     named = os.environ.get("STATMECH_ATTN_DATA")
     if not named or not Path(named).is_dir():
-        found = f"there is no folder {named}" if named else "it is not set"
+        reason = f"there is no folder {named}" if named else "it is not set"
         raise ValueError(
-            f"image data: STATMECH_ATTN_DATA must name their folder; {found}. "
+            f"image data: STATMECH_ATTN_DATA must name their folder; {reason}. "
             f"{_how_to_get('omniglot mnist fashion-mnist', 'FOLDER')}"
         )
     return Path(named)
@@ -65,11 +65,11 @@ def data_folder() -> Path:
 def files(folder: str | Path, names: Iterable[str] = ()) -> list[Path]:
     """The files that `omniglot`, and `elsewhere` for `names`, read in a data folder."""
     place = Path(folder)
-    found = _zips(_omniglot(folder))
+    paths = _zips(_omniglot(folder))
     for name in names:
         for prefix in ("t10k", "train"):
-            found += idx.files(place / ELSEWHERE[name], prefix)
-    return found
+            paths += idx.files(place / ELSEWHERE[name], prefix)
+    return paths
 
 
 def omniglot(folder: str | Path, *, size: int = 32) -> ImageClasses:
@@ -95,15 +95,15 @@ def omniglot(folder: str | Path, *, size: int = 32) -> ImageClasses:
             f"{_how_to_get('omniglot', folder)}"
         )
     _check_size(size)
-    found: dict[str, np.ndarray] = {}
+    characters: dict[str, np.ndarray] = {}
     for path in zips:
         for name, drawings in omniglot_zip.characters(path, size):
-            if not np.array_equal(found.setdefault(name, drawings), drawings):
+            if not np.array_equal(characters.setdefault(name, drawings), drawings):
                 raise ValueError(
                     f"{path}: {name} differs from the same class in another zip of "
                     f"{place}; remove the zip that is not the published one."
                 )
-    return _stacked(place, found)
+    return _stacked(place, characters)
 
 
 def split(classes: ImageClasses, name: str | SplitTable) -> Split:
@@ -225,14 +225,14 @@ def _members(names: Iterable[str], entries, small: bool) -> list[int]:
     """Rows of the classes that the entries name, in the order of the classes."""
     rows: set[int] = set()
     for entry in entries:
-        found = {
+        members = {
             row
             for row, name in enumerate(names)
             if name == entry or name.startswith(f"{entry}/")
         }
-        if not found:
+        if not members:
             raise ValueError(_missing(names, entry, small))
-        rows |= found
+        rows |= members
     return sorted(rows)
 
 
@@ -258,10 +258,10 @@ def _take(classes: ImageClasses, rows: list[int]) -> ImageClasses:
 def _two_classes(place: Path, images, labels) -> list[np.ndarray]:
     """Images of classes 0 and 1, in the order of the file."""
     both = [images[labels == label] for label in (0, 1)]
-    for label, found in enumerate(both):
-        if len(found) < 2:
+    for label, members in enumerate(both):
+        if len(members) < 2:
             raise ValueError(
-                f"{place}: class {label} needs two or more images; got {len(found)}."
+                f"{place}: class {label} needs two or more images; got {len(members)}."
             )
     return both
 

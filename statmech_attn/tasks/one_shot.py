@@ -90,22 +90,23 @@ def setting(**settings) -> Setting:
         >>> setting(channels=1).n_inputs, setting().tokens
         (64, 48)
     """
-    found = Setting(**settings)
+    checked = Setting(**settings)
     for name in ("image_size", "patch", "channels"):
-        if getattr(found, name) < 1:
-            raise ValueError(f"{name} must be >= 1; got {getattr(found, name)}.")
-    if found.symbol_seed < 0:
-        raise ValueError(f"symbol_seed must be >= 0; got {found.symbol_seed}.")
-    if found.image_size % found.patch:
+        if getattr(checked, name) < 1:
+            raise ValueError(f"{name} must be >= 1; got {getattr(checked, name)}.")
+    if checked.symbol_seed < 0:
+        raise ValueError(f"symbol_seed must be >= 0; got {checked.symbol_seed}.")
+    if checked.image_size % checked.patch:
         raise ValueError(
-            f"patch must divide image_size; got {found.patch} and {found.image_size}."
+            f"patch must divide image_size; got {checked.patch} and "
+            f"{checked.image_size}."
         )
-    if found.n_inputs % 2:
+    if checked.n_inputs % 2:
         raise ValueError(
             "patch^2 channels must be even, for sines and cosines of the positions; "
-            f"got {found.n_inputs}."
+            f"got {checked.n_inputs}."
         )
-    return found
+    return checked
 
 
 def patches(
@@ -162,12 +163,12 @@ def choose(
     n_classes: int,
     n_drawings: int,
     examples: int,
-    classes: Int[Array, "B 2"] | None = None,
+    classes: Int[Array | np.ndarray, "..."] | None = None,
 ) -> Choices:
     """Draw the choices of independent examples; sizes are static under `jax.jit`.
 
     Args:
-        classes: the unordered pairs of classes of the examples, numbers below
+        classes: (examples, 2), the unordered pairs of classes, numbers below
             `n_classes`, as from `pairs`; None draws them, all alike probable.
 
     Raises:
@@ -209,7 +210,7 @@ def pairs(key: Key[Array, ""], n_classes: int) -> Int32[Array, "n_pairs 2"]:
 
 
 def sequences(
-    patches: Float[Array, "C D p N_0"], choices: Choices, codes: Codes
+    patches: Float[Array | np.ndarray, "C D p N_0"], choices: Choices, codes: Codes
 ) -> tuple[Float[Array, "B N_0 T"], Float[Array, " B"]]:
     """Inputs and labels of the choices, in the dtype of `patches`.
 

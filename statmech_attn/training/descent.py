@@ -124,8 +124,8 @@ class Trainer:
         curves.T[:] = last[:2]  # where the run has ended before
         curves[:, 0] = first[:2]
         for number, record in enumerate(store.draws()):
-            here = slice(1 + number * RECORDS, 1 + (number + 1) * RECORDS)
-            curves[:, here] = record["data"], record["prior"]
+            columns = slice(1 + number * RECORDS, 1 + (number + 1) * RECORDS)
+            curves[:, columns] = record["data"], record["prior"]
         if code == DIVERGED:
             curves[:, np.array(self.descent.recorded) >= state.steps] = np.nan
         data, prior = curves

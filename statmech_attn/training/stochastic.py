@@ -166,12 +166,12 @@ class StochasticTrainer:
         records, last = [first, *store.draws()], np.searchsorted(recorded, state.steps)
         curves = {}
         for name in first:
-            found = np.concatenate([np.atleast_1d(r[name]) for r in records])
-            end = np.nan if code == DIVERGED else found[last]
-            found[last + (code != DIVERGED) :] = end
-            rest = max(recorded.size - found.size, 0)
-            found = np.pad(found, (0, rest), constant_values=end)
-            curves[name] = found[: recorded.size]
+            values = np.concatenate([np.atleast_1d(r[name]) for r in records])
+            end = np.nan if code == DIVERGED else values[last]
+            values[last + (code != DIVERGED) :] = end
+            rest = max(recorded.size - values.size, 0)
+            values = np.pad(values, (0, rest), constant_values=end)
+            curves[name] = values[: recorded.size]
         return Learnt(
             weights=state.best, **curves, best_step=int(state.best_step),
             steps=int(state.steps), result=code,
@@ -199,9 +199,9 @@ class StochasticTrainer:
         def stretch(state, _):
             until = jnp.minimum((state.steps // between + 1) * between, last)
             going = lambda c: (c[0].steps < until) & (c[0].result == RUNNING)
-            one = lambda c: self._step(patches, *c)
+            step = lambda c: self._step(patches, *c)
             before = state.steps
-            state, total = jax.lax.while_loop(going, one, (state, zero))
+            state, total = jax.lax.while_loop(going, step, (state, zero))
             state, record = jax.lax.cond(
                 state.steps > before,
                 lambda s: self._validated(patches, s), lambda s: (s, no_record), state,
@@ -239,8 +239,8 @@ class StochasticTrainer:
             right = (jnp.sign(f) == y).mean(dtype=f.dtype)
             return right, (f**2).mean(), ((f - y) ** 2).mean()
 
-        found = jax.lax.map(answered, self._validation)
-        accuracy, squares, loss = (part.mean() for part in found)
+        answers = jax.lax.map(answered, self._validation)
+        accuracy, squares, loss = (part.mean() for part in answers)
         rms = jnp.sqrt(squares)
         patience = min(choices.steps, choices.patience or choices.steps)
         silent = (rms < SILENT) & (state.steps >= patience)
@@ -263,18 +263,18 @@ class StochasticTrainer:
     def _order(self, patches: ClassPatches, state: State) -> Int[Array, "pairs 2"]:
         """All pairs of classes in the order of this pass."""
         number = state.steps // self._steps_of_pass(patches)
-        own = jax.random.fold_in(jax.random.fold_in(state.key, 0), number)
-        return one_shot.pairs(own, patches.train.shape[0])
+        epoch_key = jax.random.fold_in(jax.random.fold_in(state.key, 0), number)
+        return one_shot.pairs(epoch_key, patches.train.shape[0])
 
     def _tasks(self, patches: ClassPatches, state: State, order):
         """The tasks of this step."""
         (n_classes, n_drawings), batch = patches.train.shape[:2], self.choices.batch
         first = state.steps % self._steps_of_pass(patches) * batch
-        here = order[(first + jnp.arange(batch)) % len(order)]
-        own = jax.random.fold_in(jax.random.fold_in(state.key, 1), state.steps)
+        classes = order[(first + jnp.arange(batch)) % len(order)]
+        step_key = jax.random.fold_in(jax.random.fold_in(state.key, 1), state.steps)
         chosen = one_shot.choose(
-            own, n_classes=n_classes, n_drawings=n_drawings, examples=batch,
-            classes=here,
+            step_key, n_classes=n_classes, n_drawings=n_drawings, examples=batch,
+            classes=classes,
         )  # fmt: skip
         return one_shot.sequences(patches.train, chosen, patches.codes)
 

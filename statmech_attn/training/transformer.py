@@ -89,8 +89,8 @@ def initial(
 
     def drawn(name: int, *shape: int) -> Array:
         bound = gain / math.sqrt(shape[-1])
-        own = jax.random.fold_in(key, name)
-        return jax.random.uniform(own, shape, jnp.float32, -bound, bound)
+        name_key = jax.random.fold_in(key, name)
+        return jax.random.uniform(name_key, shape, jnp.float32, -bound, bound)
 
     scored = [(count, key_size, n_inputs) for count in heads]
     return Transformer(
@@ -154,8 +154,8 @@ def _product(kind, precision: Precision):
         return jnp.einsum
 
     def product(subscripts: str, a: Array, b: Array) -> Array:
-        found = _rounded(subscripts, a.astype(jnp.float32), b.astype(jnp.float32))
-        return jnp.asarray(found, kind)
+        product_32 = _rounded(subscripts, a.astype(jnp.float32), b.astype(jnp.float32))
+        return jnp.asarray(product_32, kind)
 
     return product
 

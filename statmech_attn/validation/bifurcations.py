@@ -35,8 +35,8 @@ def of_branch(name, quantities, measure, reference, source) -> Row:
 
 def _cascade():
     problem = continuation.Problem(logistic, jnp.zeros(1), {"r": 2.9}, "r")
-    found = continuation.cascade(problem, jnp.array([0.65]), 2.9, doublings=6)
-    return Measurement([branch.special[-1].value for branch in found])
+    branches = continuation.cascade(problem, jnp.array([0.65]), 2.9, doublings=6)
+    return Measurement([branch.special[-1].value for branch in branches])
 
 
 def _period_three():
@@ -49,13 +49,15 @@ def _period_three():
 
 
 def _henon():
-    one = continuation.Problem(henon, jnp.zeros(2), {"a": 0.2, "b": 0.3}, "a")
-    two = one.with_period(2)
+    period_1 = continuation.Problem(henon, jnp.zeros(2), {"a": 0.2, "b": 0.3}, "a")
+    period_2 = period_1.with_period(2)
     fixed = jnp.array([0.7, 0.2])
-    down = continuation.follow_cycle(one, fixed, 0.2, direction=-1, within=(-1, 0.5))
-    up = continuation.follow_cycle(one, fixed, 0.2, within=(-1, 0.8))
-    start = continuation.find_cycle(two, jnp.array([1.0, -0.1]), 0.6)
-    doubled = continuation.follow_cycle(two, start.x, 0.6, within=(-1, 1))
+    down = continuation.follow_cycle(
+        period_1, fixed, 0.2, direction=-1, within=(-1, 0.5)
+    )
+    up = continuation.follow_cycle(period_1, fixed, 0.2, within=(-1, 0.8))
+    start = continuation.find_cycle(period_2, jnp.array([1.0, -0.1]), 0.6)
+    doubled = continuation.follow_cycle(period_2, start.x, 0.6, within=(-1, 1))
     return Measurement(
         _places(down.run(), "fold")[:1]
         + _places(up.run(), "period_doubling")
@@ -82,8 +84,8 @@ def _tongue():
     def sine(x, p):
         return x + p["omega"] - K / (2 * jnp.pi) * jnp.sin(2 * jnp.pi * x)
 
-    found = tongue(sine, {}, free="omega", bracket=(-0.4, 0.4), p=0, q=1)
-    return Measurement([float(found.lower), float(found.upper)])
+    locked = tongue(sine, {}, free="omega", bracket=(-0.4, 0.4), p=0, q=1)
+    return Measurement([float(locked.lower), float(locked.upper)])
 
 
 def _shares(step, low, high, share):
@@ -109,8 +111,8 @@ def _open_tent():
     tent = lambda x: SLOPE * jnp.minimum(x, 1 - x)
     inside = lambda x: (x >= 0) & (x <= 1)
     lifetime, ended = escape_times(tent, starts, inside, horizon=1000)
-    found = escape_rate(lifetime, ended, after=0)
-    return Measurement([found.rate], [found.stderr])
+    escape = escape_rate(lifetime, ended, after=0)
+    return Measurement([escape.rate], [escape.stderr])
 
 
 ROWS = (

@@ -38,10 +38,10 @@ def of_map(
     """A row of a map whose exponents are averages over chaos."""
 
     def measure():
-        found = lyapunov_spectrum(
+        spectrum = lyapunov_spectrum(
             step, jnp.array(start), steps=steps, transient=TRANSIENT, blocks=BLOCKS
         )
-        return sampled(found, len(reference))
+        return sampled(spectrum, len(reference))
 
     return Row(name, LABELS[: len(reference)], measure, reference, source, error)
 
@@ -71,14 +71,14 @@ def _of_flow(name, step, interval, reference, source, start, time, error) -> Row
 
     def measure():
         apart = 1e-3 * jnp.arange(LANES)[:, None]
-        found = jax.vmap(
+        spectrum = jax.vmap(
             lambda state: lyapunov_spectrum(
                 step(), state, steps=round(time / interval / LANES),
                 transient=round(100 / interval), blocks=BLOCKS // LANES,
                 exponents=len(reference),
             )
         )(jnp.array(start) + apart)  # fmt: skip
-        return sampled(per_unit_time(found, interval), len(reference))
+        return sampled(per_unit_time(spectrum, interval), len(reference))
 
     labels = LABELS[: len(reference)]
     return Row(name, labels, measure, reference, source, error, unit=PER_TIME)
@@ -88,10 +88,10 @@ def exact(name, step, reference, source, *, start=POINT, tolerance=EXACT) -> Row
     """A row whose average has no statistical error."""
 
     def measure():
-        found = lyapunov_spectrum(
+        spectrum = lyapunov_spectrum(
             step, jnp.array(start), steps=SHORT, transient=TRANSIENT
         )
-        return Measurement([float(x) for x in found.exponents[: len(reference)]])
+        return Measurement([float(x) for x in spectrum.exponents[: len(reference)]])
 
     labels = LABELS[: len(reference)]
     return Row(name, labels, measure, reference, source, tolerance=tolerance)
@@ -118,10 +118,10 @@ def of_marginal_point() -> Row:
     reference = -1.5 * np.log((first + SHORT) / first)
 
     def measure():
-        found = lyapunov_spectrum(
+        spectrum = lyapunov_spectrum(
             systems.logistic(3.0), jnp.array(0.3), steps=SHORT, transient=TRANSIENT
         )
-        return Measurement([float(found.exponents[0]) * SHORT])
+        return Measurement([float(spectrum.exponents[0]) * SHORT])
 
     return Row(
         "logistic r=3, marginal", ("ln growth",), measure, (reference,),
@@ -135,10 +135,10 @@ def lorenz_96_row() -> Row:
 
     def measure():
         start = 8.0 + jnp.sin(jnp.arange(5.0))
-        found = flow_spectrum(
+        spectrum = flow_spectrum(
             systems.lorenz_96, start, time=40.0, interval=0.1, substeps=4
         )
-        return Measurement([float(found.exponents.sum())])
+        return Measurement([float(spectrum.exponents.sum())])
 
     # Truncation of the solver, steps of 0.025 and order 8: 10^-11 measured at N = 8.
     return Row("Lorenz 96, N=5", ("sum of λ",), measure, (-5.0,), "divergence -N",

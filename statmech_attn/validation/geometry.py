@@ -30,11 +30,11 @@ def of_dimension(name, points, reference, source, *, error=0.0) -> Row:
     """
 
     def measure():
-        found = correlation_dimension(points())
-        statistical = float(found.statistical)
-        systematic = np.sqrt(float(found.stderr) ** 2 - statistical**2)
+        estimate = correlation_dimension(points())
+        statistical = float(estimate.statistical)
+        systematic = np.sqrt(float(estimate.stderr) ** 2 - statistical**2)
         return Measurement(
-            [float(found.dimension)],
+            [float(estimate.dimension)],
             [statistical],
             dimension.BLOCKS,
             [float(systematic)],
@@ -64,41 +64,41 @@ def _henon():
 
 
 def _cat_alignment():
-    found = gali(systems.cat, jnp.array([0.1, 0.234]), samples=50)
-    return Measurement([float(found.rate()[0])])
+    alignment = gali(systems.cat, jnp.array([0.1, 0.234]), samples=50)
+    return Measurement([float(alignment.rate()[0])])
 
 
 def _standard_torus():
-    found = gali(systems.standard(0.5), jnp.array([0.4, 0.2]), samples=1000)
-    return Measurement([float(found.power(0.1)[0])])
+    alignment = gali(systems.standard(0.5), jnp.array([0.4, 0.2]), samples=1000)
+    return Measurement([float(alignment.power(0.1)[0])])
 
 
 def _henon_heiles():
     """GALI_2 .. GALI_4 on a torus of the time map over one unit of time."""
     step = flow(systems.henon_heiles, time=1.0, substeps=5)
     start = systems.henon_heiles_start(0.55, 0.0)
-    found = gali(step, start, order=4, samples=2000)
-    return Measurement([float(x) for x in found.power(0.3)])
+    alignment = gali(step, start, order=4, samples=2000)
+    return Measurement([float(x) for x in alignment.power(0.3)])
 
 
 def _tent_growth():
     """Mean and diffusion of the growth: independent factors at every step."""
-    found = finite_time_exponents(
+    growth = finite_time_exponents(
         systems.skew_tent(SKEW), jnp.array(0.123), window=64, count=8000
     )
-    _, spread, error = found.diffusion()
-    mean_error = np.sqrt(float(found.variance[0]) / 8000)
+    _, spread, error = growth.diffusion()
+    mean_error = np.sqrt(float(growth.variance[0]) / 8000)
     return Measurement(
-        [float(found.mean[0]), float(spread[0, 0])], [mean_error, float(error[0, 0])]
+        [float(growth.mean[0]), float(spread[0, 0])], [mean_error, float(error[0, 0])]
     )
 
 
 def _logistic_growth():
     """n^2 Var of ln|f^n'|/n at r = 4, where the growth is ln 2 and a difference."""
-    found = finite_time_exponents(
+    growth = finite_time_exponents(
         systems.logistic(4.0), jnp.array(0.3), window=64, count=8000
     )
-    moved = (np.asarray(found.values[:, 0]) - np.log(2)) ** 2 * 64**2
+    moved = (np.asarray(growth.values[:, 0]) - np.log(2)) ** 2 * 64**2
     # Neighbouring windows share an end, which the error takes in through pairs.
     pairs = moved.reshape(-1, 2).mean(axis=1)
     error = pairs.std(ddof=1) / np.sqrt(len(pairs))

@@ -32,8 +32,8 @@ def of_family(name, family, start, cases, source) -> Row:
 
     def measure():
         at = lambda value: classify(family(value), jnp.array(start))
-        found = jax.vmap(at)(jnp.array(values))
-        return Measurement([PHASES[int(code)] for code in found.phase])
+        verdicts = jax.vmap(at)(jnp.array(values))
+        return Measurement([PHASES[int(code)] for code in verdicts.phase])
 
     return Row(name, tuple(cases), measure, words, source, unit="phase")
 
@@ -43,8 +43,8 @@ def _forced():
     at = lambda sigma: classify(
         System(systems.forced(sigma), observe), jnp.array([0.5, 0.1]), max_doublings=2
     )
-    found = jax.vmap(at)(jnp.array([0.5, 1.5]))
-    smooth, strange = (jax.tree.map(lambda x: x[i], found) for i in (0, 1))
+    verdicts = jax.vmap(at)(jnp.array([0.5, 1.5]))
+    smooth, strange = (jax.tree.map(lambda x: x[i], verdicts) for i in (0, 1))
     hint = any("strange nonchaotic" in text for text in strange.explain())
     return Measurement(
         [
@@ -56,16 +56,16 @@ def _forced():
 
 
 def _coupled():
-    found = classify(systems.coupled_logistic(0.1), jnp.array([0.3, 0.31]))
-    return Measurement([PHASES[int(found.phase)]])
+    verdict = classify(systems.coupled_logistic(0.1), jnp.array([0.3, 0.31]))
+    return Measurement([PHASES[int(verdict.phase)]])
 
 
 def _rotation():
     """A rigid rotation by the golden mean, seen through its cosine."""
     observe = lambda x: jnp.cos(2 * jnp.pi * x)[None]
     rotation = System(lambda x: (x + GOLDEN) % 1.0, observe)
-    found = classify(rotation, jnp.array(0.1))
-    return Measurement([float(found.rotation_number)])
+    verdict = classify(rotation, jnp.array(0.1))
+    return Measurement([float(verdict.rotation_number)])
 
 
 ROWS = (

@@ -40,11 +40,6 @@ def henon(z, a=1.4, b=0.3):
     return jnp.stack([1 - a * z[0] ** 2 + z[1], b * z[0]])
 
 
-def henon_3d(z, a=1.76, b=0.1):
-    """Generalised Henon map (Baier & Klein, Phys. Lett. A 151, 281, 1990)."""
-    return jnp.stack([a - z[1] ** 2 - b * z[2], z[0], z[1]])
-
-
 def lozi(z, a=1.7, b=0.5):
     return jnp.stack([1 - a * jnp.abs(z[0]) + b * z[1], z[0]])
 
@@ -128,8 +123,8 @@ def quadratic_jerk(u, a=2.017):
 
 def halvorsen(u, a=1.27):
     x, y, z = u
-    one = lambda x, y, z: -a * x - 4 * y - 4 * z - y**2
-    return jnp.stack([one(x, y, z), one(y, z, x), one(z, x, y)])
+    rate = lambda x, y, z: -a * x - 4 * y - 4 * z - y**2
+    return jnp.stack([rate(x, y, z), rate(y, z, x), rate(z, x, y)])
 
 
 def lorenz_96(x, forcing=8.0):

@@ -19,12 +19,12 @@ def stage(monkeypatch):
 
 
 def test_a_narrow_width_is_compiled_once_it_would_have_paid(stage):
-    assert stage.width(5, 1000) == 136  # nothing is known about its time
-    stage.measured(136, 136, 1000, seconds=6.0)
+    assert stage.width(5, 1000.0) == 136  # nothing is known about its time
+    stage.measured(136, 136, 1000.0, seconds=6.0)
     # A batch of 8 would save 5.4 of these 6 seconds; two of them pay for 10.
-    assert stage.width(5, 1000) == 136
-    assert stage.width(5, 1000) == 8
-    assert stage.width(136, 1000) == 136
+    assert stage.width(5, 1000.0) == 136
+    assert stage.width(5, 1000.0) == 8
+    assert stage.width(136, 1000.0) == 136
     assert stage(8, np.zeros(8)).shape == (8,)
 
 
@@ -44,12 +44,12 @@ def test_widths_that_threads_compile_at_the_same_time_are_all_there(stage, monke
         return program
 
     monkeypatch.setattr(lanes, "Compiled", slow)
-    stage.measured(136, 136, 1000, seconds=1e6)
+    stage.measured(136, 136, 1000.0, seconds=1e6)
     with ThreadPoolExecutor(8) as pool:
-        eight = [pool.submit(stage.width, 5, 1000)]
+        eight = [pool.submit(stage.width, 5, 1000.0)]
         assert begun.wait(10)
-        wider = [pool.submit(stage.width, 20, 1000) for _ in range(4)]
-        eight += [pool.submit(stage.width, 5, 1000) for _ in range(3)]
+        wider = [pool.submit(stage.width, 20, 1000.0) for _ in range(4)]
+        eight += [pool.submit(stage.width, 5, 1000.0) for _ in range(3)]
         widths = {call.result() for call in (*eight, *wider)}
     assert eight[0].result() == 8 and widths <= {8, 32, 136}
     for width in widths:

@@ -1,5 +1,6 @@
 import itertools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -59,6 +60,12 @@ def test_positional_code_counts_in_binary_most_significant_first():
     assert positional_code(4, 1).tolist() == [[-1], [1], [-1], [1]]
 
 
+@eqx.filter_jit
+def trajectory(net, params, start, steps):
+    """What an orbit shows, its start included in one program."""
+    return dmft.trajectory(net, params, start(net, params), steps=steps)[1]
+
+
 def correlation_form(patterns, positional, beta, gamma, epsilon, start, steps):
     """The paper's own form for M = 3: sums over sign vectors, window by age."""
     c = dmft.correlations(patterns)
@@ -94,8 +101,7 @@ def test_site_classes_and_correlations_are_one_map(context, seed):
     net = dmft.network(p, context=context)
     beta, gamma, epsilon = 0.8, 4.0, 0.1
     params = dmft.parameters(beta, gamma, epsilon)
-    state = dmft.from_row(net, params, 1)
-    _, seen = dmft.trajectory(net, params, state, steps=30)
+    seen = trajectory(net, params, lambda n, p: dmft.from_row(n, p, 1), 30)
     positional = np.asarray(net.positional)
     semantic = np.einsum("kas,s,s->ka", p.semantic, p.fractions, p.semantic[0, 1])
     first = (1 - epsilon) * semantic + epsilon * positional[0]
@@ -172,8 +178,8 @@ def test_attention_stays_within_the_largest_value_overlap(n_patterns, context):
     )
     net = dmft.network(p, context=context)
     params = dmft.parameters(jnp.array([0.5, 5.0]), 50.0, 0.3)
-    state = dmft.from_random(net, params, jax.random.key(4))
-    _, seen = dmft.trajectory(net, params, state, steps=100)
+    start = lambda n, p: dmft.from_random(n, p, jax.random.key(4))
+    seen = trajectory(net, params, start, 100)
     assert np.abs(seen.A).max() <= 1.0
     newest = np.abs(seen.A[context:])
     recent = np.stack(

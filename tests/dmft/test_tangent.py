@@ -7,6 +7,12 @@ import pytest
 from statmech_attn import dmft, dynamics
 
 
+# One program each: what runs operation by operation is compiled so, too.
+from_random = eqx.filter_jit(dmft.from_random)
+jacobian = eqx.filter_jit(dmft.jacobian)
+step = eqx.filter_jit(dmft.step)
+
+
 def by_age(state, context, n_patterns):
     """Order of slot coordinates that lists the window newest first."""
     slots = (int(state.clock) - np.arange(context)) % context
@@ -20,14 +26,14 @@ def test_structured_push_is_the_jacobian_of_the_map(context, n_patterns):
     )
     net = dmft.network(p, context=context)
     params = dmft.parameters(1.3, 6.0, 0.1)
-    state = dmft.from_random(net, params, jax.random.key(1))
+    state = from_random(net, params, jax.random.key(1))
     system = dmft.TangentMap(net, params)
     lifted, frame = system.lift(state), jnp.eye(net.dimension)
     push = eqx.filter_jit(system.push)
     # Several steps, so that cached responses of older tokens are used too.
     expected = jnp.eye(net.dimension)
     for _ in range(context + 2):
-        expected = dmft.jacobian(net, params, system.lower(lifted)) @ expected
+        expected = jacobian(net, params, system.lower(lifted)) @ expected
         lifted, frame = push(lifted, frame)
     after = by_age(system.lower(lifted), context, n_patterns)
     before = by_age(state, context, n_patterns)
@@ -39,7 +45,7 @@ def test_jacobian_is_the_finite_difference_of_the_window():
     net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
     params = dmft.parameters(1.1, 127.0, 0.02)
     state = dmft.from_checkpoint(net, params, dmft.load("poclopez-pe2"))
-    exact = np.asarray(dmft.jacobian(net, params, state))
+    exact = np.asarray(jacobian(net, params, state))
     z, h = np.asarray(dmft.window(state)).ravel(), 1e-6
 
     @jax.jit
@@ -57,7 +63,7 @@ def test_jacobian_is_the_finite_difference_of_the_window():
 def spectrum(patterns, beta, gamma=20.0, epsilon=0.05, **options):
     net = dmft.network(patterns, context=3)
     params = dmft.parameters(beta, gamma, epsilon)
-    state = dmft.from_random(net, params, jax.random.key(0))
+    state = from_random(net, params, jax.random.key(0))
     return dynamics.lyapunov_spectrum(
         dmft.system(net), state, params, steps=4000, transient=500, **options
     )
@@ -68,7 +74,7 @@ def test_structured_and_automatic_tangents_have_one_spectrum():
     p = dmft.random_segments(jax.random.key(8), n_patterns=2, n_segments=6, n_bits=2)
     net = dmft.network(p, context=3)
     params = dmft.parameters(0.9, 5.0, 0.05)
-    state = dmft.from_random(net, params, jax.random.key(0))
+    state = from_random(net, params, jax.random.key(0))
 
     def plain(pair):  # the map on the window alone, with the clock beside it
         z, clock = pair
@@ -89,15 +95,15 @@ def test_sum_of_exponents_is_the_mean_log_determinant():
     p = dmft.random_segments(jax.random.key(8), n_patterns=2, n_segments=6, n_bits=2)
     net = dmft.network(p, context=3)
     params = dmft.parameters(0.9, 5.0, 0.05)
-    state = dmft.from_random(net, params, jax.random.key(0))
+    state = from_random(net, params, jax.random.key(0))
     state = dmft.advance(net, params, state, 2001)
     found = dynamics.lyapunov_spectrum(
         dmft.system(net), state, params, steps=3000, transient=500
     )
     logs = []
     for _ in range(3):  # one period of the clock: the orbit is fixed under F^C
-        logs.append(np.linalg.slogdet(dmft.jacobian(net, params, state))[1])
-        state = dmft.step(net, params, state)
+        logs.append(np.linalg.slogdet(jacobian(net, params, state))[1])
+        state = step(net, params, state)
     assert float(found.weighted.sum()) == pytest.approx(np.mean(logs), abs=1e-9)
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from statmech_attn import dmft
 from statmech_attn.montecarlo import class_counts, simulate
-from statmech_attn.statistics import two_sample_test
 
 
 FILE = dmft.load("poclopez-pe2")
@@ -57,7 +56,7 @@ def features(A, m_o, times):
 @pytest.mark.parametrize(
     "gamma", [FILE.gamma, pytest.param(8.0, marks=pytest.mark.slow)]
 )
-def test_collapsed_spins_and_a_literal_network_have_one_joint_law(gamma):
+def test_collapsed_spins_and_a_literal_network_have_one_joint_law(gamma, two_samples):
     times, runs, beta, n_spins = [0, 1, 4, 12], 700, 1.27, 300
     rng = np.random.default_rng(5)
     literal = spin_by_spin(rng, runs, n_spins, 13, beta, gamma)
@@ -69,18 +68,18 @@ def test_collapsed_spins_and_a_literal_network_have_one_joint_law(gamma):
     level = 1e-3 / 12  # two networks, three pairs, two tests
     permutations = 20_000
     for i, j in ((0, 1), (0, 2), (1, 2)):
-        test = two_sample_test(
+        test = two_samples.two_sample_test(
             samples[i][:350], samples[j][350:], seed=i, permutations=permutations
         )
         assert test.energy_p > level, (i, j)
         assert test.marginal_p > level, (i, j)
 
 
-def test_laws_of_different_beta_are_told_apart():
+def test_laws_of_different_beta_are_told_apart(two_samples):
     given = dict(n_spins=300, runs=400, steps=5, stored=400)
     near, far = (run("collapsed", beta, **given).sample for beta in (1.2, 1.35))
     x, y = (features(s.A, s.m_o_se, [0, 4]) for s in (near, far))
-    assert two_sample_test(x, y, seed=0).energy_p == 1e-3
+    assert two_samples.two_sample_test(x, y, seed=0).energy_p == 1e-3
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -263,7 +263,7 @@ def test_errors_of_merged_stretches_are_those_of_the_chains(blocks):
     """tau of an AR(1) chain is (1 + r) / (1 - r), and of its squares with r^2."""
     *_, found = merged(blocks, keep=0.5)
     draws = 80 * blocks
-    # Sokal, as for `estimate`: tau of n >= 200 stretches with window W = 2 is known to
+    # Sokal: tau of n >= 200 stretches with window W = 2 is known to
     # sqrt(2 (2 W + 1) / n), the error to half of that; 30 comparisons, 4.5 errors each.
     allowed = 4.5 * np.sqrt(2 * 5 / 200) / 2
     expected = 2 * np.sqrt(3 / draws)

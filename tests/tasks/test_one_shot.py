@@ -132,10 +132,10 @@ def test_tokens_are_patch_plus_position_plus_symbol():
     classes, choices = random_classes(5, 4), chosen(examples=30)
     patches = one_shot.patches(classes.images, SMALL)
     positions, symbols = one_shot.codes(SMALL)
-    x, y = one_shot.sequences(patches, choices, (positions, symbols))
+    x, y = one_shot.sequences(patches, choices, one_shot.Codes(positions, symbols))
     assert x.dtype == y.dtype == jnp.float32
     x, y = one_shot.sequences(
-        jnp.asarray(patches, float), choices, (positions, symbols)
+        jnp.asarray(patches, float), choices, one_shot.Codes(positions, symbols)
     )
     for n in range(30):
         pair, drawings, match = (np.asarray(part[n]) for part in choices[:3])

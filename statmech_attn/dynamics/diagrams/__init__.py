@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Confirm,
         Diagram,
         FAILURE,
+        VARIABLES,
         variables,
     )
     from statmech_attn.dynamics.diagrams.stages import Outcome, Plan, run, Scan
@@ -53,6 +54,7 @@ __all__ = [
     "run",
     "Scan",
     "UNDECIDED",
+    "VARIABLES",
     "variables",
     "Verdicts",
 ]

@@ -16,7 +16,7 @@ that touches no computed point remains unseen.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -82,28 +82,6 @@ def refine_axis(values, levels: int) -> np.ndarray:
     return values
 
 
-def refine(
-    grid: Grid, compute: Callable[[Int[np.ndarray, "n d"]], Labels]
-) -> Int[np.ndarray, "points d"]:
-    """Compute the coarse grid, then midpoints until no halved cell is left undone.
-
-    Args:
-        compute: given indices of new points on the finest grid, computes them and
-            returns their labels (n, q), integers; points differ when any of the q does.
-
-    Returns:
-        Indices of all computed points on the finest grid, in the order of computation.
-    """
-    cells = Cells(grid)
-    new = grid.coarse()
-    computed = []
-    while len(new):
-        cells.put(new, compute(new))
-        computed.append(new)
-        new = cells.halve()
-    return np.concatenate(computed)
-
-
 def fill(grid: Grid, index: Int[np.ndarray, "points d"], values) -> np.ndarray:
     """Values of computed points on the finest grid, others from a neighbour.
 
@@ -122,9 +100,9 @@ def fill(grid: Grid, index: Int[np.ndarray, "points d"], values) -> np.ndarray:
         for axis in range(len(grid.shape)):
             filled = np.repeat(filled, 2, axis=axis)
             filled = np.delete(filled, -1, axis=axis)
-        here = level <= current
+        on_level = level <= current
         step = 2 ** (grid.levels - current)
-        filled[tuple((index[here] // step).T)] = values[here]
+        filled[tuple((index[on_level] // step).T)] = values[on_level]
     return filled
 
 
@@ -151,16 +129,18 @@ def on_grid(dataset: xr.Dataset, *names: str) -> xr.Dataset:
     grid = Grid(tuple((n - 1) // 2**levels + 1 for n in finest), levels)
     computed = np.zeros(grid.finest, bool)
     computed[tuple(index.T)] = True
-    found: dict[str, xr.Variable] = {"computed": xr.Variable(axes, computed)}
+    variables: dict[str, xr.Variable] = {"computed": xr.Variable(axes, computed)}
     for name in names or [n for n in dataset.data_vars if "point" in dataset[n].dims]:
         variable = dataset[str(name)].variable.transpose("point", ...)
         dims = (*axes, *variable.dims[1:])
         values = fill(grid, index, variable.values)
-        found[str(name)] = xr.Variable(dims, values, variable.attrs)
-    kept = {n: c for n, c in dataset.coords.items() if c.dims == (n,) and n not in axes}
+        variables[str(name)] = xr.Variable(dims, values, variable.attrs)
+    coordinates = {
+        n: c for n, c in dataset.coords.items() if c.dims == (n,) and n not in axes
+    }
     along = {axis: (axis, *_values_of(dataset[f"{axis}_grid"])) for axis in axes}
-    kept = {n: c for n, c in kept.items() if not str(n).endswith("_grid")}
-    return xr.Dataset(found, along | kept, dataset.attrs)
+    coordinates = {n: c for n, c in coordinates.items() if not str(n).endswith("_grid")}
+    return xr.Dataset(variables, along | coordinates, dataset.attrs)
 
 
 def _values_of(coordinate: xr.DataArray):
@@ -201,11 +181,11 @@ class Cells:
         least = np.iinfo(np.int64)
         low = self._corners(np.where(known, self.labels, least.max), np.minimum)
         high = self._corners(np.where(known, self.labels, least.min), np.maximum)
-        found = []
+        per_level = []
         for _ in range(self.grid.levels):
             low, high = _pairs(low, np.minimum), _pairs(high, np.maximum)
-            found.append((low < high).any(axis=-1))
-        return reversed(found)
+            per_level.append((low < high).any(axis=-1))
+        return reversed(per_level)
 
     @staticmethod
     def _corners(points: np.ndarray, choose: np.ufunc) -> np.ndarray:

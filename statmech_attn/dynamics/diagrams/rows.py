@@ -267,6 +267,7 @@ def variables(
     )
 
 
+VARIABLES = variables((), unit="step")
 OF_ALL = ("log_det", "sum_rule")  # stored beside all exponents only
 TRAILING = {
     "section": "sample",

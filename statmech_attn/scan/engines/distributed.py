@@ -266,8 +266,8 @@ class _Run:
 
 def _threads(client: Client) -> int:
     """Threads of all workers, by a question that the scheduler has to answer."""
-    found: Any = client.nthreads(callback_timeout=ANSWER)
-    return sum(found.values())
+    threads: Any = client.nthreads(callback_timeout=ANSWER)
+    return sum(threads.values())
 
 
 def _named(chunks: list[Chunk]) -> str:

@@ -26,11 +26,11 @@ def threads() -> int:
 
 def engine(count: int | None = None) -> Engine:
     """So many threads of this process; one for each usable core when omitted."""
-    found = Engine(
-        lambda session, build: compute(session, found.workers_for(session.work)),
+    local = Engine(
+        lambda session, build: compute(session, local.workers_for(session.work)),
         count or threads(), one_process=True,
     )  # fmt: skip
-    return found
+    return local
 
 
 def compute(session: Session, count: int) -> None:
@@ -71,22 +71,22 @@ def _worker(session: Session) -> None:
 
 
 def _compute_one(session: Session, chunk: Chunk) -> None:
-    tick, left = _ticking(session, chunk)
+    tick, uncounted = _ticking(session, chunk)
     try:
-        found = guarded.compute(
+        result = guarded.compute(
             session.work,
             chunk,
             session.payload,
             tick,
             session.store.blocks(chunk.number),
         )
-        session.keep(chunk, *found)
+        session.keep(chunk, *result)
     except BaseException as error:
         session.drop(chunk)
         if not isinstance(error, Stopped):
             raise
         return
-    session.report.advance(left())
+    session.report.advance(uncounted())
 
 
 def _ticking(session: Session, chunk: Chunk) -> tuple[Tick, Callable[[], float]]:

@@ -54,10 +54,10 @@ def compute(packed: bytes) -> Answer | None:
     work = _work(order.build)
 
     def payload(chunk: Chunk) -> Any:
-        found = order.payloads[chunk]
-        if isinstance(found, Exception):
-            raise found
-        return found
+        numbers = order.payloads[chunk]
+        if isinstance(numbers, Exception):
+            raise numbers
+        return numbers
 
     def tick(points: float) -> None:
         if work.keeps_blocks and order.run in _stopped:
@@ -68,10 +68,10 @@ def compute(packed: bytes) -> Answer | None:
     way = guarded.together if order.chunk in order.payloads else guarded.one_by_one
     with limited(1), _one_at_a_time if work.alone else nullcontext():
         try:
-            found = way(work, order.chunk, payload, tick, _shared(order.folder))
+            numbers = way(work, order.chunk, payload, tick, _shared(order.folder))
         except Stopped:
             return None
-    return Answer(found, storage.environment())
+    return Answer(numbers, storage.environment())
 
 
 def stop(run: str) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from statmech_attn.dynamics.diagrams.refinement import fill, Grid, refine, refine_axis
+from statmech_attn.dynamics.diagrams.refinement import Cells, fill, Grid, refine_axis
 
 
 def disc(grid):
@@ -11,6 +11,16 @@ def disc(grid):
     axes = [np.linspace(-1, 1, n) for n in grid.finest]
     radius = np.sqrt(sum(x**2 for x in np.meshgrid(*axes, indexing="ij")))
     return np.where(radius < 0.6, 1, np.where(radius < 0.66, 2, 0))
+
+
+def refine(grid, compute):
+    """Indices of the points that are computed until no halved cell is left undone."""
+    cells, new, computed = Cells(grid), grid.coarse(), []
+    while len(new):
+        cells.put(new, compute(new))
+        computed.append(new)
+        new = cells.halve()
+    return np.concatenate(computed)
 
 
 def refined(grid, labels, chunk=None, seed=0):

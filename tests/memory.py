@@ -1,0 +1,65 @@
+"""A limit on the memory that a worker of the tests holds while a test runs.
+
+Resident memory is what counts: XLA reserves far more addresses than it uses, so that a
+limit of virtual memory (RLIMIT_AS) would stop tests that need little.  Linux keeps the
+peak of a process and forgets it when asked, so that every test answers for its own.
+"""
+
+import ctypes
+import gc
+import pathlib
+import re
+
+import pytest
+
+
+PROCESS = pathlib.Path("/proc/self")
+LIMIT = 3 * 2**30
+
+
+def forget_peak() -> None:
+    """Begin a new peak, from what the process holds now."""
+    (PROCESS / "clear_refs").write_text("5")
+
+
+def peak() -> int:
+    """The most bytes that the process held since the last peak was forgotten."""
+    return _bytes("VmHWM")
+
+
+def held() -> int:
+    """Bytes that the process holds now."""
+    return _bytes("VmRSS")
+
+
+def give_back() -> None:
+    """Return what nobody uses to the system."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
+    if trim is not None:
+        trim(0)
+
+
+def _bytes(name: str) -> int:
+    (kilobytes,) = re.findall(rf"{name}:\s+(\d+) kB", (PROCESS / "status").read_text())
+    return int(kilobytes) * 1024
+
+
+class Limit:
+    """A plugin of pytest: a test during which the peak was beyond the limit fails."""
+
+    def __init__(self, limit: int = LIMIT):
+        self._limit = limit
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self):
+        forget_peak()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self):
+        result = yield
+        if peak() > self._limit:
+            gigabytes = f"{peak() / 2**30:.2f} GiB; at most {self._limit / 2**30:.2f}"
+            pytest.fail(f"the worker held {gigabytes} are allowed", pytrace=False)
+        return result
