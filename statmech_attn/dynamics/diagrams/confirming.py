@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from statmech_attn.dynamics import phases
@@ -171,7 +172,7 @@ class Confirming(OneRound):
             few = slice(i * starts, (i + 1) * starts)
             kicks = noise.standard_normal((starts, len(vectors)))
             vectors[:, few] *= 1 + PERTURBATION * kicks.T
-        points = points._replace(starts=map.at(points.starts, vectors))
+        points = points._replace(starts=map.at(points.starts, jnp.asarray(vectors)))
         points = jax.tree.map(np.asarray, points)
         said = np.repeat(payload["said"].T, starts, axis=1)
         each = lambda steps: tick(steps / (starts * asked.horizon))

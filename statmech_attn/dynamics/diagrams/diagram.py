@@ -29,7 +29,7 @@ def diagram(
     start: PyTree | Callable[[PyTree], PyTree],
     plan: Plan = Plan(),
     *,
-    refine: int | None = None,
+    refine: int = 0,
     sweep: str = "",
     confirm: Confirm | None = None,
     file: str | Path | None = None,

@@ -295,7 +295,7 @@ class Diagram(NamedTuple):
     Attributes:
         start: parameters and numbers of the starts of some points -> their states.
         starts: of every point.
-        refine: levels of halving where neighbours differ; None: not at all.
+        refine: levels of halving where neighbours differ.
         sweep: "up" or "down": attractors are followed along the first axis; "": every
             point begins at its start.
         confirm: how doubtful rows are run again; None: not at all.
@@ -309,7 +309,7 @@ class Diagram(NamedTuple):
     plan: Plan
     variables: Variables
     starts: int = 1
-    refine: int | None = None
+    refine: int = 0
     sweep: str = ""
     confirm: Confirm | None = None
     seed: int = 0
@@ -452,7 +452,7 @@ def assembled(
         clock_period=diagram.system.drive_period,
         section_tolerance=np.nan if tolerance is None else tolerance,
         transient=plan.transient, steps=plan.steps, max_doublings=plan.max_doublings,
-        refine=diagram.refine or 0, **confirm, direction=diagram.sweep,
+        refine=diagram.refine, **confirm, direction=diagram.sweep,
         **diagram.attributes,
     )  # fmt: skip
     failure = rows.failure()
