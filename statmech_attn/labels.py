@@ -96,9 +96,8 @@ class Variables:
         attributes: of the file, without which it is no whole one.
 
     Example:
-        >>> table = Variables(Variable("U_{l}", "width", "order parameter", "1",
-        "U_{l}",
-        ...                            parts="_stderr"))
+        >>> U = Variable("U_{l}", "width", "order parameter", parts="_stderr")
+        >>> table = Variables(U)
         >>> table.attributes("U_2_stderr")["long_name"]
         'order parameter: standard error'
     """

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TYPE_CHECKING
 
 from pydantic import (
     create_model,
@@ -157,8 +157,9 @@ class LearningStudy(StudyTable):
         run: numerical choices, with the seed of a study that draws random numbers.
     """
 
-    task: Any
-    run: Any
+    if TYPE_CHECKING:
+        task: Any
+        run: Any
 
     @property
     def seeds(self) -> dict[str, int]:
@@ -178,7 +179,13 @@ class LearningStudy(StudyTable):
 
 
 class AnyTask(LearningStudy):
-    """A study of a kind that takes every task."""
+    """A study of a kind that takes every task.
+
+    Attributes:
+        task: what is learned.
+    """
+
+    task: Any
 
     @classmethod
     def of_task(cls, table: type[TaskTable]) -> "type[AnyTask]":

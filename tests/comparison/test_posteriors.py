@@ -22,7 +22,7 @@ def file(values, errors=None, **attributes):
     for name, (dims, array) in (errors or {}).items():
         variables[f"{name}_stderr"] = (dims, array)
     coordinates = {"width": WIDTHS, "path_1": PATHS, "path_1_pair": PATHS}
-    table = kinds.KINDS.part(kinds.of_file("posterior"), "variables")
+    table = kinds.KINDS.part(kinds.of_file(attributes["kind"]), "variables")
     found = table.labelled(variables, coordinates).assign_coords(temperature=0.1)
     found.temperature.attrs = {"long_name": "T", "units": "1", "symbol": "T"}
     return found.assign_attrs(ATTRIBUTES | attributes)

@@ -141,11 +141,8 @@ def refined_plane(plane) -> xr.Dataset:
         {"exponent": [1], "beta_grid": beta, "gamma_grid": gamma},
     )
     for name, axis, column in (("beta", beta, 0), ("gamma", gamma, 1)):
-        place = (
-            "point",
-            index[:, column],
-            table("bifurcation").attributes(f"{name}_index"),
-        )
+        labels = table("bifurcation").attributes
+        place = ("point", index[:, column], labels(f"{name}_index"))
         value = ("point", axis[index[:, column]], labels(name))
         found = found.assign_coords({f"{name}_index": place, name: value})
     return found.assign_attrs(plane.attrs | {"refine": 1})

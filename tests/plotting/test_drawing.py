@@ -65,7 +65,7 @@ def test_more_beta_than_fit_are_spread_over_pages(orbits, tmp_path):
 
 
 def test_an_unknown_kind_is_refused_with_the_known_ones(scan, tmp_path):
-    with pytest.raises(ValueError, match="'poem'.*bifurcation.*trajectory"):
+    with pytest.raises(ValueError, match="'poem'.*trajectory.*bifurcation"):
         plotting.draw(scan.assign_attrs(kind="poem"), tmp_path)
     with pytest.raises(ValueError, match="known kinds"):
         plotting.draw(scan.drop_attrs(), tmp_path)

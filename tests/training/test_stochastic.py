@@ -78,7 +78,7 @@ def test_classes_that_were_never_seen_are_told_apart(found):
     assert right > 0.5 + 5 * 0.5 / 1000**0.5
     assert found.result == RUNNING and found.steps == 250
     # Records at every tenth of a block; the last block is cut at the end of the run.
-    assert CHOICES.recorded.tolist() == list(range(0, 251, 10))
+    assert CHOICES.recorded == list(range(0, 251, 10))
     assert found.loss.shape == found.accuracy.shape == (26,)
     assert found.loss[-1] < 0.5 < found.loss[1] and found.output_rms[-1] > 0.5
 
@@ -101,7 +101,7 @@ def test_the_records_are_of_the_validation_classes(found):
         f.append(outputs(found.weights, x))
         y.append(labels)
     f, y = np.concatenate(f).astype(float), np.concatenate(y)
-    best = list(CHOICES.recorded).index(found.best_step)
+    best = CHOICES.recorded.index(found.best_step)
     assert found.accuracy[best] == (np.sign(f) == y).mean()
     # Sums of at most 64 terms in float32, and f itself to some 1e-6.
     for name, value in {
@@ -235,7 +235,7 @@ def faint(factor):
 @pytest.mark.slow
 def test_a_run_may_end_between_two_records(still):
     """Without weights the loss is one in every step, and so is its mean."""
-    assert STILL.recorded.tolist() == [*range(0, 241, 10), 245]
+    assert STILL.recorded == [*range(0, 241, 10), 245]
     nothing = jax.tree.map(jnp.zeros_like, faint(1.0))
     ended = trained(still, nothing)
     assert ended.steps == 245
