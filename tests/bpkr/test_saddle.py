@@ -287,7 +287,7 @@ def test_a_failed_point_does_not_spoil_the_others(problem):
         (dict(temperature=-1.0), "0 where K"),
         (dict(temperature=[0.1, 0.2]), "temperature"),
         (dict(temperature=np.nan), "temperature"),
-        (dict(heads=(2, 3)), "one column per path"),
+        (dict(heads=(2, 1, 3)), "one column per path"),
         (dict(heads=()), "heads"),
         (dict(heads=4), "such as \\(2, 2\\); got 4"),
         (dict(heads=(2, 0, 2)), "each a whole number >= 1"),

@@ -25,7 +25,7 @@ def test_one_turn_of_the_clock_is_c_steps(published):
     x = dmft.strobe_point(net, params, state)
     to_zero = (-int(state.clock)) % net.context
     later = dmft.advance(net, params, state, to_zero + net.context)
-    after = dmft.strobe(net, float(params.epsilon))(x, values(params))
+    after = dmft.strobe(net, float(params.epsilon)).step(x, values(params))
     # Chaos magnifies rounding by at most e^0.1 per token over four tokens.
     np.testing.assert_allclose(after, dmft.window(later).ravel(), rtol=0, atol=1e-13)
 
@@ -38,7 +38,7 @@ def test_its_jacobian_is_the_product_of_those_of_the_steps(published):
         product = np.asarray(dmft.jacobian(net, params, state)) @ product
         state = dmft.step(net, params, state)
     x = dmft.strobe_point(net, params, start)
-    turn = dmft.strobe(net, float(params.epsilon))
+    turn = dmft.strobe(net, float(params.epsilon)).step
     jacobian = jax.jacfwd(lambda x: turn(x, values(params)))(x)
     np.testing.assert_allclose(jacobian, product, rtol=0, atol=1e-11)
 
@@ -47,7 +47,7 @@ def test_without_a_drive_it_is_one_step(published):
     net, params, start = published
     silent = dmft.parameters(params.beta, params.gamma, 0.0)
     state = dmft.from_window(net, silent, dmft.window(start), 0)
-    once = dmft.strobe(net, 0.0)
+    once = dmft.strobe(net, 0.0).step
     assert once.tokens == 1
     np.testing.assert_allclose(
         once(dmft.window(state).ravel(), values(silent)),

@@ -19,7 +19,7 @@ PATIENCE = 4  # rounds in which the frame of a window gains a factor of two on a
 def stage(system: System, exponents: int, points: Points, lanes: int) -> Stage:
     """The compiled round of a batch of cycles, with one guard beside the frame."""
     arrays, system_of = system.split()
-    dimension = _coordinates(system, *points.take(np.zeros(1, int))).shape[0]
+    dimension = _coordinates(system, points.take(np.zeros(1, int))).shape[0]
     columns = min(exponents + 1, dimension)
     kicks = np.zeros((cycles.SPREAD, dimension, 1 + columns))
     examples = lambda lanes: (
@@ -36,10 +36,13 @@ def stage(system: System, exponents: int, points: Points, lanes: int) -> Stage:
     return Stage(once, examples, width, shared=2, any_width=system.any_width)
 
 
-def _coordinates(system: System, params, state) -> np.ndarray:
-    """Coordinates (dim, points) of states."""
-    vector = system.beside(jax.tree.map(jnp.asarray, params)).vector
-    return np.asarray(vector(jax.tree.map(jnp.asarray, state)))
+def _coordinates(system: System, points: Points) -> np.ndarray:
+    """Coordinates (dim, points) of states; of so many at a time, to compile once."""
+    parts = []
+    for chosen, real in batches(np.arange(points.count), LANES):
+        params, state = jax.tree.map(jnp.asarray, tuple(points.take(chosen)))
+        parts.append(np.asarray(system.beside(params).vector(state))[:, :real])
+    return np.concatenate(parts, axis=1)
 
 
 def with_cycles(
@@ -57,7 +60,7 @@ def with_cycles(
     if not cyclic.size:
         return verdicts
     places = Points(params, bends.state).take(cyclic)
-    vectors = _coordinates(system, *places)
+    vectors = _coordinates(system, places)
     guarded = min(k + 1, len(vectors))
     arrays, _ = system.split()
     frame = frames.completed(np.asarray(bends.frame)[..., cyclic], guarded)
