@@ -110,9 +110,13 @@ def _failures(dataset: xr.Dataset, console: Console) -> None:
 def _phases(dataset: xr.Dataset, console: Console) -> None:
     axis = str(dataset.phase.dims[0])
     if axis == "point":  # of a refined grid
-        axis = next(name for name in ("beta", "gamma") if name in dataset.coords)
+        axis = next(
+            n.removesuffix("_grid") for n in dataset.dims if n.endswith("_grid")
+        )
     table = Table(title="phases", box=None, pad_edge=False)
-    for column in ("phase", "points", f"{axis} from", "to", "largest λ_1 (nat/token)"):
+    units = dataset.lyapunov.attrs["units"].replace(" ", "")
+    largest = f"largest λ_1 ({units})"
+    for column in ("phase", "points", f"{axis} from", "to", largest):
         table.add_column(column, justify="left" if column == "phase" else "right")
     phase = dataset.phase.values
     where = np.broadcast_to(

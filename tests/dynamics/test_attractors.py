@@ -150,7 +150,7 @@ def test_lifetimes_before_a_cycle_are_those_of_the_stored_orbit():
     state, records = x0, [x0[None]]
     for _ in range(60):
         after, record = np.empty(64), np.empty((64, 64))
-        for who, x, look in follower.look((), state, np.arange(64)):
+        for who, x, look in follower.look(state, None, np.arange(64)):
             after[who], record[:, who] = x, look.record[:, 0]
         state = after
         records.append(record)

@@ -15,6 +15,7 @@ from statmech_attn.scan.folder import Folder, Manifest
 from statmech_attn.storage import StorageError
 from statmech_attn.studies import digests, files, spec
 from statmech_attn.studies.one_shot_tables import PRESETS
+from statmech_attn.studies.tables import StudyTable
 
 
 STUDY = {
@@ -117,7 +118,7 @@ def data(made_images, tmp_path, monkeypatch) -> Path:
     return folder
 
 
-def trained(tmp_path, **attributes) -> tuple[studies.Study, str, Path]:
+def trained(tmp_path, **attributes) -> tuple[StudyTable, str, Path]:
     """A study of training with a result of its own."""
     study, text = studies.parse(TRAINING), spec.dump(TRAINING)
     output = tmp_path / "trained.h5"
