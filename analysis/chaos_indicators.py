@@ -32,9 +32,15 @@ LEFT_OUT = 500  # tokens of a run before its series
 def main(arguments: list[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     jax.config.update("jax_enable_x64", True)
-    length, points, runs = (400, 2000, 2) if options.smoke else (
-        options.length, options.points, options.runs,
-    )  # fmt: skip
+    length, points, runs = (
+        (400, 2000, 2)
+        if options.smoke
+        else (
+            options.length,
+            options.points,
+            options.runs,
+        )
+    )
     sizes = SIZES[[0, -1]] if options.smoke else SIZES
     study = _study(length, points, runs, sizes)
     output = options.output or options.out / "chaos_indicators.h5"
@@ -44,8 +50,14 @@ def main(arguments: list[str] | None = None) -> None:
     storage.check_output(output, study=study, overwrite=options.overwrite)
     started = storage.now()
     found = measure(length, points, runs, sizes)
-    storage.write(output, found, study=study, started=started,
-                  keys=seeds(sizes), overwrite=options.overwrite)  # fmt: skip
+    storage.write(
+        output,
+        found,
+        study=study,
+        started=started,
+        keys=seeds(sizes),
+        overwrite=options.overwrite,
+    )
     print(f"wrote {output}")
 
 
@@ -121,10 +133,17 @@ def finite_series(file, net, params, state, sizes, length: int, runs: int):
     found = []
     for n, seed in zip(sizes, seeds(sizes).values(), strict=True):
         result = montecarlo.simulate(
-            net, file.patterns, params, state, n_spins=int(n), runs=runs,
-            steps=LEFT_OUT + length, transient=LEFT_OUT, stored=runs,
+            net,
+            file.patterns,
+            params,
+            state,
+            n_spins=int(n),
+            runs=runs,
+            steps=LEFT_OUT + length,
+            transient=LEFT_OUT,
+            stored=runs,
             key=jax.random.key(seed),
-        )  # fmt: skip
+        )
         found.append(result.sample.A[LEFT_OUT:, 0])
     return np.stack(found).transpose(2, 0, 3, 1)
 

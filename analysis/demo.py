@@ -50,9 +50,13 @@ def main() -> None:
         settings = [word for change in changes for word in ("--set", change)]
         command("run", str(study), "--output", path(name), "--overwrite", *settings)
     command(
-        "compare", path("theory.h5"), path("simulation.h5"),
-        "--output", path("agreement.h5"), "--overwrite",
-    )  # fmt: skip
+        "compare",
+        path("theory.h5"),
+        path("simulation.h5"),
+        "--output",
+        path("agreement.h5"),
+        "--overwrite",
+    )
     for name in ("scan.h5", "agreement.h5"):
         command("figure", path(name), "--output", str(options.out))
 

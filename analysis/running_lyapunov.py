@@ -46,8 +46,9 @@ def main(arguments: list[str] | None = None) -> None:
     storage.check_output(output, study=study, overwrite=options.overwrite)
     started = storage.now()
     found = running(storage.read(file), steps, blocks, options.max_doublings)
-    storage.write(output, found, study=study, started=started,
-                  overwrite=options.overwrite)  # fmt: skip
+    storage.write(
+        output, found, study=study, started=started, overwrite=options.overwrite
+    )
     print(f"wrote {output}")
 
 
@@ -61,9 +62,14 @@ def running(
     params = axes.points()
     state = _end(trajectories, study, made, params)
     spectrum = dynamics.lyapunov_spectrum(
-        dmft.system(made.net), state, params, steps=steps, blocks=blocks,
-        exponents=EXPONENTS, reorthonormalize_every=4,
-    )  # fmt: skip
+        dmft.system(made.net),
+        state,
+        params,
+        steps=steps,
+        blocks=blocks,
+        exponents=EXPONENTS,
+        reorthonormalize_every=4,
+    )
     system = dmft.system(made.net, float(jnp.max(params.epsilon)))
     plan = Plan(0, steps, EXPONENTS, max_doublings)
     points = Points(params, state)

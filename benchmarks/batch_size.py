@@ -110,13 +110,22 @@ def tangent(lanes: int):
         system = dmft.TangentMap(net, params)
         lifted, frame = frames.start_frame(system, state, EXPONENTS)
         lifted, frame, sums = lyapunov.measure(
-            system, lifted, frame, lambda s: s.newest, turns=0,
-            per_block=turns, every=1, blocks=lyapunov.BLOCKS,
-        )  # fmt: skip
+            system,
+            lifted,
+            frame,
+            lambda s: s.newest,
+            turns=0,
+            per_block=turns,
+            every=1,
+            blocks=lyapunov.BLOCKS,
+        )
         return system.lower(lifted), lyapunov.summarise(
-            sums, per_block=turns, every=1, rank=system.rank,
+            sums,
+            per_block=turns,
+            every=1,
+            rank=system.rank,
             dimension=frame.shape[0],
-        )  # fmt: skip
+        )
 
     call = Compiled(measured, net, *points, turns, shared=1)
     units = 32 * lyapunov.BLOCKS * lanes
@@ -130,9 +139,16 @@ def monte_carlo(runs: int):
     params = dmft.parameters(1.27, file.gamma, file.epsilon)
     state, steps = dmft.from_row(net, params, 0), 256
     call = lambda: simulate(
-        net, file.patterns, params, state, n_spins=N_SPINS, runs=runs, steps=steps,
-        key=jax.random.key(0), batch_runs=runs,
-    )  # fmt: skip
+        net,
+        file.patterns,
+        params,
+        state,
+        n_spins=N_SPINS,
+        runs=runs,
+        steps=steps,
+        key=jax.random.key(0),
+        batch_runs=runs,
+    )
     return call, runs * steps, None
 
 

@@ -76,18 +76,26 @@ def begun(path: Path) -> Folder:
     return Folder.begin(
         path,
         Manifest(
-            schema_version=SCHEMA_VERSION, study=TEXT, resolved=TEXT, batch=PER_CHUNK,
-            study_sha256=storage.study_digest(TEXT), points_per_chunk=PER_CHUNK,
+            schema_version=SCHEMA_VERSION,
+            study=TEXT,
+            resolved=TEXT,
+            batch=PER_CHUNK,
+            study_sha256=storage.study_digest(TEXT),
+            points_per_chunk=PER_CHUNK,
             started=storage.now().isoformat(),
         ),
-    )  # fmt: skip
+    )
 
 
 def session(work: Sleeper, folder: Folder) -> Session:
     return Session(
-        work, folder, PER_CHUNK, Silent(), Stop(),
+        work,
+        folder,
+        PER_CHUNK,
+        Silent(),
+        Stop(),
         study=folder.manifest.study_sha256,
-    )  # fmt: skip
+    )
 
 
 def many(path: Path, count: int) -> None:
@@ -131,8 +139,10 @@ def overhead(path: Path, seconds: float, count: int) -> None:
         local.compute(one, local.threads())
     took = time.perf_counter() - clock
     alone = -(-count // local.threads()) * seconds
-    print(f"| {count} chunks of {seconds:g} s, time over computing | "
-          f"{100 * (took / alone - 1):.2f} % |")  # fmt: skip
+    print(
+        f"| {count} chunks of {seconds:g} s, time over computing | "
+        f"{100 * (took / alone - 1):.2f} % |"
+    )
 
 
 def main() -> None:

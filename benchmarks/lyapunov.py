@@ -107,13 +107,22 @@ def stages(net, points: Points, plain: int = 8000, per_block: int = 100):
             lifted, frame = frames.start_frame(system, state, k)
             observe = lambda s: s.newest
             lifted, frame, sums = lyapunov.measure(
-                system, lifted, frame, observe, turns=0,
-                per_block=turns, every=spacing(k), blocks=lyapunov.BLOCKS,
-            )  # fmt: skip
+                system,
+                lifted,
+                frame,
+                observe,
+                turns=0,
+                per_block=turns,
+                every=spacing(k),
+                blocks=lyapunov.BLOCKS,
+            )
             return system.lower(lifted), lyapunov.summarise(
-                sums, per_block=turns, every=spacing(k), rank=system.rank,
+                sums,
+                per_block=turns,
+                every=spacing(k),
+                rank=system.rank,
                 dimension=frame.shape[0],
-            )  # fmt: skip
+            )
 
         call = Compiled(measured, net, *example, jnp.asarray(turns))
         return lambda p: call(net, *p, jnp.asarray(turns))
@@ -122,9 +131,13 @@ def stages(net, points: Points, plain: int = 8000, per_block: int = 100):
         def one(net, params, state):
             step = lambda state: dmft.step(net, params, state)
             return dynamics.lyapunov_spectrum(
-                step, state, steps=turns * spacing(k) * lyapunov.BLOCKS, exponents=k,
-                reorthonormalize_every=spacing(k), align=0,
-            )  # fmt: skip
+                step,
+                state,
+                steps=turns * spacing(k) * lyapunov.BLOCKS,
+                exponents=k,
+                reorthonormalize_every=spacing(k),
+                align=0,
+            )
 
         def measured(net, params, state):
             axes = jax.tree.map(lambda x: -1 if x.ndim else None, (params, state))

@@ -55,9 +55,13 @@ def made(heads) -> learning.Learning:
     """Attentioned inputs of all sets."""
     keys = iter(jax.random.split(jax.random.key(0), 6))
     network = initial(
-        next(keys), n_inputs=SETTING.n_inputs, heads=heads, width=1, key_size=KEY_SIZE,
+        next(keys),
+        n_inputs=SETTING.n_inputs,
+        heads=heads,
+        width=1,
+        key_size=KEY_SIZE,
         gain=GAIN,
-    )  # fmt: skip
+    )
     names = ("omniglot", "omniglot-validation", "fashion-mnist", "mnist")
     drawn = Drawn(
         tasks(next(keys), 600), {n: tasks(next(keys), 1000) for n in names}, {}

@@ -49,9 +49,12 @@ def measured(size: str, precision, most: float, steps: int) -> None:
     preset = PRESETS[size]
     setting = one_shot.setting(channels=preset["task"]["channels"])
     choices = Minibatches(
-        learning_rate=preset["run"]["learning_rate"], steps=steps, block=10 * steps,
-        validation_batches=1, precision=precision,
-    )  # fmt: skip
+        learning_rate=preset["run"]["learning_rate"],
+        steps=steps,
+        block=10 * steps,
+        validation_batches=1,
+        precision=precision,
+    )
     key = jax.random.key(0)
     weights = initial(key, n_inputs=setting.n_inputs, **preset["network"])
     clock = time.perf_counter()

@@ -187,9 +187,11 @@ def growth(output: str | None) -> None:
         size, seconds, cpu, steps = np.array(rows).T
         short = "n_paths" if name == "heads" else name
         columns = {
-            short: size, f"seconds_{short}": seconds, f"cpu_{short}": cpu,
+            short: size,
+            f"seconds_{short}": seconds,
+            f"cpu_{short}": cpu,
             f"steps_{short}": steps,
-        }  # fmt: skip
+        }
         variables |= {
             key: (short, column, records.BENCHMARK.attributes(key))
             for key, column in columns.items()
@@ -224,9 +226,7 @@ def random_problem(P: int, N_0: int, heads, *, width) -> bpkr.Problem:
     )
     xi = bpkr.attentioned_inputs(x, layers, readout="mean")
     xi = xi / jnp.sqrt((xi**2).mean())
-    teacher = bpkr.draw_weights(
-        keys[1], n_inputs=N_0, heads=heads, width=TEACHER_WIDTH
-    )  # fmt: skip
+    teacher = bpkr.draw_weights(keys[1], n_inputs=N_0, heads=heads, width=TEACHER_WIDTH)
     f = bpkr.forward_paths(teacher, xi)
     Y = f / jnp.std(f) + NOISE * jax.random.normal(keys[2], f.shape)
     return bpkr.Problem(xi, Y, heads=heads, width=width, temperature=TEMPERATURE)

@@ -108,10 +108,19 @@ def effective_samples() -> None:
         clock = Clock()
         posterior = weight_space.posterior(problem.at(width=N))
         found = sample_weights(
-            jax.random.key(1), posterior, method="weights", xi_test=xi_test,
-            y_test=y_test, draws=draws, warmup=warmup, chains=CHAINS, block=20,
-            folder=None, study="", report=clock,
-        )  # fmt: skip
+            jax.random.key(1),
+            posterior,
+            method="weights",
+            xi_test=xi_test,
+            y_test=y_test,
+            draws=draws,
+            warmup=warmup,
+            chains=CHAINS,
+            block=20,
+            folder=None,
+            study="",
+            report=clock,
+        )
         U, accuracy = summary(found.U[0]), summary(found.accuracy)
         rate = U.n_eff.min() / clock.seconds_of(draws)
         sample = problem.at(width=N).posterior
@@ -157,10 +166,20 @@ def langevin_bias() -> None:
     print("bias    h omega   U_1 z max   <f> z max   var f z max   var f excess")
     for phase in (1.5, 1.0, 0.75, 0.5, 0.25):
         found = sample_weights(
-            jax.random.key(5), posterior, method="langevin", xi_test=xi, y_test=Y,
-            draws=1000, warmup=100, chains=16, block=100, folder=None, study="",
-            report=Silent(), step_size=phase / omega,
-        )  # fmt: skip
+            jax.random.key(5),
+            posterior,
+            method="langevin",
+            xi_test=xi,
+            y_test=Y,
+            draws=1000,
+            warmup=100,
+            chains=16,
+            block=100,
+            folder=None,
+            study="",
+            report=Silent(),
+            step_size=phase / omega,
+        )
         here = summary(found.U[0])
         mean, square = f.mean[:3], f.mean[3:]
         z_U = (here.mean - U.mean) / np.hypot(here.stderr, U.stderr)

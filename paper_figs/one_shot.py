@@ -19,10 +19,11 @@ def main(arguments=None):
     saddle, *samples = [
         script.of_trained(f"{name}.toml", TRAINING, restart=good[0])
         for name in (
-            "analysis/one_shot_saddle", "simulations/one_shot_exact",
+            "analysis/one_shot_saddle",
+            "simulations/one_shot_exact",
             "simulations/one_shot_weights",
         )
-    ]  # fmt: skip
+    ]
     found = trained.sel(restart=good)
     pictures = plotting.one_shot_pictures(theories, samples, found, saddle)
     for name, picture in pictures:

@@ -64,8 +64,10 @@ class Variable(NamedTuple):
     def attributes(self) -> dict[str, Any]:
         """Attributes of the stored variable."""
         found: dict[str, Any] = {
-            "long_name": self.long_name, "units": self.units, "symbol": self.symbol
-        }  # fmt: skip
+            "long_name": self.long_name,
+            "units": self.units,
+            "symbol": self.symbol,
+        }
         if self.flags:
             codes = np.arange(len(self.flags), dtype=np.int32)
             if self.masks:
@@ -83,9 +85,12 @@ class Variable(NamedTuple):
         base = self.ended(ending.removesuffix(last))
         words, units, symbol = ENDINGS[last]
         return Variable(
-            self.name + ending, self.dims, f"{base.long_name}: {words}",
-            units or base.units, symbol.format(base.symbol),
-        )  # fmt: skip
+            self.name + ending,
+            self.dims,
+            f"{base.long_name}: {words}",
+            units or base.units,
+            symbol.format(base.symbol),
+        )
 
 
 class Variables:

@@ -139,9 +139,7 @@ class Compiled:
         if len(chosen) > 1:
             function = _on_parts(function, examples, self._places)
         clock = time.perf_counter()
-        jitted = jax.jit(
-            function, in_shardings=self._places, compiler_options=options
-        )  # fmt: skip
+        jitted = jax.jit(function, in_shardings=self._places, compiler_options=options)
         self._call = jitted.lower(*examples).compile()
         self.seconds = time.perf_counter() - clock
 
@@ -189,9 +187,12 @@ def _on_parts(function: Callable, examples: Sequence[Any], places: tuple) -> Cal
     )
     mesh = Mesh(np.array(devices()), ("lanes",))
     return jax.shard_map(
-        function, mesh=mesh, in_specs=jax.tree.map(lambda p: p.spec, places),
-        out_specs=jax.tree.map(spec, whole, parts), check_vma=False,
-    )  # fmt: skip
+        function,
+        mesh=mesh,
+        in_specs=jax.tree.map(lambda p: p.spec, places),
+        out_specs=jax.tree.map(spec, whole, parts),
+        check_vma=False,
+    )
 
 
 class _Program:

@@ -61,9 +61,14 @@ class Corrected(eqx.Module):
         problem = self.problem
         test = problem.scaled(xi_test)
         mean, variance = _predict(
-            test, problem.inputs, problem.y, self.U[0], self.shift, self.modes,
+            test,
+            problem.inputs,
+            problem.y,
+            self.U[0],
+            self.shift,
+            self.modes,
             problem.temperature,
-        )  # fmt: skip
+        )
         shape = test.shape[:1] + problem.Y.shape[1:]
         return Prediction(mean.reshape(shape), variance.reshape(shape))
 
@@ -130,8 +135,14 @@ def _corrected(problem: Problem, point):
         half_log_det - value - _bend(sizes) @ point - problem.y.size * LOG_2PI / 2
     ) - _laplace_without_labels(problem, sizes)
     return (
-        tuple(U), U_a, tuple(U_std), U_a_std, log_evidence, shift[0], modes[0],
-    )  # fmt: skip
+        tuple(U),
+        U_a,
+        tuple(U_std),
+        U_a_std,
+        log_evidence,
+        shift[0],
+        modes[0],
+    )
 
 
 @eqx.filter_jit

@@ -119,9 +119,7 @@ class Theory(eqx.Module):
         """
         heads = self.problem.heads
         silent = [paths_through(heads, layer, head) for layer, head in off]
-        left = np.setdiff1d(
-            np.arange(math.prod(heads)), np.concatenate([[], *silent])
-        )  # fmt: skip
+        left = np.setdiff1d(np.arange(math.prod(heads)), np.concatenate([[], *silent]))
         if not left.size:
             raise ValueError(f"off: no path is left without the heads {list(off)}.")
         return self.restricted(left.tolist())

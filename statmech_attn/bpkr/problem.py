@@ -51,9 +51,13 @@ if TYPE_CHECKING:
 
 
 POSED = {  # what makes a problem, in words
-    "xi": "inputs xi", "Y": "labels Y", "heads": "heads", "widths": "widths",
-    "temperature": "temperature", "variances": "variances",
-}  # fmt: skip
+    "xi": "inputs xi",
+    "Y": "labels Y",
+    "heads": "heads",
+    "widths": "widths",
+    "temperature": "temperature",
+    "variances": "variances",
+}
 
 
 class Problem(eqx.Module):

@@ -181,9 +181,11 @@ class Draws(NamedTuple):
         problem = self.posterior.problem
         test, labels = problem.scaled(xi_test), problem.Y.shape[1:]
         kernel, size = cross_operator(
-            test, problem.inputs, outputs=problem.outputs,
+            test,
+            problem.inputs,
+            outputs=problem.outputs,
             memory_limit=memory_limit or problem.memory_limit,
-        )  # fmt: skip
+        )
         block = int(np.clip(BLOCK_MEMORY // size, 1, BLOCK))
         mean, variance = _gaussian_processes(
             self.U[0], problem, kernel, self_path_path(test), block
@@ -240,9 +242,11 @@ def law(problem: Problem) -> Law:
     """The exact posterior of the order parameters."""
     problem.check_finite_width("the exact law")
     return Law(
-        problem.fitted(), problem.widths[::-1], problem.variances[:0:-1],
+        problem.fitted(),
+        problem.widths[::-1],
+        problem.variances[:0:-1],
         blocks(np.asarray(problem.widths), problem.heads, problem.outputs),
-    )  # fmt: skip
+    )
 
 
 def blocks(widths, heads: Sequence[int], outputs: int) -> tuple[Block, ...]:
@@ -325,9 +329,7 @@ def sample(
     z, divergent, steps, energy = jax.tree.map(lambda *a: jnp.stack(a), *chains_drawn)
     U, U_a = _order_parameters(posterior, z)
     summaries = tuple(summary(u) for u in (*U, U_a))
-    return Draws(
-        z, U, U_a, summaries, divergent.sum(), steps, bfmi(energy), posterior
-    )  # fmt: skip
+    return Draws(z, U, U_a, summaries, divergent.sum(), steps, bfmi(energy), posterior)
 
 
 def whitening(posterior: Law) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
@@ -373,9 +375,13 @@ def _chain(key, posterior: Law, mode, root, *, draws, warmup, learned):
         algo="NUTS",
     )
     state = start(
-        jax.random.normal(start_key, mode.shape), num_warmup=warmup, step_size=0.5,
-        adapt_mass_matrix=learned, dense_mass=True, rng_key=run_key,
-    )  # fmt: skip
+        jax.random.normal(start_key, mode.shape),
+        num_warmup=warmup,
+        step_size=0.5,
+        adapt_mass_matrix=learned,
+        dense_mass=True,
+        rng_key=run_key,
+    )
     state = jax.lax.fori_loop(0, warmup, lambda _, state: step(state), state)
 
     def draw(state, _):

@@ -19,13 +19,15 @@ def order_parameters(dataset: xr.Dataset, console: Console) -> None:
     reasons = [*dataset.result.attrs["flag_meanings"].split(), "not_computed"]
     for here in _points(dataset):
         table.add_row(
-            f"{float(here.width):g}", f"{float(here.temperature):g}",
+            f"{float(here.width):g}",
+            f"{float(here.temperature):g}",
             formatted(here.accuracy, ".3f"),
             formatted(here.get("accuracy_corrected"), ".3f"),
-            formatted(here.accuracy_gp, ".3f"), str(int(here.iterations)),
+            formatted(here.accuracy_gp, ".3f"),
+            str(int(here.iterations)),
             formatted(here.gradient_norm, ".1e"),
             reasons[int(here.result)].replace("_", " "),
-        )  # fmt: skip
+        )
     console.print(table)
     if len(narrow := _outside_support(dataset)):
         console.print(
@@ -59,9 +61,13 @@ def _chosen(dataset: xr.Dataset, console: Console) -> None:
             main, *rest = one[f"accuracy_chosen{ending}"].values
             gain = "" if ending else _gain(one.isel(test_set=0))
             table.add_row(
-                name, str(by), _temperature(one, ending),
-                formatted(main, ".3f"), gain, *(formatted(x, ".3f") for x in rest),
-            )  # fmt: skip
+                name,
+                str(by),
+                _temperature(one, ending),
+                formatted(main, ".3f"),
+                gain,
+                *(formatted(x, ".3f") for x in rest),
+            )
     console.print(table)
     if any(dataset.get(f"chosen_at_end{e}", np.False_).any() for e in ("", "_gp")):
         console.print(
@@ -96,19 +102,28 @@ def _gain(one: xr.Dataset) -> str:
 def posterior(dataset: xr.Dataset, console: Console) -> None:
     """Per width and temperature: accuracy, and how far the draws can be trusted."""
     columns = (
-        "N", "T", "accuracy", "least n_eff", "largest R-hat", "divergences", "BFMI",
-    )  # fmt: skip
+        "N",
+        "T",
+        "accuracy",
+        "least n_eff",
+        "largest R-hat",
+        "divergences",
+        "BFMI",
+    )
     evidence = "log_evidence" in dataset
     table = titled(f"posterior by {dataset.attrs['method']}", columns)
     if evidence:
         table.add_column("ln p(Y)", justify="right")
     for here in _points(dataset):
         row = [
-            f"{float(here.width):g}", f"{float(here.temperature):g}",
+            f"{float(here.width):g}",
+            f"{float(here.temperature):g}",
             f"{float(here.accuracy):.3f} ± {float(here.accuracy_stderr):.1g}",
-            f"{float(here.U_1_n_eff.min()):.0f}", f"{float(here.U_1_r_hat.max()):.3f}",
-            f"{int(here.divergences)}", formatted(here.get("bfmi"), ".2f"),
-        ]  # fmt: skip
+            f"{float(here.U_1_n_eff.min()):.0f}",
+            f"{float(here.U_1_r_hat.max()):.3f}",
+            f"{int(here.divergences)}",
+            formatted(here.get("bfmi"), ".2f"),
+        ]
         if evidence:
             error = float(here.log_evidence_stderr)
             row.append(f"{float(here.log_evidence):.3f} ± {error:.1g}")
@@ -124,8 +139,14 @@ def posterior(dataset: xr.Dataset, console: Console) -> None:
 def training(dataset: xr.Dataset, console: Console) -> None:
     """Per width and temperature: the best of all restarts, and how they ended."""
     columns = (
-        "N", "T", "test accuracy", "training", "least loss", "gradient", "result",
-    )  # fmt: skip
+        "N",
+        "T",
+        "test accuracy",
+        "training",
+        "least loss",
+        "gradient",
+        "result",
+    )
     table = titled("training", columns)
     reasons = dataset.training_result.attrs["flag_meanings"].split()
     for here in _points(dataset):
@@ -156,20 +177,26 @@ def training(dataset: xr.Dataset, console: Console) -> None:
 def networks(dataset: xr.Dataset, console: Console) -> None:
     """Per restart: accuracies of the best weights, and how the training ended."""
     columns = (
-        "restart", "best\nstep", "best\nscore", *_folded(dataset.test_set.values),
-        "least\nloss", "ended",
-    )  # fmt: skip
+        "restart",
+        "best\nstep",
+        "best\nscore",
+        *_folded(dataset.test_set.values),
+        "least\nloss",
+        "ended",
+    )
     table = titled("accuracy of trained networks", columns)
     words = [*dataset.training_result.attrs["flag_meanings"].split(), "not_run"]
     for restart in dataset.restart.values:
         here = dataset.sel(restart=restart)
         ended = words[int(here.training_result)].removesuffix("_reached")
         table.add_row(
-            str(restart), str(int(here.best_step)),
+            str(restart),
+            str(int(here.best_step)),
             formatted(here.accuracy_validation.max(), ".3f"),
             *(formatted(x, ".3f") for x in here.accuracy_sets),
-            formatted(here.loss.min(), ".4f"), ended.replace("_", " "),
-        )  # fmt: skip
+            formatted(here.loss.min(), ".4f"),
+            ended.replace("_", " "),
+        )
     console.print(table)
     console.print(
         "of the weights at the best step, which has the best score on the validation "
@@ -188,12 +215,14 @@ def estimates(dataset: xr.Dataset, console: Console) -> None:
         for name in here.estimate.values:
             one = here.sel(estimate=name)
             table.add_row(
-                f"{float(one.width):g}", f"{float(one.temperature):g}", str(name),
+                f"{float(one.width):g}",
+                f"{float(one.temperature):g}",
+                str(name),
                 formatted(one.accuracy, ".3f"),
                 with_error(one.U_1_rms, one.U_1_rms_stderr),
                 formatted(one.largest_z, ".2f"),
                 words[int(one.verdict)].replace("_", " "),
-            )  # fmt: skip
+            )
     console.print(table)
     console.print(
         f"|z| up to {float(dataset.threshold):.2f} is chance for the number of "

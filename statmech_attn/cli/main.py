@@ -134,9 +134,14 @@ def run(
     bar = Bar(err)
     try:
         studies.compute(
-            checked, text, output, bar,
-            overwrite=overwrite, engine=chosen, points_per_chunk=chunk,
-        )  # fmt: skip
+            checked,
+            text,
+            output,
+            bar,
+            overwrite=overwrite,
+            engine=chosen,
+            points_per_chunk=chunk,
+        )
     finally:
         bar.close()
     out.say(f"wrote {output}")

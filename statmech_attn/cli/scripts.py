@@ -128,12 +128,19 @@ def usable(trained: xr.Dataset) -> list[int]:
 def _parser(description: str, kept: bool) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
     add = parser.add_argument
-    add("--size", choices=SIZES, default="laptop",
-        help="seconds, minutes on 2 cores, or the published resolution")  # fmt: skip
+    add(
+        "--size",
+        choices=SIZES,
+        default="laptop",
+        help="seconds, minutes on 2 cores, or the published resolution",
+    )
     add("--smoke", action="store_true", help="the same as --size smoke")
     where = "paper_figs/results at laptop size, else " if kept else ""
-    add("--data", type=Path,
-        help=f"folder of HDF5 results (default: {where}that of --out)")  # fmt: skip
+    add(
+        "--data",
+        type=Path,
+        help=f"folder of HDF5 results (default: {where}that of --out)",
+    )
     add("--out", type=Path, default=Path("results"), help="folder of the figures")
     add("--overwrite", action="store_true", help="replace results of other studies")
     return parser

@@ -103,8 +103,10 @@ def _failures(dataset: xr.Dataset, console: Console) -> None:
     first = np.atleast_1d(dataset.attrs["failure_reasons"])[0]
     console.print(
         f"{count} of {dataset.failure.size} points have no numbers: {first}",
-        highlight=False, markup=False, soft_wrap=True,
-    )  # fmt: skip
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _phases(dataset: xr.Dataset, console: Console) -> None:
@@ -130,9 +132,12 @@ def _phases(dataset: xr.Dataset, console: Console) -> None:
         chosen = (phase == code) & there
         if chosen.any():
             table.add_row(
-                name, str(chosen.sum()), f"{where[chosen].min():.6g}",
-                f"{where[chosen].max():.6g}", f"{np.nanmax(leading[chosen]):.4g}",
-            )  # fmt: skip
+                name,
+                str(chosen.sum()),
+                f"{where[chosen].min():.6g}",
+                f"{where[chosen].max():.6g}",
+                f"{np.nanmax(leading[chosen]):.4g}",
+            )
     console.print(table)
     if "doubtful" in dataset and dataset.doubtful.any():
         _doubts(dataset, console)
@@ -171,7 +176,7 @@ def _continuation(dataset: xr.Dataset, console: Console) -> None:
             f"{np.isfinite(values).sum()} points, {free} from {np.nanmin(values):.6g} "
             f"to {np.nanmax(values):.6g}; ends: {low}, {high}",
             highlight=False,
-        )  # fmt: skip
+        )
     if "special_kind" in dataset:
         _bifurcations(dataset, console, free)
     if "degenerate_kind" in dataset:
@@ -192,11 +197,13 @@ def _bifurcations(dataset: xr.Dataset, console: Console, free: str) -> None:
         one = dataset.isel(special=i)
         table.add_row(
             kinds[int(one.special_kind)].replace("_", " "),
-            f"{float(one[f'special_{free}']):.10f}", str(int(one.special_branch)),
-            str(int(one.special_period)), formatted(one.special_coefficient, ".4g"),
+            f"{float(one[f'special_{free}']):.10f}",
+            str(int(one.special_branch)),
+            str(int(one.special_period)),
+            formatted(one.special_coefficient, ".4g"),
             shown[words[int(one.special_criticality)]],
             formatted(one.special_rotation, ".6f"),
-        )  # fmt: skip
+        )
     console.print(table)
 
 
@@ -210,8 +217,9 @@ def _degenerate(dataset: xr.Dataset, console: Console, free: str) -> None:
             kinds[int(one.degenerate_kind)].replace("_", " "),
             f"{float(one[f'degenerate_{free}']):.8f}",
             f"{float(one[f'degenerate_{second}']):.8f}",
-            str(int(one.degenerate_curve)), formatted(one.degenerate_rotation, ".6f"),
-        )  # fmt: skip
+            str(int(one.degenerate_curve)),
+            formatted(one.degenerate_rotation, ".6f"),
+        )
     console.print(table)
 
 
@@ -227,13 +235,15 @@ def _basins(dataset: xr.Dataset, console: Console) -> None:
     for i, k in places[:SHOWN]:
         value, here = dataset.isel({axis: i}), dataset.isel({axis: i, "slot": k})
         table.add_row(
-            f"{float(value[axis]):.6g}", str(int(here.attractor)),
-            PHASES[int(here.phase)], str(int(here.period) or "-"),
+            f"{float(value[axis]):.6g}",
+            str(int(here.attractor)),
+            PHASES[int(here.phase)],
+            str(int(here.period) or "-"),
             str(int(here["count"])),
             f"{float(here.fraction):.3f} ({float(here.fraction_low):.3f} to "
             f"{float(here.fraction_high):.3f})",
             _lifetime(value) if k == 0 else "",
-        )  # fmt: skip
+        )
     console.print(table)
     if len(places) > SHOWN:
         console.print(f"and {len(places) - SHOWN} sets more", highlight=False)

@@ -14,8 +14,18 @@ from statmech_attn.cli.terminal import Terminal
 from statmech_attn.validation import Comparison, judge, Row, run_row
 
 
-COLUMNS = ("system", "quantity", "measured", "reference", "unit", "deviation",
-           "allowed", "verdict", "time", "source")  # fmt: skip
+COLUMNS = (
+    "system",
+    "quantity",
+    "measured",
+    "reference",
+    "unit",
+    "deviation",
+    "allowed",
+    "verdict",
+    "time",
+    "source",
+)
 LEFT = ("system", "quantity", "unit", "verdict", "source")
 WIDTH = 180  # of the longest line; a narrower terminal wraps it
 MAX_BYTES = 2**24  # of a table

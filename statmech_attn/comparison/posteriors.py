@@ -116,7 +116,7 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
     reference = EXACT if EXACT in files else sampled_by(posteriors[0])
     points = {
         axis: _common(axis, files, reference) for axis in ("width", "temperature")
-    }  # fmt: skip
+    }
     files = {name: _selected(file, points) for name, file in files.items()}
     names = _quantities(theory)
     values = {name: _joined(files, name) for name in names}
@@ -252,9 +252,11 @@ def _judge(dataset, names, reference, mixing) -> xr.Dataset:
     verdict = verdict.where(number > 0, VERDICTS.index("nothing_compared"))
     verdict = verdict.where(~is_reference, VERDICTS.index("reference"))
     return dataset.assign(
-        largest_z=largest, comparisons=number, threshold=allowed,
+        largest_z=largest,
+        comparisons=number,
+        threshold=allowed,
         verdict=verdict.transpose(*point).astype(np.int8),
-    )  # fmt: skip
+    )
 
 
 def _distances(dataset, reference) -> dict:
@@ -270,9 +272,14 @@ def _distances(dataset, reference) -> dict:
     resolved = rms > RESOLVED * error
     rms, error = rms.where(resolved), error.where(resolved)
     slope, slope_error = xr.apply_ufunc(
-        _power, rms, error, rms.width, vectorize=True,
-        input_core_dims=[["width"]] * 3, output_core_dims=[[], []],
-    )  # fmt: skip
+        _power,
+        rms,
+        error,
+        rms.width,
+        vectorize=True,
+        input_core_dims=[["width"]] * 3,
+        output_core_dims=[[], []],
+    )
     return {
         "U_1_rms": rms,
         "U_1_rms_stderr": error,

@@ -46,9 +46,13 @@ SPREAD_LIMIT = 0.1  # of overlaps, which lie in [-1, 1]
 LOGIT_LIMIT = 0.3  # the third correction to a mean is then below 1e-3 of the spread
 BLOCKS = 20  # of the theory's time average
 VERDICTS = (
-    "agrees", "bias_only", "differs", "one_n_cannot_tell", "nothing_compared",
+    "agrees",
+    "bias_only",
+    "differs",
+    "one_n_cannot_tell",
+    "nothing_compared",
     "spread_differs",
-)  # fmt: skip
+)
 ROUNDING = 1e-15  # of an overlap, in doubles
 SAME = ("network", "start")  # attributes that both files must have, and alike
 SAME_NUMBERS = ("gamma", "epsilon")

@@ -155,10 +155,17 @@ class _Run:
 
     def orbits(self) -> Orbits:
         return Orbits(
-            self.kind, self.period, self.points, self.distinct, self.scatter,
-            self.state, self.lifetime * self.follower.system.drive_period, self.ended,
-            self.exact, self.before,
-        )  # fmt: skip
+            self.kind,
+            self.period,
+            self.points,
+            self.distinct,
+            self.scatter,
+            self.state,
+            self.lifetime * self.follower.system.drive_period,
+            self.ended,
+            self.exact,
+            self.before,
+        )
 
     def look(self, number: int, last: bool) -> None:
         """One look at all that are pending; those that settle are no longer."""

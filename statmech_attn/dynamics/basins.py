@@ -120,9 +120,14 @@ def distinguish(orbits: Orbits) -> Attractors:
     kind = np.array([_kind_of(orbits.kind[label == k]) for k in rank], int)
     left = [_was_left(orbits, i) for i in leader]
     return Attractors(
-        kind, orbits.period[leader], count[rank], np.array(left, bool), place[label],
-        leader, orbits,
-    )  # fmt: skip
+        kind,
+        orbits.period[leader],
+        count[rank],
+        np.array(left, bool),
+        place[label],
+        leader,
+        orbits,
+    )
 
 
 def is_same(one: Orbits, i: int, other: Orbits, j: int) -> bool:

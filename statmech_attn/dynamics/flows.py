@@ -157,9 +157,17 @@ def _steps(field, start: float, time: float, substeps: int):
         # A solver would broadcast what the field returns.
         require_like(jax.eval_shape(field, start, x, parameters), x, "field")
         solution = diffrax.diffeqsolve(
-            term, solver, start, start + time, dt, x, parameters, adjoint=adjoint,
-            max_steps=substeps + 1, throw=False,
-        )  # fmt: skip
+            term,
+            solver,
+            start,
+            start + time,
+            dt,
+            x,
+            parameters,
+            adjoint=adjoint,
+            max_steps=substeps + 1,
+            throw=False,
+        )
         assert solution.ys is not None
         return solution.ys[-1]
 

@@ -55,8 +55,11 @@ class Search(NamedTuple):
     def check(self) -> None:
         """Raise `ValueError` for a choice that makes no sense."""
         for name, least in (
-            ("horizon", 1), ("transient", 0), ("record", 64), ("memory", 2),
-        ):  # fmt: skip
+            ("horizon", 1),
+            ("transient", 0),
+            ("record", 64),
+            ("memory", 2),
+        ):
             if getattr(self, name) < least:
                 raise ValueError(
                     f"{name} must be at least {least}; got {getattr(self, name)}."

@@ -191,13 +191,22 @@ def _spectrum(system, state, *, per_block, transient, turns, every, k, blocks):
     lifted, frame = start_frame(system, state, k)
     no_observation = lambda state: jnp.zeros((0,) + frame.shape[2:])
     _, _, sums = measure(
-        system, lifted, frame, no_observation,
-        turns=turns, per_block=per_block, every=every, blocks=blocks,
-    )  # fmt: skip
+        system,
+        lifted,
+        frame,
+        no_observation,
+        turns=turns,
+        per_block=per_block,
+        every=every,
+        blocks=blocks,
+    )
     return summarise(
-        sums, per_block=per_block, every=every, rank=system.rank,
+        sums,
+        per_block=per_block,
+        every=every,
+        rank=system.rank,
         dimension=frame.shape[0],
-    )  # fmt: skip
+    )
 
 
 def frame_size(system: TangentSystem, state: PyTree, exponents: int | None) -> int:
@@ -280,9 +289,17 @@ def group(system, lifted, frame, *, turns: int, spacing: int) -> Group:
 
 
 def measure(
-    system, lifted, frame, observe, *, turns, per_block, every: int, blocks: int,
+    system,
+    lifted,
+    frame,
+    observe,
+    *,
+    turns,
+    per_block,
+    every: int,
+    blocks: int,
     spacing: int | None = None,
-):  # fmt: skip
+):
     """Align the frame, push it through the window and accumulate; constant memory.
 
     `observe(state)` (d, *batch) is averaged beside the exponents, once per `every`

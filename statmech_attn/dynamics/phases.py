@@ -271,13 +271,23 @@ def examine(
     """
     lifted, frame = frames.start_frame(system, state, k)
     lifted, frame, sums = lyapunov.measure(
-        system, lifted, frame, observe, turns=lyapunov.alignment(per_block, every),
-        per_block=per_block, every=every, blocks=lyapunov.BLOCKS, spacing=spacing,
-    )  # fmt: skip
+        system,
+        lifted,
+        frame,
+        observe,
+        turns=lyapunov.alignment(per_block, every),
+        per_block=per_block,
+        every=every,
+        blocks=lyapunov.BLOCKS,
+        spacing=spacing,
+    )
     spectrum = lyapunov.summarise(
-        sums, per_block=per_block, every=every, rank=system.rank,
+        sums,
+        per_block=per_block,
+        every=every,
+        rank=system.rank,
         dimension=frame.shape[0],
-    )  # fmt: skip
+    )
     record = lambda s, _: (lambda after: (after, observe(after)))(system.step(s))
     middle = system.lower(lifted)
     state, series = jax.lax.scan(record, middle, None, length=tail)

@@ -146,8 +146,10 @@ def curve_rotation(
     """
     require_double()
     for name, value, least in (
-        ("steps", steps, 4), ("transient", transient, 0), ("every", every, 1),
-    ):  # fmt: skip
+        ("steps", steps, 4),
+        ("transient", transient, 0),
+        ("every", every, 1),
+    ):
         _check(name, value, least)
     system = as_system(system)
     step = system.at(parameters).step

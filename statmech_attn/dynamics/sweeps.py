@@ -102,8 +102,11 @@ def sets_differ(distance, scatter: float, size: float, recurs: bool) -> bool:
 def _joined(parts: list[Orbits]) -> Orbits:
     join = lambda *xs: np.concatenate(xs)
     last = lambda *xs: np.concatenate(xs, -1) if np.ndim(xs[0]) else xs[0]
-    rows = {name: join(*[getattr(o, name) for o in parts]) for name in Orbits._fields
-            if name != "state"}  # fmt: skip
+    rows = {
+        name: join(*[getattr(o, name) for o in parts])
+        for name in Orbits._fields
+        if name != "state"
+    }
     return Orbits(state=jax.tree.map(last, *[o.state for o in parts]), **rows)
 
 

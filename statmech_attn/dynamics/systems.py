@@ -108,9 +108,16 @@ class System(eqx.Module):
 
         period = self.drive_period // math.gcd(self.drive_period, times)
         return System(
-            step, self.observe, period, None, self.batched, f"{times} {self.unit}s",
-            self.display, self.clock, self.any_width,
-        )  # fmt: skip
+            step,
+            self.observe,
+            period,
+            None,
+            self.batched,
+            f"{times} {self.unit}s",
+            self.display,
+            self.clock,
+            self.any_width,
+        )
 
     def split(self) -> "tuple[tuple[Array, ...], Callable[[tuple], System]]":
         """Arrays that the system holds, each once, and the system of such arrays."""

@@ -110,17 +110,26 @@ def largest_exponent(
         if lag != 1:
             raise ValueError(f'lag must be 1 for method "eckmann"; got {lag}.')
         found = _nolds().lyap_e(
-            series, emb_dim=embedding, matrix_dim=embedding, min_tsep=theiler,
+            series,
+            emb_dim=embedding,
+            matrix_dim=embedding,
+            min_tsep=theiler,
             tau=spacing,
-        )  # fmt: skip
+        )
         value, more = float(found[0]), (SPURIOUS,)
         if not np.isfinite(value):
             return _estimate(name, unit, series, result=4, more=more)
         return _estimate(name, unit, series, value, more=more)
     _, (steps, logs, _) = _nolds().lyap_r(
-        series, emb_dim=embedding, lag=lag, min_tsep=theiler, tau=spacing,
-        trajectory_len=horizon + 1, fit="poly", debug_data=True,
-    )  # fmt: skip
+        series,
+        emb_dim=embedding,
+        lag=lag,
+        min_tsep=theiler,
+        tau=spacing,
+        trajectory_len=horizon + 1,
+        fit="poly",
+        debug_data=True,
+    )
     if len(steps) <= horizon:
         return _estimate(name, unit, series, result=4)
     return _estimate(name, unit, series, line=(np.asarray(steps) * spacing, logs))

@@ -124,9 +124,11 @@ def survival(lifetime: Times, ended: Bool[np.ndarray, " n"]) -> Survival:
         warnings.simplefilter("ignore", RuntimeWarning)
         between = found.confidence_interval(one_sigma, method="log-log")
     return Survival(
-        found.quantiles, found.probabilities, between.low.probabilities,
+        found.quantiles,
+        found.probabilities,
+        between.low.probabilities,
         between.high.probabilities,
-    )  # fmt: skip
+    )
 
 
 def escape_rate(
@@ -175,9 +177,13 @@ def _rate(lifetime, ended, after, unit) -> EscapeRate:
     later = _likeliest(left[late] - middle, over[late])
     gap = (early[0] - later[0]) / np.hypot(early[1], later[1])
     return EscapeRate(
-        rate / unit, error / unit, int(over.sum()), float(left.sum() * unit),
-        float(after), float(gap),
-    )  # fmt: skip
+        rate / unit,
+        error / unit,
+        int(over.sum()),
+        float(left.sum() * unit),
+        float(after),
+        float(gap),
+    )
 
 
 def _likeliest(left, over) -> tuple[float, float]:

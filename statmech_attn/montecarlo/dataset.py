@@ -55,9 +55,12 @@ def _averaged(name: str) -> Variable:
     long_name, symbol = OBSERVABLE_LABELS[observable]
     words, mark = OF_RUNS[part]
     return Variable(
-        stationary(name), " ".join(PER_RUN), f"{long_name}, {words} of one run", "1",
+        stationary(name),
+        " ".join(PER_RUN),
+        f"{long_name}, {words} of one run",
+        "1",
         rf"\langle {symbol}{mark} \rangle_t",
-    )  # fmt: skip
+    )
 
 
 VARIABLES = Variables(

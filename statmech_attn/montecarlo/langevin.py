@@ -67,10 +67,16 @@ def langevin(
             diffrax.UnderdampedLangevinDiffusionTerm(FRICTION, 1.0, path),
         )
         solution = diffrax.diffeqsolve(
-            terms, diffrax.QUICSORT(), 0.0, TIME, TIME / steps, (state.z, state.v),
-            saveat=diffrax.SaveAt(t1=True), adjoint=diffrax.ForwardMode(),
+            terms,
+            diffrax.QUICSORT(),
+            0.0,
+            TIME,
+            TIME / steps,
+            (state.z, state.v),
+            saveat=diffrax.SaveAt(t1=True),
+            adjoint=diffrax.ForwardMode(),
             max_steps=None,
-        )  # fmt: skip
+        )
         assert solution.ys is not None
         z, v = solution.ys
         return LangevinState(z[0], v[0], key)

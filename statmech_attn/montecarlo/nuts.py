@@ -58,16 +58,22 @@ def nuts(
     from numpyro.infer import NUTS  # optional: only sampling needs it
 
     kernel = NUTS(
-        potential_fn=lambda z: -log_density(z), step_size=step_size,
+        potential_fn=lambda z: -log_density(z),
+        step_size=step_size,
         adapt_mass_matrix=False,
-        target_accept_prob=target_accept, max_tree_depth=max_tree_depth,
-    )  # fmt: skip
+        target_accept_prob=target_accept,
+        max_tree_depth=max_tree_depth,
+    )
 
     def describe(state) -> Transition:
         return Transition(
-            state.z, state.energy, state.num_steps, state.accept_prob,
-            state.diverging, state.adapt_state.step_size,
-        )  # fmt: skip
+            state.z,
+            state.energy,
+            state.num_steps,
+            state.accept_prob,
+            state.diverging,
+            state.adapt_state.step_size,
+        )
 
     return Sampler(
         start=lambda key, z: kernel.init(key, warmup, z),

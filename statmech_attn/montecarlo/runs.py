@@ -100,9 +100,17 @@ class Simulator:
     """
 
     def __init__(
-        self, net: Network, counts, method: str, *, steps: int, transient: int,
-        size: int, rows: int, keep: int = 0,
-    ):  # fmt: skip
+        self,
+        net: Network,
+        counts,
+        method: str,
+        *,
+        steps: int,
+        transient: int,
+        size: int,
+        rows: int,
+        keep: int = 0,
+    ):
         self.net, self.method, self.counts = net, method, counts
         self.steps, self.transient = steps, transient
         self.size, self.rows, self.keep = size, rows, keep
@@ -126,9 +134,14 @@ class Simulator:
         return 8 * size
 
     def __call__(
-        self, params: Parameters, state: State, keys: Words, block, number,
+        self,
+        params: Parameters,
+        state: State,
+        keys: Words,
+        block,
+        number,
         tick: Callable[[int], None] = lambda steps: None,
-    ) -> Simulated:  # fmt: skip
+    ) -> Simulated:
         """One block of each of a few points.
 
         Args:
@@ -149,10 +162,11 @@ class Simulator:
         sample = np.concatenate([p[2] for p in parts])[: self.steps, ..., :count, :]
         sums = np.asarray(carry[1])[..., :count, :] / (self.steps - self.transient)
         return Simulated(
-            np.moveaxis(mean, -1, 0), np.moveaxis(square, -1, 0),
+            np.moveaxis(mean, -1, 0),
+            np.moveaxis(square, -1, 0),
             np.moveaxis(sums, (2, 0, 3, 1), (0, 1, 2, 3)),
             np.moveaxis(sample, (3, 4), (0, 1)),
-        )  # fmt: skip
+        )
 
     def begin(self, params: Parameters, state: State, keys: Words, block, number):
         """What `advance` takes: the rows of a call, and what is carried along."""
@@ -165,11 +179,18 @@ class Simulator:
         """A stretch of steps from step `begin` on."""
         return jax.block_until_ready(
             _stretch(
-                self.net, self.plan, *rows, carry, np.uint32(begin),
-                np.uint32(self.transient), np.uint32(self.steps),
-                method=self.method, length=self.stretch, keep=self.keep,
+                self.net,
+                self.plan,
+                *rows,
+                carry,
+                np.uint32(begin),
+                np.uint32(self.transient),
+                np.uint32(self.steps),
+                method=self.method,
+                length=self.stretch,
+                keep=self.keep,
             )
-        )  # fmt: skip
+        )
 
 
 def rows_of_a_call(size: int, method: str, n_spins: int) -> int:
@@ -206,9 +227,21 @@ def sampled_step(net, params, state: State, lanes: Words, plan, draw):
 
 @partial(jax.jit, static_argnames=("method", "length", "keep"))
 def _stretch(
-    net, plan, params, keys, first, number, carry, begin, transient, steps,
-    *, method: str, length: int, keep: int,
-):  # fmt: skip
+    net,
+    plan,
+    params,
+    keys,
+    first,
+    number,
+    carry,
+    begin,
+    transient,
+    steps,
+    *,
+    method: str,
+    length: int,
+    keep: int,
+):
     """Steps begin, ..., begin + length - 1 of runs first, first + 1, ... of all rows.
 
     Returns the state and sums after them; moments of the first `number` runs, and

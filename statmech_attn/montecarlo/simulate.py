@@ -121,9 +121,15 @@ def simulate(
     averages = np.empty((len(moments.mean), len(AVERAGES), runs, net.n_patterns))
     sample = np.empty((len(moments.mean), stored, steps, 5, net.n_patterns))
     simulator = Simulator(
-        net, counts, method, steps=steps, transient=transient, size=cut.size,
-        rows=rows_of_a_call(cut.size, method, n_spins), keep=min(stored, cut.size),
-    )  # fmt: skip
+        net,
+        counts,
+        method,
+        steps=steps,
+        transient=transient,
+        size=cut.size,
+        rows=rows_of_a_call(cut.size, method, n_spins),
+        keep=min(stored, cut.size),
+    )
     for point, block, found in _all_blocks(simulator, points_of, cut):
         moments.add(point, block, found.mean, found.square)
         begin = block * cut.size
@@ -136,10 +142,15 @@ def simulate(
         for x in np.moveaxis(averages, 1, 0)
     ]
     return Simulation(
-        observations(moments.mean, batch), observations(moments.spread, batch),
-        observations(sample, batch), TimeAverages(*per_run), n_spins, runs, transient,
+        observations(moments.mean, batch),
+        observations(moments.spread, batch),
+        observations(sample, batch),
+        TimeAverages(*per_run),
+        n_spins,
+        runs,
+        transient,
         method,
-    )  # fmt: skip
+    )
 
 
 def _check(net, patterns, method, runs, steps, transient, stored) -> None:

@@ -116,9 +116,16 @@ def sample_weights(
     inputs = posterior.rotated_inputs(xi_test)
     y_test = _fitting_labels(y_test, inputs, posterior)
     state, advance = _chains(
-        key, posterior, inputs, y_test, method=method, warmup=warmup, chains=chains,
-        block=block, step_size=step_size,
-    )  # fmt: skip
+        key,
+        posterior,
+        inputs,
+        y_test,
+        method=method,
+        warmup=warmup,
+        chains=chains,
+        block=block,
+        step_size=step_size,
+    )
     pieces = [min(block, warmup - n) for n in range(0, warmup, block)]
     n_warmup = len(pieces)
     pieces += [block] * (draws // block)
@@ -126,9 +133,17 @@ def sample_weights(
         store = BlockMemory(warmup=n_warmup)
     else:
         run = _digest(
-            key, posterior, inputs, y_test, method=method, warmup=warmup, draws=draws,
-            chains=chains, block=block, step_size=step_size,
-        )  # fmt: skip
+            key,
+            posterior,
+            inputs,
+            y_test,
+            method=method,
+            warmup=warmup,
+            draws=draws,
+            chains=chains,
+            block=block,
+            step_size=step_size,
+        )
         store = BlockFolder(
             folder, warmup=n_warmup, study=study, run=run, report=report
         )
@@ -353,9 +368,11 @@ class StretchMeans:
         spread = f_square - 2 * mean * f
         used = np.sqrt(self._full * self._merged / self._stretches)
         return Predictor(
-            mean, used * summary(f).stderr,
-            square - mean**2, used * summary(spread).stderr,
-        )  # fmt: skip
+            mean,
+            used * summary(f).stderr,
+            square - mean**2,
+            used * summary(spread).stderr,
+        )
 
 
 def _collect(store, method: str) -> WeightDraws:

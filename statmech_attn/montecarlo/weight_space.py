@@ -211,9 +211,13 @@ def posterior(problem: Problem, *, reduced: bool = True) -> WeightPosterior:
     shapes += [(H, n, m) for H, n, m in zip(problem.heads, widths[1:], widths)]
     shapes += [problem.Y.shape[1:] + (widths[-1],)]
     return WeightPosterior(
-        inputs, problem.Y, axes, float(problem.temperature), tuple(shapes),
+        inputs,
+        problem.Y,
+        axes,
+        float(problem.temperature),
+        tuple(shapes),
         tuple(float(v) for v in problem.variances),
-    )  # fmt: skip
+    )
 
 
 def along(inputs: Float[Array, "P N_0 Pi"], axes) -> Float[Array, "P R Pi"]:

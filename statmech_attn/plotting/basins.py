@@ -87,13 +87,19 @@ def hysteresis(dataset: xr.Dataset) -> Figure:
     for key, colour, label in (
         ("strobe_up", style.VERMILLION, "upward"),
         ("strobe_down", style.BLUE, "downward"),
-    ):  # fmt: skip
+    ):
         y = dataset[key].transpose(name, ...).values
         x = np.broadcast_to(dataset[name].values[:, None], y.shape)
         upper.plot(
-            x.ravel(), y.ravel(), ".", ms=1.6, mew=0, color=colour, rasterized=True,
+            x.ravel(),
+            y.ravel(),
+            ".",
+            ms=1.6,
+            mew=0,
+            color=colour,
+            rasterized=True,
             label=label,
-        )  # fmt: skip
+        )
     for axis in (upper, lower):
         for low, first, last, high in dataset.interval.values:
             # NaN where the interval reaches an end of the values.
@@ -107,8 +113,10 @@ def hysteresis(dataset: xr.Dataset) -> Figure:
     figure.legend(
         handles=upper.get_legend_handles_labels()[0]
         + [Patch(facecolor=style.PALE, label="they differ")],
-        loc="outside upper center", ncols=3, markerscale=4,
-    )  # fmt: skip
+        loc="outside upper center",
+        ncols=3,
+        markerscale=4,
+    )
     style.letters((upper, lower))
     return figure
 
@@ -135,18 +143,30 @@ def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> list[Patch]:
         attractor = dataset.isel({name: i, "slot": k})
         phase, share = PHASES[int(attractor.phase)], float(attractor.fraction)
         colour = _colour(int(attractor.attractor), phase)
-        axis.bar(edges[i], share, width[i], bottom[i], align="edge", color=colour,
-                 edgecolor="white", lw=0.3)  # fmt: skip
+        axis.bar(
+            edges[i],
+            share,
+            width[i],
+            bottom[i],
+            align="edge",
+            color=colour,
+            edgecolor="white",
+            lw=0.3,
+        )
         if (
             width[i] > LETTERED * np.ptp(edges)
             and share > 0.08
             and attractor.period > 0
         ):
             axis.text(
-                float(edges[i] + width[i] / 2), float(bottom[i] + share / 2),
-                str(int(attractor.period)), ha="center", va="center", fontsize=7,
+                float(edges[i] + width[i] / 2),
+                float(bottom[i] + share / 2),
+                str(int(attractor.period)),
+                ha="center",
+                va="center",
+                fontsize=7,
                 color="white",
-            )  # fmt: skip
+            )
         bottom[i] += share
         key = phase if phase in SHARED else str(int(attractor.attractor))
         entries.setdefault(key, (colour, []))[1].append(phase)
@@ -158,9 +178,9 @@ def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> list[Patch]:
             entries.setdefault(key, (colour, [key]))
     axis.set_ylim(0, 1)
     axis.set_ylabel("share of starts")
-    words = lambda key, phases: key if key in phases else f"{key}: " + ", ".join(
-        sorted(set(phases))
-    )  # fmt: skip
+    words = lambda key, phases: (
+        key if key in phases else f"{key}: " + ", ".join(sorted(set(phases)))
+    )
     return [
         Patch(facecolor=colour, label=words(key, phases))
         for key, (colour, phases) in list(entries.items())[:LEGEND]
@@ -177,9 +197,15 @@ def _with_errors(axis: Axes, dataset: xr.Dataset, name: str) -> None:
         ]
         colour = _colour(int(attractor.attractor), PHASES[int(attractor.phase)])
         axis.errorbar(
-            float(attractor[name]), y, errors, fmt="o", ms=2.5, mew=0, color=colour,
+            float(attractor[name]),
+            y,
+            errors,
+            fmt="o",
+            ms=2.5,
+            mew=0,
+            color=colour,
             lw=0.8,
-        )  # fmt: skip
+        )
     axis.set_ylim(-0.05, 1.35)
     axis.set_yticks([0, 0.5, 1])
     axis.set_ylabel("share")
@@ -188,9 +214,15 @@ def _with_errors(axis: Axes, dataset: xr.Dataset, name: str) -> None:
 def _mean_lifetimes(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     rate, error = dataset.escape_rate.values, dataset.escape_rate_stderr.values
     axis.errorbar(
-        dataset[name].values, 1 / rate, error / rate**2, fmt="o", ms=2.5, mew=0,
-        color=style.BLACK, lw=0.8,
-    )  # fmt: skip
+        dataset[name].values,
+        1 / rate,
+        error / rate**2,
+        fmt="o",
+        ms=2.5,
+        mew=0,
+        color=style.BLACK,
+        lw=0.8,
+    )
     if np.isfinite(rate).any():
         axis.set_yscale("log")
     axis.set_ylabel(r"$1/\kappa$ (tokens)")
@@ -205,8 +237,9 @@ def _survival(axis: Axes, here: xr.Dataset, name: str, colour: str) -> None:
         return
     curve = survival(lifetime, ended)
     axis.step(curve.time, curve.share, where="post", color=colour, label=label)
-    axis.fill_between(curve.time, curve.low, curve.high, step="post", color=colour,
-                      alpha=0.2, lw=0)  # fmt: skip
+    axis.fill_between(
+        curve.time, curve.low, curve.high, step="post", color=colour, alpha=0.2, lw=0
+    )
     cut = np.unique(lifetime[~ended])
     axis.plot(cut, np.full(len(cut), curve.share[-1]), "x", ms=4, color=colour)
     rate, after = float(here.escape_rate), float(here.escape_after)

@@ -63,15 +63,27 @@ def draw_samples(axis: Axes, dataset: xr.Dataset, name: str, *, strobe: bool) ->
     if strobe and "strobe" in dataset:
         x, y = _cloud(dataset, "strobe", name)
         axis.plot(
-            x, y, ".", ms=size, mew=0, color=style.ORANGE, rasterized=True,
+            x,
+            y,
+            ".",
+            ms=size,
+            mew=0,
+            color=style.ORANGE,
+            rasterized=True,
             label=r"$t \equiv 0$ mod $C$",
-        )  # fmt: skip
+        )
     x, y = _cloud(dataset, "section", name)
     tolerance = float(dataset.attrs["section_tolerance"])
     axis.plot(
-        x, y, ".", ms=size, mew=0, color=style.BLACK, rasterized=True,
+        x,
+        y,
+        ".",
+        ms=size,
+        mew=0,
+        color=style.BLACK,
+        rasterized=True,
         label=r"$|m^{o,\mathrm{SE}}_2| <$ " + power_of_ten(tolerance),
-    )  # fmt: skip
+    )
     axis.set_ylabel(style.WORDS["section"])
 
 

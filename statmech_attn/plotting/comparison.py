@@ -95,20 +95,36 @@ def _run_panel(axis: Axes, point, theory, observable: str, n: int, tokens: int) 
     known[len(centre) :] = False
     low, high = centre - spread, centre + spread
     axis.fill_between(
-        time[: len(centre)][known], low[known], high[known], color=style.SKY,
-        alpha=0.5, lw=0, label=rf"$\pm$ {words}",
-    )  # fmt: skip
+        time[: len(centre)][known],
+        low[known],
+        high[known],
+        color=style.SKY,
+        alpha=0.5,
+        lw=0,
+        label=rf"$\pm$ {words}",
+    )
     if theory is not None:
-        axis.plot(time[: len(centre)], centre, color=style.BLACK, lw=0.7,
-                  label=r"mean field, $N \to \infty$")  # fmt: skip
+        axis.plot(
+            time[: len(centre)],
+            centre,
+            color=style.BLACK,
+            lw=0.7,
+            label=r"mean field, $N \to \infty$",
+        )
     if "run" in point.dims and point.sizes["run"]:
         run = point[observable].isel(run=0).values[:tokens]
         axis.plot(
             time, run, ".-", lw=0.35, ms=2.4, mew=0, color=style.ORANGE, label="one run"
         )
     runs = point.sizes["all_runs"]
-    axis.plot(time, mean, color=style.VERMILLION, lw=0.8, ls=(0, (3, 1.5)),
-              label=f"average of {runs} runs")  # fmt: skip
+    axis.plot(
+        time,
+        mean,
+        color=style.VERMILLION,
+        lw=0.8,
+        ls=(0, (3, 1.5)),
+        label=f"average of {runs} runs",
+    )
     axis.set_xlim(0, len(mean))
     reach = 1.15 * max(np.abs(centre).max(), np.abs(mean).max())
     axis.set_ylim(-reach or -1.0, reach or 1.0)
@@ -195,29 +211,58 @@ def _differences(axis: Axes, dataset: xr.Dataset) -> None:
         y = dataset.largest_z.sel(n_spins=n).values
         shift = (i - (dataset.sizes["n_spins"] - 1) / 2) * width
         shade = colormaps["cividis"](i / max(dataset.sizes["n_spins"], 2))
-        axis.plot(x + shift, y, MARKERS[i % len(MARKERS)], ms=3.2, mew=0, color=shade,
-                  label=f"$N = {scientific(n)}$")  # fmt: skip
-    axis.plot(x, dataset.largest_limit_z.values, "D", ms=3.6, mfc="none", mew=0.7,
-              color=style.VERMILLION, label=r"$N \to \infty$")  # fmt: skip
+        axis.plot(
+            x + shift,
+            y,
+            MARKERS[i % len(MARKERS)],
+            ms=3.2,
+            mew=0,
+            color=shade,
+            label=f"$N = {scientific(n)}$",
+        )
+    axis.plot(
+        x,
+        dataset.largest_limit_z.values,
+        "D",
+        ms=3.6,
+        mfc="none",
+        mew=0.7,
+        color=style.VERMILLION,
+        label=r"$N \to \infty$",
+    )
     axis.axhline(float(dataset.threshold), color=style.BLACK, lw=0.8, label="allowed")
     axis.axhline(
-        float(dataset.limit_threshold), color=style.VERMILLION, lw=0.8, ls="--",
+        float(dataset.limit_threshold),
+        color=style.VERMILLION,
+        lw=0.8,
+        ls="--",
         label=r"allowed, $N \to \infty$",
-    )  # fmt: skip
+    )
     if named:
         axis.xaxis.set_major_locator(FixedLocator([float(i) for i in x]))
-        axis.set_xticklabels([f"{b:g}" for b in betas], rotation=35, ha="right",
-                             rotation_mode="anchor")  # fmt: skip
+        axis.set_xticklabels(
+            [f"{b:g}" for b in betas], rotation=35, ha="right", rotation_mode="anchor"
+        )
         axis.set_xlim(-0.6, len(betas) - 0.4)
     top = np.nanmax(
-        [dataset.threshold, dataset.limit_threshold, dataset.largest_z.max(),
-         dataset.largest_limit_z.max()]
-    )  # fmt: skip
+        [
+            dataset.threshold,
+            dataset.limit_threshold,
+            dataset.largest_z.max(),
+            dataset.largest_limit_z.max(),
+        ]
+    )
     axis.set_ylim(0, 1.75 * (top if np.isfinite(top) else 10.0))
     axis.set_xlabel(style.WORDS["beta"])
     axis.set_ylabel(r"largest $|z|$ (standard errors)")
-    axis.legend(loc="upper left", ncols=2, handletextpad=0.3, columnspacing=0.8,
-                bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2)  # fmt: skip
+    axis.legend(
+        loc="upper left",
+        ncols=2,
+        handletextpad=0.3,
+        columnspacing=0.8,
+        bbox_to_anchor=(0.0, 1.0),
+        borderaxespad=0.2,
+    )
 
 
 def _against_n(axis: Axes, dataset: xr.Dataset, values: xr.DataArray, colours) -> None:
@@ -225,10 +270,15 @@ def _against_n(axis: Axes, dataset: xr.Dataset, values: xr.DataArray, colours) -
     named = values.name == "spread" and dataset.sizes["beta"] <= len(style.SERIES)
     for i, (beta, colour) in enumerate(zip(dataset.beta.values, colours, strict=True)):
         axis.loglog(
-            dataset.n_spins.values, values.sel(beta=beta).values,
-            MARKERS[i % len(MARKERS)], ms=3.2, mew=0.6, mfc="none", color=colour,
+            dataset.n_spins.values,
+            values.sel(beta=beta).values,
+            MARKERS[i % len(MARKERS)],
+            ms=3.2,
+            mew=0.6,
+            mfc="none",
+            color=colour,
             label=rf"$\beta = {beta:g}$" if named else None,
-        )  # fmt: skip
+        )
     n = dataset.n_spins.values
     axis.set_xlim(n[0] / 2.5, n[-1] * 2.5)
     axis.yaxis.set_minor_formatter(NullFormatter())

@@ -183,10 +183,15 @@ def _name_degenerate(axis: Axes, dataset: xr.Dataset, across: str, up: str) -> N
     axis.plot(x, y, "o", ms=3, mfc="white", **MARK)
     for place in zip(x, y, dataset.degenerate_kind.values, strict=True):
         axis.annotate(
-            DEGENERATE[kinds[int(place[2])]], place[:2], xytext=(4, -1), fontsize=7,
-            textcoords="offset points", va="center", zorder=5,
+            DEGENERATE[kinds[int(place[2])]],
+            place[:2],
+            xytext=(4, -1),
+            fontsize=7,
+            textcoords="offset points",
+            va="center",
+            zorder=5,
             path_effects=[withStroke(linewidth=2, foreground="white")],
-        )  # fmt: skip
+        )
 
 
 def _subcritical_parts(dataset: xr.Dataset) -> Iterator[bool]:
@@ -245,9 +250,15 @@ def _draw_scan(axis: Axes, scan: xr.Dataset, free: str) -> None:
     x = np.broadcast_to(scan[free].values[:, None], values.shape)
     size = float(np.clip(300 / scan.sizes[free], 0.9, 2.5))
     axis.plot(
-        x.ravel(), values.ravel(), ".", ms=size, mew=0, color=style.SKY,
-        rasterized=True, zorder=1,
-    )  # fmt: skip
+        x.ravel(),
+        values.ravel(),
+        ".",
+        ms=size,
+        mew=0,
+        color=style.SKY,
+        rasterized=True,
+        zorder=1,
+    )
 
 
 def _scan_handle() -> Line2D:

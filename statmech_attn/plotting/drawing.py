@@ -181,10 +181,11 @@ BIFURCATION = (
     Picture("phase_diagram", f"{_HERE}.phases:phase_diagram", _plane),
     Picture("bifurcation", f"{_HERE}.bifurcation:bifurcation_diagram", _line),
     Picture(
-        "classifiers", f"{_HERE}.phases:classifier_disagreement",
+        "classifiers",
+        f"{_HERE}.phases:classifier_disagreement",
         lambda dataset: "phase" in dataset and _line(dataset),
     ),
-)  # fmt: skip
+)
 CONTINUATION = (
     Picture("continuation", f"{_HERE}.continuation:continuation_diagram"),
     Picture(

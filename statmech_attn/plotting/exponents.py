@@ -76,9 +76,13 @@ def entries(values) -> list[Artist]:
     drawn = np.flatnonzero(np.isfinite(by_exponent).any(axis=1))
     lost = np.flatnonzero((by_exponent == -np.inf).all(axis=1))
     line = lambda group: Line2D(
-        [], [], lw=0.9, color=colour(group[0]), ls=dashes(group[0]),
+        [],
+        [],
+        lw=0.9,
+        color=colour(group[0]),
+        ls=dashes(group[0]),
         label=f"${symbols(group)}$",
-    )  # fmt: skip
+    )
     lines: list[Artist] = [line([i]) for i in drawn[drawn < SHOWN]]
     if (faint := drawn[drawn >= SHOWN]).size:
         lines.append(line(faint))
@@ -118,9 +122,13 @@ def set_scale(axis: Axes, largest, values) -> None:
     axis.set_ylim(-1.2 * depth, max(HEADROOM * top, 0.6 * theta))
     _ticks(axis, theta, depth)
     axis.axhline(
-        -theta, color=style.GREY, lw=0.6, ls=(0, (1, 2)), zorder=1,
+        -theta,
+        color=style.GREY,
+        lw=0.6,
+        ls=(0, (1, 2)),
+        zorder=1,
         label=f"logarithmic below ${-theta:g}$",
-    )  # fmt: skip
+    )
 
 
 def _ticks(axis: Axes, theta: float, depth: float) -> None:

@@ -57,9 +57,15 @@ def finite_series(dataset: xr.Dataset) -> Figure:
             value = dataset[name].sel(beta=beta).values
             error = dataset[f"{name}_stderr"].sel(beta=beta).values
             axis.errorbar(
-                n[finite], value[finite], error[finite], fmt="o-", color=colour, lw=0.6,
-                capsize=1.5, label=rf"series, $\beta = {beta:g}$",
-            )  # fmt: skip
+                n[finite],
+                value[finite],
+                error[finite],
+                fmt="o-",
+                color=colour,
+                lw=0.6,
+                capsize=1.5,
+                label=rf"series, $\beta = {beta:g}$",
+            )
             axis.axhline(value[~finite][-1], color=colour, lw=0.8, ls=":")
             if name == "lyapunov_rosenstein":
                 exact = float(dataset.lyapunov.sel(beta=beta, exponent=1))
@@ -89,9 +95,11 @@ def _slopes(axis: Axes, dataset: xr.Dataset) -> None:
         point = dataset.sel(beta=beta)
         shown = point.correlation.values > RESOLVED
         axis.plot(
-            point.radius.values[shown], point.local_slope.values[shown], color=colour,
+            point.radius.values[shown],
+            point.local_slope.values[shown],
+            color=colour,
             label=rf"$\beta = {beta:g}$",
-        )  # fmt: skip
+        )
         value = float(point.correlation_dimension)
         error = float(point.correlation_dimension_stderr)
         axis.axhspan(value - error, value + error, color=colour, alpha=0.18, lw=0)
@@ -110,10 +118,13 @@ def _densities(axis: Axes, dataset: xr.Dataset) -> None:
     for i, steps in enumerate(windows):
         distribution = point.isel(window=i)
         axis.plot(
-            distribution.finite_time_exponent.values, distribution.density.values,
-            alpha=0.35 + 0.65 * i / max(len(windows) - 1, 1), drawstyle="steps-mid",
-            color=colour, label=rf"$n = {steps}$",
-        )  # fmt: skip
+            distribution.finite_time_exponent.values,
+            distribution.density.values,
+            alpha=0.35 + 0.65 * i / max(len(windows) - 1, 1),
+            drawstyle="steps-mid",
+            color=colour,
+            label=rf"$n = {steps}$",
+        )
     axis.axvline(float(point.lyapunov.sel(exponent=1)), color=style.BLACK, lw=0.6)
     axis.set_ylim(bottom=0)
     axis.set_xlabel(r"$\lambda_1^{(n)}$ (nat/token)")

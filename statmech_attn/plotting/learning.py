@@ -154,9 +154,14 @@ def _write_numbers(axis: Axes, U, reach: float) -> None:
         text = f"{value:.1f}" if abs(value) >= 9.95 else f"{value:.2f}"
         text = text.removeprefix("-") if float(text) == 0 else text
         axis.text(
-            j, i, text.replace("-", "\N{MINUS SIGN}"), ha="center", va="center",
-            color=colour, fontsize=7,
-        )  # fmt: skip
+            j,
+            i,
+            text.replace("-", "\N{MINUS SIGN}"),
+            ha="center",
+            va="center",
+            color=colour,
+            fontsize=7,
+        )
 
 
 @style.styled
@@ -305,24 +310,40 @@ def _entry_names(axis: Axes, saddle: xr.Dataset, chosen) -> None:
         left_edge, height = to_axis.transform((x, value))
         lowest = max(height, lowest + NAME_HEIGHT)
         axis.text(
-            left_edge - 0.03, lowest, text, fontsize=7, ha="right", va="center",
+            left_edge - 0.03,
+            lowest,
+            text,
+            fontsize=7,
+            ha="right",
+            va="center",
             transform=axis.transAxes,
-        )  # fmt: skip
+        )
 
 
 def _distance(axis: Axes, here: xr.Dataset, name: str) -> None:
     colour, marker = look(name)
     size, error = here.U_1_rms.values, here.U_1_rms_stderr.values
     axis.errorbar(
-        here.width.values, size, error, color=colour, ms=3.2,
-        marker=marker or ".", ls="none" if marker else "-", capsize=1.5,
-    )  # fmt: skip
+        here.width.values,
+        size,
+        error,
+        color=colour,
+        ms=3.2,
+        marker=marker or ".",
+        ls="none" if marker else "-",
+        capsize=1.5,
+    )
     if np.isfinite(here.U_1_rms_slope):
         slope, error = float(here.U_1_rms_slope), float(here.U_1_rms_slope_stderr)
         axis.text(
-            0.95, 0.93, rf"$\propto N^{{{slope:.2f} \pm {error:.2f}}}$", ha="right",
-            va="top", color=colour, transform=axis.transAxes,
-        )  # fmt: skip
+            0.95,
+            0.93,
+            rf"$\propto N^{{{slope:.2f} \pm {error:.2f}}}$",
+            ha="right",
+            va="top",
+            color=colour,
+            transform=axis.transAxes,
+        )
 
 
 def _drawn(axis: Axes, x, y, error, name: str) -> None:
@@ -340,9 +361,19 @@ def _line(axis: Axes, x, y, name: str) -> None:
 def _bars(axis: Axes, x, y, error, name: str) -> None:
     colour, marker = look(name)
     axis.errorbar(
-        x, y, error, fmt=marker, color=colour, ms=3.2, mew=0.7, mfc="white",
-        elinewidth=0.8, capsize=1.5, label=_label(axis, name), zorder=3,
-    )  # fmt: skip
+        x,
+        y,
+        error,
+        fmt=marker,
+        color=colour,
+        ms=3.2,
+        mew=0.7,
+        mfc="white",
+        elinewidth=0.8,
+        capsize=1.5,
+        label=_label(axis, name),
+        zorder=3,
+    )
 
 
 def _label(axis: Axes, name: str) -> str | None:

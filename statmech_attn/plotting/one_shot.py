@@ -119,9 +119,13 @@ def _theory(axis: Axes, theories: Sequence[xr.Dataset]) -> None:
         mean, error = over_trainings(chosen)
         width, first = mean.width.values, choice == "validation"
         axis.plot(
-            width, mean, color=style.BLACK, ls=dashes, lw=1.2 if first else 0.7,
+            width,
+            mean,
+            color=style.BLACK,
+            ls=dashes,
+            lw=1.2 if first else 0.7,
             label="saddle point" if first else "saddle point, published choice of $T$",
-        )  # fmt: skip
+        )
         _ends(axis, theories, choice, mean)
         if first:
             axis.fill_between(
@@ -146,9 +150,15 @@ def _ends(
         taken = axis.get_legend_handles_labels()[1]
         label = "chosen $T$ at an end of its grid"
         axis.plot(
-            mean.width.values[ends], mean.values[ends], "o", color=style.BLACK, ms=4,
-            mfc="none", mew=0.7, label=None if label in taken else label,
-        )  # fmt: skip
+            mean.width.values[ends],
+            mean.values[ends],
+            "o",
+            color=style.BLACK,
+            ms=4,
+            mfc="none",
+            mew=0.7,
+            label=None if label in taken else label,
+        )
 
 
 def _samples(
@@ -160,10 +170,19 @@ def _samples(
     label = named(method) + _other_size(posterior, theories[0])
     sampled = _flat(posterior)
     axis.errorbar(
-        aside * sampled.width, sampled.accuracy_sets, sampled.accuracy_sets_stderr,
-        fmt=marker, ms=4, color=colour, mfc="white", mew=0.9, elinewidth=0.8,
-        capsize=1.5, label=label, zorder=4,
-    )  # fmt: skip
+        aside * sampled.width,
+        sampled.accuracy_sets,
+        sampled.accuracy_sets_stderr,
+        fmt=marker,
+        ms=4,
+        color=colour,
+        mfc="white",
+        mew=0.9,
+        elinewidth=0.8,
+        capsize=1.5,
+        label=label,
+        zorder=4,
+    )
     same_problem = _own_theory(posterior, theories)
     if same_problem is None:
         return
@@ -173,9 +192,14 @@ def _samples(
     taken = axis.get_legend_handles_labels()[1]
     label = "saddle point of these samples"
     axis.plot(
-        same_problem.width, same_problem.accuracy_sets, "x", color=style.BLACK,
-        ms=4, zorder=5, label=None if label in taken else label,
-    )  # fmt: skip
+        same_problem.width,
+        same_problem.accuracy_sets,
+        "x",
+        color=style.BLACK,
+        ms=4,
+        zorder=5,
+        label=None if label in taken else label,
+    )
 
 
 def _descent(axis: Axes, trained: xr.Dataset) -> None:
@@ -183,9 +207,17 @@ def _descent(axis: Axes, trained: xr.Dataset) -> None:
     mean, error = over_trainings(list(trained.accuracy_sets))
     width = network_task(trained)["width"]
     axis.errorbar(
-        width, mean, error, fmt="D", ms=4, color=style.ORANGE, capsize=1.5,
-        elinewidth=0.8, label=TRAINED, zorder=4,
-    )  # fmt: skip
+        width,
+        mean,
+        error,
+        fmt="D",
+        ms=4,
+        color=style.ORANGE,
+        capsize=1.5,
+        elinewidth=0.8,
+        label=TRAINED,
+        zorder=4,
+    )
     axis.axhline(float(mean), color=style.ORANGE, lw=0.6, ls=":", zorder=1)
 
 
@@ -238,9 +270,12 @@ def one_shot_matrices(
     for axis in axes[len(panels) :]:
         axis.remove()
     figure.colorbar(
-        image, ax=list(axes[: len(panels)]), shrink=0.6, pad=0.02,  # type: ignore
+        image,
+        ax=list(axes[: len(panels)]),
+        shrink=0.6,
+        pad=0.02,  # type: ignore
         label=r"$U_{\pi\pi'} \, / \, (\mathrm{Tr}\, U / |\Pi|)$",
-    )  # fmt: skip
+    )
     state_size(figure, theory, 1)
     return figure
 

@@ -192,9 +192,16 @@ def _exponents_where(axis: Axes, dataset: xr.Dataset, name: str, differ) -> None
         chosen = differ == value
         if chosen.any():
             axis.plot(
-                x[chosen], y[chosen], marker, ms=3, mew=0.4, mec=style.BLACK,
-                color=colour, ls="none", label=f"{words} ({chosen.sum()})",
-            )  # fmt: skip
+                x[chosen],
+                y[chosen],
+                marker,
+                ms=3,
+                mew=0.4,
+                mec=style.BLACK,
+                color=colour,
+                ls="none",
+                label=f"{words} ({chosen.sum()})",
+            )
     set_scale(axis, y, y)
     span(axis, dataset, name)
     axis.set_xlabel(style.WORDS[name])
@@ -209,9 +216,14 @@ def _strip(axis: Axes, parameter: xr.DataArray, codes, colours: list[str]) -> No
     edges = style.cell_edges(parameter.values)
     rows = np.arange(codes.shape[1] + 1)
     axis.pcolormesh(
-        edges, rows, codes.T, cmap=ListedColormap(colours), vmin=-1.5,
-        vmax=len(colours) - 1.5, rasterized=True,
-    )  # fmt: skip
+        edges,
+        rows,
+        codes.T,
+        cmap=ListedColormap(colours),
+        vmin=-1.5,
+        vmax=len(colours) - 1.5,
+        rasterized=True,
+    )
     axis.set_yticks([])
     axis.tick_params(axis="x", which="both", length=0, labelbottom=False)
 

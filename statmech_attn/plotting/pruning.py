@@ -61,9 +61,11 @@ def pruned_heads(dataset: xr.Dataset) -> Figure:
         handles, labels = axis.get_legend_handles_labels()
         entries = dict(zip(labels, handles, strict=True)) | entries
     figure.legend(
-        entries.values(), entries.keys(), loc="outside upper center",
+        entries.values(),
+        entries.keys(),
+        loc="outside upper center",
         ncols=4 if columns > 1 else 2,
-    )  # fmt: skip
+    )
     images.state_size(figure, dataset, len(trainings))
     return figure
 
@@ -80,9 +82,13 @@ def _scores(axis: Axes, one: xr.Dataset) -> None:
         colour, *_, name = LOOKS[order]
         aside = width * (i - (len(shown) - 1) / 2)
         axis.bar(
-            places + aside, values, width, color=colour, alpha=0.35,
+            places + aside,
+            values,
+            width,
+            color=colour,
+            alpha=0.35,
             label=f"score, {name}",
-        )  # fmt: skip
+        )
     _name_heads(axis, names)
     axis.set_ylim(0, 1.05)
     axis.set_ylabel("head score")
@@ -105,13 +111,25 @@ def _without_one(axis: Axes, one: xr.Dataset) -> None:
     """Points of the accuracy without each head, and a line without pruning."""
     pruned, error = one.accuracy_pruned.values, one.accuracy_pruned_stderr.values
     axis.axhline(
-        float(one.accuracy_sets), color=style.BLUE, lw=0.8, ls="--",
+        float(one.accuracy_sets),
+        color=style.BLUE,
+        lw=0.8,
+        ls="--",
         label="accuracy on unseen characters, all heads",
-    )  # fmt: skip
+    )
     axis.errorbar(
-        np.arange(len(pruned)), pruned, error, fmt="o", color=style.BLUE, ms=3.2,
-        mew=0.7, mfc="white", elinewidth=0.8, capsize=1.5, label="without the head",
-    )  # fmt: skip
+        np.arange(len(pruned)),
+        pruned,
+        error,
+        fmt="o",
+        color=style.BLUE,
+        ms=3.2,
+        mew=0.7,
+        mfc="white",
+        elinewidth=0.8,
+        capsize=1.5,
+        label="without the head",
+    )
     axis.set_ylabel("accuracy", color=style.BLUE)
     axis.tick_params(axis="y", colors=style.BLUE)
 
@@ -148,15 +166,28 @@ def _drops_by_rank(axis: Axes, dataset: xr.Dataset) -> None:
             ranks = np.arange(1, len(mean) + 1) + 0.12 * (i - 0.5)
             label = f"score of the {name}" + _fewer(dataset, order)
             axis.errorbar(
-                ranks, mean, error, fmt=marker, color=colour, ms=3.2, mew=0.7,
-                mfc="white", elinewidth=0.8, capsize=1.5, label=label,
-            )  # fmt: skip
+                ranks,
+                mean,
+                error,
+                fmt=marker,
+                color=colour,
+                ms=3.2,
+                mew=0.7,
+                mfc="white",
+                elinewidth=0.8,
+                capsize=1.5,
+                label=label,
+            )
     if _head_counts(dataset) == PUBLISHED_HEADS:
         lost = PUBLISHED_ACCURACY[0] - np.array(PUBLISHED_ACCURACY[1:])
         axis.plot(
-            np.arange(1, len(lost) + 1), lost, "x", color=style.SKY, ms=4,
+            np.arange(1, len(lost) + 1),
+            lost,
+            "x",
+            color=style.SKY,
+            ms=4,
             label=f"published, {images.PUBLISHED_CHARACTERS} characters",
-        )  # fmt: skip
+        )
     axis.set_xticks(range(1, dataset.sizes["attention_head"] + 1))
     axis.set_xlabel("rank of the head, lowest score first")
     axis.set_ylabel("accuracy lost without the head,\nunseen characters")
@@ -207,20 +238,32 @@ def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
         ]
     )
     axis.bar(
-        places, 2 * chance, 1.0, bottom=-chance, color=style.PALE, lw=0, zorder=0,
+        places,
+        2 * chance,
+        1.0,
+        bottom=-chance,
+        color=style.PALE,
+        lw=0,
+        zorder=0,
         label="chance (one s.d.)",
-    )  # fmt: skip
+    )
     axis.axhline(0.0, color=style.GREY, lw=0.6)
     for i, test_set in enumerate(dataset.test_set.values):
         selected = dataset.sel(test_set=test_set, order=orders)
         aside = 0.16 * (i - (dataset.sizes["test_set"] - 1) / 2)
         axis.errorbar(
-            places + aside, selected.rank_correlation_mean,
+            places + aside,
+            selected.rank_correlation_mean,
             selected.rank_correlation_mean_stderr,  # NaN of one training: no bar
-            fmt="osv^"[i % 4], color=style.SERIES[i % len(style.SERIES)], ms=3.2,
-            mew=0.7, mfc="white", elinewidth=0.8, capsize=1.5,
+            fmt="osv^"[i % 4],
+            color=style.SERIES[i % len(style.SERIES)],
+            ms=3.2,
+            mew=0.7,
+            mfc="white",
+            elinewidth=0.8,
+            capsize=1.5,
             label=SETS.get(str(test_set), str(test_set)).removesuffix(" characters"),
-        )  # fmt: skip
+        )
     names = [LOOKS[name][3].replace(" ", "\n") for name in orders]
     axis.set_xticks(places, names)
     axis.set_xlim(-0.5, max(len(orders), 1) - 0.5)
@@ -232,9 +275,12 @@ def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
 
 def _legend_above(axis: Axes, columns: int) -> None:
     axis.legend(
-        loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2, ncols=columns,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        borderaxespad=0.2,
+        ncols=columns,
         columnspacing=0.8,
-    )  # fmt: skip
+    )
 
 
 @style.styled
@@ -287,9 +333,19 @@ def _curve(axis: Axes, trainings: xr.Dataset, order: str) -> None:
         axis.plot(trainings.n_pruned, mean, color=colour, label=name)
         return
     axis.errorbar(
-        trainings.n_pruned, mean, error, color=colour, marker=marker, ls=dashes, ms=3.2,
-        mew=0.7, mfc="white", elinewidth=0.8, capsize=1.5, label=name,
-    )  # fmt: skip
+        trainings.n_pruned,
+        mean,
+        error,
+        color=colour,
+        marker=marker,
+        ls=dashes,
+        ms=3.2,
+        mew=0.7,
+        mfc="white",
+        elinewidth=0.8,
+        capsize=1.5,
+        label=name,
+    )
 
 
 def _computed(dataset: xr.Dataset) -> np.ndarray:

@@ -140,9 +140,14 @@ def letters(axes: Sequence[Axes]) -> None:
 def legend_above(axis: Axes, handles, labels) -> None:
     """A legend in one row on top of an axis, where it covers no data."""
     axis.legend(
-        handles, labels, ncols=len(handles), loc="lower right", borderpad=0.1,
-        bbox_to_anchor=(1.0, 0.99), borderaxespad=0.0,
-    )  # fmt: skip
+        handles,
+        labels,
+        ncols=len(handles),
+        loc="lower right",
+        borderpad=0.1,
+        bbox_to_anchor=(1.0, 0.99),
+        borderaxespad=0.0,
+    )
 
 
 def matrix_ticks(axis: Axes, names) -> None:

@@ -70,9 +70,14 @@ def _accuracies(axis: Axes, dataset: xr.Dataset) -> None:
     ):
         values = dataset[name].transpose("width", "restart")
         axis.plot(
-            N.ravel(), np.ravel(values), marker, color=colour, ms=3, mfc="none",
+            N.ravel(),
+            np.ravel(values),
+            marker,
+            color=colour,
+            ms=3,
+            mfc="none",
             label=label,
-        )  # fmt: skip
+        )
     axis.set_ylabel("accuracy")
     axis.legend(loc="best")
 
@@ -88,9 +93,14 @@ def _order_parameters(
             "width", "restart"
         )
         axis.plot(
-            N.ravel(), np.ravel(trained), "o", color=colour, ms=3, mfc="none",
+            N.ravel(),
+            np.ravel(trained),
+            "o",
+            color=colour,
+            ms=3,
+            mfc="none",
             label=f"path {path}",
-        )  # fmt: skip
+        )
         if theory is not None:
             saddle = theory.U_1.isel(path_1=i, path_1_pair=i)
             axis.plot(theory.width, saddle, color=colour, lw=0.7)

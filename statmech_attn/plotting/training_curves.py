@@ -83,10 +83,14 @@ def _handles(dataset: xr.Dataset) -> list[Line2D]:
         "training tasks": {"color": style.BLACK},
         "validation tasks": {"color": style.BLACK, "ls": DASHED, "lw": 0.6},
         "weights that are kept": {
-            "color": style.BLACK, "marker": "o", "mfc": "none", "ms": 4, "ls": "",
+            "color": style.BLACK,
+            "marker": "o",
+            "mfc": "none",
+            "ms": 4,
+            "ls": "",
         },
         "output 0 (a), chance (b)": {"color": style.GREY, "lw": 0.6, "ls": ":"},
-    }  # fmt: skip
+    }
     if dataset.sizes["restart"] <= len(style.SERIES):
         for run, colour in _runs(dataset):
             looks[f"restart {int(run.restart)}"] = {"color": colour}

@@ -53,8 +53,13 @@ def trajectory_windows(
         for axis, length in zip(row, lengths, strict=True):
             y = series.values[:length]
             dense = length > 1000
-            axis.plot(dataset.time.values[:length], y, lw=0.25 if dense else 0.6,
-                      color=style.BLUE, rasterized=dense)  # fmt: skip
+            axis.plot(
+                dataset.time.values[:length],
+                y,
+                lw=0.25 if dense else 0.6,
+                color=style.BLUE,
+                rasterized=dense,
+            )
             axis.set_xlim(0, length)
         _fit_height(row[0], series.values[: lengths[-1]])
         row[0].set_ylabel(style.overlap("m_o_se", pattern))

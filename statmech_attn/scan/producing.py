@@ -193,9 +193,14 @@ def _compute_chunks(task: _Task, folder: Folder, work: Work) -> None:
                 f"differ: {'; '.join(changes)}"
             )
     with Session(
-        work, folder, folder.manifest.points_per_chunk, task.report, task.stop,
-        environment=folder.remember(environment), study=folder.manifest.study_sha256,
-    ) as session:  # fmt: skip
+        work,
+        folder,
+        folder.manifest.points_per_chunk,
+        task.report,
+        task.stop,
+        environment=folder.remember(environment),
+        study=folder.manifest.study_sha256,
+    ) as session:
         build = partial(task.job.build, folder.manifest.batch)
         task.engine.compute(session, build)
         session.look()
@@ -240,10 +245,16 @@ def merge(
         dataset = dataset.assign_attrs(inputs=json.dumps(manifest.inputs))
     elapsed, busy = results.elapsed_and_busy()
     storage.write(
-        output, dataset, study=manifest.study, keys=job.keys,
-        started=datetime.fromisoformat(manifest.started), elapsed=elapsed, busy=busy,
-        overwrite=overwrite, columns=columns,
-    )  # fmt: skip
+        output,
+        dataset,
+        study=manifest.study,
+        keys=job.keys,
+        started=datetime.fromisoformat(manifest.started),
+        elapsed=elapsed,
+        busy=busy,
+        overwrite=overwrite,
+        columns=columns,
+    )
 
 
 def _merge_once(task: _Task, folder: Folder, work: Work) -> None:

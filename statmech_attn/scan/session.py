@@ -146,9 +146,15 @@ class Session:
             environment = self._environment
         payload = self._payloads.pop(chunk.number, "")
         chunk_file = Stored(
-            chunk, arrays, failures, seconds, time.time(), environment, self._study,
+            chunk,
+            arrays,
+            failures,
+            seconds,
+            time.time(),
+            environment,
+            self._study,
             payload,
-        )  # fmt: skip
+        )
         self.store.write(chunk_file, self._claims.name if self._claims else "")
         with self._lock:
             self._release(chunk.number)

@@ -208,9 +208,9 @@ class BasinsWork(OneRound):
         each = seconds * looks * self.options.starts / len(lanes)
         net, slots = self.made.net, self.options.starts
         cloud = 8 * slots * self.follower.search.record * net.n_patterns
-        stored = 8 * slots * (
-            self.options.points * net.n_patterns + STATES * net.dimension
-        )  # fmt: skip
+        stored = (
+            8 * slots * (self.options.points * net.n_patterns + STATES * net.dimension)
+        )
         memory = self.batch * (4 * cloud + stored)
         without = "starts that settle later, phases"
         without += " and matching" * (self.options.matching == "flow")
@@ -218,11 +218,14 @@ class BasinsWork(OneRound):
 
     def assemble(self, results: Results) -> Assembled:
         dataset = _dataset(self.axes, results).assign_attrs(
-            kind="basins", network=network_digest(self.made.net),
-            context=self.made.net.context, clock_period=self.clock_period,
-            horizon=self.options.horizon, capture=self.options.capture,
+            kind="basins",
+            network=network_digest(self.made.net),
+            context=self.made.net.context,
+            clock_period=self.clock_period,
+            horizon=self.options.horizon,
+            capture=self.options.capture,
             start=build.describe_start(self.options, self.made),
-        )  # fmt: skip
+        )
         dataset = build.with_failures(
             dataset, results.failure(), self.axes.names, results.reasons()
         )
@@ -278,9 +281,12 @@ class BasinsWork(OneRound):
             window = (0, STATES, net.context, net.n_patterns)
             none = np.empty((0, exponents))
             return {
-                "phase": np.empty(0, np.int8), "rotation_number": np.empty(0),
-                "lyapunov": none, "lyapunov_stderr": none, "states": np.empty(window),
-            }  # fmt: skip
+                "phase": np.empty(0, np.int8),
+                "rotation_number": np.empty(0),
+                "lyapunov": none,
+                "lyapunov_stderr": none,
+                "states": np.empty(window),
+            }
         verdicts = run_scan(self.scan, points, lambda work: tick(0.0)).verdicts
         assert verdicts is not None
         kind, cycle, left = (
@@ -325,18 +331,24 @@ def _some_points(found: Attractors, count: int) -> np.ndarray:
     for k, leader in enumerate(found.leader):
         points = found.orbits.set_of(leader)
         evenly = np.linspace(0, len(points) - 1, count).astype(int)
-        clouds[k] = points[evenly] if len(points) > count else np.resize(
-            points, clouds[k].shape
-        )  # fmt: skip
+        clouds[k] = (
+            points[evenly]
+            if len(points) > count
+            else np.resize(points, clouds[k].shape)
+        )
     return clouds
 
 
 def _plan(options: BasinsRun) -> Plan:
     """How the phase of a set is found, from one orbit on it."""
     return Plan(
-        transient=0, steps=options.steps, exponents=options.exponents, max_doublings=2,
-        section_samples=1, strobe_samples=1,
-    )  # fmt: skip
+        transient=0,
+        steps=options.steps,
+        exponents=options.exponents,
+        max_doublings=2,
+        section_samples=1,
+        strobe_samples=1,
+    )
 
 
 @partial(jax.jit, static_argnames="period")
@@ -351,18 +363,37 @@ def _states(net, points: Points, *, period: int):
     return jnp.moveaxis(windows, -1, 0)
 
 
-DIMS = {"points": ("slot", "point", "pattern"), "lyapunov": ("slot", "exponent"),
-        "states": ("slot", "turn", "age", "pattern"),
-        "lyapunov_stderr": ("slot", "exponent")}  # fmt: skip
+DIMS = {
+    "points": ("slot", "point", "pattern"),
+    "lyapunov": ("slot", "exponent"),
+    "states": ("slot", "turn", "age", "pattern"),
+    "lyapunov_stderr": ("slot", "exponent"),
+}
 OF_SETS = (
-    "count", "fraction", "fraction_low", "fraction_high", "period", "points",
-    "n_points", "phase", "rotation_number", "lyapunov", "lyapunov_stderr", "states",
-)  # fmt: skip
+    "count",
+    "fraction",
+    "fraction_low",
+    "fraction_high",
+    "period",
+    "points",
+    "n_points",
+    "phase",
+    "rotation_number",
+    "lyapunov",
+    "lyapunov_stderr",
+    "states",
+)
 OF_STARTS = ("lifetime", "lifetime_ended", "lifetime_exact", "label")
 OF_VALUES = (
-    "escape_rate", "escape_rate_stderr", "escape_events", "escape_after",
-    "escape_constancy", "count_inexact", "count_unsettled", "count_diverged",
-)  # fmt: skip
+    "escape_rate",
+    "escape_rate_stderr",
+    "escape_events",
+    "escape_after",
+    "escape_constancy",
+    "count_inexact",
+    "count_unsettled",
+    "count_diverged",
+)
 
 
 def _rows(sets: Arrays, found: list[Attractors], period: int) -> Arrays:
@@ -442,10 +473,13 @@ def arrival_rate(found: Attractors, period: int) -> dict[str, float]:
     if abs(fit.constancy) > 2 or inexact > INEXACT * (inexact + ended.sum()):
         fit = fit._replace(rate=np.nan, stderr=np.nan)
     return {
-        "escape_rate": fit.rate, "escape_rate_stderr": fit.stderr,
-        "escape_events": fit.events, "escape_after": fit.after,
-        "escape_constancy": fit.constancy, "count_inexact": inexact,
-    }  # fmt: skip
+        "escape_rate": fit.rate,
+        "escape_rate_stderr": fit.stderr,
+        "escape_events": fit.events,
+        "escape_after": fit.after,
+        "escape_constancy": fit.constancy,
+        "count_inexact": inexact,
+    }
 
 
 def _padded(x: np.ndarray, length: int, empty) -> np.ndarray:

@@ -108,9 +108,10 @@ def variables(
     return result | {
         "accuracy_gain": (("width", "choice", "test_set"), gain.mean(-1)),
         "accuracy_gain_stderr": (
-            ("width", "choice", "test_set"), gain.std(-1) / np.sqrt(Q),
+            ("width", "choice", "test_set"),
+            gain.std(-1) / np.sqrt(Q),
         ),
-    }  # fmt: skip
+    }
 
 
 def choose(

@@ -218,9 +218,14 @@ def _both_ways(problem, x, value, within, settings, tick: Tick) -> Track:
         if value == end or parts[1][1] == continuation.CLOSED:
             continue
         branch = continuation.follow_cycle(
-            problem, x, value, direction=direction, within=within, settings=settings,
+            problem,
+            x,
+            value,
+            direction=direction,
+            within=within,
+            settings=settings,
             unit=within[1] - within[0],
-        )  # fmt: skip
+        )
         parts[direction] = _until_it_repeats(_counted(branch, tick), branch)
     (up, last), (down, first) = parts[1], parts[-1]
     if last == continuation.CLOSED:
@@ -358,9 +363,13 @@ def _doubled(
             max_points=settings.max_points,
         )
         branch = continuation.switch(
-            problem, special, amplitude=AMPLITUDE * shrink, within=within,
-            settings=shorter, unit=within[1] - within[0],
-        )  # fmt: skip
+            problem,
+            special,
+            amplitude=AMPLITUDE * shrink,
+            within=within,
+            settings=shorter,
+            unit=within[1] - within[0],
+        )
         found: list[continuation.BranchPoint] = []
         for point in _counted(branch, tick):
             halving = any(s.kind == "period_halving" for s in point.special)
@@ -415,10 +424,16 @@ def _line(problem, special, origin, bounds, second, settings, tick: Tick) -> Lin
         bounds.start <= p <= bounds.stop and second.start <= q <= second.stop
     )
     follow = lambda direction: continuation.critical_curve(
-        problem, special.x, special.value, kind=special.kind, second=second.parameter,
-        direction=direction, inside=inside, settings=settings,
+        problem,
+        special.x,
+        special.value,
+        kind=special.kind,
+        second=second.parameter,
+        direction=direction,
+        inside=inside,
+        settings=settings,
         scales=(bounds.stop - bounds.start, second.stop - second.start),
-    )  # fmt: skip
+    )
     down, up = follow(-1), follow(1)
     points = list(_counted(down, tick))[::-1]
     if down.result != continuation.CLOSED:
@@ -485,7 +500,11 @@ def _described(found: xr.Dataset, study, made: build.Model, values, tokens: int)
     words = build.describe_start(options, made)
     attributes = {"second": study.curves.parameter} if study.curves else {}
     return build.with_fixed(found, build.Axes((), (), held)).assign_attrs(
-        attributes, kind="continuation", free=free, clock_period=tokens,
+        attributes,
+        kind="continuation",
+        free=free,
+        clock_period=tokens,
         start=f"{words}, at {free} = {values[free]!r}",
-        network=network_digest(made.net), context=made.net.context,
-    )  # fmt: skip
+        network=network_digest(made.net),
+        context=made.net.context,
+    )

@@ -48,9 +48,13 @@ def compute(
             raised as well.
     """
     scan.compute(
-        job(study, text), output, report, overwrite=overwrite, engine=engine,
+        job(study, text),
+        output,
+        report,
+        overwrite=overwrite,
+        engine=engine,
         points_per_chunk=points_per_chunk,
-    )  # fmt: skip
+    )
 
 
 def opened(path: Path) -> tuple[Folder, StudyTable, Work]:

@@ -88,8 +88,10 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
     name = names[0]
     up, down = up.sortby(name), down.sortby(name)
     _check_alike(up, down)
-    found = [_compared(up.isel({name: i}), down.isel({name: i}))
-             for i in range(up.sizes[name])]  # fmt: skip
+    found = [
+        _compared(up.isel({name: i}), down.isel({name: i}))
+        for i in range(up.sizes[name])
+    ]
     distance, differ = (np.array(x) for x in zip(*found, strict=True))
     values = up[name].values
     ends = intervals(values, differ.astype(bool))

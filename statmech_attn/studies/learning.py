@@ -62,12 +62,17 @@ def order_parameters(before: str, parts: str = "", note: str = "") -> Variables:
     """
     return Variables(
         Variable(
-            "U_{l}", f"{before} path_{{l}} path_{{l}}_pair",
-            "order parameter, overlap of effective weights", "1", "U_{l}", parts,
-            group="", note=note,
+            "U_{l}",
+            f"{before} path_{{l}} path_{{l}}_pair",
+            "order parameter, overlap of effective weights",
+            "1",
+            "U_{l}",
+            parts,
+            group="",
+            note=note,
         ),
         Variable("U_a", before, "order parameter of the readout", "1", "U_a", parts),
-    )  # fmt: skip
+    )
 
 
 def overlaps(group: str | None = None) -> Variables:
@@ -146,9 +151,11 @@ def hidden_markov_chains(table: HiddenMarkovTable) -> Learning:
 def grid(table: WidthsTable) -> Grid:
     """Widths and temperatures of a study, sorted."""
     return Grid(
-        sorted(listed(table.width)), sorted(listed(table.temperature)),
-        table.width_ratios, table.variances,
-    )  # fmt: skip
+        sorted(listed(table.width)),
+        sorted(listed(table.temperature)),
+        table.width_ratios,
+        table.variances,
+    )
 
 
 def dataset(
@@ -178,12 +185,15 @@ def dataset(
     used = {name for dims, _ in variables.values() for name in dims}
     coordinates = {name: x for name, x in coordinates.items() if name in used}
     found = labels.labelled(variables, coordinates).assign_attrs(
-        kind=study.kind, task=made.description,
-        prior=json.dumps({
-            "width_ratios": points.ratios or [1.0] * (len(made.heads) + 1),
-            "variances": points.variances or [1.0] * (len(made.heads) + 2),
-        }),
-    )  # fmt: skip
+        kind=study.kind,
+        task=made.description,
+        prior=json.dumps(
+            {
+                "width_ratios": points.ratios or [1.0] * (len(made.heads) + 1),
+                "variances": points.variances or [1.0] * (len(made.heads) + 2),
+            }
+        ),
+    )
     several = isinstance(study.network.temperature, list)
     return found if several else found.isel(temperature=0)
 
@@ -208,9 +218,11 @@ class LearningWork(OneRound):
         self.made = learning(study.task)
         self.grid = grid(study.network)
         self.problem = bpkr.Problem(
-            *self.made.data, heads=self.made.heads, variances=self.grid.variances,
+            *self.made.data,
+            heads=self.made.heads,
+            variances=self.grid.variances,
             **self.grid.point(0),
-        )  # fmt: skip
+        )
         for number in range(math.prod(self.grid.shape)):
             self.check(self.at(number))
 

@@ -87,9 +87,13 @@ def rematch(
 
 
 ATTRACTOR = Variable(
-    "attractor", "slot", "number of the set along the parameter, -1: none", "1", "k",
+    "attractor",
+    "slot",
+    "number of the set along the parameter, -1: none",
+    "1",
+    "k",
     group="",
-)  # fmt: skip
+)
 
 
 def search(options: BasinsRun) -> Search:

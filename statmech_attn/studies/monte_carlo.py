@@ -154,19 +154,26 @@ class MonteCarloWork(OneRound):
             seen = lambda x, here=here: observations(x[here], self.beta.shape)
             simulations.append(
                 Simulation(
-                    seen(mean), seen(spread), seen(stored),
+                    seen(mean),
+                    seen(spread),
+                    seen(stored),
                     TimeAverages(none, none, none, none),
-                    n_spins, options.runs, options.transient, options.method,
+                    n_spins,
+                    options.runs,
+                    options.transient,
+                    options.method,
                 )
-            )  # fmt: skip
+            )
         dataset = monte_carlo_dataset(
-            simulations, self.beta, averages=False,
+            simulations,
+            self.beta,
+            averages=False,
             attrs={
                 "network": network_digest(self.made.net),
                 "start": build.describe_start(options, self.made),
                 "context": self.made.net.context,
             },
-        )  # fmt: skip
+        )
         dataset = build.with_failures(
             dataset, self._failure(results), ("n_spins", "beta"), results.reasons()
         )
@@ -177,10 +184,15 @@ class MonteCarloWork(OneRound):
         """That of the i-th N; all of them share the compiled program of a round."""
         options = self.options
         return Simulator(
-            self.made.net, self.counts[i], options.method, steps=options.steps,
-            transient=options.transient, size=self.layout.size, rows=self.batch,
+            self.made.net,
+            self.counts[i],
+            options.method,
+            steps=options.steps,
+            transient=options.transient,
+            size=self.layout.size,
+            rows=self.batch,
             keep=0 if round else min(options.stored, self.layout.size),
-        )  # fmt: skip
+        )
 
     def _rows(self, simulator: Simulator, i: int, beta, block, tick: Tick) -> Arrays:
         """One call: rows of blocks of the i-th N."""
@@ -253,10 +265,12 @@ class MonteCarloWork(OneRound):
         shape = (len(self.sizes), len(self.beta), self.layout.runs)
         like = results.like(name)
         return Column(
-            PER_RUN, (*shape, *like.shape[2:]), like.dtype,
+            PER_RUN,
+            (*shape, *like.shape[2:]),
+            like.dtype,
             VARIABLES.attributes(stationary(name)),
             partial(self._per_run, results, name),
-        )  # fmt: skip
+        )
 
     def _per_run(self, results: Results, name: str) -> Iterator[np.ndarray]:
         """The runs of every N and beta in order: those of both rounds."""

@@ -131,9 +131,12 @@ def attended(transformer: Transformer, examples: Drawn) -> Learning:
         digest.update(np.asarray(array).tobytes())
     described = examples.description | {"attention_sha256": digest.hexdigest()}
     return Learning(
-        *found(examples.train), *sets[MAIN], bpkr.head_counts(heads),
-        json.dumps(described), sets,
-    )  # fmt: skip
+        *found(examples.train),
+        *sets[MAIN],
+        bpkr.head_counts(heads),
+        json.dumps(described),
+        sets,
+    )
 
 
 @jax.jit

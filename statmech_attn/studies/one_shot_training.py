@@ -116,9 +116,11 @@ class OneShotTrainingWork(OneRound):
         self.study, self.run = study, study.run
         task = study.task
         setting = one_shot.setting(
-            image_size=task.image_size, patch=task.patch, channels=task.channels,
+            image_size=task.image_size,
+            patch=task.patch,
+            channels=task.channels,
             symbol_seed=task.symbol_seed,
-        )  # fmt: skip
+        )
         self.images = image_sets(setting, task.split, task.elsewhere)
 
     @property
@@ -146,17 +148,20 @@ class OneShotTrainingWork(OneRound):
         )
         patches = ClassPatches(cut(parts.train), cut(parts.validation), codes)
         return StochasticTrainer(
-            self.run, patches, self.start(0),
+            self.run,
+            patches,
+            self.start(0),
             key_of(self.study.task.seed, "validation tasks", 0),
-        )  # fmt: skip
+        )
 
     def start(self, number: int) -> Transformer:
         """Initial weights of a network."""
         return initial(
             key_of(self.run.seed, "initial weights", number),
-            n_inputs=self.setting.n_inputs, gain=self.run.gain,
+            n_inputs=self.setting.n_inputs,
+            gain=self.run.gain,
             **self.study.network.model_dump(),
-        )  # fmt: skip
+        )
 
     def tasks(self, number: int) -> Key[Array, ""]:
         """Key of the tasks that a network learns from."""
@@ -176,9 +181,11 @@ class OneShotTrainingWork(OneRound):
         for number in range(first, stop):
             after = lambda steps: tick(steps / self.run.steps)
             trained = self.trainer.run(
-                self.tasks(number), self.start(number), self._store(number, folder),
+                self.tasks(number),
+                self.start(number),
+                self._store(number, folder),
                 after,
-            )  # fmt: skip
+            )
             yield self._described(number, trained)
 
     def _store(self, number: int, folder: Path | None):
@@ -187,10 +194,12 @@ class OneShotTrainingWork(OneRound):
             return BlockMemory(warmup=0)
         given = json.dumps([self.images.digests, precision_here(self.run), number])
         return BlockFolder(
-            folder / f"point_{number:03d}", warmup=0, report=Silent(),
+            folder / f"point_{number:03d}",
+            warmup=0,
+            report=Silent(),
             run=hashlib.sha256(given.encode()).hexdigest(),
             study=spec.dump(self.study.model_dump(exclude_none=True)),
-        )  # fmt: skip
+        )
 
     def _described(self, number: int, trained: Learnt) -> dict[str, Any]:
         """What is stored of a network; no numbers where the descent diverged."""
@@ -249,9 +258,10 @@ class OneShotTrainingWork(OneRound):
         count = len(self.run.recorded)
         weights = sum(x.size for x in jax.tree.leaves(state.weights))
         return Pilot(
-            step * self.run.steps + validation * count, trainer.memory,
+            step * self.run.steps + validation * count,
+            trainer.memory,
             stored=4 * weights + 4 * 4 * count,
-        )  # fmt: skip
+        )
 
     def assemble(self, results: Results) -> Assembled:
         variables = {
@@ -262,11 +272,12 @@ class OneShotTrainingWork(OneRound):
         if failure.any():
             variables["failure"] = (("restart",), failure)
         found = VARIABLES.labelled(variables, self._coordinates()).assign_attrs(
-            kind=self.study.kind, task=self.description(),
+            kind=self.study.kind,
+            task=self.description(),
             settings=spec.dump(self.study.model_dump(exclude_none=True)),
             images_sha256=json.dumps(self.images.digests),
             precision=precision_here(self.run),
-        )  # fmt: skip
+        )
         if failure.any():
             found.attrs["failure_reasons"] = results.reasons()
         return Assembled(found)

@@ -331,9 +331,13 @@ def _limit_right(limit: bpkr.Theory, made: Learning, chosen, temperature: float)
     """Right answers of some paths alone in the limit, on every test set."""
     own, sigma_0, width = made.of_paths(chosen), limit.problem.variances[0], 1
     network = bpkr.Problem(
-        *own.data, heads=(len(chosen),), width=width, temperature=temperature,
-        variances=[sigma_0, 1, 1], form="factors",
-    )  # fmt: skip
+        *own.data,
+        heads=(len(chosen),),
+        width=width,
+        temperature=temperature,
+        variances=[sigma_0, 1, 1],
+        form="factors",
+    )
     try:
         theory = network.theory(limit.U[np.ix_(chosen, chosen)])
     except ValueError:

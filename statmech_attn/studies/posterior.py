@@ -191,15 +191,26 @@ def exact_law(
     others = [xi for xi, _ in made.sets.values()][1:]
     means = [f.mean, *drawn.means(others)] if made.sets else ()
     return Sampled(
-        _named(drawn.U, drawn.U_a), f.mean, f.mean_stderr, f.variance,
-        f.variance_stderr, found, means,
-    )  # fmt: skip
+        _named(drawn.U, drawn.U_a),
+        f.mean,
+        f.mean_stderr,
+        f.variance,
+        f.variance_stderr,
+        found,
+        means,
+    )
 
 
 def all_weights(
-    key, problem: bpkr.Problem, made: Learning, options: PosteriorRun,
-    report: Reporter, *, folder: Path | None, study: str,
-) -> Sampled:  # fmt: skip
+    key,
+    problem: bpkr.Problem,
+    made: Learning,
+    options: PosteriorRun,
+    report: Reporter,
+    *,
+    folder: Path | None,
+    study: str,
+) -> Sampled:
     """The posterior of all weights, by the sampler of the study; in blocks."""
     sets = made.tests
     drawn = sample_weights(

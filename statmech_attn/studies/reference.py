@@ -147,9 +147,13 @@ def keys() -> str:
             default = "required" if required else _code(field.get("default"))
             words, _, unit = field.get("description", "").partition(" Unit: ")
             row = (
-                f"`{path}`", _type(field), default, _range(field),
-                unit.removesuffix("."), words,
-            )  # fmt: skip
+                f"`{path}`",
+                _type(field),
+                default,
+                _range(field),
+                unit.removesuffix("."),
+                words,
+            )
             parts.append(f"| {' | '.join(map(_cell, row))} |\n")
         parts.append("\n")
     return "".join(parts).rstrip("\n") + "\n"
@@ -189,10 +193,13 @@ def _type(field: dict[str, Any]) -> str:
 
 
 LIMITS = {
-    "minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}",
-    "exclusiveMaximum": "< {}", "multipleOf": "multiple of {}",
+    "minimum": "≥ {}",
+    "exclusiveMinimum": "> {}",
+    "maximum": "≤ {}",
+    "exclusiveMaximum": "< {}",
+    "multipleOf": "multiple of {}",
     "minItems": "{} or more",
-}  # fmt: skip
+}
 
 
 def _range(field: dict[str, Any]) -> str:

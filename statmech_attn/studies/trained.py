@@ -51,10 +51,13 @@ def load_trained(path: str | Path) -> TrainedNetworks:
         )
     sizes = {name: task[name] for name in one_shot.Setting._fields}
     return TrainedNetworks(
-        task, one_shot.setting(**sizes), task["split"], tuple(task["heads"]),
+        task,
+        one_shot.setting(**sizes),
+        task["split"],
+        tuple(task["heads"]),
         [_network(dataset.isel(restart=r)) for r in range(dataset.sizes["restart"])],
         dataset.training_result.values.tolist(),
-    )  # fmt: skip
+    )
 
 
 def usable(results: Iterable[int]) -> list[int]:
@@ -79,6 +82,9 @@ def _network(one: xr.Dataset) -> Transformer:
     read = lambda name: jnp.asarray(one[name].values)
     of_layers = lambda name: tuple(read(f"{name}_{l}") for l in layers)
     return Transformer(
-        queries=of_layers("query"), keys=of_layers("key"), V_0=read("value_0"),
-        V=of_layers("value"), a=read("readout"),
-    )  # fmt: skip
+        queries=of_layers("query"),
+        keys=of_layers("key"),
+        V_0=read("value_0"),
+        V=of_layers("value"),
+        a=read("readout"),
+    )

@@ -25,10 +25,15 @@ from statmech_attn.training import DIVERGED, RESULTS, Trained, Trainer
 
 _AFTER = "constant after the end of a run"
 RESULT = Variable(
-    "training_result", "width restart", "how the training ended", "1", "result",
-    group="", flags=words(RESULTS),
+    "training_result",
+    "width restart",
+    "how the training ended",
+    "1",
+    "result",
+    group="",
+    flags=words(RESULTS),
     note="-1: not run; NaN in what follows from the weights where it diverged",
-)  # fmt: skip
+)
 STEPS = Variable(
     "training_steps", "width restart", "steps of gradient descent", "1", "n"
 )
@@ -37,10 +42,14 @@ RESTART = Variable(
     "restart", "restart", "training from initial weights of its own", "1", "r"
 )
 LOSS = Variable(
-    "loss", "width restart step",
-    "minus the log density of the weights, up to a constant", "1", "L", group="",
+    "loss",
+    "width restart step",
+    "minus the log density of the weights, up to a constant",
+    "1",
+    "L",
+    group="",
     note=_AFTER,
-)  # fmt: skip
+)
 VARIABLES = Variables(
     learning.order_parameters("width restart"),
     LOSS,
@@ -144,10 +153,12 @@ class TrainingWork(learning.LearningWork):
         for array in jax.tree.leaves(given):
             digest.update(np.asarray(array).tobytes())
         return BlockFolder(
-            folder / f"point_{number:03d}", warmup=0, run=digest.hexdigest(),
+            folder / f"point_{number:03d}",
+            warmup=0,
+            run=digest.hexdigest(),
             report=Silent(),
             study=spec.dump(self.study.model_dump(exclude_none=True)),
-        )  # fmt: skip
+        )
 
     def _described(self, problem, trained: Trained) -> dict[str, Any]:
         """What is stored of a network; no numbers where the descent diverged."""

@@ -139,9 +139,11 @@ class TrajectoryWork(OneRound):
         }
         net = self.made.net
         dataset = VARIABLES.labelled(variables, coordinates).assign_attrs(
-            kind="trajectory", network=network_digest(net), context=net.context,
+            kind="trajectory",
+            network=network_digest(net),
+            context=net.context,
             start=build.describe_start(self.options, self.made),
-        )  # fmt: skip
+        )
         dataset = build.with_failures(
             dataset, results.failure(), ("beta",), results.reasons()
         )

@@ -108,9 +108,12 @@ class Trainer:
         start = self._start(weights)
         blocks = self.descent.steps // self.descent.block_size
         state = follow(
-            lambda state: self._advance(problem, state), start, store, blocks,
+            lambda state: self._advance(problem, state),
+            start,
+            store,
+            blocks,
             lambda: after(self.descent.block_size),
-        )  # fmt: skip
+        )
         first = self._measure(problem, start)
         return self._trained(state, first, self._measure(problem, state), store)
 

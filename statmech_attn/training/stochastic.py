@@ -173,18 +173,26 @@ class StochasticTrainer:
             values = np.pad(values, (0, rest), constant_values=end)
             curves[name] = values[: recorded.size]
         return Learnt(
-            weights=state.best, **curves, best_step=int(state.best_step),
-            steps=int(state.steps), result=code,
-        )  # fmt: skip
+            weights=state.best,
+            **curves,
+            best_step=int(state.best_step),
+            steps=int(state.steps),
+            result=code,
+        )
 
     def _fresh(self, key: Key[Array, ""], weights: Transformer) -> State:
         zero, pairs = jnp.asarray(0, int), math.comb(len(self.patches.train), 2)
         return State(
-            weights=weights, memory=self._optimiser.init(weights), key=key,
-            order=jnp.zeros((pairs, 2), jnp.int32), steps=zero, result=zero,
-            best=weights, best_accuracy=jnp.asarray(-1, weights.a.dtype),
+            weights=weights,
+            memory=self._optimiser.init(weights),
+            key=key,
+            order=jnp.zeros((pairs, 2), jnp.int32),
+            steps=zero,
+            result=zero,
+            best=weights,
+            best_accuracy=jnp.asarray(-1, weights.a.dtype),
             best_step=zero,
-        )  # fmt: skip
+        )
 
     def _first(self, patches: ClassPatches, state: State):
         state, record = self._validated(patches, state)
@@ -204,8 +212,10 @@ class StochasticTrainer:
             state, total = jax.lax.while_loop(going, step, (state, zero))
             state, record = jax.lax.cond(
                 state.steps > before,
-                lambda s: self._validated(patches, s), lambda s: (s, no_record), state,
-            )  # fmt: skip
+                lambda s: self._validated(patches, s),
+                lambda s: (s, no_record),
+                state,
+            )
             steps = (state.steps - before).astype(zero.dtype)
             return state, record | {"loss": total / steps}
 
@@ -223,9 +233,10 @@ class StochasticTrainer:
         finite = jnp.isfinite(loss) & _finite(moved)
         result = jnp.where(finite, state.result, DIVERGED)
         new = eqx.tree_at(
-            lambda s: (s.weights, s.memory, s.order, s.steps, s.result), state,
+            lambda s: (s.weights, s.memory, s.order, s.steps, s.result),
+            state,
             (moved, memory, order, state.steps + 1, result),
-        )  # fmt: skip
+        )
         return new, total + loss
 
     def _validated(self, patches: ClassPatches, state: State):
@@ -248,12 +259,15 @@ class StochasticTrainer:
         better = (accuracy > state.best_accuracy) & (result != DIVERGED)
         pick = lambda new, old: jnp.where(better, new, old)
         state = eqx.tree_at(
-            lambda s: (s.result, s.best, s.best_accuracy, s.best_step), state,
+            lambda s: (s.result, s.best, s.best_accuracy, s.best_step),
+            state,
             (
-                result, jax.tree.map(pick, state.weights, state.best),
-                pick(accuracy, state.best_accuracy), pick(state.steps, state.best_step),
+                result,
+                jax.tree.map(pick, state.weights, state.best),
+                pick(accuracy, state.best_accuracy),
+                pick(state.steps, state.best_step),
             ),
-        )  # fmt: skip
+        )
         return state, dict(zip(MEASURED, (accuracy, rms, loss), strict=True))
 
     def _steps_of_pass(self, patches: ClassPatches) -> int:
@@ -273,9 +287,12 @@ class StochasticTrainer:
         classes = order[(first + jnp.arange(batch)) % len(order)]
         step_key = jax.random.fold_in(jax.random.fold_in(state.key, 1), state.steps)
         chosen = one_shot.choose(
-            step_key, n_classes=n_classes, n_drawings=n_drawings, examples=batch,
+            step_key,
+            n_classes=n_classes,
+            n_drawings=n_drawings,
+            examples=batch,
             classes=classes,
-        )  # fmt: skip
+        )
         return one_shot.sequences(patches.train, chosen, patches.codes)
 
     def _loss(self, weights: Transformer, x, y) -> Float[Array, ""]:

@@ -190,9 +190,11 @@ def _summed(subscripts: str, a: Array, b: Array) -> Array:
     """Products of bfloat16 are exact in float32, which CPUs may need to be told."""
     wide = partial(jnp.einsum, subscripts, preferred_element_type=jnp.float32)
     return jax.lax.platform_dependent(
-        a, b, default=wide,
+        a,
+        b,
+        default=wide,
         cpu=lambda a, b: wide(a.astype(jnp.float32), b.astype(jnp.float32)),
-    )  # fmt: skip
+    )
 
 
 def _attention(x, Q, K, product) -> Float[Array, "B H T T"]:

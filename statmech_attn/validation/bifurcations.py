@@ -29,8 +29,9 @@ R_4 = 3.544090359551922854
 
 def of_branch(name, quantities, measure, reference, source) -> Row:
     """Places and coefficients along a branch, all to `LOCATED`."""
-    return Row(name, quantities, measure, reference, source, tolerance=LOCATED,
-               unit="1")  # fmt: skip
+    return Row(
+        name, quantities, measure, reference, source, tolerance=LOCATED, unit="1"
+    )
 
 
 def _cascade():

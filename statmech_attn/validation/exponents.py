@@ -47,9 +47,17 @@ def of_map(
 
 
 def of_flow(
-    name, field, reference, source, *, start, time, interval=0.25, substeps=20,
+    name,
+    field,
+    reference,
+    source,
+    *,
+    start,
+    time,
+    interval=0.25,
+    substeps=20,
     error=1e-4,
-) -> Row:  # fmt: skip
+) -> Row:
     """A row of an autonomous flow, in nats per unit time."""
     step = lambda: flow(field, time=interval, substeps=substeps)
     return _of_flow(name, step, interval, reference, source, start, time, error)
@@ -73,11 +81,14 @@ def _of_flow(name, step, interval, reference, source, start, time, error) -> Row
         apart = 1e-3 * jnp.arange(LANES)[:, None]
         spectrum = jax.vmap(
             lambda state: lyapunov_spectrum(
-                step(), state, steps=round(time / interval / LANES),
-                transient=round(100 / interval), blocks=BLOCKS // LANES,
+                step(),
+                state,
+                steps=round(time / interval / LANES),
+                transient=round(100 / interval),
+                blocks=BLOCKS // LANES,
                 exponents=len(reference),
             )
-        )(jnp.array(start) + apart)  # fmt: skip
+        )(jnp.array(start) + apart)
         return sampled(per_unit_time(spectrum, interval), len(reference))
 
     labels = LABELS[: len(reference)]
@@ -124,10 +135,14 @@ def of_marginal_point() -> Row:
         return Measurement([float(spectrum.exponents[0]) * SHORT])
 
     return Row(
-        "logistic r=3, marginal", ("ln growth",), measure, (reference,),
-        "d' = d - 18 d^3", tolerance=6 / np.sqrt(18 * first) + 1.5 * 100 / first,
+        "logistic r=3, marginal",
+        ("ln growth",),
+        measure,
+        (reference,),
+        "d' = d - 18 d^3",
+        tolerance=6 / np.sqrt(18 * first) + 1.5 * 100 / first,
         unit="nat",
-    )  # fmt: skip
+    )
 
 
 def lorenz_96_row() -> Row:
@@ -141,8 +156,15 @@ def lorenz_96_row() -> Row:
         return Measurement([float(spectrum.exponents.sum())])
 
     # Truncation of the solver, steps of 0.025 and order 8: 10^-11 measured at N = 8.
-    return Row("Lorenz 96, N=5", ("sum of λ",), measure, (-5.0,), "divergence -N",
-               tolerance=1e-6, unit=PER_TIME)  # fmt: skip
+    return Row(
+        "Lorenz 96, N=5",
+        ("sum of λ",),
+        measure,
+        (-5.0,),
+        "divergence -N",
+        tolerance=1e-6,
+        unit=PER_TIME,
+    )
 
 
 S = systems

@@ -30,7 +30,7 @@ def random_problem(key, outputs=1, **given):
     x_key, y_key = jax.random.split(key)
     settings = dict(
         heads=HEADS, width=(3, 9, 5), variances=(1.7, 0.5, 3, 0.7), temperature=0.2
-    )  # fmt: skip
+    )
     xi = jax.random.normal(x_key, (5, 4, 6))
     y = jax.random.normal(y_key, (5, outputs) if outputs > 1 else (5,))
     return Problem(xi, y, **settings | given)
@@ -70,9 +70,13 @@ def test_entropy_in_the_chart_is_that_in_the_order_parameters(outputs):
 def test_entries_off_the_diagonal_may_be_large():
     """With variances of 10^6 they are thousands, whose exponential is infinite."""
     problem = Problem(
-        jnp.ones((2, 1, 2)), jnp.ones(2), heads=(2,), width=1, temperature=0.2,
+        jnp.ones((2, 1, 2)),
+        jnp.ones(2),
+        heads=(2,),
+        width=1,
+        temperature=0.2,
         variances=np.full(3, 1e6),
-    )  # fmt: skip
+    )
     point = jnp.array([1.0, 3e3, 2.0, 0.5])  # C_1 has 3000 below its diagonal
     slope = jax.grad(lambda point: saddle.entropy_at(problem, point))(point)
     expected = 2 * 3e3 / 1e6
@@ -160,9 +164,13 @@ def test_the_form_follows_the_memory_at_hand():
 
     def posed(**given):
         return Problem(
-            jnp.ones((20, 3, 16)), jnp.ones(20), heads=(4, 4), width=9, temperature=1,
+            jnp.ones((20, 3, 16)),
+            jnp.ones(20),
+            heads=(4, 4),
+            width=9,
+            temperature=1,
             **given,
-        )  # fmt: skip
+        )
 
     assert isinstance(posed().operator, bpkr.PathFactors)
     one = posed(form="kernels", memory_limit=needed)

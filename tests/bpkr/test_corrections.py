@@ -75,9 +75,13 @@ def test_nothing_is_left_to_correct_without_labels(data):
     """The prior means are exact, at any widths and variances, and ln p is zero."""
     xi, _, y = data
     problem = Problem(
-        xi, y, width=(5, 9, 4, 6), temperature=1e14, heads=HEADS,
+        xi,
+        y,
+        width=(5, 9, 4, 6),
+        temperature=1e14,
+        heads=HEADS,
         variances=(0.5, 2.0, 1.0, 3.0, 0.7),
-    )  # fmt: skip
+    )
     saddle = problem.solve()
     better = problem.corrections(saddle)
     U, U_a = bpkr.gaussian_process_limit(HEADS, problem.variances)
@@ -94,9 +98,13 @@ def test_corrected_means_are_those_of_the_exact_law(data, outputs):
     xi, test, y = data
     Y = y if outputs is None else jnp.stack([y, y[::-1]], axis=1)
     problem = Problem(
-        xi, Y, heads=HEADS, width=(40, 30, 50, 60), temperature=0.2,
+        xi,
+        Y,
+        heads=HEADS,
+        width=(40, 30, 50, 60),
+        temperature=0.2,
         variances=(1.0, 0.5, 2.0, 1.5, 0.8),
-    )  # fmt: skip
+    )
     saddle = problem.solve()
     better = problem.corrections(saddle)
     draws = problem.posterior(jax.random.key(0), draws=1500)
@@ -147,18 +155,20 @@ def test_bad_input_is_refused(data):
         wide.corrections(lost)
     with pytest.raises(ValueError, match="xi_test must have shape"):
         wide.corrections(solution).predict(test[:, :2])
-    small = Problem(
-        xi, y, heads=HEADS, width=9, temperature=0.1, memory_limit=2**15
-    )  # fmt: skip
+    small = Problem(xi, y, heads=HEADS, width=9, temperature=0.1, memory_limit=2**15)
     with pytest.raises(ValueError, match="kernels need .* more than memory_limit"):
         small.corrections(small.solve())
 
 
 def test_third_derivatives_that_do_not_fit_are_refused():
     problem = Problem(
-        jnp.ones((2, 1, 16)), jnp.ones(2), heads=(16,), width=20, temperature=0.1,
+        jnp.ones((2, 1, 16)),
+        jnp.ones(2),
+        heads=(16,),
+        width=20,
+        temperature=0.1,
         memory_limit=2**24,
-    )  # fmt: skip
+    )
     # A saddle point as far as its numbers of unknowns and its result tell.
     solution = eqx.tree_at(lambda s: s.result, problem.solve(), jnp.asarray(0))
     with pytest.raises(ValueError, match="third derivatives in 137 unknowns"):

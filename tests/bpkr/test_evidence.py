@@ -22,9 +22,12 @@ def by_prior_draws(problem, draws):
 
     def one(key):
         weights = bpkr.draw_weights(
-            key, n_inputs=1, heads=problem.heads, width=np.asarray(problem.widths),
+            key,
+            n_inputs=1,
+            heads=problem.heads,
+            width=np.asarray(problem.widths),
             variances=np.asarray(problem.variances),
-        )  # fmt: skip
+        )
         U = bpkr.order_parameters(weights)[0][0]
         return -(bpkr.energy(operator.kernel(U), T, y) + y.size * np.log(2 * np.pi)) / 2
 
@@ -43,9 +46,12 @@ def test_evidence_is_the_mean_likelihood_of_networks_from_the_prior(
 ):
     """Also where U is singular and signs are free."""
     problem = Problem(
-        *data, heads=(2, 2), width=width, temperature=0.3,
+        *data,
+        heads=(2, 2),
+        width=width,
+        temperature=0.3,
         variances=(1.0, 0.5, 2.0, 1.5),
-    )  # fmt: skip
+    )
     expected, error = by_prior_draws(problem, 100_000)
     sample_key, bridge_key = jax.random.split(jax.random.key(number))
     draws = problem.posterior(sample_key, draws=400, chains=8)
@@ -70,9 +76,12 @@ def test_evidence_of_one_path_is_a_double_integral(number, N):
     likelihood = np.exp(-P / 2 * (np.log(2 * np.pi * noise) + label**2 / noise))
     expected = np.log(prior @ likelihood @ prior)
     problem = Problem(
-        np.sqrt(P) * np.eye(P)[:, :, None], np.full(P, label), heads=(1,), width=N,
+        np.sqrt(P) * np.eye(P)[:, :, None],
+        np.full(P, label),
+        heads=(1,),
+        width=N,
         temperature=T,
-    )  # fmt: skip
+    )
     sample_key, bridge_key = jax.random.split(jax.random.key(10 + number))
     draws = problem.posterior(sample_key, draws=400, chains=8)
     found = evidence(bridge_key, draws)
@@ -99,8 +108,13 @@ def test_bad_input_is_refused(data):
     law = Problem(*data, heads=(2, 2), width=5, temperature=0.3).law()
     z = jax.random.normal(jax.random.key(0), (2, 10, law.dimension))
     draws = wishart.Draws(
-        z, *law.order_parameters(z[0, 0]), (), jnp.array(0), jnp.ones((2, 10)),
-        np.ones(2), law,
-    )  # fmt: skip
+        z,
+        *law.order_parameters(z[0, 0]),
+        (),
+        jnp.array(0),
+        jnp.ones((2, 10)),
+        np.ones(2),
+        law,
+    )
     with pytest.raises(ValueError, match="three chains"):
         evidence(jax.random.key(0), draws)

@@ -22,9 +22,13 @@ def data(small):
 def posed(xi, y, variance=1.0, heads=HEADS, temperature=T):
     """A problem whose width, of which nothing here depends, is ten."""
     return Problem(
-        xi, y, heads=heads, width=10, temperature=temperature,
+        xi,
+        y,
+        heads=heads,
+        width=10,
+        temperature=temperature,
         variances=[variance, *np.ones(len(heads) + 1)],
-    )  # fmt: skip
+    )
 
 
 def test_prediction_is_the_conditional_gaussian(data):

@@ -112,7 +112,7 @@ def test_units_of_the_labels_change_nothing_but_the_energy(problem):
     one = problem.solve()
     two = changed(
         problem, Y=3 * problem.Y, temperature=0.9, variances=(9, 1, 1, 1, 1)
-    ).solve()  # fmt: skip
+    ).solve()
     assert distance(one, two) < CLOSE
     shift = problem.Y.size * np.log(9) / 5
     assert float(two.energy - one.energy) == pytest.approx(shift, abs=CLOSE)
@@ -123,9 +123,13 @@ def test_the_iteration_starts_at_the_gp_limit():
     U, U_a = bpkr.gaussian_process_limit((2, 3), variances, 2)
     limit = saddle.chart(factors_of(U, U_a, (2, 3)))
     problem = Problem(
-        jnp.ones((1, 1, 6)), jnp.ones((1, 2)), heads=(2, 3), width=1, temperature=1,
+        jnp.ones((1, 1, 6)),
+        jnp.ones((1, 2)),
+        heads=(2, 3),
+        width=1,
+        temperature=1,
         variances=variances,
-    )  # fmt: skip
+    )
     assert np.abs(saddle.starting_point(problem) - limit).max() < 1e-14
 
 
@@ -165,9 +169,7 @@ def test_a_problem_elsewhere_is_the_one_posed_there(problem):
     there = problem.at(width=[5, 9, 4, 7], temperature=0.3, Y=2 * problem.Y)
     kernels = (jax.tree.leaves(p.operator) for p in (problem, there))
     assert all(a is b for a, b in zip(*kernels)) and there.inputs is problem.inputs
-    anew = changed(
-        problem, width=[5, 9, 4, 7], temperature=0.3, Y=2 * problem.Y
-    )  # fmt: skip
+    anew = changed(problem, width=[5, 9, 4, 7], temperature=0.3, Y=2 * problem.Y)
     there.check_same(anew, "problem")
     assert eqx.tree_equal(there.solve(), anew.solve())
     with pytest.raises(ValueError, match=r"Y must have shape \(10,\), as before"):
@@ -254,8 +256,12 @@ def test_too_few_iterations_are_a_reason_not_a_number(problem):
     solution = problem.solve(solver=bpkr.NewtonSolver(max_iterations=1))
     assert not solution.converged and "iterations" in solution.reason
     numbers = (
-        *solution.U, solution.U_a, solution.action, solution.energy, solution.entropy
-    )  # fmt: skip
+        *solution.U,
+        solution.U_a,
+        solution.action,
+        solution.energy,
+        solution.entropy,
+    )
     assert all(np.isnan(number).all() for number in numbers)
     for ask in (solution.predict, problem.theory):
         with pytest.raises(ValueError, match="no saddle point: iterations used up"):
@@ -266,9 +272,10 @@ def test_too_few_iterations_are_a_reason_not_a_number(problem):
 def test_a_failed_point_does_not_spoil_the_others(problem):
     """Twice the same example and no noise: K is singular at T = 0 alone."""
     twice = changed(
-        problem, xi=jnp.concatenate([problem.xi] * 2),
+        problem,
+        xi=jnp.concatenate([problem.xi] * 2),
         Y=jnp.concatenate([problem.Y] * 2),
-    )  # fmt: skip
+    )
     (row,) = twice.sweep(widths=[5], temperatures=[0.1, 0.0, 0.2])
     assert [s.converged for s in row] == [True, False, True]
     assert np.isfinite([s.action for s in row]).tolist() == [True, False, True]

@@ -194,7 +194,7 @@ def test_predictions_do_not_depend_on_the_memory_they_may_take(data, monkeypatch
     U, U_a = jax.vmap(jax.vmap(law.order_parameters))(z)
     draws = wishart.Draws(
         z, U, U_a, (), jnp.array(0), jnp.ones((2, 20)), np.ones(2), law
-    )  # fmt: skip
+    )
     together = draws.predict(test)
     (linear,) = draws.means([test])
     np.testing.assert_allclose(linear, together.mean, atol=1e-10)

@@ -89,10 +89,17 @@ def test_bifurcation_file_has_the_fixed_layout(folder):
 def test_two_parameters_give_two_dimensions(call, folder):
     out = folder / "two.h5"
     call(
-        "run", folder / "scan.toml", "-o", out, "--set", "parameters.beta=[0.5, 1.0]",
-        "--set", "parameters.gamma={start=5, stop=50, num=3}", "--set",
+        "run",
+        folder / "scan.toml",
+        "-o",
+        out,
+        "--set",
+        "parameters.beta=[0.5, 1.0]",
+        "--set",
+        "parameters.gamma={start=5, stop=50, num=3}",
+        "--set",
         "run.steps=256",
-    )  # fmt: skip
+    )
     d = opened(out)
     assert d.phase.dims == ("beta", "gamma") and d.phase.shape == (2, 3)
     assert d.lyapunov.dims == ("beta", "gamma", "exponent")
@@ -109,9 +116,19 @@ def test_a_scan_without_exponents_holds_the_sections_only(call, folder):
 def test_many_starts_give_a_start_dimension(call, folder):
     out = folder / "starts.h5"
     call(
-        "run", folder / "scan.toml", "-o", out, "--set", "run.start=random", "--set",
-        "run.starts=3", "--set", "run.steps=256", "--set", "parameters.beta=0.5",
-    )  # fmt: skip
+        "run",
+        folder / "scan.toml",
+        "-o",
+        out,
+        "--set",
+        "run.start=random",
+        "--set",
+        "run.starts=3",
+        "--set",
+        "run.steps=256",
+        "--set",
+        "parameters.beta=0.5",
+    )
     d = opened(out)
     assert d.phase.dims == ("beta", "start") and d.phase.shape == (1, 3)
     # One attractor at beta = 0.5: every start ends on it.
@@ -122,9 +139,17 @@ def test_many_starts_give_a_start_dimension(call, folder):
 def test_continuation_is_a_start(call, folder, start):
     out = folder / f"{start}.h5"
     call(
-        "run", folder / "scan.toml", "-o", out, "--set", f"run.start={start}", "--set",
-        "run.steps=256", "--set", "parameters.beta={start=0.2, stop=1.0, num=3}",
-    )  # fmt: skip
+        "run",
+        folder / "scan.toml",
+        "-o",
+        out,
+        "--set",
+        f"run.start={start}",
+        "--set",
+        "run.steps=256",
+        "--set",
+        "parameters.beta={start=0.2, stop=1.0, num=3}",
+    )
     d = opened(out)
     assert d.beta.values.tolist() == pytest.approx([0.2, 0.6, 1.0])
     assert (np.diff(d.lyapunov.values[:, 0]) > 0).all()
@@ -157,8 +182,14 @@ def test_info_says_what_a_file_is_and_found(call, folder):
 
 @pytest.mark.slow
 def test_figures_are_drawn_from_every_kind_of_file(call, folder):
-    call("compare", folder / "theory.h5", folder / "simulation.h5", "-o",
-         folder / "agreement.h5", "--overwrite")  # fmt: skip
+    call(
+        "compare",
+        folder / "theory.h5",
+        folder / "simulation.h5",
+        "-o",
+        folder / "agreement.h5",
+        "--overwrite",
+    )
     for name in ("theory", "scan", "simulation", "agreement"):
         out = folder / "figures" / name
         call("figure", folder / f"{name}.h5", "-o", out)
@@ -196,8 +227,14 @@ def test_missing_and_wrong_files_are_named(call, folder, tmp_path):
 
 
 def test_files_that_do_not_belong_together_are_refused(call, folder, tmp_path):
-    line = refused(call, "compare", folder / "scan.h5", folder / "simulation.h5", "-o",
-                   tmp_path / "x.h5")  # fmt: skip
+    line = refused(
+        call,
+        "compare",
+        folder / "scan.h5",
+        folder / "simulation.h5",
+        "-o",
+        tmp_path / "x.h5",
+    )
     assert "theory" in line
 
 
@@ -219,8 +256,15 @@ def test_an_existing_output_is_kept_unless_it_is_the_same_study(call, folder, tm
 def test_numbers_of_spins_that_the_classes_do_not_divide_are_refused(
     call, folder, tmp_path
 ):
-    line = refused(call, "run", folder / "simulation.toml", "-o", tmp_path / "x.h5",
-                   "--set", "run.n_spins=[1000]")  # fmt: skip
+    line = refused(
+        call,
+        "run",
+        folder / "simulation.toml",
+        "-o",
+        tmp_path / "x.h5",
+        "--set",
+        "run.n_spins=[1000]",
+    )
     assert "1000" in line and "999" in line
 
 
@@ -275,9 +319,11 @@ def test_ctrl_c_twice_leaves_at_once(folder, tmp_path):
     ]
     process = subprocess.Popen(
         [sys.executable, "-c", LISTENING, *map(str, words)],
-        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
-    )  # fmt: skip
+    )
     with process:
         for line in process.stderr:
             if "points" in line:

@@ -64,9 +64,14 @@ def write(root: Path, name: str, path: str, settings, *, value=1.0, **attributes
     file = root / "paper_figs" / "results" / name
     file.parent.mkdir(exist_ok=True)
     storage.write(
-        file, dataset, study=text, keys={}, started=storage.now(), elapsed=0.0,
+        file,
+        dataset,
+        study=text,
+        keys={},
+        started=storage.now(),
+        elapsed=0.0,
         overwrite=True,
-    )  # fmt: skip
+    )
     return file
 
 
@@ -81,9 +86,13 @@ def write_both(root: Path) -> None:
     study, _ = studies.load(root / THEORY, settings)
     assert study.inputs().keys() == {trained.name}
     write(
-        root, "theory-2-laptop.h5", THEORY, settings, value=2.0,
+        root,
+        "theory-2-laptop.h5",
+        THEORY,
+        settings,
+        value=2.0,
         inputs=json.dumps(study.inputs()),
-    )  # fmt: skip
+    )
 
 
 def test_kept_results_are_drawn_from_without_images(checkout):

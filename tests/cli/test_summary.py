@@ -98,10 +98,14 @@ def test_points_that_failed_are_counted_and_have_no_phase():
 
 def test_an_exponent_of_the_spread_stands_beside_what_chance_allows():
     numbers = {
-        "verdict": [5], "largest_z": [3.0], "comparisons": [40],
-        "A_spread_slope": [-0.45], "A_spread_slope_stderr": [0.004],
-        "A_bias_slope": [np.nan], "A_bias_slope_stderr": [np.nan],
-    }  # fmt: skip
+        "verdict": [5],
+        "largest_z": [3.0],
+        "comparisons": [40],
+        "A_spread_slope": [-0.45],
+        "A_spread_slope_stderr": [0.004],
+        "A_bias_slope": [np.nan],
+        "A_bias_slope_stderr": [np.nan],
+    }
     found = xr.Dataset(
         {name: ("beta", values) for name, values in numbers.items()}
         | {"threshold": 5.2, "slope_threshold": 3.9},
@@ -205,8 +209,9 @@ def test_a_chosen_temperature_at_the_end_of_its_grid_is_marked():
         "chosen_at_end_gp": ("choice", [True, False]),
     }
     for name in ("accuracy_chosen", "accuracy_gain"):
-        variables |= {n: (per_set, np.full((1, 2, 2), 0.25))
-                      for n in (name, f"{name}_stderr")}  # fmt: skip
+        variables |= {
+            n: (per_set, np.full((1, 2, 2), 0.25)) for n in (name, f"{name}_stderr")
+        }
     variables["accuracy_chosen_gp"] = (per_set[1:], np.full((2, 2), 0.25))
     point = {name: (("width",), [0.5]) for name in ("accuracy", "gradient_norm")}
     result = {"flag_meanings": "converged"}
@@ -224,8 +229,10 @@ def test_a_chosen_temperature_at_the_end_of_its_grid_is_marked():
     rows = [line.split() for line in text.splitlines()]
     chosen = {tuple(row[:2]): row[2] for row in rows if row[1:2] and row[1] in choice}
     assert chosen == {
-        ("10", "validation"): "0.5", ("10", "published"): "2*",
-        ("GP", "validation"): "0.1*", ("GP", "published"): "0.5",
-    }  # fmt: skip
+        ("10", "validation"): "0.5",
+        ("10", "published"): "2*",
+        ("GP", "validation"): "0.1*",
+        ("GP", "published"): "0.5",
+    }
     assert "* an end of the grid" in text
     assert "N = 10: below the size of U" in text

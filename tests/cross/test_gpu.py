@@ -142,9 +142,12 @@ def test_another_order_of_rounding_stays_within_the_bound():
 
     def reordered(net, params, state):
         other = dmft.Network(
-            net.weighted[..., ::-1], net.output[..., ::-1], net.positional, net.context,
+            net.weighted[..., ::-1],
+            net.output[..., ::-1],
+            net.positional,
+            net.context,
             net.output_rank,
-        )  # fmt: skip
+        )
         return dmft.step(other, params, state)
 
     bound, plain = bounds(net, points), orbit(cpu(), net, points)

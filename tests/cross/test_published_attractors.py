@@ -24,9 +24,14 @@ def names(dataset):
 @pytest.fixture(scope="module")
 def many_starts():
     return scan(
-        [1.2645, 1.2738], start="random", starts=68, seed=1,
-        transient=150_000, steps=20_000, max_doublings=3,
-    )  # fmt: skip
+        [1.2645, 1.2738],
+        start="random",
+        starts=68,
+        seed=1,
+        transient=150_000,
+        steps=20_000,
+        max_doublings=3,
+    )
 
 
 @pytest.mark.slow

@@ -227,9 +227,16 @@ def test_the_spread_of_the_scores_says_where_linear_noise_ends():
     ratios = {}
     for n_spins in (60_000, 6_000_000):
         result = simulate(
-            NET, FILE.patterns, params, state, n_spins=n_spins, runs=runs,
-            steps=steps, key=jax.random.key(13), stored=0,
-        )  # fmt: skip
+            NET,
+            FILE.patterns,
+            params,
+            state,
+            n_spins=n_spins,
+            runs=runs,
+            steps=steps,
+            key=jax.random.key(13),
+            stored=0,
+        )
         ratios[n_spins] = result.spread.A**2 * n_spins / np.asarray(band.std.A) ** 2
     small, large = (score / np.sqrt(n_spins) for n_spins in ratios)
     assert (small[late] > 1).all() and (large < SCORE_LIMIT / 2).all()

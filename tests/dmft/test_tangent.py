@@ -131,9 +131,13 @@ def test_saturated_attention_reports_what_is_resolved():
     params = dmft.parameters(1.9, file.gamma, file.epsilon)
     state = dmft.from_checkpoint(net, params, file)
     found = dynamics.lyapunov_spectrum(
-        dmft.system(net), state, params, steps=8000, transient=2000,
+        dmft.system(net),
+        state,
+        params,
+        steps=8000,
+        transient=2000,
         reorthonormalize_every=4,
-    )  # fmt: skip
+    )
     resolved = int(found.resolved)
     assert 3 <= resolved < 12
     assert np.isfinite(found.exponents[:resolved]).all()

@@ -70,8 +70,9 @@ def test_starts_beyond_the_fixed_point_of_the_quadratic_map_diverge():
     found = find_attractors(lambda x: x**2 - 1, uniform(3, -3, 3, 2000))
     bounded = (1 + np.sqrt(5)) / 2 / 3
     assert found.period.tolist() == [2]
-    assert_shares([found.count[0], np.sum(found.label == -2)], 2000,
-                  [bounded, 1 - bounded])  # fmt: skip
+    assert_shares(
+        [found.count[0], np.sum(found.label == -2)], 2000, [bounded, 1 - bounded]
+    )
     assert (found.orbits.kind[found.label == -2] == GONE).all()
 
 
@@ -246,8 +247,10 @@ def test_order_company_and_width_of_batches_change_nothing(monkeypatch):
     few = find_attractors(henon, starts[:, :20], search=search)
     np.testing.assert_array_equal(again.count, found.count)
     np.testing.assert_array_equal(again.label, found.label[order])
-    for one, other in ((again.orbits.points, found.orbits.points[order]),
-                       (few.orbits.points, found.orbits.points[:20])):  # fmt: skip
+    for one, other in (
+        (again.orbits.points, found.orbits.points[order]),
+        (few.orbits.points, found.orbits.points[:20]),
+    ):
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(few.orbits.lifetime, found.orbits.lifetime[:20])
     assert 0 < np.sum(found.label == -2) < 60

@@ -39,11 +39,14 @@ def test_superstable_cycles_have_no_number():
     assert hidden.settled.all() and not np.isfinite(hidden.exponents[0])
 
 
-@pytest.mark.parametrize("matrix", [
-    [[0.5, -0.4, 3.0], [0.4, 0.5, -2.0], [0.0, 0.0, 0.1]],  # a pair, cut at k = 1
-    [[0.9, 50.0, 0.0], [0.0, 0.89, 40.0], [0.0, 0.0, 0.3]],  # far from normal
-    [[0.5, 1.0, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 1e-9]],  # a Jordan block
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [[0.5, -0.4, 3.0], [0.4, 0.5, -2.0], [0.0, 0.0, 0.1]],  # a pair, cut at k = 1
+        [[0.9, 50.0, 0.0], [0.0, 0.89, 40.0], [0.0, 0.0, 0.3]],  # far from normal
+        [[0.5, 1.0, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 1e-9]],  # a Jordan block
+    ],
+)
 @pytest.mark.parametrize("k", [1, 3])
 def test_multipliers_of_linear_maps(matrix, k):
     """Pairs, nearly equal moduli and a defect are eigenvalues of small blocks."""

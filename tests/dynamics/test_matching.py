@@ -75,8 +75,10 @@ def test_through_a_pitchfork_one_branch_goes_on_and_the_other_is_new(by):
     found, numbers = matched(step, STARTS, values, by)
     assert [len(x) for x in numbers] == [1, 2, 2, 2]
     assert numbers[0].tolist() == [0] and sorted(numbers[1]) == [0, 1]
-    side = [dict(zip(n, np.sign(x.points[:, 0, 0]), strict=True))
-            for n, x in zip(numbers[1:], found[1:], strict=True)]  # fmt: skip
+    side = [
+        dict(zip(n, np.sign(x.points[:, 0, 0]), strict=True))
+        for n, x in zip(numbers[1:], found[1:], strict=True)
+    ]
     assert side[0] == side[1] == side[2]
     assert np.abs(found[3].points[:, 0, 0]) == pytest.approx(np.sqrt(0.3))
 
@@ -123,7 +125,7 @@ def test_hysteresis_of_the_cubic_map_ends_at_its_folds():
     values = np.linspace(-0.6, 0.6, 61)
     found = hysteresis(step, jnp.array(-1.0), values[::-1], search=Search(record=128))
     fold = 2 / np.sqrt(27)
-    (before, first, last, after), = found.interval  # fmt: skip
+    ((before, first, last, after),) = found.interval
     assert before < -fold < first and last < fold < after
     np.testing.assert_array_equal(found.values, values)
     inside = np.abs(values) < fold

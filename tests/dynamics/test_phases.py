@@ -194,17 +194,28 @@ def test_a_cycle_with_the_exponents_of_another_stretch_is_not_reported():
     """The tail recurs, but the window was chaotic for most of its length."""
     blocks = jnp.where(jnp.arange(16) < 11, 0.13, -0.02)[:, None]
     spectrum = dynamics.Spectrum(
-        exponents=jnp.array([0.083]), weighted=jnp.array([0.11]),
-        stderr=jnp.array([0.018]), resolved=jnp.array(1),
-        halves=jnp.array([[0.13], [-0.01]]), blocks=blocks, steps=jnp.array(2048),
+        exponents=jnp.array([0.083]),
+        weighted=jnp.array([0.11]),
+        stderr=jnp.array([0.018]),
+        resolved=jnp.array(1),
+        halves=jnp.array([[0.13], [-0.01]]),
+        blocks=blocks,
+        steps=jnp.array(2048),
         bounds=jnp.array([[0.11], [0.13], [-0.01]]),
-    )  # fmt: skip
+    )
     found = dynamics.Evidence(
-        recurrence_period=jnp.array(56), recurrence_error=jnp.array(0.0),
-        positive=jnp.array(0), zeros=jnp.array(0), zero_one=jnp.array(0.0),
-        broadband=jnp.array(1e-17), digits=jnp.array(1.2), frequency=jnp.array(0.1),
-        quarters=jnp.array(5.5), drift=jnp.array(1.8), finite=jnp.array(True),
-    )  # fmt: skip
+        recurrence_period=jnp.array(56),
+        recurrence_error=jnp.array(0.0),
+        positive=jnp.array(0),
+        zeros=jnp.array(0),
+        zero_one=jnp.array(0.0),
+        broadband=jnp.array(1e-17),
+        digits=jnp.array(1.2),
+        frequency=jnp.array(0.1),
+        quarters=jnp.array(5.5),
+        drift=jnp.array(1.8),
+        finite=jnp.array(True),
+    )
     verdict = decide(spectrum, found, dynamics.Criteria(), 4, jnp.array(False))
     assert PHASES[int(verdict[0])] in ("transient", "unsettled")
     assert int(verdict[1]) == 0

@@ -176,9 +176,12 @@ def test_the_second_tongue_opens_like_the_square_of_the_coupling(edges):
 def test_between_the_edges_the_rotation_number_is_the_fraction(edges):
     for shift, count in ((-1e-5, K.size), (1e-5, 0)):
         found = rotation.rotation_number(
-            sine, 0.1, {"omega": edges[1].upper + shift, "K": K},
-            steps=40_000, transient=40_000,
-        )  # fmt: skip
+            sine,
+            0.1,
+            {"omega": edges[1].upper + shift, "K": K},
+            steps=40_000,
+            transient=40_000,
+        )
         assert np.sum(np.abs(found.number - 0.5) < 1e-9) == count
 
 
@@ -213,23 +216,48 @@ def test_a_tongue_of_an_orbit_that_is_lost_says_so():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: rotation.rotation_number(rigid, 0.0, {"omega": 0.1}, steps=1),
-         "steps must be at least 2; got 1"),
-        (lambda: rotation.rotation_number(lambda x, p: 2 * x, 0.1, {}, steps=10),
-         "lift must satisfy .* misses by 1"),
-        (lambda: rotation.principal_plane(jnp.zeros((5, 1))),
-         "two coordinates or more; got 1"),
-        (lambda: tongues.tongue(sine, {"K": 1.0}, free="K", bracket=(0, 1), p=0, q=1),
-         "must not hold the free parameter 'K'"),
-        (lambda: tongues.tongue(sine, {"K": 1.0}, free="omega", bracket=(-1.0, 0.5),
-                                p=0, q=1, tolerance=1e-17),
-         "tolerance must be at least 8.88e-16 for this bracket; got 1e-17"),
-        (lambda: rotation.rotation_number(lambda x, p: x * np.nan, 0.1, {}, steps=10),
-         "lift must satisfy .* misses by nan"),
-        (lambda: tongues.drift_sign(rigid, 0.0, {"omega": 0.1}, p=0, q=0, rounds=9),
-         "q must be at least 1; got 0"),
+        (
+            lambda: rotation.rotation_number(rigid, 0.0, {"omega": 0.1}, steps=1),
+            "steps must be at least 2; got 1",
+        ),
+        (
+            lambda: rotation.rotation_number(lambda x, p: 2 * x, 0.1, {}, steps=10),
+            "lift must satisfy .* misses by 1",
+        ),
+        (
+            lambda: rotation.principal_plane(jnp.zeros((5, 1))),
+            "two coordinates or more; got 1",
+        ),
+        (
+            lambda: tongues.tongue(
+                sine, {"K": 1.0}, free="K", bracket=(0, 1), p=0, q=1
+            ),
+            "must not hold the free parameter 'K'",
+        ),
+        (
+            lambda: tongues.tongue(
+                sine,
+                {"K": 1.0},
+                free="omega",
+                bracket=(-1.0, 0.5),
+                p=0,
+                q=1,
+                tolerance=1e-17,
+            ),
+            "tolerance must be at least 8.88e-16 for this bracket; got 1e-17",
+        ),
+        (
+            lambda: rotation.rotation_number(
+                lambda x, p: x * np.nan, 0.1, {}, steps=10
+            ),
+            "lift must satisfy .* misses by nan",
+        ),
+        (
+            lambda: tongues.drift_sign(rigid, 0.0, {"omega": 0.1}, p=0, q=0, rounds=9),
+            "q must be at least 1; got 0",
+        ),
     ],
-)  # fmt: skip
+)
 def test_impossible_requests_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()

@@ -76,9 +76,10 @@ def test_the_tail_begins_after_what_is_not_exponential():
 
 def test_units_scale_rate_and_error():
     lifetime, ended = np.array([4, 8, 8, 20]), np.array([True, True, True, False])
-    one, four = escape_rate(lifetime // 4, ended, after=0), escape_rate(
-        lifetime, ended, after=0, unit=4
-    )  # fmt: skip
+    one, four = (
+        escape_rate(lifetime // 4, ended, after=0),
+        escape_rate(lifetime, ended, after=0, unit=4),
+    )
     assert one.rate == pytest.approx(-np.log(1 - 3 / 10))
     assert four.rate == pytest.approx(one.rate / 4)
     assert four.stderr == pytest.approx(one.stderr / 4)

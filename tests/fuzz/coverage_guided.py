@@ -86,9 +86,14 @@ def examples(folder):
     stored = Stored(Chunk(3, 0, 0, 2), {"x": np.zeros((2, 3))}, {}, 1.0, 2.0, "e", "s")
     chunk_file.write(folder / "c.h5", stored, "fuzz")
     made = Manifest(
-        schema_version=1, study=STUDY, study_sha256=storage.study_digest(STUDY),
-        resolved=STUDY, points_per_chunk=5, batch=1, started="now",
-    )  # fmt: skip
+        schema_version=1,
+        study=STUDY,
+        study_sha256=storage.study_digest(STUDY),
+        resolved=STUDY,
+        points_per_chunk=5,
+        batch=1,
+        started="now",
+    )
     files = [*ROOT.glob("analysis/*.toml"), *ROOT.glob("simulations/*.toml")]
     return {
         study: [path.read_bytes() for path in files],

@@ -57,8 +57,10 @@ class Server:
         self._seconds = seconds
         self._process = subprocess.Popen(
             [sys.executable, __file__],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def __call__(self, *words) -> Ended:
         """Run a command; bytes in paths may be anything."""

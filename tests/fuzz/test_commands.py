@@ -36,10 +36,26 @@ def many(few: int, whole: int):
 # --- studies ---
 
 VALUES = (
-    "0", "-1", "1", "4294967296", "9223372036854775808", "1e308", "-1e-300", "nan",
-    "inf", "true", '"text"', '"../[b].json"', "[]", "[1, 1]", "{ }", "1000000",
-    "{ start = 0.0, stop = 1.0, num = 1000000 }", "[0.5, nan]", '"/dev/zero.json"',
-)  # fmt: skip
+    "0",
+    "-1",
+    "1",
+    "4294967296",
+    "9223372036854775808",
+    "1e308",
+    "-1e-300",
+    "nan",
+    "inf",
+    "true",
+    '"text"',
+    '"../[b].json"',
+    "[]",
+    "[1, 1]",
+    "{ }",
+    "1000000",
+    "{ start = 0.0, stop = 1.0, num = 1000000 }",
+    "[0.5, nan]",
+    '"/dev/zero.json"',
+)
 
 
 def mutated(text: str, chance: random.Random) -> bytes:
@@ -244,9 +260,13 @@ def attribute_of_long_texts(file):
 
 
 BOMBS = (
-    one_text_many_times, unpacks_to_gigabytes, unpacks_samples, unpacks_at_once,
-    a_long_dimension, attribute_of_long_texts,
-)  # fmt: skip
+    one_text_many_times,
+    unpacks_to_gigabytes,
+    unpacks_samples,
+    unpacks_at_once,
+    a_long_dimension,
+    attribute_of_long_texts,
+)
 
 
 @pytest.mark.parametrize("make", BOMBS, ids=lambda make: make.__name__)

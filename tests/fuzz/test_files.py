@@ -124,10 +124,14 @@ def test_any_value_of_any_attribute(folder, written, name, value):
 
 
 NEEDED = set(storage.schema.PROVENANCE) - {
-    "git_describe", "started", "elapsed", "busy", "environment",
+    "git_describe",
+    "started",
+    "elapsed",
+    "busy",
+    "environment",
     "checksums",
     "attributes_sha256",  # which is made anew
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", storage.schema.PROVENANCE)
@@ -206,9 +210,17 @@ def gigantic_text(file, name):
 
 
 CHANGES = (
-    external_link, external_storage, virtual, soft_link_to_itself, group_in_itself,
-    references, compound, gigantic, gigantic_in_chunks, gigantic_text,
-)  # fmt: skip
+    external_link,
+    external_storage,
+    virtual,
+    soft_link_to_itself,
+    group_in_itself,
+    references,
+    compound,
+    gigantic,
+    gigantic_in_chunks,
+    gigantic_text,
+)
 MEMORY = 300 * 2**20  # bytes that reading may take beside what is loaded already
 
 
@@ -234,9 +246,7 @@ def bounded():
 @pytest.mark.parametrize("make", CHANGES, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("name", ("code", "i"))
 def test_files_hold_their_own_data_and_no_more(folder, written, bounded, name, make):
-    path = rewritten(
-        folder / "b.h5", written, replace(name, make), checksums=False
-    )  # fmt: skip
+    path = rewritten(folder / "b.h5", written, replace(name, make), checksums=False)
     for reader in READERS:
         with pytest.raises(storage.StorageError, match=rf"\({name} |of {name} are"):
             reader(path)
@@ -287,9 +297,14 @@ def test_any_header_of_a_chunk(folder, chunk, changes):
 
 
 MANIFEST = Manifest(
-    schema_version=1, study=STUDY, study_sha256=storage.study_digest(STUDY),
-    resolved=STUDY, points_per_chunk=5, batch=1, started="now",
-)  # fmt: skip
+    schema_version=1,
+    study=STUDY,
+    study_sha256=storage.study_digest(STUDY),
+    resolved=STUDY,
+    points_per_chunk=5,
+    batch=1,
+    started="now",
+)
 
 
 @settings(max_examples=60, deadline=None)

@@ -117,7 +117,7 @@ def test_any_value_at_any_key(text, data):
     st.lists(st.sampled_from(["run", "parameters", "beta", " ", "\n"]), max_size=3),
     st.sampled_from(["=", "", " = "]),
     st.one_of(st.text(max_size=8), st.sampled_from(['"a\\nb\\u007f"', "{a=1}", "inf"])),
-)  # fmt: skip
+)
 def test_overrides(keys, equals, value):
     assert survives(TEXTS[0], ".".join(keys) + equals + value)
 

@@ -80,9 +80,15 @@ def run(small, step_size, **changes):
         method="langevin", draws=20, warmup=20, chains=2, block=10, folder=None
     )
     return sample_weights(
-        key, posterior, xi_test=xi, y_test=posterior.Y, study='kind = "test"',
-        report=Silent(), step_size=step_size, **settings | changes,
-    )  # fmt: skip
+        key,
+        posterior,
+        xi_test=xi,
+        y_test=posterior.Y,
+        study='kind = "test"',
+        report=Silent(),
+        step_size=step_size,
+        **settings | changes,
+    )
 
 
 @pytest.mark.slow

@@ -41,14 +41,23 @@ def posterior_of(xi, Y, width):
 
 def sampled(posterior, xi_test, *, seed=1, **changes):
     settings = dict(
-        method="weights", draws=1000, warmup=300, chains=4, block=100, folder=None,
-        study=STUDY, report=Silent(),
-    )  # fmt: skip
+        method="weights",
+        draws=1000,
+        warmup=300,
+        chains=4,
+        block=100,
+        folder=None,
+        study=STUDY,
+        report=Silent(),
+    )
     y_test = jnp.ones(xi_test.shape[:1] + posterior.Y.shape[1:])
     return sample_weights(
-        jax.random.key(seed), posterior, xi_test=xi_test, y_test=y_test,
+        jax.random.key(seed),
+        posterior,
+        xi_test=xi_test,
+        y_test=y_test,
         **settings | changes,
-    )  # fmt: skip
+    )
 
 
 def networks():
@@ -59,9 +68,11 @@ def networks():
     )
     x = jax.random.normal(keys[3], (10, 6, 5))
     settings = dict(
-        width=(4, 3, 5, 2), temperature=0.1, heads=(2, 1, 2),
+        width=(4, 3, 5, 2),
+        temperature=0.1,
+        heads=(2, 1, 2),
         variances=(0.7, 0.5, 2.0, 1.3, 1.5),
-    )  # fmt: skip
+    )
     return x, heads, settings, keys[4]
 
 

@@ -73,13 +73,19 @@ def test_the_stretches_of_hysteresis_are_shaded(swept):
 @pytest.mark.parametrize(
     ("differ", "ends", "words"),
     [
-        ([1, 1, 0, 0], (0.1, 0.25), "from 0.1 (the first value) to 0.2; they agree "
-         "from 0.3 on"),
-        ([0, 0, 1, 1], (0.25, 0.4), "from 0.3 to 0.4 (the last value); they agree "
-         "up to 0.2"),
+        (
+            [1, 1, 0, 0],
+            (0.1, 0.25),
+            "from 0.1 (the first value) to 0.2; they agree from 0.3 on",
+        ),
+        (
+            [0, 0, 1, 1],
+            (0.25, 0.4),
+            "from 0.3 to 0.4 (the last value); they agree up to 0.2",
+        ),
         ([1, 1, 1, 1], (0.1, 0.4), "from 0.1 (the first value) to 0.4 (the last"),
     ],
-)  # fmt: skip
+)
 def test_open_stretches_reach_the_end_of_the_values(swept, differ, ends, words):
     found = intervals(swept.beta.values, np.array(differ, bool))
     swept["interval"] = swept.interval.dims, found

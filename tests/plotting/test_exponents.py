@@ -71,9 +71,11 @@ def test_the_legend_names_what_is_drawn():
     lost, unresolved = -np.inf, np.nan
     axis = drawn(spectrum(0.1, -0.1, unresolved, -0.2, lost, lost))
     assert words(axis) == [
-        r"$\lambda_{1}$", r"$\lambda_{2}$", r"$\lambda_{4}$",
+        r"$\lambda_{1}$",
+        r"$\lambda_{2}$",
+        r"$\lambda_{4}$",
         r"$\lambda_{5},\lambda_{6} = -\infty$",
-    ]  # fmt: skip
+    ]
 
 
 def test_faint_exponents_are_named_by_those_that_are_drawn():

@@ -16,17 +16,26 @@ SETS = ["omniglot", "omniglot-validation", "fashion-mnist", "mnist"]
 PATHS = [f"{a}-{b}" for a in range(1, 5) for b in range(1, 5)]
 P, N_0 = 40, 64
 TRAINED = {
-    "name": "one-shot", "image_size": 32, "patch": 8, "channels": 1, "split": "small",
-    "characters": 179, "heads": [4, 4], "width": 64, "key_size": 32,
-}  # fmt: skip
+    "name": "one-shot",
+    "image_size": 32,
+    "patch": 8,
+    "channels": 1,
+    "split": "small",
+    "characters": 179,
+    "heads": [4, 4],
+    "width": 64,
+    "key_size": 32,
+}
 
 
 def of_network(restart: int, *, n_train: int = P, **changed) -> dict[str, str]:
     """Attributes of a file about the network of one training."""
     task = {
-        "name": "one-shot", "n_train": n_train, "training": TRAINED | changed,
+        "name": "one-shot",
+        "n_train": n_train,
+        "training": TRAINED | changed,
         "attention_sha256": f"of network {restart}",
-    }  # fmt: skip
+    }
     study = f"[task]\nrestart = {restart}\n"
     return {"task": json.dumps(task), "study": study}
 
@@ -210,8 +219,10 @@ def test_order_parameters_share_a_scale_and_a_mean_diagonal_of_one(
         trained.U_1.sel(restart=1),
     ]
     assert [axis.get_title().split(",")[0] for axis in shown] == [
-        "saddle point", "exact law", "gradient descent",
-    ]  # fmt: skip
+        "saddle point",
+        "exact law",
+        "gradient descent",
+    ]
     for image, U in zip(images, expected, strict=True):
         drawn = np.asarray(image.get_array())
         np.testing.assert_allclose(drawn, U / np.trace(U) * 16)

@@ -19,9 +19,12 @@ ORDERS = ["saddle", "exact-law", "trained", "magnitude", "random"]
 SETS = ["omniglot", "omniglot-validation", "fashion-mnist", "mnist"]
 HEADS = ["1.1", "1.2", "1.3", "2.1"]
 OF_SCORES = (
-    "pruning_score", "rank_correlation", "rank_correlation_mean",
-    "rank_correlation_mean_stderr", "accuracy_cumulative",
-)  # fmt: skip
+    "pruning_score",
+    "rank_correlation",
+    "rank_correlation_mean",
+    "rank_correlation_mean_stderr",
+    "accuracy_cumulative",
+)
 SIZES = {"restart": 3, "order": 5, "attention_head": 4, "test_set": 4, "n_pruned": 3}
 
 

@@ -90,10 +90,12 @@ def processes(*commands, **environment):
     started = [
         subprocess.Popen(
             [sys.executable, "-m", f"distributed.cli.dask_{command[0]}", *command[1:]],
-            env=os.environ | where, start_new_session=True, **quiet,
+            env=os.environ | where,
+            start_new_session=True,
+            **quiet,
         )
         for command in commands
-    ]  # fmt: skip
+    ]
     try:
         yield started
     finally:
@@ -323,11 +325,23 @@ section_samples = 4
 
 def command(study, output, *options):
     return subprocess.Popen(
-        [sys.executable, "-m", "statmech_attn.cli", "run", str(study),
-         "-o", str(output), "--chunk", "1360", *options],
+        [
+            sys.executable,
+            "-m",
+            "statmech_attn.cli",
+            "run",
+            str(study),
+            "-o",
+            str(output),
+            "--chunk",
+            "1360",
+            *options,
+        ],
         env=os.environ | {"PYTHONPATH": str(Path(files.__file__).parents[2])},
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def checksums(file):

@@ -29,9 +29,11 @@ def started(study, output, programs):
     words = ["run", study, "-o", output, "--chunk", "20", "--workers", "2"]
     return subprocess.Popen(
         [sys.executable, "-m", "statmech_attn.cli", *map(str, words)],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
         env=os.environ | {"JAX_COMPILATION_CACHE_DIR": str(programs)},
-    )  # fmt: skip
+    )
 
 
 def finished(process) -> None:

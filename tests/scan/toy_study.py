@@ -116,9 +116,11 @@ class Server:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             text=True,
-        )  # fmt: skip
+        )
 
     def start(self, *words, **patches) -> "Run":
         """`statmech-attn WORDS` in a process of its own.

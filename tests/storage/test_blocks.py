@@ -199,10 +199,19 @@ def sampled(folder, report=None):
     posterior = weight_space.posterior(problem)
     xi_test = jax.random.normal(keys[2], (2, 9, 2))
     return sample_weights(
-        keys[1], posterior, method="weights", xi_test=xi_test,
-        y_test=jnp.ones(2), draws=100, warmup=55, chains=2, block=10, folder=folder,
-        study=STUDY, report=report or Silent(),
-    )  # fmt: skip
+        keys[1],
+        posterior,
+        method="weights",
+        xi_test=xi_test,
+        y_test=jnp.ones(2),
+        draws=100,
+        warmup=55,
+        chains=2,
+        block=10,
+        folder=folder,
+        study=STUDY,
+        report=report or Silent(),
+    )
 
 
 def killed_after(folder, piece):

@@ -38,9 +38,10 @@ def write_trained(
     }
     variables["training_result"] = (("restart",), np.asarray(codes, np.int8))
     sizes = {
-        "heads": list(networks[0].heads), "width": networks[0].a.size,
+        "heads": list(networks[0].heads),
+        "width": networks[0].a.size,
         "key_size": networks[0].keys[0].shape[1],
-    }  # fmt: skip
+    }
     task = {"name": "one-shot"} | setting._asdict() | {"split": "small"} | sizes
     dataset = VARIABLES.labelled(variables, {"restart": np.arange(len(networks))})
     dataset = dataset.assign_attrs(kind="training", task=json.dumps(task))

@@ -158,8 +158,9 @@ def leaking(s):
 def test_starts_on_another_chaotic_set_do_not_slow_the_escape():
     """Beside an open tent map (rate ln 1.01), a closed one that nobody leaves."""
     one, other = leaking(2.02), leaking(1.99)
-    step = lambda z: jnp.where(z[1] > 0, jnp.stack([one(z[0]), z[1]]),
-                               jnp.stack([other(z[0]), z[1]]))  # fmt: skip
+    step = lambda z: jnp.where(
+        z[1] > 0, jnp.stack([one(z[0]), z[1]]), jnp.stack([other(z[0]), z[1]])
+    )
     x = np.random.default_rng(3).uniform(0, 1, 400)
     starts = np.stack([x, np.where(np.arange(400) < 200, 5.0, -5.0)])
     found = find_attractors(step, starts, search=Search(20_000, record=256))
@@ -220,8 +221,9 @@ def sweeps():
     beta = {"start": 1.268, "stop": 1.275, "num": 15}
     tree = {"kind": "bifurcation", "parameters": {"beta": beta}}
     ways = ("continue-up", "continue-down")
-    return [studies.run(studies.parse(tree | {"run": run | {"start": way}}))
-            for way in ways]  # fmt: skip
+    return [
+        studies.run(studies.parse(tree | {"run": run | {"start": way}})) for way in ways
+    ]
 
 
 @pytest.mark.slow

@@ -130,9 +130,17 @@ def test_a_study_is_the_simulation_of_the_same_key(stored):
     for index, n_spins in enumerate((300, 900)):
         key = jax.random.fold_in(jax.random.key(3), index)
         result = simulate(
-            net, file.patterns, params, state, n_spins=n_spins, runs=50, steps=11,
-            transient=5, key=key, stored=stored,
-        )  # fmt: skip
+            net,
+            file.patterns,
+            params,
+            state,
+            n_spins=n_spins,
+            runs=50,
+            steps=11,
+            transient=5,
+            key=key,
+            stored=stored,
+        )
         here = found.isel(n_spins=index)
         points_first = lambda x: np.moveaxis(np.asarray(x), 2, 0)
         np.testing.assert_array_equal(here.A_mean, points_first(result.mean.A))

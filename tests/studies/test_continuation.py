@@ -88,9 +88,12 @@ def test_the_torus_above_turns_as_the_multipliers_say(found):
         params = dmft.Parameters(beta, jnp.array(file.gamma), jnp.array(file.epsilon))
         start = dmft.from_checkpoint(net, params, file)
         return dynamics.curve_rotation(
-            lambda state: dmft.step(net, params, state), start,
-            steps=10_000, transient=40_000, every=4,
-        )  # fmt: skip
+            lambda state: dmft.step(net, params, state),
+            start,
+            steps=10_000,
+            transient=40_000,
+            every=4,
+        )
 
     above = turn(BIRTH + jnp.array([1.5e-4, 3e-4, 6e-4]))
     assert (above.error < 1e-9).all()
@@ -155,10 +158,14 @@ def test_the_summary_lists_branches_and_bifurcations(found):
     ("changes", "message"),
     [
         ({"parameters__beta": 1.2}, "parameters: give exactly one of beta, gamma and"),
-        ({"parameters__beta": {"start": 2.0, "stop": 1.0}},
-         "parameters.beta: start must be below stop, 1"),
-        ({"parameters__beta": {"start": 1.0, "stop": 1.2, "num": 3}},
-         "parameters.beta.num: unknown key; allowed here: start, stop"),
+        (
+            {"parameters__beta": {"start": 2.0, "stop": 1.0}},
+            "parameters.beta: start must be below stop, 1",
+        ),
+        (
+            {"parameters__beta": {"start": 1.0, "stop": 1.2, "num": 3}},
+            "parameters.beta.num: unknown key; allowed here: start, stop",
+        ),
         ({"parameters__gamma": {"start": 1.0, "stop": 2.0}}, "give exactly one"),
         ({"run__at": 2.0}, "run.at must lie in the interval of beta, 1 to 1.5"),
         ({"run__smallest_step": 1.0}, "smallest_step must not exceed largest_step"),
@@ -166,11 +173,13 @@ def test_the_summary_lists_branches_and_bifurcations(found):
         ({"run__steps": 10}, "run.steps: unknown key"),
         ({"curves__parameter": "beta"}, "curves.parameter must not be beta"),
         ({"curves__parameter": "delta"}, "curves.parameter: .*'gamma' or 'epsilon'"),
-        ({"curves__points": 3},
-         "curves.points: unknown key .did you mean 'max_points'"),
+        (
+            {"curves__points": 3},
+            "curves.points: unknown key .did you mean 'max_points'",
+        ),
         ({"curves__start": 1.0}, "curves: start must be below stop"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_one_line_that_says_what_is_allowed(changes, message):
     with pytest.raises(ValueError, match=message) as caught:
         studies.parse(changed(**changes))

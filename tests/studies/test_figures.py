@@ -317,11 +317,22 @@ def test_places_on_a_disk_are_found_in_files(tmp_path, attribute, is_place):
 
 def test_every_script_is_tested():
     tested = {
-        "basins", "bifurcation_full", "bifurcation_zoom", "chaos_indicators",
-        "classifier_disagreement", "continuation", "finite_size", "hidden_markov",
-        "hidden_markov_noisy", "learning_at_finite_width", "long_context",
-        "phase_diagram", "running_lyapunov", "trajectories", *ONE_SHOT,
-    }  # fmt: skip
+        "basins",
+        "bifurcation_full",
+        "bifurcation_zoom",
+        "chaos_indicators",
+        "classifier_disagreement",
+        "continuation",
+        "finite_size",
+        "hidden_markov",
+        "hidden_markov_noisy",
+        "learning_at_finite_width",
+        "long_context",
+        "phase_diagram",
+        "running_lyapunov",
+        "trajectories",
+        *ONE_SHOT,
+    }
     assert {path.stem for path in SCRIPTS} == tested
 
 

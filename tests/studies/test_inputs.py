@@ -49,9 +49,14 @@ def begun(place: Path) -> Path:
     output = place / "out.h5"
     stop, silent = signals.Stop(), studies.Silent()
     task = producing._Task(
-        files.job(study, text), output, silent, False, local.engine(), stop,
+        files.job(study, text),
+        output,
+        silent,
+        False,
+        local.engine(),
+        stop,
         signals.Signals(stop, silent),
-    )  # fmt: skip
+    )
     producing._opened(task, producing.chunks_of(output), 1)
     return output
 
@@ -173,9 +178,15 @@ def test_a_changed_preset_does_not_go_on(data, tmp_path, monkeypatch):
     inputs = studies.parse(TRAINING).inputs()
     study, text, output = trained(tmp_path, inputs=json.dumps(inputs))
     manifest = Manifest(
-        schema_version=1, study=text, study_sha256=storage.study_digest(text),
-        resolved=text, points_per_chunk=1, batch=1, started="", inputs=inputs,
-    )  # fmt: skip
+        schema_version=1,
+        study=text,
+        study_sha256=storage.study_digest(text),
+        resolved=text,
+        points_per_chunk=1,
+        batch=1,
+        started="",
+        inputs=inputs,
+    )
     folder = Folder.begin(tmp_path / "chunks", manifest)
     folder.require(text, study.inputs())
     monkeypatch.setitem(PRESETS["laptop"]["run"], "steps", 5000)

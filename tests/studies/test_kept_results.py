@@ -94,8 +94,11 @@ def test_the_numbers_of_the_documents_can_be_printed():
     root = KEPT.parents[1]
     done = subprocess.run(
         [sys.executable, root / "analysis" / "one_shot_numbers.py"],
-        capture_output=True, text=True, check=True, timeout=300,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
     document = (root / "docs" / "validation.md").read_text().replace("−", "-")
     shown = document[document.index("## One-shot images") :]
     for row in ("accuracy of gradient descent", "rank correlation of score and drop"):

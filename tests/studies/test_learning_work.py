@@ -105,9 +105,12 @@ def test_a_point_that_raises_is_marked_and_leaves_its_neighbours(
 
 def test_numbers_that_are_lacking_are_told_from_points_without_solution(saddles):
     arrays = {
-        "U_1": np.ones((3, 4, 4)), "action": np.ones(3), "accuracy": np.ones(3),
-        "predictor_mean": np.ones((3, 20)), "result": np.array([0, 0, 1]),
-    }  # fmt: skip
+        "U_1": np.ones((3, 4, 4)),
+        "action": np.ones(3),
+        "accuracy": np.ones(3),
+        "predictor_mean": np.ones((3, 20)),
+        "result": np.array([0, 0, 1]),
+    }
     arrays["predictor_mean"][1:, 7] = np.inf
     assert saddles.not_finite(arrays).tolist() == [False, True, False]
 

@@ -55,10 +55,14 @@ def tree(trained, /, **changes):
     return {
         "kind": "order-parameter",
         "task": {
-            "name": "one-shot", "trained": str(trained), "n_train": 120, "n_test": 60,
-        } | changes,
+            "name": "one-shot",
+            "trained": str(trained),
+            "n_train": 120,
+            "n_test": 60,
+        }
+        | changes,
         "network": {"width": [5, WIDE], "temperature": [0.05, 0.3, 3.0]},
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture(scope="module")
@@ -369,9 +373,10 @@ def test_posteriors_answer_every_set(trained, run):
     """A set of the test set's inputs with turned labels has the rest as accuracy."""
     pytest.importorskip("numpyro")
     study = tree(trained, n_train=20) | {
-        "kind": "posterior", "network": {"width": 3, "temperature": 0.5},
+        "kind": "posterior",
+        "network": {"width": 3, "temperature": 0.5},
         "run": {"draws": 10, "warmup": 10, "chains": 2, "stored": 10} | run,
-    }  # fmt: skip
+    }
     work = PosteriorWork(studies.parse(study))
     sets = dict(work.made.sets)
     xi, y = sets["omniglot"]

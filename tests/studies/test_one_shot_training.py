@@ -111,8 +111,12 @@ def test_a_file_holds_every_network_and_can_be_shown(found, file, tmp_path):
     assert found.step.values.tolist() == [*range(0, 50, 2), 50]
     assert np.unique(found.loss.isel(step=0)).size == 2
     assert set(json.loads(found.attrs["images_sha256"])) == {
-        "train", "validation", "test", "mnist supports", "mnist queries",
-    }  # fmt: skip
+        "train",
+        "validation",
+        "test",
+        "mnist supports",
+        "mnist queries",
+    }
     assert 'preset = "laptop"' in found.attrs["settings"]
     again = storage.read(file)
     print_summary(again, Console(file=(shown := io.StringIO()), width=80))

@@ -54,9 +54,12 @@ def started(site: pathlib.Path, code: str) -> subprocess.Popen:
     """A Python that finds the distribution in `site`."""
     paths = [str(site), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+    )
 
 
 def done(site: pathlib.Path, *words: list[str]) -> str:
@@ -84,9 +87,12 @@ def test_a_kind_of_another_distribution_runs_resumes_is_drawn_and_described(
 
     schema = tmp_path / "study.schema.json"
     said = done(
-        site, words, ["info", output], ["figure", output, "--output", tmp_path],
+        site,
+        words,
+        ["info", output],
+        ["figure", output, "--output", tmp_path],
         ["schema", "--output", schema],
-    )  # fmt: skip
+    )
     assert "rms position" in said and "| `run.walkers` | integer | `100` |" in said
     assert (tmp_path / "positions.png").stat().st_size > 1000
     found = storage.read(output)
@@ -120,11 +126,18 @@ def test_a_row_each_makes_a_task_and_a_sampler_known(tables):
     tables.TASKS.add(module_of(TASK).TASK)
     tables.SAMPLERS.add(module_of(SAMPLER).SAMPLER)
     tree = {
-        "kind": "posterior", "task": {"name": "sum"},
+        "kind": "posterior",
+        "task": {"name": "sum"},
         "network": {"width": 5, "temperature": 1e12},
-        "run": {"method": "prior", "draws": 200, "warmup": 10, "block": 100,
-                "chains": 2, "stored": 0},
-    }  # fmt: skip
+        "run": {
+            "method": "prior",
+            "draws": 200,
+            "warmup": 10,
+            "block": 100,
+            "chains": 2,
+            "stored": 0,
+        },
+    }
     found = studies.run(studies.parse(tree)).isel(width=0)
     z = (found.U_1 - np.eye(2)) / found.U_1_stderr
     assert abs(z).max() < 5 and "bfmi" not in found

@@ -146,8 +146,10 @@ def test_heads_are_taken_out_of_the_sum_over_paths():
     cumulative[-1] = [full.mean(), each[:, 1].mean(), (each[0, 2] + each[2, 2]) / 2]
     errors = binomial(cumulative)
     errors[-1] = [
-        0, each[:, 1].std(ddof=1) / np.sqrt(3), abs(each[0, 2] - each[2, 2]) / 2
-    ]  # fmt: skip
+        0,
+        each[:, 1].std(ddof=1) / np.sqrt(3),
+        abs(each[0, 2] - each[2, 2]) / 2,
+    ]
     lost = [full.astype(int) - right(left[head]) for head in range(4)]
     rank = np.full(len(ORDERS), np.nan)
     rank[0] = pruning.rank_correlation(scores[0], np.mean(lost, axis=1))

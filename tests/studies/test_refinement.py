@@ -12,9 +12,15 @@ from statmech_attn.scan.forecast import forecast
 
 
 RUN = {
-    "transient": 600, "steps": 1024, "exponents": 2, "max_doublings": 1,
-    "section_samples": 4, "strobe_samples": 3, "start": "random", "seed": 3,
-}  # fmt: skip
+    "transient": 600,
+    "steps": 1024,
+    "exponents": 2,
+    "max_doublings": 1,
+    "section_samples": 4,
+    "strobe_samples": 3,
+    "start": "random",
+    "seed": 3,
+}
 
 
 def plane(n_beta, n_gamma, **run):

@@ -138,9 +138,12 @@ def test_pattern_files_are_found_beside_the_study(tmp_path, data_folder):
 
 
 PLAIN = st.one_of(
-    st.integers(), st.floats(), st.booleans(), st.text(max_size=5),
+    st.integers(),
+    st.floats(),
+    st.booleans(),
+    st.text(max_size=5),
     st.lists(st.floats(), max_size=2),
-)  # fmt: skip
+)
 TREES = st.dictionaries(
     st.sampled_from(["kind", "network", "parameters", "run", "x"]),
     st.one_of(

@@ -34,9 +34,13 @@ def write_omniglot(
     place.mkdir(parents=True, exist_ok=True)
     for name, alphabets in SMALL_ZIPS.items():
         write_zip(
-            place / name, alphabets,
-            characters=characters, drawings=drawings, side=side, seed=seed,
-        )  # fmt: skip
+            place / name,
+            alphabets,
+            characters=characters,
+            drawings=drawings,
+            side=side,
+            seed=seed,
+        )
     return Path(folder)
 
 

@@ -124,10 +124,12 @@ def test_the_digest_tells_names_shapes_and_pixels_apart():
     found = [
         images.digest(images.ImageClasses(*parts))
         for parts in (
-            (("a",), pixels), (("b",), pixels), (("a",), changed),
+            (("a",), pixels),
+            (("b",), pixels),
+            (("a",), changed),
             (("a",), pixels.reshape(2, 1, 2, 2)),
         )
-    ]  # fmt: skip
+    ]
     assert len(set(found)) == 4
 
 

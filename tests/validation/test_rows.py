@@ -35,8 +35,9 @@ def test_statistical_values_are_judged_in_standard_errors():
     allowed = threshold(2, 64)
     within, beyond = 0.9 * allowed * 0.01, 1.1 * allowed * 0.01
     assert verdicts(row([1 + within, 1 - beyond], (1.0, 1.0), [0.01] * 2, 64)) == [
-        "ok", "MISS",
-    ]  # fmt: skip
+        "ok",
+        "MISS",
+    ]
     # More comparisons in the table allow more, fewer blocks too.
     crowd = row([1.0] * 500, (1.0,) * 500, [0.01] * 500, 64)
     line = row([1 + beyond], (1.0,), [0.01], 64)

@@ -81,10 +81,14 @@ class Extended(eqx.Module):
         after, push = jax.linearize(image, x)
         c, s = jnp.cos(theta), jnp.sin(theta)
         phase = self.gauge[0] @ b - self.gauge[1] @ a
-        return jnp.concatenate([
-            after - x, push(a) - c * a + s * b, push(b) - s * a - c * b,
-            jnp.stack([a @ a + b @ b - 1, phase]),
-        ])  # fmt: skip
+        return jnp.concatenate(
+            [
+                after - x,
+                push(a) - c * a + s * b,
+                push(b) - s * a - c * b,
+                jnp.stack([a @ a + b @ b - 1, phase]),
+            ]
+        )
 
     def parts(self, u) -> Parts:
         """State, critical vector, angle and parameters of a point of the curve."""

@@ -14,8 +14,12 @@ from statmech_attn.dynamics import PHASES
 CLASSES = ("fixed or periodic", "quasiperiodic", "chaotic")
 UNDECIDED = -1
 CLASS_OF = {
-    "fixed": 0, "periodic": 0, "quasiperiodic": 1, "chaotic": 2, "hyperchaotic": 2,
-}  # fmt: skip
+    "fixed": 0,
+    "periodic": 0,
+    "quasiperiodic": 1,
+    "chaotic": 2,
+    "hyperchaotic": 2,
+}
 
 
 def classes(phases) -> np.ndarray:

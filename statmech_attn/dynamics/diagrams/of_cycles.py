@@ -23,10 +23,13 @@ def stage(system: System, exponents: int, points: Points, lanes: int) -> Stage:
     columns = min(exponents + 1, dimension)
     kicks = np.zeros((cycles.SPREAD, dimension, 1 + columns))
     examples = lambda lanes: (
-        arrays, kicks, *points.take(np.zeros(lanes, int)),
-        np.zeros((dimension, lanes)), np.zeros((dimension, columns, lanes)),
+        arrays,
+        kicks,
+        *points.take(np.zeros(lanes, int)),
+        np.zeros((dimension, lanes)),
+        np.zeros((dimension, columns, lanes)),
         np.ones(lanes, int),
-    )  # fmt: skip
+    )
 
     def once(arrays, kicks, params, state, vector, frame, period):
         map = system_of(arrays).beside(params)
@@ -71,9 +74,14 @@ def with_cycles(
         def job(item, stop) -> Any:
             rows, _ = item
             return stage(
-                lanes, arrays, kicks, *places.take(which[rows]), vectors[..., rows],
-                frames[..., rows], periods[rows],
-            )  # fmt: skip
+                lanes,
+                arrays,
+                kicks,
+                *places.take(which[rows]),
+                vectors[..., rows],
+                frames[..., rows],
+                periods[rows],
+            )
 
         return joined(job, list(batches(np.arange(len(which)), lanes)))
 

@@ -21,9 +21,14 @@ from statmech_attn.storage import Column
 
 
 FAILURE = Variable(
-    "failure", "", "why a point has no numbers", "1", "failure", flags=words(FAILURES),
+    "failure",
+    "",
+    "why a point has no numbers",
+    "1",
+    "failure",
+    flags=words(FAILURES),
     note="where a file has such points only",
-)  # fmt: skip
+)
 
 
 Coordinates = dict[str, tuple[tuple[str, ...], np.ndarray]]
@@ -444,17 +449,23 @@ def assembled(
         {n: (along, x, table.attributes(n)) for n, (along, x) in coordinates.items()}
     )
     asked = diagram.confirm
-    confirm = {} if asked is None else {
-        "confirm_starts": asked.starts, "confirm_horizon": asked.horizon
-    }  # fmt: skip
+    confirm = (
+        {}
+        if asked is None
+        else {"confirm_starts": asked.starts, "confirm_horizon": asked.horizon}
+    )
     tolerance = plan.section_tolerance
     dataset = dataset.assign_attrs(
         clock_period=diagram.system.drive_period,
         section_tolerance=np.nan if tolerance is None else tolerance,
-        transient=plan.transient, steps=plan.steps, max_doublings=plan.max_doublings,
-        refine=diagram.refine, **confirm, direction=diagram.sweep,
+        transient=plan.transient,
+        steps=plan.steps,
+        max_doublings=plan.max_doublings,
+        refine=diagram.refine,
+        **confirm,
+        direction=diagram.sweep,
         **diagram.attributes,
-    )  # fmt: skip
+    )
     failure = rows.failure()
     if failure.any():
         failure = failure if order is None else failure[order]

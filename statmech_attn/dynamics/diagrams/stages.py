@@ -152,9 +152,12 @@ class Scan:
         batch = lambda lanes: (self.arrays, *points.take(np.zeros(lanes, int)))
         number, cap = jnp.asarray(1), jnp.asarray(False)
         stage = lambda function, *rest: Stage(
-            function, lambda lanes: (*batch(lanes), *rest), self.lanes, shared=1,
+            function,
+            lambda lanes: (*batch(lanes), *rest),
+            self.lanes,
+            shared=1,
             any_width=self.system.any_width,
-        )  # fmt: skip
+        )
         self.advance = stage(self._advanced, number)
         self.record = stage(self._recorded)
         if self.plan.exponents:
@@ -171,10 +174,17 @@ class Scan:
     def _windowed(self, arrays, params, state, per_block, at_cap):
         system, plan = self._system_of(arrays), self.plan
         state, spectrum, witnesses, bend = phases.examine(
-            system.beside(params), state, observe=system.seen, k=plan.exponents,
-            per_block=per_block, every=self._every, spacing=self._spacing,
-            tail=self._tail, drive_period=self.drive_period, criteria=plan.criteria,
-        )  # fmt: skip
+            system.beside(params),
+            state,
+            observe=system.seen,
+            k=plan.exponents,
+            per_block=per_block,
+            every=self._every,
+            spacing=self._spacing,
+            tail=self._tail,
+            drive_period=self.drive_period,
+            criteria=plan.criteria,
+        )
         verdict = phases.decide(
             spectrum, witnesses, plan.criteria, self.drive_period, at_cap
         )
@@ -393,10 +403,12 @@ def _classify(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]
     points, first, bends, undecided = window(points, np.arange(points.count), 0)
     first = first._replace(horizon=first.horizon + scan.plan.transient)
     last = phases.extended(
-        Windowed(points, first, bends, undecided), longer,
-        lambda windowed: windowed.pending.size > 0, scan.plan.max_doublings,
+        Windowed(points, first, bends, undecided),
+        longer,
+        lambda windowed: windowed.pending.size > 0,
+        scan.plan.max_doublings,
         loop=_while,
-    )  # fmt: skip
+    )
     verdicts = of_cycles.with_cycles(
         scan.cycle, scan.system, points.params, last.bends, last.verdicts
     )

@@ -69,8 +69,10 @@ class GridWork(Confirming):
 
     title = "diagram"
     empty: Mapping[str, int] = {
-        "phase": phases.UNSETTLED, "phase_paper": phases.UNSETTLED, "stayed": NOT_RUN,
-    }  # fmt: skip
+        "phase": phases.UNSETTLED,
+        "phase_paper": phases.UNSETTLED,
+        "stayed": NOT_RUN,
+    }
 
     def __init__(self, diagram: Diagram, batch: int | None = None):
         super().__init__()

@@ -286,13 +286,19 @@ def _cluster(workers: int) -> Iterator[Any]:
     this process, however it ends.
     """
     options: dict[str, Any] = {
-        "memory_limit": 0, "dashboard_address": f"{LOOPBACK}:0",
-    }  # fmt: skip
+        "memory_limit": 0,
+        "dashboard_address": f"{LOOPBACK}:0",
+    }
     with config.set({"distributed.nanny.pre-spawn-environ": {}}):
         with LocalCluster(
-            host=LOOPBACK, n_workers=workers, threads_per_worker=1, processes=True,
-            silence_logs=logging.CRITICAL, preload=[remote.__name__], **options,
-        ) as cluster:  # fmt: skip
+            host=LOOPBACK,
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            silence_logs=logging.CRITICAL,
+            preload=[remote.__name__],
+            **options,
+        ) as cluster:
             yield cluster
 
 

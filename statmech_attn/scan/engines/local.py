@@ -28,8 +28,9 @@ def engine(count: int | None = None) -> Engine:
     """So many threads of this process; one for each usable core when omitted."""
     local = Engine(
         lambda session, build: compute(session, local.workers_for(session.work)),
-        count or threads(), one_process=True,
-    )  # fmt: skip
+        count or threads(),
+        one_process=True,
+    )
     return local
 
 

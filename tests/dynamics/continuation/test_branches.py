@@ -174,9 +174,14 @@ def test_delayed_logistic_loses_stability_to_a_torus():
 def test_a_symmetric_branch_point_is_a_pitchfork_on_either_branch():
     for x, start, direction in ((0.0, -0.5, 1), (0.7, 0.49, -1)):
         branch = branch_of(
-            cubic, [x], start, {"m": 0.0, "c": -1.0}, "m",
-            direction=direction, within=(-1, 1),
-        )  # fmt: skip
+            cubic,
+            [x],
+            start,
+            {"m": 0.0, "c": -1.0},
+            "m",
+            direction=direction,
+            within=(-1, 1),
+        )
         assert kinds(branch) == ["pitchfork"]
         assert abs(branch.special[0].value) < LOCATED
 
@@ -186,9 +191,14 @@ def test_a_fold_beside_a_transcritical_point_is_not_lost(a):
     """On p = a x + x^2 the fold at x = -a/2 and the crossing of x = 0 are one step."""
     for x in (-0.63, -0.6, -0.57):
         branch = branch_of(
-            skewed, [x], a * x + x**2, {"p": 0.0, "a": a}, "p",
-            direction=np.array([1.0, a + 2 * x]), within=(-1, 0.5),
-        )  # fmt: skip
+            skewed,
+            [x],
+            a * x + x**2,
+            {"p": 0.0, "a": a},
+            "p",
+            direction=np.array([1.0, a + 2 * x]),
+            within=(-1, 0.5),
+        )
         assert kinds(branch) == ["fold", "transcritical"]
         np.testing.assert_allclose(
             [s.value for s in branch.special], [-(a**2) / 4, 0], rtol=0, atol=LOCATED
@@ -285,11 +295,16 @@ def test_a_branch_is_the_same_in_any_unit_of_the_parameter(unit):
     """p/L instead of p, with L as its unit: lengths along the branch are equal."""
     branches = [
         branch_of(
-            lambda x, p: x + p["p"] / p["L"] - 1 + x**2, [-0.73], L * (1 - 0.73**2),
-            {"p": 0.0, "L": L}, "p", within=(-L, 2 * L), unit=L,
+            lambda x, p: x + p["p"] / p["L"] - 1 + x**2,
+            [-0.73],
+            L * (1 - 0.73**2),
+            {"p": 0.0, "L": L},
+            "p",
+            within=(-L, 2 * L),
+            unit=L,
         )
         for L in (1.0, unit)
-    ]  # fmt: skip
+    ]
     one, other = branches
     np.testing.assert_allclose(other.arclength, one.arclength, rtol=1e-9)
     assert kinds(one) == kinds(other) == ["fold"]

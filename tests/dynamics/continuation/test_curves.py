@@ -43,10 +43,15 @@ def both_ways(map, state, parameters, kind, *, free, second, period=1, box=4.0):
     ways = []
     for direction in (-1, 1):
         curve = critical_curve(
-            problem, jnp.asarray(state, float), parameters[free], kind=kind,
-            second=second, direction=direction, inside=inside,
+            problem,
+            jnp.asarray(state, float),
+            parameters[free],
+            kind=kind,
+            second=second,
+            direction=direction,
+            inside=inside,
             settings=Settings(largest=0.2, max_points=200),
-        )  # fmt: skip
+        )
         ways.append((list(curve), curve))
     (down, first), (up, last) = ways
     special = first.codimension_two + last.codimension_two
@@ -61,9 +66,12 @@ HENON = {
     "doubling": ("period_doubling", 1, (1 - B) / 2, lambda b: 3 * (1 - b) ** 2 / 4),
     # x_1 + x_2 = 1 - b, x_1 x_2 = (1 - b)^2 - a, and 1 + tr + det = 0 for J_2 J_1
     "second doubling": (
-        "period_doubling", 2, CYCLE, lambda b: (1 - b) ** 2 + (1 + b) ** 2 / 4,
+        "period_doubling",
+        2,
+        CYCLE,
+        lambda b: (1 - b) ** 2 + (1 + b) ** 2 / 4,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -203,9 +211,14 @@ def test_a_coefficient_that_a_resonance_leaves_out_is_no_change_of_sign():
     # Steps of 0.02 have points within 1e-3 of a turn of 1:3, where Re d is NaN.
     problem = Problem(delayed, jnp.zeros(2), {"a": 3.9, "c": 19 / 29}, "a")
     curve = critical_curve(
-        problem, jnp.full(2, 1 - 1 / 3.9), 3.9, kind="neimark_sacker", second="c",
-        inside=lambda a, c: a < 4.1, settings=Settings(largest=0.02),
-    )  # fmt: skip
+        problem,
+        jnp.full(2, 1 - 1 / 3.9),
+        3.9,
+        kind="neimark_sacker",
+        second="c",
+        inside=lambda a, c: a < 4.1,
+        settings=Settings(largest=0.02),
+    )
     missing = np.isnan([point.coefficient for point in curve])
     assert missing.any() and not (missing[0] or missing[-1])
     assert [two.name for two in curve.codimension_two] == ["resonance_1_3"]
@@ -235,9 +248,13 @@ def spiral(u, p):
 def test_an_end_is_a_point_of_the_curve_or_is_said_not_to_be_found(map, free, largest):
     problem = Problem(map, jnp.zeros(2), {free: 1.0, "t": 1.5}, free)
     curve = critical_curve(
-        problem, jnp.zeros(2), 1.0, kind="neimark_sacker", second="t",
+        problem,
+        jnp.zeros(2),
+        1.0,
+        kind="neimark_sacker",
+        second="t",
         settings=Settings(largest=largest),
-    )  # fmt: skip
+    )
     points = list(curve)
     assert curve.reason == "resonance"
     assert max(abs(point.values[0] - 1) for point in points) < EXACT
@@ -265,9 +282,13 @@ def test_a_closed_curve_is_followed_once_where_the_vector_comes_back_reversed(la
     side = np.sqrt(0.5)
     problem = Problem(ring, jnp.zeros(2), {"p": side, "q": side}, "p")
     curve = critical_curve(
-        problem, jnp.zeros(2), side, kind="period_doubling", second="q",
+        problem,
+        jnp.zeros(2),
+        side,
+        kind="period_doubling",
+        second="q",
         settings=Settings(largest=largest),
-    )  # fmt: skip
+    )
     p, q = np.array([point.values for point in curve]).T
     np.testing.assert_allclose(np.hypot(p, q), 1.0, atol=EXACT)
     turns = np.ptp(np.unwrap(np.arctan2(q, p))) / (2 * np.pi)
@@ -353,14 +374,22 @@ def test_a_tongues_edge_is_a_curve_of_folds(p, q, map):
     problem = Problem(map, jnp.zeros(1), {"omega": omega, "K": 1.0}, "omega")
     for k, edge in zip(K[1:], edges.upper[1:], strict=True):
         curve = critical_curve(
-            problem, nearest[None], omega, kind="fold", second="K", direction=-1,
+            problem,
+            nearest[None],
+            omega,
+            kind="fold",
+            second="K",
+            direction=-1,
             inside=lambda omega, K, k=k: K > k,
-        )  # fmt: skip
+        )
         last = list(curve)[-1]
         exact = critical_curve(
-            problem.with_parameters(K=float(k)), jnp.asarray(last.state),
-            float(last.values[0]), kind="fold", second="K",
-        )  # fmt: skip
+            problem.with_parameters(K=float(k)),
+            jnp.asarray(last.state),
+            float(last.values[0]),
+            kind="fold",
+            second="K",
+        )
         folded = next(exact).values
         assert folded[1] == pytest.approx(k, abs=1e-12)
         assert abs(folded[0] - float(edge)) <= float(edges.error.max())
@@ -408,9 +437,13 @@ def test_a_curve_says_why_it_ended_and_can_be_stopped():
     curve = folds(FIXED, inside=lambda p, q: q < 1.8)
     assert list(curve)[-1].values[1] < 1.8 and curve.reason == "left_range"
     nowhere = critical_curve(
-        FIXED, jnp.array([300.0]), 0.25, kind="fold", second="q",
+        FIXED,
+        jnp.array([300.0]),
+        0.25,
+        kind="fold",
+        second="q",
         settings=Settings(max_iterations=2),
-    )  # fmt: skip
+    )
     assert list(nowhere) == [] and nowhere.reason == "not_converged"
 
 

@@ -35,9 +35,13 @@ def test_lorenz_pitchfork_and_subcritical_hopf():
     x = np.sqrt(8 / 3 * 19)
     settings = Settings(largest=0.5)
     branch = follow_cycle(
-        problem, jnp.array([x, x, 19.0]), 20.0, direction=-1,
-        within=(0.5, 26.0), settings=settings,
-    ).run()  # fmt: skip
+        problem,
+        jnp.array([x, x, 19.0]),
+        20.0,
+        direction=-1,
+        within=(0.5, 26.0),
+        settings=settings,
+    ).run()
     # Down to the pitchfork, and up again on the other, symmetric equilibrium.
     pitchfork, hopf = branch.special
     assert (

@@ -119,9 +119,12 @@ def test_a_pitchfork_has_two_halves():
 def test_where_nothing_branches_is_refused_in_one_line():
     problem = Problem(henon, jnp.zeros(2), {"a": 0.2, "b": 0.3}, "a")
     branch = follow_cycle(
-        problem, jnp.array([0.7, 0.2]), 0.2, direction=-1,
+        problem,
+        jnp.array([0.7, 0.2]),
+        0.2,
+        direction=-1,
         settings=Settings(max_points=40),
-    ).run()  # fmt: skip
+    ).run()
     with pytest.raises(ValueError, match="period_doubling or a pitchfork; got fold"):
         switch(problem, branch.special[0])
     with pytest.raises(ValueError, match="doublings must be at least 1; got 0"):

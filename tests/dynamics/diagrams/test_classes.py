@@ -13,8 +13,11 @@ def codes(*names):
 def test_fixed_is_periodic_and_hyperchaotic_is_chaotic():
     found = classes(codes("fixed", "periodic", "quasiperiodic", "hyperchaotic"))
     assert [CLASSES[i] for i in found] == [
-        "fixed or periodic", "fixed or periodic", "quasiperiodic", "chaotic",
-    ]  # fmt: skip
+        "fixed or periodic",
+        "fixed or periodic",
+        "quasiperiodic",
+        "chaotic",
+    ]
 
 
 def test_a_point_without_a_verdict_neither_agrees_nor_differs():

@@ -133,9 +133,13 @@ def test_section_samples_are_the_orbit_on_the_section(published):
     there = dmft.advance(net, points.params, points.starts, 20_000)
     points = points._replace(starts=there)
     plan = Plan(
-        transient=1000, steps=3000, exponents=0, section_tolerance=0.01,
-        section_samples=16, strobe_samples=5,
-    )  # fmt: skip
+        transient=1000,
+        steps=3000,
+        exponents=0,
+        section_tolerance=0.01,
+        section_samples=16,
+        strobe_samples=5,
+    )
     outcome = run(Scan(dmft.system(net), plan, points), points)
     state = dmft.advance(net, points.params, points.starts, 1000)
     at_zero = (int(state.clock) + np.arange(3000)) % 4 == 0
