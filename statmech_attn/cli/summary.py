@@ -11,8 +11,7 @@ from rich.table import Table
 from statmech_attn import kinds
 from statmech_attn.cli.tables import formatted, Summary, titled
 from statmech_attn.dmft import SCORE_LIMIT
-from statmech_attn.dynamics import PHASES
-from statmech_attn.dynamics.diagrams import CLASSES, disagreement, UNDECIDED
+from statmech_attn.dynamics import diagrams, PHASES
 from statmech_attn.layout import AT_ONCE
 from statmech_attn.storage import Info
 
@@ -112,9 +111,8 @@ def _failures(dataset: xr.Dataset, console: Console) -> None:
 def _phases(dataset: xr.Dataset, console: Console) -> None:
     axis = str(dataset.phase.dims[0])
     if axis == "point":  # of a refined grid
-        axis = next(
-            n.removesuffix("_grid") for n in dataset.dims if n.endswith("_grid")
-        )
+        grids = [str(name) for name in dataset.dims if str(name).endswith("_grid")]
+        axis = grids[0].removesuffix("_grid")
     table = Table(title="phases", box=None, pad_edge=False)
     units = dataset.lyapunov.attrs["units"].replace(" ", "")
     largest = f"largest λ_1 ({units})"
@@ -143,7 +141,7 @@ def _phases(dataset: xr.Dataset, console: Console) -> None:
         _doubts(dataset, console)
     if "phase_paper" not in dataset:
         return
-    differ = disagreement(phase, dataset.phase_paper.values, ~there)
+    differ = diagrams.disagreement(phase, dataset.phase_paper.values, ~there)
     console.print(_by_sign_alone(differ), highlight=False, soft_wrap=True)
 
 
@@ -320,11 +318,12 @@ def _end(value: float, beyond: float, which: str) -> str:
 
 def _by_sign_alone(differ: np.ndarray) -> str:
     """How often the sign of the largest exponent tells the same class."""
-    decided = differ[differ != UNDECIDED]
+    decided = differ[differ != diagrams.UNDECIDED]
     if decided.size == 0:
         return "no point has a verdict"
+    classes = ", ".join(diagrams.CLASSES)
     return (
-        f"the sign of λ_1 alone gives the same class ({', '.join(CLASSES)}) at "
+        f"the sign of λ_1 alone gives the same class ({classes}) at "
         f"{(decided == 0).sum()} of {decided.size} points with a verdict"
     )
 

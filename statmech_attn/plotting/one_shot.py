@@ -270,10 +270,10 @@ def one_shot_matrices(
     for axis in axes[len(panels) :]:
         axis.remove()
     figure.colorbar(
-        image,
+        image,  # type: ignore
         ax=list(axes[: len(panels)]),
         shrink=0.6,
-        pad=0.02,  # type: ignore
+        pad=0.02,
         label=r"$U_{\pi\pi'} \, / \, (\mathrm{Tr}\, U / |\Pi|)$",
     )
     state_size(figure, theory, 1)

@@ -12,14 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from statmech_attn.dynamics import PHASES
-from statmech_attn.dynamics.diagrams import (
-    CLASSES,
-    classes,
-    disagreement,
-    on_grid,
-    UNDECIDED,
-)
+from statmech_attn.dynamics import diagrams, PHASES
 from statmech_attn.plotting import style
 from statmech_attn.plotting.bifurcation import (
     codes_of,
@@ -36,7 +29,7 @@ CLASS_COLOURS = [
     style.PHASE_COLOURS[phase] for phase in ("periodic", "quasiperiodic", "chaotic")
 ]
 VERDICTS = {
-    UNDECIDED: ("o", style.YELLOW, "no verdict"),
+    diagrams.UNDECIDED: ("o", style.YELLOW, "no verdict"),
     1: ("D", style.BLACK, "they differ"),
 }
 
@@ -64,7 +57,7 @@ def phase_diagram(dataset: xr.Dataset, curves: xr.Dataset | None = None) -> Figu
         dataset = dataset.isel(start=0)
     if "point" in dataset.dims:
         names = {"phase", "lyapunov", "failure"}.intersection(dataset)
-        dataset = on_grid(dataset, *sorted(map(str, names)))
+        dataset = diagrams.on_grid(dataset, *sorted(map(str, names)))
     dataset = dataset.sortby([x, y])
     figure = style.figure(style.DOUBLE, 3.1)
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
@@ -100,13 +93,18 @@ def classifier_disagreement(dataset: xr.Dataset) -> Figure:
     figure = style.figure(style.DOUBLE, 3.0)
     axes = figure.subplots(4, 1, sharex=True, height_ratios=[0.1, 0.1, 0.1, 1.0])
     differ = where_they_differ(dataset)
-    decided = differ != UNDECIDED
-    all_evidence = classes(codes_of_points(dataset, "phase"))
-    by_sign = classes(codes_of_points(dataset, "phase_paper"))
-    undecided, differing = (VERDICTS[code][1] for code in (UNDECIDED, 1))
+    decided = differ != diagrams.UNDECIDED
+    all_evidence = diagrams.classes(codes_of_points(dataset, "phase"))
+    by_sign = diagrams.classes(codes_of_points(dataset, "phase_paper"))
+    undecided, differing = (VERDICTS[code][1] for code in (diagrams.UNDECIDED, 1))
     colours = [undecided, *CLASS_COLOURS]
     for axis, codes, shades, words in (
-        (axes[0], np.where(decided, all_evidence, UNDECIDED), colours, "all evidence"),
+        (
+            axes[0],
+            np.where(decided, all_evidence, diagrams.UNDECIDED),
+            colours,
+            "all evidence",
+        ),
         (axes[1], by_sign, colours, r"sign of $\lambda_1$"),
         (axes[2], differ, [undecided, "white", differing], "they differ"),
     ):
@@ -114,7 +112,9 @@ def classifier_disagreement(dataset: xr.Dataset) -> Figure:
         _row_label(axis, words)
     _exponents_where(axes[3], dataset, name, differ)
     present = np.union1d(all_evidence[decided], by_sign[decided])
-    patches = [Patch(facecolor=CLASS_COLOURS[i], label=CLASSES[i]) for i in present]
+    patches = [
+        Patch(facecolor=CLASS_COLOURS[i], label=diagrams.CLASSES[i]) for i in present
+    ]
     if patches:
         figure.legend(handles=patches, loc="outside upper center", ncols=len(patches))
     return figure
@@ -124,7 +124,7 @@ def where_they_differ(dataset: xr.Dataset) -> np.ndarray:
     """`diagrams.disagreement` of a scan of one parameter, (points, starts)."""
     failed = codes_of_points(dataset, "failure") != 0 if "failure" in dataset else False
     by_sign = codes_of_points(dataset, "phase_paper")
-    return disagreement(codes_of_points(dataset, "phase"), by_sign, failed)
+    return diagrams.disagreement(codes_of_points(dataset, "phase"), by_sign, failed)
 
 
 def codes_of_points(dataset: xr.Dataset, variable: str) -> np.ndarray:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import xarray as xr
 
+from statmech_attn.labels import Variable, words
 from statmech_attn.storage import Column
 
 
@@ -28,6 +29,15 @@ Tick = Callable[[float], None]  # takes the work done since the last call, in po
 
 COMPUTED, NOT_FINITE, RAISED = 0, 1, 2  # of the stored variable `failure`
 FAILURES = ("computed", "not finite", "raised")
+FAILURE = Variable(
+    "failure",
+    "",
+    "why a point has no numbers",
+    "1",
+    "failure",
+    flags=words(FAILURES),
+    note="where a file has such points only",
+)
 
 
 class Stopped(BaseException):

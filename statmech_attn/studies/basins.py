@@ -23,6 +23,7 @@ from statmech_attn.dynamics import (
     Attractors,
     attractors,
     basins,
+    diagrams,
     distinguish,
     escape_rate,
     follow_with,
@@ -32,7 +33,6 @@ from statmech_attn.dynamics import (
     take,
     wilson,
 )
-from statmech_attn.dynamics.diagrams import Plan, Points, run as run_scan, Scan
 from statmech_attn.labels import NATS, Variable, Variables
 from statmech_attn.scan import (
     Arrays,
@@ -243,10 +243,12 @@ class BasinsWork(OneRound):
             return Follower(self.system, search(self.options), starts, params)
 
     @once
-    def scan(self) -> Scan:
+    def scan(self) -> diagrams.Scan:
         """The compiled stages that find phases."""
-        points = Points(*take(self._starts(np.zeros(1, int)), np.zeros(SETS, int)))
-        return Scan(self.system, self.plan, points, SETS)
+        points = diagrams.Points(
+            *take(self._starts(np.zeros(1, int)), np.zeros(SETS, int))
+        )
+        return diagrams.Scan(self.system, self.plan, points, SETS)
 
     def _starts(self, values: np.ndarray) -> tuple[dmft.Parameters, dmft.State]:
         """All starts at some values, starts fastest; made for `batch` values."""
@@ -269,11 +271,13 @@ class BasinsWork(OneRound):
             [r[x.leader] for r, x in zip(lanes, found, strict=True)]
         )
         sets = _sets(found, self.options) | self._phases(
-            Points(*take((params, orbits.state), leaders)), found, tick
+            diagrams.Points(*take((params, orbits.state), leaders)), found, tick
         )
         return _rows(sets, found, self.clock_period)
 
-    def _phases(self, points: Points, found: list[Attractors], tick: Tick) -> Arrays:
+    def _phases(
+        self, points: diagrams.Points, found: list[Attractors], tick: Tick
+    ) -> Arrays:
         """Phases and exponents from one orbit on every set, and states along it."""
         count = points.count
         net, exponents = self.made.net, self.plan.exponents
@@ -287,7 +291,7 @@ class BasinsWork(OneRound):
                 "lyapunov_stderr": none,
                 "states": np.empty(window),
             }
-        verdicts = run_scan(self.scan, points, lambda work: tick(0.0)).verdicts
+        verdicts = diagrams.run(self.scan, points, lambda work: tick(0.0)).verdicts
         assert verdicts is not None
         kind, cycle, left = (
             np.concatenate([getattr(x, name) for x in found])
@@ -339,9 +343,9 @@ def _some_points(found: Attractors, count: int) -> np.ndarray:
     return clouds
 
 
-def _plan(options: BasinsRun) -> Plan:
+def _plan(options: BasinsRun) -> diagrams.Plan:
     """How the phase of a set is found, from one orbit on it."""
-    return Plan(
+    return diagrams.Plan(
         transient=0,
         steps=options.steps,
         exponents=options.exponents,
@@ -352,7 +356,7 @@ def _plan(options: BasinsRun) -> Plan:
 
 
 @partial(jax.jit, static_argnames="period")
-def _states(net, points: Points, *, period: int):
+def _states(net, points: diagrams.Points, *, period: int):
     """Attention windows (sets, states, C, M) of states one clock period apart."""
 
     def turn(state, _):
@@ -421,7 +425,7 @@ def _rows(sets: Arrays, found: list[Attractors], period: int) -> Arrays:
     return rows | {"label": np.array([x.label for x in found])}
 
 
-def _dataset(axes: build.Axes, results: Results) -> xr.Dataset:
+def _dataset(axes: diagrams.Axes, results: Results) -> xr.Dataset:
     """The slot k of a value of the parameter holds its k-th set."""
     name, values = axes.names[0], axes.values[0]
     present = results.column("count") > 0

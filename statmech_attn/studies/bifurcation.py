@@ -5,14 +5,7 @@ import numpy as np
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
 from statmech_attn.dmft import Network
-from statmech_attn.dynamics.diagrams import (
-    Confirm,
-    Diagram,
-    diagram_work,
-    GridWork,
-    Plan,
-    variables,
-)
+from statmech_attn.dynamics import diagrams
 from statmech_attn.labels import Variables
 from statmech_attn.studies import build
 from statmech_attn.studies.dmft_tables import BifurcationRun, BifurcationStudy
@@ -20,7 +13,7 @@ from statmech_attn.studies.dmft_tables import BifurcationRun, BifurcationStudy
 
 TURNS = 256  # of the clock that the recorded tail of a window holds at least
 VARIABLES = Variables(
-    variables(
+    diagrams.variables(
         build.PARAMETERS,
         unit="token",
         shown="m_o_se_1",
@@ -31,16 +24,16 @@ VARIABLES = Variables(
 )
 
 
-def work(study: BifurcationStudy, batch: int | None = None) -> GridWork:
+def work(study: BifurcationStudy, batch: int | None = None) -> diagrams.GridWork:
     """The work that a study asks for.
 
     Args:
         batch: see `Work`; chosen for this device when omitted.
     """
-    return diagram_work(diagram(study), batch)
+    return diagrams.diagram_work(diagram(study), batch)
 
 
-def diagram(study: BifurcationStudy) -> Diagram:
+def diagram(study: BifurcationStudy) -> diagrams.Diagram:
     """The diagram of a study."""
     model, options = build.model(study.network), study.run
     axes = build.axes(study.parameters, model.file)
@@ -49,7 +42,7 @@ def diagram(study: BifurcationStudy) -> Diagram:
     start = options.start or ""
     asked = options.confirm
     net = model.net
-    return Diagram(
+    return diagrams.Diagram(
         dmft.system(net, float(np.max((axes.fixed | axes.scanned)["epsilon"]))),
         axes,
         lambda params, numbers: build.starts(options, model, params, numbers),
@@ -58,7 +51,7 @@ def diagram(study: BifurcationStudy) -> Diagram:
         starts=options.starts,
         refine=options.refine,
         sweep=start.partition("continue-")[2],
-        confirm=asked and Confirm(asked.starts, asked.horizon),
+        confirm=asked and diagrams.Confirm(asked.starts, asked.horizon),
         seed=options.seed,
         attributes=dict(
             kind="bifurcation", network=network_digest(net), context=net.context,
@@ -67,11 +60,11 @@ def diagram(study: BifurcationStudy) -> Diagram:
     )  # fmt: skip
 
 
-def plan(options: BifurcationRun, net: Network) -> Plan:
+def plan(options: BifurcationRun, net: Network) -> diagrams.Plan:
     """Numerical choices of a diagram from the keys of [run]."""
     exponents = net.dimension if options.exponents == "all" else options.exponents
-    return Plan(
-        tail=max(Plan().tail, TURNS * net.context),
+    return diagrams.Plan(
+        tail=max(diagrams.Plan().tail, TURNS * net.context),
         transient=options.transient,
         steps=options.steps,
         exponents=exponents,

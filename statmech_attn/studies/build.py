@@ -11,8 +11,9 @@ import xarray as xr
 
 from statmech_attn import dmft
 from statmech_attn.dmft import PatternFile, Patterns
-from statmech_attn.dynamics.diagrams import Axes, FAILURE
+from statmech_attn.dynamics import diagrams
 from statmech_attn.labels import Variable, Variables
+from statmech_attn.scan import FAILURE
 from statmech_attn.studies.dmft_tables import NetworkSpec, ParametersSpec, StartSpec
 from statmech_attn.studies.tables import MAX_POINTS, Range
 
@@ -32,7 +33,7 @@ class Model(NamedTuple):
     file: PatternFile | None
 
 
-def check_refined(axes: Axes, levels: int) -> None:
+def check_refined(axes: diagrams.Axes, levels: int) -> None:
     """Refuse axes that cannot be refined, or not so often.
 
     Raises:
@@ -85,7 +86,7 @@ def defaults(given: Mapping[str, Any], file: PatternFile | None) -> dict[str, An
     return filled
 
 
-def axes(spec: ParametersSpec, file: PatternFile | None) -> Axes:
+def axes(spec: ParametersSpec, file: PatternFile | None) -> diagrams.Axes:
     """Scanned and fixed parameters; a file's gamma and epsilon fill what is missing."""
     given = {"beta": spec.beta, "gamma": spec.gamma, "epsilon": spec.epsilon}
     scanned, fixed = {}, {}
@@ -107,10 +108,10 @@ def axes(spec: ParametersSpec, file: PatternFile | None) -> Axes:
     if size > MAX_POINTS:
         raise ValueError(f"parameters: {size} points, more than {MAX_POINTS}.")
     make = lambda table: dmft.parameters(**table)
-    return Axes(tuple(scanned), tuple(scanned.values()), fixed, make)
+    return diagrams.Axes(tuple(scanned), tuple(scanned.values()), fixed, make)
 
 
-def only_beta(found: Axes, kind: str) -> Axes:
+def only_beta(found: diagrams.Axes, kind: str) -> diagrams.Axes:
     """Refuse axes that a kind of study does not have; beta becomes an axis."""
     extra = [name for name in found.names if name != "beta"]
     if extra:
@@ -159,7 +160,7 @@ def describe_start(run: StartSpec, made: Model) -> str:
     return words + (f", {moved} mean-field steps later" if moved else "")
 
 
-def with_fixed(dataset: xr.Dataset, axes: Axes) -> xr.Dataset:
+def with_fixed(dataset: xr.Dataset, axes: diagrams.Axes) -> xr.Dataset:
     """Add the parameters that are not scanned as scalar coordinates."""
     scalars = {
         name: ((), value, PARAMETERS.attributes(name))

@@ -21,7 +21,7 @@ from scipy.interpolate import CubicHermiteSpline
 
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
-from statmech_attn.dynamics import continuation
+from statmech_attn.dynamics import continuation, diagrams
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
 from statmech_attn.studies import build
 from statmech_attn.studies.continuation_file import arrays, dataset, dimensions
@@ -499,7 +499,7 @@ def _described(found: xr.Dataset, study, made: build.Model, values, tokens: int)
     held = {n: v for n, v in values.items() if n != free}
     words = build.describe_start(options, made)
     attributes = {"second": study.curves.parameter} if study.curves else {}
-    return build.with_fixed(found, build.Axes((), (), held)).assign_attrs(
+    return build.with_fixed(found, diagrams.Axes((), (), held)).assign_attrs(
         attributes,
         kind="continuation",
         free=free,

@@ -125,7 +125,7 @@ def test_a_point_that_raises_changes_no_bit_of_its_neighbours(work, whole, monke
     beta, gamma = (
         values[i] for values, i in zip(work.axes.values, (2, 0), strict=True)
     )
-    ordinary = bifurcation.run
+    ordinary = diagram_work.run
 
     def run(scan, some, tick):
         here = (some.params.beta == beta) & (some.params.gamma == gamma)
@@ -133,7 +133,7 @@ def test_a_point_that_raises_changes_no_bit_of_its_neighbours(work, whole, monke
             raise ArithmeticError("no such point")
         return ordinary(scan, some, tick)
 
-    monkeypatch.setattr(bifurcation, "run", run)
+    monkeypatch.setattr(diagram_work, "run", run)
     found = shuffled(work, 10_000)
     if work.diagram.refine:  # later rounds depend on the labels
         of_first = [chunk for chunk in found.chunks if chunk.round == 0]

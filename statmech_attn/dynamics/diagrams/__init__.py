@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.diagrams.rows import (
         Confirm,
         Diagram,
-        FAILURE,
         VARIABLES,
         variables,
     )
@@ -43,7 +42,6 @@ __all__ = [
     "Diagram",
     "diagram_work",
     "disagreement",
-    "FAILURE",
     "Grid",
     "GridWork",
     "on_grid",

@@ -16,19 +16,8 @@ from statmech_attn.dynamics.diagrams.stages import Outcome, Plan
 from statmech_attn.dynamics.phases import PHASES, REASONS
 from statmech_attn.dynamics.systems import System
 from statmech_attn.labels import Variable, Variables, words
-from statmech_attn.scan import Arrays, Assembled, FAILURES
+from statmech_attn.scan import Arrays, Assembled, FAILURE
 from statmech_attn.storage import Column
-
-
-FAILURE = Variable(
-    "failure",
-    "",
-    "why a point has no numbers",
-    "1",
-    "failure",
-    flags=words(FAILURES),
-    note="where a file has such points only",
-)
 
 
 Coordinates = dict[str, tuple[tuple[str, ...], np.ndarray]]
