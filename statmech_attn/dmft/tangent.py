@@ -33,20 +33,7 @@ class Lifted(eqx.Module):
 
 
 class TangentMap(TangentSystem):
-    """The mean-field map of one network with its structured tangent dynamics.
-
-    Example:
-        >>> from statmech_attn import dmft, dynamics
-        >>> file = dmft.load("poclopez-pe2")
-        >>> net = dmft.network(file.patterns, context=file.context)
-        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
-        >>> start = dmft.from_checkpoint(net, params, file)
-        >>> spectrum = dynamics.lyapunov_spectrum(
-        ...     dmft.TangentMap(net, params), start, steps=2000, exponents=2,
-        ...     reorthonormalize_every=4)
-        >>> spectrum.exponents.shape
-        (2,)
-    """
+    """The mean-field map of one network with its structured tangent dynamics."""
 
     net: Network
     params: Parameters

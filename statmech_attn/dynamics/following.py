@@ -119,7 +119,7 @@ class Follower:
         )
         self.system.check(*example)
         self._compiled = {self.lanes: Compiled(self._looked, *example)}
-        self._see = Compiled(self.system.seen, example[0])
+        self._see = Compiled(lambda state: self.system.seen(state), example[0])
 
     @property
     def steps_per_look(self) -> int:

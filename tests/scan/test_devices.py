@@ -40,7 +40,8 @@ def results(width):
     slopes = np.linspace(2.6, 3.9, 37)
     follower = Follower(logistic, Search(horizon=1024, record=64), slopes / 5, slopes)
     looks = list(follower.look(slopes / 5, slopes, np.arange(37)))
-    _, seen = scan.record(width, net, *points.take(np.arange(width).clip(max=36)))
+    some = points.take(np.arange(width).clip(max=36))
+    _, seen = scan.record(width, scan.arrays, *some)
     parts = [len(x.sharding.device_set) for x in (seen[0], seen[2])]
     parts.append(seen[0].sharding.shard_shape(seen[0].shape)[-1])
     return jax.tree.leaves((outcome, looks)), scan, parts

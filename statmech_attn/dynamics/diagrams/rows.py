@@ -72,7 +72,7 @@ def variables(
         Variable(
             "section",
             "sample",
-            f"{shown} on the section {section}",
+            f"{shown} on the section {section}".rstrip(),
             "1",
             symbol,
             group="",
@@ -249,7 +249,9 @@ def variables(
         ),
         Variable("start", "start", "random start", "1", "s"),
         Variable("exponent", "exponent", "rank of the Lyapunov exponent", "1", "i"),
-        Variable("sample", "sample", f"sample on the section {section}", "1", "n"),
+        Variable(
+            "sample", "sample", f"sample on the section {section}".rstrip(), "1", "n"
+        ),
         Variable(
             "strobe_sample",
             "strobe_sample",
