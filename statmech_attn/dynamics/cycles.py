@@ -205,7 +205,10 @@ def _of(batch: tuple[int, ...], x) -> bool:
 
 
 def _upper(basis, pushed, lengths, before: Round):
-    """U after a step, D'^-1 R D U with R the upper triangle of basis^T pushed."""
+    """U after a step, D'^-1 R D U with R the upper triangle of basis^T pushed.
+
+    A loop over rows: written out, XLA takes the products of R again for every row.
+    """
     k, finite = len(lengths), jnp.isfinite(before.logs)
     logs = jnp.where(finite, before.logs, 0.0)
     part = add_products(basis[:, :, None], pushed[:, None]) / nonzero(lengths)[:, None]
@@ -213,8 +216,12 @@ def _upper(basis, pushed, lengths, before: Round):
     above = above.reshape((k, k) + (1,) * (part.ndim - 2))
     gaps = jnp.where(above & finite[:, None] & finite, logs - logs[:, None], -jnp.inf)
     part = part * jnp.exp(gaps)
-    upper = before.upper + add_up(part[:, j, None] * before.upper[j] for j in range(k))
-    return jnp.clip(upper, -HUGE, HUGE)
+
+    def add(i, upper):
+        row = add_up(part[i, j] * before.upper[j] for j in range(k))
+        return upper.at[i].add(row)
+
+    return jnp.clip(jax.lax.fori_loop(0, k, add, before.upper), -HUGE, HUGE)
 
 
 class Reading(NamedTuple):

@@ -17,6 +17,7 @@ of the error after the turn may grow in the next one, where directions that cont
 average expand; a column therefore counts as lost long before its length is noise.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -52,16 +53,16 @@ class Turn(NamedTuple):
 
 
 def start_frame(system: TangentSystem, state: PyTree, k: int):
-    """The lifted state and an orthonormal frame in general position."""
-    shape = jax.eval_shape(system.vector, state).shape
-    frame, _, _ = orthonormalise(_generic(shape[0], k, shape[1:]))
-    return system.lift(state), frame
+    """The lifted state and an orthonormal frame in general position, a constant."""
+    dimension, *batch = jax.eval_shape(system.vector, state).shape
+    frame = completed(np.empty((dimension, 0)), k)
+    return system.lift(state), _repeated(frame, batch)
 
 
 def completed(frame: Float[np.ndarray, "dim k *batch"], columns: int) -> np.ndarray:
     """An orthonormal frame with further columns in general position."""
     more = columns - frame.shape[1]
-    generic = np.random.default_rng(0).standard_normal((frame.shape[0], more))
+    generic = _generic(frame.shape[0], more)
     generic = generic.reshape(generic.shape + (1,) * (frame.ndim - 2))
     generic = np.broadcast_to(generic, generic.shape[:2] + frame.shape[2:])
     together = np.concatenate([frame, generic], axis=1)
@@ -72,7 +73,7 @@ def completed(frame: Float[np.ndarray, "dim k *batch"], columns: int) -> np.ndar
 def turn(system: TangentSystem, lifted: PyTree, frame, every: int = 1) -> Turn:
     """Push a frame by `every` steps and orthonormalise it."""
     whole = frame.shape[0] == frame.shape[1]
-    error = _generic(frame.shape[0], 1, frame.shape[2:])[:, 0] * EPS
+    error = EPS * _repeated(_generic(frame.shape[0], 1)[:, 0], frame.shape[2:])
 
     def push(lifted, columns):
         if whole:
@@ -131,9 +132,15 @@ def _beyond(basis, v) -> Float[Array, "k *batch"]:
     return jnp.sqrt(jnp.maximum(jnp.stack(left), least))
 
 
-def _generic(dimension: int, k: int, batch: tuple[int, ...]) -> Array:
-    """Fixed columns in general position: none lies in an invariant subspace."""
-    frame = jax.random.normal(jax.random.key(0), (dimension, k), jnp.float64)
-    return jnp.broadcast_to(
-        frame.reshape((dimension, k) + (1,) * len(batch)), (dimension, k, *batch)
-    )
+def _generic(dimension: int, k: int) -> np.ndarray:
+    """Fixed columns in general position: none lies in an invariant subspace.
+
+    Constants of a program: random numbers drawn in it, and the orthonormalisation of a
+    first frame, were a third of what is compiled.
+    """
+    return np.random.default_rng(0).standard_normal((dimension, k))
+
+
+def _repeated(x: np.ndarray, batch: Sequence[int]) -> Array:
+    """The same array in every lane."""
+    return jnp.broadcast_to(x.reshape(x.shape + (1,) * len(batch)), x.shape + (*batch,))
