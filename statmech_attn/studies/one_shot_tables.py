@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from statmech_attn.options import Count, Even, Positive, Seed, Table
+from statmech_attn.options import Count, Even, Positive, Seed
 from statmech_attn.studies import digests
-from statmech_attn.studies.tables import LearningStudy, TaskTable
+from statmech_attn.studies.tables import LearningStudy, of, Table, TaskTable
 from statmech_attn.training import Minibatches
 
 
@@ -91,7 +91,7 @@ class TransformerTable(Table):
     key_size: Count
 
 
-class OneShotRun(Minibatches):
+class OneShotRun(of(Minibatches)):
     """[run] of Adam on minibatches; steps between two writes to disk make a block.
 
     Attributes:

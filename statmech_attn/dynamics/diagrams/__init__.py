@@ -21,14 +21,10 @@ if TYPE_CHECKING:
         on_grid,
         refine_axis,
     )
-    from statmech_attn.dynamics.diagrams.rows import (
-        Confirm,
-        Diagram,
-        VARIABLES,
-        variables,
-    )
-    from statmech_attn.dynamics.diagrams.stages import Outcome, Plan, run, Scan
+    from statmech_attn.dynamics.diagrams.rows import Diagram, VARIABLES, variables
+    from statmech_attn.dynamics.diagrams.stages import Outcome, run, Scan
     from statmech_attn.dynamics.diagrams.work import diagram_work, GridWork
+    from statmech_attn.dynamics.options import Confirm, Plan
 
 
 __all__ = [

@@ -12,7 +12,8 @@ from statmech_attn.dynamics import cycles
 from statmech_attn.dynamics.diagrams.axes import Axes
 from statmech_attn.dynamics.diagrams.points import Verdicts
 from statmech_attn.dynamics.diagrams.refinement import Grid
-from statmech_attn.dynamics.diagrams.stages import Outcome, Plan
+from statmech_attn.dynamics.diagrams.stages import Outcome
+from statmech_attn.dynamics.options import Confirm, Plan
 from statmech_attn.dynamics.phases import PHASES, REASONS
 from statmech_attn.dynamics.systems import System
 from statmech_attn.labels import Variable, Variables, words
@@ -273,13 +274,6 @@ TRAILING = {
     "lyapunov_stderr": "exponent",
     "lyapunov_source": "exponent",
 }
-
-
-class Confirm(NamedTuple):
-    """How doubtful rows are run again: perturbed starts of each, steps of each."""
-
-    starts: int = 8
-    horizon: int = 2_000_000
 
 
 Start = Callable[[PyTree, np.ndarray], PyTree]
