@@ -1,4 +1,4 @@
-"""Options are refused in one line that names them; study files take them as they are."""
+"""Options are refused in one line that names them, in Python and in study files."""
 
 import math
 import subprocess

@@ -15,7 +15,8 @@ from jaxtyping import PyTree
 from statmech_attn import storage
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.diagrams.axes import axes_of
-from statmech_attn.dynamics.diagrams.rows import Diagram, variables
+from statmech_attn.dynamics.diagrams.contents import variables
+from statmech_attn.dynamics.diagrams.rows import Diagram
 from statmech_attn.dynamics.diagrams.work import diagram_work
 from statmech_attn.dynamics.options import Confirm, Plan
 from statmech_attn.dynamics.systems import as_system, System
