@@ -15,11 +15,11 @@ from statmech_attn.dynamics.continuation import Settings
 from statmech_attn.dynamics.diagrams import Confirm, Plan
 from statmech_attn.options import Count, declared, Fraction, Options, Positive, said
 from statmech_attn.studies import tables
-from statmech_attn.tasks.hidden_markov import Task
+from statmech_attn.tasks.options import Setting, Task
 from statmech_attn.training import Descent, Minibatches
 
 
-EVERY = (Confirm, Criteria, Descent, Minibatches, Plan, Search, Settings, Task)
+EVERY = (Confirm, Criteria, Descent, Minibatches, Plan, Search, Setting, Settings, Task)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def test_options_are_declared_without_what_is_slow_to_import():
         "from statmech_attn.dynamics import Criteria, Search\n"
         "from statmech_attn.dynamics.continuation import Settings\n"
         "from statmech_attn.dynamics.diagrams import Confirm, Plan\n"
-        "from statmech_attn.tasks.options import Task\n"
+        "from statmech_attn.tasks.options import Setting, Task\n"
         "from statmech_attn.training import Descent, Minibatches\n"
         "assert not {'jax', 'numpy', 'pydantic'} & set(sys.modules)\n"
     )

@@ -4,6 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -118,12 +119,7 @@ class OneShotTrainingWork(OneRound):
         self.study, self.run = study, study.run
         self.choices = chosen(Minibatches, study.run)
         task = study.task
-        setting = one_shot.setting(
-            image_size=task.image_size,
-            patch=task.patch,
-            channels=task.channels,
-            symbol_seed=task.symbol_seed,
-        )
+        setting = chosen(one_shot.Setting, task)
         self.images = image_sets(setting, task.split, task.elsewhere)
 
     @property
@@ -287,7 +283,7 @@ class OneShotTrainingWork(OneRound):
 
     def description(self) -> str:
         """The task, with its number of training characters, and the network as JSON."""
-        described = {"name": "one-shot"} | self.setting._asdict()
+        described = {"name": "one-shot"} | asdict(self.setting)
         characters = len(self.images.split.train.names)
         described |= {"split": self.study.task.split, "characters": characters}
         return json.dumps(described | self.study.network.model_dump())

@@ -2,7 +2,14 @@
 
 from dataclasses import dataclass
 
-from statmech_attn.options import Count, Even, NotNegative, Options, Probability
+from statmech_attn.options import (
+    Count,
+    Even,
+    NotNegative,
+    Options,
+    Probability,
+    Seed,
+)
 
 
 @dataclass(frozen=True)
@@ -38,3 +45,44 @@ class Task(Options):
     @property
     def tokens(self) -> int:
         return self.length + 1
+
+
+@dataclass(frozen=True)
+class Setting(Options):
+    """One-shot tasks: sizes; the defaults are the published ones.
+
+    Attributes:
+        image_size (pixel): edge of an image.
+        patch (pixel): edge of a patch, of which a token is made.
+        channels: identical copies of an image.
+        symbol_seed: of the codes of positions and labels.
+    """
+
+    image_size: Count = 32
+    patch: Count = 8
+    channels: Count = 3
+    symbol_seed: Seed = 0
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.image_size % self.patch:
+            raise ValueError(
+                f"patch must divide image_size; got {self.patch} and {self.image_size}."
+            )
+        if self.n_inputs % 2:
+            raise ValueError(
+                "patch^2 channels must be even, for sines and cosines of the "
+                f"positions; got {self.n_inputs}."
+            )
+
+    @property
+    def patches(self) -> int:
+        return (self.image_size // self.patch) ** 2
+
+    @property
+    def tokens(self) -> int:
+        return 3 * self.patches
+
+    @property
+    def n_inputs(self) -> int:
+        return self.patch**2 * self.channels
