@@ -6,7 +6,7 @@ field, and a sentence with the unit in its docstring, as `name (unit): sentence.
 from there (`studies.tables.of`).
 
 Ranges are marks of `annotated_types`, which pydantic reads as its own.  The classes are
-no tables of pydantic themselves: those take a fifth of a second to import, refuse
+no tables of pydantic themselves: those take a tenth of a second to import, refuse
 numbers of NumPy, and complain in several lines.  They stand in modules that import
 nothing slow, because study files are read before anything is computed.
 """
