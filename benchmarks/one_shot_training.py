@@ -47,7 +47,7 @@ def measured(size: str, precision, most: float, steps: int) -> None:
     from statmech_attn.training import initial, Minibatches, StochasticTrainer
 
     preset = PRESETS[size]
-    setting = one_shot.setting(channels=preset["task"]["channels"])
+    setting = one_shot.Setting(channels=preset["task"]["channels"])
     choices = Minibatches(
         learning_rate=preset["run"]["learning_rate"],
         steps=steps,

@@ -242,6 +242,7 @@ KINDS = Rows(
             "diagram",
             variables="statmech_attn.dynamics.diagrams:VARIABLES",
             summary=f"{_SUMMARY}:BIFURCATION",
+            pictures=f"{_DRAWING}:DIAGRAM",
         ),
         Kind(
             "continuation",

@@ -1,30 +1,166 @@
-"""Numerical choices as tables of checked keys, which a study file may hold.
+"""Options of a computation: each is declared once, in the class that computes with it.
 
-A class that computes declares its choices once, in a module that imports nothing slow;
-the table [run] of a study extends it.
+A subclass of `Options` gives the type, the range and the default of each option in its
+field, and a sentence with the unit in its docstring, as `name (unit): sentence.` under
+"Attributes".  It refuses what is out of range.  Tables of study files take all of this
+from there (`studies.tables.of`).
+
+Ranges are marks of `annotated_types`, which pydantic reads as its own.  The classes are
+no tables of pydantic themselves: those take a tenth of a second to import, refuse
+numbers of NumPy, and complain in several lines.  They stand in modules that import
+nothing slow, because study files are read before anything is computed.
 """
 
-from typing import Annotated
+import functools
+import inspect
+import math
+import operator
+import re
+import reprlib
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import (
+    Annotated,
+    Any,
+    get_args,
+    get_origin,
+    get_type_hints,
+    Literal,
+    NamedTuple,
+    Union,
+)
 
-from pydantic import BaseModel, ConfigDict, Field
+from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 
 
 MAX_COUNT = 10**15  # of anything: more than can be computed
-Positive = Annotated[float, Field(gt=0)]
-NotNegative = Annotated[float, Field(ge=0)]
-Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
-Even = Annotated[int, Field(ge=2, le=MAX_COUNT, multiple_of=2)]
-WholeNumber = Annotated[int, Field(ge=0, le=MAX_COUNT)]
-Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Positive = Annotated[float, Gt(0)]
+NotNegative = Annotated[float, Ge(0)]
+Fraction = Annotated[float, Gt(0), Lt(1)]
+Probability = Annotated[float, Ge(0), Le(1)]
+Count = Annotated[int, Ge(1), Le(MAX_COUNT)]
+Even = Annotated[int, Ge(2), Le(MAX_COUNT), MultipleOf(2)]
+WholeNumber = Annotated[int, Ge(0), Le(MAX_COUNT)]
+Seed = Annotated[int, Ge(0), Lt(2**32)]
+
+_LIMITS: dict[type, tuple[str, Callable[[Any, Any], bool], str]] = {
+    Ge: ("ge", operator.ge, "at least {}"),
+    Gt: ("gt", operator.gt, "above {}"),
+    Le: ("le", operator.le, "at most {}"),
+    Lt: ("lt", operator.lt, "below {}"),
+    MultipleOf: ("multiple_of", lambda x, of: x % of == 0, "a multiple of {}"),
+}
+_ENTRY = re.compile(r"    (\w+)(?: \(([^)]*)\))?: (.*)")
 
 
-class Table(BaseModel):
-    """Known keys only, and every key a value of its own type.
+@dataclass(frozen=True)
+class Options:
+    """Options that are checked when they are given.
 
-    A `float` takes finite numbers, integers included, an `int` integers; neither takes
-    `true`, `false` or a text, in any table.
+    Raises:
+        ValueError: one is of another type or out of range; a line that names it.
+
+    Example:
+        >>> @dataclass(frozen=True)
+        ... class Walk(Options):
+        ...     steps: Count = 1000
+        >>> Walk(0)
+        Traceback (most recent call last):
+        ValueError: steps must be at least 1; got 0.
     """
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False
-    )
+    def __post_init__(self):
+        for name, kind in declared(type(self)).items():
+            value = getattr(self, name)
+            if allowed := _refusal(value, kind):
+                shown = " ".join(reprlib.repr(value).split())
+                raise ValueError(f"{name} must be {allowed}; got {shown}.")
+
+
+@functools.cache
+def declared(choices: type[Options]) -> dict[str, Any]:
+    """Types of the options of a class, with their ranges."""
+    hints = get_type_hints(choices, include_extras=True)
+    return {field.name: hints[field.name] for field in fields(choices)}
+
+
+class Said(NamedTuple):
+    """What a docstring says of an option or key."""
+
+    sentence: str
+    unit: str
+
+
+def said(choices: type) -> dict[str, Said]:
+    """What the docstrings of a class, and of those that it extends, say of its options.
+
+    An entry of the section "Attributes" is `name (unit): sentence`.
+
+    Example:
+        >>> from statmech_attn.studies.tables import Range
+        >>> said(Range)["num"].sentence
+        'How many.'
+    """
+    found: dict[str, list[str]] = {}
+    for part in reversed(choices.__mro__):
+        _, _, section = inspect.cleandoc(part.__doc__ or "").partition("Attributes:\n")
+        name = ""
+        for line in section.split("\n\n")[0].splitlines():
+            if entry := _ENTRY.fullmatch(line):
+                name, unit, text = entry.groups()
+                found[name] = [unit or "", text]
+            elif name:
+                found[name][1] += f" {line.strip()}"
+    return {
+        name: Said(text[0].upper() + text[1:], unit)
+        for name, (unit, text) in found.items()
+    }
+
+
+def either(names: Sequence[str]) -> str:
+    """Names of which one is meant.
+
+    Example:
+        >>> either(["a", "b", "c"])
+        "'a', 'b' or 'c'"
+    """
+    *most, last = map(repr, names)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _refusal(value: Any, kind: Any) -> str:
+    """What a value should be and is not; "" where it is what it should be."""
+    parts = get_args(kind)
+    match get_origin(kind):
+        case None:
+            return _of_type(value, kind)
+        case origin if origin is Annotated:
+            return _refusal(value, parts[0]) or _beyond(value, parts[1:])
+        case origin if origin is Literal:
+            return "" if value in parts else either(parts)
+        case origin if origin in (Union, types.UnionType):
+            refusals = [_refusal(value, part) for part in parts]
+            return "" if "" in refusals else refusals[0]
+    raise TypeError(f"no option is of the type {kind}")
+
+
+def _beyond(value: Any, limits: Sequence[Any]) -> str:
+    for limit in limits:
+        name, holds, words = _LIMITS[type(limit)]
+        bound = getattr(limit, name)
+        if not holds(value, bound):
+            return words.format(bound)
+    return ""
+
+
+def _of_type(value: Any, kind: type) -> str:
+    """A truth value is no number."""
+    if kind not in (int, float):
+        return "" if isinstance(value, kind) else f"of the type {kind.__name__}"
+    try:
+        number = operator.index(value) if kind is int else float(value)
+        usable = abs(number) < math.inf and not isinstance(value, (bool, str))
+    except (TypeError, ValueError, OverflowError):
+        usable = False
+    return "" if usable else "a whole number" if kind is int else "a finite number"

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         flow_spectrum,
         per_unit_time,
     )
-    from statmech_attn.dynamics.following import Follower, Search, take
+    from statmech_attn.dynamics.following import Follower, take
     from statmech_attn.dynamics.lyapunov import lyapunov_spectrum, Spectrum
     from statmech_attn.dynamics.matching import (
         directed_distance,
@@ -57,13 +57,13 @@ if TYPE_CHECKING:
         resolution,
         set_distance,
     )
+    from statmech_attn.dynamics.options import Criteria, Search
     from statmech_attn.dynamics.orbits import orbit
     from statmech_attn.dynamics.orthonormal import orthonormalise, safe_log
     from statmech_attn.dynamics.phases import (
         as_in_paper,
         Classification,
         classify,
-        Criteria,
         Evidence,
         PHASES,
         REASONS,

@@ -21,6 +21,7 @@ starts.
 """
 
 import copy
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -33,44 +34,13 @@ from jaxtyping import PyTree
 from statmech_attn.batches import batches, Compiled, lanes_for, require_double, run_all
 from statmech_attn.dynamics.evidence import recurrence
 from statmech_attn.dynamics.lyapunov import window_weights
+from statmech_attn.dynamics.options import Search
 from statmech_attn.dynamics.phases import HORIZON
 from statmech_attn.dynamics.systems import as_system, count_of, System
 
 
 NARROW = 8  # lanes of a batch when few orbits are left
 STEADY = 0.01  # largest change of the range between quarters of a regular look
-
-
-class Search(NamedTuple):
-    """Numerical choices; distances are relative to 1 + the largest coordinate."""
-
-    horizon: int = 100_000  # steps after which an orbit is followed no further
-    transient: int = 0  # steps before which a regular orbit is not believed
-    record: int = 1024  # drive periods between two looks; cycles up to a third of it
-    recurrence: float = 1e-9
-    capture: float = 1e-3  # neighbourhood that ends a transient
-    digits: float = 5.0  # agreement of the half averages of a regular orbit
-    memory: int = 16  # looks that can be computed again
-
-    def check(self) -> None:
-        """Raise `ValueError` for a choice that makes no sense."""
-        for name, least in (
-            ("horizon", 1),
-            ("transient", 0),
-            ("record", 64),
-            ("memory", 2),
-        ):
-            if getattr(self, name) < least:
-                raise ValueError(
-                    f"{name} must be at least {least}; got {getattr(self, name)}."
-                )
-        if self.record % 2:
-            raise ValueError(f"record must be even; got {self.record}.")
-        for name in ("recurrence", "capture"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(
-                    f"{name} must lie between 0 and 1; got {getattr(self, name)}."
-                )
 
 
 def take(tree: PyTree, indices: np.ndarray) -> PyTree:
@@ -111,7 +81,6 @@ class Follower:
         parameters: PyTree = None,
     ):
         require_double()
-        search.check()
         self.system, self.search = as_system(system), search
         self.lanes = lanes_for(count_of(starts))
         example = jax.tree.map(
@@ -199,7 +168,7 @@ class Follower:
     def until(self, horizon: int) -> "Follower":
         """The same compiled map with another horizon, steps."""
         other = copy.copy(self)
-        other.search = self.search._replace(horizon=horizon)
+        other.search = dataclasses.replace(self.search, horizon=horizon)
         return other
 
     def see(self, state: PyTree) -> np.ndarray:

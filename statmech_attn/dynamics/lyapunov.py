@@ -25,6 +25,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from statmech_attn.batches import add_up, require_double
 from statmech_attn.dynamics.frames import EPS, LOST, start_frame, turn
+from statmech_attn.dynamics.options import Criteria
 from statmech_attn.dynamics.orthonormal import safe_log
 from statmech_attn.dynamics.systems import (
     advance,
@@ -37,7 +38,7 @@ from statmech_attn.dynamics.systems import (
 
 BLOCKS = 16
 ALIGN = 1000  # steps that align the frame of a short window, or all its steps
-ZERO = 2e-5  # |weighted exponent| below this is zero, nats per step
+ZERO = Criteria.zero  # |weighted exponent| below this is zero, nats per step
 FLOOR = 1e-10  # of standard errors: averages do not see what rounding does to the orbit
 BALANCED = 1e-12  # exponents that add up to less than this share add up to zero
 FLAT = 4 * EPS  # a leading push this far below one, or below the longest, is rounding

@@ -11,7 +11,6 @@ Exponents are in nats per step, periods in steps.
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -21,6 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics import evidence, frames, lyapunov
 from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
+from statmech_attn.dynamics.options import Criteria
 from statmech_attn.dynamics.systems import advance, as_system, System
 
 
@@ -78,19 +78,6 @@ LANES_AT_ONCE = 4  # below any batch: a loop of one turn would round differently
 QUARTER_SIGMAS = 6.0  # quarters and drift: disagreement in standard errors
 EXACT = 1e-12  # recurrence of a neutral orbit up to rounding
 HORIZON = 1e12  # a coordinate beyond this has diverged
-
-
-class Criteria(NamedTuple):
-    """Thresholds of the verdict, all dimensionless."""
-
-    zero: float = lyapunov.ZERO  # |weighted exponent| below this is zero, nats per step
-    recurrence: float = 1e-9  # relative to the size of the orbit
-    digits: float = 5.0  # agreement of weighted averages on a torus, decimal digits
-    zero_one: float = 0.5
-    broadband: float = 1e-5
-    lines: float = 1e-12  # broadband measure below which there is no floor at all
-    positive_sigmas: float = 3.0  # a positive exponent exceeds this many errors
-    clear_sigmas: float = 10.0  # and beyond this many needs no other witness
 
 
 class Evidence(eqx.Module):

@@ -1,26 +1,36 @@
 """Bifurcation diagram over one parameter, Lyapunov spectrum and phase ribbon.
 
-Takes files of kind `bifurcation` with one scanned parameter (docs/hdf5.md).  Overlaps
-are `m_o_se` itself; the published figures show (1 - epsilon) times it.
+Takes files of the kinds `bifurcation` and `diagram` with one scanned parameter
+(docs/hdf5.md).  Overlaps are `m_o_se` itself; the published figures show (1 - epsilon)
+times it.
 """
+
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from statmech_attn.dynamics import PHASES
 from statmech_attn.plotting import style
 from statmech_attn.plotting.exponents import draw_spectrum
 
 
-PARAMETERS = ("beta", "gamma", "epsilon")
-
-
 def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
-    """The scanned parameters of a bifurcation file, in the order of its dimensions."""
-    if "point" in dataset.section_count.dims:  # two refined ones
-        return tuple(name for name in PARAMETERS if f"{name}_grid" in dataset.dims)
-    return tuple(str(d) for d in dataset.section_count.dims if d in PARAMETERS)
+    """The scanned parameters of a file, in the order of its dimensions."""
+    dims = [str(d) for d in dataset.section_count.dims if d != "start"]
+    if "point" in dims:  # two refined ones
+        dims = [str(d) for d in dataset.dims if str(d).endswith("_grid")]
+    return tuple(name.removesuffix("_grid") for name in dims)
+
+
+def label(dataset: xr.Dataset, name: str) -> str:
+    """Words of an axis: those of the file where it is of a system of one's own."""
+    if dataset.attrs.get("kind") != "diagram":
+        return style.WORDS[name]
+    symbol = dataset[name].attrs["symbol"]
+    return f"${symbol}$" if len(symbol) == 1 else symbol
 
 
 @style.styled
@@ -49,42 +59,45 @@ def bifurcation_diagram(dataset: xr.Dataset, *, strobe: bool = True) -> Figure:
         entries = style.phase_patches(codes_of(dataset)) + entries
     columns = len(entries) if len(entries) <= 8 else -(-len(entries) // 2)
     place = {"loc": "outside upper center", "ncols": columns}
-    scale = 6 / axes[0].lines[-1].get_markersize()
+    scale = 6 / _size(dataset, name)
     figure.legend(handles=entries, markerscale=scale, **place)
-    axes[-1].set_xlabel(style.WORDS[name])
+    axes[-1].set_xlabel(label(dataset, name))
     span(axes[-1], dataset, name)
-    style.letters(axes)
+    if exponents:
+        style.letters(axes)
     return figure
 
 
 def draw_samples(axis: Axes, dataset: xr.Dataset, name: str, *, strobe: bool) -> None:
     """Section samples, and strobe samples behind them, over the parameter."""
-    size = float(np.clip(300 / dataset.sizes[name], 0.9, 2.5))
-    if strobe and "strobe" in dataset:
-        x, y = _cloud(dataset, "strobe", name)
-        axis.plot(
-            x,
-            y,
-            ".",
-            ms=size,
-            mew=0,
-            color=style.ORANGE,
-            rasterized=True,
-            label=r"$t \equiv 0$ mod $C$",
-        )
-    x, y = _cloud(dataset, "section", name)
+    look: Any = {"ms": _size(dataset, name), "mew": 0, "ls": "none", "marker": "."}
+    for variable, words in _samples(dataset).items():
+        x, y = _cloud(dataset, variable, name)
+        if x.size and (strobe or variable == "section"):
+            colour = style.BLACK if variable == "section" else style.ORANGE
+            axis.plot(x, y, **look, color=colour, rasterized=True, label=words)
+    axis.set_ylabel(label(dataset, "section"))
+
+
+def _size(dataset: xr.Dataset, name: str) -> float:
+    """Of a dot."""
+    return float(np.clip(300 / dataset.sizes[name], 0.9, 2.5))
+
+
+def _samples(dataset: xr.Dataset) -> dict[str, str]:
+    """Variables of samples, those behind others first, and where they were taken.
+
+    A flow without a clock, of which crossings of a section are known, has no others.
+    """
     tolerance = float(dataset.attrs["section_tolerance"])
-    axis.plot(
-        x,
-        y,
-        ".",
-        ms=size,
-        mew=0,
-        color=style.BLACK,
-        rasterized=True,
-        label=r"$|m^{o,\mathrm{SE}}_2| <$ " + power_of_ten(tolerance),
-    )
-    axis.set_ylabel(style.WORDS["section"])
+    if dataset.attrs.get("kind") != "diagram":
+        section = r"$|m^{o,\mathrm{SE}}_2| <$ " + power_of_ten(tolerance)
+        return {"strobe": r"$t \equiv 0$ mod $C$", "section": section}
+    period = int(dataset.attrs["clock_period"])
+    every = {"strobe": rf"$t \equiv 0$ mod ${period}$" if period > 1 else "every step"}
+    if np.isnan(tolerance):
+        return (every if period > 1 else {}) | {"section": "on the section"}
+    return every | {"section": f"on the section, $\\pm$ {power_of_ten(tolerance)}"}
 
 
 def span(axis: Axes, dataset: xr.Dataset, name: str) -> None:
@@ -107,10 +120,10 @@ def phase_ribbon(axis: Axes, dataset: xr.Dataset, name: str) -> None:
 
 
 def codes_of(dataset: xr.Dataset) -> np.ma.MaskedArray:
-    """Phases, masked where a point could not be computed."""
+    """Phases, masked where a point could not be computed; one that diverged could."""
     codes = dataset.phase.values
     failed = dataset.failure.values != 0 if "failure" in dataset else False
-    return np.ma.masked_where(np.broadcast_to(failed, codes.shape), codes)
+    return np.ma.masked_where(failed & (codes != PHASES.index("diverged")), codes)
 
 
 def power_of_ten(x: float) -> str:
@@ -128,7 +141,10 @@ def power_of_ten(x: float) -> str:
 
 def _cloud(dataset: xr.Dataset, variable: str, name: str):
     """Abscissa and value of every sample that exists."""
-    values = dataset[variable].transpose(name, ...).values
+    samples = dataset[variable]
+    if "failure" in dataset:
+        samples = samples.where(dataset.failure == 0)
+    values = samples.transpose(name, ...).values
     values = values.reshape(values.shape[0], -1)
     x = np.broadcast_to(dataset[name].values[:, None], values.shape)
     exists = np.isfinite(values)

@@ -177,9 +177,12 @@ TRAJECTORY = (
         when=lambda dataset: dataset.sizes["pattern"] > 1,
     ),
 )  # fmt: skip
-BIFURCATION = (
+DIAGRAM = (
     Picture("phase_diagram", f"{_HERE}.phases:phase_diagram", _plane),
     Picture("bifurcation", f"{_HERE}.bifurcation:bifurcation_diagram", _line),
+)
+BIFURCATION = (
+    *DIAGRAM,
     Picture(
         "classifiers",
         f"{_HERE}.phases:classifier_disagreement",

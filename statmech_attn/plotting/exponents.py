@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
+from statmech_attn.labels import NATS
 from statmech_attn.plotting import style
 
 
@@ -45,8 +46,15 @@ def draw_spectrum(axis: Axes, dataset: xr.Dataset, name: str) -> None:
             axis.plot(x[alone], y[alone], ".", color=colour(i), ms=1.8, mew=0)
     set_scale(axis, values[:, 0], values)
     handles = entries(stored) + axis.get_legend_handles_labels()[0]
-    axis.set_ylabel(style.WORDS["lyapunov"])
+    axis.set_ylabel(in_words("i", dataset.lyapunov))
     style.legend_above(axis, handles, [str(entry.get_label()) for entry in handles])
+
+
+def in_words(index: str, exponents: xr.DataArray) -> str:
+    """Label of an axis of exponents, in the units of the file."""
+    nats, _, step = exponents.attrs.get("units", NATS).partition(" / ")
+    over = " per " if " " in step else "/"
+    return rf"$\lambda_{index}$ ({nats}{over}{step})"
 
 
 def colour(i: int) -> str:

@@ -1,6 +1,6 @@
 """Maps of phases: over two parameters, and of two classifiers along one.
 
-Takes files of kind `bifurcation` (docs/hdf5.md).
+Takes files of the kinds `bifurcation` and `diagram` (docs/hdf5.md).
 """
 
 import numpy as np
@@ -16,12 +16,13 @@ from statmech_attn.dynamics import diagrams, PHASES
 from statmech_attn.plotting import style
 from statmech_attn.plotting.bifurcation import (
     codes_of,
+    label,
     one_parameter,
     parameters,
     span,
 )
 from statmech_attn.plotting.continuation import draw_curves, KINDS as BIFURCATIONS
-from statmech_attn.plotting.exponents import set_scale
+from statmech_attn.plotting.exponents import in_words, set_scale
 
 
 # Colours of the classes that the sign of one exponent can tell apart.
@@ -72,9 +73,9 @@ def phase_diagram(dataset: xr.Dataset, curves: xr.Dataset | None = None) -> Figu
     figure.legend(handles=entries, loc="outside upper center", ncols=len(entries))
     _exponent_map(figure, right, cells, dataset.lyapunov.isel(exponent=0), (y, x))
     for axis in (left, right):
-        axis.set_xlabel(style.WORDS[x])
+        axis.set_xlabel(label(dataset, x))
         axis.tick_params(color=style.BLACK, direction="out", top=False, right=False)
-    left.set_ylabel(style.WORDS[y])
+    left.set_ylabel(label(dataset, y))
     style.letters((left, right))
     return figure
 
@@ -178,7 +179,7 @@ def _exponent_map(figure: Figure, axis: Axes, cells, values, dims) -> None:
         *cells, shown, cmap="PuOr_r", norm=CenteredNorm(0, scale), rasterized=True
     )
     bar = figure.colorbar(mesh, ax=axis, extend="both", aspect=25, pad=0.02)
-    bar.set_label(style.WORDS["lyapunov_1"])
+    bar.set_label(in_words("1", values))
 
 
 def _exponents_where(axis: Axes, dataset: xr.Dataset, name: str, differ) -> None:
@@ -205,7 +206,7 @@ def _exponents_where(axis: Axes, dataset: xr.Dataset, name: str, differ) -> None
     set_scale(axis, y, y)
     span(axis, dataset, name)
     axis.set_xlabel(style.WORDS[name])
-    axis.set_ylabel(style.WORDS["lyapunov_1"])
+    axis.set_ylabel(in_words("1", dataset.lyapunov))
     handles, labels = axis.get_legend_handles_labels()
     if handles:
         style.legend_above(axis, handles, labels)

@@ -78,7 +78,6 @@ WORDS = {
     "epsilon": r"positional weight $\epsilon$",
     "time": r"token $t$",
     "lyapunov": r"$\lambda_i$ (nat/token)",
-    "lyapunov_1": r"$\lambda_1$ (nat/token)",
     "section": r"$m^{o,\mathrm{SE}}_1$",
     "frequency": r"frequency $f$ (cycles/token)",
     "lag": r"lag $\ell$ (tokens)",

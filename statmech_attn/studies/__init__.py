@@ -6,7 +6,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.options import Count, Positive, Seed, Table, WholeNumber
+    from statmech_attn.options import Count, Positive, Seed, WholeNumber
     from statmech_attn.reporting import Reporter, Silent
     from statmech_attn.studies import files, records, reference
     from statmech_attn.studies.examples import Learning
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from statmech_attn.studies.matching import rematch
     from statmech_attn.studies.running import run, work
     from statmech_attn.studies.spec import dump, load, parse
-    from statmech_attn.studies.tables import StudyTable, TaskTable
+    from statmech_attn.studies.tables import StudyTable, Table, TaskTable
     from statmech_attn.studies.trained import load_trained, TrainedNetworks, usable
 
 

@@ -30,6 +30,7 @@ from statmech_attn.dynamics import (
     Follower,
     PHASES,
     phases,
+    Search,
     take,
     wilson,
 )
@@ -45,7 +46,8 @@ from statmech_attn.scan import (
 )
 from statmech_attn.studies import build
 from statmech_attn.studies.basins_table import BasinsRun, BasinsStudy
-from statmech_attn.studies.matching import ATTRACTOR, matched, search
+from statmech_attn.studies.matching import ATTRACTOR, matched
+from statmech_attn.studies.tables import chosen
 
 
 INEXACT = 0.1  # share of the arrivals that may have an upper bound as their lifetime
@@ -240,7 +242,7 @@ class BasinsWork(OneRound):
         """The compiled map."""
         with limited(1):
             params, starts = self._starts(np.zeros(self.batch, int))
-            return Follower(self.system, search(self.options), starts, params)
+            return Follower(self.system, chosen(Search, self.options), starts, params)
 
     @once
     def scan(self) -> diagrams.Scan:
@@ -345,10 +347,10 @@ def _some_points(found: Attractors, count: int) -> np.ndarray:
 
 def _plan(options: BasinsRun) -> diagrams.Plan:
     """How the phase of a set is found, from one orbit on it."""
-    return diagrams.Plan(
+    return chosen(
+        diagrams.Plan,
+        options,
         transient=0,
-        steps=options.steps,
-        exponents=options.exponents,
         max_doublings=2,
         section_samples=1,
         strobe_samples=1,

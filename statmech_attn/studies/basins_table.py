@@ -4,22 +4,33 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from statmech_attn.options import Count, Positive, WholeNumber
+from statmech_attn.dynamics import Search
+from statmech_attn.dynamics.diagrams import Plan
+from statmech_attn.options import Count, Positive
 from statmech_attn.studies.dmft_tables import DmftStudy, ParametersSpec, RunSpec
+from statmech_attn.studies.tables import of
 
 
-class BasinsRun(RunSpec):
+class BasinsRun(
+    of(
+        Search,
+        "transient",
+        "horizon",
+        "capture",
+        step="token",
+        transient=50_000,
+        horizon=200_000,
+    ),
+    of(Plan, "steps", step="token"),
+    RunSpec,
+):
     """Random starts, how long they are followed, and how sets are matched.
 
     Attributes:
         start: starts are random.
         starts: random starts at every value of the parameter.
-        transient (token): steps before starts are looked at.
-        horizon (token): for how long a start is followed at most.
         steps (token): window from which the phase of a set is found.
         exponents: Lyapunov exponents of a set.
-        capture: size of the neighbourhood of a set in which starts have arrived,
-            relative to its extent.
         points: of a set that are kept.
         matching: how sets of neighbouring values are told to be one: by flow or by
             distance.
@@ -28,11 +39,7 @@ class BasinsRun(RunSpec):
 
     start: Literal["random"] = "random"
     starts: Annotated[int, Field(ge=2)] = 88
-    transient: WholeNumber = 50_000
-    horizon: Count = 200_000
-    steps: Count = 20_000
     exponents: Count = 2
-    capture: Annotated[float, Field(gt=0, lt=1)] = 1e-3
     points: Annotated[int, Field(ge=16, le=512)] = 256
     matching: Literal["flow", "distance"] = "flow"
     furthest: Positive = 0.1

@@ -9,6 +9,7 @@ from statmech_attn.dynamics import diagrams
 from statmech_attn.labels import Variables
 from statmech_attn.studies import build
 from statmech_attn.studies.dmft_tables import BifurcationRun, BifurcationStudy
+from statmech_attn.studies.tables import chosen
 
 
 TURNS = 256  # of the clock that the recorded tail of a window holds at least
@@ -40,7 +41,6 @@ def diagram(study: BifurcationStudy) -> diagrams.Diagram:
     if options.refine:
         build.check_refined(axes, options.refine)
     start = options.start or ""
-    asked = options.confirm
     net = model.net
     return diagrams.Diagram(
         dmft.system(net, float(np.max((axes.fixed | axes.scanned)["epsilon"]))),
@@ -51,7 +51,7 @@ def diagram(study: BifurcationStudy) -> diagrams.Diagram:
         starts=options.starts,
         refine=options.refine,
         sweep=start.partition("continue-")[2],
-        confirm=asked and diagrams.Confirm(asked.starts, asked.horizon),
+        confirm=options.confirm and chosen(diagrams.Confirm, options.confirm),
         seed=options.seed,
         attributes=dict(
             kind="bifurcation", network=network_digest(net), context=net.context,
@@ -63,13 +63,10 @@ def diagram(study: BifurcationStudy) -> diagrams.Diagram:
 def plan(options: BifurcationRun, net: Network) -> diagrams.Plan:
     """Numerical choices of a diagram from the keys of [run]."""
     exponents = net.dimension if options.exponents == "all" else options.exponents
-    return diagrams.Plan(
-        tail=max(diagrams.Plan().tail, TURNS * net.context),
-        transient=options.transient,
-        steps=options.steps,
+    return chosen(
+        diagrams.Plan,
+        options,
+        tail=max(diagrams.Plan.tail, TURNS * net.context),
         exponents=exponents,
         max_doublings=options.max_doublings if options.extend else 0,
-        section_tolerance=options.section_tolerance,
-        section_samples=options.section_samples,
-        strobe_samples=options.strobe_samples,
     )

@@ -12,8 +12,17 @@ from pydantic import (
 )
 
 from statmech_attn.kinds import SAMPLERS
-from statmech_attn.options import Count, Positive, Seed, Table, WholeNumber
-from statmech_attn.studies.tables import AnyTask, either, Number, TaskTable, Values
+from statmech_attn.options import Count, either, Positive, Seed, WholeNumber
+from statmech_attn.studies.tables import (
+    AnyTask,
+    chosen,
+    Number,
+    of,
+    Table,
+    TaskTable,
+    Values,
+)
+from statmech_attn.tasks import options
 from statmech_attn.training import Descent
 
 
@@ -43,8 +52,8 @@ Method = Annotated[
 PART = 10  # a block consists of so many parts, with a mean or a record each
 
 
-class HiddenMarkovTable(TaskTable):
-    """[task]: a published setting; every other key replaces one of its values.
+class ExamplesTable(TaskTable):
+    """A published setting, and how many chains are read, by what heads.
 
     Attributes:
         name: of the task.
@@ -53,15 +62,6 @@ class HiddenMarkovTable(TaskTable):
         readout: token that is read: "first", "last" or its number, or their "mean".
         n_train: training examples, an even number.
         n_test: test examples, an even number.
-        length (token): length of a chain.
-        features: entries of a token's features, an even number.
-        flip_plus: probability that a hidden state of class + flips.
-        flip_minus: probability that a hidden state of class - flips.
-        parallel_noise: noise in the plane of the two states shown.
-        perpendicular_noise: noise outside that plane.
-        hardness: factor of all attention scores.
-        bos_score: score of the first token.
-        random_strength: factor of the scores of random heads.
     """
 
     name: Literal["hidden-markov"] = "hidden-markov"
@@ -72,15 +72,10 @@ class HiddenMarkovTable(TaskTable):
     readout: Readout | None = None
     n_train: Count | None = None
     n_test: Count | None = None
-    length: Count | None = None
-    features: Count | None = None
-    flip_plus: float | None = None
-    flip_minus: float | None = None
-    parallel_noise: float | None = None
-    perpendicular_noise: float | None = None
-    hardness: float | None = None
-    bos_score: float | None = None
-    random_strength: float | None = None
+
+
+class HiddenMarkovTable(of(options.Task, optional=True), ExamplesTable):
+    """[task]: a published setting; every other key replaces one of its values."""
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -189,7 +184,7 @@ class PosteriorRun(Table):
         return self
 
 
-class TrainingRun(Descent):
+class TrainingRun(of(Descent)):
     """[run] of gradient descent.
 
     Attributes:
@@ -199,6 +194,16 @@ class TrainingRun(Descent):
 
     seed: Seed = 0
     restarts: Count = 1
+
+    @property
+    def descent(self) -> Descent:
+        """Of every training."""
+        return chosen(Descent, self)
+
+    @model_validator(mode="after")
+    def _whole_blocks(self):
+        self.descent
+        return self
 
 
 class BpkrStudy(AnyTask):

@@ -32,7 +32,6 @@ from statmech_attn.studies.dmft_tables import (
 )
 
 
-FIRST_STEP = 0.2  # of the largest
 SAME = 1e-6  # relative distance of points that are one
 SAME_VALUE = 1e-9  # the same, of parameters
 AMPLITUDE = 1e-3  # at which a doubled cycle is sought
@@ -125,12 +124,7 @@ class ContinuationWork(OneRound):
             self.turn, x, self.values, self.free, options.period
         )
         x = _cycle(problem, x, value)
-        settings = continuation.Settings(
-            first=max(FIRST_STEP * options.largest_step, options.smallest_step),
-            smallest=options.smallest_step,
-            largest=options.largest_step,
-            max_points=options.max_points,
-        )
+        settings = options.settings
         within = (self.bounds.start, self.bounds.stop)
         first = _both_ways(problem, x, value, within, settings, tick)
         tracks = list(_with_doublings(first, options.switch, within, settings, tick))
@@ -356,11 +350,11 @@ def _doubled(
         its problem, its points and a code.
     """
     for shrink in SHRINK:
-        shorter = continuation.Settings(
-            first=shrink * settings.first,
-            smallest=shrink * settings.smallest,
-            largest=shrink * settings.largest,
-            max_points=settings.max_points,
+        shorter = dataclasses.replace(
+            settings,
+            first_step=shrink * settings.first_step,
+            smallest_step=shrink * settings.smallest_step,
+            largest_step=shrink * settings.largest_step,
         )
         branch = continuation.switch(
             problem,

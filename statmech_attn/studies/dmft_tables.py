@@ -6,11 +6,23 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from statmech_attn.options import Count, Positive, Seed, Table, WholeNumber
+from statmech_attn.dynamics.continuation import Settings
+from statmech_attn.dynamics.diagrams import Confirm, Plan
+from statmech_attn.options import Count, Seed, WholeNumber
 from statmech_attn.studies import digests
-from statmech_attn.studies.tables import Axis, Bounds, HowMany, Interval, StudyTable
+from statmech_attn.studies.tables import (
+    Axis,
+    Bounds,
+    chosen,
+    HowMany,
+    Interval,
+    of,
+    StudyTable,
+    Table,
+)
 
 
+FIRST_STEP = 0.2  # of a continuation, of its largest
 SIZES = {  # what patterns generated from a seed need, besides seed and context
     "random-segments": ("n_patterns", "n_segments", "n_bits"),
     "random-independent": ("n_patterns", "n_sites", "n_bits"),
@@ -116,33 +128,33 @@ class TrajectoryRun(RunSpec):
     noise: bool = False
 
 
-class ConfirmSpec(Table):
-    """run.confirm: doubtful points again, from perturbed states and for longer.
-
-    Attributes:
-        starts: perturbed states from which a doubtful point is run again.
-        horizon (token): for how long.
-    """
-
-    starts: Annotated[int, Field(ge=1, le=1000)] = 8
-    horizon: Count = 2_000_000
+class ConfirmSpec(of(Confirm, step="token")):
+    """run.confirm: doubtful points again, from perturbed states and for longer."""
 
 
-class BifurcationRun(RunSpec):
+class BifurcationRun(
+    of(
+        Plan,
+        "transient",
+        "steps",
+        "exponents",
+        "max_doublings",
+        "section_tolerance",
+        "section_samples",
+        "strobe_samples",
+        step="token",
+    ),
+    RunSpec,
+):
     """[run] of a scan.
 
     Attributes:
         start: state that orbits start from; "continue-up" and "continue-down" follow
             attractors along the first parameter.
+        section_tolerance: half width of the section in the second overlap.
         starts: random starts of every point.
         extend: whether the window of an undecided point is doubled.
-        max_doublings: how often it is doubled at most.
         refine: levels of bisection where neighbours have different phases.
-        exponents: Lyapunov exponents that are computed, the largest first; 0: neither
-            exponents nor phases.
-        section_tolerance: half width of the section in the second overlap.
-        section_samples: samples on the section that are kept.
-        strobe_samples: samples at the clock's phase 0 that are kept.
         confirm: how doubtful verdicts are confirmed; not at all when left out.
     """
 
@@ -150,15 +162,9 @@ class BifurcationRun(RunSpec):
         Literal["checkpoint", "token", "random", "continue-up", "continue-down"] | None
     ) = None
     starts: Count = 1
-    transient: WholeNumber = 20_000
-    steps: Count = 20_000
     extend: bool = True
-    max_doublings: Annotated[int, Field(ge=0, le=16)] = 4
+    exponents: HowMany = Plan.exponents
     refine: Annotated[int, Field(ge=0, le=10)] = 0
-    exponents: HowMany = 4
-    section_tolerance: Positive = 1e-3
-    section_samples: Count = 128
-    strobe_samples: Count = 64
     confirm: ConfirmSpec | None = None
 
     @model_validator(mode="after")
@@ -299,7 +305,16 @@ class BoundsSpec(Table):
         return self
 
 
-class ContinuationRun(StartSpec):
+class ContinuationRun(
+    of(
+        Settings,
+        "largest_step",
+        "smallest_step",
+        "max_points",
+        largest_step=0.05,
+    ),
+    StartSpec,
+):
     """A cycle of `period` drive periods, from a simulated state at the value `at`.
 
     Steps are arclengths, in units of the attention vectors and of the interval.
@@ -310,28 +325,27 @@ class ContinuationRun(StartSpec):
         period: of the cycle that is sought, in drive periods.
         at: value of the free parameter that is simulated; the beginning of its interval
             when left out.
-        largest_step (arclength): largest step along a branch.
-        smallest_step (arclength): step at which Newton's method gives up.
-        max_points: points of a branch at most.
         switch: period doublings that are followed one after another.
     """
 
     transient: WholeNumber = 100_000
     period: Annotated[int, Field(ge=1, le=1024)] = 1
     at: float | None = None
-    largest_step: Positive = 0.05
-    smallest_step: Positive = 1e-8
-    max_points: Count = 1000
     switch: Annotated[int, Field(ge=0, le=8)] = 0
+
+    @property
+    def settings(self) -> Settings:
+        """Of the continuation; the first step is a fifth of the largest."""
+        first = max(FIRST_STEP * self.largest_step, self.smallest_step)
+        return chosen(Settings, self, first_step=first)
 
     @model_validator(mode="after")
     def _steps_in_order(self):
-        if self.smallest_step > self.largest_step:
-            raise ValueError("smallest_step must not exceed largest_step")
+        self.settings
         return self
 
 
-class CurvesSpec(Interval):
+class CurvesSpec(of(Settings, "max_points"), Interval):
     """[curves]: the second parameter in which special points are followed.
 
     Attributes:
@@ -340,7 +354,6 @@ class CurvesSpec(Interval):
     """
 
     parameter: Literal["beta", "gamma", "epsilon"]
-    max_points: Count = 1000
 
 
 class ContinuationStudy(DmftStudy):

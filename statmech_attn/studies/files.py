@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
 from statmech_attn import scan, storage, studies
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import Engine, Folder, holds, Job, MANIFEST, Work
+from statmech_attn.scan import Folder, holds, Job, MANIFEST, Work
 from statmech_attn.storage import StorageError, toml
 from statmech_attn.studies.spec import dump, parse
 from statmech_attn.studies.tables import StudyTable
@@ -31,30 +32,16 @@ def job(study: StudyTable, text: str) -> Job:
 
 
 def compute(
-    study: StudyTable,
-    text: str,
-    output: Path,
-    report: Reporter = Silent(),
-    *,
-    overwrite: bool = False,
-    engine: Engine | None = None,
-    points_per_chunk: int | None = None,
+    study: StudyTable, text: str, output: Path, report: Reporter = Silent(), **how: Any
 ) -> None:
     """Compute a study, or what is left of it, and write its result.
 
     Args:
         study, text: as `load` returns them.
-        overwrite, engine, points_per_chunk: as for `scan.compute`, which says what is
-            raised as well.
+        how: `overwrite`, `engine`, `points_per_chunk`, as `scan.compute` takes them,
+            which says what is raised as well.
     """
-    scan.compute(
-        job(study, text),
-        output,
-        report,
-        overwrite=overwrite,
-        engine=engine,
-        points_per_chunk=points_per_chunk,
-    )
+    scan.compute(job(study, text), output, report, **how)
 
 
 def opened(path: Path) -> tuple[Folder, StudyTable, Work]:

@@ -4,6 +4,7 @@ import json
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,7 +144,7 @@ def hidden_markov_chains(table: HiddenMarkovTable) -> Learning:
     train = drawn(train_key, setting.n_train)
     test = drawn(test_key, setting.n_test)
     layers = table.heads or hidden_markov.PRESETS[table.preset][1]
-    described = setting._asdict() | {"task": setting.task._asdict(), "heads": layers}
+    described = setting._asdict() | {"task": asdict(setting.task), "heads": layers}
     description = json.dumps({"name": table.name, "seed": table.seed} | described)
     return Learning(*train, *test, bpkr.head_counts(setting.heads), description)
 

@@ -31,8 +31,9 @@ from statmech_attn.dynamics import (
 from statmech_attn.labels import Variable
 from statmech_attn.storage import toml
 from statmech_attn.studies import build
-from statmech_attn.studies.basins_table import BasinsRun, BasinsStudy
+from statmech_attn.studies.basins_table import BasinsStudy
 from statmech_attn.studies.spec import dump
+from statmech_attn.studies.tables import chosen
 
 
 LOOKS = 8  # for how long states are followed at the next value
@@ -77,7 +78,7 @@ def rematch(
             "network: the study names a network that is not the file's; its patterns "
             "may have changed."
         )
-    found = matched(dataset, net, furthest, how=search(study.run))
+    found = matched(dataset, net, furthest, how=chosen(Search, study.run))
     wanted = {"matching": matching, "furthest": furthest}
     changed = {k: v for k, v in wanted.items() if getattr(study.run, k) != v}
     if not changed:
@@ -94,13 +95,6 @@ ATTRACTOR = Variable(
     "k",
     group="",
 )
-
-
-def search(options: BasinsRun) -> Search:
-    """How starts of a study, and states of its sets, are followed."""
-    return Search(
-        horizon=options.horizon, transient=options.transient, capture=options.capture
-    )
 
 
 def matched(

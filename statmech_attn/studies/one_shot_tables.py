@@ -5,9 +5,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from statmech_attn.options import Count, Even, Positive, Seed, Table
+from statmech_attn.options import Count, Even, Positive, Seed
 from statmech_attn.studies import digests
-from statmech_attn.studies.tables import LearningStudy, TaskTable
+from statmech_attn.studies.tables import LearningStudy, of, Table, TaskTable
+from statmech_attn.tasks import options
 from statmech_attn.training import Minibatches
 
 
@@ -43,16 +44,12 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-class ImageTaskTable(TaskTable):
+class ImageTaskTable(of(options.Setting), TaskTable):
     """[task]: images, tokens, and the test sets.
 
     Attributes:
         name: of the task.
         split: which alphabets are learned and tested.
-        image_size (pixel): edge of an image.
-        patch (pixel): edge of a patch, of which a token is made.
-        channels: identical copies of an image.
-        symbol_seed: of the codes of positions and labels.
         n_test: tasks of each test set, an even number.
         elsewhere: data sets of other images that are tested.
     """
@@ -61,10 +58,6 @@ class ImageTaskTable(TaskTable):
 
     name: Literal["one-shot"]
     split: Literal["small", "vinyals"]
-    image_size: Count = 32
-    patch: Count = 8
-    channels: Count
-    symbol_seed: Seed = 0
     n_test: Even = 1000
     elsewhere: Elsewhere = ["fashion-mnist", "mnist"]
 
@@ -91,7 +84,7 @@ class TransformerTable(Table):
     key_size: Count
 
 
-class OneShotRun(Minibatches):
+class OneShotRun(of(Minibatches)):
     """[run] of Adam on minibatches; steps between two writes to disk make a block.
 
     Attributes:

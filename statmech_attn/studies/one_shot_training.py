@@ -4,6 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,14 @@ from statmech_attn.studies.choice import stderr
 from statmech_attn.studies.learning import Dimensions, lacking
 from statmech_attn.studies.one_shot_sets import image_sets, key_of
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
+from statmech_attn.studies.tables import chosen
 from statmech_attn.tasks import one_shot
 from statmech_attn.training import (
     ClassPatches,
     DIVERGED,
     initial,
     Learnt,
+    Minibatches,
     outputs,
     PILOT_STEPS,
     precision_here,
@@ -114,13 +117,9 @@ class OneShotTrainingWork(OneRound):
     def __init__(self, study: OneShotTrainingStudy):
         """Read the images; `ValueError` for impossible settings."""
         self.study, self.run = study, study.run
+        self.choices = chosen(Minibatches, study.run)
         task = study.task
-        setting = one_shot.setting(
-            image_size=task.image_size,
-            patch=task.patch,
-            channels=task.channels,
-            symbol_seed=task.symbol_seed,
-        )
+        setting = chosen(one_shot.Setting, task)
         self.images = image_sets(setting, task.split, task.elsewhere)
 
     @property
@@ -148,7 +147,7 @@ class OneShotTrainingWork(OneRound):
         )
         patches = ClassPatches(cut(parts.train), cut(parts.validation), codes)
         return StochasticTrainer(
-            self.run,
+            self.choices,
             patches,
             self.start(0),
             key_of(self.study.task.seed, "validation tasks", 0),
@@ -179,7 +178,7 @@ class OneShotTrainingWork(OneRound):
     ) -> Iterator[dict[str, Any]]:
         """Networks `first` to `stop - 1`, in order: arrays by name."""
         for number in range(first, stop):
-            after = lambda steps: tick(steps / self.run.steps)
+            after = lambda steps: tick(steps / self.choices.steps)
             trained = self.trainer.run(
                 self.tasks(number),
                 self.start(number),
@@ -192,7 +191,7 @@ class OneShotTrainingWork(OneRound):
         """Where blocks are kept."""
         if folder is None:
             return BlockMemory(warmup=0)
-        given = json.dumps([self.images.digests, precision_here(self.run), number])
+        given = json.dumps([self.images.digests, precision_here(self.choices), number])
         return BlockFolder(
             folder / f"point_{number:03d}",
             warmup=0,
@@ -254,11 +253,11 @@ class OneShotTrainingWork(OneRound):
         _, records = trainer.advance(trainer.near_the_end(state))
         validations = int(np.isfinite(records["accuracy"]).sum())
         steps = time.perf_counter() - clock - validations * validation
-        step = max(steps, 0) / min(PILOT_STEPS, self.run.steps)
-        count = len(self.run.recorded)
+        step = max(steps, 0) / min(PILOT_STEPS, self.choices.steps)
+        count = len(self.choices.recorded)
         weights = sum(x.size for x in jax.tree.leaves(state.weights))
         return Pilot(
-            step * self.run.steps + validation * count,
+            step * self.choices.steps + validation * count,
             trainer.memory,
             stored=4 * weights + 4 * 4 * count,
         )
@@ -276,7 +275,7 @@ class OneShotTrainingWork(OneRound):
             task=self.description(),
             settings=spec.dump(self.study.model_dump(exclude_none=True)),
             images_sha256=json.dumps(self.images.digests),
-            precision=precision_here(self.run),
+            precision=precision_here(self.choices),
         )
         if failure.any():
             found.attrs["failure_reasons"] = results.reasons()
@@ -284,7 +283,7 @@ class OneShotTrainingWork(OneRound):
 
     def description(self) -> str:
         """The task, with its number of training characters, and the network as JSON."""
-        described = {"name": "one-shot"} | self.setting._asdict()
+        described = {"name": "one-shot"} | asdict(self.setting)
         characters = len(self.images.split.train.names)
         described |= {"split": self.study.task.split, "characters": characters}
         return json.dumps(described | self.study.network.model_dump())
@@ -293,7 +292,7 @@ class OneShotTrainingWork(OneRound):
         heads = self.study.network.heads
         found: dict[str, Any] = {
             "restart": np.arange(self.run.restarts),
-            "step": np.array(self.run.recorded),
+            "step": np.array(self.choices.recorded),
             "test_set": self.images.tested,
         }
         for l, count in enumerate(heads):

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from statmech_attn.options import Count, Positive, Seed, Table
-from statmech_attn.studies.tables import LearningStudy
+from statmech_attn.options import Count, Positive, Seed
+from statmech_attn.studies.tables import LearningStudy, Table
 from statmech_attn.studies.trained_tables import TrainedTask
 
 

@@ -7,53 +7,18 @@ every key, and the `labels.Variables` of every kind.
 """
 
 import inspect
-import re
 from collections.abc import Iterator
-from typing import Any, get_args, NamedTuple
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
 from statmech_attn import kinds
-from statmech_attn.options import MAX_COUNT
+from statmech_attn.options import MAX_COUNT, Said, said
 from statmech_attn.studies.spec import models
 from statmech_attn.studies.tables import StudyTable
 
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_ENTRY = re.compile(r"    (\w+)(?: \(([^)]*)\))?: (.*)")
-
-
-class Said(NamedTuple):
-    """What a docstring says of a key."""
-
-    sentence: str
-    unit: str
-
-
-def said(model: type[BaseModel]) -> dict[str, Said]:
-    """What the docstrings of a table, and of those that it extends, say of its keys.
-
-    An entry of the section "Attributes" is `key (unit): sentence`.
-
-    Example:
-        >>> from statmech_attn.studies.tables import Range
-        >>> said(Range)["num"].sentence
-        'How many.'
-    """
-    found: dict[str, list[str]] = {}
-    for part in reversed(model.__mro__):
-        _, _, section = inspect.cleandoc(part.__doc__ or "").partition("Attributes:\n")
-        key = ""
-        for line in section.split("\n\n")[0].splitlines():
-            if entry := _ENTRY.fullmatch(line):
-                key, unit, text = entry.groups()
-                found[key] = [unit or "", text]
-            elif key:
-                found[key][1] += f" {line.strip()}"
-    return {
-        key: Said(text[0].upper() + text[1:], unit)
-        for key, (unit, text) in found.items()
-    }
 
 
 def schema() -> dict[str, Any]:

@@ -14,10 +14,10 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from statmech_attn import inputs, kinds
+from statmech_attn.options import either
 from statmech_attn.storage import toml
 from statmech_attn.studies.tables import (
     AnyTask,
-    either,
     Interval,
     Range,
     StudyTable,
@@ -175,6 +175,7 @@ def _one_line(error: ValidationError, model: type[StudyTable]) -> str:
     if first["type"] == "missing":
         return f"{path}: is missing."
     message = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    message = message.removesuffix(".")
     if first["type"] in ("model_type", "dict_type"):
         message = "should be a table"
     got = first["input"]

@@ -1,11 +1,22 @@
 """What the tables of all study files share: types of values, and no unknown keys."""
 
 import functools
-from collections.abc import Sequence
+import operator
+from dataclasses import fields, MISSING
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TYPE_CHECKING
+from typing import (
+    Annotated,
+    Any,
+    get_args,
+    Literal,
+    Self,
+    TYPE_CHECKING,
+    TypeVar,
+)
 
 from pydantic import (
+    BaseModel,
+    ConfigDict,
     create_model,
     Discriminator,
     Field,
@@ -13,21 +24,82 @@ from pydantic import (
     Tag,
 )
 
-from statmech_attn.options import Seed, Table, WholeNumber
+from statmech_attn.options import declared, Options, said, Seed, WholeNumber
 
 
 MAX_POINTS = 10_000_000
 
 
-def either(names: Sequence[str]) -> str:
-    """Names of which one is meant.
+class Table(BaseModel):
+    """Known keys only, and every key a value of its own type.
+
+    A `float` takes finite numbers, integers included, an `int` integers; neither takes
+    `true`, `false` or a text, in any table.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False
+    )
+
+
+def of(
+    choices: type[Options],
+    *names: str,
+    step: str = "step",
+    optional: bool = False,
+    **defaults: Any,
+) -> Any:
+    """A table with options of a class, to be extended.
+
+    Types, ranges, defaults, units and sentences are those of the class.
+
+    Args:
+        names: of the options; all of them when none is given.
+        step: what a step is, as the unit of a key.
+        optional: whether each may be left out, and is None then.
+        defaults: of options with another one than in the class.
 
     Example:
-        >>> either(["a", "b", "c"])
-        "'a', 'b' or 'c'"
+        >>> from statmech_attn.dynamics import Search
+        >>> class Run(of(Search, "capture", "horizon", step="token", horizon=500)):
+        ...     seed: Seed = 0
+        >>> dict(Run())
+        {'capture': 0.001, 'horizon': 500, 'seed': 0}
     """
-    *most, last = map(repr, names)
-    return f"{', '.join(most)} or {last}" if most else last
+    kinds, sentences = declared(choices), said(choices)
+    given = {field.name: field.default for field in fields(choices)} | defaults
+    keys: dict[str, Any] = {}
+    entries = []
+    for name in names or kinds:
+        sentence, unit = sentences[name]
+        unit = f" ({unit.replace('step', step)})" if unit else ""
+        entries.append(f"    {name}{unit}: {sentence}")
+        default = ... if given[name] is MISSING else given[name]
+        kind = kinds[name] if default is None else _without_none(kinds[name])
+        keys[name] = (kind | None, None) if optional else (kind, default)
+    text = "\n".join([f"{choices.__name__}.", "", "Attributes:", *entries])
+    return create_model(choices.__name__, __base__=Table, __doc__=text, **keys)
+
+
+def _without_none(kind: Any) -> Any:
+    """A type that a file can hold, which has no None."""
+    if type(None) not in get_args(kind):
+        return kind
+    parts = [part for part in get_args(kind) if part is not type(None)]
+    return functools.reduce(operator.or_, parts)
+
+
+Choices = TypeVar("Choices", bound=Options)
+
+
+def chosen(choices: type[Choices], table: Table, **others: Any) -> Choices:
+    """The options that a table has, as the class in which they are declared.
+
+    Args:
+        others: options that are no keys of the table, or have other values.
+    """
+    names = declared(choices).keys() & type(table).model_fields.keys()
+    return choices(**{name: getattr(table, name) for name in names} | others)
 
 
 class Range(Table):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,10 +50,10 @@ def load_trained(path: str | Path) -> TrainedNetworks:
             f"{path}: need the training of one-shot networks; "
             f"got kind {kind!r}{of_task}."
         )
-    sizes = {name: task[name] for name in one_shot.Setting._fields}
+    sizes = {field.name: task[field.name] for field in fields(one_shot.Setting)}
     return TrainedNetworks(
         task,
-        one_shot.setting(**sizes),
+        one_shot.Setting(**sizes),
         task["split"],
         tuple(task["heads"]),
         [_network(dataset.isel(restart=r)) for r in range(dataset.sizes["restart"])],

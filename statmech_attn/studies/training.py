@@ -94,7 +94,7 @@ class TrainingWork(learning.LearningWork):
 
     def __init__(self, study: TrainingStudy):
         super().__init__(study)
-        self.run = study.run
+        self.run, self.descent = study.run, study.run.descent
         self.key = jax.random.key(self.run.seed)
         self._trainers: dict[int, Trainer] = {}
         self._compiling = threading.Lock()
@@ -131,7 +131,7 @@ class TrainingWork(learning.LearningWork):
                 problem = self.posterior(number)
                 terms = weight_space.WeightPosterior.loss_terms
                 start = self.start(number, problem)
-                self._trainers[width] = Trainer(terms, self.run, problem, start)
+                self._trainers[width] = Trainer(terms, self.descent, problem, start)
             return self._trainers[width]
 
     def found(
@@ -141,7 +141,7 @@ class TrainingWork(learning.LearningWork):
             problem, trainer = self.posterior(number), self.trainer(number)
             start = self.start(number, problem)
             store = self._store(number, (problem, start), folder)
-            after = lambda steps: tick(steps / self.run.steps)
+            after = lambda steps: tick(steps / self.descent.steps)
             trained = trainer.run(problem, start, store, after)
             yield self._described(problem, trained)
 
@@ -195,8 +195,8 @@ class TrainingWork(learning.LearningWork):
         clock = time.perf_counter()
         trainer.advance(problem, start)
         seconds = time.perf_counter() - clock
-        blocks = self.run.steps // self.run.block_size
-        sizes = self.sizes() | {"step": len(self.run.recorded)}
+        blocks = self.descent.steps // self.descent.block_size
+        sizes = self.sizes() | {"step": len(self.descent.recorded)}
         rows = [
             math.prod(sizes[d] for d in dims) for dims in self.dimensions().values()
         ]
@@ -204,6 +204,6 @@ class TrainingWork(learning.LearningWork):
 
     def assemble(self, results: Results) -> Assembled:
         found = self.labelled(self.variables(results), results).dataset
-        steps = ("step", np.array(self.run.recorded), STEP.attributes())
+        steps = ("step", np.array(self.descent.recorded), STEP.attributes())
         restarts = ("restart", np.arange(self.run.restarts), RESTART.attributes())
         return Assembled(found.assign_coords(step=steps, restart=restarts))

@@ -6,7 +6,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.tasks import downloads, hidden_markov, images, one_shot
+    from statmech_attn.tasks import downloads, hidden_markov, images, one_shot, options
 
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "hidden_markov",
     "images",
     "one_shot",
+    "options",
 ]
 lazy.attach(__name__)

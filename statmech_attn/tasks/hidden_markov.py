@@ -22,32 +22,7 @@ from jaxtyping import Array, Float, Key
 
 from statmech_attn.batches import require_double
 from statmech_attn.bpkr import Heads, heads_from_products
-
-
-class Task(NamedTuple):
-    """Sizes and strengths; the defaults are the published ones.
-
-    Scores are `hardness` times x_s^T W x_t, those of random heads `random_strength`
-    times that.
-    """
-
-    length: int = 30
-    features: int = 200
-    flip_plus: float = 0.3
-    flip_minus: float = 0.7
-    parallel_noise: float = 1.0
-    perpendicular_noise: float = 1.0
-    hardness: float = 10.0
-    bos_score: float = 1.5
-    random_strength: float = 1.0
-
-    @property
-    def n_inputs(self) -> int:
-        return self.features + self.length + 1
-
-    @property
-    def tokens(self) -> int:
-        return self.length + 1
+from statmech_attn.tasks.options import Task
 
 
 class Preset(NamedTuple):
@@ -76,33 +51,6 @@ class Examples(NamedTuple):
 
     x: Float[Array, "P N_0 T"]
     y: Float[Array, " P"]
-
-
-def task(**settings) -> Task:
-    """Validate sizes and strengths.
-
-    Example:
-        >>> task(perpendicular_noise=5.0).n_inputs
-        231
-    """
-    checked = Task(**settings)
-    if checked.length < 1 or checked.features < 2 or checked.features % 2:
-        raise ValueError(
-            "length must be >= 1 and features even and >= 2; "
-            f"got {checked.length} and {checked.features}."
-        )
-    for name in ("flip_plus", "flip_minus"):
-        if not 0 <= getattr(checked, name) <= 1:
-            raise ValueError(
-                f"{name} is a probability, 0 to 1; got {getattr(checked, name)}."
-            )
-    for name in ("parallel_noise", "perpendicular_noise"):
-        if not 0 <= getattr(checked, name) < math.inf:
-            raise ValueError(f"{name} must be >= 0; got {getattr(checked, name)}.")
-    for name in ("hardness", "bos_score", "random_strength"):
-        if not math.isfinite(getattr(checked, name)):
-            raise ValueError(f"{name} must be finite; got {getattr(checked, name)}.")
-    return checked
 
 
 def draw(key: Key[Array, ""], setting: Task, *, examples: int) -> Examples:
@@ -238,7 +186,7 @@ def preset(
         allowed = " or ".join(f'"{known}"' for known in PRESETS)
         raise ValueError(f"preset must be {allowed}; got {name!r}.")
     published, published_layers = PRESETS[name]
-    setting = task(**(published | settings))
+    setting = Task(**(published | settings))
     drawn = heads(key, setting, layers or published_layers)
     return Preset(setting, drawn, n_train, n_test, readout)
 

@@ -23,34 +23,10 @@ from jaxtyping import Array, Float, Int, Int32, Key
 
 from statmech_attn.batches import require_double
 from statmech_attn.tasks.images import ImageClasses
+from statmech_attn.tasks.options import Setting
 
 
 EPSILON = 1e-5  # of the layer norm
-
-
-class Setting(NamedTuple):
-    """Sizes of the task; the defaults are the published ones.
-
-    The channels are identical copies; the symbols' vectors are drawn from
-    `symbol_seed`.
-    """
-
-    image_size: int = 32
-    patch: int = 8
-    channels: int = 3
-    symbol_seed: int = 0
-
-    @property
-    def patches(self) -> int:
-        return (self.image_size // self.patch) ** 2
-
-    @property
-    def tokens(self) -> int:
-        return 3 * self.patches
-
-    @property
-    def n_inputs(self) -> int:
-        return self.patch**2 * self.channels
 
 
 class Codes(NamedTuple):
@@ -78,35 +54,6 @@ class Examples(NamedTuple):
 
     x: Float[Array, "P N_0 T"]
     y: Float[Array, " P"]
-
-
-def setting(**settings) -> Setting:
-    """Validate the sizes.
-
-    Raises:
-        ValueError: sizes below one, or that do not fit each other.
-
-    Example:
-        >>> setting(channels=1).n_inputs, setting().tokens
-        (64, 48)
-    """
-    checked = Setting(**settings)
-    for name in ("image_size", "patch", "channels"):
-        if getattr(checked, name) < 1:
-            raise ValueError(f"{name} must be >= 1; got {getattr(checked, name)}.")
-    if checked.symbol_seed < 0:
-        raise ValueError(f"symbol_seed must be >= 0; got {checked.symbol_seed}.")
-    if checked.image_size % checked.patch:
-        raise ValueError(
-            f"patch must divide image_size; got {checked.patch} and "
-            f"{checked.image_size}."
-        )
-    if checked.n_inputs % 2:
-        raise ValueError(
-            "patch^2 channels must be even, for sines and cosines of the positions; "
-            f"got {checked.n_inputs}."
-        )
-    return checked
 
 
 def patches(

@@ -1,14 +1,16 @@
-"""Numerical choices of trainings; the tables [run] of their studies extend them."""
+"""Options of trainings."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from annotated_types import Ge, MultipleOf
 
-from statmech_attn.options import Count, NotNegative, Positive, Table
+from statmech_attn.options import Count, NotNegative, Options, Positive
 from statmech_attn.training.results import RECORDS
 
 
-class Descent(Table):
+@dataclass(frozen=True, kw_only=True)
+class Descent(Options):
     """Numerical choices of a training with all examples.
 
     Attributes:
@@ -38,18 +40,18 @@ class Descent(Table):
         """Steps at which the loss is recorded, the first at zero."""
         return range(0, self.steps + 1, self.block_size // RECORDS)
 
-    @model_validator(mode="after")
-    def _whole_blocks(self):
+    def __post_init__(self):
+        super().__post_init__()
         size = self.block_size
         if not size or size % RECORDS or self.steps % size:
             raise ValueError(
                 f"steps must be a multiple of block, and block of {RECORDS}; got "
-                f"{self.steps} and {size}"
+                f"{self.steps} and {size}."
             )
-        return self
 
 
-class Minibatches(Table):
+@dataclass(frozen=True, kw_only=True)
+class Minibatches(Options):
     """Numerical choices of a training with minibatches.
 
     Attributes:
@@ -68,7 +70,7 @@ class Minibatches(Table):
     weight_decay: NotNegative = 5e-5
     batch: Count = 128
     steps: Count
-    block: Annotated[int, Field(ge=RECORDS, multiple_of=RECORDS)]
+    block: Annotated[int, Ge(RECORDS), MultipleOf(RECORDS)]
     validation_batches: Count = 16
     patience: Count | None = None
     precision: Literal["auto", "single", "mixed"] = "auto"

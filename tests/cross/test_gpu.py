@@ -18,7 +18,7 @@ import pytest
 from statmech_attn import dmft
 from statmech_attn.batches.lanes import Compiled, limited
 from statmech_attn.dynamics import PHASES
-from statmech_attn.dynamics.diagrams.stages import Plan, Points, run, Scan
+from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
 
 
 BETAS = np.array([2.8, 1.262, 1.4])  # a cycle, a torus, chaos

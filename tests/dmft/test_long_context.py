@@ -9,7 +9,7 @@ import pytest
 from statmech_attn import dmft, dynamics
 from statmech_attn.batches import lanes
 from statmech_attn.dynamics import PHASES
-from statmech_attn.dynamics.diagrams.stages import Plan, Points, run, Scan
+from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
 
 
 SIZES = {"three": (3, 8), "eight": (8, 64), "sixteen": (16, 128)}

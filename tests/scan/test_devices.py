@@ -24,7 +24,7 @@ from statmech_attn import dmft
 from statmech_attn.dynamics.following import Follower, Search
 from statmech_attn.dynamics import System
 from statmech_attn.batches import lanes
-from statmech_attn.dynamics.diagrams.stages import Plan, Points, run, Scan
+from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
 
 file = dmft.load("poclopez-pe2")
 net = dmft.network(file.patterns, context=2)

@@ -1,6 +1,7 @@
 """Files of one-shot trainings, for tests that need no training."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import jax
@@ -42,7 +43,7 @@ def write_trained(
         "width": networks[0].a.size,
         "key_size": networks[0].keys[0].shape[1],
     }
-    task = {"name": "one-shot"} | setting._asdict() | {"split": "small"} | sizes
+    task = {"name": "one-shot"} | asdict(setting) | {"split": "small"} | sizes
     dataset = VARIABLES.labelled(variables, {"restart": np.arange(len(networks))})
     dataset = dataset.assign_attrs(kind="training", task=json.dumps(task))
     storage.write(path, dataset, study='kind = "training"\n', overwrite=True)

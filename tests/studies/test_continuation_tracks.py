@@ -22,7 +22,7 @@ from statmech_attn.dynamics.continuation import (
 from statmech_attn.studies import continuation
 
 
-SETTINGS = Settings(first=0.02, largest=0.1)
+SETTINGS = Settings(first_step=0.02, largest_step=0.1)
 EXACT = 1e-9
 SILENT = lambda points: None
 

@@ -156,6 +156,8 @@ def test_temperature_zero_leaves_gaps_where_a_kernel_has_no_inverse():
         ({"task__preset": "three-paths"}, "task.preset: should be 'four-paths'"),
         ({"task__heads": [["good"]]}, "task.heads.0.0: should be 'previous-token'"),
         ({"task__n_trian": 3}, "task.n_trian: unknown key .did you mean 'n_train'"),
+        ({"task__features": 7}, "task.features: should be a multiple of 2; got 7."),
+        ({"task__flip_plus": 1.5}, "task.flip_plus: should be less than or equal to 1"),
         ({"task__readout": "middle"}, "task.readout: should be 'first', 'last'"),
         ({"run__method": "weights"}, "run.method: unknown key"),
         ({"kind": "posterior", "run__method": "saddle"}, "run.method: should be"),
@@ -187,7 +189,6 @@ def test_mistakes_are_named_with_what_is_allowed(changes, message):
         ({"network__variances": [1.0, 1.0, 1.0]}, "variances: need one per layer"),
         ({"network__width_ratios": [1.0, 1.0]}, "width: need one number or"),
         ({"task__n_train": 5}, "examples must be even"),
-        ({"task__features": 7}, "features even"),
         ({"task__readout": 40}, "readout must be .* a token below 9; got 40"),
         pytest.param(
             {"task__n_train": 20000, "run__kernels": True},

@@ -25,6 +25,26 @@ PROJECT, PACKAGE, WORK, TASK, SAMPLER = (
     text for _, text in re.findall(r"```(toml|python)\n(.*?)```", PAGE, re.DOTALL)
 )
 STUDY = 'kind = "walk"\n[run]\nwalkers = 40\nsteps = 1000000\n'
+ROWS = """
+[project.entry-points."statmech_attn.tasks"]
+sum = "walks.sums:TASK"
+
+[project.entry-points."statmech_attn.samplers"]
+prior = "walks.priors:SAMPLER"
+"""
+SAMPLED = {
+    "kind": "posterior",
+    "task": {"name": "sum"},
+    "network": {"width": 5, "temperature": 1e12},
+    "run": {
+        "method": "prior",
+        "draws": 200,
+        "warmup": 10,
+        "block": 100,
+        "chains": 2,
+        "stored": 0,
+    },
+}
 COMMANDS = """
 import sys
 from statmech_attn.cli import app
@@ -40,9 +60,10 @@ def site(tmp_path_factory) -> pathlib.Path:
     """A folder in which the example is installed."""
     project = tmp_path_factory.mktemp("walks")
     (project / "walks").mkdir()
-    (project / "pyproject.toml").write_text(PROJECT)
+    (project / "pyproject.toml").write_text(PROJECT + ROWS)
     (project / "walks" / "__init__.py").write_text(PACKAGE)
-    (project / "walks" / "work.py").write_text(WORK)
+    for name, text in (("work", WORK), ("sums", TASK), ("priors", SAMPLER)):
+        (project / "walks" / f"{name}.py").write_text(text)
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel"]
     subprocess.run(command, cwd=project, check=True, capture_output=True)
     (wheel,) = (project / "dist").glob("*.whl")
@@ -106,6 +127,23 @@ def test_a_kind_of_another_distribution_runs_resumes_is_drawn_and_described(
     assert not known.is_valid({"kind": "walk", "run": {"steps": 0}})
 
 
+def require_prior(found) -> None:
+    """At high temperature the posterior is the prior, whose U_1 is the unit matrix."""
+    z = (found.U_1 - np.eye(2)) / found.U_1_stderr
+    assert abs(z).max() < 5 and "bfmi" not in found
+    assert json.loads(found.attrs["task"])["name"] == "sum"
+
+
+def test_a_task_and_a_sampler_of_another_distribution_make_a_posterior(site, tmp_path):
+    study, output = tmp_path / "prior.toml", tmp_path / "prior.h5"
+    study.write_text(studies.dump(SAMPLED))
+    said = done(site, ["run", study, "--output", output], ["info", output])
+    require_prior(storage.read(output).isel(width=0))
+    assert "## posterior, sum\n" in said
+    assert '`run.method` | `"order-parameter"`, `"weights"`' in said
+    assert '`"langevin"`, `"prior"` | `"order-parameter"` |' in said
+
+
 def module_of(text: str) -> types.ModuleType:
     """The module of an example."""
     module = types.ModuleType("example")
@@ -122,36 +160,19 @@ def tables(monkeypatch):
 
 
 def test_a_row_each_makes_a_task_and_a_sampler_known(tables):
-    """At high temperature the posterior is the prior, whose U_1 is the unit matrix."""
     tables.TASKS.add(module_of(TASK).TASK)
     tables.SAMPLERS.add(module_of(SAMPLER).SAMPLER)
-    tree = {
-        "kind": "posterior",
-        "task": {"name": "sum"},
-        "network": {"width": 5, "temperature": 1e12},
-        "run": {
-            "method": "prior",
-            "draws": 200,
-            "warmup": 10,
-            "block": 100,
-            "chains": 2,
-            "stored": 0,
-        },
-    }
-    found = studies.run(studies.parse(tree)).isel(width=0)
-    z = (found.U_1 - np.eye(2)) / found.U_1_stderr
-    assert abs(z).max() < 5 and "bfmi" not in found
-    assert json.loads(found.attrs["task"])["name"] == "sum"
+    require_prior(studies.run(studies.parse(SAMPLED)).isel(width=0))
 
-    saddle = studies.parse(tree | {"kind": "order-parameter", "run": {}})
+    saddle = studies.parse(SAMPLED | {"kind": "order-parameter", "run": {}})
     assert learning.learning(saddle.task).xi.shape == (20, 6, 2)
     models = {(kind, task) for kind, task, _ in spec.models()}
     assert {("order-parameter", "sum"), ("posterior", "sum"), ("training", "sum")} < (
         models
     )
     check = jsonschema.Draft202012Validator(reference.schema())
-    assert check.is_valid(tree)
-    tree["run"]["method"] = "priors"
+    assert check.is_valid(SAMPLED)
+    tree = SAMPLED | {"run": SAMPLED["run"] | {"method": "priors"}}
     assert not check.is_valid(tree)
     with pytest.raises(ValueError, match="'langevin' or 'prior'; got 'priors'"):
         studies.parse(tree)

@@ -126,10 +126,10 @@ def accuracies(seed):
 @pytest.mark.parametrize(
     "call, message",
     (
-        (lambda: hidden_markov.task(features=3), "even"),
-        (lambda: hidden_markov.task(flip_plus=1.5), "flip_plus"),
-        (lambda: hidden_markov.task(parallel_noise=-1.0), "parallel_noise"),
-        (lambda: hidden_markov.task(hardness=float("nan")), "hardness"),
+        (lambda: Task(features=3), "multiple of 2"),
+        (lambda: Task(flip_plus=1.5), "flip_plus"),
+        (lambda: Task(parallel_noise=-1.0), "parallel_noise"),
+        (lambda: Task(hardness=float("nan")), "hardness"),
         (lambda: hidden_markov.preset("three", jax.random.key(0)), "four-paths"),
         (lambda: hidden_markov.heads(jax.random.key(0), Task(), [["good"]]), "uniform"),
         (lambda: hidden_markov.heads(jax.random.key(0), Task(), [[]]), "every layer"),

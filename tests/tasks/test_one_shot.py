@@ -1,5 +1,7 @@
 """The one-shot task: what its sequences show, and that its choices are uniform."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,7 +52,7 @@ def matches(bare, patches):
 
 
 def test_the_defaults_are_the_published_sizes():
-    setting = one_shot.setting()
+    setting = Setting()
     assert (setting.n_inputs, setting.patches, setting.tokens) == (192, 16, 48)
 
 
@@ -58,19 +60,19 @@ def test_the_defaults_are_the_published_sizes():
     "settings, said",
     [
         (dict(patch=7), "patch must divide image_size; got 7 and 32"),
-        (dict(patch=0), "patch must be >= 1; got 0"),
+        (dict(patch=0), "patch must be at least 1; got 0"),
         (dict(image_size=9, patch=3, channels=1), "must be even, .* got 9"),
-        (dict(symbol_seed=-1), "symbol_seed must be >= 0; got -1"),
+        (dict(symbol_seed=-1), "symbol_seed must be at least 0; got -1"),
     ],
 )
 def test_impossible_sizes_are_refused(settings, said):
     with pytest.raises(ValueError, match=said):
-        one_shot.setting(**settings)
+        Setting(**settings)
 
 
 @pytest.mark.parametrize("size, side, channels", [(32, 8, 3), (12, 3, 2), (4, 4, 1)])
 def test_patches_are_cut_row_by_row_and_normalised(size, side, channels):
-    setting = one_shot.setting(image_size=size, patch=side, channels=channels)
+    setting = Setting(image_size=size, patch=side, channels=channels)
     pixels = random_classes(2, 3, size).images
     found = one_shot.patches(pixels, setting)
     n = size // side
@@ -101,7 +103,7 @@ def test_a_constant_patch_becomes_zero_and_contrast_hardly_matters():
 
 
 def test_positions_are_standardised_sines_of_base_10000():
-    setting = one_shot.setting()
+    setting = Setting()
     positions, symbols = one_shot.codes(setting)
     assert abs(positions.mean()) < 1e-12
     assert positions.std() == pytest.approx(1, abs=1e-12)
@@ -122,7 +124,7 @@ def test_symbols_and_choices_do_not_depend_on_the_precision_but_on_the_seed():
         single, again = one_shot.codes(SMALL), chosen()
     assert all((a == b).all() for a, b in zip(double, single, strict=True))
     assert all((a == b).all() for a, b in zip(choices, again, strict=True))
-    other = one_shot.codes(SMALL._replace(symbol_seed=1))
+    other = one_shot.codes(replace(SMALL, symbol_seed=1))
     assert (other.symbols != double.symbols).all()
     assert (other.positions == double.positions).all()
 
@@ -331,7 +333,7 @@ def test_elsewhere_supports_keep_their_order_and_queries_come_from_other_images(
 def test_the_nearer_support_is_more_often_of_the_query_class(image_data):
     """Labels belong to their images: overlaps of real, unseen characters tell y."""
     test = images.split(images.omniglot(image_data), "small").test
-    setting = one_shot.setting(channels=1)
+    setting = Setting(channels=1)
     x, y = one_shot.draw(jax.random.key(8), test, setting, examples=1000)
     which, bare = symbols_and_patches(x, setting)
     overlap = (bare[:, :2] * bare[:, 2:]).sum((2, 3))

@@ -159,8 +159,8 @@ def test_a_step_that_is_too_long_is_told():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"learning_rate": 0.0}, r"learning_rate\s.*greater than 0"),
-        ({"tolerance": float("nan")}, r"tolerance\s.*finite number"),
+        ({"learning_rate": 0.0}, "learning_rate must be above 0; got 0.0."),
+        ({"tolerance": float("nan")}, "tolerance must be a finite number; got nan."),
         ({"block": 15}, "block of 10; got 100 and 15"),
         ({"steps": 50}, "steps must be a multiple of block.* got 50 and 20"),
     ],

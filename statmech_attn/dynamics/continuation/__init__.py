@@ -12,7 +12,6 @@ if TYPE_CHECKING:
         follow,
         interpolate,
         Point,
-        Settings,
     )
     from statmech_attn.dynamics.continuation.branches import (
         Branch,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.continuation.sensitivity import multipliers_at, orbit
     from statmech_attn.dynamics.continuation.special import KINDS, SpecialPoint
     from statmech_attn.dynamics.continuation.switching import cascade, switch
+    from statmech_attn.dynamics.options import Settings
 
 
 __all__ = [

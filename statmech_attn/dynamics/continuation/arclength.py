@@ -38,6 +38,7 @@ from statmech_attn.dynamics.continuation.results import (
     RESULTS,
     UNFINISHED,
 )
+from statmech_attn.dynamics.options import Settings
 
 
 LARGEST_TURN = 0.45  # of the unit tangent over a step
@@ -48,39 +49,6 @@ AWAY = 2.0  # and by how many steps off its chord
 NEAR_START = 0.05  # of a step: distance at which a curve has come back to its start
 GROWTH = 1.5
 EASY = 3  # Newton iterations of a step after which the next may be longer
-
-
-class Settings(eqx.Module):
-    """Frozen numerical choices of a continuation; lengths are arclengths.
-
-    `first`, `smallest`, `largest` are steps; `tolerance` is the size of the last Newton
-    correction relative to 1 + |u|; `bend` the largest change of the Jacobian over a
-    step, relative to the largest one met; a curve beyond `bound` has diverged.
-    """
-
-    first: float = 0.01
-    smallest: float = 1e-8
-    largest: float = 0.1
-    max_points: int = 1000
-    tolerance: float = 1e-10
-    max_iterations: int = 10
-    bend: float = 0.5
-    bound: float = 1e8
-
-    def __check_init__(self):
-        if not 0 < self.smallest <= self.first <= self.largest:
-            raise ValueError(
-                "steps must satisfy 0 < smallest <= first <= largest; got "
-                f"{self.smallest:g}, {self.first:g}, {self.largest:g}."
-            )
-        for name in ("tolerance", "bend", "bound"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be > 0; got {getattr(self, name)}.")
-        for name in ("max_points", "max_iterations"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"{name} must be at least 1; got {getattr(self, name)}."
-                )
 
 
 class Point(eqx.Module):
@@ -185,7 +153,7 @@ class Curve(Iterator[Point]):
         self._start = start / scales
         self._row = direction
         self._inside = inside
-        self._step = settings.first
+        self._step = settings.first_step
         self._size = 0.0  # largest norm of the Jacobian so far
 
     @property
@@ -227,10 +195,10 @@ class Curve(Iterator[Point]):
             code = self._accept(last, found, u + step * tangent)
             if code == CONVERGED:
                 break
-            if step <= self.settings.smallest:
+            if step <= self.settings.smallest_step:
                 self.result = self._diagnose(code, u, tangent, step)
                 return None
-            self._step = max(step / 2, self.settings.smallest)
+            self._step = max(step / 2, self.settings.smallest_step)
         length = float(np.linalg.norm(found.u - u))
         return self._goes_on(last, self._point(found, last.arclength + length))
 
@@ -249,7 +217,7 @@ class Curve(Iterator[Point]):
             return NOT_CONVERGED
         self._size = size
         if found.iterations <= EASY and change < self.settings.bend / 2:
-            self._step = min(GROWTH * self._step, self.settings.largest)
+            self._step = min(GROWTH * self._step, self.settings.largest_step)
         return CONVERGED
 
     def _jumps(self, last: Point, point: Point) -> bool:
@@ -259,7 +227,7 @@ class Curve(Iterator[Point]):
         which is then found between the two; where it is not, a step much smaller than
         the largest one is taken in good faith.
         """
-        small = self._step <= SMALL * self.settings.largest
+        small = self._step <= SMALL * self.settings.largest_step
         if small or _orientation(last) == _orientation(point):
             return False
         residual = self._residual.residual

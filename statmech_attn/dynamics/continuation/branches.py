@@ -20,7 +20,6 @@ from statmech_attn.dynamics.continuation.arclength import (
     LARGEST_TURN,
     place_on_step,
     Point,
-    Settings,
 )
 from statmech_attn.dynamics.continuation.cycles import (
     coordinates,
@@ -34,6 +33,7 @@ from statmech_attn.dynamics.continuation.special import (
     point_at,
     SpecialPoint,
 )
+from statmech_attn.dynamics.options import Settings
 
 
 HALVINGS = 12  # of the step on which a branch leaves its range

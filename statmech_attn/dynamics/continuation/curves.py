@@ -26,7 +26,6 @@ from statmech_attn.dynamics.continuation.arclength import (
     interpolate,
     NEAR_START,
     Point,
-    Settings,
 )
 from statmech_attn.dynamics.continuation.codimension_two import Linear
 from statmech_attn.dynamics.continuation.extended import (
@@ -36,6 +35,7 @@ from statmech_attn.dynamics.continuation.extended import (
 )
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import CLOSED, RESULTS, UNFINISHED
+from statmech_attn.dynamics.options import Settings
 
 
 CURVE_RESULTS = (*RESULTS, "resonance")  # a Neimark-Sacker curve ends at 1:1 or 1:2

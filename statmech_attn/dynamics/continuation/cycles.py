@@ -10,9 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float, PyTree
 
-from statmech_attn.dynamics.continuation.arclength import correct, Settings
+from statmech_attn.dynamics.continuation.arclength import correct
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import CONVERGED, RESULTS
+from statmech_attn.dynamics.options import Settings
 
 
 RETURNED = 1e-7  # relative distance of a point that counts as the same

@@ -16,10 +16,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Complex, Float, PyTree
 
-from statmech_attn.dynamics.continuation.arclength import correct, Settings
+from statmech_attn.dynamics.continuation.arclength import correct
 from statmech_attn.dynamics.continuation.cycles import coordinates
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import CONVERGED
+from statmech_attn.dynamics.options import Settings
 
 
 def orbit(

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import PyTree
 
-from statmech_attn.dynamics.continuation.arclength import Settings
 from statmech_attn.dynamics.continuation.branches import (
     Branch,
     follow_cycle,
@@ -23,6 +22,7 @@ from statmech_attn.dynamics.continuation.branches import (
 )
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.special import SpecialPoint
+from statmech_attn.dynamics.options import Settings
 
 
 EARLY = 1e-2  # of the amplitude at the next doubling, where a new branch begins
@@ -153,7 +153,7 @@ def _scaled(settings: Settings, largest: float) -> Settings:
     """The same settings with steps up to `largest`."""
     return dataclasses.replace(
         settings,
-        largest=largest,
-        first=min(settings.first, largest / STEPS),
-        smallest=min(settings.smallest, largest * 1e-6),
+        largest_step=largest,
+        first_step=min(settings.first_step, largest / STEPS),
+        smallest_step=min(settings.smallest_step, largest * 1e-6),
     )

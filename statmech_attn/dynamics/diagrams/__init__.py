@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         disagreement,
         UNDECIDED,
     )
+    from statmech_attn.dynamics.diagrams.contents import VARIABLES, variables
     from statmech_attn.dynamics.diagrams.points import Points, Verdicts
     from statmech_attn.dynamics.diagrams.refinement import (
         Cells,
@@ -21,14 +22,10 @@ if TYPE_CHECKING:
         on_grid,
         refine_axis,
     )
-    from statmech_attn.dynamics.diagrams.rows import (
-        Confirm,
-        Diagram,
-        VARIABLES,
-        variables,
-    )
-    from statmech_attn.dynamics.diagrams.stages import Outcome, Plan, run, Scan
+    from statmech_attn.dynamics.diagrams.rows import Diagram
+    from statmech_attn.dynamics.diagrams.stages import Outcome, run, Scan
     from statmech_attn.dynamics.diagrams.work import diagram_work, GridWork
+    from statmech_attn.dynamics.options import Confirm, Plan
 
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from jaxtyping import PyTree
 from statmech_attn import storage
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.diagrams.axes import axes_of
-from statmech_attn.dynamics.diagrams.rows import Confirm, Diagram, variables
-from statmech_attn.dynamics.diagrams.stages import Plan
+from statmech_attn.dynamics.diagrams.contents import variables
+from statmech_attn.dynamics.diagrams.rows import Diagram
 from statmech_attn.dynamics.diagrams.work import diagram_work
+from statmech_attn.dynamics.options import Confirm, Plan
 from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.labels import Variable
 from statmech_attn.reporting import Reporter, Silent
@@ -114,13 +116,13 @@ def _starts(start, params: PyTree, numbers: np.ndarray) -> PyTree:
 
 def _described(posed: Diagram) -> dict[str, Any]:
     """What makes a diagram this one, as the table of a study."""
-    run = {n: _plain(x) for n, x in posed.plan._asdict().items() if x is not None}
+    run = {n: x for n, x in asdict(posed.plan).items() if x is not None}
     if posed.refine:
         run["refine"] = posed.refine
     if posed.sweep:
         run["sweep"] = posed.sweep
     if posed.confirm:
-        run["confirm"] = posed.confirm._asdict()
+        run["confirm"] = asdict(posed.confirm)
     scanned = {name: x.tolist() for name, x in posed.axes.scanned.items()}
     return {
         "kind": "diagram",
@@ -132,10 +134,6 @@ def _described(posed: Diagram) -> dict[str, Any]:
             "unit": posed.system.unit,
         },
     }
-
-
-def _plain(value: Any) -> Any:
-    return value._asdict() if hasattr(value, "_asdict") else value
 
 
 def _digest(posed: Diagram) -> str:

@@ -1,6 +1,6 @@
 """From the rows of a diagram to its labelled data set."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -8,14 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from statmech_attn.dynamics import cycles
 from statmech_attn.dynamics.diagrams.axes import Axes
 from statmech_attn.dynamics.diagrams.points import Verdicts
 from statmech_attn.dynamics.diagrams.refinement import Grid
-from statmech_attn.dynamics.diagrams.stages import Outcome, Plan
-from statmech_attn.dynamics.phases import PHASES, REASONS
+from statmech_attn.dynamics.diagrams.stages import Outcome
+from statmech_attn.dynamics.options import Confirm, Plan
 from statmech_attn.dynamics.systems import System
-from statmech_attn.labels import Variable, Variables, words
+from statmech_attn.labels import Variables
 from statmech_attn.scan import Arrays, Assembled, FAILURE
 from statmech_attn.storage import Column
 
@@ -45,225 +44,6 @@ VERDICTS: dict[str, Callable[[Verdicts], Any]] = {
     "window": lambda v: v.window,
     "horizon": lambda v: v.horizon,
 }
-_EXPONENTS = "NaN: not resolved, -inf: exact collapse"
-_EVIDENCE = "evidence of the phase, docs/theory/dynamics.md"
-_GRID = "of a refined file"
-
-
-def variables(
-    parameters: Iterable[Variable],
-    *,
-    unit: str,
-    shown: str = "displayed coordinate",
-    section: str = "",
-    symbol: str = "x",
-) -> Variables:
-    """What the file of a diagram holds.
-
-    Files have the scanned parameters as dimensions before these, or `point`.
-
-    Args:
-        parameters: of the system.
-        unit: what a step is.
-        shown, section, symbol: of the coordinate that is recorded, in words.
-    """
-    nats = f"nat / {unit}"
-    return Variables(
-        Variable(
-            "section",
-            "sample",
-            f"{shown} on the section {section}".rstrip(),
-            "1",
-            symbol,
-            group="",
-        ),
-        Variable(
-            "strobe",
-            "strobe_sample",
-            f"{shown} at the clock's phase 0",
-            "1",
-            symbol,
-            group="",
-        ),
-        Variable(
-            "section_count",
-            "",
-            "visits to the section in the recorded steps",
-            "1",
-            "n",
-            group="",
-        ),
-        Variable(
-            "lyapunov",
-            "exponent",
-            "Lyapunov exponents, plain average, largest first",
-            nats,
-            "λ_i",
-            group="verdicts",
-            note=_EXPONENTS,
-        ),
-        Variable(
-            "lyapunov_weighted",
-            "exponent",
-            "Lyapunov exponents, weighted average",
-            nats,
-            "λ_i",
-            note=_EXPONENTS,
-        ),
-        Variable(
-            "lyapunov_stderr",
-            "exponent",
-            "standard error of the plain average",
-            nats,
-            "δλ_i",
-            group="verdicts",
-        ),
-        Variable(
-            "lyapunov_source",
-            "exponent",
-            "what the exponent was taken from",
-            "1",
-            "source",
-            flags=cycles.SOURCES,
-            note="of a cycle itself the errors are those of rounding",
-        ),
-        Variable(
-            "log_det",
-            "",
-            "average of ln|det| of the Jacobian",
-            nats,
-            "⟨ln|det J|⟩",
-            note="beside all exponents",
-        ),
-        Variable(
-            "sum_rule",
-            "",
-            "sum of the averages less log_det",
-            nats,
-            "Σλ - ⟨ln|det J|⟩",
-            note="beside all exponents",
-        ),
-        Variable("n_resolved", "", "leading exponents above round-off", "1", "n"),
-        Variable(
-            "phase",
-            "",
-            "phase of the orbit",
-            "1",
-            "phase",
-            group="verdicts",
-            flags=PHASES,
-        ),
-        Variable(
-            "phase_paper",
-            "",
-            "phase by the sign of the plain average",
-            "1",
-            "phase",
-            group="verdicts",
-            flags=PHASES,
-        ),
-        Variable(
-            "period", "", "period of the orbit, 0 if none", unit, "p", group="verdicts"
-        ),
-        Variable(
-            "rotation_number",
-            "",
-            "strongest frequency, cycles per clock period",
-            "1",
-            "ρ",
-        ),
-        Variable(
-            "reasons",
-            "",
-            "why no phase was given",
-            "1",
-            "reasons",
-            flags=words(REASONS),
-            masks=True,
-        ),
-        Variable("n_positive", "", "positive exponents", "1", "n_+", note=_EVIDENCE),
-        Variable("n_zero", "", "zero exponents", "1", "n_0", note=_EVIDENCE),
-        Variable(
-            "recurrence_error",
-            "",
-            "largest |x(t+p) - x(t)|, relative",
-            "1",
-            "δ",
-            note=_EVIDENCE,
-        ),
-        Variable("zero_one", "", "K of the 0-1 test", "1", "K", note=_EVIDENCE),
-        Variable(
-            "broadband", "", "median over mean spectral power", "1", "S", note=_EVIDENCE
-        ),
-        Variable(
-            "convergence_digits",
-            "",
-            "digits to which weighted half averages agree",
-            "1",
-            "d",
-            note=_EVIDENCE,
-        ),
-        Variable(
-            "quarter_disagreement",
-            "",
-            "exponents by quarter, standard errors",
-            "1",
-            "z_λ",
-            note=_EVIDENCE,
-        ),
-        Variable(
-            "drift",
-            "",
-            "observables by quarter (means, ranges), standard errors",
-            "1",
-            "z_m",
-            note=_EVIDENCE,
-        ),
-        Variable("window", "", "steps of the window that decided", unit, "n"),
-        Variable("horizon", "", "steps for which the verdict has held", unit, "t"),
-        Variable(
-            "doubtful",
-            "",
-            "whether a neighbour makes the verdict doubtful",
-            "1",
-            "doubtful",
-            flags=("no", "yes"),
-        ),
-        Variable(
-            "confirmed",
-            "",
-            "perturbed starts that kept to the verdict, -1: none run",
-            "1",
-            "n",
-            note="of `confirm_starts`, over `confirm_horizon` steps; with run.confirm",
-        ),
-        FAILURE,
-        *(row._replace(parts="_index _grid") for row in parameters),
-        Variable(
-            "level",
-            "",
-            "level of refinement, 0 is the coarse grid",
-            "1",
-            "l",
-            note=_GRID,
-        ),
-        Variable("start", "start", "random start", "1", "s"),
-        Variable("exponent", "exponent", "rank of the Lyapunov exponent", "1", "i"),
-        Variable(
-            "sample", "sample", f"sample on the section {section}".rstrip(), "1", "n"
-        ),
-        Variable(
-            "strobe_sample",
-            "strobe_sample",
-            "sample at the clock's phase 0, latest last",
-            "1",
-            "n",
-        ),
-        attributes=("section_tolerance",),
-    )
-
-
-VARIABLES = variables((), unit="step")
 OF_ALL = ("log_det", "sum_rule")  # stored beside all exponents only
 TRAILING = {
     "section": "sample",
@@ -273,13 +53,6 @@ TRAILING = {
     "lyapunov_stderr": "exponent",
     "lyapunov_source": "exponent",
 }
-
-
-class Confirm(NamedTuple):
-    """How doubtful rows are run again: perturbed starts of each, steps of each."""
-
-    starts: int = 8
-    horizon: int = 2_000_000
 
 
 Start = Callable[[PyTree, np.ndarray], PyTree]

@@ -21,6 +21,7 @@ from statmech_attn.batches import lanes_for, lanes_that_fit, Stage
 from statmech_attn.dynamics import cycles, lyapunov, phases
 from statmech_attn.dynamics.diagrams import of_cycles
 from statmech_attn.dynamics.diagrams.points import Bend, gather, Points, put, Verdicts
+from statmech_attn.dynamics.options import Plan
 from statmech_attn.dynamics.systems import as_system, System
 
 
@@ -28,57 +29,6 @@ SEGMENT = 1024  # steps recorded at a time in the section stage
 PIECE = 8192  # steps of a transient between two looks at the stop signal
 FEW = 6  # exponents that are orthonormalised at every step
 Tick = Callable[[float], None]
-
-
-class Plan(NamedTuple):
-    """Numerical choices of a diagram; counts are steps.
-
-    A section holds the displayed coordinate `value` where the coordinate `on` is within
-    `section_tolerance` of `level`; or, where that is None, where it crosses the level
-    from below, interpolated between two steps.
-    """
-
-    transient: int = 20_000
-    steps: int = 20_000
-    exponents: int = 4  # 0: no exponents, no phases
-    max_doublings: int = 4  # of the window of an unsettled point; 0: never
-    section_tolerance: float | None = 1e-3
-    section_samples: int = 128
-    strobe_samples: int = 64
-    tail: int = 3072
-    criteria: phases.Criteria = phases.Criteria()
-    value: int = 0
-    on: int = 1  # the last one where there are fewer
-    level: float = 0.0
-
-    def check(self, dimension: int, turn: int) -> None:
-        """Raise `ValueError` for counts that make no sense for this system.
-
-        Args:
-            dimension: coordinates of a state.
-            turn: steps after which the drive and the layout of a state repeat.
-        """
-        least = {
-            "transient": 0,
-            "steps": 1,
-            "exponents": 0,
-            "max_doublings": 0,
-            "section_samples": 1,
-            "strobe_samples": 1,
-            "tail": 30 * turn,
-            "value": 0,
-            "on": 0,
-        }
-        for name, bound in least.items():
-            if getattr(self, name) < bound:
-                raise ValueError(
-                    f"{name} must be at least {bound}; got {getattr(self, name)}."
-                )
-        if self.exponents > dimension:
-            raise ValueError(
-                f"exponents must lie in 0..{dimension}, the dimension of the state; "
-                f"got {self.exponents}."
-            )
 
 
 class Fit(NamedTuple):

@@ -82,7 +82,7 @@ def test_direction_is_a_sign_of_the_last_coordinate_or_a_vector():
 
 
 def test_scales_make_an_ellipse_a_circle():
-    settings = Settings(first=0.05, largest=0.05)
+    settings = Settings(first_step=0.05, largest_step=0.05)
     steps = {
         name: len(list(follow(f, [1.0, 0.0], settings=settings, scales=scales)))
         for name, f, scales in (
@@ -129,7 +129,7 @@ def test_no_zero_any_more_is_not_converged():
 
 
 def test_running_off_to_infinity_is_diverged():
-    settings = Settings(largest=10.0, bound=100.0, max_points=10_000)
+    settings = Settings(largest_step=10.0, bound=100.0, max_points=10_000)
     curve = follow(pole, [1.0, 0.0], settings=settings)
     last = list(curve)[-1]
     assert curve.reason == "diverged"
@@ -161,9 +161,9 @@ def test_the_caller_may_stop_and_go_on():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (dict(settings=dict(first=1.0)), "steps must satisfy"),
-        (dict(settings=dict(smallest=0.0)), "steps must satisfy"),
-        (dict(settings=dict(tolerance=0.0)), "tolerance must be > 0; got 0.0"),
+        (dict(settings=dict(first_step=1.0)), "first_step must lie between"),
+        (dict(settings=dict(smallest_step=0.0)), "smallest_step must be above 0"),
+        (dict(settings=dict(tolerance=0.0)), "tolerance must be above 0; got 0.0"),
         (dict(settings=dict(max_points=0)), "max_points must be at least 1; got 0"),
         (dict(direction=2), "direction must be 1, -1 or a vector; got 2"),
         (dict(direction=[0.0, 0.0]), "direction must be a non-zero vector"),

@@ -314,7 +314,7 @@ def test_a_branch_is_the_same_in_any_unit_of_the_parameter(unit):
 
 
 def test_an_isola_closes():
-    settings = Settings(largest=0.3)
+    settings = Settings(largest_step=0.3)
     branch = branch_of(
         isola, [3.0], 0.0, {"m": 0.0}, "m", settings=settings, within=(-3, 3)
     )

@@ -50,7 +50,7 @@ def both_ways(map, state, parameters, kind, *, free, second, period=1, box=4.0):
             second=second,
             direction=direction,
             inside=inside,
-            settings=Settings(largest=0.2, max_points=200),
+            settings=Settings(largest_step=0.2, max_points=200),
         )
         ways.append((list(curve), curve))
     (down, first), (up, last) = ways
@@ -217,7 +217,7 @@ def test_a_coefficient_that_a_resonance_leaves_out_is_no_change_of_sign():
         kind="neimark_sacker",
         second="c",
         inside=lambda a, c: a < 4.1,
-        settings=Settings(largest=0.02),
+        settings=Settings(largest_step=0.02),
     )
     missing = np.isnan([point.coefficient for point in curve])
     assert missing.any() and not (missing[0] or missing[-1])
@@ -253,7 +253,7 @@ def test_an_end_is_a_point_of_the_curve_or_is_said_not_to_be_found(map, free, la
         1.0,
         kind="neimark_sacker",
         second="t",
-        settings=Settings(largest=largest),
+        settings=Settings(largest_step=largest),
     )
     points = list(curve)
     assert curve.reason == "resonance"
@@ -287,7 +287,7 @@ def test_a_closed_curve_is_followed_once_where_the_vector_comes_back_reversed(la
         side,
         kind="period_doubling",
         second="q",
-        settings=Settings(largest=largest),
+        settings=Settings(largest_step=largest),
     )
     p, q = np.array([point.values for point in curve]).T
     np.testing.assert_allclose(np.hypot(p, q), 1.0, atol=EXACT)

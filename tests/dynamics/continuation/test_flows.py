@@ -33,7 +33,7 @@ def lorenz(state, p):
 def test_lorenz_pitchfork_and_subcritical_hopf():
     problem = Problem(lorenz, jnp.zeros(3), {"r": 20.0}, "r")
     x = np.sqrt(8 / 3 * 19)
-    settings = Settings(largest=0.5)
+    settings = Settings(largest_step=0.5)
     branch = follow_cycle(
         problem,
         jnp.array([x, x, 19.0]),

@@ -1,5 +1,7 @@
 """Diagrams of systems that are not the network, in memory and through files."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -72,7 +74,7 @@ def test_a_killed_diagram_goes_on_and_its_file_is_the_one_in_memory(
     for _ in range(2):
         xr.testing.assert_equal(henon_diagram(file=file), in_memory)
     with pytest.raises(StorageError, match="study"):
-        henon_diagram(PLAN._replace(steps=2048), file=file)
+        henon_diagram(replace(PLAN, steps=2048), file=file)
 
 
 def test_standard_map_keeps_areas_on_tori_and_in_chaos():
@@ -99,7 +101,7 @@ def test_a_flow_of_two_dimensions_is_cut_where_it_crosses():
     """Van der Pol's oscillator: amplitude 2.0086 at mu = 1, near 2 for small mu."""
     field = lambda x, p: jnp.stack([x[1], p["mu"] * (1 - x[0] ** 2) * x[1] - x[0]])
     system = dynamics.flow(field, time=0.1, substeps=1)
-    plan = PLAN._replace(section_tolerance=None)
+    plan = replace(PLAN, section_tolerance=None)
     dataset = diagram(system, {"mu": [0.1, 1.0]}, jnp.array([1.0, 0.0]), plan)
     assert dataset.attrs["unit"] == "0.1 units of time"
     # v crosses 0 upward where x is least; |x''| < 2.1 there, linear between two steps.
@@ -151,17 +153,17 @@ def test_the_network_has_the_bits_of_its_study():
         (lambda: diagram(henon, {"a": [1.0, 1.0]}, jnp.ones(2)), "a must be distinct"),
         (lambda: diagram(henon, {"a": [np.nan]}, jnp.ones(2)), "a must be finite"),
         (
-            lambda: henon_diagram(PLAN._replace(exponents=3)),
+            lambda: henon_diagram(replace(PLAN, exponents=3)),
             r"exponents must lie in 0..2",
         ),
-        (lambda: henon_diagram(PLAN._replace(value=2)), r"value must lie in 0..1"),
+        (lambda: henon_diagram(replace(PLAN, value=2)), r"value must lie in 0..1"),
         (lambda: henon_diagram(sweep="left"), 'sweep must be "up" or "down"'),
         (
             lambda: diagram(
                 System(lambda x, p: p["r"] * x, drive_period=2),
                 {"r": [0.1, 0.2]},
                 jnp.ones(1),
-                PLAN._replace(exponents=1),
+                replace(PLAN, exponents=1),
             ),
             "needs a clock",
         ),

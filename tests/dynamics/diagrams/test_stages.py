@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -228,7 +230,7 @@ def test_a_new_value_never_recompiles_and_progress_adds_up(published):
 def test_memory_does_not_grow_with_the_number_of_points(published):
     few = points_at(published, np.linspace(0, 3, 136 * lanes.workers()))
     many = points_at(published, np.linspace(0, 3, 5000))
-    plan = PLAN._replace(exponents=1)  # what is compiled, not what it depends on
+    plan = replace(PLAN, exponents=1)  # what is compiled, not what it depends on
     scans = [Scan(dmft.system(published[0]), plan, points) for points in (few, many)]
     assert scans[0].lanes == scans[1].lanes
     assert scans[0].working_memory() == scans[1].working_memory() < 2**29
@@ -265,6 +267,6 @@ def test_impossible_plans_are_refused(published, changes, message):
     with pytest.raises(ValueError, match=message):
         Scan(
             dmft.system(published[0]),
-            PLAN._replace(**changes),
+            replace(PLAN, **changes),
             points_at(published, [1.0]),
         )

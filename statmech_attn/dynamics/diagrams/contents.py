@@ -1,0 +1,156 @@
+"""What the file of a diagram holds, and how it is labelled."""
+
+from collections.abc import Iterable
+
+from statmech_attn.dynamics import cycles
+from statmech_attn.dynamics.phases import PHASES, REASONS
+from statmech_attn.labels import Variable, Variables, words
+from statmech_attn.scan import FAILURE
+
+
+_EXPONENTS = "NaN: not resolved, -inf: exact collapse"
+_EVIDENCE = "evidence of the phase, docs/theory/dynamics.md"
+_GRID = "of a refined file"
+
+
+# Braces stand for what `variables` is told.
+_VALUES = (
+    Variable(
+        "section", "sample", "{shown} on the section {section}", "1", "{symbol}",
+        group=""
+    ),
+    Variable(
+        "strobe", "strobe_sample", "{shown} at the clock's phase 0", "1", "{symbol}",
+        group=""
+    ),
+    Variable(
+        "section_count", "", "visits to the section in the recorded steps", "1", "n",
+        group=""
+    ),
+    Variable(
+        "lyapunov", "exponent", "Lyapunov exponents, plain average, largest first",
+        "nat / {unit}", "λ_i", group="verdicts", note=_EXPONENTS
+    ),
+    Variable(
+        "lyapunov_weighted", "exponent", "Lyapunov exponents, weighted average",
+        "nat / {unit}", "λ_i", note=_EXPONENTS
+    ),
+    Variable(
+        "lyapunov_stderr", "exponent", "standard error of the plain average",
+        "nat / {unit}", "δλ_i", group="verdicts"
+    ),
+    Variable(
+        "lyapunov_source", "exponent", "what the exponent was taken from", "1",
+        "source", flags=cycles.SOURCES,
+        note="of a cycle itself the errors are those of rounding"
+    ),
+    Variable(
+        "log_det", "", "average of ln|det| of the Jacobian", "nat / {unit}",
+        "⟨ln|det J|⟩", note="beside all exponents"
+    ),
+    Variable(
+        "sum_rule", "", "sum of the averages less log_det", "nat / {unit}",
+        "Σλ - ⟨ln|det J|⟩", note="beside all exponents"
+    ),
+    Variable("n_resolved", "", "leading exponents above round-off", "1", "n"),
+    Variable(
+        "phase", "", "phase of the orbit", "1", "phase", group="verdicts", flags=PHASES
+    ),
+    Variable(
+        "phase_paper", "", "phase by the sign of the plain average", "1", "phase",
+        group="verdicts", flags=PHASES
+    ),
+    Variable(
+        "period", "", "period of the orbit, 0 if none", "{unit}", "p", group="verdicts"
+    ),
+    Variable(
+        "rotation_number", "", "strongest frequency, cycles per clock period", "1", "ρ"
+    ),
+    Variable(
+        "reasons", "", "why no phase was given", "1", "reasons", flags=words(REASONS),
+        masks=True
+    ),
+    Variable("n_positive", "", "positive exponents", "1", "n_+", note=_EVIDENCE),
+    Variable("n_zero", "", "zero exponents", "1", "n_0", note=_EVIDENCE),
+    Variable(
+        "recurrence_error", "", "largest |x(t+p) - x(t)|, relative", "1", "δ",
+        note=_EVIDENCE
+    ),
+    Variable("zero_one", "", "K of the 0-1 test", "1", "K", note=_EVIDENCE),
+    Variable(
+        "broadband", "", "median over mean spectral power", "1", "S", note=_EVIDENCE
+    ),
+    Variable(
+        "convergence_digits", "", "digits to which weighted half averages agree", "1",
+        "d", note=_EVIDENCE
+    ),
+    Variable(
+        "quarter_disagreement", "", "exponents by quarter, standard errors", "1", "z_λ",
+        note=_EVIDENCE
+    ),
+    Variable(
+        "drift", "", "observables by quarter (means, ranges), standard errors", "1",
+        "z_m", note=_EVIDENCE
+    ),
+    Variable("window", "", "steps of the window that decided", "{unit}", "n"),
+    Variable("horizon", "", "steps for which the verdict has held", "{unit}", "t"),
+    Variable(
+        "doubtful", "", "whether a neighbour makes the verdict doubtful", "1",
+        "doubtful", flags=("no", "yes")
+    ),
+    Variable(
+        "confirmed", "", "perturbed starts that kept to the verdict, -1: none run", "1",
+        "n", note="of `confirm_starts`, over `confirm_horizon` steps; with run.confirm"
+    ),
+)  # fmt: skip
+_COORDINATES = (
+    Variable(
+        "level", "", "level of refinement, 0 is the coarse grid", "1", "l", note=_GRID
+    ),
+    Variable("start", "start", "random start", "1", "s"),
+    Variable("exponent", "exponent", "rank of the Lyapunov exponent", "1", "i"),
+    Variable("sample", "sample", "sample on the section {section}", "1", "n"),
+    Variable(
+        "strobe_sample", "strobe_sample", "sample at the clock's phase 0, latest last",
+        "1", "n"
+    ),
+)  # fmt: skip
+
+
+def variables(
+    parameters: Iterable[Variable],
+    *,
+    unit: str,
+    shown: str = "displayed coordinate",
+    section: str = "",
+    symbol: str = "x",
+) -> Variables:
+    """What the file of a diagram holds.
+
+    Files have the scanned parameters as dimensions before these, or `point`.
+
+    Args:
+        parameters: of the system.
+        unit: what a step is.
+        shown, section, symbol: of the coordinate that is recorded, in words.
+    """
+    told = {"unit": unit, "shown": shown, "section": section, "symbol": symbol}
+    fill = lambda text: text.format(**told).rstrip()
+    filled = lambda rows: [
+        row._replace(
+            long_name=fill(row.long_name),
+            units=fill(row.units),
+            symbol=fill(row.symbol),
+        )
+        for row in rows
+    ]
+    return Variables(
+        *filled(_VALUES),
+        FAILURE,
+        *(row._replace(parts="_index _grid") for row in parameters),
+        *filled(_COORDINATES),
+        attributes=("section_tolerance",),
+    )
+
+
+VARIABLES = variables((), unit="step")
