@@ -18,13 +18,11 @@ WholeNumber = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
-class Table(BaseModel):
+class Table(BaseModel, frozen=True):
     """Known keys only, and every key a value of its own type.
 
     A `float` takes finite numbers, integers included, an `int` integers; neither takes
     `true`, `false` or a text, in any table.
     """
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False
-    )
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)

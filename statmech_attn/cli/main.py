@@ -40,7 +40,7 @@ class _Commands(TyperGroup):
         write_anything()
         return super().main(*args, **options)
 
-    def invoke(self, ctx: typer.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except (Exception, KeyboardInterrupt) as error:

@@ -8,7 +8,7 @@ from statmech_attn.options import Count, Positive, WholeNumber
 from statmech_attn.studies.dmft_tables import DmftStudy, ParametersSpec, RunSpec
 
 
-class BasinsRun(RunSpec):
+class BasinsRun(RunSpec, frozen=True):
     """Random starts, how long they are followed, and how sets are matched.
 
     Attributes:
@@ -38,7 +38,7 @@ class BasinsRun(RunSpec):
     furthest: Positive = 0.1
 
 
-class BasinsStudy(DmftStudy):
+class BasinsStudy(DmftStudy, frozen=True):
     """Attractors at several values of a parameter, and their basins."""
 
     kind: Literal["basins"]

@@ -43,7 +43,7 @@ Method = Annotated[
 PART = 10  # a block consists of so many parts, with a mean or a record each
 
 
-class HiddenMarkovTable(TaskTable):
+class HiddenMarkovTable(TaskTable, frozen=True):
     """[task]: a published setting; every other key replaces one of its values.
 
     Attributes:
@@ -90,7 +90,7 @@ class HiddenMarkovTable(TaskTable):
         return {renamed.get(name, name): value for name, value in given.items()}
 
 
-class WidthsTable(Table):
+class WidthsTable(Table, frozen=True):
     """[network]: widths and temperatures, every combination of them.
 
     Attributes:
@@ -114,7 +114,7 @@ class WidthsTable(Table):
         return self
 
 
-class OrderParameterRun(Table):
+class OrderParameterRun(Table, frozen=True):
     """[run] of saddle points; `predictors` keeps f of every test example.
 
     Attributes:
@@ -128,7 +128,7 @@ class OrderParameterRun(Table):
     predictors: bool = True
 
 
-class PosteriorRun(Table):
+class PosteriorRun(Table, frozen=True):
     """[run] of sampling; draws and warm-up are counted for each chain.
 
     Without `warmup` the exact law takes what it needs, weights take 500 steps.
@@ -189,7 +189,7 @@ class PosteriorRun(Table):
         return self
 
 
-class TrainingRun(Descent):
+class TrainingRun(Descent, frozen=True):
     """[run] of gradient descent.
 
     Attributes:
@@ -201,7 +201,7 @@ class TrainingRun(Descent):
     restarts: Count = 1
 
 
-class BpkrStudy(AnyTask):
+class BpkrStudy(AnyTask, frozen=True):
     """What the studies of Bayesian learning share.
 
     Attributes:
@@ -211,14 +211,14 @@ class BpkrStudy(AnyTask):
     network: WidthsTable
 
 
-class OrderParameterStudy(BpkrStudy):
+class OrderParameterStudy(BpkrStudy, frozen=True):
     """Saddle points of Bayesian learning, over widths and temperatures."""
 
     kind: Literal["order-parameter"]
     run: OrderParameterRun = OrderParameterRun()
 
 
-class PosteriorStudy(BpkrStudy):
+class PosteriorStudy(BpkrStudy, frozen=True):
     """Samples of the posterior, over widths and temperatures."""
 
     kind: Literal["posterior"]
@@ -229,7 +229,7 @@ class PosteriorStudy(BpkrStudy):
         return self.run.method != "order-parameter"
 
 
-class TrainingStudy(BpkrStudy):
+class TrainingStudy(BpkrStudy, frozen=True):
     """Gradient descent of all weights, over widths and temperatures."""
 
     kind: Literal["training"]

@@ -18,7 +18,11 @@ SIZES = {  # what patterns generated from a seed need, besides seed and context
 }
 
 
-class NetworkSpec(Table):
+Start = Literal["checkpoint", "token", "random"]
+AnyStart = Literal[Start, "continue-up", "continue-down"]
+
+
+class NetworkSpec(Table, frozen=True):
     """[network]: a preset, a pattern file, or patterns generated from a seed.
 
     Attributes:
@@ -65,7 +69,7 @@ class NetworkSpec(Table):
         return self
 
 
-class ParametersSpec(Table):
+class ParametersSpec(Table, frozen=True):
     """[parameters]: numbers, lists or ranges; gamma, epsilon default to the file's.
 
     Attributes:
@@ -79,7 +83,7 @@ class ParametersSpec(Table):
     epsilon: Axis | None = None
 
 
-class StartSpec(Table):
+class StartSpec(Table, frozen=True):
     """Keys of [run] that every kind has; counts are token steps.
 
     Attributes:
@@ -90,13 +94,13 @@ class StartSpec(Table):
         transient (token): steps before anything is kept or averaged.
     """
 
-    start: Literal["checkpoint", "token", "random"] | None = None
+    start: AnyStart | None = None
     row: WholeNumber = 0
     seed: Seed = 0
     transient: WholeNumber = 0
 
 
-class RunSpec(StartSpec):
+class RunSpec(StartSpec, frozen=True):
     """Keys of [run] of what is iterated.
 
     Attributes:
@@ -106,17 +110,18 @@ class RunSpec(StartSpec):
     steps: Count = 1000
 
 
-class TrajectoryRun(RunSpec):
+class TrajectoryRun(RunSpec, frozen=True):
     """Kept steps after a transient, and sqrt(N) times the linear-noise spread.
 
     Attributes:
         noise: whether the spread of the linear noise is computed as well.
     """
 
+    start: Start | None = None
     noise: bool = False
 
 
-class ConfirmSpec(Table):
+class ConfirmSpec(Table, frozen=True):
     """run.confirm: doubtful points again, from perturbed states and for longer.
 
     Attributes:
@@ -128,7 +133,7 @@ class ConfirmSpec(Table):
     horizon: Count = 2_000_000
 
 
-class BifurcationRun(RunSpec):
+class BifurcationRun(RunSpec, frozen=True):
     """[run] of a scan.
 
     Attributes:
@@ -146,9 +151,7 @@ class BifurcationRun(RunSpec):
         confirm: how doubtful verdicts are confirmed; not at all when left out.
     """
 
-    start: (
-        Literal["checkpoint", "token", "random", "continue-up", "continue-down"] | None
-    ) = None
+    start: AnyStart | None = None
     starts: Count = 1
     transient: WholeNumber = 20_000
     steps: Count = 20_000
@@ -185,7 +188,7 @@ class BifurcationRun(RunSpec):
         return self
 
 
-class MonteCarloRun(RunSpec):
+class MonteCarloRun(RunSpec, frozen=True):
     """`transient` is left out of averages; `mean_field_transient` moves the start.
 
     Attributes:
@@ -198,6 +201,7 @@ class MonteCarloRun(RunSpec):
         mean_field_transient (token): mean-field steps before the start.
     """
 
+    start: Start | None = None
     method: Literal["collapsed", "spins"] = "collapsed"
     n_spins: Annotated[list[Count], Field(min_length=1)]
     runs: Annotated[int, Field(ge=2)] = 100
@@ -214,7 +218,7 @@ class MonteCarloRun(RunSpec):
         return self
 
 
-class DmftStudy(StudyTable):
+class DmftStudy(StudyTable, frozen=True):
     """What the studies of self-attention dynamics share.
 
     Attributes:
@@ -247,7 +251,7 @@ class DmftStudy(StudyTable):
         return self.model_copy(update={"network": network})
 
 
-class TrajectoryStudy(DmftStudy):
+class TrajectoryStudy(DmftStudy, frozen=True):
     """Trajectories of the mean-field map, at several beta."""
 
     kind: Literal["trajectory"]
@@ -255,7 +259,7 @@ class TrajectoryStudy(DmftStudy):
     run: TrajectoryRun = TrajectoryRun()
 
 
-class BifurcationStudy(DmftStudy):
+class BifurcationStudy(DmftStudy, frozen=True):
     """Attractors on a grid: sections, Lyapunov exponents, phases."""
 
     kind: Literal["bifurcation"]
@@ -263,7 +267,7 @@ class BifurcationStudy(DmftStudy):
     run: BifurcationRun = BifurcationRun()
 
 
-class MonteCarloStudy(DmftStudy):
+class MonteCarloStudy(DmftStudy, frozen=True):
     """Simulations of N spins, at several N and beta."""
 
     kind: Literal["monte-carlo"]
@@ -271,7 +275,7 @@ class MonteCarloStudy(DmftStudy):
     run: MonteCarloRun
 
 
-class BoundsSpec(Table):
+class BoundsSpec(Table, frozen=True):
     """[parameters] of a continuation: one interval, {start, stop}, and numbers.
 
     Attributes:
@@ -299,7 +303,7 @@ class BoundsSpec(Table):
         return self
 
 
-class ContinuationRun(StartSpec):
+class ContinuationRun(StartSpec, frozen=True):
     """A cycle of `period` drive periods, from a simulated state at the value `at`.
 
     Steps are arclengths, in units of the attention vectors and of the interval.
@@ -316,6 +320,7 @@ class ContinuationRun(StartSpec):
         switch: period doublings that are followed one after another.
     """
 
+    start: Start | None = None
     transient: WholeNumber = 100_000
     period: Annotated[int, Field(ge=1, le=1024)] = 1
     at: float | None = None
@@ -331,7 +336,7 @@ class ContinuationRun(StartSpec):
         return self
 
 
-class CurvesSpec(Interval):
+class CurvesSpec(Interval, frozen=True):
     """[curves]: the second parameter in which special points are followed.
 
     Attributes:
@@ -343,7 +348,7 @@ class CurvesSpec(Interval):
     max_points: Count = 1000
 
 
-class ContinuationStudy(DmftStudy):
+class ContinuationStudy(DmftStudy, frozen=True):
     """A continuation of cycles, stable or not.
 
     Attributes:

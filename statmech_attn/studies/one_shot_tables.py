@@ -43,7 +43,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-class ImageTaskTable(TaskTable):
+class ImageTaskTable(TaskTable, frozen=True):
     """[task]: images, tokens, and the test sets.
 
     Attributes:
@@ -75,7 +75,7 @@ class ImageTaskTable(TaskTable):
         return digests.of_images(self.elsewhere)
 
 
-class TransformerTable(Table):
+class TransformerTable(Table, frozen=True):
     """[network]: heads of every layer, hidden width N, size G of queries and keys.
 
     Attributes:
@@ -91,7 +91,7 @@ class TransformerTable(Table):
     key_size: Count
 
 
-class OneShotRun(Minibatches):
+class OneShotRun(Minibatches, frozen=True):
     """[run] of Adam on minibatches; steps between two writes to disk make a block.
 
     Attributes:
@@ -107,7 +107,7 @@ class OneShotRun(Minibatches):
     gain: Positive = 1.0
 
 
-class OneShotTrainingStudy(LearningStudy):
+class OneShotTrainingStudy(LearningStudy, frozen=True):
     """Training of queries, keys and weights; a preset fills what is left out.
 
     Attributes:

@@ -30,7 +30,7 @@ def either(names: Sequence[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-class Range(Table):
+class Range(Table, frozen=True):
     """Evenly spaced values, both ends included.
 
     Attributes:
@@ -44,7 +44,7 @@ class Range(Table):
     num: Annotated[int, Field(ge=1, le=MAX_POINTS)]
 
 
-class Interval(Table):
+class Interval(Table, frozen=True):
     """A range without steps.
 
     Attributes:
@@ -87,7 +87,7 @@ HowMany = Annotated[
 ]
 
 
-class StudyTable(Table):
+class StudyTable(Table, frozen=True):
     """The whole of a study file; `kind` is the name of its row in `kinds.KINDS`.
 
     Attributes:
@@ -126,7 +126,7 @@ class StudyTable(Table):
         return self
 
 
-class TaskTable(Table):
+class TaskTable(Table, frozen=True):
     """[task] of a study of learning; `name` is that of its row in `kinds.TASKS`.
 
     Attributes:
@@ -149,7 +149,7 @@ class TaskTable(Table):
         return self
 
 
-class LearningStudy(StudyTable):
+class LearningStudy(StudyTable, frozen=True):
     """A study with a task.
 
     Attributes:
@@ -178,7 +178,7 @@ class LearningStudy(StudyTable):
         return self.model_copy(update={"task": self.task.beside(folder)})
 
 
-class AnyTask(LearningStudy):
+class AnyTask(LearningStudy, frozen=True):
     """A study of a kind that takes every task.
 
     Attributes:

@@ -8,7 +8,7 @@ from statmech_attn.options import Count, NotNegative, Positive, Table
 from statmech_attn.training.results import RECORDS
 
 
-class Descent(Table):
+class Descent(Table, frozen=True):
     """Numerical choices of a training with all examples.
 
     Attributes:
@@ -49,7 +49,7 @@ class Descent(Table):
         return self
 
 
-class Minibatches(Table):
+class Minibatches(Table, frozen=True):
     """Numerical choices of a training with minibatches.
 
     Attributes:
