@@ -26,7 +26,7 @@ from typing import Any, TYPE_CHECKING
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, ArrayLike, Float, Key
 
 from statmech_attn.batches import require_double
 from statmech_attn.bpkr import prior as sizes_of
@@ -89,8 +89,8 @@ class Problem(eqx.Module):
     xi: Float[Array, "P N_0 Pi"]
     Y: Float[Array, "P *K"]
     temperature: Float[Array, ""]
-    widths: Float[Array, " L+1"]
-    variances: Float[Array, " L+2"]
+    widths: Float[Array, " layers"]  # L + 1 with the readout
+    variances: Float[Array, " layers+1"]
     scale: Float[Array, ""]
     inputs: Float[Array, "P N_0 Pi"]
     operator: Operator
@@ -105,7 +105,7 @@ class Problem(eqx.Module):
         *,
         heads: Sequence,
         width,
-        temperature: float,
+        temperature: ArrayLike,
         variances=None,
         form: str | None = None,
         memory_limit: int = MEMORY_LIMIT,
