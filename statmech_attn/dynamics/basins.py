@@ -118,12 +118,12 @@ def distinguish(orbits: Orbits) -> Attractors:
     place = np.append(np.argsort(rank), [DIVERGED, NOT_SETTLED])
     leader = np.array(leaders, int)[rank]
     kind = np.array([_kind_of(orbits.kind[label == k]) for k in rank], int)
-    left = [_was_left(orbits, i) for i in leader]
+    transient = [_was_left(orbits, i) for i in leader]
     return Attractors(
         kind,
         orbits.period[leader],
         count[rank],
-        np.array(left, bool),
+        np.array(transient, bool),
         place[label],
         leader,
         orbits,
