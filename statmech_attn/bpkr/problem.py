@@ -26,7 +26,7 @@ from typing import Any, TYPE_CHECKING
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Key
+from jaxtyping import Array, Float, Key
 
 from statmech_attn.batches import require_double
 from statmech_attn.bpkr import prior as sizes_of
@@ -105,7 +105,7 @@ class Problem(eqx.Module):
         *,
         heads: Sequence,
         width,
-        temperature: ArrayLike,
+        temperature: float | Array,
         variances=None,
         form: str | None = None,
         memory_limit: int = MEMORY_LIMIT,

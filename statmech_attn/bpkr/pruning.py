@@ -146,7 +146,7 @@ def cumulative_accuracy(
     parts: Float[Array | np.ndarray, "P Pi"],
     y: Float[np.ndarray, " P"],
     heads: Sequence[int],
-    order: Sequence[int],
+    order: Sequence[int] | Int[np.ndarray, " heads"],
 ) -> Float[np.ndarray, " n"]:
     """Accuracy after 0, 1, 2, ... heads, pruned one after the other.
 
