@@ -48,9 +48,9 @@ class Corrected(eqx.Module):
     """
 
     problem: Problem
-    U: tuple[Float[Array, "d d"], ...]
+    U: tuple[Float[Array, "_d _d"], ...]
     U_a: Float[Array, ""] | Float[Array, "K K"]
-    U_std: tuple[Float[Array, "d d"], ...]
+    U_std: tuple[Float[Array, "_d _d"], ...]
     U_a_std: Float[Array, ""] | Float[Array, "K K"]
     log_evidence: Float[Array, ""]
     shift: Float[Array, "d d"]

@@ -225,7 +225,8 @@ def head_magnitudes(weights: Weights) -> Float[np.ndarray, " n"]:
 
 
 def rank_correlation(
-    scores: Real[np.ndarray, " n"], drops: Float[np.ndarray, " n"]
+    scores: Sequence[float] | Real[np.ndarray, " n"],
+    drops: Sequence[float] | Real[np.ndarray, " n"],
 ) -> float:
     """Spearman's rank correlation of scores with accuracy drops; ties share a rank.
 
