@@ -168,6 +168,7 @@ def escape_rate(
 
 
 def _rate(lifetime, ended, after, unit) -> EscapeRate:
+    """The rate of the tail beyond `after`, and how its halves differ."""
     tail = lifetime > after
     waits, over = (lifetime[tail] - after) / unit, ended[tail]
     rate, error = _likeliest(waits, over)
