@@ -152,10 +152,10 @@ def _doubts(dataset: xr.Dataset, console: Console) -> None:
     )
     if "confirmed" in dataset:
         asked = dataset.confirmed.values >= 0
-        transient = asked & (dataset.confirmed.values < dataset.attrs["confirm_starts"])
+        lost = asked & (dataset.confirmed.values < dataset.attrs["confirm_starts"])
         line += (
             f"; of {asked.sum()} points that were run again for "
-            f"{dataset.attrs['confirm_horizon']:g} tokens {transient.sum()} are transients"
+            f"{dataset.attrs['confirm_horizon']:g} tokens {lost.sum()} are transients"
         )
     else:
         line += ": they may be transients, which run.confirm finds out"
