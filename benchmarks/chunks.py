@@ -51,10 +51,10 @@ class Sleeper(NamedTuple):
 
     def compute(self, chunk, payload, tick, folder):
         values = np.random.default_rng(chunk.first).normal(
-            size=(chunk.count, self.width)
+            size=(chunk.size, self.width)
         )
         time.sleep(self.seconds)
-        return {"x": values, "phase": np.zeros(chunk.count, np.int8)}
+        return {"x": values, "phase": np.zeros(chunk.size, np.int8)}
 
     def not_finite(self, arrays):
         return ~np.isfinite(arrays["x"]).all(axis=1)

@@ -71,14 +71,14 @@ def model(n_beta: int):
 
 def rate(stage, points: Points, lanes: int, steps: int) -> tuple[float, float, float]:
     """Median, least and largest steps per second over the repeats, on all workers."""
-    items = [points.take(index) for index, _ in batches(np.arange(points.count), lanes)]
+    items = [points.take(index) for index, _ in batches(np.arange(points.size), lanes)]
     work = lambda batch, stop: stage(batch)
     list(run_all(work, items))
     found = []
     for _ in range(REPEATS):
         clock = time.perf_counter()
         list(run_all(work, items))
-        found.append(points.count * steps / (time.perf_counter() - clock))
+        found.append(points.size * steps / (time.perf_counter() - clock))
     return statistics.median(found), min(found), max(found)
 
 
@@ -94,7 +94,7 @@ def stages(net, points: Points, plain: int = 8000, per_block: int = 100):
         plain: steps of a plain stage.
         per_block: steps of a block of a stage with exponents.
     """
-    lanes = lanes_for(points.count)
+    lanes = lanes_for(points.size)
     example = points.take(np.zeros(lanes, int))
 
     def advance():
@@ -187,7 +187,7 @@ def long_table() -> None:
 
 def rows(points: Points, made) -> None:
     """Print rates and compile times; steps/s as median, least and largest."""
-    lanes = lanes_for(points.count)
+    lanes = lanes_for(points.size)
     print(f"{'':32}{'steps/s':>10}{'least':>10}{'largest':>10}{'compile':>10}")
     for name, steps, make in made:
         clock = time.perf_counter()

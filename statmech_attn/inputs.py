@@ -21,12 +21,12 @@ def require_regular(path: str | Path) -> os.stat_result:
         Traceback (most recent call last):
         OSError: /dev/null: is not a regular file.
     """
-    found = os.stat(path)
-    if stat.S_ISDIR(found.st_mode):
+    status = os.stat(path)
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(f"{path}: is not a regular file.")
-    return found
+    return status
 
 
 def content(path: str | Path, most: int) -> bytes:
@@ -37,10 +37,10 @@ def content(path: str | Path, most: int) -> bytes:
     """
     require_regular(path)
     with open(path, "rb") as file:
-        found = file.read(most + 1)
-    if len(found) > most:
+        data = file.read(most + 1)
+    if len(data) > most:
         raise OSError(f"{path}: is larger than {most / 2**20:g} MiB.")
-    return found
+    return data
 
 
 def sha256(path: str | Path) -> str:

@@ -63,7 +63,7 @@ class Variable(NamedTuple):
 
     def attributes(self) -> dict[str, Any]:
         """Attributes of the stored variable."""
-        found: dict[str, Any] = {
+        attributes: dict[str, Any] = {
             "long_name": self.long_name,
             "units": self.units,
             "symbol": self.symbol,
@@ -71,17 +71,17 @@ class Variable(NamedTuple):
         if self.flags:
             codes = np.arange(len(self.flags), dtype=np.int32)
             if self.masks:
-                found["flag_masks"] = 1 << codes
+                attributes["flag_masks"] = 1 << codes
             else:
-                found["flag_values"] = codes.astype(np.int8)
-            found["flag_meanings"] = " ".join(self.flags)
-        return found
+                attributes["flag_values"] = codes.astype(np.int8)
+            attributes["flag_meanings"] = " ".join(self.flags)
+        return attributes
 
     def ended(self, ending: str) -> "Variable":
         """The part of it with this ending, without flags."""
         if not ending:
             return self
-        last = next(one for one in ENDINGS if ending.endswith(one))
+        last = next(suffix for suffix in ENDINGS if ending.endswith(suffix))
         base = self.ended(ending.removesuffix(last))
         words, units, symbol = ENDINGS[last]
         return Variable(
@@ -195,10 +195,10 @@ def words(texts: Iterable[str]) -> tuple[str, ...]:
 
 def _pattern(name: str) -> str:
     """A regular expression of the stored names of a variable."""
-    found = re.escape(name)
+    pattern = re.escape(name)
     for place, values in (("l", r"\d+"), ("free", r"\w+"), ("second", r"\w+")):
-        found = found.replace(rf"\{{{place}\}}", f"(?P<{place}>{values})")
-    return found
+        pattern = pattern.replace(rf"\{{{place}\}}", f"(?P<{place}>{values})")
+    return pattern
 
 
 def _of_file(row: Variable, attrs: Mapping[str, Any]) -> Variable:

@@ -72,7 +72,7 @@ def sources(text: str, name: str) -> dict[str, tuple[str, str]]:
         >>> sources("if TYPE_CHECKING:\\n    from a import b", "a")
         {'b': ('a.b', '')}
     """
-    found = {}
+    places = {}
     for block in ast.parse(text).body:
         if not (isinstance(block, ast.If) and ast.unparse(block.test) == GUARD):
             continue
@@ -80,8 +80,8 @@ def sources(text: str, name: str) -> dict[str, tuple[str, str]]:
             assert isinstance(statement, ast.ImportFrom) and statement.module
             path = statement.module
             for alias in statement.names:
-                one = (
+                place = (
                     (f"{path}.{alias.name}", "") if path == name else (path, alias.name)
                 )
-                found[alias.asname or alias.name] = one
-    return found
+                places[alias.asname or alias.name] = place
+    return places

@@ -5,10 +5,44 @@ import sys
 from types import ModuleType
 
 import jax
+import jaxtyping
 import pytest
 
 
 jax.config.update("jax_enable_x64", True)
+
+# Annotations are checked at run time in these packages, shapes included; an int is
+# taken for a float.  Left out: `studies`, whose tables annotate methods with `Self`,
+# which beartype takes in decorated classes only; `scan`, whose protocols cannot be
+# checked, and other packages without shapes; `dynamics.continuation`, where a size such
+# as n+1 stands before n; modules that take lists and numpy numbers for arrays and ints.
+jaxtyping.install_import_hook(
+    [
+        f"statmech_attn.{package}"
+        for package in (
+            "batches",
+            "bpkr",
+            "comparison",
+            "dmft",
+            "dynamics.dimension",
+            "dynamics.evidence",
+            "dynamics.finite_time",
+            "dynamics.matching",
+            "dynamics.phases",
+            "dynamics.rotation",
+            "dynamics.spectra",
+            "dynamics.timeseries",
+            "dynamics.tongues",
+            "dynamics.transients",
+            "montecarlo",
+            "statistics",
+            "storage",
+            "tasks",
+            "training",
+        )
+    ],
+    "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
+)
 
 collect_ignore = ["dmft/floquet.py"]  # a program that needs mpmath and is run by hand
 
@@ -149,3 +183,9 @@ def forget_compiled():
     ):
         jax.clear_caches()
         _memory.give_back()
+
+
+@pytest.fixture
+def unchecked(monkeypatch):
+    """Annotations are not checked: what a function itself says of wrong arguments."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)

@@ -128,6 +128,7 @@ CONTINUATION["run"] = {}
         (CONTINUATION, Settings, {"max_points": 0}),
     ],
 )
+@pytest.mark.usefixtures("unchecked")
 def test_python_and_study_files_refuse_the_same_in_one_line(study, choices, bad):
     needed = {"learning_rate": 0.1, "steps": 100, "block": 10}
     needed = {n: x for n, x in needed.items() if n in declared(choices)}

@@ -56,8 +56,8 @@ def devices() -> tuple[Any, ...]:
 
 def on_cpu() -> bool:
     """Whether batches are computed by the threads of one CPU."""
-    found = devices()
-    return found[0].platform == "cpu" and len(found) == 1
+    available = devices()
+    return available[0].platform == "cpu" and len(available) == 1
 
 
 def lanes_for(n_points: int, *, any_width: bool = True) -> int:

@@ -1,8 +1,9 @@
 """A property that the first thread to ask computes, such as a compiled program."""
 
+from collections.abc import Callable
 from functools import cached_property
 from threading import RLock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ class once(cached_property[T]):
         3
     """
 
-    def __init__(self, compute):
+    def __init__(self, compute: Callable[[Any], T]):
         super().__init__(compute)
         self._guard = RLock()
 

@@ -80,7 +80,7 @@ def sum_over_head(U: Float[Array, "m m"], heads: int) -> Float[Array, "k k"]:
 
 def entropies(
     U: Sequence[Array], U_a, heads: Sequence[int], widths, variances
-) -> Float[Array, " L+1"]:
+) -> Float[Array, " layers"]:
     """s_1 ... s_{L+1}, each with its width over the largest one.
 
     Example:
@@ -116,16 +116,6 @@ def order_parameters_of(factors: Sequence[Array], heads: Sequence[int]):
     """(U_1, ..., U_L) and U_a as a (K, K) matrix."""
     *U, U_a = [F @ F.T for F in chain(factors, heads)]
     return tuple(U), U_a
-
-
-def factors_of(U: Sequence[Array], U_a, heads: Sequence[int]) -> tuple[Array, ...]:
-    """The factors of given positive definite order parameters."""
-    lower = [jnp.linalg.cholesky(jnp.atleast_2d(x)) for x in (*U, U_a)]
-    factors = [lower[-1]]
-    for F, above, H in zip(lower[-2::-1], lower[:0:-1], heads[::-1]):
-        block = jnp.kron(jnp.eye(H), above)
-        factors.append(jax.scipy.linalg.solve_triangular(block, F, lower=True))
-    return tuple(factors[::-1])
 
 
 def gaussian_process_limit(heads: Sequence[int], variances, outputs: int = 1):

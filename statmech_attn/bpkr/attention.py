@@ -20,13 +20,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Key
 
 from statmech_attn.batches import require_double
 from statmech_attn.bpkr.prior import layer_widths, prior
 
 
-Heads = tuple[Float[Array, "H N_0 N_0"], ...]
+Heads = tuple[Float[Array, "_H N_0 N_0"], ...]  # one array a layer
 
 
 class Weights(NamedTuple):
@@ -129,7 +130,10 @@ def readout_vector(readout: str | int, tokens: int) -> Float[Array, " T"]:
 
 
 def attentioned_inputs(
-    x: Float[Array, "P N_0 T"], heads: Heads, *, readout: str | int = "last"
+    x: Float[Array | np.ndarray, "P N_0 T"],
+    heads: Heads,
+    *,
+    readout: str | int = "last",
 ) -> Float[Array, "P N_0 Pi"]:
     r"""$\xi^\pi = x \Omega^{1,h_1} \cdots \Omega^{L,h_L} e_{t^*}$ of every path.
 

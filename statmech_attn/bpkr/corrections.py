@@ -25,7 +25,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from statmech_attn.bpkr.action import order_parameters_of
 from statmech_attn.bpkr.kernels import cross_kernel, own_variances, self_path_path
@@ -48,9 +48,9 @@ class Corrected(eqx.Module):
     """
 
     problem: Problem
-    U: tuple[Float[Array, "d d"], ...]
+    U: tuple[Float[Array, "_d _d"], ...]
     U_a: Float[Array, ""] | Float[Array, "K K"]
-    U_std: tuple[Float[Array, "d d"], ...]
+    U_std: tuple[Float[Array, "_d _d"], ...]
     U_a_std: Float[Array, ""] | Float[Array, "K K"]
     log_evidence: Float[Array, ""]
     shift: Float[Array, "d d"]
@@ -127,8 +127,8 @@ def _corrected(problem: Problem, point):
         U, U_a = order_parameters_of(factors_at(x, sizes), problem.heads)
         return (*U, U_a)
 
-    here, shift, modes = _moments(chain, point, delta, root)
-    *U, U_a = [a + b for a, b in zip(here, shift)]
+    at_saddle, shift, modes = _moments(chain, point, delta, root)
+    *U, U_a = [a + b for a, b in zip(at_saddle, shift)]
     *U_std, U_a_std = [_spread(m) for m in modes]
     half_log_det = jnp.log(jnp.abs(jnp.diagonal(root))).sum()
     log_evidence = (
@@ -175,7 +175,7 @@ def _exponent(problem: Problem, x):
     return half * value, half * hessian
 
 
-def _bend(sizes) -> Float[np.ndarray, " n"]:
+def _bend(sizes) -> Int[np.ndarray, " n"]:
     """The constant gradient of phi."""
     return np.concatenate([np.diag(np.arange(d))[np.tril_indices(d)] for d in sizes])
 
@@ -199,9 +199,9 @@ def _moments(f, point, shift, root):
         return jax.jvp(first, (point,), (v,))
 
     modes, curved = jax.lax.map(along, jnp.moveaxis(root, -1, 0))
-    here, moved = jax.jvp(f, (point,), (shift,))
+    value, moved = jax.jvp(f, (point,), (shift,))
     moved = [a + b.sum(axis=0) / 2 for a, b in zip(moved, curved)]
-    return here, moved, modes
+    return value, moved, modes
 
 
 def _spread(modes):
@@ -212,14 +212,14 @@ def _spread(modes):
 def _predict(test, train, y, U, shift, modes, temperature):
     """Mean and variance of f: those of the GP, averaged over U_1."""
 
-    own = self_path_path(test)
+    self_kernels = self_path_path(test)
 
     def given(U):
         half = inverse_cholesky(
             cross_kernel(train, train, U) + temperature * jnp.eye(y.size)
         )
         k = cross_kernel(test, train, U)
-        return regression(k, own_variances(own, U), half, y)
+        return regression(k, own_variances(self_kernels, U), half, y)
 
     columns = jnp.moveaxis(modes, 0, -1)
     (mean, variance), moved, modes = _moments(given, U - shift, shift, columns)

@@ -266,11 +266,11 @@ def operations(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, Operations
         "kernels": blocks * (n_examples + d * d),
         "factors": inputs * n * outputs + m * (n_examples + m) * n_inputs**2,
     }
-    found = {}
+    counts = {}
     for form in kernel:
         gradient = 2 * kernel[form] + n**3
-        found[form] = Operations(gradient, gradient + curvature[form] + 10 * m**3)
-    return found
+        counts[form] = Operations(gradient, gradient + curvature[form] + 10 * m**3)
+    return counts
 
 
 FORMS = {"kernels": PathKernels, "factors": PathFactors}

@@ -53,13 +53,13 @@ def distinct(
 ) -> tuple[list[Solution], list[int]]:
     """Solutions with different U_1, lowest action first, and how often each occurs."""
     solutions, counts = [], []
-    for one in sorted(candidates, key=lambda s: float(s.action)):
+    for candidate in sorted(candidates, key=lambda s: float(s.action)):
         for i, other in enumerate(solutions):
             scale = jnp.abs(other.U[0]).max()
-            if jnp.abs(one.U[0] - other.U[0]).max() <= tolerance * scale:
+            if jnp.abs(candidate.U[0] - other.U[0]).max() <= tolerance * scale:
                 counts[i] += 1
                 break
         else:
-            solutions.append(one)
+            solutions.append(candidate)
             counts.append(1)
     return solutions, counts

@@ -57,8 +57,8 @@ class Theory(eqx.Module):
         """Mean and variance on new attentioned inputs, one column per path."""
         test = self.problem.scaled(xi_test)
         k = cross_kernel(test, self.problem.inputs, self.U)
-        own = own_variances(self_path_path(test), self.U)
-        mean, variance = regression(k, own, self.half, self.problem.y)
+        prior_variances = own_variances(self_path_path(test), self.U)
+        mean, variance = regression(k, prior_variances, self.half, self.problem.y)
         shape = test.shape[:1] + self.problem.Y.shape[1:]
         return Prediction(mean.reshape(shape), variance.reshape(shape))
 
@@ -119,10 +119,12 @@ class Theory(eqx.Module):
         """
         heads = self.problem.heads
         silent = [paths_through(heads, layer, head) for layer, head in off]
-        left = np.setdiff1d(np.arange(math.prod(heads)), np.concatenate([[], *silent]))
-        if not left.size:
+        remaining = np.setdiff1d(
+            np.arange(math.prod(heads)), np.concatenate([[], *silent])
+        )
+        if not remaining.size:
             raise ValueError(f"off: no path is left without the heads {list(off)}.")
-        return self.restricted(left.tolist())
+        return self.restricted(remaining.tolist())
 
     def overlap(self) -> Float[Array, " n"]:
         """|v_i . Y| / |Y| for the eigenvectors of K, largest eigenvalue first."""
@@ -168,7 +170,9 @@ def first_order_parameter(U) -> Float[Array, "d d"]:
     return jnp.asarray(U[0] if isinstance(U, tuple) else U, float)
 
 
-def accuracy(mean: Float[Array, "Q *K"], y: Float[Array, "Q *K"]) -> float:
+def accuracy(
+    mean: Float[Array | np.ndarray, "Q *K"], y: Float[Array | np.ndarray, "Q *K"]
+) -> float:
     """Share of right classes: by sign, or by the largest of K outputs.
 
     Example:
@@ -181,7 +185,9 @@ def accuracy(mean: Float[Array, "Q *K"], y: Float[Array, "Q *K"]) -> float:
     return float(np.asarray(correct(mean, y)).mean())
 
 
-def correct(f: Float[Array, "Q *K"], y: Float[Array, "Q *K"]) -> Bool[Array, " Q"]:
+def correct(
+    f: Float[Array | np.ndarray, "Q *K"], y: Float[Array | np.ndarray, "Q *K"]
+) -> Bool[Array, " Q"]:
     """Whether each class is right: by sign, or by the largest of K outputs.
 
     Example:
@@ -195,7 +201,7 @@ def correct(f: Float[Array, "Q *K"], y: Float[Array, "Q *K"]) -> Bool[Array, " Q
 
 
 def kernel_overlap(
-    K: Float[Array, "n n"], Y: Float[Array, "P *K"]
+    K: Float[Array | np.ndarray, "n n"], Y: Float[Array | np.ndarray, "P *K"]
 ) -> Float[Array, " n"]:
     """|v_i . Y| / |Y| for the eigenvectors v_i of K, largest eigenvalue first."""
     y = jnp.ravel(Y)
@@ -308,10 +314,10 @@ def block_structure(U, heads: Sequence | None = None) -> tuple[float, ...]:
 
 def regression(
     k: Float[Array, "m n"],
-    own: Float[Array, " m"],
+    prior_variances: Float[Array, " m"],
     half: Float[Array, "n n"],
     y: Float[Array, " n"],
 ) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
     """Mean and variance of f from k = K(x, x') and K(x, x)."""
     k = k @ half.T
-    return k @ (half @ y), own - (k * k).sum(axis=1)
+    return k @ (half @ y), prior_variances - (k * k).sum(axis=1)

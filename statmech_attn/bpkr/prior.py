@@ -18,8 +18,8 @@ class Prior(NamedTuple):
     """Heads per layer, and widths and variances as arrays; build with `prior`."""
 
     heads: tuple[int, ...]
-    widths: Float[np.ndarray, " L+1"]
-    variances: Float[np.ndarray, " L+2"]
+    widths: Float[np.ndarray, " layers"]  # L + 1 with the readout
+    variances: Float[np.ndarray, " layers+1"]
 
 
 def prior(width, heads: Sequence, variances=None) -> Prior:
@@ -66,7 +66,7 @@ def head_counts(heads: Sequence) -> tuple[int, ...]:
     return counts
 
 
-def layer_widths(width, layers: int) -> Float[np.ndarray, " L+1"]:
+def layer_widths(width, layers: int) -> Float[np.ndarray, " {layers}+1"]:
     """One width for all, or (N_1, ..., N_L, N_a) as given."""
     widths = np.asarray(width, float)
     if widths.ndim == 0:
@@ -92,7 +92,7 @@ def check_temperature(temperature) -> None:
 
 
 def check_finite_width(
-    widths: Float[np.ndarray, " L+1"], temperature: float, where: str
+    widths: Float[np.ndarray, " layers"], temperature: float, where: str
 ) -> None:
     """Raise `ValueError` unless widths are whole and the temperature is > 0.
 
@@ -123,7 +123,7 @@ def outside_support(widths, sizes: Sequence[int]) -> Bool[np.ndarray, "*batch"]:
         >>> bool(outside_support([16, 4, 1], sizes((4, 4))))
         False
     """
-    return np.any(np.asarray(widths) < np.asarray(sizes), axis=-1)
+    return np.asarray(np.any(np.asarray(widths) < np.asarray(sizes), axis=-1))
 
 
 def sizes(heads: Sequence[int], outputs: int = 1) -> tuple[int, ...]:

@@ -89,8 +89,8 @@ class Problem(eqx.Module):
     xi: Float[Array, "P N_0 Pi"]
     Y: Float[Array, "P *K"]
     temperature: Float[Array, ""]
-    widths: Float[Array, " L+1"]
-    variances: Float[Array, " L+2"]
+    widths: Float[Array, " layers"]  # L + 1 with the readout
+    variances: Float[Array, " layers+1"]
     scale: Float[Array, ""]
     inputs: Float[Array, "P N_0 Pi"]
     operator: Operator
@@ -105,7 +105,7 @@ class Problem(eqx.Module):
         *,
         heads: Sequence,
         width,
-        temperature: float,
+        temperature: float | Array,
         variances=None,
         form: str | None = None,
         memory_limit: int = MEMORY_LIMIT,

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key, Real
 from scipy import stats
 
 from statmech_attn.bpkr.attention import effective_weights, Weights
@@ -35,7 +35,7 @@ Head = tuple[int, int]
 
 
 def contributions(
-    weights: Weights, xi: Float[Array, "P N_0 Pi"]
+    weights: Weights, xi: Float[Array | np.ndarray, "P N_0 Pi"]
 ) -> Float[Array, "P Pi"]:
     r"""$c_\pi(x)$ of every path of a network with one output.
 
@@ -67,7 +67,9 @@ def contributions(
 
 
 def pruned_outputs(
-    parts: Float[np.ndarray, "P Pi"], heads: Sequence[int], off: Sequence[Head] = ()
+    parts: Float[Array | np.ndarray, "P Pi"],
+    heads: Sequence[int],
+    off: Sequence[Head] = (),
 ) -> Float[np.ndarray, " P"]:
     """f without the heads in `off`; NaN where these leave no path.
 
@@ -89,16 +91,16 @@ def pruned_outputs(
             f"parts must be (P, {math.prod(heads)}), one column for each path of "
             f"heads = {heads}; got {parts.shape}."
         )
-    left = np.ones(parts.shape[1], bool)
+    remaining = np.ones(parts.shape[1], bool)
     for layer, head in off:
-        left[paths_through(heads, layer, head)] = False
-    if not left.any():
+        remaining[paths_through(heads, layer, head)] = False
+    if not remaining.any():
         return np.full(parts.shape[0], np.nan)
-    return parts[:, left].sum(axis=1) / math.sqrt(left.sum())
+    return parts[:, remaining].sum(axis=1) / math.sqrt(remaining.sum())
 
 
 def accuracy_without(
-    parts: Float[np.ndarray, "P Pi"],
+    parts: Float[Array | np.ndarray, "P Pi"],
     y: Float[np.ndarray, " P"],
     heads: Sequence[int],
     off: Sequence[Head] = (),
@@ -108,7 +110,7 @@ def accuracy_without(
 
 
 def right_without(
-    parts: Float[np.ndarray, "P Pi"],
+    parts: Float[Array | np.ndarray, "P Pi"],
     y: Float[np.ndarray, " P"],
     heads: Sequence[int],
     off: Sequence[Head] = (),
@@ -141,10 +143,10 @@ def heads_in_order(heads: Sequence[int]) -> list[Head]:
 
 
 def cumulative_accuracy(
-    parts: Float[np.ndarray, "P Pi"],
+    parts: Float[Array | np.ndarray, "P Pi"],
     y: Float[np.ndarray, " P"],
     heads: Sequence[int],
-    order: Sequence[int],
+    order: Sequence[int] | Int[np.ndarray, " heads"],
 ) -> Float[np.ndarray, " n"]:
     """Accuracy after 0, 1, 2, ... heads, pruned one after the other.
 
@@ -175,7 +177,7 @@ def cumulative_accuracy(
     return np.array([accuracy_without(parts, y, heads, off[:n]) for n in range(stop)])
 
 
-def ascending(scores: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+def ascending(scores: Real[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
     """Numbers of the heads from the lowest score to the highest; ties in order.
 
     Raises:
@@ -218,12 +220,13 @@ def head_magnitudes(weights: Weights) -> Float[np.ndarray, " n"]:
         [0.5, 1.0]
     """
     norms = [np.linalg.norm(np.asarray(V), axis=(1, 2)) for V in weights.V]
-    found = np.concatenate(norms)
-    return found / found.max()
+    magnitudes = np.concatenate(norms)
+    return magnitudes / magnitudes.max()
 
 
 def rank_correlation(
-    scores: Float[np.ndarray, " n"], drops: Float[np.ndarray, " n"]
+    scores: Sequence[float] | Real[np.ndarray, " n"],
+    drops: Sequence[float] | Real[np.ndarray, " n"],
 ) -> float:
     """Spearman's rank correlation of scores with accuracy drops; ties share a rank.
 

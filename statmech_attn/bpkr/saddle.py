@@ -113,12 +113,6 @@ def starting_point(problem: Problem) -> Float[Array, " n"]:
     )
 
 
-def chart(factors: Sequence[Array]) -> Float[Array, " n"]:
-    """Unknowns of given factors."""
-    logs = [C + jnp.diag(jnp.log(jnp.diagonal(C)) - jnp.diagonal(C)) for C in factors]
-    return jnp.concatenate([C[np.tril_indices(C.shape[0])] for C in logs])
-
-
 def entries_at(point: Float[Array, " n"], sizes: Sequence[int]) -> Float[Array, " n"]:
     """Entries of the factors, one for each unknown."""
     diagonal = _diagonal(sizes)

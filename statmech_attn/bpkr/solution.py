@@ -24,7 +24,7 @@ class Solution(eqx.Module):
     """
 
     problem: Problem
-    U: tuple[Float[Array, "d d"], ...]
+    U: tuple[Float[Array, "_d _d"], ...]
     U_a: Float[Array, ""] | Float[Array, "K K"]
     action: Float[Array, ""]
     energy: Float[Array, ""]

@@ -72,8 +72,8 @@ class Law(eqx.Module):
     """Posterior of the order parameters; build with `Problem.law`."""
 
     problem: Problem
-    widths: Float[Array, " L+1"]  # readout first, layer 1 last, as the blocks
-    variances: Float[Array, " L+1"]
+    widths: Float[Array, " layers"]  # readout first, layer 1 last, as the blocks
+    variances: Float[Array, " layers"]
     blocks: tuple[Block, ...] = eqx.field(static=True)
 
     @property

@@ -31,9 +31,11 @@ def print_status(folder: Folder, found: Status, console: Terminal) -> None:
 def _forecast(found: Status) -> list[str]:
     if found.seconds is None or not found.computing:
         return []
-    left = (found.known - found.done) * found.seconds / found.computing
-    each = duration(found.seconds)
-    return [f"{each} for a chunk: about {duration(left)} left for the known ones"]
+    remaining = (found.known - found.done) * found.seconds / found.computing
+    per_chunk = duration(found.seconds)
+    return [
+        f"{per_chunk} for a chunk: about {duration(remaining)} left for the known ones"
+    ]
 
 
 def print_repairs(found: Repairs, console: Terminal) -> None:

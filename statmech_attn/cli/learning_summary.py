@@ -17,16 +17,16 @@ def order_parameters(dataset: xr.Dataset, console: Console) -> None:
     columns = ("N", "T", "accuracy", "with 1/N", "GP", "steps", "gradient", "result")
     table = titled("order parameters", columns)
     reasons = [*dataset.result.attrs["flag_meanings"].split(), "not_computed"]
-    for here in _points(dataset):
+    for point in _points(dataset):
         table.add_row(
-            f"{float(here.width):g}",
-            f"{float(here.temperature):g}",
-            formatted(here.accuracy, ".3f"),
-            formatted(here.get("accuracy_corrected"), ".3f"),
-            formatted(here.accuracy_gp, ".3f"),
-            str(int(here.iterations)),
-            formatted(here.gradient_norm, ".1e"),
-            reasons[int(here.result)].replace("_", " "),
+            f"{float(point.width):g}",
+            f"{float(point.temperature):g}",
+            formatted(point.accuracy, ".3f"),
+            formatted(point.get("accuracy_corrected"), ".3f"),
+            formatted(point.accuracy_gp, ".3f"),
+            str(int(point.iterations)),
+            formatted(point.gradient_norm, ".1e"),
+            reasons[int(point.result)].replace("_", " "),
         )
     console.print(table)
     if len(narrow := _outside_support(dataset)):
@@ -55,15 +55,15 @@ def _chosen(dataset: xr.Dataset, console: Console) -> None:
     columns = ("N", "by", "T", first, "gain\nover GP", *others)
     table = titled("accuracy at the chosen temperature", columns)
     rows = [(f"{float(w):g}", dataset.sel(width=w), "") for w in dataset.width]
-    for name, here, ending in [*rows, ("GP", dataset, "_gp")]:
+    for name, results, ending in [*rows, ("GP", dataset, "_gp")]:
         for by in dataset.choice.values:
-            one = here.sel(choice=by)
-            main, *rest = one[f"accuracy_chosen{ending}"].values
-            gain = "" if ending else _gain(one.isel(test_set=0))
+            chosen = results.sel(choice=by)
+            main, *rest = chosen[f"accuracy_chosen{ending}"].values
+            gain = "" if ending else _gain(chosen.isel(test_set=0))
             table.add_row(
                 name,
                 str(by),
-                _temperature(one, ending),
+                _temperature(chosen, ending),
                 formatted(main, ".3f"),
                 gain,
                 *(formatted(x, ".3f") for x in rest),
@@ -114,19 +114,19 @@ def posterior(dataset: xr.Dataset, console: Console) -> None:
     table = titled(f"posterior by {dataset.attrs['method']}", columns)
     if evidence:
         table.add_column("ln p(Y)", justify="right")
-    for here in _points(dataset):
+    for point in _points(dataset):
         row = [
-            f"{float(here.width):g}",
-            f"{float(here.temperature):g}",
-            f"{float(here.accuracy):.3f} ± {float(here.accuracy_stderr):.1g}",
-            f"{float(here.U_1_n_eff.min()):.0f}",
-            f"{float(here.U_1_r_hat.max()):.3f}",
-            f"{int(here.divergences)}",
-            formatted(here.get("bfmi"), ".2f"),
+            f"{float(point.width):g}",
+            f"{float(point.temperature):g}",
+            f"{float(point.accuracy):.3f} ± {float(point.accuracy_stderr):.1g}",
+            f"{float(point.U_1_n_eff.min()):.0f}",
+            f"{float(point.U_1_r_hat.max()):.3f}",
+            f"{int(point.divergences)}",
+            formatted(point.get("bfmi"), ".2f"),
         ]
         if evidence:
-            error = float(here.log_evidence_stderr)
-            row.append(f"{float(here.log_evidence):.3f} ± {error:.1g}")
+            error = float(point.log_evidence_stderr)
+            row.append(f"{float(point.log_evidence):.3f} ± {error:.1g}")
         table.add_row(*row)
     console.print(table)
     console.print(
@@ -149,15 +149,15 @@ def training(dataset: xr.Dataset, console: Console) -> None:
     )
     table = titled("training", columns)
     reasons = dataset.training_result.attrs["flag_meanings"].split()
-    for here in _points(dataset):
-        last = here.loss.isel(step=-1)
-        codes, counts = np.unique(here.training_result, return_counts=True)
+    for point in _points(dataset):
+        last = point.loss.isel(step=-1)
+        codes, counts = np.unique(point.training_result, return_counts=True)
         words = [*reasons, "not_computed"]
         table.add_row(
-            f"{float(here.width):g}", f"{float(here.temperature):g}",
-            formatted(here.accuracy.mean(), ".3f"),
-            formatted(here.accuracy_train.mean(), ".3f"), formatted(last.min(), ".5g"),
-            formatted(here.loss_gradient_norm.max(), ".1e"),
+            f"{float(point.width):g}", f"{float(point.temperature):g}",
+            formatted(point.accuracy.mean(), ".3f"),
+            formatted(point.accuracy_train.mean(), ".3f"), formatted(last.min(), ".5g"),
+            formatted(point.loss_gradient_norm.max(), ".1e"),
             ", ".join(
                 f"{count} × {words[code].replace('_', ' ')}"
                 for code, count in zip(codes, counts, strict=True)
@@ -187,14 +187,14 @@ def networks(dataset: xr.Dataset, console: Console) -> None:
     table = titled("accuracy of trained networks", columns)
     words = [*dataset.training_result.attrs["flag_meanings"].split(), "not_run"]
     for restart in dataset.restart.values:
-        here = dataset.sel(restart=restart)
-        ended = words[int(here.training_result)].removesuffix("_reached")
+        network = dataset.sel(restart=restart)
+        ended = words[int(network.training_result)].removesuffix("_reached")
         table.add_row(
             str(restart),
-            str(int(here.best_step)),
-            formatted(here.accuracy_validation.max(), ".3f"),
-            *(formatted(x, ".3f") for x in here.accuracy_sets),
-            formatted(here.loss.min(), ".4f"),
+            str(int(network.best_step)),
+            formatted(network.accuracy_validation.max(), ".3f"),
+            *(formatted(x, ".3f") for x in network.accuracy_sets),
+            formatted(network.loss.min(), ".4f"),
             ended.replace("_", " "),
         )
     console.print(table)
@@ -211,17 +211,17 @@ def estimates(dataset: xr.Dataset, console: Console) -> None:
     columns = ("N", "T", "estimate", "accuracy", "rms ΔU_1", "largest |z|", "verdict")
     table = titled(f"against the {dataset.attrs['reference']} posterior", columns)
     words = dataset.verdict.attrs["flag_meanings"].split()
-    for here in _points(dataset):
-        for name in here.estimate.values:
-            one = here.sel(estimate=name)
+    for point in _points(dataset):
+        for name in point.estimate.values:
+            estimate = point.sel(estimate=name)
             table.add_row(
-                f"{float(one.width):g}",
-                f"{float(one.temperature):g}",
+                f"{float(estimate.width):g}",
+                f"{float(estimate.temperature):g}",
                 str(name),
-                formatted(one.accuracy, ".3f"),
-                with_error(one.U_1_rms, one.U_1_rms_stderr),
-                formatted(one.largest_z, ".2f"),
-                words[int(one.verdict)].replace("_", " "),
+                formatted(estimate.accuracy, ".3f"),
+                with_error(estimate.U_1_rms, estimate.U_1_rms_stderr),
+                formatted(estimate.largest_z, ".2f"),
+                words[int(estimate.verdict)].replace("_", " "),
             )
     console.print(table)
     console.print(
@@ -250,8 +250,10 @@ def pruning(dataset: xr.Dataset, console: Console) -> None:
     if not known.any():
         return
     for order in dataset.order.values[known]:  # a random one has no scores
-        here = dataset.sel(order=order)
-        pairs = zip(here.rank_correlation_mean, here.rank_correlation_mean_stderr)
+        of_order = dataset.sel(order=order)
+        pairs = zip(
+            of_order.rank_correlation_mean, of_order.rank_correlation_mean_stderr
+        )
         table.add_row(order, *(with_error(*pair) for pair in pairs))
     console.print(table)
     counts = np.isfinite(dataset.rank_correlation).sum("restart").values
@@ -266,14 +268,14 @@ def pruning(dataset: xr.Dataset, console: Console) -> None:
 
 def _chance(dataset: xr.Dataset) -> float:
     """Standard deviation of meaningless mean correlations, of that with least data."""
-    found = []
+    chances = []
     for name in dataset.test_set.values:
-        here = dataset.sel(test_set=name).transpose("restart", ...)
+        of_set = dataset.sel(test_set=name).transpose("restart", ...)
         for order in dataset.order.values:
-            own = here.rank_correlation.sel(order=order).values
-            drop = here.accuracy_drop.values
-            found.append(bpkr.pruning.chance_correlation(own, drop))
-    return np.nanmax(found)
+            correlations = of_set.rank_correlation.sel(order=order).values
+            drop = of_set.accuracy_drop.values
+            chances.append(bpkr.pruning.chance_correlation(correlations, drop))
+    return np.nanmax(chances)
 
 
 def _folded(names) -> list[str]:

@@ -116,13 +116,15 @@ def usable(trained: xr.Dataset) -> list[int]:
     Raises:
         SystemExit: there is none.
     """
-    kept = trained.restart.values[answering(trained.training_result.values.tolist())]
-    if not kept.size:
+    answered = trained.restart.values[
+        answering(trained.training_result.values.tolist())
+    ]
+    if not answered.size:
         raise SystemExit(
             "no training ended with a network that answers; train longer, or from "
             "larger weights (run.gain)."
         )
-    return kept.tolist()
+    return answered.tolist()
 
 
 def _parser(description: str, kept: bool) -> argparse.ArgumentParser:

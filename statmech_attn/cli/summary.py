@@ -152,10 +152,10 @@ def _doubts(dataset: xr.Dataset, console: Console) -> None:
     )
     if "confirmed" in dataset:
         asked = dataset.confirmed.values >= 0
-        left = asked & (dataset.confirmed.values < dataset.attrs["confirm_starts"])
+        lost = asked & (dataset.confirmed.values < dataset.attrs["confirm_starts"])
         line += (
             f"; of {asked.sum()} points that were run again for "
-            f"{dataset.attrs['confirm_horizon']:g} tokens {left.sum()} are transients"
+            f"{dataset.attrs['confirm_horizon']:g} tokens {lost.sum()} are transients"
         )
     else:
         line += ": they may be transients, which run.confirm finds out"
@@ -192,15 +192,15 @@ def _bifurcations(dataset: xr.Dataset, console: Console, free: str) -> None:
     )
     shown = {"none": "-", "supercritical": "super", "subcritical": "sub"}
     for i in range(dataset.sizes["special"]):
-        one = dataset.isel(special=i)
+        special = dataset.isel(special=i)
         table.add_row(
-            kinds[int(one.special_kind)].replace("_", " "),
-            f"{float(one[f'special_{free}']):.10f}",
-            str(int(one.special_branch)),
-            str(int(one.special_period)),
-            formatted(one.special_coefficient, ".4g"),
-            shown[words[int(one.special_criticality)]],
-            formatted(one.special_rotation, ".6f"),
+            kinds[int(special.special_kind)].replace("_", " "),
+            f"{float(special[f'special_{free}']):.10f}",
+            str(int(special.special_branch)),
+            str(int(special.special_period)),
+            formatted(special.special_coefficient, ".4g"),
+            shown[words[int(special.special_criticality)]],
+            formatted(special.special_rotation, ".6f"),
         )
     console.print(table)
 
@@ -210,13 +210,13 @@ def _degenerate(dataset: xr.Dataset, console: Console, free: str) -> None:
     table = titled("on the curves", ("kind", free, second, "curve", "rotation"))
     kinds = dataset.degenerate_kind.attrs["flag_meanings"].split()
     for i in range(dataset.sizes["degenerate"]):
-        one = dataset.isel(degenerate=i)
+        point = dataset.isel(degenerate=i)
         table.add_row(
-            kinds[int(one.degenerate_kind)].replace("_", " "),
-            f"{float(one[f'degenerate_{free}']):.8f}",
-            f"{float(one[f'degenerate_{second}']):.8f}",
-            str(int(one.degenerate_curve)),
-            formatted(one.degenerate_rotation, ".6f"),
+            kinds[int(point.degenerate_kind)].replace("_", " "),
+            f"{float(point[f'degenerate_{free}']):.8f}",
+            f"{float(point[f'degenerate_{second}']):.8f}",
+            str(int(point.degenerate_curve)),
+            formatted(point.degenerate_rotation, ".6f"),
         )
     console.print(table)
 
@@ -231,15 +231,15 @@ def _basins(dataset: xr.Dataset, console: Console) -> None:
     table = titled("attractors", columns)
     places = np.argwhere(dataset["count"].values > 0)
     for i, k in places[:SHOWN]:
-        value, here = dataset.isel({axis: i}), dataset.isel({axis: i, "slot": k})
+        value, attractor = dataset.isel({axis: i}), dataset.isel({axis: i, "slot": k})
         table.add_row(
             f"{float(value[axis]):.6g}",
-            str(int(here.attractor)),
-            PHASES[int(here.phase)],
-            str(int(here.period) or "-"),
-            str(int(here["count"])),
-            f"{float(here.fraction):.3f} ({float(here.fraction_low):.3f} to "
-            f"{float(here.fraction_high):.3f})",
+            str(int(attractor.attractor)),
+            PHASES[int(attractor.phase)],
+            str(int(attractor.period) or "-"),
+            str(int(attractor["count"])),
+            f"{float(attractor.fraction):.3f} ({float(attractor.fraction_low):.3f} to "
+            f"{float(attractor.fraction_high):.3f})",
             _lifetime(value) if k == 0 else "",
         )
     console.print(table)
@@ -342,15 +342,15 @@ def _comparison(dataset: xr.Dataset, console: Console) -> None:
         table.add_column(column, justify="left" if column == "verdict" else "right")
     names = dataset.verdict.attrs["flag_meanings"].split()
     for i, beta in enumerate(dataset.beta.values):
-        here = dataset.isel(beta=i)
-        largest = here.largest_z.values
+        at_beta = dataset.isel(beta=i)
+        largest = at_beta.largest_z.values
         table.add_row(
             f"{beta:.6g}",
-            names[int(here.verdict)].replace("_", " "),
-            str(int(here.comparisons.sum())),
+            names[int(at_beta.verdict)].replace("_", " "),
+            str(int(at_beta.comparisons.sum())),
             "-" if np.isnan(largest).all() else f"{np.nanmax(largest):.2f}",
-            _exponent(here, "spread"),
-            _exponent(here, "bias"),
+            _exponent(at_beta, "spread"),
+            _exponent(at_beta, "bias"),
         )
     console.print(table)
     console.print(

@@ -59,3 +59,6 @@ def write_anything() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+out, err = Terminal(), Terminal(stderr=True)

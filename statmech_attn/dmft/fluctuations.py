@@ -139,9 +139,9 @@ def noise_steps(
     net: Network, noise: Noise, *, steps: int, covariance: bool = False
 ) -> tuple[Noise, NoiseBand]:
     """Go on for some steps; the band has the batch (n,)."""
-    one = partial(_one_lane, net, noise.fractions, steps, covariance)
+    lane = partial(_one_lane, net, noise.fractions, steps, covariance)
     carried = ((-1, -1, -1, None, None), -1, -1)  # one clock for all points
-    along = jax.vmap(one, in_axes=(-1, *carried), out_axes=(carried, -1))
+    along = jax.vmap(lane, in_axes=(-1, *carried), out_axes=(carried, -1))
     start = (_fields(noise.state), noise.factor, noise.log_scale)
     (fields, factor, log_scale), (std, score, cov) = along(noise.params, *start)
     parts = jnp.split(std, len(OBSERVABLES), axis=1)
@@ -159,17 +159,19 @@ def _one_lane(net, fractions, steps, covariance, params, fields, factor, log_sca
 
     def body(carry, _):
         state, factor, log_scale = carry
-        after, columns, seen = _push(net, fractions, params, state, factor, log_scale)
-        seen, score = jnp.split(seen, [len(OBSERVABLES) * net.n_patterns])
-        std = _scaled(jnp.linalg.norm(seen, axis=1), log_scale)
+        after, columns, observed = _push(
+            net, fractions, params, state, factor, log_scale
+        )
+        observed, score = jnp.split(observed, [len(OBSERVABLES) * net.n_patterns])
+        std = _scaled(jnp.linalg.norm(observed, axis=1), log_scale)
         score = _scaled(jnp.linalg.norm(score, axis=1).max(), log_scale)
-        cov = _scaled(seen @ seen.T, 2 * log_scale) if covariance else None
+        cov = _scaled(observed @ observed.T, 2 * log_scale) if covariance else None
         factor, log_scale = _compress(columns, log_scale)
         return (after, factor, log_scale), (std, score, cov)
 
     start = (State(*fields), factor, log_scale)
-    (state, *noise), seen = jax.lax.scan(body, start, None, length=steps)
-    return (_fields(state), *noise), seen
+    (state, *noise), observed = jax.lax.scan(body, start, None, length=steps)
+    return (_fields(state), *noise), observed
 
 
 def _push(net, fractions, params, state: State, factor, log_scale):
@@ -189,27 +191,29 @@ def _push(net, fractions, params, state: State, factor, log_scale):
         overlaps = token_overlaps(net, params, mean, state.clock)
         before = State(v, k, state.attention, state.clock, state.tokens)
         after = receive(net, params, before, overlaps)
-        seen = observation(net, params, before, overlaps, after)
-        seen = [*(getattr(seen, name) for name in OBSERVABLES)]
-        vector = jnp.concatenate([*seen, _over_mean(params.gamma, overlaps[2], after)])
+        observed = observation(net, params, before, overlaps, after)
+        observed = [*(getattr(observed, name) for name in OBSERVABLES)]
+        vector = jnp.concatenate(
+            [*observed, _over_mean(params.gamma, overlaps[2], after)]
+        )
         coordinates = jnp.concatenate(
             [x.ravel() for x in (after.v, after.k, after.newest)]
         )
         return (coordinates, vector), after
 
-    here = ((state.v, state.k, state.newest), jnp.zeros_like(width))
+    inputs = ((state.v, state.k, state.newest), jnp.zeros_like(width))
 
     def column(deviation, noise):
         tangent = (_split(deviation, net), noise)
-        return jax.jvp(move, here, tangent, has_aux=True)[1]
+        return jax.jvp(move, inputs, tangent, has_aux=True)[1]
 
     n, noises = factor.shape[1], width.size
     deviations = jnp.concatenate([factor.T, jnp.zeros((noises, factor.shape[0]))])
     fresh = jnp.concatenate(
         [jnp.zeros((n, noises)), jnp.exp(-log_scale) * jnp.eye(noises)]
     )
-    columns, seen = jax.vmap(column, out_axes=1)(deviations, fresh)
-    return move(*here)[1], columns, seen
+    columns, observed = jax.vmap(column, out_axes=1)(deviations, fresh)
+    return move(*inputs)[1], columns, observed
 
 
 def _over_mean(gamma, m_q, after: State) -> Float[Array, " C"]:

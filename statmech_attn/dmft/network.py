@@ -163,12 +163,12 @@ def from_token(
     """
     overlaps = token_overlaps(net, params, jnp.asarray(means, float), jnp.array(0))
     empty = jnp.zeros((net.context, net.n_patterns) + overlaps.shape[2:])
-    one = 1 % net.context
+    slot = 1 % net.context
     return State(
         v=empty.at[0].set(overlaps[KINDS.index("v")]),
         k=empty.at[0].set(overlaps[KINDS.index("k")]),
-        attention=empty.at[one].set(overlaps[KINDS.index("v")]),
-        clock=jnp.array(one),
+        attention=empty.at[slot].set(overlaps[KINDS.index("v")]),
+        clock=jnp.array(slot),
         tokens=jnp.array(1),
     )
 

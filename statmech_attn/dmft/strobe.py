@@ -86,5 +86,5 @@ def strobe_point(net: Network, params: Parameters, state: State) -> Float[Array,
 
     The window must be full: a state that has seen at least C tokens.
     """
-    left = (-state.clock) % net.context
-    return window(advance(net, params, state, left)).ravel()
+    remaining = (-state.clock) % net.context
+    return window(advance(net, params, state, remaining)).ravel()

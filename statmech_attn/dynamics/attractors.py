@@ -92,11 +92,11 @@ def follow_with(
     """The same with a map that is already compiled."""
     run = _Run(follower, starts, parameters)
     for number in range(follower.looks):
-        left = follower.looks - number
+        remaining = follower.looks - number
         before = run.pending.size
-        run.look(number, last=left == 1)
+        run.look(number, last=remaining == 1)
         after = run.pending.size
-        tick(follower.steps_per_look * (after + (before - after) * left))
+        tick(follower.steps_per_look * (after + (before - after) * remaining))
         if not after:
             break
     return run.orbits()
@@ -173,35 +173,35 @@ class _Run:
         width = self.follower.width(self.pending.size)
         self.kept.append(_Kept(number, width, start, self.seen.copy()))
         reached: dict[int, tuple[_Cycle | _Set, np.ndarray]] = {}
-        left, gone = [], []
-        for lanes, after, found in self.follower.look(
+        pending, gone = [], []
+        for lanes, after, looked in self.follower.look(
             start, self.parameters, self.pending, width
         ):
             self.state = put(self.state, after, lanes)
-            self.seen[:, lanes] = found.record[-1]
-            self._sample(lanes, found.record, number)
-            kinds = self._judge(lanes, found, number, last)
-            left.append(lanes[kinds < 0])
+            self.seen[:, lanes] = looked.record[-1]
+            self._sample(lanes, looked.record, number)
+            kinds = self._judge(lanes, looked, number, last)
+            pending.append(lanes[kinds < 0])
             for i in np.flatnonzero(kinds >= 0):
-                lane, record = int(lanes[i]), np.array(found.record[..., i])
+                lane, record = int(lanes[i]), np.array(looked.record[..., i])
                 self.kind[lane] = kinds[i]
-                goal = self._settle(lane, record, int(found.period[i]), number)
+                goal = self._settle(lane, record, int(looked.period[i]), number)
                 if goal is not None:
                     reached[lane] = goal, record
                 elif kinds[i] == GONE:
                     gone.append(lane)
-        self.pending = np.sort(np.concatenate(left))
+        self.pending = np.sort(np.concatenate(pending))
         self._enter(reached, gone, number)
 
     def _sample(self, lanes, record, number: int) -> None:
         """Keep a few points of this look, so that the whole run leaves `record`."""
         looks = self.follower.looks
-        each, every = max(self.record // looks, 1), -(-looks // self.record)
+        per_look, every = max(self.record // looks, 1), -(-looks // self.record)
         if number % every == 0:
-            chosen = np.linspace(0, self.record - 1, each).astype(int)
-            first = number // every * each
+            chosen = np.linspace(0, self.record - 1, per_look).astype(int)
+            first = number // every * per_look
             points = np.moveaxis(record[chosen], -1, 0)
-            self.sampled[lanes, first : first + each] = points
+            self.sampled[lanes, first : first + per_look] = points
 
     def _late(self, lane: int) -> tuple[np.ndarray, np.ndarray]:
         """Points of a lane from the third and from the last quarter of the run."""
@@ -288,8 +288,8 @@ class _Run:
 
     def _last_outside(self, goal: _Cycle | _Set, record, number: int) -> int | None:
         s = number * self.record + 1 + np.arange(self.record)
-        found = np.flatnonzero(goal.outside(s, record))
-        return int(s[found[-1]]) if found.size else None
+        outside = np.flatnonzero(goal.outside(s, record))
+        return int(s[outside[-1]]) if outside.size else None
 
     def _entered(self, lane: int, last_outside: int, keep) -> None:
         """The lifetime; the look before the one it ended in is to be kept."""
@@ -298,11 +298,11 @@ class _Run:
 
     def _again(self, kept: _Kept, lanes: list[int]):
         """Do a look of some lanes again, bit for bit: lane and record of each."""
-        for some, _, found in self.follower.look(
+        for some, _, looked in self.follower.look(
             kept.state, self.parameters, np.array(lanes, int), kept.width
         ):
             for i, lane in enumerate(some):
-                yield int(lane), found.record[..., i]
+                yield int(lane), looked.record[..., i]
 
 
 def drifts(earlier: np.ndarray, later: np.ndarray) -> bool:

@@ -38,7 +38,7 @@ class Attractors(NamedTuple):
 
     kind: np.ndarray  # (K,) index into KINDS
     period: np.ndarray  # (K,) steps; 0 where orbits do not recur
-    count: np.ndarray  # (K,) starts that ended there
+    counts: np.ndarray  # (K,) starts that ended there
     transient: np.ndarray  # (K,) bool: orbits were seen to leave this set
     label: np.ndarray  # (n,) set of each start; -1 not settled, -2 diverged
     leader: np.ndarray  # (K,) the start that stands for the set
@@ -56,12 +56,12 @@ class Attractors(NamedTuple):
     @property
     def fraction(self) -> np.ndarray:
         """Share of the starts, (K,)."""
-        return self.count / len(self.label)
+        return self.counts / len(self.label)
 
     @property
     def interval(self) -> tuple[np.ndarray, np.ndarray]:
         """Wilson's interval of one standard error around the shares."""
-        return wilson(self.count, len(self.label))
+        return wilson(self.counts, len(self.label))
 
 
 def find_attractors(
@@ -92,7 +92,7 @@ def find_attractors(
     Example:
         >>> import jax.numpy as jnp
         >>> found = find_attractors(lambda x: 1.5 * jnp.tanh(x), np.array([-2.0, 1, 3]))
-        >>> found.count.tolist(), found.period.tolist()
+        >>> found.counts.tolist(), found.period.tolist()
         ([2, 1], [1, 1])
     """
     return distinguish(settle(system, starts, parameters, search))
@@ -118,12 +118,12 @@ def distinguish(orbits: Orbits) -> Attractors:
     place = np.append(np.argsort(rank), [DIVERGED, NOT_SETTLED])
     leader = np.array(leaders, int)[rank]
     kind = np.array([_kind_of(orbits.kind[label == k]) for k in rank], int)
-    left = [_was_left(orbits, i) for i in leader]
+    transient = [_was_left(orbits, i) for i in leader]
     return Attractors(
         kind,
         orbits.period[leader],
         count[rank],
-        np.array(left, bool),
+        np.array(transient, bool),
         place[label],
         leader,
         orbits,

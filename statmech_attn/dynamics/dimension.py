@@ -133,7 +133,7 @@ def _dimension(points, theiler, per_block):
     total, all_pairs = jnp.sum(counts, axis=0), jnp.sum(pairs)
     log_c = jnp.log(jnp.maximum(total, 0.5) / all_pairs)
     usable = (total >= CLOSE_PAIRS) & (RADII <= LARGEST)
-    chosen, found = scaling_region(local_slopes(log_c), usable)
+    chosen, scales = scaling_region(local_slopes(log_c), usable)
     dimension, scatter = _fit(log_c, chosen), _scatter(log_c, chosen)
     without = jnp.maximum(total - counts, 0.5) / (all_pairs - pairs)[:, None]
     left_out = jax.vmap(lambda c: _fit(jnp.log(c), chosen))(without)
@@ -143,7 +143,7 @@ def _dimension(points, theiler, per_block):
     finite = jnp.all(jnp.isfinite(points))
     differ = size > ROUNDING * jnp.max(jnp.abs(points))
     result = jnp.where(scatter > FLAT * jnp.maximum(dimension, 1.0), 1, 0)
-    result = jnp.where(found, result, 2)
+    result = jnp.where(scales, result, 2)
     result = jnp.where(finite, jnp.where(differ, result, 3), 4)
     shown = lambda x: jnp.where(result <= 1, x, jnp.nan)
     return CorrelationDimension(

@@ -71,8 +71,8 @@ class FiniteTimeExponents(eqx.Module):
         if not 1 <= turns <= most:
             raise ValueError(f"turns must lie in 1..{most}; got {turns}.")
         count = self.values.shape[0] // turns
-        kept = self.values[: count * turns]
-        grouped = kept.reshape((count, turns) + kept.shape[1:])
+        whole = self.values[: count * turns]
+        grouped = whole.reshape((count, turns) + whole.shape[1:])
         return FiniteTimeExponents(jnp.mean(grouped, axis=1), self.window * turns)
 
     def diffusion(self) -> tuple[Array, Array, Array]:

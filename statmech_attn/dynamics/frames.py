@@ -125,11 +125,11 @@ def _beyond(basis, v) -> Float[Array, "k *batch"]:
     Differences of squares, good to 1e-8 of the length of v: it is an error already.
     """
     shares = add_products(basis, v[:, None])
-    left = [add_products(v, v)]
-    least = 4 * EPS * left[0]
+    rest = [add_products(v, v)]
+    least = 4 * EPS * rest[0]
     for share in shares[:-1]:
-        left.append(left[-1] - share**2)
-    return jnp.sqrt(jnp.maximum(jnp.stack(left), least))
+        rest.append(rest[-1] - share**2)
+    return jnp.sqrt(jnp.maximum(jnp.stack(rest), least))
 
 
 def _generic(dimension: int, k: int) -> np.ndarray:

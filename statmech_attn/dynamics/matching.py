@@ -19,7 +19,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial import KDTree
 
 
-Points = Float[np.ndarray, "P d"]
+Points = Float[np.ndarray, "_P d"]
 
 
 def set_distance(a: Points, b: Points) -> float:
@@ -93,7 +93,7 @@ def match_by_flow(
     return parent
 
 
-def identities(parents: Sequence[Int[np.ndarray, " m"]]) -> list[np.ndarray]:
+def identities(parents: Sequence[Int[np.ndarray, " _m"]]) -> list[np.ndarray]:
     """Numbers of the sets along a parameter: their parents', or the next new one.
 
     Args:
@@ -104,13 +104,15 @@ def identities(parents: Sequence[Int[np.ndarray, " m"]]) -> list[np.ndarray]:
         >>> [x.tolist() for x in identities([np.array([-1, -1]), np.array([1, -1])])]
         [[0, 1], [1, 2]]
     """
-    found: list[np.ndarray] = []
+    numbered: list[np.ndarray] = []
     count = 0
     for parent in parents:
-        before = found[-1] if found else np.array([], int)
-        here = np.array([before[p] if found and p >= 0 else -1 for p in parent], int)
-        new = here < 0
-        here[new] = count + np.arange(new.sum())
+        before = numbered[-1] if numbered else np.array([], int)
+        numbers = np.array(
+            [before[p] if numbered and p >= 0 else -1 for p in parent], int
+        )
+        new = numbers < 0
+        numbers[new] = count + np.arange(new.sum())
         count += int(new.sum())
-        found.append(here)
-    return found
+        numbered.append(numbers)
+    return numbered

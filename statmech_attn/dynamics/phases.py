@@ -291,10 +291,10 @@ def weigh(
     several = jax.lax.map(of_tail, lanes, batch_size=LANES_AT_ONCE)
     batch = series.shape[2:]
     period, error, k01, flatness, frequency = (x.reshape(batch) for x in several)
-    seen = slice(sums.blocks.shape[1] - sums.low.shape[1], None)
+    observables = slice(sums.blocks.shape[1] - sums.low.shape[1], None)
     low, high = jnp.min(sums.low, axis=0), jnp.max(sums.high, axis=0)
     weights = sums.weights.reshape((3,) + (1,) * (sums.weighted.ndim - 1))
-    averages = (sums.weighted / weights)[:, seen]
+    averages = (sums.weighted / weights)[:, observables]
     spread = jnp.maximum(high - low, 1e-14 * jnp.maximum(jnp.abs(high), 1.0))
     gap = jnp.max(jnp.abs(averages[1] - averages[2]) / spread, axis=0)
     finite = jnp.all(jnp.isfinite(series), axis=(0, 1)) & jnp.all(
@@ -311,7 +311,7 @@ def weigh(
         frequency=frequency,
         quarters=_disagreement(spectrum.blocks[:, :3], floor=20.0 / spectrum.steps),
         drift=jnp.maximum(
-            _disagreement(sums.blocks[:, seen] / per_block, floor=0.01 * spread),
+            _disagreement(sums.blocks[:, observables] / per_block, floor=0.01 * spread),
             _disagreement(sums.high - sums.low, floor=0.01 * spread),
         ),
         finite=finite,

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
@@ -52,8 +53,8 @@ class Rotation(eqx.Module):
 
 def rotation_number(
     lift: Callable[[Array, Mapping[str, Array]], Array],
-    start: float | Array,
-    parameters: Mapping[str, float | Array],
+    start: float | Array | np.ndarray,
+    parameters: Mapping[str, float | Array | np.ndarray],
     *,
     steps: int,
     transient: int = 0,
@@ -167,14 +168,14 @@ def _curve_rotation(step, state, observe, tolerance, steps, transient, every):
     _, series = jax.lax.scan(record, state, None, length=steps)
     if observe is not None:
         return series_rotation(series, tolerance=tolerance)
-    found = series_rotation(principal_plane(series), tolerance=tolerance)
+    result = series_rotation(principal_plane(series), tolerance=tolerance)
     return eqx.tree_at(
-        lambda r: r.number, found, jnp.minimum(found.number, 1 - found.number)
+        lambda r: r.number, result, jnp.minimum(result.number, 1 - result.number)
     )
 
 
 def series_rotation(
-    series: Float[Array, "T 2"], *, tolerance: float | Array = AGREE
+    series: Float[Array, "T 2"], *, tolerance: float | Array | np.ndarray = AGREE
 ) -> Rotation:
     """Rotation number in [0, 1) of points that follow one another on a closed curve.
 
@@ -222,7 +223,7 @@ def vector(state: PyTree) -> Float[Array, " d"]:
     return ravel_pytree(eqx.filter(state, eqx.is_inexact_array))[0]
 
 
-def broadcast_parameters(start, parameters: Mapping[str, float | Array]):
+def broadcast_parameters(start, parameters: Mapping[str, float | Array | np.ndarray]):
     """Start and parameters as float arrays of one shape."""
     names = sorted(parameters)
     arrays = [jnp.asarray(a, float) for a in (start, *(parameters[n] for n in names))]

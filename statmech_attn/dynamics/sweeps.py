@@ -64,10 +64,10 @@ def hysteresis(
     follower = Follower(system, search, state, pairs[0])
     orbits = []
     for pair in pairs:
-        found = follow_with(follower, state, pair)
-        well = np.flatnonzero(found.kind != GONE)
-        state = put(state, take(found.state, well), well)
-        orbits.append(found)
+        settled = follow_with(follower, state, pair)
+        well = np.flatnonzero(settled.kind != GONE)
+        state = put(state, take(settled.state, well), well)
+        orbits.append(settled)
     up = _joined([o.take(np.array([0])) for o in orbits])
     down = _joined([o.take(np.array([1])) for o in orbits[::-1]])
     distance = np.array([_distance(up, down, i) for i in range(values.size)])

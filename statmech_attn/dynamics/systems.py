@@ -103,8 +103,8 @@ class System(eqx.Module):
             raise ValueError(f"times must be at least 1; got {times}.")
 
         def step(state, parameters=None):
-            one = lambda _, state: call(self.step, state, parameters)
-            return jax.lax.fori_loop(0, times, one, state)
+            iterate = lambda _, state: call(self.step, state, parameters)
+            return jax.lax.fori_loop(0, times, iterate, state)
 
         period = self.drive_period // math.gcd(self.drive_period, times)
         return System(

@@ -109,14 +109,14 @@ def largest_exponent(
     if method == "eckmann":
         if lag != 1:
             raise ValueError(f'lag must be 1 for method "eckmann"; got {lag}.')
-        found = _nolds().lyap_e(
+        fit = _nolds().lyap_e(
             series,
             emb_dim=embedding,
             matrix_dim=embedding,
             min_tsep=theiler,
             tau=spacing,
         )
-        value, more = float(found[0]), (SPURIOUS,)
+        value, more = float(fit[0]), (SPURIOUS,)
         if not np.isfinite(value):
             return _estimate(name, unit, series, result=4, more=more)
         return _estimate(name, unit, series, value, more=more)
@@ -284,12 +284,12 @@ def _nolds() -> ModuleType:
             "time series need nolds: pip install 'statmech-attn[timeseries]'."
         )
     file = Path(package.submodule_search_locations[0]) / "measures.py"
-    found = importlib.util.spec_from_file_location("nolds_measures", file)
-    assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
+    specification = importlib.util.spec_from_file_location("nolds_measures", file)
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
     with warnings.catch_warnings():
         # Backslashes in its docstrings.
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", SyntaxWarning)
-        found.loader.exec_module(module)
+        specification.loader.exec_module(module)
     return module

@@ -72,8 +72,8 @@ def locking(
     if not (np.isfinite(number) and np.isfinite(error)):
         return None
     error = max(error, 1e-14)
-    found = _simplest(Fraction(number - error), Fraction(number + error))
-    p, q = found.numerator, found.denominator
+    fraction = _simplest(Fraction(number - error), Fraction(number + error))
+    p, q = fraction.numerator, fraction.denominator
     odds = 6 * error * q**2 / np.pi**2
     return Locking(p, q, odds) if q <= largest and odds <= chance else None
 
@@ -105,7 +105,13 @@ class Tongue(eqx.Module):
 
 
 def drift_sign(
-    lift, start, parameters: Mapping[str, float | Array], *, p: int, q: int, rounds: int
+    lift,
+    start,
+    parameters: Mapping[str, float | Array | np.ndarray],
+    *,
+    p: int,
+    q: int,
+    rounds: int,
 ) -> Int[Array, "*batch"]:
     """Whether an orbit gets behind p/q (-1), ahead of it (+1), or neither in n rounds.
 
@@ -143,13 +149,13 @@ def _drift_sign(lift, x, values, p, q, rounds):
 
 def tongue(
     lift,
-    parameters: Mapping[str, float | Array],
+    parameters: Mapping[str, float | Array | np.ndarray],
     *,
     free: str,
-    bracket: tuple[float | Array, float | Array],
+    bracket: tuple[float | Array | np.ndarray, float | Array | np.ndarray],
     p: int,
     q: int,
-    start: float | Array = 0.0,
+    start: float | Array | np.ndarray = 0.0,
     rounds: int = 4000,
     tolerance: float = 1e-10,
 ) -> Tongue:
@@ -190,9 +196,9 @@ def tongue(
     edges = lambda n: _edges(
         lift, free, x, values, low, high, p, q, width, jnp.asarray(n)
     )
-    found = [edges(count) for count in (rounds // 4, rounds // 2, rounds)]
-    (few, *_), (more, *_), (most, inside, lost) = found
-    lost = lost | found[0][2] | found[1][2]
+    by_rounds = [edges(count) for count in (rounds // 4, rounds // 2, rounds)]
+    (few, *_), (more, *_), (most, inside, lost) = by_rounds
+    lost = lost | by_rounds[0][2] | by_rounds[1][2]
     inside = inside & ~lost
     before, last = more + (more - few) / 3, most + (most - more) / 3
     error = jnp.maximum(tolerance, jnp.max(jnp.abs(last - before), axis=0))
@@ -214,10 +220,10 @@ def _edges(lift, free, x, values, low, high, p, q, tolerance, rounds):
     def halve(bounds, *, least):
         low, high, lost = bounds
         middle = (low + high) / 2
-        found = sign(middle)
-        above = found >= least
+        drift = sign(middle)
+        above = drift >= least
         low, high = jnp.where(above, low, middle), jnp.where(above, middle, high)
-        return low, high, lost | (found == LOST)
+        return low, high, lost | (drift == LOST)
 
     def edge(least):
         wide = lambda bounds: jnp.any(bounds[1] - bounds[0] > tolerance)

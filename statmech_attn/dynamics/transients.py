@@ -98,13 +98,13 @@ def escape_times(
     lifetime, ended, pending = np.zeros(n, int), np.zeros(n, bool), np.arange(n)
     for begin in range(0, horizon + 1, chunk):
         steps = min(chunk, horizon + 1 - begin)
-        start, left = state, []
+        start, survivors = state, []
         for lanes, after, alive, time in exits.run(start, pending, steps):
             state = put(state, after, lanes)
             lifetime[lanes] += time
             ended[lanes] = ~alive
-            left.append(lanes[alive])
-        pending = np.sort(np.concatenate(left))
+            survivors.append(lanes[alive])
+        pending = np.sort(np.concatenate(survivors))
         if not pending.size:
             break
     return np.minimum(lifetime, horizon), ended
@@ -118,14 +118,14 @@ def survival(lifetime: Times, ended: Bool[np.ndarray, " n"]) -> Survival:
         array([0.75, 0.25, 0.25])
     """
     _check(lifetime, ended)
-    found = ecdf(CensoredData(lifetime[ended], right=lifetime[~ended])).sf
+    estimate = ecdf(CensoredData(lifetime[ended], right=lifetime[~ended])).sf
     one_sigma = 0.6826894921370859
     with warnings.catch_warnings():  # it is undefined where the share is 0
         warnings.simplefilter("ignore", RuntimeWarning)
-        between = found.confidence_interval(one_sigma, method="log-log")
+        between = estimate.confidence_interval(one_sigma, method="log-log")
     return Survival(
-        found.quantiles,
-        found.probabilities,
+        estimate.quantiles,
+        estimate.probabilities,
         between.low.probabilities,
         between.high.probabilities,
     )
@@ -160,27 +160,28 @@ def escape_rate(
     finished = np.sort(lifetime[ended])
     begins = [np.quantile(finished, q, method="lower") for q in TAILS if finished.size]
     tails = (_rate(lifetime, ended, after, unit) for after in [0.0, *begins[1:]])
-    found = EscapeRate(np.nan, np.nan, 0, 0.0, 0.0, np.nan)
-    for found in tails:
-        if not abs(found.constancy) > 2:
-            return found
-    return found
+    estimate = EscapeRate(np.nan, np.nan, 0, 0.0, 0.0, np.nan)
+    for estimate in tails:
+        if not abs(estimate.constancy) > 2:
+            return estimate
+    return estimate
 
 
 def _rate(lifetime, ended, after, unit) -> EscapeRate:
+    """The rate of the tail beyond `after`, and how its halves differ."""
     tail = lifetime > after
-    left, over = (lifetime[tail] - after) / unit, ended[tail]
-    rate, error = _likeliest(left, over)
-    middle = np.median(left[over]) if over.any() else 0.0
-    late = left > middle
-    early = _likeliest(np.minimum(left, middle), over & ~late)
-    later = _likeliest(left[late] - middle, over[late])
+    waits, over = (lifetime[tail] - after) / unit, ended[tail]
+    rate, error = _likeliest(waits, over)
+    middle = np.median(waits[over]) if over.any() else 0.0
+    late = waits > middle
+    early = _likeliest(np.minimum(waits, middle), over & ~late)
+    later = _likeliest(waits[late] - middle, over[late])
     gap = (early[0] - later[0]) / np.hypot(early[1], later[1])
     return EscapeRate(
         rate / unit,
         error / unit,
         int(over.sum()),
-        float(left.sum() * unit),
+        float(waits.sum() * unit),
         float(after),
         float(gap),
     )
@@ -229,8 +230,8 @@ class _Exit:
         def job(item, stop: threading.Event):
             chosen, real = item
             lanes = jax.tree.map(jnp.asarray, take(state, chosen))
-            found = jax.tree.map(np.asarray, self._run(lanes, jnp.asarray(steps)))
-            return chosen[:real], *take(found, np.arange(real))
+            outcome = jax.tree.map(np.asarray, self._run(lanes, jnp.asarray(steps)))
+            return chosen[:real], *take(outcome, np.arange(real))
 
         for _, result in run_all(job, items):
             yield result

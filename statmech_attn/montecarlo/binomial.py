@@ -100,7 +100,7 @@ def rare_count(lanes: Words, n, p) -> Float[Array, "*batch"]:
 
 def _inversion(lanes, n, p):
     """Walk up f(0), f(1), ... until the uniform number is used up."""
-    left = uniform(lanes, 0, 2) * jnp.ones_like(p)
+    remainder = uniform(lanes, 0, 2) * jnp.ones_like(p)
     odds = p / (1 - p)
 
     def going(carry):
@@ -108,14 +108,19 @@ def _inversion(lanes, n, p):
         return ~done.all() & (k < MAX_SMALL)
 
     def up(carry):
-        k, f, left, done = carry
-        left = jnp.where(done, left, left - f)
-        found = ~done & ((left <= 0) | (k >= n))
-        count = jnp.where(found, k.astype(float), f)
-        f = jnp.where(done | found, count, f * odds * (n - k) / (k + 1))
-        return k + 1, jnp.where(done, carry[1], f), left, done | found
+        k, f, remainder, done = carry
+        remainder = jnp.where(done, remainder, remainder - f)
+        reached = ~done & ((remainder <= 0) | (k >= n))
+        count = jnp.where(reached, k.astype(float), f)
+        f = jnp.where(done | reached, count, f * odds * (n - k) / (k + 1))
+        return k + 1, jnp.where(done, carry[1], f), remainder, done | reached
 
-    start = (jnp.array(0), jnp.exp(n * jnp.log1p(-p)), left, jnp.zeros(p.shape, bool))
+    start = (
+        jnp.array(0),
+        jnp.exp(n * jnp.log1p(-p)),
+        remainder,
+        jnp.zeros(p.shape, bool),
+    )
     _, count, _, done = jax.lax.while_loop(going, up, start)
     return jnp.where(done, count, jnp.nan)
 

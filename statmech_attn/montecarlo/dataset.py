@@ -163,8 +163,8 @@ def _stepwise(simulations, name):
     ]
     moved = lambda arrays: np.stack([np.moveaxis(x, 2, 0) for x in arrays])
     sample = np.stack([np.moveaxis(x, (2, 3), (0, 1)) for x in pick("sample")])
-    found = {f"{name}{ending}": moved(pick(ending[1:])) for ending in ROWS}
-    return {key: (STEPWISE, x) for key, x in found.items()} | {name: (STORED, sample)}
+    rows = {f"{name}{ending}": moved(pick(ending[1:])) for ending in ROWS}
+    return {key: (STEPWISE, x) for key, x in rows.items()} | {name: (STORED, sample)}
 
 
 def _per_run(simulations, name):

@@ -20,7 +20,8 @@ import numpy as np
 from jaxtyping import Array, Float, Key, UInt32
 
 
-Words = tuple[UInt32[Array, "..."], UInt32[Array, "..."]]
+Word = UInt32[Array | np.ndarray, "..."]
+Words = tuple[Word, Word]
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = np.uint32(0x1BD11BDA)

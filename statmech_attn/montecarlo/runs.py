@@ -64,7 +64,7 @@ class Layout(NamedTuple):
 
     def number(self, block: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
         """Runs in these blocks."""
-        return np.minimum(self.size, self.runs - self.size * block)
+        return np.asarray(np.minimum(self.size, self.runs - self.size * block))
 
 
 def layout(runs: int, method: str, n_spins: int) -> Layout:
@@ -119,10 +119,10 @@ class Simulator:
     @property
     def stretch(self) -> int:
         """Steps of a call, equal parts of all of them."""
-        each = self.rows * self.size
+        per_step = self.rows * self.size
         if self.method == "spins":
-            each *= int(self.counts.sum())
-        longest = max(STRETCH[self.method] // each, 1)
+            per_step *= int(self.counts.sum())
+        longest = max(STRETCH[self.method] // per_step, 1)
         return -(-self.steps // -(-self.steps // longest))
 
     @property
@@ -154,8 +154,8 @@ class Simulator:
         count, parts = len(block), []
         rows, carry = self.begin(params, state, keys, block, number)
         for begin in range(0, self.steps, self.stretch):
-            carry, seen = self.advance(rows, carry, begin)
-            parts.append(jax.tree.map(np.asarray, seen))
+            carry, observed = self.advance(rows, carry, begin)
+            parts.append(jax.tree.map(np.asarray, observed))
             tick(min(self.stretch, self.steps - begin))
         cut = lambda *xs: np.concatenate(xs)[: self.steps, ..., :count]
         mean, square = (cut(*(p[i] for p in parts)) for i in (0, 1))
@@ -255,12 +255,16 @@ def _stretch(
 
     def body(carry, t):
         state, sums = carry
-        state, seen = sampled_step(net, params, state, address(lanes, t), plan, draw)
-        kept = jnp.where((t >= transient) & (t < steps), 1.0, 0.0)
-        powers = jnp.stack([seen.A, seen.A**2, seen.m_o_se, seen.m_o_se**2])
-        seen = jnp.stack([getattr(seen, name) for name in OBSERVABLES])
-        found = (*_moments(seen, valid), seen[..., :keep])
-        return (state, sums + kept * powers), found
+        state, observed = sampled_step(
+            net, params, state, address(lanes, t), plan, draw
+        )
+        weight = jnp.where((t >= transient) & (t < steps), 1.0, 0.0)
+        powers = jnp.stack(
+            [observed.A, observed.A**2, observed.m_o_se, observed.m_o_se**2]
+        )
+        observed = jnp.stack([getattr(observed, name) for name in OBSERVABLES])
+        reduced = (*_moments(observed, valid), observed[..., :keep])
+        return (state, sums + weight * powers), reduced
 
     time = begin + jnp.arange(length, dtype=jnp.uint32)
     return jax.lax.scan(body, carry, time)

@@ -117,9 +117,6 @@ def simulate(
     cut = layout(runs, method, n_spins)
     if batch_runs is not None:
         cut = Layout(runs, min(max(batch_runs, 1), runs))
-    moments = Moments(len(points_of.keys[0]), cut, (steps, 5, net.n_patterns))
-    averages = np.empty((len(moments.mean), len(AVERAGES), runs, net.n_patterns))
-    sample = np.empty((len(moments.mean), stored, steps, 5, net.n_patterns))
     simulator = Simulator(
         net,
         counts,
@@ -130,27 +127,46 @@ def simulate(
         rows=rows_of_a_call(cut.size, method, n_spins),
         keep=min(stored, cut.size),
     )
-    for point, block, found in _all_blocks(simulator, points_of, cut):
-        moments.add(point, block, found.mean, found.square)
-        begin = block * cut.size
-        runs_of = averages[point, :, begin : begin + cut.size]
-        runs_of[:] = found.averages[:, : runs_of.shape[1]]
-        kept = sample[point, begin : begin + len(found.sample)]
-        kept[:] = found.sample[: len(kept)]
-    per_run = [
-        np.moveaxis(x, (2, 0, 1), (0, 1, 2)).reshape(-1, *batch, runs)
-        for x in np.moveaxis(averages, 1, 0)
-    ]
+    collected = _Collected(simulator, len(points_of.keys[0]), cut, stored)
+    for point, block, simulated in _all_blocks(simulator, points_of, cut):
+        collected.add(point, block, simulated)
     return Simulation(
-        observations(moments.mean, batch),
-        observations(moments.spread, batch),
-        observations(sample, batch),
-        TimeAverages(*per_run),
+        observations(collected.moments.mean, batch),
+        observations(collected.moments.spread, batch),
+        observations(collected.sample, batch),
+        collected.time_averages(batch),
         n_spins,
         runs,
         transient,
         method,
     )
+
+
+class _Collected:
+    """Blocks of all points, reduced and put into their places as they come."""
+
+    def __init__(self, simulator: Simulator, points: int, cut: Layout, stored: int):
+        steps, n_patterns = simulator.steps, simulator.net.n_patterns
+        self._size = cut.size
+        self.moments = Moments(points, cut, (steps, 5, n_patterns))
+        self.sample = np.empty((points, stored, steps, 5, n_patterns))
+        self._averages = np.empty((points, len(AVERAGES), cut.runs, n_patterns))
+
+    def add(self, point: int, block: int, simulated: Simulated) -> None:
+        self.moments.add(point, block, simulated.mean, simulated.square)
+        first = block * self._size
+        averages = self._averages[point, :, first : first + self._size]
+        averages[:] = simulated.averages[:, : averages.shape[1]]
+        sample = self.sample[point, first : first + len(simulated.sample)]
+        sample[:] = simulated.sample[: len(sample)]
+
+    def time_averages(self, batch: tuple[int, ...]) -> TimeAverages:
+        runs = self._averages.shape[2]
+        per_run = [
+            np.moveaxis(x, (2, 0, 1), (0, 1, 2)).reshape(-1, *batch, runs)
+            for x in np.moveaxis(self._averages, 1, 0)
+        ]
+        return TimeAverages(*per_run)
 
 
 def _check(net, patterns, method, runs, steps, transient, stored) -> None:
@@ -212,7 +228,7 @@ def point_keys(key: Key[Array, ""], points, batch: tuple[int, ...]) -> Words:
 def _all_blocks(
     simulator: Simulator, points: _Points, cut: Layout
 ) -> Iterator[tuple[int, int, Simulated]]:
-    """Point, block and what it found, for all blocks in order.
+    """Point, block and what was simulated, for all blocks in order.
 
     As many calls at a time as there are cores.
     """
@@ -221,13 +237,14 @@ def _all_blocks(
     block = np.tile(np.arange(cut.blocks), count)
     calls = [slice(i, i + simulator.rows) for i in range(0, len(point), simulator.rows)]
 
-    def one(rows: slice) -> Simulated:
+    def simulate_rows(rows: slice) -> Simulated:
         chosen, number = points.take(point[rows]), cut.number(block[rows])
         return simulator(*chosen, block[rows], number)
 
     with ThreadPoolExecutor(workers()) as pool:
         for i in range(0, len(calls), workers()):
             group = calls[i : i + workers()]
-            for rows, found in zip(group, pool.map(one, group), strict=True):
+            results = pool.map(simulate_rows, group)
+            for rows, result in zip(group, results, strict=True):
                 for j, (p, b) in enumerate(zip(point[rows], block[rows], strict=True)):
-                    yield int(p), int(b), Simulated(*(x[j] for x in found))
+                    yield int(p), int(b), Simulated(*(x[j] for x in result))

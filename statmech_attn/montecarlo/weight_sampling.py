@@ -106,44 +106,30 @@ def sample_weights(
         >>> xi, Y = jnp.ones((1, 1, 2)), jnp.ones(1)
         >>> problem = Problem(xi, Y, heads=(2,), width=2, temperature=0.5)
         >>> posterior = weight_space.posterior(problem)
-        >>> found = sample_weights(jax.random.key(0), posterior, xi_test=xi, y_test=Y,
+        >>> sampled = sample_weights(jax.random.key(0), posterior, xi_test=xi, y_test=Y,
         ...     draws=20, warmup=10, chains=2, block=10, folder=None,
         ...     study='kind = "example"', report=Silent())
-        >>> found.U[0].shape, found.predictor_mean.shape
+        >>> sampled.U[0].shape, sampled.predictor_mean.shape
         ((2, 20, 2, 2), (1,))
     """
     check_sizes(method, draws, warmup, chains, block, step_size)
     inputs = posterior.rotated_inputs(xi_test)
     y_test = _fitting_labels(y_test, inputs, posterior)
-    state, advance = _chains(
-        key,
-        posterior,
-        inputs,
-        y_test,
-        method=method,
-        warmup=warmup,
-        chains=chains,
-        block=block,
-        step_size=step_size,
-    )
+    settings = {
+        "method": method,
+        "warmup": warmup,
+        "chains": chains,
+        "block": block,
+        "step_size": step_size,
+    }
+    state, advance = _chains(key, posterior, inputs, y_test, **settings)
     pieces = [min(block, warmup - n) for n in range(0, warmup, block)]
     n_warmup = len(pieces)
     pieces += [block] * (draws // block)
     if folder is None:
         store = BlockMemory(warmup=n_warmup)
     else:
-        run = _digest(
-            key,
-            posterior,
-            inputs,
-            y_test,
-            method=method,
-            warmup=warmup,
-            draws=draws,
-            chains=chains,
-            block=block,
-            step_size=step_size,
-        )
+        run = _digest(key, posterior, inputs, y_test, draws=draws, **settings)
         store = BlockFolder(
             folder, warmup=n_warmup, study=study, run=run, report=report
         )
@@ -232,14 +218,14 @@ def _sampler(method, posterior, warmup: int, step_size: float) -> Sampler:
 
 
 def _observer(sampler: Sampler, posterior, inputs, y_test):
-    """What is kept of every draw, and f on the test inputs."""
+    """What is record of every draw, and f on the test inputs."""
 
     def observe(state, key):
         now = sampler.describe(state)
         U, U_a = posterior.order_parameters(now.z)
         f = posterior.predict(now.z, inputs, key)
-        kept = {f"U_{l}": matrix for l, matrix in enumerate(U, 1)}
-        kept |= {
+        record = {f"U_{l}": matrix for l, matrix in enumerate(U, 1)}
+        record |= {
             "U_a": U_a,
             "accuracy": correct(f, y_test).mean(),
             "log_density": posterior.log_density(now.z),
@@ -249,7 +235,7 @@ def _observer(sampler: Sampler, posterior, inputs, y_test):
             "diverging": now.diverging,
             "step_size": now.step_size,
         }
-        return kept, f
+        return record, f
 
     return observe
 
@@ -265,8 +251,8 @@ def _compiled(sampler: Sampler, observe, block: int):
         def body(i, carry):
             state, record, sums = carry
             state = sampler.step(state)
-            kept, f = observe(state, jax.random.fold_in(free_key, first + i))
-            record = {k: record[k].at[i].set(v) for k, v in kept.items()}
+            values, f = observe(state, jax.random.fold_in(free_key, first + i))
+            record = {k: record[k].at[i].set(v) for k, v in values.items()}
             sums = sums.at[:, i * STRETCHES // block].add(jnp.stack([f, f**2]))
             return state, record, sums
 
@@ -405,10 +391,10 @@ def _collect(store, method: str) -> WeightDraws:
 
 def _digest(key, posterior: weight_space.WeightPosterior, *arrays, **settings) -> str:
     """SHA-256 of all that the numbers depend on besides the study."""
-    found = hashlib.sha256(repr(sorted(settings.items())).encode())
+    digest = hashlib.sha256(repr(sorted(settings.items())).encode())
     static = (posterior.shapes, posterior.variances, posterior.temperature)
-    found.update(repr(static).encode())
+    digest.update(repr(static).encode())
     for array in (jax.random.key_data(key), posterior.inputs, posterior.Y, *arrays):
-        found.update(repr((array.shape, array.dtype.name)).encode())
-        found.update(np.asarray(array).tobytes())
-    return found.hexdigest()
+        digest.update(repr((array.shape, array.dtype.name)).encode())
+        digest.update(np.asarray(array).tobytes())
+    return digest.hexdigest()

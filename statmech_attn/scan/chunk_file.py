@@ -171,9 +171,9 @@ def _image(stored: Stored) -> bytes:
         file[HEADER] = json.dumps(header)
         rows = file.create_group(ROWS)
         for name, values in stored.arrays.items():
-            if len(values) != stored.chunk.count:
+            if len(values) != stored.chunk.size:
                 raise ValueError(
-                    f"{name}: needs one row for each of {stored.chunk.count} points; "
+                    f"{name}: needs one row for each of {stored.chunk.size} points; "
                     f"got {len(values)}."
                 )
             pressed: dict[str, Any] = (
@@ -213,7 +213,7 @@ def _content(path: Path, file: h5py.File, names: Sequence[str] | None) -> Stored
 
 
 def _require_sense(stored: Stored) -> None:
-    count = stored.chunk.count
+    count = stored.chunk.size
     if not (0 <= stored.seconds < math.inf and math.isfinite(stored.finished)):
         raise ValueError(f"{stored.seconds} s until {stored.finished} is no time")
     for name, values in stored.arrays.items():

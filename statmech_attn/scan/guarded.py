@@ -37,7 +37,7 @@ def compute(
         payload: see `Work.payload`; also called for parts of the chunk.
     """
     clock = time.perf_counter()
-    several = chunk.count > work.unit
+    several = chunk.size > work.unit
     result = together(work, chunk, payload, tick, folder) if several else None
     if result is None:
         result = one_by_one(work, chunk, payload, tick, folder)
@@ -101,7 +101,7 @@ def _joined(parts: Sequence[Arrays | None], units: Sequence[Chunk], work: Work):
     def rows(name: str, part: Arrays | None, unit: Chunk) -> np.ndarray:
         if part is not None:
             return part[name]
-        return blank(whole[name], unit.count, work.empty.get(name, 0))
+        return blank(whole[name], unit.size, work.empty.get(name, 0))
 
     pairs = list(zip(parts, units, strict=True))
     return {

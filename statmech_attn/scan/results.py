@@ -93,7 +93,7 @@ class Results:
     def _keep_small(self) -> None:
         """Read all small arrays in one pass over the chunks."""
         whole = self._whole()
-        points, room = sum(c.count for c in self._chunks), KEPT
+        points, room = sum(c.size for c in self._chunks), KEPT
         for name, rows in sorted(whole.items(), key=lambda item: item[1][:1].nbytes):
             room -= rows[:1].nbytes * points
             if room < 0:
@@ -104,10 +104,10 @@ class Results:
             arrays = self._read(chunk, list(self._kept)).arrays
             for name, column in self._kept.items():
                 rows = arrays.get(name)
-                column[first : first + chunk.count] = (
-                    self._blank(name, chunk.count) if rows is None else rows
+                column[first : first + chunk.size] = (
+                    self._blank(name, chunk.size) if rows is None else rows
                 )
-            first += chunk.count
+            first += chunk.size
 
     def like(self, name: str) -> np.ndarray:
         if name not in self._like:
@@ -150,13 +150,13 @@ class Results:
         arrays = self._read(chunk, [name]).arrays
         if name in arrays:
             return arrays[name]
-        return self._blank(name, chunk.count)
+        return self._blank(name, chunk.size)
 
     def _blank(self, name: str, count: int) -> np.ndarray:
         return blank(self.like(name), count, self._empty.get(name, 0))
 
     def _codes(self, chunk: Chunk) -> np.ndarray:
-        codes = np.full(chunk.count, COMPUTED, np.int8)
+        codes = np.full(chunk.size, COMPUTED, np.int8)
         for row, (code, _) in self._header(chunk).failures.items():
             codes[row] = code
         return codes

@@ -222,7 +222,7 @@ class Session:
         for chunk in self._chunks:
             if chunk.number in new:
                 self._counted.add(chunk.number)
-                self.report.advance(chunk.count)
+                self.report.advance(chunk.size)
 
     def _put_truncated_aside(self, folder: Folder) -> None:
         for number in folder.truncated():

@@ -62,7 +62,7 @@ def status(folder: Folder, work: Work) -> Status:
         done=len(done),
         known=len(chunks),
         complete=session.finished,
-        points=sum(chunks[number].count for number in done),
+        points=sum(chunks[number].size for number in done),
         computing=len(owners) - lost,
         abandoned=lost,
         truncated=folder.truncated(),

@@ -53,7 +53,7 @@ class Chunk(NamedTuple):
     stop: int
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         return self.stop - self.first
 
 

@@ -89,8 +89,8 @@ class BlockFolder:
     def _begin_again(self, why: str) -> None:
         self.done = 0
         self._note_from_first(why)
-        for what, number in self._files():
-            self._path(what, number).unlink(missing_ok=True)
+        for kind, number in self._files():
+            self._path(kind, number).unlink(missing_ok=True)
 
     def _note_from_first(self, why: str) -> None:
         self._report.note(
@@ -107,10 +107,10 @@ class BlockFolder:
         """Number of the last piece up to which nothing is missing or damaged."""
         files = self._files()
         whole = {file for file in files if self._whole(*file)}
-        latest = max((n for what, n in files if what == "state"), default=0)
+        latest = max((n for kind, n in files if kind == "state"), default=0)
         drawn = range(self.warmup + 1, latest + 1)
         until = next((n for n in drawn if ("draws", n) not in whole), latest + 1)
-        states = [n for what, n in whole if what == "state" and n < until]
+        states = [n for kind, n in whole if kind == "state" and n < until]
         last = max(states, default=0)
         if not last and latest > self.warmup:
             if self._files() != files:  # another process goes on here
@@ -120,8 +120,8 @@ class BlockFolder:
             self._report.note(
                 f"{self.folder}: block {last + 1} is damaged and is computed again"
             )
-        for what, number in set(files) - whole:
-            self._path(what, number).unlink(missing_ok=True)
+        for kind, number in set(files) - whole:
+            self._path(kind, number).unlink(missing_ok=True)
         return last
 
     def _whole(self, what: str, number: int) -> bool:
@@ -152,7 +152,7 @@ class BlockFolder:
         return sorted(int(p.stem[-5:]) for p in paths if FILES.fullmatch(p.name))
 
     def _files(self) -> list[tuple[str, int]]:
-        return [(what, n) for what in ("draws", "state") for n in self._numbers(what)]
+        return [(kind, n) for kind in ("draws", "state") for n in self._numbers(kind)]
 
 
 class BlockMemory:

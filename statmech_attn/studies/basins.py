@@ -202,10 +202,10 @@ class BasinsWork(OneRound):
         with limited(1):
             params, starts = self._starts(np.zeros(self.batch, int))
             lanes = np.arange(min(self.follower.lanes, params.beta.size))
-            for _ in range(2):
-                clock = time.perf_counter()
-                list(self.follower.look(starts, params, lanes))
-                seconds = time.perf_counter() - clock
+            list(self.follower.look(starts, params, lanes))  # compiles
+            clock = time.perf_counter()
+            list(self.follower.look(starts, params, lanes))
+            seconds = time.perf_counter() - clock
         looks = self.options.transient // self.follower.steps_per_look + 1
         each = seconds * looks * self.options.starts / len(lanes)
         net, slots = self.made.net, self.options.starts
@@ -281,7 +281,7 @@ class BasinsWork(OneRound):
         self, points: diagrams.Points, found: list[Attractors], tick: Tick
     ) -> Arrays:
         """Phases and exponents from one orbit on every set, and states along it."""
-        count = points.count
+        count = points.size
         net, exponents = self.made.net, self.plan.exponents
         if not count:
             window = (0, STATES, net.context, net.n_patterns)
@@ -318,10 +318,10 @@ class BasinsWork(OneRound):
 def _sets(found: list[Attractors], options: BasinsRun) -> dict[str, np.ndarray]:
     """What is known of every set, those of all values one after the other."""
     each = lambda pick: np.concatenate([np.asarray(pick(x)) for x in found])
-    low, high = wilson(each(lambda x: x.count), options.starts)
+    low, high = wilson(each(lambda x: x.counts), options.starts)
     distinct = each(lambda x: x.orbits.distinct[x.leader])
     return {
-        "count": each(lambda x: x.count),
+        "count": each(lambda x: x.counts),
         "fraction": each(lambda x: x.fraction),
         "fraction_low": low,
         "fraction_high": high,
@@ -404,7 +404,7 @@ OF_VALUES = (
 
 def _rows(sets: Arrays, found: list[Attractors], period: int) -> Arrays:
     """Arrays with a row for each value; those of sets are filled up with empty ones."""
-    ends = np.cumsum([len(x.count) for x in found])[:-1]
+    ends = np.cumsum([len(x.counts) for x in found])[:-1]
     rows = {
         name: np.stack(
             [

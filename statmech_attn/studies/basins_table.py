@@ -23,6 +23,7 @@ class BasinsRun(
     ),
     of(Plan, "steps", step="token"),
     RunSpec,
+    frozen=True,
 ):
     """Random starts, how long they are followed, and how sets are matched.
 
@@ -45,7 +46,7 @@ class BasinsRun(
     furthest: Positive = 0.1
 
 
-class BasinsStudy(DmftStudy):
+class BasinsStudy(DmftStudy, frozen=True):
     """Attractors at several values of a parameter, and their basins."""
 
     kind: Literal["basins"]

@@ -52,7 +52,7 @@ Method = Annotated[
 PART = 10  # a block consists of so many parts, with a mean or a record each
 
 
-class ExamplesTable(TaskTable):
+class ExamplesTable(TaskTable, frozen=True):
     """A published setting, and how many chains are read, by what heads.
 
     Attributes:
@@ -74,7 +74,7 @@ class ExamplesTable(TaskTable):
     n_test: Count | None = None
 
 
-class HiddenMarkovTable(of(options.Task, optional=True), ExamplesTable):
+class HiddenMarkovTable(of(options.Task, optional=True), ExamplesTable, frozen=True):
     """[task]: a published setting; every other key replaces one of its values."""
 
     @property
@@ -85,7 +85,7 @@ class HiddenMarkovTable(of(options.Task, optional=True), ExamplesTable):
         return {renamed.get(name, name): value for name, value in given.items()}
 
 
-class WidthsTable(Table):
+class WidthsTable(Table, frozen=True):
     """[network]: widths and temperatures, every combination of them.
 
     Attributes:
@@ -109,7 +109,7 @@ class WidthsTable(Table):
         return self
 
 
-class OrderParameterRun(Table):
+class OrderParameterRun(Table, frozen=True):
     """[run] of saddle points; `predictors` keeps f of every test example.
 
     Attributes:
@@ -123,7 +123,7 @@ class OrderParameterRun(Table):
     predictors: bool = True
 
 
-class PosteriorRun(Table):
+class PosteriorRun(Table, frozen=True):
     """[run] of sampling; draws and warm-up are counted for each chain.
 
     Without `warmup` the exact law takes what it needs, weights take 500 steps.
@@ -206,7 +206,7 @@ class TrainingRun(of(Descent)):
         return self
 
 
-class BpkrStudy(AnyTask):
+class BpkrStudy(AnyTask, frozen=True):
     """What the studies of Bayesian learning share.
 
     Attributes:
@@ -216,14 +216,14 @@ class BpkrStudy(AnyTask):
     network: WidthsTable
 
 
-class OrderParameterStudy(BpkrStudy):
+class OrderParameterStudy(BpkrStudy, frozen=True):
     """Saddle points of Bayesian learning, over widths and temperatures."""
 
     kind: Literal["order-parameter"]
     run: OrderParameterRun = OrderParameterRun()
 
 
-class PosteriorStudy(BpkrStudy):
+class PosteriorStudy(BpkrStudy, frozen=True):
     """Samples of the posterior, over widths and temperatures."""
 
     kind: Literal["posterior"]
@@ -234,7 +234,7 @@ class PosteriorStudy(BpkrStudy):
         return self.run.method != "order-parameter"
 
 
-class TrainingStudy(BpkrStudy):
+class TrainingStudy(BpkrStudy, frozen=True):
     """Gradient descent of all weights, over widths and temperatures."""
 
     kind: Literal["training"]

@@ -8,7 +8,7 @@ branches of the doubled cycles, and the special points in a second parameter
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,7 +85,9 @@ class ContinuationWork(OneRound):
         if study.curves is not None:
             _check_interval(self.second, study.curves)
             _check_holds(study.curves, self.values[self.second])
-        self.turn = dmft.strobe(self.made.net, _largest_epsilon(study, self.values))
+        epsilon = _largest_epsilon(study, self.values)
+        self.turn = dmft.strobe(self.made.net, epsilon)
+        self.tokens = dmft.clock_period(self.made.net, epsilon)
 
     @property
     def total(self) -> int:
@@ -111,9 +113,7 @@ class ContinuationWork(OneRound):
         found = {name: results.column(name)[0] for name in names}
         labelled = dataset(found, self.free, self.second)
         return Assembled(
-            _described(
-                labelled, self.study, self.made, self.values, self.turn.step.tokens
-            )
+            _described(labelled, self.study, self.made, self.values, self.tokens)
         )
 
     def _followed(self, tick: Tick) -> tuple[list[Track], list[Line]]:
@@ -340,6 +340,7 @@ def _doubled(
     within,
     settings: continuation.Settings,
     tick: Tick,
+    shrinks: Sequence[float] = SHRINK,
 ):
     """The branch born at a doubling, to where it ends on one of half its period.
 
@@ -349,32 +350,32 @@ def _doubled(
     Returns:
         its problem, its points and a code.
     """
-    for shrink in SHRINK:
-        shorter = dataclasses.replace(
-            settings,
-            first_step=shrink * settings.first_step,
-            smallest_step=shrink * settings.smallest_step,
-            largest_step=shrink * settings.largest_step,
-        )
-        branch = continuation.switch(
-            problem,
-            special,
-            amplitude=AMPLITUDE * shrink,
-            within=within,
-            settings=shorter,
-            unit=within[1] - within[0],
-        )
-        found: list[continuation.BranchPoint] = []
-        for point in _counted(branch, tick):
-            halving = any(s.kind == "period_halving" for s in point.special)
-            if not halving and _is_halved(branch.problem, point):
-                break
-            found.append(point)
-            if halving:
-                return branch.problem, found, continuation.CLOSED
-        else:
-            return branch.problem, found, branch.result
-    return branch.problem, found, continuation.NOT_CONVERGED
+    shrink, *closer = shrinks
+    shorter = dataclasses.replace(
+        settings,
+        first_step=shrink * settings.first_step,
+        smallest_step=shrink * settings.smallest_step,
+        largest_step=shrink * settings.largest_step,
+    )
+    branch = continuation.switch(
+        problem,
+        special,
+        amplitude=AMPLITUDE * shrink,
+        within=within,
+        settings=shorter,
+        unit=within[1] - within[0],
+    )
+    orbits: list[continuation.BranchPoint] = []
+    for point in _counted(branch, tick):
+        halving = any(s.kind == "period_halving" for s in point.special)
+        if not halving and _is_halved(branch.problem, point):
+            if closer:
+                return _doubled(problem, special, within, settings, tick, closer)
+            return branch.problem, orbits, continuation.NOT_CONVERGED
+        orbits.append(point)
+        if halving:
+            return branch.problem, orbits, continuation.CLOSED
+    return branch.problem, orbits, branch.result
 
 
 def _is_halved(problem: continuation.Problem, point: continuation.BranchPoint) -> bool:

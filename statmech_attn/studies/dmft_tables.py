@@ -30,7 +30,11 @@ SIZES = {  # what patterns generated from a seed need, besides seed and context
 }
 
 
-class NetworkSpec(Table):
+Start = Literal["checkpoint", "token", "random"]
+AnyStart = Literal[Start, "continue-up", "continue-down"]
+
+
+class NetworkSpec(Table, frozen=True):
     """[network]: a preset, a pattern file, or patterns generated from a seed.
 
     Attributes:
@@ -77,7 +81,7 @@ class NetworkSpec(Table):
         return self
 
 
-class ParametersSpec(Table):
+class ParametersSpec(Table, frozen=True):
     """[parameters]: numbers, lists or ranges; gamma, epsilon default to the file's.
 
     Attributes:
@@ -91,7 +95,7 @@ class ParametersSpec(Table):
     epsilon: Axis | None = None
 
 
-class StartSpec(Table):
+class StartSpec(Table, frozen=True):
     """Keys of [run] that every kind has; counts are token steps.
 
     Attributes:
@@ -102,13 +106,13 @@ class StartSpec(Table):
         transient (token): steps before anything is kept or averaged.
     """
 
-    start: Literal["checkpoint", "token", "random"] | None = None
+    start: AnyStart | None = None
     row: WholeNumber = 0
     seed: Seed = 0
     transient: WholeNumber = 0
 
 
-class RunSpec(StartSpec):
+class RunSpec(StartSpec, frozen=True):
     """Keys of [run] of what is iterated.
 
     Attributes:
@@ -118,13 +122,14 @@ class RunSpec(StartSpec):
     steps: Count = 1000
 
 
-class TrajectoryRun(RunSpec):
+class TrajectoryRun(RunSpec, frozen=True):
     """Kept steps after a transient, and sqrt(N) times the linear-noise spread.
 
     Attributes:
         noise: whether the spread of the linear noise is computed as well.
     """
 
+    start: Start | None = None
     noise: bool = False
 
 
@@ -145,6 +150,7 @@ class BifurcationRun(
         step="token",
     ),
     RunSpec,
+    frozen=True,
 ):
     """[run] of a scan.
 
@@ -158,9 +164,7 @@ class BifurcationRun(
         confirm: how doubtful verdicts are confirmed; not at all when left out.
     """
 
-    start: (
-        Literal["checkpoint", "token", "random", "continue-up", "continue-down"] | None
-    ) = None
+    start: AnyStart | None = None
     starts: Count = 1
     extend: bool = True
     exponents: HowMany = Plan.exponents
@@ -191,7 +195,7 @@ class BifurcationRun(
         return self
 
 
-class MonteCarloRun(RunSpec):
+class MonteCarloRun(RunSpec, frozen=True):
     """`transient` is left out of averages; `mean_field_transient` moves the start.
 
     Attributes:
@@ -204,6 +208,7 @@ class MonteCarloRun(RunSpec):
         mean_field_transient (token): mean-field steps before the start.
     """
 
+    start: Start | None = None
     method: Literal["collapsed", "spins"] = "collapsed"
     n_spins: Annotated[list[Count], Field(min_length=1)]
     runs: Annotated[int, Field(ge=2)] = 100
@@ -220,7 +225,7 @@ class MonteCarloRun(RunSpec):
         return self
 
 
-class DmftStudy(StudyTable):
+class DmftStudy(StudyTable, frozen=True):
     """What the studies of self-attention dynamics share.
 
     Attributes:
@@ -253,7 +258,7 @@ class DmftStudy(StudyTable):
         return self.model_copy(update={"network": network})
 
 
-class TrajectoryStudy(DmftStudy):
+class TrajectoryStudy(DmftStudy, frozen=True):
     """Trajectories of the mean-field map, at several beta."""
 
     kind: Literal["trajectory"]
@@ -261,7 +266,7 @@ class TrajectoryStudy(DmftStudy):
     run: TrajectoryRun = TrajectoryRun()
 
 
-class BifurcationStudy(DmftStudy):
+class BifurcationStudy(DmftStudy, frozen=True):
     """Attractors on a grid: sections, Lyapunov exponents, phases."""
 
     kind: Literal["bifurcation"]
@@ -269,7 +274,7 @@ class BifurcationStudy(DmftStudy):
     run: BifurcationRun = BifurcationRun()
 
 
-class MonteCarloStudy(DmftStudy):
+class MonteCarloStudy(DmftStudy, frozen=True):
     """Simulations of N spins, at several N and beta."""
 
     kind: Literal["monte-carlo"]
@@ -277,7 +282,7 @@ class MonteCarloStudy(DmftStudy):
     run: MonteCarloRun
 
 
-class BoundsSpec(Table):
+class BoundsSpec(Table, frozen=True):
     """[parameters] of a continuation: one interval, {start, stop}, and numbers.
 
     Attributes:
@@ -314,6 +319,7 @@ class ContinuationRun(
         largest_step=0.05,
     ),
     StartSpec,
+    frozen=True,
 ):
     """A cycle of `period` drive periods, from a simulated state at the value `at`.
 
@@ -328,6 +334,7 @@ class ContinuationRun(
         switch: period doublings that are followed one after another.
     """
 
+    start: Start | None = None
     transient: WholeNumber = 100_000
     period: Annotated[int, Field(ge=1, le=1024)] = 1
     at: float | None = None
@@ -345,7 +352,7 @@ class ContinuationRun(
         return self
 
 
-class CurvesSpec(of(Settings, "max_points"), Interval):
+class CurvesSpec(of(Settings, "max_points"), Interval, frozen=True):
     """[curves]: the second parameter in which special points are followed.
 
     Attributes:
@@ -356,7 +363,7 @@ class CurvesSpec(of(Settings, "max_points"), Interval):
     parameter: Literal["beta", "gamma", "epsilon"]
 
 
-class ContinuationStudy(DmftStudy):
+class ContinuationStudy(DmftStudy, frozen=True):
     """A continuation of cycles, stable or not.
 
     Attributes:

@@ -15,7 +15,15 @@ import xarray as xr
 from statmech_attn import bpkr
 from statmech_attn.kinds import TASKS
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
+from statmech_attn.scan import (
+    Arrays,
+    Assembled,
+    Chunk,
+    OneRound,
+    Pilot,
+    Results,
+    Tick,
+)
 from statmech_attn.studies import build, choice
 from statmech_attn.studies.bpkr_tables import (
     BpkrStudy,
@@ -272,7 +280,7 @@ class LearningWork(OneRound):
         rows = list(self.found(chunk.first, chunk.stop, tick, folder))
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
-    def pilot(self) -> None:
+    def pilot(self) -> Pilot | None:
         """How long a point takes, only its iterations can tell."""
 
     def variables(self, results: Results) -> Found:

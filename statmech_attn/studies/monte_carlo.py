@@ -276,8 +276,8 @@ class MonteCarloWork(OneRound):
         """The runs of every N and beta in order: those of both rounds."""
         rows = chain.from_iterable(results.blocks(name))
         first, second = (self._blocks(round) for round in (0, 1))
-        if second:
-            early = [[next(rows) for _ in first] for _ in range(self._places)]
+        places = range(self._places if second else 0)
+        early = [[next(rows) for _ in first] for _ in places]
         for point in range(self._places):
             some = iter(early[point]) if second else rows
             for block in range(self.layout.blocks):

@@ -44,7 +44,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-class ImageTaskTable(of(options.Setting), TaskTable):
+class ImageTaskTable(of(options.Setting), TaskTable, frozen=True):
     """[task]: images, tokens, and the test sets.
 
     Attributes:
@@ -68,7 +68,7 @@ class ImageTaskTable(of(options.Setting), TaskTable):
         return digests.of_images(self.elsewhere)
 
 
-class TransformerTable(Table):
+class TransformerTable(Table, frozen=True):
     """[network]: heads of every layer, hidden width N, size G of queries and keys.
 
     Attributes:
@@ -100,7 +100,7 @@ class OneShotRun(of(Minibatches)):
     gain: Positive = 1.0
 
 
-class OneShotTrainingStudy(LearningStudy):
+class OneShotTrainingStudy(LearningStudy, frozen=True):
     """Training of queries, keys and weights; a preset fills what is left out.
 
     Attributes:

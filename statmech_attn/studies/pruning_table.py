@@ -9,7 +9,7 @@ from statmech_attn.studies.tables import LearningStudy, Table
 from statmech_attn.studies.trained_tables import TrainedTask
 
 
-class PruningNetwork(Table):
+class PruningNetwork(Table, frozen=True):
     """[network]: width and temperature at which heads are scored.
 
     Attributes:
@@ -21,7 +21,7 @@ class PruningNetwork(Table):
     temperature: Positive = 0.5
 
 
-class PruningRun(Table):
+class PruningRun(Table, frozen=True):
     """[run]: draws of the exact law, counted for each chain, and random orders.
 
     The exact law costs most of the time, of which there is no forecast.
@@ -43,7 +43,7 @@ class PruningRun(Table):
     random_orders: Annotated[int, Field(ge=2, le=10_000)] = 20
 
 
-class PruningStudy(LearningStudy):
+class PruningStudy(LearningStudy, frozen=True):
     """Trained networks without some of their heads.
 
     Attributes:

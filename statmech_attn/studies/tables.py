@@ -30,16 +30,14 @@ from statmech_attn.options import declared, Options, said, Seed, WholeNumber
 MAX_POINTS = 10_000_000
 
 
-class Table(BaseModel):
+class Table(BaseModel, frozen=True):
     """Known keys only, and every key a value of its own type.
 
     A `float` takes finite numbers, integers included, an `int` integers; neither takes
     `true`, `false` or a text, in any table.
     """
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False
-    )
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def of(
@@ -102,7 +100,7 @@ def chosen(choices: type[Choices], table: Table, **others: Any) -> Choices:
     return choices(**{name: getattr(table, name) for name in names} | others)
 
 
-class Range(Table):
+class Range(Table, frozen=True):
     """Evenly spaced values, both ends included.
 
     Attributes:
@@ -116,7 +114,7 @@ class Range(Table):
     num: Annotated[int, Field(ge=1, le=MAX_POINTS)]
 
 
-class Interval(Table):
+class Interval(Table, frozen=True):
     """A range without steps.
 
     Attributes:
@@ -159,7 +157,7 @@ HowMany = Annotated[
 ]
 
 
-class StudyTable(Table):
+class StudyTable(Table, frozen=True):
     """The whole of a study file; `kind` is the name of its row in `kinds.KINDS`.
 
     Attributes:
@@ -198,7 +196,7 @@ class StudyTable(Table):
         return self
 
 
-class TaskTable(Table):
+class TaskTable(Table, frozen=True):
     """[task] of a study of learning; `name` is that of its row in `kinds.TASKS`.
 
     Attributes:
@@ -221,7 +219,7 @@ class TaskTable(Table):
         return self
 
 
-class LearningStudy(StudyTable):
+class LearningStudy(StudyTable, frozen=True):
     """A study with a task.
 
     Attributes:
@@ -250,7 +248,7 @@ class LearningStudy(StudyTable):
         return self.model_copy(update={"task": self.task.beside(folder)})
 
 
-class AnyTask(LearningStudy):
+class AnyTask(LearningStudy, frozen=True):
     """A study of a kind that takes every task.
 
     Attributes:

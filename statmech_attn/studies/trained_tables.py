@@ -11,7 +11,7 @@ from statmech_attn.studies.one_shot_tables import Elsewhere
 from statmech_attn.studies.tables import TaskTable
 
 
-class TrainedTask(TaskTable):
+class TrainedTask(TaskTable, frozen=True):
     """[task]: a file of trained networks, and the examples drawn for them.
 
     Half of the examples have the label +1; `n_test` is that of each test set.
@@ -46,7 +46,7 @@ class TrainedTask(TaskTable):
         )
 
 
-class RestartTask(TrainedTask):
+class RestartTask(TrainedTask, frozen=True):
     """[task] of a study of one network of the file.
 
     Attributes:
@@ -56,7 +56,7 @@ class RestartTask(TrainedTask):
     restart: WholeNumber = 0
 
 
-class OneShotOrderParameterRun(OrderParameterRun):
+class OneShotOrderParameterRun(OrderParameterRun, frozen=True):
     """[run] of saddle points, for more paths than corrections are cheap for.
 
     Attributes:
@@ -66,7 +66,7 @@ class OneShotOrderParameterRun(OrderParameterRun):
     corrections: bool = False
 
 
-class OneShotOrderParameterStudy(OrderParameterStudy):
+class OneShotOrderParameterStudy(OrderParameterStudy, frozen=True):
     """Saddle points of Bayesian learning with the heads of a trained network."""
 
     run: OneShotOrderParameterRun = OneShotOrderParameterRun()

@@ -27,3 +27,31 @@ def chains():
         x, y = hidden_markov.draw(key, setting.task, examples=examples)
         found += [bpkr.attentioned_inputs(x, setting.heads, readout="last"), y]
     return tuple(jnp.asarray(a) for a in found)
+
+
+@pytest.fixture(scope="session")
+def factors_of():
+    """Factors of given positive definite order parameters, the inverse of `action`."""
+
+    def factors_of(U, U_a, heads):
+        lower = [jnp.linalg.cholesky(jnp.atleast_2d(x)) for x in (*U, U_a)]
+        factors = [lower[-1]]
+        for F, above, H in zip(lower[-2::-1], lower[:0:-1], heads[::-1]):
+            block = jnp.kron(jnp.eye(H), above)
+            factors.append(jax.scipy.linalg.solve_triangular(block, F, lower=True))
+        return tuple(factors[::-1])
+
+    return factors_of
+
+
+@pytest.fixture(scope="session")
+def chart():
+    """Unknowns of given factors, the inverse of `saddle.factors_at`."""
+
+    def chart(factors):
+        logs = [
+            C + jnp.diag(jnp.log(jnp.diagonal(C)) - jnp.diagonal(C)) for C in factors
+        ]
+        return jnp.concatenate([C[jnp.tril_indices(C.shape[0])] for C in logs])
+
+    return chart

@@ -6,7 +6,6 @@ import pytest
 from statmech_attn import bpkr
 from statmech_attn.bpkr import kernels, prior, saddle
 from statmech_attn.bpkr.action import (
-    factors_of,
     order_parameters_of,
     sum_over_head,
 )
@@ -55,7 +54,9 @@ def test_one_path_is_the_deep_linear_network(u):
 
 
 @pytest.mark.parametrize("outputs", (1, 2))
-def test_entropy_in_the_chart_is_that_in_the_order_parameters(outputs):
+def test_entropy_in_the_chart_is_that_in_the_order_parameters(
+    outputs, chart, factors_of
+):
     U, U_a = random_order_parameters(jax.random.key(0), HEADS, outputs)
     problem = random_problem(jax.random.key(1), outputs)
     factors = factors_of(U, U_a, HEADS)
@@ -63,7 +64,7 @@ def test_entropy_in_the_chart_is_that_in_the_order_parameters(outputs):
     for one, two in zip((*U, U_a), (*again, again_a)):
         assert np.abs(one - two).max() < 1e-13
     one = bpkr.entropies(U, U_a, HEADS, problem.widths, problem.variances)
-    two = saddle.entropy_at(problem, saddle.chart(factors))
+    two = saddle.entropy_at(problem, chart(factors))
     assert float(two) == pytest.approx(float(one.sum()), rel=1e-12)
 
 
@@ -146,10 +147,10 @@ def test_both_forms_of_the_kernel_give_the_same_numbers(outputs):
         pytest.param("factors", 1, marks=pytest.mark.slow),
     ),
 )
-def test_the_newton_hessian_is_that_of_jax(form, outputs):
+def test_the_newton_hessian_is_that_of_jax(form, outputs, chart, factors_of):
     problem = random_problem(jax.random.key(7), outputs, form=form)
     U, U_a = random_order_parameters(jax.random.key(8), HEADS, outputs)
-    point = saddle.chart(factors_of(U, U_a, HEADS))
+    point = chart(factors_of(U, U_a, HEADS))
     f = jax.jit(lambda point: saddle.action_at(problem, point))
     of_point = jax.jit(lambda point: saddle.derivatives(problem, point))
     value, gradient, hessian = of_point(point)

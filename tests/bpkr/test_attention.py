@@ -78,6 +78,7 @@ def test_order_parameters_of_wide_prior_weights_are_the_gp_limit():
         assert np.abs(found - limit).max() < bound * np.max(limit)
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     "call, message",
     (

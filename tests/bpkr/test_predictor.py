@@ -210,6 +210,7 @@ def test_predictions_can_be_compiled_and_mapped(data):
         np.testing.assert_allclose(one, predict(theory), rtol=0, atol=1e-12)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_bad_input_is_refused(data):
     xi, y, test = data
     problem = posed(xi, y)

@@ -161,6 +161,7 @@ def test_random_orders_are_all_equally_likely():
     assert ((counts - 100) ** 2 / 100).sum() < stats.chi2.isf(1e-3, 5)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_impossible_requests_are_refused(network):
     *_, weights, parts, y = network
     with pytest.raises(ValueError, match="one output; got 2"):

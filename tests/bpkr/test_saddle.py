@@ -7,7 +7,6 @@ from scipy.linalg import block_diag
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import minima, saddle
-from statmech_attn.bpkr.action import factors_of
 from statmech_attn.bpkr.problem import Problem
 
 
@@ -118,10 +117,10 @@ def test_units_of_the_labels_change_nothing_but_the_energy(problem):
     assert float(two.energy - one.energy) == pytest.approx(shift, abs=CLOSE)
 
 
-def test_the_iteration_starts_at_the_gp_limit():
+def test_the_iteration_starts_at_the_gp_limit(chart, factors_of):
     variances = np.array([0.3, 2.0, 0.5, 3.0])
     U, U_a = bpkr.gaussian_process_limit((2, 3), variances, 2)
-    limit = saddle.chart(factors_of(U, U_a, (2, 3)))
+    limit = chart(factors_of(U, U_a, (2, 3)))
     problem = Problem(
         jnp.ones((1, 1, 6)),
         jnp.ones((1, 2)),
@@ -263,9 +262,9 @@ def test_too_few_iterations_are_a_reason_not_a_number(problem):
         solution.entropy,
     )
     assert all(np.isnan(number).all() for number in numbers)
-    for ask in (solution.predict, problem.theory):
+    for ask, about in ((solution.predict, problem.xi), (problem.theory, solution)):
         with pytest.raises(ValueError, match="no saddle point: iterations used up"):
-            ask(problem.xi if ask == solution.predict else solution)
+            ask(about)
     assert distance(problem.solve(start=solution), problem.solve()) < CLOSE
 
 
@@ -281,6 +280,7 @@ def test_a_failed_point_does_not_spoil_the_others(problem):
     assert np.isfinite([s.action for s in row]).tolist() == [True, False, True]
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     "change, message",
     (

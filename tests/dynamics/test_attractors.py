@@ -47,7 +47,7 @@ def cubic(x):
 def test_a_known_boundary_cuts_an_asymmetric_box():
     found = find_attractors(cubic, uniform(1, -0.5, 1.5, 2000))
     assert found.period.tolist() == [1, 1]
-    assert_shares(found.count, 2000, [3 / 4, 1 / 4])
+    assert_shares(found.counts, 2000, [3 / 4, 1 / 4])
     assert found.points[:, 0, 0] == pytest.approx([1.0, -1.0], abs=1e-7)
 
 
@@ -62,7 +62,7 @@ def test_newton_roots_have_equal_basins_in_a_disc():
     radius, angle = uniform(2, 0, 1, 1500, 2)
     z = jnp.sqrt(radius) * jnp.exp(2j * jnp.pi * angle)
     found = find_attractors(newton, jnp.stack([z.real, z.imag]))
-    assert_shares(found.count, 1500, [1 / 3] * 3)
+    assert_shares(found.counts, 1500, [1 / 3] * 3)
 
 
 def test_starts_beyond_the_fixed_point_of_the_quadratic_map_diverge():
@@ -71,7 +71,7 @@ def test_starts_beyond_the_fixed_point_of_the_quadratic_map_diverge():
     bounded = (1 + np.sqrt(5)) / 2 / 3
     assert found.period.tolist() == [2]
     assert_shares(
-        [found.count[0], np.sum(found.label == -2)], 2000, [bounded, 1 - bounded]
+        [found.counts[0], np.sum(found.label == -2)], 2000, [bounded, 1 - bounded]
     )
     assert (found.orbits.kind[found.label == -2] == GONE).all()
 
@@ -87,7 +87,7 @@ def test_cycles_in_and_out_of_phase_are_two_attractors_of_a_product():
     assert found.period.tolist() == [2, 2]
     alike = np.abs(found.points[:, 0, 0] - found.points[:, 0, 1]) < 1e-6
     both = p**2 + (1 - p) ** 2
-    assert_shares([*found.count[alike], *found.count[~alike]], 1000, [both, 1 - both])
+    assert_shares([*found.counts[alike], *found.counts[~alike]], 1000, [both, 1 - both])
 
 
 def test_two_chaotic_attractors_are_told_apart():
@@ -110,7 +110,7 @@ def test_one_torus_is_one_attractor_whatever_the_phase():
         return radius * jnp.stack([jnp.cos(angle), jnp.sin(angle)])
 
     found = find_attractors(ring, uniform(6, 0.1, 2, 100, 2))
-    assert found.kind.tolist() == [REGULAR] and found.count.tolist() == [100]
+    assert found.kind.tolist() == [REGULAR] and found.counts.tolist() == [100]
     # |z| - 1 halves in the logarithm at each step; within 1e-3 (1 + 1) in about ten.
     assert found.orbits.lifetime.max() < 20 and found.orbits.exact.all()
 
@@ -125,7 +125,7 @@ def test_a_shared_clock_sets_the_phase_of_comparison():
     n = 40
     starts = (uniform(7, -2, 2, n), jnp.where(jnp.arange(n) < 10, 1.0, -1.0), 0)
     found = find_attractors(System(driven, drive_period=3), starts)
-    assert found.count.tolist() == [30, 10] and found.period.tolist() == [3, 3]
+    assert found.counts.tolist() == [30, 10] and found.period.tolist() == [3, 3]
 
 
 def test_phase_lags_by_whole_drive_periods_are_one_attractor():
@@ -137,9 +137,9 @@ def test_phase_lags_by_whole_drive_periods_are_one_attractor():
 
     driven = System(turns, drive_period=2)
     even = find_attractors(driven, (jnp.array([0.0, 2.0, 4.0]), 0))
-    assert even.count.tolist() == [3] and even.period.tolist() == [6]
+    assert even.counts.tolist() == [3] and even.period.tolist() == [6]
     odd = find_attractors(driven, (jnp.array([0.0, 1.0, 2.0]), 0))
-    assert odd.count.tolist() == [2, 1]
+    assert odd.counts.tolist() == [2, 1]
 
 
 def test_lifetimes_before_a_cycle_are_those_of_the_stored_orbit():
@@ -245,7 +245,7 @@ def test_order_company_and_width_of_batches_change_nothing(monkeypatch):
     again = find_attractors(henon, starts[:, order], search=search)
     monkeypatch.setattr(lanes, "CPU_LANES", 16)
     few = find_attractors(henon, starts[:, :20], search=search)
-    np.testing.assert_array_equal(again.count, found.count)
+    np.testing.assert_array_equal(again.counts, found.counts)
     np.testing.assert_array_equal(again.label, found.label[order])
     for one, other in (
         (again.orbits.points, found.orbits.points[order]),
@@ -285,7 +285,7 @@ def test_a_chaotic_set_that_orbits_left_to_infinity_is_a_transient():
     found = find_attractors(step, starts, search=Search(6_000, record=256))
     assert found.transient.tolist() == [True] and found.period.tolist() == [0]
     gone = found.label == -2
-    assert gone.sum() == 200 - found.count[0] > 20
+    assert gone.sum() == 200 - found.counts[0] > 20
     first = found.orbits.lifetime <= 256
     assert np.isnan(found.orbits.before[gone & first]).all()
     # The others need 40 of 256 steps to grow that large: some began a look before.
@@ -303,13 +303,13 @@ def test_a_spiral_that_still_moves_is_not_an_attractor():
     found = find_attractors(
         spiral, np.array([[1.0, 0.5], [0.0, 0.5]]), search=Search(10_000)
     )
-    assert found.count.size == 0 and found.label.tolist() == [-1, -1]
+    assert found.counts.size == 0 and found.label.tolist() == [-1, -1]
 
 
 def test_nan_and_infinity_are_diverged_with_their_time():
     step = lambda x: jnp.where(x > 10, jnp.nan, x + 1)
     found = find_attractors(step, np.array([0.5, 9.5]))
-    assert found.label.tolist() == [-2, -2] and found.count.size == 0
+    assert found.label.tolist() == [-2, -2] and found.counts.size == 0
     assert found.orbits.lifetime.tolist() == [11, 2]
 
 

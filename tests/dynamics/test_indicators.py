@@ -185,6 +185,7 @@ def test_points_without_a_dimension_have_a_reason():
     assert np.isnan(correlation_dimension(cloud).dimension) and CLOSE_PAIRS > 100
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("points", "options", "message"),
     [

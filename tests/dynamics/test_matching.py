@@ -42,7 +42,7 @@ def matched(step, starts, values, by):
     orbits = follow_with(follower, tiled, np.repeat(values, n))
     rows = np.arange(tiled.size).reshape(-1, n)
     found = [distinguish(orbits.take(row)) for row in rows]
-    parents = [np.full(len(found[0].count), -1)]
+    parents = [np.full(len(found[0].counts), -1)]
     for one, other, r in zip(found, found[1:], values[1:], strict=False):
         between = distances(
             [one.orbits.set_of(i) for i in one.leader],

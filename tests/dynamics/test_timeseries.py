@@ -119,6 +119,7 @@ def test_unusable_series_have_a_reason(logistic):
     assert "close enough" in words(empty) and np.isnan(empty.value)
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("call", "message"),
     [

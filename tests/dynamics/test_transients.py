@@ -133,6 +133,7 @@ def test_around_the_tangent_bifurcation_of_period_three():
     assert np.median(above.orbits.lifetime) > 10
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -292,8 +292,8 @@ def test_any_header_of_a_chunk(folder, chunk, changes):
         file["header"] = json.dumps(header, default=str)
     path.write_bytes(sealed(path.read_bytes()))
     if (found := one_line(chunk_file.read, path)) is not None:
-        assert all(len(rows) == found.chunk.count for rows in found.arrays.values())
-        assert set(found.failures) <= set(range(found.chunk.count))
+        assert all(len(rows) == found.chunk.size for rows in found.arrays.values())
+        assert set(found.failures) <= set(range(found.chunk.size))
 
 
 MANIFEST = Manifest(

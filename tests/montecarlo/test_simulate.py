@@ -166,6 +166,7 @@ def test_every_start_is_accepted():
         np.testing.assert_allclose(result.mean.A, theory.A, atol=10 / np.sqrt(3e9))
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("n_spins", "message"),
     [

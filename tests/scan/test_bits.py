@@ -137,7 +137,7 @@ def test_a_point_that_raises_changes_no_bit_of_its_neighbours(work, whole, monke
     found = shuffled(work, 10_000)
     if work.diagram.refine:  # later rounds depend on the labels
         of_first = [chunk for chunk in found.chunks if chunk.round == 0]
-        count = sum(chunk.count for chunk in of_first)
+        count = sum(chunk.size for chunk in of_first)
     else:
         count = len(found.results.failure())
     failed = found.results.failure()[:count]

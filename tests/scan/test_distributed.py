@@ -58,7 +58,7 @@ class Toy:
 
     def payload(self, chunk, earlier):
         if chunk.round == 0:
-            return np.zeros(chunk.count)
+            return np.zeros(chunk.size)
         return earlier.column("x", 0)[chunk.first : chunk.stop]
 
     def compute(self, chunk, payload, tick, folder):

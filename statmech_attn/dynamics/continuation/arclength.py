@@ -176,12 +176,12 @@ class Curve(Iterator[Point]):
         self.result, self.outside = LEFT_RANGE, outside
 
     def _begin(self) -> Point | None:
-        found = self._correct(self._start, self._row)
-        self.result = int(found.code) if found.code != CONVERGED else UNFINISHED
-        if self.result == UNFINISHED and not self._inside(self._unscaled(found)):
+        corrected = self._correct(self._start, self._row)
+        self.result = int(corrected.code) if corrected.code != CONVERGED else UNFINISHED
+        if self.result == UNFINISHED and not self._inside(self._unscaled(corrected)):
             self.result = LEFT_RANGE
-        self._size = float(np.linalg.norm(found.jacobian))
-        return None if self.result != UNFINISHED else self._point(found, 0.0)
+        self._size = float(np.linalg.norm(corrected.jacobian))
+        return None if self.result != UNFINISHED else self._point(corrected, 0.0)
 
     def _advance(self) -> Point | None:
         last = self.points[-1]
@@ -191,16 +191,16 @@ class Curve(Iterator[Point]):
         u, tangent = last.u / self.scales, last.tangent / self.scales
         while True:
             step = self._step
-            found = self._correct(u + step * tangent, tangent)
-            code = self._accept(last, found, u + step * tangent)
+            corrected = self._correct(u + step * tangent, tangent)
+            code = self._accept(last, corrected, u + step * tangent)
             if code == CONVERGED:
                 break
             if step <= self.settings.smallest_step:
                 self.result = self._diagnose(code, u, tangent, step)
                 return None
             self._step = max(step / 2, self.settings.smallest_step)
-        length = float(np.linalg.norm(found.u - u))
-        return self._goes_on(last, self._point(found, last.arclength + length))
+        length = float(np.linalg.norm(corrected.u - u))
+        return self._goes_on(last, self._point(corrected, last.arclength + length))
 
     def _accept(self, last: Point, found: Correction, guess) -> int:
         """Whether the step may be taken, and may be followed by a longer one."""
@@ -231,9 +231,9 @@ class Curve(Iterator[Point]):
         if small or _orientation(last) == _orientation(point):
             return False
         residual = self._residual.residual
-        found = locate(residual, BRANCHING, (last.u + point.u) / 2)
-        place = place_on_step(last, point, found.u, self.scales)
-        return not found.converged or place is None
+        corrected = locate(residual, BRANCHING, (last.u + point.u) / 2)
+        place = place_on_step(last, point, corrected.u, self.scales)
+        return not corrected.converged or place is None
 
     def _diagnose(self, code: int, u, tangent, step) -> int:
         """Why the smallest step failed: a tangent is no tangent at a kink or a jump."""
@@ -270,14 +270,14 @@ class Curve(Iterator[Point]):
         )
 
     def _correct(self, guess, row) -> Correction:
-        found = correct(
+        corrected = correct(
             self._residual,
             jnp.asarray(guess),
             jnp.asarray(row),
             jnp.asarray(self.settings.tolerance),
             jnp.asarray(self.settings.max_iterations),
         )
-        return jax.tree.map(np.asarray, found)
+        return jax.tree.map(np.asarray, corrected)
 
     def _unscaled(self, found: Correction):
         return found.u * self.scales
@@ -299,8 +299,10 @@ class Curve(Iterator[Point]):
     def onto(self, guess, direction, arclength: float) -> Point | None:
         """The point of the curve in the plane through `guess` across `direction`."""
         row = direction / self.scales
-        found = self._correct(guess / self.scales, row / np.linalg.norm(row))
-        return self._point(found, arclength) if found.code == CONVERGED else None
+        corrected = self._correct(guess / self.scales, row / np.linalg.norm(row))
+        return (
+            self._point(corrected, arclength) if corrected.code == CONVERGED else None
+        )
 
 
 def follow(

@@ -109,13 +109,13 @@ class Branch(Iterator[BranchPoint]):
     def __next__(self) -> BranchPoint:
         before = self._curve.points[-1] if self._curve.points else None
         point = next(self._curve, None)
-        found = self._events(before, point)
-        beyond = next((s for s in found if not _within(s.value, *self._within)), None)
+        events = self._events(before, point)
+        beyond = next((s for s in events if not _within(s.value, *self._within)), None)
         if beyond is not None:
             self._curve.leave(point_at(self.problem, beyond))
         if point is None or beyond is not None:
             point = self._edge()
-            found = self._events(before, point)
+            events = self._events(before, point)
         if point is None:
             raise StopIteration
         self.points.append(
@@ -125,7 +125,7 @@ class Branch(Iterator[BranchPoint]):
                 multipliers=multipliers(point.jacobian),
                 tangent=point.tangent,
                 arclength=point.arclength,
-                special=tuple(found),
+                special=tuple(events),
             )
         )
         return self.points[-1]
@@ -239,9 +239,9 @@ def _crossing(curve: Curve, a: Point, b: Point, edge: float) -> Point | None:
         place: Any = brentq(short_of, 0, 1)
         guess = np.append(interpolate(a, b, place)[:-1], edge)
         arclength = a.arclength + place * (b.arclength - a.arclength)
-        found = curve.onto(guess, across, arclength)
-        if found is not None and _is_between(curve, a, b, found):
-            return found
+        point = curve.onto(guess, across, arclength)
+        if point is not None and _is_between(curve, a, b, point):
+            return point
         middle = curve.between(a, b, 0.5)
         if middle is None:
             return None

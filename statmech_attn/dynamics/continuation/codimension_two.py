@@ -113,19 +113,19 @@ def tests(
     """Values of all test functions of the kind at one point, by name."""
     kind, critical = system.kind, np.exp(1j * float(parts.angle))
     rest = _without(linear.multipliers, critical)
-    found = {}
+    values = {}
     if kind == NEIMARK_SACKER:
         rest = _without(rest, critical.conjugate())
-        found |= {"third": critical.real + 0.5, "fourth": critical.real}
-    found["plus"], found["minus"] = _near(rest, 1.0), _near(rest, -1.0)
-    found["pair"] = _pairs(rest)
-    found["coefficient"] = coefficient
+        values |= {"third": critical.real + 0.5, "fourth": critical.real}
+    values["plus"], values["minus"] = _near(rest, 1.0), _near(rest, -1.0)
+    values["pair"] = _pairs(rest)
+    values["coefficient"] = coefficient
     if kind != NEIMARK_SACKER:
-        found["overlap"] = float(linear.left @ np.asarray(parts.vector))
-        found["coefficient"] *= found["overlap"]
+        values["overlap"] = float(linear.left @ np.asarray(parts.vector))
+        values["coefficient"] *= values["overlap"]
     if kind != FOLD:
-        found["coefficient"] *= found["plus"]
-    return {name: float(found[name]) for name in NAMES[kind]}
+        values["coefficient"] *= values["plus"]
+    return {name: float(values[name]) for name in NAMES[kind]}
 
 
 def confirmed(name: str, linear: Linear, kind: str, angle: float) -> bool:

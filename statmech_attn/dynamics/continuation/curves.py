@@ -98,17 +98,17 @@ class CriticalCurve(Iterator[CriticalPoint]):
     def __next__(self) -> CriticalPoint:
         if self.result != UNFINISHED:
             raise StopIteration
-        found = next(self._curve, None)
-        if found is None:
+        place = next(self._curve, None)
+        if place is None:
             self.result = self._curve.result
             raise StopIteration
-        if self._last is not None and self._ends(self._last[0], found):
+        if self._last is not None and self._ends(self._last[0], place):
             raise StopIteration
-        if self._last is not None and self._closes_reversed(self._last[0], found):
-            found, self.result = self._reversed_start(self._last[0]), CLOSED
-        point, linear = self._read(found, self._last and self._last[1])
-        self._compare(found, linear, point)
-        self._last = (found, linear)
+        if self._last is not None and self._closes_reversed(self._last[0], place):
+            place, self.result = self._reversed_start(self._last[0]), CLOSED
+        point, linear = self._read(place, self._last and self._last[1])
+        self._compare(place, linear, point)
+        self._last = (place, linear)
         self.points.append(point)
         return point
 
@@ -320,8 +320,8 @@ def critical_curve(
 
 def _root(function: Callable[[float], float]) -> float:
     """Zero in [0, 1] of a function of opposite signs at the ends."""
-    found: Any = optimize.brentq(function, 0.0, 1.0, xtol=CLOSE_IN)
-    return float(found)
+    root: Any = optimize.brentq(function, 0.0, 1.0, xtol=CLOSE_IN)
+    return float(root)
 
 
 def angle_of(system: Extended, u) -> float:

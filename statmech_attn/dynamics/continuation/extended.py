@@ -129,20 +129,20 @@ def start_of(
     places = jnp.array([names.index(problem.free), names.index(second)])
     general = problem.with_free(names[0])
     bare = Extended(general, jnp.zeros((2, x.size)), places, kind)
-    found = np.linalg.eig(np.asarray(jacobian(bare, jnp.asarray(x), values)))
-    distance = np.abs(found.eigenvalues - SIGN.get(kind, 0.0))
+    eigen = np.linalg.eig(np.asarray(jacobian(bare, jnp.asarray(x), values)))
+    distance = np.abs(eigen.eigenvalues - SIGN.get(kind, 0.0))
     if kind == NEIMARK_SACKER:
-        pairs = np.imag(found.eigenvalues) > 0
+        pairs = np.imag(eigen.eigenvalues) > 0
         if not pairs.any():
             raise ValueError("a neimark_sacker point needs complex multipliers.")
         distance = np.where(pairs, np.abs(distance - 1), np.inf)
     chosen = int(np.argmin(distance))
-    v = found.eigenvectors[:, chosen]
+    v = eigen.eigenvectors[:, chosen]
     if kind != NEIMARK_SACKER:
         v = np.real(v * np.exp(-1j * np.angle(v[np.argmax(np.abs(v))])))
         return bare, np.concatenate([x, v / np.linalg.norm(v), values])
     a, b = np.real(v), np.imag(v)
     gauge = jnp.asarray(np.stack([a, b]))
     system = Extended(general, gauge, places, kind)
-    theta = np.angle(found.eigenvalues[chosen])
+    theta = np.angle(eigen.eigenvalues[chosen])
     return system, np.concatenate([x, a, b, [theta], values])

@@ -78,10 +78,10 @@ def _orbit(parameters, *, problem, x, settings):
     held = eqx.tree_at(lambda p: p.parameters, problem, parameters)
     row = jnp.zeros(x.size + 1).at[-1].set(1.0)
     guess = jnp.append(x, value)
-    found = correct(
+    corrected = correct(
         held.residual, guess, row, settings.tolerance, settings.max_iterations
     )
-    return jnp.where(found.code == CONVERGED, found.u[:-1], jnp.nan)
+    return jnp.where(corrected.code == CONVERGED, corrected.u[:-1], jnp.nan)
 
 
 @_orbit.def_jvp

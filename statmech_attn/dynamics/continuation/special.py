@@ -75,11 +75,11 @@ class SpecialPoint(eqx.Module):
 
 def events(problem: Problem, curve: Curve, a: Point, b: Point) -> list[SpecialPoint]:
     """The special points between two successive points, in order."""
-    found: list[SpecialPoint] = []
+    specials: list[SpecialPoint] = []
     for special in _events(problem, curve, a, b, SPLITS):
-        again = found and special.kind == found[-1].kind == "unresolved"
-        found = found[:-1] + [special] if again else [*found, special]
-    return found
+        again = specials and special.kind == specials[-1].kind == "unresolved"
+        specials = specials[:-1] + [special] if again else [*specials, special]
+    return specials
 
 
 def point_at(problem: Problem, special: SpecialPoint) -> Point:
@@ -96,14 +96,14 @@ def point_at(problem: Problem, special: SpecialPoint) -> Point:
 
 def _events(problem, curve, a, b, splits) -> Iterator[SpecialPoint]:
     kinds = _changes(a, b)
-    found = _located(problem, curve, a, b, kinds[0]) if len(kinds) == 1 else None
-    if found is not None and _hides_a_fold(found, a, b):
-        found = None
+    special = _located(problem, curve, a, b, kinds[0]) if len(kinds) == 1 else None
+    if special is not None and _hides_a_fold(special, a, b):
+        special = None
     middle = (
-        curve.between(a, b, SPLIT_AT) if kinds and found is None and splits else None
+        curve.between(a, b, SPLIT_AT) if kinds and special is None and splits else None
     )
-    if found is not None:
-        yield found
+    if special is not None:
+        yield special
     elif middle is not None:
         yield from _events(problem, curve, a, middle, splits - 1)
         yield from _events(problem, curve, middle, b, splits - 1)
@@ -158,12 +158,12 @@ def _located(
     angle = _critical_angle(a, b) if kind == TORUS else 0.0
     if angle is None:
         return None
-    found = locate(problem.residual, kind, (a.u + b.u) / 2, angle)
-    real = kind == TORUS and abs(np.sin(found.angle)) < REAL
-    place = place_on_step(a, b, found.u, curve.scales)
-    if real or not found.converged or place is None:
+    root = locate(problem.residual, kind, (a.u + b.u) / 2, angle)
+    real = kind == TORUS and abs(np.sin(root.angle)) < REAL
+    place = place_on_step(a, b, root.u, curve.scales)
+    if real or not root.converged or place is None:
         return None
-    return _special(problem, a, b, kind, found, place)
+    return _special(problem, a, b, kind, root, place)
 
 
 def _critical_angle(a: Point, b: Point) -> float | None:

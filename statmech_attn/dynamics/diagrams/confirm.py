@@ -81,7 +81,7 @@ def kept(
     Args:
         said: (3, points): the phase, the largest exponent and its error.
     """
-    stayed, done = np.ones(points.count, bool), 0
+    stayed, done = np.ones(points.size, bool), 0
     for look in LOOKS:
         pending = np.flatnonzero(stayed)
         if not pending.size:

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from statmech_attn.batches import once
 from statmech_attn.dynamics import phases
 from statmech_attn.dynamics.diagrams import confirm
 from statmech_attn.dynamics.diagrams.points import Points
@@ -36,8 +37,8 @@ END = "end"  # of the rows that hold the parameters and the last state
 
 def ends(outcome: Outcome, points: Points) -> Arrays:
     """What a row needs to be run again from where it ended."""
-    end = tree_rows(END, Points(points.params, outcome.final), points.count)
-    return end | {"stayed": np.full(points.count, NOT_RUN, np.int16)}
+    end = tree_rows(END, Points(points.params, outcome.final), points.size)
+    return end | {"stayed": np.full(points.size, NOT_RUN, np.int16)}
 
 
 class Confirming(OneRound):
@@ -45,7 +46,7 @@ class Confirming(OneRound):
 
     diagram: Diagram
     example: Points  # one point
-    scan: Scan
+    scan: once[Scan]
 
     def __init__(self) -> None:
         self._scanned: int | None = None  # rounds of the scan; None: not known yet

@@ -42,7 +42,7 @@ def stage(system: System, exponents: int, points: Points, lanes: int) -> Stage:
 def _coordinates(system: System, points: Points) -> np.ndarray:
     """Coordinates (dim, points) of states; of so many at a time, to compile once."""
     parts = []
-    for chosen, real in batches(np.arange(points.count), LANES):
+    for chosen, real in batches(np.arange(points.size), LANES):
         params, state = jax.tree.map(jnp.asarray, tuple(points.take(chosen)))
         parts.append(np.asarray(system.beside(params).vector(state))[:, :real])
     return np.concatenate(parts, axis=1)

@@ -20,7 +20,7 @@ class Points(NamedTuple):
     starts: PyTree
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         return count_of(self.starts)
 
     def take(self, indices: np.ndarray) -> "Points":

@@ -91,7 +91,7 @@ class Scan:
         self.turn, self.displayed = fit.turn, fit.displayed
         self.arrays, self._system_of = self.system.split()
         any_width = self.system.any_width
-        self.lanes = lanes or lanes_for(points.count, any_width=any_width)
+        self.lanes = lanes or lanes_for(points.size, any_width=any_width)
         self._compile(points)
         fit = lanes_that_fit(self.lanes, self.working_memory())
         if fit < self.lanes:
@@ -207,7 +207,7 @@ class Scan:
     def pilot(self, points: Points) -> float:
         """Seconds that a batch will take without extensions, from short runs of it."""
         plan, arrays = self.plan, self.arrays
-        lanes, piece = points.count, jnp.asarray(PIECE)
+        lanes, piece = points.size, jnp.asarray(PIECE)
         advance = self._seconds(lambda: self.advance(lanes, arrays, *points, piece))
         record = self._seconds(lambda: self.record(lanes, arrays, *points))
         seconds = plan.transient / PIECE * advance + plan.steps / SEGMENT * record
@@ -249,7 +249,7 @@ class Scan:
         while left > 0 and not stop.is_set():
             piece = min(PIECE, left)
             steps = jnp.asarray(piece)
-            state = self.advance(points.count, self.arrays, points.params, state, steps)
+            state = self.advance(points.size, self.arrays, points.params, state, steps)
             left -= piece
             tick(piece)
         return state
@@ -258,11 +258,11 @@ class Scan:
         """One window of one batch; returns end states and verdicts."""
         per_block = jnp.asarray(self.first_window() * 2**doubling)
         at_cap = jnp.asarray(doubling >= self.plan.max_doublings)
-        return self.examine(points.count, self.arrays, *points, per_block, at_cap)
+        return self.examine(points.size, self.arrays, *points, per_block, at_cap)
 
     def section(self, points: Points, stop: threading.Event, tick: Tick):
         """Record `steps` steps of one batch and keep what lies on the sections."""
-        plan, state, lanes = self.plan, points.starts, points.count
+        plan, state, lanes = self.plan, points.starts, points.size
         hits = SectionBuffer(plan.section_samples, lanes)
         strobe = np.full((plan.strobe_samples, lanes), np.nan)
         last = np.empty((2, 0, lanes))
@@ -298,7 +298,7 @@ class Outcome(NamedTuple):
 
 def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
     """All points through all stages; extension rounds take only the unsettled ones."""
-    everyone, plan = np.arange(points.count), scan.plan
+    everyone, plan = np.arange(points.size), scan.plan
 
     def transient(batch, real, stop):
         after = lambda steps: tick(steps * real)
@@ -350,7 +350,7 @@ def _classify(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]
         bends = put(before.bends, bend, pending)
         return Windowed(points, verdicts, bends, undecided)
 
-    points, first, bends, undecided = window(points, np.arange(points.count), 0)
+    points, first, bends, undecided = window(points, np.arange(points.size), 0)
     first = first._replace(horizon=first.horizon + scan.plan.transient)
     last = phases.extended(
         Windowed(points, first, bends, undecided),

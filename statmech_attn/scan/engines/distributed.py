@@ -208,7 +208,7 @@ class _Run:
         assert answer.computed is not None
         digest = self._environment(answer.environment)
         self._session.keep(chunk, *answer.computed, environment=digest)
-        self._session.report.advance(chunk.count)
+        self._session.report.advance(chunk.size)
 
     def _failed(self, chunk: Chunk, error: BaseException | None, alone: bool) -> None:
         if not isinstance(error, KilledWorker):

@@ -103,4 +103,4 @@ def _ticking(session: Session, chunk: Chunk) -> tuple[Tick, Callable[[], float]]
         told += points
         session.report.advance(points)
 
-    return tick, lambda: chunk.count - told
+    return tick, lambda: chunk.size - told

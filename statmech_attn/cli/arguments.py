@@ -1,0 +1,18 @@
+"""Options that several commands have."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+Output = Annotated[Path, typer.Option("--output", "-o", help="HDF5 file to write.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Override a key, e.g. run.steps=500; repeatable."),
+]
+Overwrite = Annotated[bool, typer.Option(help="Replace an output of another study.")]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the image data; default: $STATMECH_ATTN_DATA."),
+]

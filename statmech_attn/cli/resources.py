@@ -1,0 +1,103 @@
+"""Commands about what comes with the package: data, schema, presets, validation."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from statmech_attn import batches, dmft, storage, studies, validation
+from statmech_attn.cli.arguments import Data
+from statmech_attn.cli.terminal import err, out
+
+
+def download(
+    names: Annotated[
+        list[str],
+        typer.Argument(help="omniglot, omniglot-small, mnist, fashion-mnist."),
+    ],
+    data: Data = None,
+) -> None:
+    """Fetch published images, verify their SHA-256 and keep them in the data folder.
+
+    Files that are there already are not fetched again.
+
+    Example: statmech-attn download omniglot mnist fashion-mnist --data images
+    """
+    from functools import partial
+
+    from statmech_attn.cli.progress import DownloadBar
+    from statmech_attn.tasks import downloads, images
+
+    downloads.check(names)
+    folder = data if data is not None else images.data_folder()
+    progress = partial(DownloadBar, err)
+    for name in names:
+        for path, new in downloads.fetch(name, folder, progress=progress):
+            out.say(f"wrote {path}" if new else f"{path}: already there")
+
+
+def schema(
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="JSON file to write; default: stdout."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
+) -> None:
+    """Write the JSON schema of study files, with which editors complete and check them.
+
+    A study names it in its first line: #:schema FILE
+
+    Example: statmech-attn schema --output study.schema.json
+    """
+    text = json.dumps(studies.reference.schema(), indent=1, ensure_ascii=False) + "\n"
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    if storage.check_place(output) and not overwrite:
+        raise ValueError(f"{output}: exists; choose another, or pass --overwrite.")
+    output.write_text(text, encoding="utf-8")
+    out.say(f"wrote {output}")
+
+
+def presets() -> None:
+    """List the pattern presets that come with the package."""
+    for name in dmft.presets():
+        file = dmft.load(name)
+        out.say(
+            f"{name}: M = {file.patterns.n_patterns} patterns, "
+            f"{file.patterns.n_classes} site classes, context C = {file.context}, "
+            f"N_p = {file.patterns.n_bits}, gamma = {file.gamma:.6g}, "
+            f"epsilon = {file.epsilon:g}"
+        )
+
+
+def validate(
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Systems whose name contains this; repeatable."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="JSON file, or a Markdown table (.md)."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
+) -> None:
+    """Measure reference systems and compare with their known values.
+
+    Exit code 2 if any value is farther from its reference than chance allows.
+
+    Example: statmech-attn validate --only henon --output validation.json
+    """
+    from statmech_attn.cli import validation as report
+
+    report.check_output(output, overwrite=overwrite)
+    rows = validation.select(only or [])
+    batches.runtime.prepare()
+    lines = report.measure(rows, err)
+    report.print_table(lines, out)
+    if output is not None:
+        report.write(lines, output)
+        out.say(f"wrote {output}")
+    if any(line.verdict != "ok" for line in lines):
+        raise typer.Exit(2)

@@ -1,0 +1,155 @@
+"""Commands that read result files: comparisons, figures, summaries."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from statmech_attn import batches, comparison, plotting, storage, studies
+from statmech_attn.cli.arguments import Output, Overwrite
+from statmech_attn.cli.terminal import out
+
+
+def compare(
+    theory: Annotated[
+        Path, typer.Argument(help="File of trajectories or order parameters.")
+    ],
+    simulations: Annotated[
+        list[Path], typer.Argument(help="Monte Carlo file, or posterior files.")
+    ],
+    output: Output,
+    overwrite: Overwrite = False,
+) -> None:
+    """Compare theory with simulation in standard errors; print and store the table.
+
+    Example: statmech-attn compare theory.h5 simulation.h5 --output agreement.h5
+    """
+    inputs = (theory, *simulations)
+    text = _comparison_study(theory, simulations)
+    storage.check_output(output, study=text, overwrite=overwrite, inputs=inputs)
+    agreement = comparison.compare(*map(_read, inputs))
+    storage.write(output, agreement, study=text, kind="comparison", overwrite=overwrite)
+    _print_summary(agreement)
+    out.say(f"wrote {output}")
+
+
+def hysteresis(
+    up: Annotated[Path, typer.Argument(help='Scan with start = "continue-up".')],
+    down: Annotated[Path, typer.Argument(help='Scan with start = "continue-down".')],
+    output: Output,
+    overwrite: Overwrite = False,
+) -> None:
+    """Find where two sweeps of a parameter differ; print and store the intervals.
+
+    Example: statmech-attn hysteresis up.h5 down.h5 --output hysteresis.h5
+    """
+    text = _study_of("hysteresis", {"up": up, "down": down})
+    storage.check_output(output, study=text, overwrite=overwrite, inputs=(up, down))
+    intervals = studies.compare_sweeps(_read(up), _read(down))
+    storage.write(output, intervals, study=text, overwrite=overwrite)
+    _print_summary(intervals)
+    out.say(f"wrote {output}")
+
+
+def rematch(
+    file: Annotated[Path, typer.Argument(help="File of a basins study.")],
+    output: Output,
+    matching: Annotated[str, typer.Option(help="distance or flow.")] = "distance",
+    furthest: Annotated[
+        float, typer.Option(help="Largest distance, in units of the points' extent.")
+    ] = 0.1,
+    overwrite: Overwrite = False,
+) -> None:
+    """Number the attractors of a basins file anew, without following any start.
+
+    Example: statmech-attn rematch basins.h5 --matching distance --output again.h5
+    """
+    batches.runtime.prepare()
+    storage.require_no_input(output, [file])
+    dataset = _read(file)
+    matched = studies.rematch(dataset, matching, furthest, file.parent)
+    study, keys = matched.attrs["study"], storage.info(file).keys
+    storage.write(output, matched, study=study, keys=keys, overwrite=overwrite)
+    _print_summary(matched)
+    out.say(f"wrote {output}")
+
+
+def figure(
+    file: Annotated[Path, typer.Argument(help="HDF5 file of any kind.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the figures.")
+    ],
+) -> None:
+    """Draw what a file holds, as PNG and PDF.
+
+    Example: statmech-attn figure scan.h5 --output figures
+    """
+    for path in plotting.draw(_read(file), output):
+        out.say(f"wrote {path}")
+
+
+def info(
+    file: Annotated[Path, typer.Argument(help="HDF5 file of any kind.")],
+    check: Annotated[bool, typer.Option(help="Verify the checksums as well.")] = False,
+) -> None:
+    """Say what a file is, how it was made and what it found.
+
+    Example: statmech-attn info scan.h5
+    """
+    from statmech_attn.cli.summary import print_info
+    from statmech_attn.layout import require_layout
+
+    count = storage.check(file) if check else None
+    print_info(storage.info(file), out)
+    with storage.opened(file) as dataset:
+        require_layout(dataset, file)
+        _print_summary(dataset)
+    if count is not None:
+        out.say(f"checksums: all match, {count} variables")
+
+
+PACKED = 2**28, 16  # bytes that any file may unpack to, or so many times its size
+
+
+def _read(file: Path):
+    """All of a file, unless it is made to fill the memory or lacks something.
+
+    Raises:
+        ValueError: it unpacks to far more than it takes on the disk, or is no whole
+            file of its kind.
+    """
+    from statmech_attn.layout import require_layout
+    from statmech_attn.reporting import size
+
+    with storage.opened(file) as dataset:
+        require_layout(dataset, file)
+        unpacked, stored = dataset.nbytes, file.stat().st_size
+    if unpacked > max(PACKED[0], PACKED[1] * stored):
+        raise ValueError(
+            f"{file}: takes {size(stored)} and would unpack to {size(unpacked)}; from "
+            "Python, storage.opened reads parts of it."
+        )
+    return storage.read(file)
+
+
+def _print_summary(dataset) -> None:
+    from statmech_attn.cli.summary import print_summary
+
+    print_summary(dataset, out)
+
+
+def _comparison_study(theory: Path, simulations: list[Path]) -> str:
+    names = ["theory", "simulation"]
+    names += [f"simulation_{number}" for number in range(2, len(simulations) + 1)]
+    return _study_of(
+        "comparison", dict(zip(names, (theory, *simulations), strict=True))
+    )
+
+
+def _study_of(kind: str, files: dict[str, Path]) -> str:
+    """What a file that is made from others is: their names and digests."""
+    lines = [f'kind = "{kind}"']
+    for name, path in files.items():
+        digest = storage.study_digest(storage.info(path).study)
+        lines.append(f'\n[{name}]\nfile = "{path.name}"\nstudy_digest = "{digest}"')
+    return "\n".join(lines) + "\n"

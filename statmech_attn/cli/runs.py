@@ -1,0 +1,195 @@
+"""Commands that compute studies and look after their chunks."""
+
+import os
+import shlex
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from statmech_attn import batches, scan, storage, studies
+from statmech_attn.cli.arguments import Data, Output, Overwrite, Settings
+from statmech_attn.cli.terminal import err, out
+
+
+class EngineName(StrEnum):
+    """Values of --engine."""
+
+    local = "local"
+    dask = "dask"
+
+
+def run(
+    study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
+    output: Output,
+    set_: Settings = None,
+    overwrite: Overwrite = False,
+    chunk: Annotated[
+        int | None,
+        typer.Option(help="Points computed between two writes to disk.", min=1),
+    ] = None,
+    engine: Annotated[
+        EngineName, typer.Option(help="Threads of this process, or a dask cluster.")
+    ] = EngineName.local,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Chunks at once: threads, or processes of dask.", min=1),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Address of a dask scheduler that runs; else a local one."),
+    ] = None,
+    data: Data = None,
+) -> None:
+    """Compute a study and write one HDF5 file.
+
+    What is done is kept beside the output, in OUTPUT.chunks: after Ctrl-C, a kill or a
+    crash the same command goes on from there, and several at once share the work.
+
+    Example: statmech-attn run analysis/demo_scan.toml -o scan.h5 --set run.steps=500
+
+    On a cluster: statmech-attn run STUDY.toml -o scan.h5 --engine dask
+    --scheduler tcp://node1:8786
+    """
+    from statmech_attn.cli.progress import Bar
+
+    _use_data(data)
+    checked, text = studies.load(study, set_ or [])
+    storage.check_output(
+        output, study=text, overwrite=overwrite, inputs=[study, *checked.files()]
+    )
+    batches.runtime.prepare()
+    chosen = _engine(engine, workers, scheduler)
+    bar = Bar(err)
+    try:
+        studies.compute(
+            checked,
+            text,
+            output,
+            bar,
+            overwrite=overwrite,
+            engine=chosen,
+            points_per_chunk=chunk,
+        )
+    finally:
+        bar.close()
+    out.say(f"wrote {output}")
+    _print_summary(output)
+
+
+def _print_summary(file: Path) -> None:
+    from statmech_attn.cli.summary import print_summary
+
+    with storage.opened(file) as dataset:
+        print_summary(dataset, out)
+
+
+def _use_data(folder: Path | None) -> None:
+    """Make a folder that of the image data, for this process and those it starts."""
+    if folder is None:
+        return
+    if not folder.is_dir():
+        raise ValueError(
+            f"--data: there is no folder {folder}; statmech-attn download makes it."
+        )
+    os.environ["STATMECH_ATTN_DATA"] = str(folder.absolute())
+
+
+def _engine(name: EngineName, workers: int | None, scheduler: str | None):
+    """What computes the chunks."""
+    if name == EngineName.local:
+        if scheduler is not None:
+            raise ValueError("--scheduler needs --engine dask.")
+        return scan.engines.local.engine(workers)
+    if scheduler is not None and workers is not None:
+        raise ValueError("--workers starts a local cluster; --scheduler has its own.")
+    try:
+        distributed = scan.engines.distributed
+    except ModuleNotFoundError as error:
+        if error.name not in ("cloudpickle", "dask", "distributed"):
+            raise
+        raise ValueError(
+            "--engine dask needs dask: pip install 'statmech-attn[dask]'."
+        ) from None
+    if scheduler is not None:
+        return distributed.at(scheduler)
+    return distributed.local_cluster(workers or batches.usable_cores())
+
+
+ChunkFolder = Annotated[
+    Path, typer.Argument(help="Folder OUTPUT.chunks, or the OUTPUT it belongs to.")
+]
+
+
+def status(folder: ChunkFolder) -> None:
+    """Say how far a run is: chunks done, who computes, what is left.
+
+    Example: statmech-attn status scan.h5.chunks
+    """
+    from statmech_attn.cli.folders import print_status
+
+    batches.runtime.prepare()
+    chunks, _, work = studies.files.opened(folder)
+    print_status(chunks, scan.status(chunks, work), out)
+
+
+def repair(folder: ChunkFolder) -> None:
+    """Verify every chunk, put damaged ones aside, free what ended runs had claimed.
+
+    Run the study again afterwards to compute what was put aside.
+
+    Example: statmech-attn repair scan.h5.chunks
+    """
+    from statmech_attn.cli.folders import print_repairs
+
+    batches.runtime.prepare()
+    print_repairs(scan.repair(studies.files.opened(folder)[0]), out)
+
+
+def merge(folder: ChunkFolder, output: Output, overwrite: Overwrite = False) -> None:
+    """Write the HDF5 file of a folder whose chunks are all done; the folder stays.
+
+    Example: statmech-attn merge scan.h5.chunks --output scan.h5
+    """
+    batches.runtime.prepare()
+    chunks, study, work = studies.files.opened(folder)
+    studies.files.merge(chunks, work, study, output, overwrite=overwrite)
+    out.say(f"wrote {output}")
+
+
+def slurm(
+    study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
+    output: Output,
+    set_: Settings = None,
+    tasks: Annotated[int, typer.Option(help="Tasks of the array.")] = 10,
+    time: Annotated[
+        str, typer.Option(help="Limit of one task, [D-]HH:MM:SS.")
+    ] = "04:00:00",
+    cpus: Annotated[int, typer.Option(help="CPUs of one task.")] = 4,
+    memory: Annotated[
+        str | None, typer.Option(help="Memory of one task, e.g. 8G.")
+    ] = None,
+    partition: Annotated[str | None, typer.Option(help="SLURM partition.")] = None,
+    script: Annotated[
+        Path | None, typer.Option(help="Script to write; default: OUTPUT.sh.")
+    ] = None,
+) -> None:
+    """Write a SLURM job array whose tasks share the chunks of a study.
+
+    Example: statmech-attn slurm analysis/demo_scan.toml -o scan.h5 --tasks 20
+    """
+    settings = tuple(set_ or ())
+    checked, _ = studies.load(study, settings)
+    array = scan.slurm.Array(
+        study, output, settings, tasks, time, cpus, memory, partition
+    )
+    path = script or output.with_name(f"{output.name}.sh")
+    scan.slurm.check(array, path)
+    batches.runtime.prepare()
+    engine = scan.engines.local.engine(cpus)
+    forecast = scan.forecast.forecast(studies.work(checked), engine, None)
+    scan.slurm.write(array, path, forecast)
+    out.say(scan.slurm.outlook(array, forecast))
+    out.say(f"wrote {path}; submit it with")
+    out.say(f"sbatch {shlex.quote(str(path))}")
