@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +29,7 @@ class Ended(NamedTuple):
     Attributes:
         code: exit code; negative: the signal that ended it, SIGALRM if it was late.
         said: what it printed, stdout and stderr.
+        seconds: of a processor.
         megabytes: of memory at its largest.
     """
 
@@ -40,13 +40,17 @@ class Ended(NamedTuple):
     megabytes: float
 
     def orderly(self) -> "Ended":
-        """Fails unless the command did its work or was refused in one line."""
+        """Fails unless the command did its work or was refused in one line, quickly.
+
+        A study that is ready to be computed may have compiled for longer.
+        """
         lines = self.said.splitlines()
         assert self.code in (0, 1, STOPPED), self
         assert "Traceback" not in self.said, self
         assert all(line.isprintable() for line in lines), self
         assert self.code != 1 or lines[-1].startswith("statmech-attn: "), self
         assert self.megabytes < 1000, self
+        assert self.seconds < 10 or self.code == STOPPED, self
         return self
 
 
@@ -92,14 +96,13 @@ def _stop(*_) -> None:
 def _ended(words: list[str], seconds: int) -> Ended:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        begun = time.monotonic()
         if not (pid := os.fork()):
             _run(words, log, seconds)
         _, status, used = os.wait4(pid, 0)
-        took = time.monotonic() - begun
         said = log.read_text(errors="replace")
     code = os.waitstatus_to_exitcode(status)
-    return Ended(words, code, said, took, used.ru_maxrss / 1024)
+    seconds = used.ru_utime + used.ru_stime
+    return Ended(words, code, said, seconds, used.ru_maxrss / 1024)
 
 
 def _run(words: list[str], log: Path, seconds: int) -> None:
