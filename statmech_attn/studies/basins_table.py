@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from statmech_attn.dynamics import Search
-from statmech_attn.dynamics.diagrams import Plan
+from statmech_attn.dynamics import diagrams, Search
 from statmech_attn.options import Count, Positive
 from statmech_attn.studies.dmft_tables import DmftStudy, ParametersSpec, RunSpec
 from statmech_attn.studies.tables import of
@@ -21,7 +20,7 @@ class BasinsRun(
         transient=50_000,
         horizon=200_000,
     ),
-    of(Plan, "steps", step="token"),
+    of(diagrams.Plan, "steps", step="token"),
     RunSpec,
     frozen=True,
 ):

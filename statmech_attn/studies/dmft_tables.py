@@ -6,8 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from statmech_attn.dynamics.continuation import Settings
-from statmech_attn.dynamics.diagrams import Confirm, Plan
+from statmech_attn.dynamics import continuation, diagrams
 from statmech_attn.options import Count, Seed, WholeNumber
 from statmech_attn.studies import digests
 from statmech_attn.studies.tables import (
@@ -133,13 +132,13 @@ class TrajectoryRun(RunSpec, frozen=True):
     noise: bool = False
 
 
-class ConfirmSpec(of(Confirm, step="token")):
+class ConfirmSpec(of(diagrams.Confirm, step="token")):
     """run.confirm: doubtful points again, from perturbed states and for longer."""
 
 
 class BifurcationRun(
     of(
-        Plan,
+        diagrams.Plan,
         "transient",
         "steps",
         "exponents",
@@ -167,7 +166,7 @@ class BifurcationRun(
     start: AnyStart | None = None
     starts: Count = 1
     extend: bool = True
-    exponents: HowMany = Plan.exponents
+    exponents: HowMany = diagrams.Plan.exponents
     refine: Annotated[int, Field(ge=0, le=10)] = 0
     confirm: ConfirmSpec | None = None
 
@@ -312,7 +311,7 @@ class BoundsSpec(Table, frozen=True):
 
 class ContinuationRun(
     of(
-        Settings,
+        continuation.Settings,
         "largest_step",
         "smallest_step",
         "max_points",
@@ -341,10 +340,10 @@ class ContinuationRun(
     switch: Annotated[int, Field(ge=0, le=8)] = 0
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> continuation.Settings:
         """Of the continuation; the first step is a fifth of the largest."""
         first = max(FIRST_STEP * self.largest_step, self.smallest_step)
-        return chosen(Settings, self, first_step=first)
+        return chosen(continuation.Settings, self, first_step=first)
 
     @model_validator(mode="after")
     def _steps_in_order(self):
@@ -352,7 +351,7 @@ class ContinuationRun(
         return self
 
 
-class CurvesSpec(of(Settings, "max_points"), Interval, frozen=True):
+class CurvesSpec(of(continuation.Settings, "max_points"), Interval, frozen=True):
     """[curves]: the second parameter in which special points are followed.
 
     Attributes:
