@@ -44,6 +44,11 @@ jaxtyping.install_import_hook(
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
 )
 
+from statmech_attn.batches import runtime  # noqa: E402  after the hook
+
+
+runtime.compile_quickly()
+
 collect_ignore = ["dmft/floquet.py"]  # a program that needs mpmath and is run by hand
 
 

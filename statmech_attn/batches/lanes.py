@@ -8,8 +8,9 @@ batch, and several share its lanes evenly, each with the program of its own part
 never exchange a number.
 The numbers of a point do not depend on its lane or on its neighbours.  Nor do they on
 the lanes of its batch where all sums over the coordinates of a point are written out
-(`sums`), so that few points may go into a narrower one.  Elsewhere XLA may order terms
-by the shape of the batch, and a study keeps to one width.
+(`sums`) and `runtime.FUSED` makes the loops, so that few points may go into a narrower
+one.  Elsewhere XLA may order terms, or round, by the shape of the batch, and a study
+keeps to one width.
 """
 
 import os
@@ -27,6 +28,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from statmech_attn.batches.memory import device_memory
 from statmech_attn.batches.once import once
+from statmech_attn.batches.runtime import FUSED, has_fused
 from statmech_attn.reporting import size
 
 
@@ -40,6 +42,7 @@ OVERHEAD = 5  # time that a batch of any width takes, in lanes
 CPU_OPTIONS = {
     "xla_cpu_prefer_vector_width": 512,
     "xla_cpu_multi_thread_eigen": False,
+    **({FUSED: True} if has_fused() else {}),
 }
 
 
@@ -69,6 +72,7 @@ def lanes_for(n_points: int, *, any_width: bool = True) -> int:
     """
     parts = len(devices())
     widest = CPU_LANES if on_cpu() else ACCELERATOR_LANES
+    any_width &= has_fused() or not on_cpu()
     share = -(-n_points // (parts * (workers() if any_width else 1)))
     return parts * min(widest, -(-share // 8) * 8)
 
@@ -231,7 +235,8 @@ class Stage:
         shared: int = 0,
         any_width: bool = True,
     ):
-        narrow = [n for n in NARROW if n < lanes and any_width and on_cpu()]
+        any_width &= has_fused() and on_cpu()
+        narrow = [n for n in NARROW if n < lanes and any_width]
         self._programs = {
             n: _Program(lambda n=n: Compiled(function, *examples(n), shared=shared))
             for n in (*narrow, lanes)

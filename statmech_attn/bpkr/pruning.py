@@ -177,7 +177,9 @@ def cumulative_accuracy(
     return np.array([accuracy_without(parts, y, heads, off[:n]) for n in range(stop)])
 
 
-def ascending(scores: Real[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+def ascending(
+    scores: Sequence[float] | Real[np.ndarray, " n"],
+) -> Int[np.ndarray, " n"]:
     """Numbers of the heads from the lowest score to the highest; ties in order.
 
     Raises:
@@ -257,10 +259,10 @@ def chance_correlation(
     have a drop; NaN where there is none.
 
     Example:
-        >>> drops = [[0.1, 0.2, 0.0, np.nan], [0.3, 0.1, 0.1, np.nan]]
-        >>> chance_correlation([0.5, -0.5], drops)
+        >>> drops = np.array([[0.1, 0.2, 0.0, np.nan], [0.3, 0.1, 0.1, np.nan]])
+        >>> chance_correlation(np.array([0.5, -0.5]), drops)
         0.5
-        >>> round(chance_correlation([0.5, np.nan], drops), 3)
+        >>> round(chance_correlation(np.array([0.5, np.nan]), drops), 3)
         0.707
     """
     known = np.isfinite(correlations)

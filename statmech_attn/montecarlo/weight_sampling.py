@@ -210,7 +210,7 @@ def _starts(posterior: weight_space.WeightPosterior, keys):
     return starts, rates.max()
 
 
-def _sampler(method, posterior, warmup: int, step_size: float) -> Sampler:
+def _sampler(method, posterior, warmup: int, step_size) -> Sampler:
     row = _row(method)
     adapting = {"warmup": warmup} if row.adapts else {}
     build = SAMPLERS.part(row, "build")

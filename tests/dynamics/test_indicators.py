@@ -22,6 +22,7 @@ from statmech_attn.dynamics import (
     zero_one_test,
 )
 from statmech_attn.dynamics.dimension import CLOSE_PAIRS, pair_counts, RADII
+from statmech_attn.dynamics.frames import completed
 from statmech_attn.validation import systems
 
 
@@ -358,7 +359,7 @@ def test_alignment_is_the_volume_of_pushed_unit_vectors():
     """Against singular values and sums of vectors that are pushed by hand."""
     every, samples = 2, 4
     found = gali(henon_3d, jnp.zeros(3), order=3, samples=samples, every=every)
-    frame = jnp.asarray(np.linalg.qr(jax.random.normal(jax.random.key(0), (3, 3)))[0])
+    frame = jnp.asarray(completed(np.empty((3, 0)), 3))
     jacobian, x = jax.jacfwd(henon_3d), jnp.zeros(3)
     for sample in range(samples):
         for _ in range(every):

@@ -138,8 +138,9 @@ def test_a_file_is_matched_with_its_own_network_as_it_was_computed(
     with pytest.raises(ValueError, match="a network that is not the file's"):
         studies.rematch(found.assign_attrs(network="another"), "flow")
     used, context = [], int(found.context)
+    no_flow = np.full(9, -1)
     monkeypatch.setattr(
-        matching, "_flows", lambda *args: used.append(args[-1]) or [[-1] * 9] * 9
+        matching, "_flows", lambda *args: used.append(args[-1]) or [no_flow] * 9
     )
     study = spec.dump(STUDY | {"network": {"patterns": "x.json"}})
     published = (data_folder / "poclopez_patterns.json").read_bytes()

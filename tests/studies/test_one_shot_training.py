@@ -317,4 +317,4 @@ def test_precision_follows_the_device(data, monkeypatch):
     study = studies.parse(SMALL)
     for cpu, precision in ((True, "single"), (False, "mixed")):
         monkeypatch.setattr(f"{precision_here.__module__}.on_cpu", lambda cpu=cpu: cpu)
-        assert precision_here(studies.work(study).run) == precision
+        assert precision_here(studies.work(study).choices) == precision

@@ -305,6 +305,7 @@ def test_mixed_precision_learns_as_well(found):
     assert all(w.dtype == jnp.float32 for w in jax.tree.leaves(mixed.weights))
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
