@@ -138,10 +138,12 @@ def test_a_file_is_matched_with_its_own_network_as_it_was_computed(
     with pytest.raises(ValueError, match="a network that is not the file's"):
         studies.rematch(found.assign_attrs(network="another"), "flow")
     used, context = [], int(found.context)
-    no_flow = np.full(9, -1)
-    monkeypatch.setattr(
-        matching, "_flows", lambda *args: used.append(args[-1]) or [no_flow] * 9
-    )
+
+    def none_flows(dataset, name, net, sets, how):
+        used.append(how)
+        return [np.full(len(some), -1) for some in sets[:-1]]
+
+    monkeypatch.setattr(matching, "_flows", none_flows)
     study = spec.dump(STUDY | {"network": {"patterns": "x.json"}})
     published = (data_folder / "poclopez_patterns.json").read_bytes()
     (tmp_path / "x.json").write_bytes(published)
