@@ -192,8 +192,12 @@ def installed(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
 
 
 def _distribution(entry: importlib.metadata.EntryPoint) -> str:
-    found = entry.dist
-    return f"{found.name} {found.version}" if found else "an unknown distribution"
+    distribution = entry.dist
+    return (
+        f"{distribution.name} {distribution.version}"
+        if distribution
+        else "an unknown distribution"
+    )
 
 
 def _brief(error: Exception) -> str:
@@ -381,8 +385,8 @@ EVERY = "*"
 
 def studied() -> list[str]:
     """Names of all kinds of study."""
-    made = {row.name for row in KINDS.built_in if not row.table}
-    return [name for name in KINDS.names() if name not in made]
+    untabled = {row.name for row in KINDS.built_in if not row.table}
+    return [name for name in KINDS.names() if name not in untabled]
 
 
 def of_study(name: object, task: object = None) -> Kind | None:
@@ -393,8 +397,8 @@ def of_study(name: object, task: object = None) -> Kind | None:
         'OneShotTrainingWork'
     """
     rows = {row.task: row for row in KINDS.named(name) if row.table}
-    own = rows.get(task) if isinstance(task, str) else None
-    return own or rows.get(EVERY) or rows.get("")
+    of_task = rows.get(task) if isinstance(task, str) else None
+    return of_task or rows.get(EVERY) or rows.get("")
 
 
 def of_file(name: object, dimensions: Any = ()) -> Kind | None:

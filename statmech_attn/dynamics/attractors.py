@@ -266,15 +266,15 @@ class _Run:
             else:
                 self._entered(lane, s, keep)
         self._walk_back(early, keep)
-        for kept in list(self.kept):
-            for lane, record in self._again(kept, keep[kept.number]):
+        for look in list(self.kept):
+            for lane, record in self._again(look, keep[look.number]):
                 self.before[lane] = record[-self.points.shape[1] :]
 
     def _walk_back(self, early: dict, keep) -> None:
         """Do looks again, the latest first, until all that entered early are found."""
-        for kept in list(self.kept)[-2::-1]:
-            for lane, record in self._again(kept, list(early)):
-                s = self._last_outside(early[lane], record, kept.number)
+        for look in list(self.kept)[-2::-1]:
+            for lane, record in self._again(look, list(early)):
+                s = self._last_outside(early[lane], record, look.number)
                 if s is not None:
                     self._entered(lane, s, keep)
                     del early[lane]

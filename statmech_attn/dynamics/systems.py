@@ -158,11 +158,11 @@ class System(eqx.Module):
         if self.batched:
             return call(function, state, parameters)
         axes = lane_axes((state, parameters))
-        one = lambda s, p: call(function, s, p)
+        single = lambda s, p: call(function, s, p)
         if not like_state:
-            one = lambda s, p: ravel_pytree(call(function, s, p))[0]
+            single = lambda s, p: ravel_pytree(call(function, s, p))[0]
         out = axes[0] if like_state else -1
-        return jax.vmap(one, in_axes=axes, out_axes=out)(state, parameters)
+        return jax.vmap(single, in_axes=axes, out_axes=out)(state, parameters)
 
     def check(self, state: PyTree, parameters: PyTree = None) -> None:
         """Refuse a map that changes its state's shape, or shows nothing.
@@ -171,12 +171,12 @@ class System(eqx.Module):
             state, parameters: of many points, on the last axis.
 
         Raises:
-            ValueError: in one line.
+            ValueError: in state_of_one line.
         """
         lane = lambda x: x[..., 0] if x.ndim and not self.batched else x
-        one, fixed = jax.tree.map(lane, (state, parameters))
+        state_of_one, fixed = jax.tree.map(lane, (state, parameters))
         step = lambda s, p: call(self.step, s, p)
-        require_like(jax.eval_shape(step, one, fixed), one)
+        require_like(jax.eval_shape(step, state_of_one, fixed), state_of_one)
         try:
             jax.eval_shape(self.steps, state, parameters)
         except ValueError:

@@ -88,11 +88,11 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
     name = names[0]
     up, down = up.sortby(name), down.sortby(name)
     _check_alike(up, down)
-    found = [
+    comparisons = [
         _compared(up.isel({name: i}), down.isel({name: i}))
         for i in range(up.sizes[name])
     ]
-    distance, differ = (np.array(x) for x in zip(*found, strict=True))
+    distance, differ = (np.array(x) for x in zip(*comparisons, strict=True))
     values = up[name].values
     ends = intervals(values, differ.astype(bool))
     over = (name, "strobe_sample")
@@ -129,11 +129,11 @@ def _check_alike(up: xr.Dataset, down: xr.Dataset) -> None:
         one, other = (scan.coords.get(name, np.nan) for scan in (up, down))
         if not np.array_equal(one, other, equal_nan=True):
             raise ValueError(f"the two files have different values of {name}.")
-    found = _direction(up), _direction(down)
-    if found != ("up", "down"):
+    first, second = _direction(up), _direction(down)
+    if (first, second) != ("up", "down"):
         raise ValueError(
             'hysteresis compares a scan with run.start "continue-up" and one with '
-            f'"continue-down"; got the directions {found[0]!r} and {found[1]!r}.'
+            f'"continue-down"; got the directions {first!r} and {second!r}.'
         )
 
 

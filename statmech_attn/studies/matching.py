@@ -78,13 +78,13 @@ def rematch(
             "network: the study names a network that is not the file's; its patterns "
             "may have changed."
         )
-    found = matched(dataset, net, furthest, how=chosen(Search, study.run))
+    rematched = matched(dataset, net, furthest, how=chosen(Search, study.run))
     wanted = {"matching": matching, "furthest": furthest}
     changed = {k: v for k, v in wanted.items() if getattr(study.run, k) != v}
     if not changed:
-        return found
+        return rematched
     run = tree.get("run", {}) | changed
-    return found.assign_attrs(study=dump(tree | {"run": run}))
+    return rematched.assign_attrs(study=dump(tree | {"run": run}))
 
 
 ATTRACTOR = Variable(
@@ -124,8 +124,8 @@ def matched(
             else match_by_flow(flows[i], between)
         )
     numbers = np.full(dataset["count"].shape, -1)
-    for i, found in zip(order, identities(parents), strict=True):
-        numbers[i, : len(found)] = found
+    for i, numbered in zip(order, identities(parents), strict=True):
+        numbers[i, : len(numbered)] = numbered
     variable = (dataset["count"].dims, numbers, ATTRACTOR.attributes())
     return dataset.assign(attractor=variable).assign_attrs(
         matching="distance" if net is None else "flow", furthest=furthest
@@ -150,9 +150,11 @@ def _flows(
     dataset: xr.Dataset, name: str, net: dmft.Network, sets, how: Follower | Search
 ) -> list[np.ndarray]:
     """For every value but the last: where its sets flow at the next value."""
-    places = [(i, k) for i, found in enumerate(sets[:-1]) for k in range(len(found))]
+    places = [
+        (i, k) for i, sets_there in enumerate(sets[:-1]) for k in range(len(sets_there))
+    ]
     periods = dataset.period.transpose(name, "slot").values
-    flows = [np.full(len(found), -1) for found in sets[:-1]]
+    flows = [np.full(len(sets_there), -1) for sets_there in sets[:-1]]
     if not places:
         return flows
     states = dataset.states.transpose(name, "slot", "turn", "age", "pattern").values

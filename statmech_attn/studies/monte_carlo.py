@@ -111,16 +111,16 @@ class MonteCarloWork(OneRound):
         blocks = self._blocks(chunk.round)
         shape = (len(self.sizes), len(self.beta), len(blocks))
         place = np.unravel_index(np.arange(chunk.first, chunk.stop), shape)
-        found = []
+        parts = []
         for i in np.unique(place[0]):
             rows = np.flatnonzero(place[0] == i)
             simulator = self._simulator(int(i), chunk.round)
             for first in range(0, len(rows), self.batch):
                 _, beta, block = (x[rows[first : first + self.batch]] for x in place)
-                found.append(
+                parts.append(
                     self._rows(simulator, int(i), beta, block + blocks.start, tick)
                 )
-        return {name: np.concatenate([f[name] for f in found]) for name in found[0]}
+        return {name: np.concatenate([f[name] for f in parts]) for name in parts[0]}
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         return np.any(~np.isfinite(arrays["mean"]), axis=(1, 2, 3))
@@ -150,8 +150,8 @@ class MonteCarloWork(OneRound):
         none = np.empty((self.made.net.n_patterns, len(self.beta), 0))
         simulations = []
         for i, n_spins in enumerate(self.sizes):
-            here = slice(i * len(self.beta), (i + 1) * len(self.beta))
-            seen = lambda x, here=here: observations(x[here], self.beta.shape)
+            rows = slice(i * len(self.beta), (i + 1) * len(self.beta))
+            seen = lambda x, rows=rows: observations(x[rows], self.beta.shape)
             simulations.append(
                 Simulation(
                     seen(mean),
@@ -199,12 +199,12 @@ class MonteCarloWork(OneRound):
         count, steps = len(beta), self.options.steps
         inputs = self._inputs(i, beta, tick)
         done = lambda n: tick(count * n / steps)
-        found = simulator(*inputs, block, self.layout.number(block), done)
-        averages = np.moveaxis(found.averages, 1, 0)
-        rows = {"mean": found.mean, "square": found.square}
+        moments = simulator(*inputs, block, self.layout.number(block), done)
+        averages = np.moveaxis(moments.averages, 1, 0)
+        rows = {"mean": moments.mean, "square": moments.square}
         rows |= dict(zip(AVERAGES, averages, strict=True))
         if simulator.keep:
-            rows["sample"] = found.sample
+            rows["sample"] = moments.sample
         return {name: np.ascontiguousarray(x) for name, x in rows.items()}
 
     def _inputs(self, i: int, beta: np.ndarray, tick: Tick):

@@ -45,14 +45,14 @@ def _of_study(
     tables = {table.__name__: table for table in _tables(model)}
     for key, part in whole.pop("$defs", {}).items():
         shared[f"{prefix}.{key}"] = _described(part, tables[key])
-    found = _described(whole, model)
-    found["title"] = f"{name}, {task}" if task else name
+    schema = _described(whole, model)
+    schema["title"] = f"{name}, {task}" if task else name
     # A name alone decides which of all studies is meant.
-    found["properties"]["kind"] |= {"const": name}
-    found["required"] = sorted({"kind", *found.get("required", ())})
+    schema["properties"]["kind"] |= {"const": name}
+    schema["required"] = sorted({"kind", *schema.get("required", ())})
     if task and task != kinds.TASKS.names()[0]:
-        found["required"] = sorted({*found["required"], "task"})
-    return found
+        schema["required"] = sorted({*schema["required"], "task"})
+    return schema
 
 
 def _described(part: dict[str, Any], table: type[BaseModel]) -> dict[str, Any]:
@@ -169,15 +169,15 @@ LIMITS = {
 
 def _range(field: dict[str, Any]) -> str:
     """Bounds of a key; of its entries where it is a list."""
-    found = [
+    parts = [
         form.format(f"{field[key]:g}" if isinstance(field[key], float) else field[key])
         for key, form in LIMITS.items()
         if key in field and field[key] != MAX_COUNT
     ]
     inner = [field["items"]] if "items" in field else field.get("anyOf", [])
     for part in [*inner, *field.get("oneOf", [])]:
-        found += [words for words in [_range(part)] if words and words not in found]
-    return ", ".join(found)
+        parts += [words for words in [_range(part)] if words and words not in parts]
+    return ", ".join(parts)
 
 
 def _code(value: Any) -> str:

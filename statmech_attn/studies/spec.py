@@ -110,8 +110,8 @@ def models() -> Iterator[tuple[str, str, type[StudyTable]]]:
         if not issubclass(model, AnyTask):
             yield row.name, row.task, model
             continue
-        own = {other.task for other in kinds.KINDS.named(row.name)}
-        every = [task for task in kinds.TASKS.names() if task not in own]
+        tasks = {other.task for other in kinds.KINDS.named(row.name)}
+        every = [task for task in kinds.TASKS.names() if task not in tasks]
         for task in every if row.task == kinds.EVERY else [row.task]:
             yield row.name, task, of_task(model, task)
 

@@ -174,8 +174,8 @@ class TrajectoryWork(OneRound):
         done = lambda tokens: tick(len(index) * tokens / total)
         params, state = self._start(index)
         state = self._moved(params, state, self.options.transient, done)
-        found = self._kept(params, state, self.options.steps, done)
-        return {name: x[: len(index)] for name, x in found.items()}
+        rows = self._kept(params, state, self.options.steps, done)
+        return {name: x[: len(index)] for name, x in rows.items()}
 
     def _moved(self, params, state, tokens: int, tick: Tick):
         """The state after the transient."""
@@ -195,13 +195,13 @@ class TrajectoryWork(OneRound):
         parts = []
         for first in range(0, tokens, length):
             state, seen = dmft.trajectory(net, params, state, steps=length)
-            found = {name: getattr(seen, name) for name in OBSERVABLES}
+            observed = {name: getattr(seen, name) for name in OBSERVABLES}
             if noise is not None:
                 noise, band = noise_steps(net, noise, steps=length)
-                found |= {f"{n}_noise_std": getattr(band.std, n) for n in NOISY}
-                found[SCORE] = band.score
+                observed |= {f"{n}_noise_std": getattr(band.std, n) for n in NOISY}
+                observed[SCORE] = band.score
             parts.append(
-                {n: np.moveaxis(np.asarray(x), -1, 0) for n, x in found.items()}
+                {n: np.moveaxis(np.asarray(x), -1, 0) for n, x in observed.items()}
             )
             tick(min(length, tokens - first))
         join = lambda name: np.concatenate([p[name] for p in parts], axis=1)

@@ -149,11 +149,11 @@ class CriticalCurve(Iterator[CriticalPoint]):
         if place is None:
             self.unresolved.append(title)
             return
-        at, here = self._read(place, linear)
+        at, linear_there = self._read(place, linear)
         if name in codimension_two.POLES:
             at = eqx.tree_at(lambda p: p.coefficient, at, np.nan)
         angle = angle_of(self.system, place.u)
-        if codimension_two.confirmed(name, here, self.kind, angle):
+        if codimension_two.confirmed(name, linear_there, self.kind, angle):
             self.codimension_two.append(CodimensionTwo(title, at))
 
     def _close_in(self, name, before: Point, after: Point, linear) -> Point | None:

@@ -71,15 +71,15 @@ def find_cycle(
     u = np.append(coordinates(problem, x), float(value))
     row = np.zeros_like(u)
     row[-1] = 1.0
-    found = correct(
+    correction = correct(
         problem.residual,
         jnp.asarray(u),
         jnp.asarray(row),
         jnp.asarray(settings.tolerance),
         jnp.asarray(settings.max_iterations),
     )
-    u, jacobian = np.asarray(found.u), np.asarray(found.jacobian)
-    sound = int(found.code) == CONVERGED
+    u, jacobian = np.asarray(correction.u), np.asarray(correction.jacobian)
+    sound = int(correction.code) == CONVERGED
     return Cycle(
         x=u[:-1],
         value=float(value),
@@ -88,8 +88,8 @@ def find_cycle(
         multipliers=multipliers(jacobian)
         if sound
         else np.full(u.size - 1, np.nan + 0j),
-        result=int(found.code),
-        iterations=int(found.iterations),
+        result=int(correction.code),
+        iterations=int(correction.iterations),
     )
 
 
