@@ -146,6 +146,7 @@ def test_escape_to_infinity_is_diverged():
     assert phases_of(found) == ["diverged"] and int(found.period) == 0
 
 
+@pytest.mark.slow
 def test_a_finite_orbit_with_a_broken_jacobian_is_unsettled():
     """d/dx of sqrt(max(x - 2, 0)) below 2 is 0 * inf: no exponent, hence no cycle."""
     rooted = lambda x: 3.2 * x * (1 - x) + jnp.sqrt(jnp.maximum(x - 2, 0.0))

@@ -111,6 +111,7 @@ def test_runs_that_start_together_share_the_work(
     assert left_over(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_run_that_comes_while_another_merges_waits_for_it(
     server, study, tmp_path, whole
 ):
@@ -144,6 +145,7 @@ def test_claims_of_a_killed_process_are_taken_over_at_once(server, study, tmp_pa
     assert left_over(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_claims_of_another_machine_are_taken_over_after_its_silence(
     server, study, tmp_path
 ):
@@ -158,6 +160,7 @@ def test_claims_of_another_machine_are_taken_over_after_its_silence(
     assert left_over(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_living_process_of_another_machine_keeps_its_claims(server, study, tmp_path):
     output = tmp_path / "out.h5"
     words = ["run", study(points=2, seconds=1.5), "-o", output, "--chunk", "1"]
@@ -211,6 +214,7 @@ def test_a_signal_while_merging_lets_the_merge_finish(server, study, tmp_path, w
     assert left_over(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_signal_while_another_process_merges(server, study, tmp_path):
     output = tmp_path / "out.h5"
     words = ["run", study(**KEYS), "-o", output]

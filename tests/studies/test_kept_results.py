@@ -89,6 +89,7 @@ def test_the_exact_law_is_that_of_the_weights_and_the_saddle_point_near_it():
     assert apart < 0.05 * diagonal
 
 
+@pytest.mark.slow
 def test_the_numbers_of_the_documents_can_be_printed():
     """The program prints what stands in docs/validation.md, row by row."""
     root = KEPT.parents[1]

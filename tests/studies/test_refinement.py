@@ -11,6 +11,9 @@ from statmech_attn.scan.engines import local
 from statmech_attn.scan.forecast import forecast
 
 
+pytestmark = pytest.mark.slow
+
+
 RUN = {
     "transient": 600,
     "steps": 1024,
@@ -42,7 +45,6 @@ def refined():
     return plane(5, 3, starts=2, refine=2)
 
 
-@pytest.mark.slow
 def test_computed_points_are_those_of_the_whole_grid_to_the_last_bit(whole, refined):
     at = (refined.beta_index.values, refined.gamma_index.values)
     assert refined.sizes["point"] < whole.phase[..., 0].size
@@ -54,7 +56,6 @@ def test_computed_points_are_those_of_the_whole_grid_to_the_last_bit(whole, refi
         np.testing.assert_array_equal(refined[name].values, variable.values[at])
 
 
-@pytest.mark.slow
 def test_neighbours_that_differ_on_the_finest_grid_are_both_computed(refined):
     grid = on_grid(refined)
     # A phase that was filled in is never wrong about a computed neighbour.
@@ -92,7 +93,6 @@ def test_refined_files_keep_their_shape_on_disk(refined, tmp_path):
     assert int(table.phase.sel(beta=1.1, gamma=140.0)[0]) == PHASES.index("fixed")
 
 
-@pytest.mark.slow
 def test_a_line_is_refined_where_its_phase_changes():
     def line(num, **run):
         beta = {"start": 1.1, "stop": 1.4, "num": num}

@@ -77,6 +77,7 @@ def test_a_killed_diagram_goes_on_and_its_file_is_the_one_in_memory(
         henon_diagram(replace(PLAN, steps=2048), file=file)
 
 
+@pytest.mark.slow
 def test_standard_map_keeps_areas_on_tori_and_in_chaos():
     def standard(z, p):
         y = z[1] + p["K"] * jnp.sin(z[0])
@@ -97,6 +98,7 @@ def test_standard_map_keeps_areas_on_tori_and_in_chaos():
     assert abs(chaos.lyapunov - np.log(3.5)) < 0.1
 
 
+@pytest.mark.slow
 def test_a_flow_of_two_dimensions_is_cut_where_it_crosses():
     """Van der Pol's oscillator: amplitude 2.0086 at mu = 1, near 2 for small mu."""
     field = lambda x, p: jnp.stack([x[1], p["mu"] * (1 - x[0] ** 2) * x[1] - x[0]])
