@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from statmech_attn import batches, dmft, storage, studies, validation
+from statmech_attn import batches, dmft, kinds, storage, studies, validation
 from statmech_attn.cli.arguments import Data
 from statmech_attn.cli.terminal import err, out
 
@@ -35,6 +35,40 @@ def download(
     for name in names:
         for path, new in downloads.fetch(name, folder, progress=progress):
             out.say(f"wrote {path}" if new else f"{path}: already there")
+
+
+def _kinds(typed: str) -> list[str]:
+    return [name for name in kinds.studied() if name.startswith(typed)]
+
+
+def new(
+    kind: Annotated[
+        str, typer.Argument(help="Kind of study.", autocompletion=_kinds)
+    ] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Study file to write; default: stdout."),
+    ] = None,
+    task: Annotated[
+        str, typer.Option(help="Task of a study of learning, such as one-shot.")
+    ] = "",
+) -> None:
+    """Write a commented study file with every key of a kind; without KIND, list them.
+
+    Example: statmech-attn new bifurcation --output study.toml
+    """
+    if not kind:
+        for name, sentence in studies.templates.sentences().items():
+            out.say(f"{name}: {sentence}")
+        return
+    text = studies.templates.template(kind, task)
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    if storage.check_place(output):
+        raise ValueError(f"{output}: already exists; choose another name.")
+    output.write_text(text, encoding="utf-8")
+    out.say(f"wrote {output}; edit it, then: statmech-attn run {output} --dry-run")
 
 
 def schema(
