@@ -209,7 +209,7 @@ class MonteCarloRun(RunSpec, frozen=True):
 
     start: Start | None = None
     method: Literal["collapsed", "spins"] = "collapsed"
-    n_spins: Annotated[list[Count], Field(min_length=1, examples=[[10_000, 1_000_000]])]
+    n_spins: Annotated[list[Count], Field(min_length=1, examples=[[3_000, 300_000]])]
     runs: Annotated[int, Field(ge=2)] = 100
     stored: WholeNumber = 1
     steps: Annotated[int, Field(ge=1, le=1_000_000)] = 200
