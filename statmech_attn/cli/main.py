@@ -80,6 +80,7 @@ for command in (
     results.rematch,
     results.figure,
     results.info,
+    results.export,
     resources.new,
     resources.download,
     resources.schema,

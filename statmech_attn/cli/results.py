@@ -108,6 +108,36 @@ def info(
         out.say(f"checksums: all match, {count} variables")
 
 
+def export(
+    file: Annotated[Path, typer.Argument(help="HDF5 file of any kind.")],
+    csv: Annotated[Path | None, typer.Option(help="CSV file to write.")] = None,
+    json: Annotated[Path | None, typer.Option(help="JSON file to write.")] = None,
+    zarr: Annotated[
+        Path | None, typer.Option(help="Zarr store to write, of the whole file.")
+    ] = None,
+    rows: Annotated[
+        str, typer.Option(help="Dimensions of a row, such as beta,time.")
+    ] = "",
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace existing files.")
+    ] = False,
+) -> None:
+    """Write a file as a table with one row per point (CSV, JSON), or as a Zarr store.
+
+    Example: statmech-attn export scan.h5 --csv scan.csv
+    """
+    from statmech_attn.cli import exports
+
+    targets = {"csv": csv, "json": json, "zarr": zarr}
+    chosen = {form: path for form, path in targets.items() if path is not None}
+    if not chosen:
+        raise typer.BadParameter("give --csv FILE, --json FILE or --zarr FOLDER.")
+    exports.check(file, chosen.values(), overwrite=overwrite)
+    names = [name.strip() for name in rows.split(",") if name.strip()]
+    for line in exports.write(file, chosen, names):
+        out.say(line)
+
+
 PACKED = 2**28, 16  # bytes that any file may unpack to, or so many times its size
 
 
