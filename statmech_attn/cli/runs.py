@@ -98,9 +98,9 @@ def run(
 
 
 def _forecast(
-    checked: studies.StudyTable,
+    checked: "studies.StudyTable",
     output: Path | None,
-    engine: scan.Engine,
+    engine: "scan.Engine",
     points_per_chunk: int | None,
 ) -> None:
     """What a run would take, and what of it is there already."""
