@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from statmech_attn import batches, dmft, kinds, storage, studies, validation
+from statmech_attn import batches, kinds, storage, studies, validation
 from statmech_attn.cli.arguments import Data
 from statmech_attn.cli.terminal import err, out
 
@@ -94,16 +94,19 @@ def schema(
     out.say(f"wrote {output}")
 
 
-def presets() -> None:
-    """List the pattern presets that come with the package."""
-    for name in dmft.presets():
-        file = dmft.load(name)
-        out.say(
-            f"{name}: M = {file.patterns.n_patterns} patterns, "
-            f"{file.patterns.n_classes} site classes, context C = {file.context}, "
-            f"N_p = {file.patterns.n_bits}, gamma = {file.gamma:.6g}, "
-            f"epsilon = {file.epsilon:g}"
-        )
+def presets(
+    name: Annotated[
+        str, typer.Argument(help="Preset, or pattern file (.json), to show.")
+    ] = "",
+) -> None:
+    """List the presets of patterns and tasks, or show one of them.
+
+    Example: statmech-attn presets poclopez-pe2
+    """
+    from statmech_attn.cli import presets
+
+    for line in presets.shown(name) if name else presets.listed():
+        out.say(line)
 
 
 def validate(

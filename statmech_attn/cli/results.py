@@ -1,5 +1,6 @@
 """Commands that read result files: comparisons, figures, summaries."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,15 @@ import typer
 from statmech_attn import batches, comparison, plotting, storage, studies
 from statmech_attn.cli.arguments import Output, Overwrite
 from statmech_attn.cli.terminal import out
+
+
+class Format(StrEnum):
+    """Values of --format."""
+
+    png = "png"
+    pdf = "pdf"
+    svg = "svg"
+    eps = "eps"
 
 
 def compare(
@@ -79,13 +89,40 @@ def figure(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the figures.")
     ],
+    format_: Annotated[
+        list[Format] | None,
+        typer.Option("--format", help="Repeatable; png and pdf when left out."),
+    ] = None,
+    dpi: Annotated[
+        float | None, typer.Option(help="Pixels per inch.", min=10, max=2400)
+    ] = None,
+    size: Annotated[
+        str,
+        typer.Option(help="single, double (columns), or inches such as 5 or 5x3.5."),
+    ] = "",
+    range_: Annotated[
+        list[str] | None,
+        typer.Option("--range", help="Part to draw, e.g. beta=1.2:1.3; repeatable."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Pictures to draw, e.g. bifurcation; repeatable."),
+    ] = None,
 ) -> None:
     """Draw what a file holds, as PNG and PDF.
 
-    Example: statmech-attn figure scan.h5 --output figures
+    Example: statmech-attn figure scan.h5 -o figures --only bifurcation --format svg
     """
-    for path in plotting.draw(_read(file), output):
-        out.say(f"wrote {path}")
+    from statmech_attn.cli import figures
+
+    inches = figures.sized(size)
+    formats = [form.value for form in format_ or (Format.png, Format.pdf)]
+    dataset = figures.within(_read(file), range_ or [])
+    chosen = figures.parts(dataset, only or [])
+    for name, drawn in plotting.pictures(dataset, chosen):
+        figure = figures.resized(drawn, inches)
+        for path in plotting.save(figure, output, name, formats, dpi):
+            out.say(f"wrote {path}")
 
 
 def info(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from statmech_attn.studies.files import compute, holds, produce
     from statmech_attn.studies.hysteresis import compare_sweeps
     from statmech_attn.studies.matching import rematch
+    from statmech_attn.studies.one_shot_tables import PRESETS as ONE_SHOT_PRESETS
     from statmech_attn.studies.running import run, work
     from statmech_attn.studies.spec import dump, load, parse
     from statmech_attn.studies.tables import StudyTable, Table, TaskTable
@@ -29,6 +30,7 @@ __all__ = [
     "Learning",
     "load",
     "load_trained",
+    "ONE_SHOT_PRESETS",
     "parse",
     "Positive",
     "produce",
