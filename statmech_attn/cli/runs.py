@@ -216,9 +216,19 @@ def slurm(
     ] = "04:00:00",
     cpus: Annotated[int, typer.Option(help="CPUs of one task.")] = 4,
     memory: Annotated[
-        str | None, typer.Option(help="Memory of one task, e.g. 8G.")
+        str | None,
+        typer.Option(help="Memory of one task, e.g. 8G; default: from the forecast."),
     ] = None,
     partition: Annotated[str | None, typer.Option(help="SLURM partition.")] = None,
+    account: Annotated[str | None, typer.Option(help="SLURM account.")] = None,
+    qos: Annotated[str | None, typer.Option(help="SLURM quality of service.")] = None,
+    gpus: Annotated[
+        str | None, typer.Option(help="GPUs of one task, e.g. 1 or a100:1.")
+    ] = None,
+    setup: Annotated[
+        Path | None,
+        typer.Option(help="Shell script that each task sources first (modules, venv)."),
+    ] = None,
     script: Annotated[
         Path | None, typer.Option(help="Script to write; default: OUTPUT.sh.")
     ] = None,
@@ -230,7 +240,18 @@ def slurm(
     settings = tuple(set_ or ())
     checked, _ = studies.load(study, settings)
     array = scan.slurm.Array(
-        study, output, settings, tasks, time, cpus, memory, partition
+        study,
+        output,
+        settings,
+        tasks,
+        time,
+        cpus,
+        memory,
+        partition,
+        account,
+        qos,
+        gpus,
+        setup,
     )
     path = script or output.with_name(f"{output.name}.sh")
     scan.slurm.check(array, path)
