@@ -36,6 +36,9 @@ class Kind(NamedTuple):
         summary: `cli.Summary` of what `info` prints; the sizes where there is none.
         pictures: of a file, each a `plotting.Picture`.
         dimension: which of the files of this name are of this row: those that have it.
+        rows: dimensions, or variables that have them, of what is a point of a file and
+            a row of an exported table; the first dimension where there are none.
+        padding: variable that is NaN, or a count of 0 or -1, where lists are padded.
     """
 
     name: str
@@ -47,6 +50,8 @@ class Kind(NamedTuple):
     summary: Where = ""
     pictures: Where = ""
     dimension: str = ""
+    rows: str = ""
+    padding: str = ""
 
 
 class TaskKind(NamedTuple):
@@ -218,6 +223,7 @@ _ORDER_PARAMETER = Kind(
     variables=f"{_STUDIES}.order_parameter:VARIABLES",
     summary=f"{_LEARNING}:ORDER_PARAMETERS",
     pictures=f"{_DRAWING}:ORDER_PARAMETER",
+    rows="action",
 )
 KINDS = Rows(
     "kind",
@@ -232,6 +238,7 @@ KINDS = Rows(
             variables=f"{_STUDIES}.trajectory:VARIABLES",
             summary=f"{_SUMMARY}:TRAJECTORY",
             pictures=f"{_DRAWING}:TRAJECTORY",
+            rows="beta time",
         ),
         Kind(
             "bifurcation",
@@ -241,12 +248,14 @@ KINDS = Rows(
             variables=f"{_STUDIES}.bifurcation:VARIABLES",
             summary=f"{_SUMMARY}:BIFURCATION",
             pictures=f"{_DRAWING}:BIFURCATION",
+            rows="section_count phase",
         ),
         Kind(
             "diagram",
             variables="statmech_attn.dynamics.diagrams:VARIABLES",
             summary=f"{_SUMMARY}:BIFURCATION",
             pictures=f"{_DRAWING}:DIAGRAM",
+            rows="section_count phase",
         ),
         Kind(
             "continuation",
@@ -255,6 +264,8 @@ KINDS = Rows(
             variables=f"{_STUDIES}.continuation_file:VARIABLES",
             summary=f"{_SUMMARY}:CONTINUATION",
             pictures=f"{_DRAWING}:CONTINUATION",
+            rows="branch point",
+            padding="arclength",
         ),
         Kind(
             "monte-carlo",
@@ -263,6 +274,7 @@ KINDS = Rows(
             batched=True,
             variables="statmech_attn.montecarlo.dataset:VARIABLES",
             pictures=f"{_DRAWING}:MONTE_CARLO",
+            rows="n_spins beta time",
         ),
         _ORDER_PARAMETER,
         _ORDER_PARAMETER._replace(
@@ -277,6 +289,7 @@ KINDS = Rows(
             variables=f"{_STUDIES}.posterior:VARIABLES",
             summary=f"{_LEARNING}:POSTERIOR",
             pictures=f"{_DRAWING}:POSTERIOR",
+            rows="U_a",
         ),
         Kind(
             "training",
@@ -286,6 +299,7 @@ KINDS = Rows(
             variables=f"{_STUDIES}.training:VARIABLES",
             summary=f"{_LEARNING}:TRAINING",
             pictures=f"{_DRAWING}:TRAINING",
+            rows="U_a",
         ),
         Kind(
             "training",
@@ -295,6 +309,7 @@ KINDS = Rows(
             variables=f"{_STUDIES}.one_shot_training:VARIABLES",
             summary=f"{_LEARNING}:NETWORKS",
             pictures=f"{_DRAWING}:ONE_SHOT_TRAINING",
+            rows="restart",
             dimension="test_set",
         ),
         Kind(
@@ -304,6 +319,7 @@ KINDS = Rows(
             variables=f"{_STUDIES}.pruning:VARIABLES",
             summary=f"{_LEARNING}:PRUNING",
             pictures=f"{_DRAWING}:PRUNING",
+            rows="restart",
         ),
         Kind(
             "basins",
@@ -313,24 +329,29 @@ KINDS = Rows(
             variables=f"{_STUDIES}.basins:VARIABLES",
             summary=f"{_SUMMARY}:BASINS",
             pictures=f"{_DRAWING}:BASINS",
+            rows="count",
+            padding="count",
         ),
         Kind(
             "hysteresis",
             variables=f"{_STUDIES}.hysteresis:VARIABLES",
             summary=f"{_SUMMARY}:HYSTERESIS",
             pictures=f"{_DRAWING}:HYSTERESIS",
+            rows="number",
         ),
         Kind(
             "comparison",
             variables="statmech_attn.comparison.trajectories:VARIABLES",
             summary=f"{_SUMMARY}:COMPARISON",
             pictures=f"{_DRAWING}:COMPARISON",
+            rows="largest_z",
         ),
         Kind(
             "comparison",
             variables="statmech_attn.comparison.posteriors:VARIABLES",
             summary=f"{_LEARNING}:ESTIMATES",
             pictures=f"{_DRAWING}:POSTERIORS_COMPARED",
+            rows="verdict",
             dimension="estimate",
         ),
         Kind(
@@ -338,11 +359,13 @@ KINDS = Rows(
             variables=f"{_STUDIES}.records:RUNNING_LYAPUNOV",
             summary=f"{_SUMMARY}:BIFURCATION",
             pictures=f"{_DRAWING}:RUNNING_LYAPUNOV",
+            rows="beta",
         ),
         Kind(
             "chaos-indicators",
             variables=f"{_STUDIES}.records:CHAOS_INDICATORS",
             pictures=f"{_DRAWING}:CHAOS_INDICATORS",
+            rows="beta",
         ),
         Kind(
             "benchmark",

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from statmech_attn import batches, dmft, storage, studies, validation
+from statmech_attn import batches, kinds, storage, studies, validation
 from statmech_attn.cli.arguments import Data
 from statmech_attn.cli.terminal import err, out
 
@@ -37,6 +37,40 @@ def download(
             out.say(f"wrote {path}" if new else f"{path}: already there")
 
 
+def _kinds(typed: str) -> list[str]:
+    return [name for name in kinds.studied() if name.startswith(typed)]
+
+
+def new(
+    kind: Annotated[
+        str, typer.Argument(help="Kind of study.", autocompletion=_kinds)
+    ] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Study file to write; default: stdout."),
+    ] = None,
+    task: Annotated[
+        str, typer.Option(help="Task of a study of learning, such as one-shot.")
+    ] = "",
+) -> None:
+    """Write a commented study file with every key of a kind; without KIND, list them.
+
+    Example: statmech-attn new bifurcation --output study.toml
+    """
+    if not kind:
+        for name, sentence in studies.templates.sentences().items():
+            out.say(f"{name}: {sentence}")
+        return
+    text = studies.templates.template(kind, task)
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    if storage.check_place(output):
+        raise ValueError(f"{output}: already exists; choose another name.")
+    output.write_text(text, encoding="utf-8")
+    out.say(f"wrote {output}; edit it, then: statmech-attn run {output} --dry-run")
+
+
 def schema(
     output: Annotated[
         Path | None,
@@ -60,16 +94,19 @@ def schema(
     out.say(f"wrote {output}")
 
 
-def presets() -> None:
-    """List the pattern presets that come with the package."""
-    for name in dmft.presets():
-        file = dmft.load(name)
-        out.say(
-            f"{name}: M = {file.patterns.n_patterns} patterns, "
-            f"{file.patterns.n_classes} site classes, context C = {file.context}, "
-            f"N_p = {file.patterns.n_bits}, gamma = {file.gamma:.6g}, "
-            f"epsilon = {file.epsilon:g}"
-        )
+def presets(
+    name: Annotated[
+        str, typer.Argument(help="Preset, or pattern file (.json), to show.")
+    ] = "",
+) -> None:
+    """List the presets of patterns and tasks, or show one of them.
+
+    Example: statmech-attn presets poclopez-pe2
+    """
+    from statmech_attn.cli import presets
+
+    for line in presets.shown(name) if name else presets.listed():
+        out.say(line)
 
 
 def validate(

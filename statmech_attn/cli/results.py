@@ -1,5 +1,6 @@
 """Commands that read result files: comparisons, figures, summaries."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,15 @@ import typer
 from statmech_attn import batches, comparison, plotting, storage, studies
 from statmech_attn.cli.arguments import Output, Overwrite
 from statmech_attn.cli.terminal import out
+
+
+class Format(StrEnum):
+    """Values of --format."""
+
+    png = "png"
+    pdf = "pdf"
+    svg = "svg"
+    eps = "eps"
 
 
 def compare(
@@ -79,13 +89,40 @@ def figure(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the figures.")
     ],
+    format_: Annotated[
+        list[Format] | None,
+        typer.Option("--format", help="Repeatable; png and pdf when left out."),
+    ] = None,
+    dpi: Annotated[
+        float | None, typer.Option(help="Pixels per inch.", min=10, max=2400)
+    ] = None,
+    size: Annotated[
+        str,
+        typer.Option(help="single, double (columns), or inches such as 5 or 5x3.5."),
+    ] = "",
+    range_: Annotated[
+        list[str] | None,
+        typer.Option("--range", help="Part to draw, e.g. beta=1.2:1.3; repeatable."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Pictures to draw, e.g. bifurcation; repeatable."),
+    ] = None,
 ) -> None:
     """Draw what a file holds, as PNG and PDF.
 
-    Example: statmech-attn figure scan.h5 --output figures
+    Example: statmech-attn figure scan.h5 -o figures --only bifurcation --format svg
     """
-    for path in plotting.draw(_read(file), output):
-        out.say(f"wrote {path}")
+    from statmech_attn.cli import figures
+
+    inches = figures.sized(size)
+    formats = [form.value for form in format_ or (Format.png, Format.pdf)]
+    dataset = figures.within(_read(file), range_ or [])
+    chosen = figures.parts(dataset, only or [])
+    for name, drawn in plotting.pictures(dataset, chosen):
+        figure = figures.resized(drawn, inches)
+        for path in plotting.save(figure, output, name, formats, dpi):
+            out.say(f"wrote {path}")
 
 
 def info(
@@ -106,6 +143,36 @@ def info(
         _print_summary(dataset)
     if count is not None:
         out.say(f"checksums: all match, {count} variables")
+
+
+def export(
+    file: Annotated[Path, typer.Argument(help="HDF5 file of any kind.")],
+    csv: Annotated[Path | None, typer.Option(help="CSV file to write.")] = None,
+    json: Annotated[Path | None, typer.Option(help="JSON file to write.")] = None,
+    zarr: Annotated[
+        Path | None, typer.Option(help="Zarr store to write, of the whole file.")
+    ] = None,
+    rows: Annotated[
+        str, typer.Option(help="Dimensions of a row, such as beta,time.")
+    ] = "",
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace existing files.")
+    ] = False,
+) -> None:
+    """Write a file as a table with one row per point (CSV, JSON), or as a Zarr store.
+
+    Example: statmech-attn export scan.h5 --csv scan.csv
+    """
+    from statmech_attn.cli import exports
+
+    targets = {"csv": csv, "json": json, "zarr": zarr}
+    chosen = {form: path for form, path in targets.items() if path is not None}
+    if not chosen:
+        raise typer.BadParameter("give --csv FILE, --json FILE or --zarr FOLDER.")
+    exports.check(file, chosen.values(), overwrite=overwrite)
+    names = [name.strip() for name in rows.split(",") if name.strip()]
+    for line in exports.write(file, chosen, names):
+        out.say(line)
 
 
 PACKED = 2**28, 16  # bytes that any file may unpack to, or so many times its size

@@ -1,5 +1,6 @@
 """Commands that compute studies and look after their chunks."""
 
+import json
 import os
 import shlex
 from enum import StrEnum
@@ -22,9 +23,21 @@ class EngineName(StrEnum):
 
 def run(
     study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
-    output: Output,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="HDF5 file to write; required unless --dry-run."
+        ),
+    ] = None,
     set_: Settings = None,
     overwrite: Overwrite = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Check the study, forecast time and memory, and write nothing.",
+        ),
+    ] = False,
     chunk: Annotated[
         int | None,
         typer.Option(help="Points computed between two writes to disk.", min=1),
@@ -44,8 +57,8 @@ def run(
 ) -> None:
     """Compute a study and write one HDF5 file.
 
-    What is done is kept beside the output, in OUTPUT.chunks: after Ctrl-C, a kill or a
-    crash the same command goes on from there, and several at once share the work.
+    Finished chunks are kept beside the output, in OUTPUT.chunks: after Ctrl-C, a kill
+    or a crash the same command continues, and several at once share the work.
 
     Example: statmech-attn run analysis/demo_scan.toml -o scan.h5 --set run.steps=500
 
@@ -54,13 +67,19 @@ def run(
     """
     from statmech_attn.cli.progress import Bar
 
+    if output is None and not dry_run:
+        raise typer.BadParameter("--output FILE.h5 is required, unless --dry-run.")
     _use_data(data)
     checked, text = studies.load(study, set_ or [])
-    storage.check_output(
-        output, study=text, overwrite=overwrite, inputs=[study, *checked.files()]
-    )
+    if output is not None:
+        storage.check_output(
+            output, study=text, overwrite=overwrite, inputs=[study, *checked.files()]
+        )
     batches.runtime.prepare()
     chosen = _engine(engine, workers, scheduler)
+    if dry_run or output is None:
+        _forecast(checked, output, chosen, chunk)
+        return
     bar = Bar(err)
     try:
         studies.compute(
@@ -76,6 +95,24 @@ def run(
         bar.close()
     out.say(f"wrote {output}")
     _print_summary(output)
+
+
+def _forecast(
+    checked: "studies.StudyTable",
+    output: Path | None,
+    engine: "scan.Engine",
+    points_per_chunk: int | None,
+) -> None:
+    """What a run would take, and what of it is there already."""
+    from statmech_attn.cli.folders import print_progress
+
+    checked.inputs()
+    out.say(f"the study is valid: {checked.kind}")
+    found = scan.forecast.forecast(studies.work(checked), engine, points_per_chunk)
+    scan.forecast.require_room(found, output or Path("here"))
+    out.say(found.text())
+    if output is not None:
+        print_progress(studies.files.progress(output), out)
 
 
 def _print_summary(file: Path) -> None:
@@ -122,22 +159,33 @@ ChunkFolder = Annotated[
 ]
 
 
-def status(folder: ChunkFolder) -> None:
-    """Say how far a run is: chunks done, who computes, what is left.
+def status(
+    path: Annotated[
+        Path, typer.Argument(help="OUTPUT of a run, there or not, or OUTPUT.chunks.")
+    ],
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object instead of lines.")
+    ] = False,
+) -> None:
+    """Show the progress of a run: not begun, running, stopped, computed or finished.
 
-    Example: statmech-attn status scan.h5.chunks
+    Example: statmech-attn status scan.h5
     """
-    from statmech_attn.cli.folders import print_status
+    from statmech_attn.cli import folders
 
-    batches.runtime.prepare()
-    chunks, _, work = studies.files.opened(folder)
-    print_status(chunks, scan.status(chunks, work), out)
+    if studies.files.places(path).begun:
+        batches.runtime.prepare()
+    progress = studies.files.progress(path)
+    if json_:
+        typer.echo(json.dumps(folders.as_dict(progress), indent=1))
+    else:
+        folders.print_progress(progress, out)
 
 
 def repair(folder: ChunkFolder) -> None:
-    """Verify every chunk, put damaged ones aside, free what ended runs had claimed.
+    """Verify all chunks, quarantine damaged ones, and release claims of ended runs.
 
-    Run the study again afterwards to compute what was put aside.
+    Run the study again afterwards to compute what was quarantined.
 
     Example: statmech-attn repair scan.h5.chunks
     """
@@ -148,7 +196,7 @@ def repair(folder: ChunkFolder) -> None:
 
 
 def merge(folder: ChunkFolder, output: Output, overwrite: Overwrite = False) -> None:
-    """Write the HDF5 file of a folder whose chunks are all done; the folder stays.
+    """Write the HDF5 file of a run whose chunks are all computed; the chunks stay.
 
     Example: statmech-attn merge scan.h5.chunks --output scan.h5
     """
@@ -168,9 +216,19 @@ def slurm(
     ] = "04:00:00",
     cpus: Annotated[int, typer.Option(help="CPUs of one task.")] = 4,
     memory: Annotated[
-        str | None, typer.Option(help="Memory of one task, e.g. 8G.")
+        str | None,
+        typer.Option(help="Memory of one task, e.g. 8G; default: from the forecast."),
     ] = None,
     partition: Annotated[str | None, typer.Option(help="SLURM partition.")] = None,
+    account: Annotated[str | None, typer.Option(help="SLURM account.")] = None,
+    qos: Annotated[str | None, typer.Option(help="SLURM quality of service.")] = None,
+    gpus: Annotated[
+        str | None, typer.Option(help="GPUs of one task, e.g. 1 or a100:1.")
+    ] = None,
+    setup: Annotated[
+        Path | None,
+        typer.Option(help="Shell script that each task sources first (modules, venv)."),
+    ] = None,
     script: Annotated[
         Path | None, typer.Option(help="Script to write; default: OUTPUT.sh.")
     ] = None,
@@ -182,7 +240,18 @@ def slurm(
     settings = tuple(set_ or ())
     checked, _ = studies.load(study, settings)
     array = scan.slurm.Array(
-        study, output, settings, tasks, time, cpus, memory, partition
+        study,
+        output,
+        settings,
+        tasks,
+        time,
+        cpus,
+        memory,
+        partition,
+        account,
+        qos,
+        gpus,
+        setup,
     )
     path = script or output.with_name(f"{output.name}.sh")
     scan.slurm.check(array, path)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from statmech_attn.plotting.drawing import (
         draw,
         learning_pictures,
+        names,
         Picture,
         pictures,
         pruning_pictures,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
         pruned_heads,
         pruning_ranks,
     )
-    from statmech_attn.plotting.style import save
+    from statmech_attn.plotting.style import DOUBLE, FORMATS, save, SINGLE
     from statmech_attn.plotting.training import training
     from statmech_attn.plotting.training_curves import learning_curves
     from statmech_attn.plotting.trajectory import (
@@ -71,6 +72,7 @@ __all__ = [
     "critical_curves",
     "cumulative_pruning",
     "describe_phase",
+    "DOUBLE",
     "draw",
     "draw_branches",
     "draw_curves",
@@ -78,11 +80,13 @@ __all__ = [
     "finite_series",
     "finite_size",
     "finite_width",
+    "FORMATS",
     "growth",
     "hysteresis",
     "learning_curves",
     "learning_pictures",
     "lifetimes",
+    "names",
     "one_shot_accuracy",
     "one_shot_alignment",
     "one_shot_matrices",
@@ -98,6 +102,7 @@ __all__ = [
     "pruning_ranks",
     "running_lyapunov",
     "save",
+    "SINGLE",
     "spectra",
     "training",
     "trajectory_windows",

@@ -79,24 +79,42 @@ def draw(dataset: xr.Dataset, folder: str | Path) -> list[Path]:
     ]
 
 
-def pictures(dataset: xr.Dataset) -> Pictures:
+def pictures(dataset: xr.Dataset, only: Sequence[str] | None = None) -> Pictures:
     """All pictures of a result file, with their names.
+
+    Args:
+        only: names of those that are drawn; all when omitted.
 
     Raises:
         ValueError: a kind of file that has no pictures.
     """
+    return _drawn(dataset, _table(dataset), only)
+
+
+def names(dataset: xr.Dataset) -> list[str]:
+    """Names of the pictures of a result file, without the numbers of their pages.
+
+    Raises:
+        ValueError: a kind of file that has no pictures.
+    """
+    return [picture.name for picture in _table(dataset) if picture.when(dataset)]
+
+
+def _table(dataset: xr.Dataset) -> Sequence[Picture]:
     kind = dataset.attrs.get("kind")
     row = kinds.of_file(kind, dataset.dims)
     table = kinds.KINDS.part(row, "pictures") if row else None
     if not table:
         known = ", ".join(kinds.KINDS.names())
         raise ValueError(f"no pictures of kind {kind!r}; known kinds: {known}.")
-    return _drawn(dataset, table)
+    return table
 
 
-def _drawn(dataset: xr.Dataset, table: Sequence[Picture]) -> Pictures:
+def _drawn(
+    dataset: xr.Dataset, table: Sequence[Picture], only: Sequence[str] | None = None
+) -> Pictures:
     for picture in table:
-        if not picture.when(dataset):
+        if not picture.when(dataset) or (only is not None and picture.name not in only):
             continue
         for suffix, page in picture.pages(dataset):
             yield f"{picture.name}{suffix}", picture.drawn(page)

@@ -25,6 +25,13 @@ DOUBLE = 7.0  # inches, two columns
 PNG_DPI = 200
 PDF_DPI = 400  # of the rasterised parts
 
+FORMATS: dict[str, tuple[int, dict[str, Any] | None]] = {  # dpi, without dates
+    "png": (PNG_DPI, None),
+    "pdf": (PDF_DPI, {"CreationDate": None}),
+    "svg": (PDF_DPI, {"Date": None}),
+    "eps": (PDF_DPI, None),
+}
+
 BLACK, GREY, PALE = "#000000", "#8c8c8c", "#d4d4d4"
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
@@ -117,14 +124,27 @@ def overlap(name: str, pattern: int) -> str:
     return f"${base}_{{{pattern}}}{caret}{upper}$"
 
 
-def save(drawn: Figure, folder: str | Path, name: str) -> list[Path]:
-    """Write NAME.png and NAME.pdf into a folder, which is made if it is missing."""
+def save(
+    drawn: Figure,
+    folder: str | Path,
+    name: str,
+    formats: Sequence[str] = ("png", "pdf"),
+    dpi: float | None = None,
+) -> list[Path]:
+    """Write NAME.png and NAME.pdf into a folder, which is made if it is missing.
+
+    Args:
+        formats: any of `FORMATS`.
+        dpi: pixels per inch; `PNG_DPI`, or `PDF_DPI` in the rasterised parts of vector
+            graphics, when omitted.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.png", folder / f"{name}.pdf"]
+    paths = [folder / f"{name}.{form}" for form in formats]
     with mpl.rc_context(SETTINGS):
-        drawn.savefig(paths[0], dpi=PNG_DPI)
-        drawn.savefig(paths[1], dpi=PDF_DPI, metadata={"CreationDate": None})
+        for path, form in zip(paths, formats, strict=True):
+            default, metadata = FORMATS[form]
+            drawn.savefig(path, dpi=dpi or default, metadata=metadata)
     return paths
 
 

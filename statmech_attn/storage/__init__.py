@@ -6,7 +6,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.storage import plain, toml
+    from statmech_attn.storage import flat, plain, toml
     from statmech_attn.storage.blocks import BlockFolder, BlockMemory
     from statmech_attn.storage.changes import (
         differences,
@@ -51,6 +51,7 @@ __all__ = [
     "Column",
     "differences",
     "environment",
+    "flat",
     "in_one_line",
     "Info",
     "info",

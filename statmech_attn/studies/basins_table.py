@@ -30,8 +30,8 @@ class BasinsRun(
         start: starts are random.
         starts: random starts at every value of the parameter.
         steps (token): window from which the phase of a set is found.
-        exponents: Lyapunov exponents of a set.
-        points: of a set that are kept.
+        exponents: number of Lyapunov exponents that are computed for every set.
+        points: points of every set that are stored.
         matching: how sets of neighbouring values are told to be one: by flow or by
             distance.
         furthest: largest distance of sets that are one, in units of the points' extent.

@@ -40,12 +40,12 @@ class NetworkSpec(Table, frozen=True):
         patterns: name of a preset, a pattern file (.json) beside the study, or a
             generator: random-segments, random-independent, cycle.
         context (token): length C of the context window; that of the file when left out.
-        fractions: shares of the site classes, which sum to one.
+        fractions: fractions of sites in the site classes, which sum to one.
         n_patterns: number M of generated patterns.
-        n_segments: segments of generated patterns.
-        n_sites: site classes of generated patterns.
-        n_bits: bits of the positional code of generated patterns.
-        seed: of generated patterns.
+        n_segments: number of segments of generated patterns.
+        n_sites: number of site classes of generated patterns.
+        n_bits: number of bits of the positional code of generated patterns.
+        seed: seed of generated patterns.
     """
 
     patterns: str = "poclopez-pe2"
@@ -89,7 +89,7 @@ class ParametersSpec(Table, frozen=True):
         epsilon: weight of the positional part; that of the pattern file when left out.
     """
 
-    beta: Axis
+    beta: Annotated[Axis, Field(examples=[{"start": 0.5, "stop": 2.5, "num": 21}])]
     gamma: Axis | None = None
     epsilon: Axis | None = None
 
@@ -101,7 +101,7 @@ class StartSpec(Table, frozen=True):
         start: state that orbits start from; the checkpoint of the pattern file where it
             fits, else a token, when left out.
         row: number of the pattern that a start from a token repeats.
-        seed: of random starts and of all random numbers of a run.
+        seed: seed of random initial conditions and of all random numbers of a run.
         transient (token): steps before anything is kept or averaged.
     """
 
@@ -209,7 +209,7 @@ class MonteCarloRun(RunSpec, frozen=True):
 
     start: Start | None = None
     method: Literal["collapsed", "spins"] = "collapsed"
-    n_spins: Annotated[list[Count], Field(min_length=1)]
+    n_spins: Annotated[list[Count], Field(min_length=1, examples=[[3_000, 300_000]])]
     runs: Annotated[int, Field(ge=2)] = 100
     stored: WholeNumber = 1
     steps: Annotated[int, Field(ge=1, le=1_000_000)] = 200
@@ -290,7 +290,7 @@ class BoundsSpec(Table, frozen=True):
         epsilon: weight of the positional part; that of the pattern file when left out.
     """
 
-    beta: Bounds
+    beta: Annotated[Bounds, Field(examples=[{"start": 1.0, "stop": 1.5}])]
     gamma: Bounds | None = None
     epsilon: Bounds | None = None
 
@@ -327,7 +327,7 @@ class ContinuationRun(
 
     Attributes:
         transient (token): steps of the simulation before Newton's method.
-        period: of the cycle that is sought, in drive periods.
+        period: period of the cycle that is sought, in drive periods.
         at: value of the free parameter that is simulated; the beginning of its interval
             when left out.
         switch: period doublings that are followed one after another.

@@ -170,7 +170,7 @@ def _one_line(error: ValidationError, model: type[StudyTable]) -> str:
     path = ".".join(map(_plain, location))
     if first["type"] == "extra_forbidden":
         allowed = _keys_at(model, first["loc"][:-1])
-        hint = _nearest(location[-1], allowed) or ";"
+        hint = _hint(location[-1], allowed, model)
         return f"{path}: unknown key{hint} allowed here: {', '.join(allowed)}."
     if first["type"] == "missing":
         return f"{path}: is missing."
@@ -207,6 +207,37 @@ def _keys_at(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
         kind: Any = model.model_fields[key].annotation
         model = next((a for a in get_args(kind) if a is not type(None)), kind)
     return list(model.model_fields)
+
+
+def _hint(key: str, allowed: Sequence[str], model: type[BaseModel]) -> str:
+    """What an unknown key may be meant for: in another table, or misspelt."""
+    by_name: dict[str, list[str]] = {}
+    for path in paths(model):
+        by_name.setdefault(path.split(".")[-1], []).append(path)
+    if key in by_name:
+        return f" (did you mean {either(by_name[key])}?);"
+    if here := _nearest(key, allowed):
+        return here
+    near = difflib.get_close_matches(key[:LONGEST], by_name, n=1)
+    return f" (did you mean {either(by_name[near[0]])}?);" if near else ";"
+
+
+def paths(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Every key of a study with the tables that it stands in, such as run.steps."""
+    for name, field in model.model_fields.items():
+        inner = [t for t in tables_in(field.annotation) if t not in (Range, Interval)]
+        if not inner:
+            yield f"{prefix}{name}"
+        for table in inner:
+            yield from paths(table, f"{prefix}{name}.")
+
+
+def tables_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Tables that a key takes, without what they are wrapped in."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from tables_in(inner)
 
 
 def _nearest(word: Any, allowed: Sequence[str]) -> str:

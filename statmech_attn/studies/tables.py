@@ -2,6 +2,7 @@
 
 import functools
 import operator
+from collections.abc import Mapping
 from dataclasses import fields, MISSING
 from pathlib import Path
 from typing import (
@@ -45,6 +46,7 @@ def of(
     *names: str,
     step: str = "step",
     optional: bool = False,
+    examples: Mapping[str, Any] = {},
     **defaults: Any,
 ) -> Any:
     """A table with options of a class, to be extended.
@@ -55,6 +57,7 @@ def of(
         names: of the options; all of them when none is given.
         step: what a step is, as the unit of a key.
         optional: whether each may be left out, and is None then.
+        examples: of values of options without a default, for templates of studies.
         defaults: of options with another one than in the class.
 
     Example:
@@ -74,6 +77,8 @@ def of(
         entries.append(f"    {name}{unit}: {sentence}")
         default = ... if given[name] is MISSING else given[name]
         kind = kinds[name] if default is None else _without_none(kinds[name])
+        if name in examples:
+            kind = Annotated[kind, Field(examples=[examples[name]])]
         keys[name] = (kind | None, None) if optional else (kind, default)
     text = "\n".join([f"{choices.__name__}.", "", "Attributes:", *entries])
     return create_model(choices.__name__, __base__=Table, __doc__=text, **keys)
@@ -161,7 +166,7 @@ class StudyTable(Table, frozen=True):
     """The whole of a study file; `kind` is the name of its row in `kinds.KINDS`.
 
     Attributes:
-        kind: of the study.
+        kind: kind of the study.
     """
 
     kind: Any
@@ -200,7 +205,7 @@ class TaskTable(Table, frozen=True):
     """[task] of a study of learning; `name` is that of its row in `kinds.TASKS`.
 
     Attributes:
-        seed: of the random numbers that the examples are drawn with.
+        seed: seed of the random numbers with which the examples are drawn.
     """
 
     name: Any

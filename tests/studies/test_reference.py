@@ -108,7 +108,7 @@ def test_every_key_has_a_sentence():
     silent = [
         f"{study['title']}: {path}"
         for study in schema["oneOf"]
-        for path, field, _ in reference._fields(study, schema["$defs"])
+        for path, field, _ in reference.fields(study, schema["$defs"])
         if not field.get("description", "").endswith(".")
     ]
     assert not silent
