@@ -61,6 +61,7 @@ for command in (
     results.compare,
     results.hysteresis,
     results.rematch,
+    results.grid,
     results.figure,
     results.info,
     resources.download,

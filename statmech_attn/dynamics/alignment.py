@@ -33,7 +33,8 @@ from statmech_attn.dynamics.orthonormal import nonzero, safe_log
 from statmech_attn.dynamics.systems import (
     advance,
     as_system,
-    require_axes,
+    leading_axes,
+    of_each,
     System,
 )
 
@@ -42,9 +43,8 @@ class Alignment(eqx.Module):
     """ln GALI_j for j = 2..k at sampled times; NaN after the state diverged.
 
     -inf: the map sent a vector to zero, as at a superstable point; NaN: rounding hid
-    one within a single step.  Properties and methods expect the batch on the last axis:
-    under `jax.vmap` pass `out_axes=-1`, or take them inside; they refuse a batch on the
-    first.
+    one within a single step.  Properties and methods of a batch that plain `jax.vmap`
+    made have its axis first, those of one with `out_axes=-1` last.
     """
 
     log_gali: Float[Array, "samples k-1 *batch"]
@@ -55,28 +55,34 @@ class Alignment(eqx.Module):
         self._axes = self.log_gali.shape[:2]
 
     @property
+    def leading_axes(self) -> int:
+        """Axes of a batch that stand first."""
+        return leading_axes((self.log_gali, self._axes))
+
+    @property
     def time(self) -> Int[Array, " samples"]:
         """Steps since the vectors were set out."""
         return self.every * (1 + jnp.arange(self._axes[0]))
 
     @property
+    @of_each
     def log_sali(self) -> Float[Array, "samples *batch"]:
         """ln SALI; SALI = 2 sin(theta/2) where GALI_2 = sin(theta)."""
-        require_axes(self.log_gali, self._axes)
         log_sine = self.log_gali[:, 0]
         cosine = jnp.sqrt(-jnp.expm1(2 * jnp.minimum(log_sine, 0.0)))
         return log_sine + jnp.log(2 / (1 + cosine)) / 2
 
+    @of_each
     def rate(self, start: float = 0.5) -> Float[Array, "k-1 *batch"]:
         """Slope of ln GALI per step over the samples after a share `start` of them."""
         return self._slope(jnp.asarray(self.time, float), start)
 
+    @of_each
     def power(self, start: float = 0.5) -> Float[Array, "k-1 *batch"]:
         """Slope of ln GALI over ln n, the exponent of a power law in time."""
         return self._slope(jnp.log(self.time), start)
 
     def _slope(self, x, start: float):
-        require_axes(self.log_gali, self._axes)
         if not 0 <= start < 1 or self.time[int(start * len(self.time)) :].size < 2:
             raise ValueError(
                 f"start must lie in [0, 1) and leave two samples; got {start:g}."

@@ -25,9 +25,10 @@ from statmech_attn.dynamics.following import (
 from statmech_attn.dynamics.matching import resolution, set_distance
 from statmech_attn.dynamics.phases import EXACT, HORIZON
 from statmech_attn.dynamics.systems import count_of, System
+from statmech_attn.labels import Words
 
 
-KINDS = ("periodic", "regular", "irregular", "unsettled", "diverged")
+KINDS = Words("periodic", "regular", "irregular", "unsettled", "diverged")
 CYCLE, REGULAR, IRREGULAR, UNSETTLED, GONE = range(len(KINDS))
 WIDE = 4.0  # neighbourhood of a set of points over their scatter, at least
 DRIFT = 3.0  # distance of two pieces of an orbit at rest over their resolution

@@ -29,6 +29,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from statmech_attn.batches import require_double
+from statmech_attn.labels import Words
 
 
 PER_OCTAVE = 4
@@ -39,7 +40,7 @@ LARGEST = 0.25  # radii beyond this share of the cloud's size see its edges
 SHORTEST = 2  # octaves of the shortest scaling region
 FLAT = 0.15  # scatter of local slopes, relative to max(D, 1), that is no plateau
 ROUNDING = 1e-13  # size over the largest coordinate that is no size at all
-DIMENSION_RESULTS = (
+DIMENSION_RESULTS = Words(
     "scaling region found",
     "the local slopes have no plateau",
     "too few close pairs for a scaling region",

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int
 
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.lyapunov import window_weights
+from statmech_attn.labels import Words
 
 
 CANDIDATES = 4  # near returns of the last point that are checked in full
@@ -122,7 +123,7 @@ def zero_one(x: Float[Array, "T d"]) -> Float[Array, ""]:
     return jnp.median(jax.vmap(correlation)(frequencies))
 
 
-ZERO_ONE_RESULTS = (
+ZERO_ONE_RESULTS = Words(
     "the sampling is coarse enough",
     "oversampled: chaos would look regular, take every n-th sample",
     "the series does not vary",

@@ -27,9 +27,10 @@ from jaxtyping import Array, Float, Int, PyTree
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.lyapunov import window_weights
 from statmech_attn.dynamics.systems import as_system, System
+from statmech_attn.labels import Words
 
 
-ROTATION_RESULTS = (
+ROTATION_RESULTS = Words(
     "converged: both halves of the window agree",
     "unsettled: the halves differ by more than the tolerance",
     "ambiguous: the angle does not wind once around the center of the curve",

@@ -11,6 +11,7 @@ forward together,
 Jacobian has structure may supply its own `push`; a test then holds the two together.
 """
 
+import functools
 import math
 from abc import abstractmethod
 from collections.abc import Callable
@@ -414,16 +415,43 @@ def advance(system: TangentSystem, state: PyTree, steps: Int[Array, ""]) -> PyTr
     return jax.lax.fori_loop(0, steps, lambda _, s: system.step(s), state)
 
 
-def require_axes(values: Array, axes: tuple[int, ...], *, ndim: int | None = None):
-    """Refuse a result whose leading axes are no longer those it was made with.
+def leading_axes(*parts: tuple[Array, tuple[int, ...]]) -> int:
+    """Axes that `jax.vmap` has put before those that a result was made with.
 
-    `jax.vmap` puts its axis first unless told otherwise, where properties would take
-    it for blocks, windows or samples.
+    Args:
+        parts: arrays of the result, each with the lengths of its first axes when it
+            was made.
+
+    Raises:
+        ValueError: arrays that do not have these axes.
     """
-    if values.shape[: len(axes)] != axes:
-        raise ValueError(
-            f"result must have axes {axes}, then the batch; got {values.shape}: pass "
-            "out_axes=-1 to jax.vmap, or take properties inside it."
-        )
-    if ndim is not None and values.ndim != ndim:
+    for count in range(parts[0][0].ndim):
+        if all(x.shape[count : count + len(own)] == own for x, own in parts):
+            return count
+    values, own = parts[0]
+    raise ValueError(
+        f"result must have axes {own}, before or after those of a batch; got "
+        f"{values.shape}: take properties inside jax.vmap."
+    )
+
+
+def of_each(method: Callable) -> Callable:
+    """A property or method of a result, also where `jax.vmap` has put a batch first.
+
+    It is then taken of every member, and the axes of the batch stand first in what it
+    gives; a batch on the last axes is the method's own affair.
+    """
+
+    @functools.wraps(method)
+    def of_one_or_each(self, *args, **options):
+        if not self.leading_axes:
+            return method(self, *args, **options)
+        return jax.vmap(lambda one: of_one_or_each(one, *args, **options))(self)
+
+    return of_one_or_each
+
+
+def require_unbatched(values: Array, axes: tuple[int, ...]) -> None:
+    """Refuse a batch where a method takes one result."""
+    if values.shape != axes:
         raise ValueError(f"result must be unbatched here; got shape {values.shape}.")

@@ -27,9 +27,10 @@ from jaxtyping import Array, Float, Int
 
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.rotation import broadcast_parameters, check_lift
+from statmech_attn.labels import Words
 
 
-TONGUE_RESULTS = (
+TONGUE_RESULTS = Words(
     "found",
     "outside: the bracket does not go from below p/q to above it",
     "not a number: the orbit diverged",
