@@ -38,7 +38,8 @@ class Shown(NamedTuple):
             `labels.Variable`; dims are those of one result, without a batch.
         value: attribute of the result, with dots where it is one of an attribute, or a
             function of it.
-        error: attribute with its standard error.
+        error: attribute with its standard error, or another one that is written after
+            ± and has the ending `ending` in a data set.
         line: whether it stands in the text, where it does if it is known, and not in
             the data set alone.
     """
@@ -50,7 +51,8 @@ class Shown(NamedTuple):
     symbol: str = ""
     flags: tuple[str, ...] = ()
     value: str | Callable[[Any], Any] = ""
-    error: str = ""
+    error: str | Callable[[Any], Any] = ""
+    ending: str = "_stderr"
     line: bool = True
 
     def variable(self, unit: str) -> Variable:
@@ -116,7 +118,7 @@ def to_dataset(result: Any) -> "xr.Dataset":
     variables, kind = {}, _words_of(type(result).__name__)
     for row, values, errors in _rows(result):
         variable = row.variable(_unit(result))
-        for part, numbers in ((variable, values), (variable.ended("_stderr"), errors)):
+        for part, numbers in ((variable, values), (variable.ended(row.ending), errors)):
             for ending, real in _real(numbers):
                 dims, attributes = _dims(row, real), part.attributes()
                 variables[part.name + ending] = (dims, real, attributes)
@@ -211,7 +213,11 @@ def _said(row: Shown, values: np.ndarray, errors: np.ndarray | None) -> str:
     known = known[~np.isnan(known)]
     if not known.size:
         return f"NaN ({sizes})"
-    return f"{quantity(known.min())} to {quantity(known.max())} ({sizes})"
+    low, high = quantity(known.min()), quantity(known.max())
+    span = f"{low} to {high}" if low != high else f"all {low}"
+    known_errors = errors[np.isfinite(errors)]
+    bound = f", errors up to {known_errors.max():.1g}" if known_errors.size else ""
+    return f"{span}{bound} ({sizes})"
 
 
 def _complex(value: Any, error: Any) -> str:

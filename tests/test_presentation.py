@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn import presentation, storage
-from statmech_attn.dynamics import classify, PHASES
+from statmech_attn import bpkr, dmft, presentation, storage
+from statmech_attn.dynamics import classify, EscapeRate, PHASES, Rotation
 
 
 GROWTH = jnp.array([2.5, 3.2, 3.9, 3.0])
@@ -70,6 +70,24 @@ def test_the_data_set_of_a_result_is_written_and_read_back(batch, tmp_path):
     path = tmp_path / "verdicts.h5"
     storage.write(path, dataset, study="", kind=dataset.attrs["kind"])
     assert np.array_equal(storage.read(path).lyapunov, batch.spectrum.exponents)
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (EscapeRate(0.0612, 0.0131, 20, 320.0, 0.0, -1.4), "0.06 ± 0.01 nat / step"),
+        (
+            Rotation(
+                jnp.array([0.25, 0.5]), jnp.array([1e-4, 2e-3]), jnp.array([0, 1])
+            ),
+            "0.2500 ± 0.0001, 0.500 ± 0.002 turn / step",
+        ),
+        (dmft.load("poclopez-pe2"), "context length"),
+        (bpkr.heads_from_products([np.zeros((2, 3, 3))]), "Heads per layer: 2; W of 3"),
+    ],
+)
+def test_results_print_short_and_say_their_numbers(result, words):
+    assert words in repr(result) and len(repr(result)) < 700
 
 
 @pytest.mark.parametrize(

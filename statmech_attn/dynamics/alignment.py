@@ -26,6 +26,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from statmech_attn import presentation
 from statmech_attn.batches import add_up, require_double
 from statmech_attn.dynamics.frames import LOST, start_frame, turn
 from statmech_attn.dynamics.lyapunov import frame_size
@@ -37,6 +38,7 @@ from statmech_attn.dynamics.systems import (
     of_each,
     System,
 )
+from statmech_attn.presentation import Shown
 
 
 class Alignment(eqx.Module):
@@ -50,6 +52,28 @@ class Alignment(eqx.Module):
     log_gali: Float[Array, "samples k-1 *batch"]
     every: int = eqx.field(static=True)  # steps between samples
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # samples, k-1
+
+    _shown = (
+        Shown("log_gali", "ln GALI_j, j = 2, 3, ...", "sample order", "1", "ln GALI_j"),
+        Shown(
+            "rate",
+            "slope of ln GALI_j over the second half",
+            "order",
+            "1 / {unit}",
+            "d ln GALI_j/dn",
+            value=lambda a: a.rate(),
+        ),
+        Shown(
+            "alignment_time",
+            "steps since the vectors were set out",
+            "sample",
+            "{unit}",
+            "n",
+            value="time",
+            line=False,
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     def __post_init__(self):
         self._axes = self.log_gali.shape[:2]

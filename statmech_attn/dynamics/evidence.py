@@ -17,9 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.lyapunov import window_weights
 from statmech_attn.labels import Words
+from statmech_attn.presentation import Shown
 
 
 CANDIDATES = 4  # near returns of the last point that are checked in full
@@ -137,6 +139,13 @@ class ZeroOne(eqx.Module):
     K: Float[Array, "*batch"]  # near 0 regular, near 1 chaotic; NaN: no series
     correlation: Float[Array, "*batch"]  # autocorrelation of neighbouring samples
     result: Int[Array, "*batch"]  # index into ZERO_ONE_RESULTS
+
+    _shown = (
+        Shown("zero_one", "K of the 0-1 test", symbol="K", value="K"),
+        Shown("correlation", "autocorrelation of neighbouring samples", symbol="C"),
+        Shown("result", "result", flags=ZERO_ONE_RESULTS),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 @eqx.filter_jit

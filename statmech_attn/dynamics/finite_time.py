@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.frames import align, LOST, start_frame, turn
 from statmech_attn.dynamics.lyapunov import frame_size
@@ -31,6 +32,7 @@ from statmech_attn.dynamics.systems import (
     require_unbatched,
     System,
 )
+from statmech_attn.presentation import Shown
 
 
 ALIGN = 64  # windows' worth of steps, at least, that align the frame
@@ -51,6 +53,41 @@ class FiniteTimeExponents(eqx.Module):
     window: int = eqx.field(static=True)  # steps, n
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # count, k
 
+    _shown = (
+        Shown(
+            "finite_time_exponent",
+            "exponent over a window",
+            "window exponent",
+            "nat / {unit}",
+            "λ_i^{(n)}",
+            value="values",
+            line=False,
+        ),
+        Shown(
+            "mean",
+            "average over the windows",
+            "exponent",
+            "nat / {unit}",
+            "⟨λ_i⟩",
+            error="stderr",
+        ),
+        Shown(
+            "variance",
+            "variance over the windows",
+            "exponent",
+            "nat2 / {unit}2",
+            "Var λ_i",
+        ),
+        Shown(
+            "window_steps",
+            "length of a window",
+            units="{unit}",
+            symbol="n",
+            value="window",
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
+
     def __post_init__(self):
         self._axes = self.values.shape[:2]
 
@@ -70,6 +107,11 @@ class FiniteTimeExponents(eqx.Module):
     def variance(self) -> Float[Array, "k *batch"]:
         """Unbiased variance over the windows, of n-step averages."""
         return jnp.var(self.values, axis=0, ddof=1)
+
+    @property
+    def stderr(self) -> Float[Array, "k *batch"]:
+        """Standard error of the average, of windows that do not remember another."""
+        return jnp.sqrt(self.variance / self._axes[0])
 
     @of_each
     def merged(self, turns: int) -> "FiniteTimeExponents":
