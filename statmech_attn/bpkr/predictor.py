@@ -285,9 +285,12 @@ def head_scores(U, heads: Sequence | None = None) -> tuple[Array, ...]:
 
 def _heads_of(U, heads: Sequence | None) -> tuple[int, ...]:
     """Heads per layer, those of its problem for a solution."""
-    if heads is None:
-        heads = U.problem.heads if isinstance(U, Solution) else ()
-    return head_counts(heads)
+    if heads is None and not isinstance(U, Solution):
+        raise ValueError(
+            "heads: give the heads per layer beside U, such as (2, 2), or a solution, "
+            "which knows its own."
+        )
+    return head_counts(U.problem.heads if heads is None else heads)
 
 
 def path_weights(U, heads: Sequence[int]) -> Float[Array, "Pi Pi"]:

@@ -501,8 +501,8 @@ def check_test(xi_test, inputs: int, paths: int) -> Float[Array, "Q N_0 Pi"]:
     xi_test = jnp.asarray(xi_test, float)
     if xi_test.ndim != 3 or xi_test.shape[1:] != (inputs, paths):
         raise ValueError(
-            f"xi_test must have shape (Q, {inputs}, {paths}) as the training inputs; "
-            f"got {xi_test.shape}."
+            f"xi_test must have shape (Q, {inputs}, {paths}) as the training inputs "
+            f"(bpkr.attentioned_inputs makes them of tokens); got {xi_test.shape}."
         )
     return xi_test
 
@@ -514,7 +514,8 @@ def _inputs(xi, heads: tuple[int, ...]) -> Float[Array, "P N_0 Pi"]:
     if xi.ndim != 3 or xi.shape[2] != n_paths or not xi.size:
         raise ValueError(
             f"xi must have shape (P, N_0, {n_paths}), one column per path of "
-            f"heads = {heads}; got {xi.shape}."
+            f"heads = {heads} (bpkr.attentioned_inputs makes them of tokens); got "
+            f"{xi.shape}."
         )
     _check_finite("xi", xi)
     return xi

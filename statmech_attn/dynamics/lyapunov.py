@@ -265,8 +265,19 @@ def _spectrum(system, state, *, per_block, transient, turns, every, k, blocks):
 
 
 def frame_size(system: TangentSystem, state: PyTree, exponents: int | None) -> int:
-    """How many columns to push: `exponents`, or all of them."""
-    dimension = jax.eval_shape(system.vector, state).shape[0]
+    """How many columns to push: `exponents`, or all of them.
+
+    Raises:
+        ValueError: a state without coordinates or in single precision, or more
+            exponents than it has coordinates.
+    """
+    coordinates = jax.eval_shape(system.vector, state)
+    dimension = coordinates.shape[0]
+    if dimension and coordinates.dtype != jnp.float64:
+        raise ValueError(
+            f"state must be float64; got {coordinates.dtype}: make it after "
+            "statmech_attn.setup(), or take state.astype(float)."
+        )
     if dimension == 0:
         raise ValueError("state has no floating-point coordinates to differentiate.")
     if exponents is None:

@@ -177,7 +177,7 @@ class System(eqx.Module):
         lane = lambda x: x[..., 0] if x.ndim and not self.batched else x
         one, fixed = jax.tree.map(lane, (state, parameters))
         step = lambda s, p: call(self.step, s, p)
-        require_like(jax.eval_shape(step, one, fixed), one)
+        require_like(shape_of_step(step, one, fixed), one)
         try:
             jax.eval_shape(self.steps, state, parameters)
         except ValueError:
@@ -201,13 +201,55 @@ class System(eqx.Module):
 
 
 def as_system(system: "Callable[..., PyTree] | System") -> System:
-    """A system, or the one of a plain function."""
-    return system if isinstance(system, System) else System(system)
+    """A system, or the one of a plain function.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(system, System):
+        return system
+    if not callable(system):
+        raise ValueError(
+            "system must be a System, or a function f(x) or f(x, p); got "
+            f"{type(system).__name__}."
+        )
+    return System(system)
 
 
 def call(function: Callable, state: PyTree, parameters: PyTree):
     """A function of a state and of parameters, where there are any."""
     return function(state) if parameters is None else function(state, parameters)
+
+
+def shape_of_step(step: Callable, *arguments: PyTree) -> PyTree:
+    """Shapes and types of what a step returns, which is traced and not computed.
+
+    Raises:
+        ValueError: the step cannot be traced; in one line that says what to do.
+    """
+    try:
+        return jax.eval_shape(step, *arguments)
+    except ValueError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split("\n")[0].split())
+        raise ValueError(_refusal(type(error).__name__, said)) from error
+
+
+def _refusal(kind: str, said: str) -> str:
+    if kind.startswith(("Tracer", "Concretization")):
+        return (
+            "step needs the values of an array, which JAX does not have while it "
+            "compiles: use jax.numpy, not numpy, and jnp.where, not if."
+        )
+    if "missing" in said and "positional argument" in said:
+        return f"step takes parameters: give them after the state ({said})."
+    if "positional argument" in said and "given" in said:
+        return f"step must take the state and the parameters, f(x, p) ({said})."
+    return (
+        f"step, which takes the state first, then the parameters, ends in {kind}: "
+        f"{said.rstrip('.')}."
+    )
 
 
 def lane_axes(tree: PyTree) -> PyTree:
@@ -411,7 +453,7 @@ def describe(tree: PyTree) -> str:
 
 def advance(system: TangentSystem, state: PyTree, steps: Int[Array, ""]) -> PyTree:
     """The state after some steps of a map that is first seen to keep its form."""
-    require_like(jax.eval_shape(system.step, state), state)
+    require_like(shape_of_step(system.step, state), state)
     return jax.lax.fori_loop(0, steps, lambda _, s: system.step(s), state)
 
 
