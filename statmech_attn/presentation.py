@@ -234,7 +234,7 @@ def _real(values: np.ndarray | None):
     if values is None:
         return []
     if np.iscomplexobj(values):
-        return [("_real", values.real), ("_imag", values.imag)]
+        return [("_re", values.real), ("_im", values.imag)]
     return [("", values)]
 
 
