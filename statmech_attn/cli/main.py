@@ -78,6 +78,7 @@ for command in (
     results.compare,
     results.hysteresis,
     results.rematch,
+    results.grid,
     results.figure,
     results.info,
     results.export,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from statmech_attn import batches, comparison, plotting, storage, studies
+from statmech_attn import batches, comparison, dynamics, plotting, storage, studies
 from statmech_attn.cli.arguments import Output, Overwrite
 from statmech_attn.cli.terminal import out
 
@@ -81,6 +81,23 @@ def rematch(
     study, keys = matched.attrs["study"], storage.info(file).keys
     storage.write(output, matched, study=study, keys=keys, overwrite=overwrite)
     _print_summary(matched)
+    out.say(f"wrote {output}")
+
+
+def grid(
+    file: Annotated[Path, typer.Argument(help="File of a refined bifurcation study.")],
+    output: Output,
+    overwrite: Overwrite = False,
+) -> None:
+    """Put a refined scan on its finest grid, and fill in what was not computed.
+
+    Example: statmech-attn grid plane.h5 --output gridded.h5
+    """
+    storage.require_no_input(output, [file])
+    text = _study_of("bifurcation", {"grid": file})
+    storage.check_output(output, study=text, overwrite=overwrite, inputs=[file])
+    gridded = dynamics.diagrams.on_grid(_read(file))
+    storage.write(output, gridded, study=text, overwrite=overwrite)
     out.say(f"wrote {output}")
 
 

@@ -12,6 +12,7 @@ from statmech_attn import kinds
 from statmech_attn.cli.tables import formatted, Summary, titled
 from statmech_attn.dmft import SCORE_LIMIT
 from statmech_attn.dynamics import diagrams, PHASES
+from statmech_attn.labels import unit_of
 from statmech_attn.layout import AT_ONCE
 from statmech_attn.storage import Info
 
@@ -114,7 +115,7 @@ def _phases(dataset: xr.Dataset, console: Console) -> None:
         grids = [str(name) for name in dataset.dims if str(name).endswith("_grid")]
         axis = grids[0].removesuffix("_grid")
     table = Table(title="phases", box=None, pad_edge=False)
-    units = dataset.lyapunov.attrs["units"].replace(" ", "")
+    units = unit_of(dataset.lyapunov.attrs).replace(" ", "")
     largest = f"largest λ_1 ({units})"
     for column in ("phase", "points", f"{axis} from", "to", largest):
         table.add_column(column, justify="left" if column == "phase" else "right")

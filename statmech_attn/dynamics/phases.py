@@ -15,16 +15,20 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from statmech_attn import presentation
 from statmech_attn.batches import require_double
-from statmech_attn.dynamics import evidence, frames, lyapunov
+from statmech_attn.dynamics import evidence, frames, lyapunov, sentences
 from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
 from statmech_attn.dynamics.options import Criteria
 from statmech_attn.dynamics.systems import advance, as_system, System
+from statmech_attn.labels import Words
+from statmech_attn.presentation import Shown
 
 
-PHASES = (
+PHASES = Words(
     "fixed",
     "periodic",
     "quasiperiodic",
@@ -106,14 +110,90 @@ class Classification(eqx.Module):
     evidence: Evidence
     spectrum: Spectrum
     state: PyTree
+    criteria: Criteria = eqx.field(static=True, default=Criteria())
+    unit: str = eqx.field(static=True, default="step")
+
+    _shown = (
+        Shown("phase", "phase of the orbit", flags=PHASES),
+        Shown("period", "period of the orbit, 0 if none", units="{unit}", symbol="p"),
+        Shown(
+            "rotation_number",
+            "strongest frequency, cycles per drive period",
+            symbol="ρ",
+        ),
+        *lyapunov.SHOWN_IN_VERDICTS,
+        *(
+            Shown(name, words, symbol=symbol, value=f"evidence.{name}", line=False)
+            for name, words, symbol in (
+                ("recurrence_error", "largest |x(t+p) - x(t)|, relative", "δ"),
+                ("positive", "positive exponents", "n_+"),
+                ("zeros", "zero exponents", "n_0"),
+                ("zero_one", "K of the 0-1 test", "K"),
+                ("broadband", "median over mean spectral power", "S"),
+                ("digits", "digits to which weighted half averages agree", "d"),
+                ("quarters", "exponents by quarter, standard errors", "z_λ"),
+                ("drift", "observables by quarter, standard errors", "z_m"),
+            )
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     @property
     def settled(self) -> Bool[Array, "*batch"]:
         return self.phase < TRANSIENT
 
-    def explain(self) -> list[str]:
-        """Reasons of one unbatched verdict, in words."""
-        return [text for i, text in enumerate(REASONS) if int(self.reasons) >> i & 1]
+    @property
+    def leading_axes(self) -> int:
+        """Axes of a batch that stand first."""
+        return self.spectrum.leading_axes
+
+    def explain(self) -> str | list:
+        """Why the verdict holds, in a sentence with its numbers.
+
+        Of a batch there is a list of sentences, of a batch of batches a list of lists.
+
+        Example:
+            >>> import jax.numpy as jnp
+            >>> c = classify(lambda x: 0.5 * x, jnp.array(0.3), steps=2000)
+            >>> print(c.explain().split(",")[0])
+            fixed: the orbit recurs after 1 step
+        """
+        plain = lambda x, own=0: presentation.batch_first(self, np.asarray(x), own)
+        phase, of, seen = plain(self.phase), self.spectrum, self.evidence
+        columns = [
+            plain(self.period),
+            plain(self.rotation_number),
+            plain(self.reasons),
+            plain(of.exponents, 1),
+            plain(of.stderr, 1),
+            plain(of.blocks, 2)[..., 0].reshape(*phase.shape, 4, -1).mean(axis=-1),
+            np.broadcast_to(of.steps, phase.shape),
+            plain(seen.recurrence_error),
+            plain(seen.positive),
+            plain(seen.zero_one),
+            plain(seen.broadband),
+            plain(seen.digits),
+            plain(seen.quarters),
+            plain(seen.drift),
+        ]
+
+        def told(place: tuple[int, ...]) -> str | list:
+            if len(place) < phase.ndim:
+                return [told((*place, i)) for i in range(phase.shape[len(place)])]
+            period, rotation, reasons, *others = (x[place] for x in columns)
+            words = [text for i, text in enumerate(REASONS) if int(reasons) >> i & 1]
+            verdict = sentences.Verdict(
+                PHASES[int(phase[place])],
+                int(period),
+                float(rotation),
+                words,
+                *others,
+                self.criteria,
+                self.unit,
+            )
+            return verdict.explain()
+
+        return told(())
 
 
 def classify(
@@ -171,6 +251,7 @@ def classify(
         drive_period=drive_period,
         max_doublings=jnp.asarray(max_doublings),
         criteria=criteria,
+        unit=system.unit,
     )
 
 
@@ -187,7 +268,7 @@ def turns_per_block(steps: int, every: int, drive_period: int) -> int:
 
 @eqx.filter_jit
 def _classify(
-    system, state, *, per_block, transient, max_doublings, criteria, **window
+    system, state, *, per_block, transient, max_doublings, criteria, unit, **window
 ):
     state = advance(system, state, transient)
 
@@ -201,7 +282,7 @@ def _classify(
         )
         at_cap = doubling >= max_doublings
         verdict = decide(spectrum, witnesses, criteria, window["drive_period"], at_cap)
-        return Classification(*verdict, witnesses, spectrum, state)
+        return Classification(*verdict, witnesses, spectrum, state, criteria, unit)
 
     return extended(
         attempt(state, jnp.array(0)),

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from statmech_attn import storage, studies
 from statmech_attn.batches import lanes
+from statmech_attn.cli import app
 from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.diagrams.refinement import on_grid
 from statmech_attn.scan.engines import local
@@ -89,6 +91,10 @@ def test_refined_files_keep_their_shape_on_disk(refined, tmp_path):
     back = storage.read(tmp_path / "refined.h5")
     assert back.phase.dims == ("point", "start") and back.attrs["refine"] == 2
     np.testing.assert_array_equal(on_grid(back).phase, on_grid(refined).phase)
+    output = tmp_path / "gridded.h5"
+    command = ["grid", str(tmp_path / "refined.h5"), "--output", str(output)]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert storage.read(output).phase.dims == ("beta", "gamma", "start")
     table = back.set_index(point=["beta", "gamma"])
     assert int(table.phase.sel(beta=1.1, gamma=140.0)[0]) == PHASES.index("fixed")
 
