@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     Attributes:
         name: as in `kind = "..."`, and the attribute `kind` of its files.
         task: of which task the row is; "*": of every one in `TASKS`; "": the kind has
-            no task, or one of its own.
+            no task, or one of its own; "system": of studies with the table [system].
         table: `studies.StudyTable` of the study file.
         work: function of the table that gives a `scan.Work`.
         batched: whether it takes the keyword `batch` as well; see `scan.Work`.
@@ -202,10 +202,20 @@ def _brief(error: Exception) -> str:
     return f"{type(error).__name__}: {words[:200]}"
 
 
+EVERY, SYSTEM = "*", "system"
 _STUDIES, _DRAWING = "statmech_attn.studies", "statmech_attn.plotting.drawing"
 _SUMMARY = "statmech_attn.cli.summary"
 _LEARNING = "statmech_attn.cli.learning_summary"
 
+_BIFURCATION = Kind(
+    "bifurcation",
+    table=f"{_STUDIES}.dmft_tables:BifurcationStudy",
+    work=f"{_STUDIES}.bifurcation:work",
+    batched=True,
+    variables=f"{_STUDIES}.bifurcation:VARIABLES",
+    summary=f"{_SUMMARY}:BIFURCATION",
+    pictures=f"{_DRAWING}:BIFURCATION",
+)
 _ORDER_PARAMETER = Kind(
     "order-parameter",
     task="*",
@@ -229,14 +239,9 @@ KINDS = Rows(
             summary=f"{_SUMMARY}:TRAJECTORY",
             pictures=f"{_DRAWING}:TRAJECTORY",
         ),
-        Kind(
-            "bifurcation",
-            table=f"{_STUDIES}.dmft_tables:BifurcationStudy",
-            work=f"{_STUDIES}.bifurcation:work",
-            batched=True,
-            variables=f"{_STUDIES}.bifurcation:VARIABLES",
-            summary=f"{_SUMMARY}:BIFURCATION",
-            pictures=f"{_DRAWING}:BIFURCATION",
+        _BIFURCATION,
+        _BIFURCATION._replace(
+            task=SYSTEM, table=f"{_STUDIES}.system_tables:SystemDiagramStudy"
         ),
         Kind(
             "diagram",
@@ -376,7 +381,6 @@ SAMPLERS = Rows(
         SamplerKind("langevin", "statmech_attn.montecarlo.langevin:langevin"),
     ],
 )
-EVERY = "*"
 
 
 def studied() -> list[str]:

@@ -9,7 +9,13 @@ from typing import Annotated
 import typer
 
 from statmech_attn import batches, scan, storage, studies
-from statmech_attn.cli.arguments import Data, Output, Overwrite, Settings
+from statmech_attn.cli.arguments import (
+    AllowCode,
+    Data,
+    Output,
+    Overwrite,
+    Settings,
+)
 from statmech_attn.cli.terminal import err, out
 
 
@@ -41,6 +47,7 @@ def run(
         typer.Option(help="Address of a dask scheduler that runs; else a local one."),
     ] = None,
     data: Data = None,
+    allow_code: AllowCode = False,
 ) -> None:
     """Compute a study and write one HDF5 file.
 
@@ -55,7 +62,7 @@ def run(
     from statmech_attn.cli.progress import Bar
 
     _use_data(data)
-    checked, text = studies.load(study, set_ or [])
+    checked, text = studies.load(study, set_ or [], allow_code=allow_code)
     storage.check_output(
         output, study=text, overwrite=overwrite, inputs=[study, *checked.files()]
     )
@@ -122,7 +129,7 @@ ChunkFolder = Annotated[
 ]
 
 
-def status(folder: ChunkFolder) -> None:
+def status(folder: ChunkFolder, allow_code: AllowCode = False) -> None:
     """Say how far a run is: chunks done, who computes, what is left.
 
     Example: statmech-attn status scan.h5.chunks
@@ -130,11 +137,11 @@ def status(folder: ChunkFolder) -> None:
     from statmech_attn.cli.folders import print_status
 
     batches.runtime.prepare()
-    chunks, _, work = studies.files.opened(folder)
+    chunks, _, work = studies.files.opened(folder, allow_code=allow_code)
     print_status(chunks, scan.status(chunks, work), out)
 
 
-def repair(folder: ChunkFolder) -> None:
+def repair(folder: ChunkFolder, allow_code: AllowCode = False) -> None:
     """Verify every chunk, put damaged ones aside, free what ended runs had claimed.
 
     Run the study again afterwards to compute what was put aside.
@@ -144,16 +151,22 @@ def repair(folder: ChunkFolder) -> None:
     from statmech_attn.cli.folders import print_repairs
 
     batches.runtime.prepare()
-    print_repairs(scan.repair(studies.files.opened(folder)[0]), out)
+    chunks, _, _ = studies.files.opened(folder, allow_code=allow_code)
+    print_repairs(scan.repair(chunks), out)
 
 
-def merge(folder: ChunkFolder, output: Output, overwrite: Overwrite = False) -> None:
+def merge(
+    folder: ChunkFolder,
+    output: Output,
+    overwrite: Overwrite = False,
+    allow_code: AllowCode = False,
+) -> None:
     """Write the HDF5 file of a folder whose chunks are all done; the folder stays.
 
     Example: statmech-attn merge scan.h5.chunks --output scan.h5
     """
     batches.runtime.prepare()
-    chunks, study, work = studies.files.opened(folder)
+    chunks, study, work = studies.files.opened(folder, allow_code=allow_code)
     studies.files.merge(chunks, work, study, output, overwrite=overwrite)
     out.say(f"wrote {output}")
 
@@ -174,15 +187,24 @@ def slurm(
     script: Annotated[
         Path | None, typer.Option(help="Script to write; default: OUTPUT.sh.")
     ] = None,
+    allow_code: AllowCode = False,
 ) -> None:
     """Write a SLURM job array whose tasks share the chunks of a study.
 
     Example: statmech-attn slurm analysis/demo_scan.toml -o scan.h5 --tasks 20
     """
     settings = tuple(set_ or ())
-    checked, _ = studies.load(study, settings)
+    checked, _ = studies.load(study, settings, allow_code=allow_code)
     array = scan.slurm.Array(
-        study, output, settings, tasks, time, cpus, memory, partition
+        study,
+        output,
+        settings,
+        tasks,
+        time,
+        cpus,
+        memory,
+        partition,
+        allow_code=allow_code,
     )
     path = script or output.with_name(f"{output.name}.sh")
     scan.slurm.check(array, path)

@@ -160,6 +160,12 @@ def _line(dataset: xr.Dataset) -> bool:
     return not _plane(dataset)
 
 
+def _own(dataset: xr.Dataset) -> bool:
+    from statmech_attn.plotting.labels import is_own
+
+    return is_own(dataset)
+
+
 def _one_shot_accuracy(dataset: xr.Dataset) -> Figure:
     from statmech_attn.plotting.one_shot import one_shot_accuracy
 
@@ -186,7 +192,7 @@ BIFURCATION = (
     Picture(
         "classifiers",
         f"{_HERE}.phases:classifier_disagreement",
-        lambda dataset: "phase" in dataset and _line(dataset),
+        lambda dataset: "phase" in dataset and _line(dataset) and not _own(dataset),
     ),
 )
 CONTINUATION = (

@@ -84,6 +84,7 @@ class Array:
         memory: of one task as SLURM writes it, such as "8G"; None: the cluster's.
         partition: None: the cluster's default.
         python: the interpreter of the tasks.
+        allow_code: whether the tasks may run code that lies outside the study's folder.
 
     Raises:
         ValueError: an impossible value.
@@ -98,6 +99,7 @@ class Array:
     memory: str | None = None
     partition: str | None = None
     python: str = sys.executable
+    allow_code: bool = False
 
     def __post_init__(self):
         for name in ("tasks", "cpus"):
@@ -179,6 +181,8 @@ def script(array: Array, name: str, found: Forecast | None = None) -> str:
         if value is not None
     ]
     settings = [f" \\\n    --set {shlex.quote(setting)}" for setting in array.settings]
+    if array.allow_code:
+        settings.append(" \\\n    --allow-code")
     return "#!/bin/bash\n" + _SCRIPT.substitute(
         script=shlex.quote(name),
         directives="\n".join(directives),

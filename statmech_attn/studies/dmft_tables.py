@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, TYPE_CHECKING
 
 from pydantic import Field, model_validator
 
@@ -136,45 +136,24 @@ class ConfirmSpec(of(diagrams.Confirm, step="token")):
     """run.confirm: doubtful points again, from perturbed states and for longer."""
 
 
-class BifurcationRun(
-    of(
-        diagrams.Plan,
-        "transient",
-        "steps",
-        "exponents",
-        "max_doublings",
-        "section_tolerance",
-        "section_samples",
-        "strobe_samples",
-        step="token",
-    ),
-    RunSpec,
-    frozen=True,
-):
-    """[run] of a scan.
+class DiagramRun(Table, frozen=True):
+    """Keys of [run] of a diagram of any system.
 
     Attributes:
-        start: state that orbits start from; "continue-up" and "continue-down" follow
-            attractors along the first parameter.
-        section_tolerance: half width of the section in the second overlap.
         starts: random starts of every point.
         extend: whether the window of an undecided point is doubled.
+        exponents: Lyapunov exponents that are computed, the largest first; 0: neither
+            exponents nor phases.
         refine: levels of bisection where neighbours have different phases.
-        confirm: how doubtful verdicts are confirmed; not at all when left out.
     """
 
-    start: AnyStart | None = None
+    if TYPE_CHECKING:
+        start: Any
+        confirm: Any
     starts: Count = 1
     extend: bool = True
     exponents: HowMany = diagrams.Plan.exponents
     refine: Annotated[int, Field(ge=0, le=10)] = 0
-    confirm: ConfirmSpec | None = None
-
-    @model_validator(mode="after")
-    def _starts_are_random(self):
-        if self.starts > 1 and self.start != "random":
-            raise ValueError('starts > 1 needs start = "random"')
-        return self
 
     @model_validator(mode="after")
     def _refinement_sees_phases(self):
@@ -191,6 +170,40 @@ class BifurcationRun(
     def _verdicts_are_confirmed(self):
         if self.confirm and self.exponents == 0:
             raise ValueError("confirm repeats verdicts, which need exponents > 0")
+        return self
+
+
+class BifurcationRun(
+    of(
+        diagrams.Plan,
+        "transient",
+        "steps",
+        "max_doublings",
+        "section_tolerance",
+        "section_samples",
+        "strobe_samples",
+        step="token",
+    ),
+    DiagramRun,
+    RunSpec,
+    frozen=True,
+):
+    """[run] of a scan.
+
+    Attributes:
+        start: state that orbits start from; "continue-up" and "continue-down" follow
+            attractors along the first parameter.
+        section_tolerance: half width of the section in the second overlap.
+        confirm: how doubtful verdicts are confirmed; not at all when left out.
+    """
+
+    start: AnyStart | None = None
+    confirm: ConfirmSpec | None = None
+
+    @model_validator(mode="after")
+    def _starts_are_random(self):
+        if self.starts > 1 and self.start != "random":
+            raise ValueError('starts > 1 needs start = "random"')
         return self
 
 

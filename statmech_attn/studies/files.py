@@ -11,6 +11,7 @@ from statmech_attn import scan, storage, studies
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import Folder, holds, Job, MANIFEST, Work
 from statmech_attn.storage import StorageError, toml
+from statmech_attn.studies import code
 from statmech_attn.studies.spec import dump, parse
 from statmech_attn.studies.tables import StudyTable
 
@@ -44,15 +45,16 @@ def compute(
     scan.compute(job(study, text), output, report, **how)
 
 
-def opened(path: Path) -> tuple[Folder, StudyTable, Work]:
+def opened(path: Path, *, allow_code: bool = False) -> tuple[Folder, StudyTable, Work]:
     """A chunk folder with its study; double precision must be on.
 
     Args:
         path: the folder, or the output that it belongs to.
+        allow_code: run the code that its study names, if it names any.
 
     Raises:
-        StorageError: there is none, it is damaged, or files that its study names
-            have changed.
+        StorageError: there is none, it is damaged, files that its study names have
+            changed, or it names code.
     """
     if not (path / MANIFEST).exists() and scan.chunks_of(path).is_dir():
         path = scan.chunks_of(path)
@@ -60,6 +62,11 @@ def opened(path: Path) -> tuple[Folder, StudyTable, Work]:
     try:
         study = parse(toml.loads(folder.manifest.resolved))
         folder.require(folder.manifest.study, study.inputs())
+        if study.code() and not allow_code:
+            raise StorageError(
+                f"{path}: its study names the code {code.brief(study.code()[0])}; pass "
+                "--allow-code to run it."
+            )
         return folder, study, studies.work(study, folder.manifest.batch)
     except ValueError as error:
         raise StorageError(f"{path}: its study cannot be read: {error}") from None
