@@ -239,6 +239,16 @@ KINDS = Rows(
             summary=f"{_SUMMARY}:TRAJECTORY",
             pictures=f"{_DRAWING}:TRAJECTORY",
         ),
+        Kind(
+            "trajectory",
+            task=SYSTEM,
+            table=f"{_STUDIES}.system_tables:SystemTrajectoryStudy",
+            work=f"{_STUDIES}.system_trajectory:SystemTrajectoryWork",
+            batched=True,
+            variables=f"{_STUDIES}.system_trajectory:VARIABLES",
+            pictures=f"{_DRAWING}:OWN_TRAJECTORY",
+            dimension="observable",
+        ),
         _BIFURCATION,
         _BIFURCATION._replace(
             task=SYSTEM, table=f"{_STUDIES}.system_tables:SystemDiagramStudy"

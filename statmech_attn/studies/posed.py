@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import PyTree
 
 from statmech_attn import dmft
@@ -41,6 +43,25 @@ NETWORK = Variables(
 )
 
 
+OBSERVABLES = Variables(
+    Variable("observable", "observable", "name of an observable", "1", "i", group=""),
+    Variable(
+        "observable_words", "observable", "what the observable is", "1", "x", group=""
+    ),
+    Variable(
+        "observable_unit", "observable", "unit of the observable", "1", "x", group=""
+    ),
+    Variable(
+        "observable_symbol",
+        "observable",
+        "symbol of the observable",
+        "1",
+        "x",
+        group="",
+    ),
+)
+
+
 class Posed(NamedTuple):
     """A system, its parameters, its initial states, and how all of them are called.
 
@@ -51,6 +72,7 @@ class Posed(NamedTuple):
         turn: steps after which the drive and the layout of a state repeat.
         observables: what is observed of a state, in order.
         section: options of a `diagrams.Plan` that say what is recorded where.
+        parameters: as they are labelled.
         variables: of the file of a diagram.
         attributes: of every file: which system it is, and how it starts.
     """
@@ -62,8 +84,64 @@ class Posed(NamedTuple):
     turn: int
     observables: tuple[Variable, ...]
     section: Mapping[str, Any]
+    parameters: Variables
     variables: Variables
     attributes: Mapping[str, Any]
+
+    def advance(self, params: PyTree, state: PyTree, steps: int) -> PyTree:
+        """States of points so many steps later."""
+        return _advanced(self.system, params, state, jnp.asarray(steps))
+
+
+@eqx.filter_jit
+def _advanced(system: System, params: PyTree, state: PyTree, steps) -> PyTree:
+    step = lambda _, state: system.steps(state, params)
+    return jax.lax.fori_loop(0, steps, step, state)
+
+
+def only_one(axes: diagrams.Axes, kind: str) -> diagrams.Axes:
+    """Refuse two scanned parameters.
+
+    Raises:
+        ValueError: naming the second one.
+    """
+    if len(axes.names) > 1:
+        raise ValueError(
+            f"parameters.{axes.names[1]}: a {kind} study scans one parameter; give one "
+            "number."
+        )
+    return axes
+
+
+def with_labels(variables: Variables, problem: Posed) -> Variables:
+    """Variables of a file, with the parameters of a system."""
+    return Variables(
+        variables, problem.parameters, attributes=variables.file_attributes
+    )
+
+
+def described(
+    dataset: xr.Dataset, problem: Posed, kind: str, table: Variables
+) -> xr.Dataset:
+    """A data set with fixed parameters, labels of observables, and what it is of."""
+    rows = problem.observables
+    words = {
+        "observable_words": [row.long_name for row in rows],
+        "observable_unit": [row.units for row in rows],
+        "observable_symbol": [row.symbol for row in rows],
+    }
+    texts = {
+        name: (("observable",), texts, table.attributes(name))
+        for name, texts in words.items()
+        if "observable" in dataset.dims
+    }
+    fixed = {
+        name: ((), value, table.attributes(name))
+        for name, value in problem.axes.fixed.items()
+    }
+    return dataset.assign_coords(texts | fixed).assign_attrs(
+        kind=kind, **problem.attributes
+    )
 
 
 def pose(study: DmftStudy | SystemStudy) -> Posed:
@@ -89,6 +167,7 @@ def _network(study: DmftStudy) -> Posed:
         net.context,
         (),
         {},
+        build.PARAMETERS,
         NETWORK,
         {
             "network": network_digest(net),
@@ -112,7 +191,7 @@ def _own(study: SystemStudy) -> Posed:
     study.require_named([*names, *(row.name for row in rows)])
     shown = _place(spec.shown or rows[0].name, rows, "system.shown")
     section = _section(spec.section, rows)
-    parameters = [_labelled(name, study.labels) for name in names]
+    parameters = Variables(*(_labelled(name, study.labels) for name in names))
     variables = diagrams.variables(
         parameters,
         unit=system.unit,
@@ -132,6 +211,7 @@ def _own(study: SystemStudy) -> Posed:
         system.drive_period,
         rows,
         {"value": shown, **section},
+        parameters,
         variables,
         {"system": spec.name, "unit": system.unit, "start": random},
     )

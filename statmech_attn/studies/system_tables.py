@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Discriminator, Field, model_validator, Tag
 
 from statmech_attn.dynamics import diagrams
-from statmech_attn.options import Count, Positive, Seed
+from statmech_attn.options import Count, Positive, Seed, WholeNumber
 from statmech_attn.studies import code
 from statmech_attn.studies.dmft_tables import DiagramRun
 from statmech_attn.studies.tables import Axis, Number, of, StudyTable, Table, Values
@@ -170,6 +170,9 @@ class SystemRun(Table, frozen=True):
     seed: Seed = 0
 
 
+Grid = Annotated[dict[Name, Axis], Field(min_length=1)]
+
+
 class SystemStudy(StudyTable, frozen=True):
     """What the studies of a system of one's own share.
 
@@ -257,7 +260,7 @@ class SystemDiagramStudy(SystemStudy, frozen=True):
     """Attractors of a system of one's own: sections, Lyapunov exponents, phases."""
 
     kind: Literal["bifurcation"]
-    parameters: Annotated[dict[Name, Axis], Field(min_length=1)]
+    parameters: Grid
     run: SystemDiagramRun = SystemDiagramRun()
 
     @model_validator(mode="after")
@@ -267,3 +270,23 @@ class SystemDiagramStudy(SystemStudy, frozen=True):
                 "run.starts > 1 needs random states: system.initial = { low, high }"
             )
         return self
+
+
+class SystemTrajectoryRun(SystemRun, frozen=True):
+    """[run] of a trajectory.
+
+    Attributes:
+        transient (step): steps before anything is kept.
+        steps (step): steps that are kept.
+    """
+
+    transient: WholeNumber = 0
+    steps: Count = 1000
+
+
+class SystemTrajectoryStudy(SystemStudy, frozen=True):
+    """Trajectories of a system of one's own, at several values of a parameter."""
+
+    kind: Literal["trajectory"]
+    parameters: Grid
+    run: SystemTrajectoryRun = SystemTrajectoryRun()
