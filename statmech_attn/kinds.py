@@ -216,6 +216,23 @@ _BIFURCATION = Kind(
     summary=f"{_SUMMARY}:BIFURCATION",
     pictures=f"{_DRAWING}:BIFURCATION",
 )
+_CONTINUATION = Kind(
+    "continuation",
+    table=f"{_STUDIES}.dmft_tables:ContinuationStudy",
+    work=f"{_STUDIES}.continuation:ContinuationWork",
+    variables=f"{_STUDIES}.continuation_file:VARIABLES",
+    summary=f"{_SUMMARY}:CONTINUATION",
+    pictures=f"{_DRAWING}:CONTINUATION",
+)
+_BASINS = Kind(
+    "basins",
+    table=f"{_STUDIES}.basins_table:BasinsStudy",
+    work=f"{_STUDIES}.basins:BasinsWork",
+    batched=True,
+    variables=f"{_STUDIES}.basins:VARIABLES",
+    summary=f"{_SUMMARY}:BASINS",
+    pictures=f"{_DRAWING}:BASINS",
+)
 _ORDER_PARAMETER = Kind(
     "order-parameter",
     task="*",
@@ -259,13 +276,9 @@ KINDS = Rows(
             summary=f"{_SUMMARY}:BIFURCATION",
             pictures=f"{_DRAWING}:DIAGRAM",
         ),
-        Kind(
-            "continuation",
-            table=f"{_STUDIES}.dmft_tables:ContinuationStudy",
-            work=f"{_STUDIES}.continuation:ContinuationWork",
-            variables=f"{_STUDIES}.continuation_file:VARIABLES",
-            summary=f"{_SUMMARY}:CONTINUATION",
-            pictures=f"{_DRAWING}:CONTINUATION",
+        _CONTINUATION,
+        _CONTINUATION._replace(
+            task=SYSTEM, table=f"{_STUDIES}.system_tables:SystemContinuationStudy"
         ),
         Kind(
             "monte-carlo",
@@ -316,14 +329,12 @@ KINDS = Rows(
             summary=f"{_LEARNING}:PRUNING",
             pictures=f"{_DRAWING}:PRUNING",
         ),
-        Kind(
-            "basins",
-            table=f"{_STUDIES}.basins_table:BasinsStudy",
-            work=f"{_STUDIES}.basins:BasinsWork",
-            batched=True,
-            variables=f"{_STUDIES}.basins:VARIABLES",
-            summary=f"{_SUMMARY}:BASINS",
-            pictures=f"{_DRAWING}:BASINS",
+        _BASINS,
+        _BASINS._replace(
+            task=SYSTEM,
+            table=f"{_STUDIES}.basins_table:SystemBasinsStudy",
+            variables=f"{_STUDIES}.basins:SYSTEM_VARIABLES",
+            dimension="observable",
         ),
         Kind(
             "hysteresis",

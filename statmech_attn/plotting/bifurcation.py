@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from statmech_attn.dynamics import PHASES
 from statmech_attn.plotting import style
 from statmech_attn.plotting.exponents import draw_spectrum
-from statmech_attn.plotting.labels import is_own, label, worded
+from statmech_attn.plotting.labels import is_own, label, shown
 
 
 def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
@@ -69,16 +69,7 @@ def draw_samples(axis: Axes, dataset: xr.Dataset, name: str, *, strobe: bool) ->
         if x.size and (strobe or variable == "section"):
             colour = style.BLACK if variable == "section" else style.ORANGE
             axis.plot(x, y, **look, color=colour, rasterized=True, label=words)
-    axis.set_ylabel(_shown(dataset))
-
-
-def _shown(dataset: xr.Dataset) -> str:
-    """Words of the observable whose samples are drawn."""
-    if "system" not in dataset.attrs:
-        return label(dataset, "section")
-    strobe = dataset.strobe.attrs
-    words = strobe["long_name"].partition(" at the clock")[0]
-    return worded(words, strobe["symbol"], strobe["units"])
+    axis.set_ylabel(shown(dataset))
 
 
 def _size(dataset: xr.Dataset, name: str) -> float:

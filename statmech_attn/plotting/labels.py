@@ -22,6 +22,26 @@ def label(dataset: xr.Dataset, name: str) -> str:
     return worded(attributes["long_name"], attributes["symbol"], attributes["units"])
 
 
+def sign(dataset: xr.Dataset, name: str) -> str:
+    """Symbol of a parameter."""
+    return symbol(dataset[name].attrs["symbol"]) if is_own(dataset) else rf"$\{name}$"
+
+
+def many(steps: xr.DataArray) -> str:
+    """What is counted in a variable, as "tokens"."""
+    unit = steps.attrs["units"]
+    return f"{unit}s" if unit.isalpha() else unit
+
+
+def shown(dataset: xr.Dataset) -> str:
+    """Words of the observable that the samples of a file show."""
+    if "system" not in dataset.attrs:
+        return label(dataset, "section")
+    strobe = dataset.strobe.attrs
+    words = strobe["long_name"].partition(" at the clock")[0]
+    return worded(words, strobe["symbol"], strobe["units"])
+
+
 def worded(words: str, sign: str, units: str) -> str:
     """Words, symbol and unit of an axis.
 

@@ -322,7 +322,7 @@ class BoundsSpec(Table, frozen=True):
         return self
 
 
-class ContinuationRun(
+class CycleRun(
     of(
         continuation.Settings,
         "largest_step",
@@ -330,24 +330,20 @@ class ContinuationRun(
         "max_points",
         largest_step=0.05,
     ),
-    StartSpec,
     frozen=True,
 ):
     """A cycle of `period` drive periods, from a simulated state at the value `at`.
 
-    Steps are arclengths, in units of the attention vectors and of the interval.
-    `switch` is the number of period doublings that are followed one after another.
+    Steps are arclengths, in units of the coordinates and of the interval.  `switch` is
+    the number of period doublings that are followed one after another.
 
     Attributes:
-        transient (token): steps of the simulation before Newton's method.
         period: of the cycle that is sought, in drive periods.
         at: value of the free parameter that is simulated; the beginning of its interval
             when left out.
         switch: period doublings that are followed one after another.
     """
 
-    start: Start | None = None
-    transient: WholeNumber = 100_000
     period: Annotated[int, Field(ge=1, le=1024)] = 1
     at: float | None = None
     switch: Annotated[int, Field(ge=0, le=8)] = 0
@@ -364,6 +360,17 @@ class ContinuationRun(
         return self
 
 
+class ContinuationRun(CycleRun, StartSpec, frozen=True):
+    """[run] of a continuation.
+
+    Attributes:
+        transient (token): steps of the simulation before Newton's method.
+    """
+
+    start: Start | None = None
+    transient: WholeNumber = 100_000
+
+
 class CurvesSpec(of(continuation.Settings, "max_points"), Interval, frozen=True):
     """[curves]: the second parameter in which special points are followed.
 
@@ -375,22 +382,38 @@ class CurvesSpec(of(continuation.Settings, "max_points"), Interval, frozen=True)
     parameter: Literal["beta", "gamma", "epsilon"]
 
 
-class ContinuationStudy(DmftStudy, frozen=True):
-    """A continuation of cycles, stable or not.
+class Followed(Table, frozen=True):
+    """A continuation of cycles of any system.
 
     Attributes:
         curves: second parameter in which special points are followed; none when left
             out.
     """
 
-    kind: Literal["continuation"]
-    parameters: BoundsSpec
-    run: ContinuationRun = ContinuationRun()
-    curves: CurvesSpec | None = None
+    if TYPE_CHECKING:
+        run: Any
+        curves: Any
+
+    @property
+    def free(self) -> dict[str, Interval]:
+        """The one parameter that is given as an interval."""
+        raise NotImplementedError
+
+    @property
+    def begin(self) -> dict[str, float]:
+        """The value of the free parameter at which the cycle is sought."""
+        ((free, bounds),) = self.free.items()
+        return {free: bounds.start if self.run.at is None else self.run.at}
+
+    @property
+    def ranges(self) -> dict[str, Interval]:
+        """Parameters that vary, that of the curves included."""
+        curves = {} if self.curves is None else {self.curves.parameter: self.curves}
+        return self.free | curves
 
     @model_validator(mode="after")
     def _consistent(self):
-        ((free, bounds),) = self.parameters.free.items()
+        ((free, bounds),) = self.free.items()
         at = self.run.at
         if at is not None and not bounds.start <= at <= bounds.stop:
             raise ValueError(
@@ -400,3 +423,16 @@ class ContinuationStudy(DmftStudy, frozen=True):
         if self.curves is not None and self.curves.parameter == free:
             raise ValueError(f"curves.parameter must not be {free}, which is free")
         return self
+
+
+class ContinuationStudy(Followed, DmftStudy, frozen=True):
+    """A continuation of cycles, stable or not."""
+
+    kind: Literal["continuation"]
+    parameters: BoundsSpec
+    run: ContinuationRun = ContinuationRun()
+    curves: CurvesSpec | None = None
+
+    @property
+    def free(self) -> dict[str, Interval]:
+        return self.parameters.free

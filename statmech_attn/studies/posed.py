@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import PyTree
+from jaxtyping import Array, Float, PyTree
 
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
@@ -62,12 +62,54 @@ OBSERVABLES = Variables(
 )
 
 
+class Coordinates(eqx.Module):
+    """States of points as arrays that a file can hold, and back.
+
+    Attributes:
+        template: a state of one point, on the last axis.
+    """
+
+    system: System
+    template: PyTree
+
+    def advance(self, params: PyTree, state: PyTree, steps: int) -> PyTree:
+        """States so many steps later."""
+        return _advanced(self.system, params, state, jnp.asarray(steps))
+
+    def array(self, params: PyTree, state: PyTree) -> Float[Array, "dim points"]:
+        """Coordinates of states."""
+        return self.system.beside(params).vector(state)
+
+    def state(self, params: PyTree, array: Float[Array, "dim points"]) -> PyTree:
+        """States with these coordinates, at the clock of the template."""
+        count = array.shape[-1]
+        repeat = lambda a: jnp.repeat(a, count, axis=-1) if jnp.ndim(a) else a
+        template = jax.tree.map(repeat, self.template)
+        return self.system.beside(params).at(template, array)
+
+
+class Windows(eqx.Module):
+    """The same of a network: its attention windows, at clock 0."""
+
+    net: dmft.Network
+
+    def advance(self, params: PyTree, state: PyTree, steps: int) -> PyTree:
+        return dmft.advance(self.net, params, state, steps)
+
+    def array(self, params: PyTree, state: PyTree) -> Float[Array, "C M points"]:
+        return dmft.window(state)
+
+    def state(self, params: PyTree, array: Float[Array, "C M points"]) -> PyTree:
+        return dmft.from_window(self.net, params, array, 0)
+
+
 class Posed(NamedTuple):
     """A system, its parameters, its initial states, and how all of them are called.
 
     Attributes:
         starts: parameters and numbers of the starts of some points -> their states,
             with the points on the last axis.
+        layout: states as arrays, and back.
         dimension: coordinates of a state.
         turn: steps after which the drive and the layout of a state repeat.
         observables: what is observed of a state, in order.
@@ -80,6 +122,7 @@ class Posed(NamedTuple):
     system: System
     axes: diagrams.Axes
     starts: Callable[[PyTree, np.ndarray], PyTree]
+    layout: Coordinates | Windows
     dimension: int
     turn: int
     observables: tuple[Variable, ...]
@@ -87,10 +130,6 @@ class Posed(NamedTuple):
     parameters: Variables
     variables: Variables
     attributes: Mapping[str, Any]
-
-    def advance(self, params: PyTree, state: PyTree, steps: int) -> PyTree:
-        """States of points so many steps later."""
-        return _advanced(self.system, params, state, jnp.asarray(steps))
 
 
 @eqx.filter_jit
@@ -144,14 +183,22 @@ def described(
     )
 
 
-def pose(study: DmftStudy | SystemStudy) -> Posed:
+def pose(
+    study: DmftStudy | SystemStudy, values: Mapping[str, Any] | None = None
+) -> Posed:
     """The system of a study; runs the code that it names.
+
+    Args:
+        values: of the parameters of a system of one's own, numbers, lists or ranges;
+            those of the study when omitted.
 
     Raises:
         ValueError: an impossible setting, or a function that is no system, in one
             line.
     """
-    return _own(study) if isinstance(study, SystemStudy) else _network(study)
+    if isinstance(study, SystemStudy):
+        return _own(study, study.parameters if values is None else values)
+    return _network(study)
 
 
 def _network(study: DmftStudy) -> Posed:
@@ -163,6 +210,7 @@ def _network(study: DmftStudy) -> Posed:
         dmft.system(net, epsilon),
         axes,
         lambda params, numbers: build.starts(options, made, params, numbers),
+        Windows(net),
         net.dimension,
         net.context,
         (),
@@ -177,11 +225,11 @@ def _network(study: DmftStudy) -> Posed:
     )
 
 
-def _own(study: SystemStudy) -> Posed:
-    spec, names = study.system, list(study.parameters)
+def _own(study: SystemStudy, values: Mapping[str, Any]) -> Posed:
+    spec, names = study.system, list(values)
     system = _system(spec, names)
     on_device = lambda table: jax.tree.map(jnp.asarray, table)
-    axes = build.grid(study.parameters, on_device)
+    axes = build.grid(values, on_device)
     starts = partial(_starts, spec.initial, jax.random.key(study.run.seed))
     index = np.zeros((1, len(axes.shape)), int)
     params = axes.at(index)
@@ -207,6 +255,7 @@ def _own(study: SystemStudy) -> Posed:
         system,
         axes,
         starts,
+        Coordinates(system, state),
         dimension,
         system.drive_period,
         rows,

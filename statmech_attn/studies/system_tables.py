@@ -7,11 +7,20 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, model_validator, Tag
 
-from statmech_attn.dynamics import diagrams
+from statmech_attn.dynamics import continuation, diagrams
 from statmech_attn.options import Count, Positive, Seed, WholeNumber
 from statmech_attn.studies import code
-from statmech_attn.studies.dmft_tables import DiagramRun
-from statmech_attn.studies.tables import Axis, Number, of, StudyTable, Table, Values
+from statmech_attn.studies.dmft_tables import CycleRun, DiagramRun, Followed
+from statmech_attn.studies.tables import (
+    Axis,
+    Bounds,
+    Interval,
+    Number,
+    of,
+    StudyTable,
+    Table,
+    Values,
+)
 
 
 NAME = r"^[^\W\d]\w*$"
@@ -290,3 +299,62 @@ class SystemTrajectoryStudy(SystemStudy, frozen=True):
     kind: Literal["trajectory"]
     parameters: Grid
     run: SystemTrajectoryRun = SystemTrajectoryRun()
+
+
+class SystemContinuationRun(CycleRun, SystemRun, frozen=True):
+    """[run] of a continuation.
+
+    Attributes:
+        transient (step): steps of the simulation before Newton's method.
+    """
+
+    transient: WholeNumber = 10_000
+
+
+class SystemCurvesSpec(of(continuation.Settings, "max_points"), Interval, frozen=True):
+    """[curves]: the second parameter in which special points are followed.
+
+    Attributes:
+        parameter: the second parameter.
+        max_points: points of a curve at most.
+    """
+
+    parameter: Name
+
+
+class SystemContinuationStudy(Followed, SystemStudy, frozen=True):
+    """A continuation of cycles of a system of one's own, stable or not.
+
+    Attributes:
+        parameters: by name, numbers, and one interval { start, stop }.
+    """
+
+    kind: Literal["continuation"]
+    parameters: Annotated[dict[Name, Bounds], Field(min_length=1)]
+    run: SystemContinuationRun = SystemContinuationRun()
+    curves: SystemCurvesSpec | None = None
+
+    @property
+    def free(self) -> dict[str, Interval]:
+        return {n: x for n, x in self.parameters.items() if isinstance(x, Interval)}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_is_free(cls, tree: Any) -> Any:
+        given = tree.get("parameters") if isinstance(tree, dict) else None
+        intervals = (dict, Interval)
+        if (
+            isinstance(given, dict)
+            and given
+            and (sum(isinstance(x, intervals) for x in given.values()) != 1)
+        ):
+            raise ValueError("parameters: give exactly one of them as { start, stop }")
+        return tree
+
+    @model_validator(mode="after")
+    def _curves_in_a_parameter(self):
+        if self.curves is not None and self.curves.parameter not in self.parameters:
+            raise ValueError(
+                f"curves.parameter must be one of {', '.join(self.parameters)}"
+            )
+        return self

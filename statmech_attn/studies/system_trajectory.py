@@ -72,7 +72,7 @@ class SystemTrajectoryWork(Trajectories):
         return self.problem.starts(params, np.zeros(self.batch, int))
 
     def _advanced(self, params, state, steps: int):
-        return self.problem.advance(params, state, steps)
+        return self.problem.layout.advance(params, state, steps)
 
     def _kept(self, params, state, steps: int, tick: Tick) -> Arrays:
         parts = []
