@@ -255,7 +255,8 @@ def _basins(dataset: xr.Dataset, console: Console) -> None:
         console.print(f"and {len(places) - SHOWN} sets more", highlight=False)
     console.print(
         "share with Wilson's interval of one standard error; lifetime in "
-        f"{_many(dataset.period)}, of the exponential tail (-: no event, or no constant rate)",
+        f"{_many(dataset.period)}, of the exponential tail (-: no event, or no "
+        "constant rate)",
         highlight=False,
     )
 
