@@ -109,7 +109,7 @@ def hysteresis(dataset: xr.Dataset) -> Figure:
     lower.plot(dataset[name], dataset.distance, color=style.BLACK)
     lower.set_ylabel("distance")
     lower.set_xlabel(label(dataset, name))
-    upper.set_ylabel(style.WORDS["section"])
+    upper.set_ylabel(shown(dataset, "strobe_up"))
     span(lower, dataset, name)
     figure.legend(
         handles=upper.get_legend_handles_labels()[0]

@@ -33,11 +33,11 @@ def many(steps: xr.DataArray) -> str:
     return f"{unit}s" if unit.isalpha() else unit
 
 
-def shown(dataset: xr.Dataset) -> str:
+def shown(dataset: xr.Dataset, samples: str = "strobe") -> str:
     """Words of the observable that the samples of a file show."""
     if "system" not in dataset.attrs:
         return label(dataset, "section")
-    strobe = dataset.strobe.attrs
+    strobe = dataset[samples].attrs
     words = strobe["long_name"].partition(" at the clock")[0]
     return worded(words, strobe["symbol"], strobe["units"])
 

@@ -25,6 +25,10 @@ def henon(x, p):
     return jnp.stack([1 - p["a"] * x[0] ** 2 + x[1], p["b"] * x[0]])
 
 
+def wells(x, p):
+    return x + 0.1 * (p["a"] + x - x**3)
+
+
 def norm(x):
     return jnp.sqrt(jnp.sum(x**2))
 
@@ -239,7 +243,10 @@ def test_a_function_that_is_no_system_is_named_in_one_line(write, changes, messa
         ({"system": {"initial": []}}, "system.initial: .* at least 1 item"),
         ({"system": {"flow": {"time": 1.0}}}, "system.flow.substeps: is missing"),
         ({"network": {}}, "network: unknown key"),
-        ({"kind": "monte-carlo"}, "a monte-carlo study takes none .*: bifurcation"),
+        (
+            {"kind": "monte-carlo"},
+            "a monte-carlo study takes none .*: trajectory, bifurcation",
+        ),
     ],
 )
 def test_wrong_tables_are_named_in_one_line(write, changes, message):
@@ -260,3 +267,86 @@ def test_random_states_are_those_of_the_seed_whatever_is_computed_beside_them(wr
     one = np.asarray(problem.starts(params, np.array([2])))
     np.testing.assert_array_equal(one[:, 0], every[:, 2])
     assert problem.attributes["start"] == "random 5"
+
+
+CYCLES = changed(
+    kind="continuation",
+    parameters={"a": {"start": 0.0, "stop": 0.5}},
+    run={key: None for key in HENON["run"]} | {"at": 0.1, "largest_step": 0.2},
+)
+
+
+def test_cycles_are_followed_in_the_coordinates_of_the_system(write):
+    found = studies.run(studies.load(write(CYCLES, "cycles.toml"))[0])
+    kinds = found.special_kind.attrs["flag_meanings"].split()
+    assert [kinds[code] for code in found.special_kind.values] == ["period_doubling"]
+    assert float(found.special_a[0]) == pytest.approx(3 * 0.7**2 / 4, abs=1e-10)
+    branch = found.isel(branch=0)
+    x = branch.state.isel(coordinate=0).values
+    np.testing.assert_array_equal(branch.strobe[:, 0], x)
+    np.testing.assert_allclose(1 - branch.a * x**2 + 0.3 * x, x, atol=1e-9)
+    assert branch.strobe.attrs["long_name"] == "position at the clock's phase 0"
+    figure = dict(plotting.pictures(found))["continuation"]
+    assert figure.axes[0].get_xlabel() == "nonlinearity $a$"
+    assert figure.axes[0].get_ylabel() == "position $x$ (m)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parameters": {"b": {"start": 0.1, "stop": 0.2}}}, "exactly one of them"),
+        ({"parameters": {"a": 1.0}}, "exactly one of them as { start, stop }"),
+        ({"run": {"at": 2.0}}, "run.at must lie in the interval of a, 0 to 0.5"),
+        (
+            {"curves": {"parameter": "c", "start": 0.0, "stop": 1.0}},
+            "curves.parameter must be one of ",
+        ),
+    ],
+)
+def test_wrong_continuations_are_named_in_one_line(changes, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        studies.parse(changed(CYCLES, **changes))
+    assert "\n" not in str(caught.value)
+
+
+def test_trajectories_begin_with_the_state_after_the_transient(folder, write, call_cli):
+    run = {key: None for key in HENON["run"]} | {"steps": 5}
+    path = write(changed(kind="trajectory", run=run), "orbit.toml")
+    call_cli("run", path, "-o", folder / "orbit.h5", "--chunk", 8)
+    found = storage.read(folder / "orbit.h5")
+    assert found.observed.dims == ("a", "time", "observable")
+    assert found.observable_unit.values.tolist() == ["m", "1"]
+    x, y = 0.1, 0.1
+    for t in range(5):
+        here = found.observed.sel(a=1.4, time=t).values
+        np.testing.assert_allclose(here, [x, y], rtol=1e-12)
+        x, y = 1 - 1.4 * x**2 + y, 0.3 * x
+    assert [*dict(plotting.pictures(found))] == ["trajectories"]
+    assert "observable 2" in call_cli("info", folder / "orbit.h5")
+
+
+def test_basins_need_a_box(write):
+    run = {key: None for key in HENON["run"]}
+    with pytest.raises(ValueError, match="system.initial must be a box, { low, high }"):
+        studies.load(write(changed(kind="basins", run=run), "basins.toml"))
+
+
+def test_sweeps_of_an_own_system_are_compared(folder, write):
+    sweep = lambda way: changed(
+        system={"function": "maps.py:wells", "initial": -1.0, "observables": None},
+        parameters={"a": [-0.6, 0.0, 0.6], "b": None},
+        labels={"x": {"words": "position"}},
+        run={"exponents": 1, "start": f"continue-{way}"},
+    )
+    up, down = (
+        studies.run(studies.load(write(sweep(way), f"{way}.toml"))[0])
+        for way in ("up", "down")
+    )
+    found = studies.compare_sweeps(up, down)
+    assert found.differ.values.tolist() == [False, True, False]
+    assert found.attrs["system"] == "maps.py:wells"
+    assert found.strobe_up.attrs["long_name"].startswith("position at")
+    figure = dict(plotting.pictures(found))["hysteresis"]
+    assert figure.axes[0].get_ylabel() == "position $x$"
+    with pytest.raises(ValueError, match="different networks or systems"):
+        studies.compare_sweeps(up, down.assign_attrs(system="maps.py:other"))
