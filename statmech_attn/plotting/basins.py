@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from statmech_attn.dynamics import PHASES, survival
 from statmech_attn.plotting import style
 from statmech_attn.plotting.bifurcation import span
-from statmech_attn.plotting.labels import label, many, sign
+from statmech_attn.plotting.labels import label, many, shown, sign
 
 
 LETTERED = 0.07  # a cell wider than this share of the axis carries its period

@@ -94,7 +94,7 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
     ends = intervals(values, differ.astype(bool))
     over = (name, "strobe_sample")
     fixed = {key: x for key, x in up.coords.items() if not x.dims}
-    table = Variables(VARIABLES, *(_row(str(key), up[key]) for key in (name, *fixed)))
+    table = Variables(VARIABLES, *(_row(up[key]) for key in (name, *fixed)))
     dataset = table.labelled(
         {
             "strobe_up": (over, up.strobe.transpose(*over).values),
@@ -113,7 +113,7 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
         },
     )
     for direction in ("up", "down"):
-        shown = _row("", up.strobe)
+        shown = _row(up.strobe)
         words = f"{shown.long_name}, swept {direction}"
         row = shown._replace(long_name=words)
         dataset[f"strobe_{direction}"].attrs.update(row.attributes())
@@ -126,10 +126,11 @@ def _whose(scan: xr.Dataset) -> dict[str, str]:
     return {name: scan.attrs[name] for name in names if name in scan.attrs}
 
 
-def _row(name: str, stored: xr.DataArray) -> Variable:
+def _row(stored: xr.DataArray) -> Variable:
     """How a stored variable is labelled."""
-    keys = ("long_name", "units", "symbol")
-    return Variable(name, "", *(stored.attrs[key] for key in keys))
+    name, attrs = str(stored.name), stored.attrs
+    words = attrs.get("long_name", name)
+    return Variable(name, "", words, attrs.get("units", "1"), attrs.get("symbol", name))
 
 
 def _check_alike(up: xr.Dataset, down: xr.Dataset, axis: str) -> None:
