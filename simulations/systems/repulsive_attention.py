@@ -32,13 +32,11 @@ def step(differences, parameters):
     return differences + turned[1:] - turned[0]
 
 
-def order(differences):
-    """Length of the mean of all tokens, and of the mean of their doubled angles."""
+def observe(differences):
+    """Length of the mean of all tokens, and where they are, which tells flips apart."""
     angles = jnp.concatenate([jnp.zeros(1), differences])
-    mean = lambda k: jnp.hypot(
-        jnp.mean(jnp.cos(k * angles)), jnp.mean(jnp.sin(k * angles))
-    )
-    return jnp.stack([mean(1), mean(2)])
+    length = jnp.hypot(jnp.mean(jnp.cos(angles)), jnp.mean(jnp.sin(angles)))
+    return jnp.stack([length, *jnp.cos(differences), *jnp.sin(differences)])
 
 
 def flip(tokens, mode, beta):
