@@ -45,6 +45,7 @@ class SystemTrajectoryWork(Trajectories):
 
     def __init__(self, study: SystemTrajectoryStudy, batch: int | None = None):
         self.problem, self.options = posed.pose(study), study.run
+        self.lost = f"{study.system.name} diverges"
         self.axes = posed.only_one(self.problem.axes, "trajectory")
         self.batch = batch or min(BATCH, -(-self.total // 8) * 8)
         self.width = len(self.problem.observables)

@@ -232,6 +232,18 @@ def test_a_function_that_is_no_system_is_named_in_one_line(write, changes, messa
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["bifurcation", "trajectory"])
+def test_a_system_that_diverges_everywhere_is_named(write, kind):
+    run = {"exponents": 0} if kind == "bifurcation" else {}
+    given = {key: None for key in HENON["run"]} | {"steps": 50, "transient": 50} | run
+    path = write(
+        changed(kind=kind, parameters={"a": [5.0, 6.0]}, run=given), "far.toml"
+    )
+    words = r"no point could be computed: maps.py:henon diverges \(2 points\)"
+    with pytest.raises(ValueError, match=words):
+        studies.run(studies.load(path)[0])
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
