@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     Attributes:
         name: as in `kind = "..."`, and the attribute `kind` of its files.
         task: of which task the row is; "*": of every one in `TASKS`; "": the kind has
-            no task, or one of its own.
+            no task, or one of its own; "system": of studies with the table [system].
         table: `studies.StudyTable` of the study file.
         work: function of the table that gives a `scan.Work`.
         batched: whether it takes the keyword `batch` as well; see `scan.Work`.
@@ -211,10 +211,42 @@ def _brief(error: Exception) -> str:
     return f"{type(error).__name__}: {words[:200]}"
 
 
+EVERY, SYSTEM = "*", "system"
 _STUDIES, _DRAWING = "statmech_attn.studies", "statmech_attn.plotting.drawing"
 _SUMMARY = "statmech_attn.cli.summary"
 _LEARNING = "statmech_attn.cli.learning_summary"
 
+_BIFURCATION = Kind(
+    "bifurcation",
+    table=f"{_STUDIES}.dmft_tables:BifurcationStudy",
+    work=f"{_STUDIES}.bifurcation:work",
+    batched=True,
+    variables=f"{_STUDIES}.bifurcation:VARIABLES",
+    summary=f"{_SUMMARY}:BIFURCATION",
+    pictures=f"{_DRAWING}:BIFURCATION",
+    rows="section_count phase",
+)
+_CONTINUATION = Kind(
+    "continuation",
+    table=f"{_STUDIES}.dmft_tables:ContinuationStudy",
+    work=f"{_STUDIES}.continuation:ContinuationWork",
+    variables=f"{_STUDIES}.continuation_file:VARIABLES",
+    summary=f"{_SUMMARY}:CONTINUATION",
+    pictures=f"{_DRAWING}:CONTINUATION",
+    rows="branch point",
+    padding="arclength",
+)
+_BASINS = Kind(
+    "basins",
+    table=f"{_STUDIES}.basins_table:BasinsStudy",
+    work=f"{_STUDIES}.basins:BasinsWork",
+    batched=True,
+    variables=f"{_STUDIES}.basins:VARIABLES",
+    summary=f"{_SUMMARY}:BASINS",
+    pictures=f"{_DRAWING}:BASINS",
+    rows="count",
+    padding="count",
+)
 _ORDER_PARAMETER = Kind(
     "order-parameter",
     task="*",
@@ -241,14 +273,18 @@ KINDS = Rows(
             rows="beta time",
         ),
         Kind(
-            "bifurcation",
-            table=f"{_STUDIES}.dmft_tables:BifurcationStudy",
-            work=f"{_STUDIES}.bifurcation:work",
+            "trajectory",
+            task=SYSTEM,
+            table=f"{_STUDIES}.system_tables:SystemTrajectoryStudy",
+            work=f"{_STUDIES}.system_trajectory:SystemTrajectoryWork",
             batched=True,
-            variables=f"{_STUDIES}.bifurcation:VARIABLES",
-            summary=f"{_SUMMARY}:BIFURCATION",
-            pictures=f"{_DRAWING}:BIFURCATION",
-            rows="section_count phase",
+            variables=f"{_STUDIES}.system_trajectory:VARIABLES",
+            pictures=f"{_DRAWING}:OWN_TRAJECTORY",
+            dimension="observable",
+        ),
+        _BIFURCATION,
+        _BIFURCATION._replace(
+            task=SYSTEM, table=f"{_STUDIES}.system_tables:SystemDiagramStudy"
         ),
         Kind(
             "diagram",
@@ -257,15 +293,9 @@ KINDS = Rows(
             pictures=f"{_DRAWING}:DIAGRAM",
             rows="section_count phase",
         ),
-        Kind(
-            "continuation",
-            table=f"{_STUDIES}.dmft_tables:ContinuationStudy",
-            work=f"{_STUDIES}.continuation:ContinuationWork",
-            variables=f"{_STUDIES}.continuation_file:VARIABLES",
-            summary=f"{_SUMMARY}:CONTINUATION",
-            pictures=f"{_DRAWING}:CONTINUATION",
-            rows="branch point",
-            padding="arclength",
+        _CONTINUATION,
+        _CONTINUATION._replace(
+            task=SYSTEM, table=f"{_STUDIES}.system_tables:SystemContinuationStudy"
         ),
         Kind(
             "monte-carlo",
@@ -321,16 +351,12 @@ KINDS = Rows(
             pictures=f"{_DRAWING}:PRUNING",
             rows="restart",
         ),
-        Kind(
-            "basins",
-            table=f"{_STUDIES}.basins_table:BasinsStudy",
-            work=f"{_STUDIES}.basins:BasinsWork",
-            batched=True,
-            variables=f"{_STUDIES}.basins:VARIABLES",
-            summary=f"{_SUMMARY}:BASINS",
-            pictures=f"{_DRAWING}:BASINS",
-            rows="count",
-            padding="count",
+        _BASINS,
+        _BASINS._replace(
+            task=SYSTEM,
+            table=f"{_STUDIES}.basins_table:SystemBasinsStudy",
+            variables=f"{_STUDIES}.basins:SYSTEM_VARIABLES",
+            dimension="observable",
         ),
         Kind(
             "hysteresis",
@@ -403,7 +429,6 @@ SAMPLERS = Rows(
         SamplerKind("langevin", "statmech_attn.montecarlo.langevin:langevin"),
     ],
 )
-EVERY = "*"
 
 
 def studied() -> list[str]:

@@ -16,3 +16,10 @@ Data = Annotated[
     Path | None,
     typer.Option(help="Folder of the image data; default: $STATMECH_ATTN_DATA."),
 ]
+AllowCode = Annotated[
+    bool,
+    typer.Option(
+        "--allow-code",
+        help="Run the Python code that a study names, wherever it lies.",
+    ),
+]

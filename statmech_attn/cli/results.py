@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from statmech_attn import batches, comparison, dynamics, plotting, storage, studies
-from statmech_attn.cli.arguments import Output, Overwrite
+from statmech_attn.cli.arguments import AllowCode, Output, Overwrite
 from statmech_attn.cli.terminal import out
 
 
@@ -69,6 +69,7 @@ def rematch(
         float, typer.Option(help="Largest distance, in units of the points' extent.")
     ] = 0.1,
     overwrite: Overwrite = False,
+    allow_code: AllowCode = False,
 ) -> None:
     """Number the attractors of a basins file anew, without following any start.
 
@@ -77,7 +78,9 @@ def rematch(
     batches.runtime.prepare()
     storage.require_no_input(output, [file])
     dataset = _read(file)
-    matched = studies.rematch(dataset, matching, furthest, file.parent)
+    matched = studies.rematch(
+        dataset, matching, furthest, file.parent, allow_code=allow_code
+    )
     study, keys = matched.attrs["study"], storage.info(file).keys
     storage.write(output, matched, study=study, keys=keys, overwrite=overwrite)
     _print_summary(matched)

@@ -10,7 +10,13 @@ from typing import Annotated
 import typer
 
 from statmech_attn import batches, scan, storage, studies
-from statmech_attn.cli.arguments import Data, Output, Overwrite, Settings
+from statmech_attn.cli.arguments import (
+    AllowCode,
+    Data,
+    Output,
+    Overwrite,
+    Settings,
+)
 from statmech_attn.cli.terminal import err, out
 
 
@@ -54,6 +60,7 @@ def run(
         typer.Option(help="Address of a dask scheduler that runs; else a local one."),
     ] = None,
     data: Data = None,
+    allow_code: AllowCode = False,
 ) -> None:
     """Compute a study and write one HDF5 file.
 
@@ -70,7 +77,7 @@ def run(
     if output is None and not dry_run:
         raise typer.BadParameter("--output FILE.h5 is required, unless --dry-run.")
     _use_data(data)
-    checked, text = studies.load(study, set_ or [])
+    checked, text = studies.load(study, set_ or [], allow_code=allow_code)
     if output is not None:
         storage.check_output(
             output, study=text, overwrite=overwrite, inputs=[study, *checked.files()]
@@ -166,6 +173,7 @@ def status(
     json_: Annotated[
         bool, typer.Option("--json", help="Print a JSON object instead of lines.")
     ] = False,
+    allow_code: AllowCode = False,
 ) -> None:
     """Show the progress of a run: not begun, running, stopped, computed or finished.
 
@@ -175,14 +183,14 @@ def status(
 
     if studies.files.places(path).begun:
         batches.runtime.prepare()
-    progress = studies.files.progress(path)
+    progress = studies.files.progress(path, allow_code=allow_code)
     if json_:
         typer.echo(json.dumps(folders.as_dict(progress), indent=1))
     else:
         folders.print_progress(progress, out)
 
 
-def repair(folder: ChunkFolder) -> None:
+def repair(folder: ChunkFolder, allow_code: AllowCode = False) -> None:
     """Verify all chunks, quarantine damaged ones, and release claims of ended runs.
 
     Run the study again afterwards to compute what was quarantined.
@@ -192,16 +200,22 @@ def repair(folder: ChunkFolder) -> None:
     from statmech_attn.cli.folders import print_repairs
 
     batches.runtime.prepare()
-    print_repairs(scan.repair(studies.files.opened(folder)[0]), out)
+    chunks, _, _ = studies.files.opened(folder, allow_code=allow_code)
+    print_repairs(scan.repair(chunks), out)
 
 
-def merge(folder: ChunkFolder, output: Output, overwrite: Overwrite = False) -> None:
+def merge(
+    folder: ChunkFolder,
+    output: Output,
+    overwrite: Overwrite = False,
+    allow_code: AllowCode = False,
+) -> None:
     """Write the HDF5 file of a run whose chunks are all computed; the chunks stay.
 
     Example: statmech-attn merge scan.h5.chunks --output scan.h5
     """
     batches.runtime.prepare()
-    chunks, study, work = studies.files.opened(folder)
+    chunks, study, work = studies.files.opened(folder, allow_code=allow_code)
     studies.files.merge(chunks, work, study, output, overwrite=overwrite)
     out.say(f"wrote {output}")
 
@@ -232,13 +246,14 @@ def slurm(
     script: Annotated[
         Path | None, typer.Option(help="Script to write; default: OUTPUT.sh.")
     ] = None,
+    allow_code: AllowCode = False,
 ) -> None:
     """Write a SLURM job array whose tasks share the chunks of a study.
 
     Example: statmech-attn slurm analysis/demo_scan.toml -o scan.h5 --tasks 20
     """
     settings = tuple(set_ or ())
-    checked, _ = studies.load(study, settings)
+    checked, _ = studies.load(study, settings, allow_code=allow_code)
     array = scan.slurm.Array(
         study,
         output,
@@ -252,6 +267,7 @@ def slurm(
         qos,
         gpus,
         setup,
+        allow_code=allow_code,
     )
     path = script or output.with_name(f"{output.name}.sh")
     scan.slurm.check(array, path)

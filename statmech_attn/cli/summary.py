@@ -65,7 +65,9 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
     (`storage.opened`), and none where they are very large.
     """
     summary = _summary(dataset)
-    names = ["failure", *(summary.variables.split() if summary else ())]
+    given = {name: dataset.attrs.get(name, "") for name in ("free", "second")}
+    wanted = summary.variables.format(**given) if summary else ""
+    names = ["failure", *wanted.split()]
     needed = dataset[[name for name in dataset.variables if _matches(name, names)]]
     if "phase" in needed:  # the largest exponent is enough
         needed = needed.isel(exponent=slice(1), missing_dims="ignore")
@@ -171,7 +173,7 @@ def _continuation(dataset: xr.Dataset, console: Console) -> None:
         low, high = (ends[int(code)] for code in dataset.branch_result[i])
         values = dataset[free][i].values
         console.print(
-            f"branch {i}: cycle of {int(period)} tokens, "
+            f"branch {i}: cycle of {int(period)} {_many(dataset.branch_period)}, "
             f"{np.isfinite(values).sum()} points, {free} from {np.nanmin(values):.6g} "
             f"to {np.nanmax(values):.6g}; ends: {low}, {high}",
             highlight=False,
@@ -182,10 +184,16 @@ def _continuation(dataset: xr.Dataset, console: Console) -> None:
         _degenerate(dataset, console, free)
 
 
+def _many(steps: xr.DataArray) -> str:
+    """What is counted in a variable, as "tokens"."""
+    unit = steps.attrs["units"]
+    return f"{unit}s" if unit.isalpha() else f"times {unit}"
+
+
 def _bifurcations(dataset: xr.Dataset, console: Console, free: str) -> None:
     table = titled(
         "bifurcations",
-        ("kind", free, "branch", "tokens", "coefficient", "", "rotation"),
+        ("kind", free, "branch", "period", "coefficient", "", "rotation"),
     )
     kinds, words = (
         dataset[name].attrs["flag_meanings"].split()
@@ -247,8 +255,9 @@ def _basins(dataset: xr.Dataset, console: Console) -> None:
     if len(places) > SHOWN:
         console.print(f"and {len(places) - SHOWN} sets more", highlight=False)
     console.print(
-        "share with Wilson's interval of one standard error; lifetime in tokens, of "
-        "the exponential tail (-: no event, or no constant rate)",
+        "share with Wilson's interval of one standard error; lifetime in "
+        f"{_many(dataset.period)}, of the exponential tail (-: no event, or no "
+        "constant rate)",
         highlight=False,
     )
 
@@ -381,9 +390,7 @@ BIFURCATION = Summary(
     "phase phase_paper lyapunov doubtful confirmed beta gamma epsilon",
     needs="phase",
 )
-CONTINUATION = Summary(
-    _continuation, "branch_* special_* degenerate_* beta gamma epsilon"
-)
+CONTINUATION = Summary(_continuation, "branch_* special_* degenerate_* {free} {second}")
 COMPARISON = Summary(
     _comparison,
     "verdict largest_z comparisons threshold slope_threshold A_*_slope* score_spread "

@@ -13,6 +13,7 @@ from matplotlib.patches import Patch
 from statmech_attn.dynamics import PHASES, survival
 from statmech_attn.plotting import style
 from statmech_attn.plotting.bifurcation import span
+from statmech_attn.plotting.labels import label, many, shown, sign
 
 
 LETTERED = 0.07  # a cell wider than this share of the axis carries its period
@@ -36,7 +37,7 @@ def basin_fractions(dataset: xr.Dataset) -> Figure:
     entries = _stacked(axes[0], dataset, name)
     _with_errors(axes[1], dataset, name)
     _mean_lifetimes(axes[2], dataset, name)
-    axes[-1].set_xlabel(style.WORDS[name])
+    axes[-1].set_xlabel(label(dataset, name))
     edges = style.cell_edges(dataset[name].values)
     axes[-1].set_xlim(edges[0], edges[-1])
     rows = -(-len(entries) // 6)
@@ -66,7 +67,7 @@ def lifetimes(dataset: xr.Dataset) -> Figure:
     axis.set_ylim(top=1.2)
     shown = dataset.lifetime.values[chosen]
     axis.set_xlim(left=0.5 * np.quantile(shown[shown > 0], 0.01))
-    axis.set_xlabel(r"lifetime $\tau$ (tokens)")
+    axis.set_xlabel(rf"lifetime $\tau$ ({many(dataset.lifetime)})")
     axis.set_ylabel(r"share with a longer lifetime")
     handles, labels = axis.get_legend_handles_labels()
     handles += [
@@ -84,7 +85,7 @@ def hysteresis(dataset: xr.Dataset) -> Figure:
     name = str(dataset.differ.dims[0])
     figure = style.figure(style.DOUBLE, 3.4)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[1.0, 0.4])
-    for key, colour, label in (
+    for key, colour, words in (
         ("strobe_up", style.VERMILLION, "upward"),
         ("strobe_down", style.BLUE, "downward"),
     ):
@@ -98,7 +99,7 @@ def hysteresis(dataset: xr.Dataset) -> Figure:
             mew=0,
             color=colour,
             rasterized=True,
-            label=label,
+            label=words,
         )
     for axis in (upper, lower):
         for low, first, last, high in dataset.interval.values:
@@ -107,8 +108,8 @@ def hysteresis(dataset: xr.Dataset) -> Figure:
             axis.axvspan(begin, end, color=style.PALE, alpha=0.6, lw=0, zorder=0)
     lower.plot(dataset[name], dataset.distance, color=style.BLACK)
     lower.set_ylabel("distance")
-    lower.set_xlabel(style.WORDS[name])
-    upper.set_ylabel(style.WORDS["section"])
+    lower.set_xlabel(label(dataset, name))
+    upper.set_ylabel(shown(dataset, "strobe_up"))
     span(lower, dataset, name)
     figure.legend(
         handles=upper.get_legend_handles_labels()[0]
@@ -225,18 +226,18 @@ def _mean_lifetimes(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     )
     if np.isfinite(rate).any():
         axis.set_yscale("log")
-    axis.set_ylabel(r"$1/\kappa$ (tokens)")
+    axis.set_ylabel(rf"$1/\kappa$ ({many(dataset.lifetime)})")
 
 
 def _survival(axis: Axes, here: xr.Dataset, name: str, colour: str) -> None:
     stayed = here.label.values != -2
     lifetime, ended = here.lifetime.values[stayed], here.lifetime_ended.values[stayed]
-    label = rf"$\{name} = {float(here[name]):.6g}$"
+    words = f"{sign(here, name)} = {float(here[name]):.6g}"
     if not ended.any():
-        axis.plot([], [], color=colour, label=f"{label}: nobody settled")
+        axis.plot([], [], color=colour, label=f"{words}: nobody settled")
         return
     curve = survival(lifetime, ended)
-    axis.step(curve.time, curve.share, where="post", color=colour, label=label)
+    axis.step(curve.time, curve.share, where="post", color=colour, label=words)
     axis.fill_between(
         curve.time, curve.low, curve.high, step="post", color=colour, alpha=0.2, lw=0
     )

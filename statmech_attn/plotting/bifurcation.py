@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from statmech_attn.dynamics import PHASES
 from statmech_attn.plotting import style
 from statmech_attn.plotting.exponents import draw_spectrum
+from statmech_attn.plotting.labels import is_own, label, shown
 
 
 def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
@@ -23,14 +24,6 @@ def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
     if "point" in dims:  # two refined ones
         dims = [str(d) for d in dataset.dims if str(d).endswith("_grid")]
     return tuple(name.removesuffix("_grid") for name in dims)
-
-
-def label(dataset: xr.Dataset, name: str) -> str:
-    """Words of an axis: those of the file where it is of a system of one's own."""
-    if dataset.attrs.get("kind") != "diagram":
-        return style.WORDS[name]
-    symbol = dataset[name].attrs["symbol"]
-    return f"${symbol}$" if len(symbol) == 1 else symbol
 
 
 @style.styled
@@ -76,7 +69,7 @@ def draw_samples(axis: Axes, dataset: xr.Dataset, name: str, *, strobe: bool) ->
         if x.size and (strobe or variable == "section"):
             colour = style.BLACK if variable == "section" else style.ORANGE
             axis.plot(x, y, **look, color=colour, rasterized=True, label=words)
-    axis.set_ylabel(label(dataset, "section"))
+    axis.set_ylabel(shown(dataset))
 
 
 def _size(dataset: xr.Dataset, name: str) -> float:
@@ -90,7 +83,7 @@ def _samples(dataset: xr.Dataset) -> dict[str, str]:
     A flow without a clock, of which crossings of a section are known, has no others.
     """
     tolerance = float(dataset.attrs["section_tolerance"])
-    if dataset.attrs.get("kind") != "diagram":
+    if not is_own(dataset):
         section = r"$|m^{o,\mathrm{SE}}_2| <$ " + power_of_ten(tolerance)
         return {"strobe": r"$t \equiv 0$ mod $C$", "section": section}
     period = int(dataset.attrs["clock_period"])

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
 from statmech_attn.plotting import style
+from statmech_attn.plotting.labels import is_own, label, shown
 
 
 INDIGO, WINE, PINK, OLIVE = "#332288", "#882255", "#E7298A", "#999933"  # of no phase
@@ -68,7 +69,7 @@ def continuation_diagram(
             draw_branches(axis, dataset)
             draw_special(axis, dataset)
         axis.set_xlim(limits)
-        axis.set_xlabel(style.WORDS[free])
+        axis.set_xlabel(label(datasets[0], free))
     kinds = [kind for dataset in datasets for kind in _kinds(dataset)]
     handles = [] if scan is None else [_scan_handle()]
     handles += [
@@ -77,10 +78,17 @@ def continuation_diagram(
         *_kind_handles(kinds),
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
-    axes[0].set_ylabel(style.WORDS["section"] + r" at $t \equiv 0$ mod $C$")
+    axes[0].set_ylabel(_shown(datasets[0]))
     if zoom:
         style.letters(axes)
     return figure
+
+
+def _shown(dataset: xr.Dataset) -> str:
+    """Words of the axis of the samples."""
+    if is_own(dataset):
+        return shown(dataset)
+    return style.WORDS["section"] + r" at $t \equiv 0$ mod $C$"
 
 
 @style.styled
@@ -90,8 +98,8 @@ def critical_curves(dataset: xr.Dataset) -> Figure:
     figure = style.figure(style.DOUBLE, 3.2)
     left, upper, lower = _panels(figure)
     kinds = draw_curves(left, dataset)
-    left.set_xlabel(style.WORDS[free])
-    left.set_ylabel(style.WORDS[second])
+    left.set_xlabel(label(dataset, free))
+    left.set_ylabel(label(dataset, second))
     left.margins(0.1, 0.06)
     for axis, name in ((upper, "curve_rotation"), (lower, "curve_coefficient")):
         _along(axis, dataset, name, second)
@@ -99,7 +107,7 @@ def critical_curves(dataset: xr.Dataset) -> Figure:
     lower.axhline(0, color=style.BLACK, lw=0.5, zorder=1)
     upper.set_ylabel(r"rotation number $\rho$")
     lower.set_ylabel("coefficient")
-    lower.set_xlabel(style.WORDS[second])
+    lower.set_xlabel(label(dataset, second))
     upper.tick_params(labelbottom=False)
     handles = _kind_handles(kinds, lines=True)
     if any(_subcritical_parts(dataset)):

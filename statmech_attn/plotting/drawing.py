@@ -32,10 +32,19 @@ def temperatures(dataset: xr.Dataset) -> Pages:
 
 def pages_of_beta(dataset: xr.Dataset) -> Pages:
     """Values of beta that fit on a page; a suffix when there are several pages."""
-    count = dataset.sizes["beta"]
+    return _pages(dataset, "beta")
+
+
+def _pages_of_own(dataset: xr.Dataset) -> Pages:
+    """The same, of the parameter of one's own system."""
+    return _pages(dataset, str(dataset.observed.dims[0]))
+
+
+def _pages(dataset: xr.Dataset, name: str) -> Pages:
+    count = dataset.sizes[name]
     for page, first in enumerate(range(0, count, PER_PAGE), start=1):
         suffix = f"_{page}" if count > PER_PAGE else ""
-        yield suffix, dataset.isel(beta=slice(first, first + PER_PAGE))
+        yield suffix, dataset.isel({name: slice(first, first + PER_PAGE)})
 
 
 class Picture(NamedTuple):
@@ -178,6 +187,12 @@ def _line(dataset: xr.Dataset) -> bool:
     return not _plane(dataset)
 
 
+def _own(dataset: xr.Dataset) -> bool:
+    from statmech_attn.plotting.labels import is_own
+
+    return is_own(dataset)
+
+
 def _one_shot_accuracy(dataset: xr.Dataset) -> Figure:
     from statmech_attn.plotting.one_shot import one_shot_accuracy
 
@@ -195,6 +210,9 @@ TRAJECTORY = (
         when=lambda dataset: dataset.sizes["pattern"] > 1,
     ),
 )  # fmt: skip
+OWN_TRAJECTORY = (
+    Picture("trajectories", f"{_HERE}.systems:trajectories", pages=_pages_of_own),
+)
 DIAGRAM = (
     Picture("phase_diagram", f"{_HERE}.phases:phase_diagram", _plane),
     Picture("bifurcation", f"{_HERE}.bifurcation:bifurcation_diagram", _line),
@@ -204,7 +222,7 @@ BIFURCATION = (
     Picture(
         "classifiers",
         f"{_HERE}.phases:classifier_disagreement",
-        lambda dataset: "phase" in dataset and _line(dataset),
+        lambda dataset: "phase" in dataset and _line(dataset) and not _own(dataset),
     ),
 )
 CONTINUATION = (

@@ -16,13 +16,13 @@ from statmech_attn.dynamics import diagrams, PHASES
 from statmech_attn.plotting import style
 from statmech_attn.plotting.bifurcation import (
     codes_of,
-    label,
     one_parameter,
     parameters,
     span,
 )
 from statmech_attn.plotting.continuation import draw_curves, KINDS as BIFURCATIONS
 from statmech_attn.plotting.exponents import in_words, set_scale
+from statmech_attn.plotting.labels import label
 
 
 # Colours of the classes that the sign of one exponent can tell apart.
@@ -205,7 +205,7 @@ def _exponents_where(axis: Axes, dataset: xr.Dataset, name: str, differ) -> None
             )
     set_scale(axis, y, y)
     span(axis, dataset, name)
-    axis.set_xlabel(style.WORDS[name])
+    axis.set_xlabel(label(dataset, name))
     axis.set_ylabel(in_words("1", dataset.lyapunov))
     handles, labels = axis.get_legend_handles_labels()
     if handles:

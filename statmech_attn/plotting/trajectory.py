@@ -61,7 +61,7 @@ def trajectory_windows(
                 rasterized=dense,
             )
             axis.set_xlim(0, length)
-        _fit_height(row[0], series.values[: lengths[-1]])
+        fit_height(row[0], series.values[: lengths[-1]])
         row[0].set_ylabel(style.overlap("m_o_se", pattern))
         _title(row[0], beta, phases)
     for axis in axes[-1]:
@@ -93,11 +93,11 @@ def phase_planes(dataset: xr.Dataset, *, phases: xr.Dataset | None = None) -> Fi
         for axis, (name, second) in zip(pair, planes, strict=True):
             orbit = dataset[name].sel(beta=beta)
             x, y = (orbit.sel(pattern=p).values for p in (1, second))
-            size = 3.5 if _few(x) else 1.6
+            size = 3.5 if few(x) else 1.6
             axis.plot(x, y, ".", ms=size, mew=0, color=style.BLUE, rasterized=True)
             axis.set_xlabel(style.overlap(name, 1), labelpad=1)
             axis.set_ylabel(style.overlap(name, second), labelpad=3)
-            _square(axis, x, y)
+            square(axis, x, y)
         _title(pair[0], beta, phases)
     for axis in axes.flat:
         if not axis.lines:
@@ -145,19 +145,19 @@ def _title(axis: Axes, beta: float, phases: xr.Dataset | None) -> None:
     axis.set_title(text, loc="left", pad=2.5)
 
 
-def _few(x) -> bool:
+def few(x) -> bool:
     """Whether a series takes few values, as that of a periodic orbit."""
     return len(np.unique(np.round(x, 6))) < FEW
 
 
-def _fit_height(axis: Axes, y) -> None:
+def fit_height(axis: Axes, y) -> None:
     """Vertical range of the data; of a constant, a range that shows it as such."""
     low, high = y.min(), y.max()
     margin = 0.08 * (high - low) or 0.05
     axis.set_ylim(low - margin, high + margin)
 
 
-def _square(axis: Axes, x, y) -> None:
+def square(axis: Axes, x, y) -> None:
     """Equal scales around the data in a square panel."""
     half = 0.56 * max(np.ptp(x), np.ptp(y)) or 0.05
     for limits, values in ((axis.set_xlim, x), (axis.set_ylim, y)):

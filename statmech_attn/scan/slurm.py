@@ -87,6 +87,7 @@ class Array:
         gpus: of one task, such as "1" or "a100:2".
         setup: shell script that each task sources first: modules, environments.
         python: the interpreter of the tasks.
+        allow_code: whether the tasks may run code that lies outside the study's folder.
 
     Raises:
         ValueError: an impossible value.
@@ -105,6 +106,7 @@ class Array:
     gpus: str | None = None
     setup: Path | None = None
     python: str = sys.executable
+    allow_code: bool = False
 
     def __post_init__(self):
         for name in ("tasks", "cpus"):
@@ -196,6 +198,7 @@ def script(array: Array, name: str, found: Forecast | None = None) -> str:
     ]
     words = [] if array.gpus else ['--workers "$SLURM_CPUS_PER_TASK"']
     words += [f"--set {shlex.quote(setting)}" for setting in array.settings]
+    words += ["--allow-code"] if array.allow_code else []
     return "#!/bin/bash\n" + _SCRIPT.substitute(
         script=shlex.quote(name),
         directives="\n".join(directives),

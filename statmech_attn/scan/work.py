@@ -121,6 +121,7 @@ class OneRound(ABC):
     unit = 1
     alone = False
     keeps_blocks = False
+    lost = "not finite"
     empty: Mapping[str, int] = {}
 
     @property
@@ -145,6 +146,7 @@ class Work(Protocol):
             batches of matrices can wait for each other for ever: jaxlib's kernels keep
             a thread of XLA's pool while they wait for tasks in the same pool.
         keeps_blocks: a chunk that is dropped goes on later from where it was.
+        lost: why rows that are not finite are so; may be absent.
         total: points of all rounds, None where only the results will tell.
         empty: what the integer columns hold for points that were not computed; others
             hold zero, and NaN stands in the floating-point ones.

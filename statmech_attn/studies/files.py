@@ -11,6 +11,7 @@ from statmech_attn import scan, storage, studies
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import Folder, holds, Job, MANIFEST, Status, Work
 from statmech_attn.storage import Info, StorageError, toml
+from statmech_attn.studies import code
 from statmech_attn.studies.spec import dump, parse
 from statmech_attn.studies.tables import StudyTable
 
@@ -86,11 +87,12 @@ class Progress(NamedTuple):
     result: Info | None = None
 
 
-def progress(path: Path) -> Progress:
+def progress(path: Path, *, allow_code: bool = False) -> Progress:
     """How far a run is; double precision must be on where there are chunks.
 
     Args:
         path: the output, or its folder of chunks.
+        allow_code: whether code outside the folder of the study may run.
 
     Raises:
         StorageError: the file is of something else, or the folder is damaged.
@@ -102,28 +104,34 @@ def progress(path: Path) -> Progress:
         return Progress("finished", where, None, result.started, result)
     if folder is None:
         return Progress("not begun", where)
-    chunks = scan.status(*opened(where.chunks)[::2])
+    chunks = scan.status(*opened(where.chunks, allow_code=allow_code)[::2])
     state = "running" if chunks.workers else "stopped"
     if chunks.complete and not chunks.workers:
         state = "computed"
     return Progress(state, where, chunks, folder.manifest.started, result)
 
 
-def opened(path: Path) -> tuple[Folder, StudyTable, Work]:
+def opened(path: Path, *, allow_code: bool = False) -> tuple[Folder, StudyTable, Work]:
     """A chunk folder with its study; double precision must be on.
 
     Args:
         path: the folder, or the output that it belongs to.
+        allow_code: run the code that its study names, if it names any.
 
     Raises:
-        StorageError: there is none, it is damaged, or files that its study names
-            have changed.
+        StorageError: there is none, it is damaged, files that its study names have
+            changed, or it names code.
     """
     path = places(path).chunks
     folder = Folder.open(path)
     try:
         study = parse(toml.loads(folder.manifest.resolved))
         folder.require(folder.manifest.study, study.inputs())
+        if study.code() and not allow_code:
+            raise StorageError(
+                f"{path}: its study names the code {code.brief(study.code()[0])}; pass "
+                "--allow-code to run it."
+            )
         return folder, study, studies.work(study, folder.manifest.batch)
     except ValueError as error:
         raise StorageError(f"{path}: its study cannot be read: {error}") from None

@@ -50,7 +50,7 @@ def of_study(
     # A name alone decides which of all studies is meant.
     schema["properties"]["kind"] |= {"const": name}
     schema["required"] = sorted({"kind", *schema.get("required", ())})
-    if task and task != kinds.TASKS.names()[0]:
+    if task and task not in (kinds.TASKS.names()[0], kinds.SYSTEM):
         schema["required"] = sorted({*schema["required"], "task"})
     return schema
 
@@ -65,6 +65,8 @@ def _described(part: dict[str, Any], table: type[BaseModel]) -> dict[str, Any]:
         _without_null(field)
         if isinstance(field.get("default"), dict):
             del field["default"]
+        if "patternProperties" in field:
+            field["additionalProperties"] = False
         if sentence:
             field["description"] = sentence + (f" Unit: {unit}." if unit else "")
     return part
@@ -120,13 +122,19 @@ def fields(part, shared, path="") -> Iterator[tuple[str, dict[str, Any], bool]]:
     """Every key of a schema with its path, tables opened."""
     for key, field in part.get("properties", {}).items():
         place, required = f"{path}{key}", key in part.get("required", ())
-        where = field.get("$ref")
-        if where is None:
-            yield place, field, required
+        if where := field.get("$ref"):
+            inner = f"{place}."
+        elif where := _of_any_name(field).get("$ref"):
+            inner = f"{place}.NAME."
         else:
-            yield from fields(
-                shared[where.removeprefix("#/$defs/")], shared, f"{place}."
-            )
+            yield place, field, required
+            continue
+        yield from fields(shared[where.removeprefix("#/$defs/")], shared, inner)
+
+
+def _of_any_name(field: dict[str, Any]) -> dict[str, Any]:
+    """Schema of every value of a table whose keys are names of the user's."""
+    return next(iter(field.get("patternProperties", {}).values()), {})
 
 
 WORDS = {"number": "number", "integer": "integer", "string": "text", "boolean": "bool"}
@@ -143,8 +151,14 @@ def type_of(field: dict[str, Any]) -> str:
             return " or ".join(dict.fromkeys(map(type_of, field[choice])))
     if field.get("type") == "array":
         return f"list of {type_of(field['items'])}"
+    if inner := _of_any_name(field):
+        return f"table of {type_of(inner)}"
     if "$ref" in field:
-        forms = {"Range": "`{ start, stop, num }`", "Interval": "`{ start, stop }`"}
+        forms = {
+            "Range": "`{ start, stop, num }`",
+            "Interval": "`{ start, stop }`",
+            "Box": "`{ low, high }`",
+        }
         return forms.get(field["$ref"].split(".")[-1], "table")
     return WORDS.get(field.get("type", ""), "any")
 

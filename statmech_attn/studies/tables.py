@@ -137,7 +137,7 @@ class Interval(Table, frozen=True):
         return self
 
 
-TAGS = ("number", "list", "range", "interval", "word", "count")
+TAGS = tuple("number list rows box range interval word count [key]".split())
 
 
 def _axis_form(value: Any) -> str:
@@ -172,6 +172,11 @@ class StudyTable(Table, frozen=True):
     kind: Any
 
     @property
+    def variant(self) -> str | None:
+        """Which row of its kind the study is of, where there are several."""
+        return None
+
+    @property
     def seeds(self) -> dict[str, int]:
         """Seeds of all random numbers, by what they are for."""
         raise NotImplementedError
@@ -194,6 +199,10 @@ class StudyTable(Table, frozen=True):
 
     def files(self) -> list[Path]:
         """Files that the study names, and image files that it reads."""
+        return []
+
+    def code(self) -> list[str]:
+        """References to the code that a run executes, as in `studies.code`."""
         return []
 
     def beside(self, folder: Path) -> Self:
@@ -235,6 +244,10 @@ class LearningStudy(StudyTable, frozen=True):
     if TYPE_CHECKING:
         task: Any
         run: Any
+
+    @property
+    def variant(self) -> str | None:
+        return self.task.name
 
     @property
     def seeds(self) -> dict[str, int]:

@@ -177,6 +177,15 @@ def test_a_short_task_is_asked_to_stop_at_half_of_its_time(folder):
 
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="no shellcheck here.")
+def test_tasks_run_code_from_elsewhere_where_that_was_asked_for(folder):
+    given = folder / "study.toml", folder / "scan.h5"
+    assert "--allow-code" not in slurm.script(slurm.Array(*given), "s.sh")
+    array = slurm.Array(*given, settings=("run.steps=5",), allow_code=True)
+    assert "    --set run.steps=5 \\\n    --allow-code &\n" in slurm.script(
+        array, "s.sh"
+    )
+
+
 def test_shellcheck_finds_nothing():
     array = slurm.Array(Path("it's.toml"), Path("ü.h5"), ("run.steps=5",))
     text = slurm.script(array, "ü.h5.sh")

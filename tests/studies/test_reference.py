@@ -16,7 +16,7 @@ from statmech_attn.studies import reference, spec
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FILES = sorted([*ROOT.glob("analysis/*.toml"), *ROOT.glob("simulations/*.toml")])
+FILES = sorted([*ROOT.glob("analysis/*.toml"), *ROOT.glob("simulations/**/*.toml")])
 
 
 @functools.cache

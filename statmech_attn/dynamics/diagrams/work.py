@@ -77,6 +77,8 @@ class GridWork(Confirming):
     def __init__(self, diagram: Diagram, batch: int | None = None):
         super().__init__()
         self.diagram, self.axes, self.plan = diagram, diagram.axes, diagram.plan
+        if name := diagram.attributes.get("system"):
+            self.lost = f"{name} diverges"
         free = diagram.system.any_width
         self.batch = batch or lanes_for(self.most, any_width=free)
         numbers = np.zeros(1, int)
