@@ -7,14 +7,19 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.plotting.basins import basin_fractions, hysteresis, lifetimes
-    from statmech_attn.plotting.bifurcation import bifurcation_diagram
+    from statmech_attn.plotting.bifurcation import (
+        bifurcation_diagram,
+        bifurcation_samples,
+        lyapunov_spectrum,
+        phase_ribbon,
+    )
     from statmech_attn.plotting.comparison import agreement, finite_size
     from statmech_attn.plotting.continuation import (
+        bifurcation_curves,
+        bifurcation_points,
+        branches,
         continuation_diagram,
         critical_curves,
-        draw_branches,
-        draw_curves,
-        draw_special,
     )
     from statmech_attn.plotting.drawing import (
         draw,
@@ -36,13 +41,16 @@ if TYPE_CHECKING:
     from statmech_attn.plotting.one_shot import (
         one_shot_accuracy,
         one_shot_alignment,
+        one_shot_kernels,
         one_shot_matrices,
         one_shot_pictures,
     )
     from statmech_attn.plotting.phases import (
         classifier_disagreement,
         describe_phase,
+        exponent_map,
         phase_diagram,
+        phase_map,
     )
     from statmech_attn.plotting.pruning import (
         cumulative_pruning,
@@ -64,7 +72,11 @@ __all__ = [
     "agreement",
     "alignment",
     "basin_fractions",
+    "bifurcation_curves",
     "bifurcation_diagram",
+    "bifurcation_points",
+    "bifurcation_samples",
+    "branches",
     "chaos_indicators",
     "classifier_disagreement",
     "continuation_diagram",
@@ -72,9 +84,7 @@ __all__ = [
     "cumulative_pruning",
     "describe_phase",
     "draw",
-    "draw_branches",
-    "draw_curves",
-    "draw_special",
+    "exponent_map",
     "finite_series",
     "finite_size",
     "finite_width",
@@ -83,14 +93,18 @@ __all__ = [
     "learning_curves",
     "learning_pictures",
     "lifetimes",
+    "lyapunov_spectrum",
     "one_shot_accuracy",
     "one_shot_alignment",
+    "one_shot_kernels",
     "one_shot_matrices",
     "one_shot_pictures",
     "order_parameter_matrices",
     "path_kernels",
     "phase_diagram",
+    "phase_map",
     "phase_planes",
+    "phase_ribbon",
     "Picture",
     "pictures",
     "pruned_heads",

@@ -5,7 +5,7 @@ that a font size here is a font size there.  Colours are those of Okabe and Ito,
 readers with any colour vision tell apart; phases also differ in lightness.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +15,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from statmech_attn.dynamics import PHASES
 
@@ -26,6 +25,7 @@ PNG_DPI = 200
 PDF_DPI = 400  # of the rasterised parts
 
 BLACK, GREY, PALE = "#000000", "#8c8c8c", "#d4d4d4"
+DARK, DOTS = "#5f5f5f", "#a9a9a9"
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
@@ -36,7 +36,7 @@ PHASE_COLOURS = {
     "chaotic": VERMILLION,
     "hyperchaotic": PURPLE,
     "transient": YELLOW,
-    "unsettled": GREY,
+    "unsettled": DARK,
     "diverged": BLACK,
 }
 SETTINGS: dict[Any, Any] = {
@@ -128,14 +128,6 @@ def save(drawn: Figure, folder: str | Path, name: str) -> list[Path]:
     return paths
 
 
-def letters(axes: Sequence[Axes]) -> None:
-    """Mark panels (a), (b), ... in their upper left corners."""
-    for axis, letter in zip(axes, "abcdefghijklmnopqrstuvwxyz", strict=False):
-        axis.text(
-            0.02, 0.95, f"({letter})", transform=axis.transAxes, va="top", bbox=PLATE
-        )
-
-
 def legend_above(axis: Axes, handles, labels) -> None:
     """A legend in one row on top of an axis, where it covers no data."""
     axis.legend(
@@ -179,10 +171,12 @@ def phase_colours() -> tuple[ListedColormap, BoundaryNorm]:
     return cmap, BoundaryNorm(np.arange(len(PHASES) + 1) - 0.5, len(PHASES))
 
 
-def phase_patches(*codes) -> list[Patch]:
+def phase_entries(axis: Axes, *codes) -> None:
     """Legend entries of the phases that occur in arrays of codes, masked or not."""
-    present = np.unique(np.concatenate([np.ma.compressed(c) for c in codes]))
-    return [
-        Patch(facecolor=PHASE_COLOURS[PHASES[int(c)]], label=PHASES[int(c)])
-        for c in present
-    ]
+    for code in np.unique(np.concatenate([np.ma.compressed(c) for c in codes])):
+        patch(axis, PHASES[int(code)], PHASE_COLOURS[PHASES[int(code)]])
+
+
+def patch(axis: Axes, words: str, colour: str, **look: Any) -> None:
+    """A legend entry of a colour."""
+    axis.fill_between([], [], color=colour, lw=0, label=words, **look)
