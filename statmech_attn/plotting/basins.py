@@ -18,7 +18,7 @@ from statmech_attn.plotting.sheets import Given
 LETTERED = 0.07  # a cell wider than this share of the axis carries its period
 CURVES = 6
 SETS = (style.BLUE, style.GREEN, style.SKY, style.ORANGE, style.PURPLE)
-SETS += ("#7F6A3B", "#332288", "#88AA22", "#AA4466", "#44AAAA")
+SETS += ("#72260C", "#0C0C8C", "#F2F2A5", "#0C0CF2", "#0C0C3F")
 SHARED = ("transient", "unsettled", "chaotic", "hyperchaotic")
 LEGEND = 14  # sets with an entry of their own
 
@@ -181,7 +181,7 @@ def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> None:
                 ha="center",
                 va="center",
                 fontsize=7,
-                color="white",
+                color=style.BLACK if style.is_light(colour) else "white",
             )
         bottom[i] += share
         key = phase if phase in SHARED else str(int(attractor.attractor))

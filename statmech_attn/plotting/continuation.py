@@ -25,7 +25,7 @@ KINDS = {  # colour, marker and words of what can happen on a branch
     "transcritical": (OLIVE, "P", "transcritical"),
     "pitchfork": (OLIVE, "s", "pitchfork"),
     "period_halving": (WINE, "D", "period doubling"),  # seen from above
-    "unresolved": (style.GREY, "X", "unresolved"),
+    "unresolved": (style.ORANGE, "X", "unresolved"),
 }
 DEGENERATE = {  # short names of points of codimension two
     "cusp": "cusp",

@@ -34,6 +34,7 @@ LAST: dict[str, Any] = {
     "zorder": 4,
 }
 COLUMNS = 2
+ASIDE = 0.06  # of the points of one order, in heads
 # Tiberi et al. (NeurIPS 2024), four heads in each of two layers: base, then after
 # pruning one head, in ascending order of its score.
 PUBLISHED_HEADS = (4, 4)
@@ -337,9 +338,10 @@ def _curve(axis: Axes, trainings: xr.Dataset, order: str) -> None:
         error = trainings.accuracy_cumulative_stderr.values[0]
     colour, marker, dashes, name = LOOKS[order]
     name += "" if len(values) == every else f", {len(values)} of {every}"
+    aside = ASIDE * ([*LOOKS].index(order) - 1.5) if marker else 0.0
     known = np.flatnonzero(np.isfinite(mean))
     if known.size and known[-1] < len(mean) - 1:
-        end = trainings.n_pruned.values[known[-1]], mean[known[-1]]
+        end = trainings.n_pruned.values[known[-1]] + aside, mean[known[-1]]
         axis.plot(*end, **LAST)
     if order == "random":
         axis.fill_between(
@@ -348,7 +350,7 @@ def _curve(axis: Axes, trainings: xr.Dataset, order: str) -> None:
         axis.plot(trainings.n_pruned, mean, color=colour, label=name)
         return
     axis.errorbar(
-        trainings.n_pruned,
+        trainings.n_pruned + aside,
         mean,
         error,
         color=colour,

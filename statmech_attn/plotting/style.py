@@ -2,7 +2,8 @@
 
 Sizes are those of a printed page: a figure is drawn at the size at which it is read, so
 that a font size here is a font size there.  Colours are those of Okabe and Ito, which
-readers with any colour vision tell apart; phases also differ in lightness.
+readers with any colour vision tell apart (tests/plotting/test_colours.py measures it);
+phases also differ in lightness.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.colors import BoundaryNorm, ListedColormap, to_rgb
 from matplotlib.figure import Figure
 
 from statmech_attn.dynamics import PHASES
@@ -25,7 +26,7 @@ PNG_DPI = 200
 PDF_DPI = 400  # of the rasterised parts
 
 BLACK, GREY, PALE = "#000000", "#8c8c8c", "#d4d4d4"
-DARK, DOTS = "#5f5f5f", "#a9a9a9"
+DARK, DOTS = "#5f5f5f", "#b5b5b5"
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
@@ -147,6 +148,16 @@ def matrix_ticks(axis: Axes, names) -> None:
     axis.set_xticks(positions, names[: len(positions)], rotation=90, fontsize=7)
     axis.set_yticks(positions, names[: len(positions)], fontsize=7)
     axis.tick_params(length=0)
+
+
+def is_light(colour: str) -> bool:
+    """Whether black is easier to read on a colour than white.
+
+    Example:
+        >>> is_light(YELLOW), is_light(BLUE)
+        (True, False)
+    """
+    return float(np.dot(to_rgb(colour), (0.299, 0.587, 0.114))) > 0.6
 
 
 def cell_edges(centres) -> np.ndarray:

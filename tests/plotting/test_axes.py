@@ -150,8 +150,10 @@ def test_a_whole_figure_has_the_panels_that_can_be_drawn_alone(scan, plane):
     """The same lines and the same cells, whoever made the axes."""
     whole = plotting.bifurcation_diagram(scan).axes
     parts = (
-        plotting.phase_ribbon, plotting.bifurcation_samples, plotting.lyapunov_spectrum
-    )  # fmt: skip
+        plotting.phase_ribbon,
+        plotting.bifurcation_samples,
+        plotting.lyapunov_spectrum,
+    )
     for axis, part in zip(whole, parts, strict=True):
         (alone,) = part(scan).axes
         assert len(alone.lines) == len(axis.lines)
