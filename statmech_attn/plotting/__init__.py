@@ -6,7 +6,12 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.plotting.basins import basin_fractions, hysteresis, lifetimes
+    from statmech_attn.plotting.basins import (
+        basin_fractions,
+        hysteresis,
+        lifetimes,
+        sweep_samples,
+    )
     from statmech_attn.plotting.bifurcation import (
         bifurcation_diagram,
         bifurcation_samples,
@@ -58,6 +63,7 @@ if TYPE_CHECKING:
         pruning_ranks,
     )
     from statmech_attn.plotting.style import save
+    from statmech_attn.plotting.sweeps import sweep_diagram
     from statmech_attn.plotting.training import training
     from statmech_attn.plotting.training_curves import learning_curves
     from statmech_attn.plotting.trajectory import (
@@ -113,6 +119,8 @@ __all__ = [
     "running_lyapunov",
     "save",
     "spectra",
+    "sweep_diagram",
+    "sweep_samples",
     "training",
     "trajectory_windows",
 ]

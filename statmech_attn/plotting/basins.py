@@ -3,6 +3,8 @@
 Takes files of kind `basins` and `hysteresis` (docs/hdf5.md).
 """
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -83,47 +85,62 @@ def lifetimes(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
 
 
 @style.styled
-def hysteresis(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def sweep_samples(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """Samples of the sweeps up and down a parameter; shaded where they differ.
 
     Args:
-        axes: two to draw on, for the samples and the distance of the sets.
+        ax: one to draw on.
+    """
+    name = str(dataset.differ.dims[0])
+    sheet = sheets.single(ax, style.DOUBLE, 2.9)
+    (axis,) = sheet.axes
+    look: Any = {"ms": 1.6, "mew": 0, "ls": "none", "rasterized": True}
+    for way, colour in (("up", style.VERMILLION), ("down", style.BLUE)):
+        y = dataset[f"strobe_{way}"].transpose(name, ...).values
+        x = np.broadcast_to(dataset[name].values[:, None], y.shape)
+        words = f"followed {way}ward"
+        axis.plot(x.ravel(), y.ravel(), ".", color=colour, label=words, **look)
+    _shade(axis, dataset)
+    if dataset.differ.any():
+        style.patch(axis, "they differ", style.PALE)
+    axis.set_xlabel(style.WORDS[name])
+    axis.set_ylabel(style.WORDS["section"] + r" at $t \equiv 0$ mod $C$")
+    span(axis, dataset, name)
+    sheet.legend(markerscale=4)
+    sheet.note(notes.network(dataset))
+    return sheet.figure
+
+
+def _shade(axis: Axes, dataset: xr.Dataset) -> None:
+    """Where the sweeps differ, half way to the values where they agree."""
+    for low, first, last, high in dataset.interval.values:
+        # NaN where the interval reaches an end of the values.
+        begin, end = np.nanmean([low, first]), np.nanmean([last, high])
+        axis.axvspan(begin, end, color=style.PALE, alpha=0.6, lw=0, zorder=0)
+
+
+@style.styled
+def hysteresis(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+    """Samples of the sweeps up and down a parameter, and the distance of their sets.
+
+    Args:
+        axes: two to draw on, for the samples and the distance.
     """
     name = str(dataset.differ.dims[0])
     heights = [1.0, 0.4]
     make = lambda: sheets.grid(style.DOUBLE, 3.6, 2, sharex=True, height_ratios=heights)
     sheet = sheets.sheet(axes, 2, make)
     upper, lower = sheet.axes
-    for key, colour, label in (
-        ("strobe_up", style.VERMILLION, "upward"),
-        ("strobe_down", style.BLUE, "downward"),
-    ):
-        y = dataset[key].transpose(name, ...).values
-        x = np.broadcast_to(dataset[name].values[:, None], y.shape)
-        upper.plot(
-            x.ravel(),
-            y.ravel(),
-            ".",
-            ms=1.6,
-            mew=0,
-            color=colour,
-            rasterized=True,
-            label=label,
-        )
-    for axis in (upper, lower):
-        for low, first, last, high in dataset.interval.values:
-            # NaN where the interval reaches an end of the values.
-            begin, end = np.nanmean([low, first]), np.nanmean([last, high])
-            axis.axvspan(begin, end, color=style.PALE, alpha=0.6, lw=0, zorder=0)
-    style.patch(upper, "they differ", style.PALE)
+    sweep_samples(dataset, ax=upper)
+    if sheet.whole:
+        upper.set_xlabel("")
+    _shade(lower, dataset)
     distance = dataset.distance.values
     jump = np.diff(dataset.differ.values.astype(int)) != 0
     draw_pieces(lower, dataset[name].values, distance, jump, 0 * distance, style.BLACK)
     lower.set_ylabel("distance of\nthe sets")
     lower.set_xlabel(style.WORDS[name])
-    upper.set_ylabel(style.WORDS["section"] + r" at $t \equiv 0$ mod $C$")
-    for axis in sheet.axes:
-        span(axis, dataset, name)
+    span(lower, dataset, name)
     sheet.legend(markerscale=4)
     sheet.letters()
     sheet.note(notes.network(dataset))
