@@ -106,7 +106,7 @@ def sweep_samples(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     axis.set_xlabel(style.WORDS[name])
     axis.set_ylabel(style.WORDS["section"] + r" at $t \equiv 0$ mod $C$")
     span(axis, dataset, name)
-    sheet.legend(markerscale=4)
+    sheet.legend()
     sheet.note(notes.network(dataset))
     return sheet.figure
 
@@ -141,7 +141,7 @@ def hysteresis(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     lower.set_ylabel("distance of\nthe sets")
     lower.set_xlabel(style.WORDS[name])
     span(lower, dataset, name)
-    sheet.legend(markerscale=4)
+    sheet.legend()
     sheet.letters()
     sheet.note(notes.network(dataset))
     return sheet.figure
@@ -149,9 +149,8 @@ def hysteresis(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
 
 def _starts(dataset: xr.Dataset) -> str:
     """How many starts each value has, and the fixed parameters."""
-    return ", ".join(
-        [f"{dataset.sizes['start']} starts at each value", notes.network(dataset)]
-    ).removesuffix(", ")
+    starts = f"{dataset.sizes['start']} starts at each value"
+    return notes.joined(starts, notes.network(dataset))
 
 
 def _axis(dataset: xr.Dataset) -> str:

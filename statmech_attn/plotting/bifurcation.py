@@ -60,7 +60,7 @@ def bifurcation_diagram(
         phase_ribbon(dataset, ax=ribbon[0])
         lyapunov_spectrum(dataset, ax=sheet.axes[2])
         samples.set_xlabel("")
-    sheet.legend(of=slice(2), markerscale=6 / _size(dataset))
+    sheet.legend(of=slice(2))
     sheet.letters()
     sheet.note(notes.network(dataset))
     return sheet.figure
@@ -93,7 +93,7 @@ def bifurcation_samples(
     axis.set_ylabel(label(dataset, "section"))
     axis.set_xlabel(label(dataset, name))
     span(axis, dataset, name)
-    sheet.legend(markerscale=6 / _size(dataset))
+    sheet.legend()
     sheet.note(notes.network(dataset))
     return sheet.figure
 

@@ -172,7 +172,7 @@ def agreement(
     bias.set_ylabel(rf"difference to theory, $|\Delta_N[{symbol}]|/\sigma_1$")
     sheet.letters()
     runs = f"{int(dataset.attrs['runs'])} runs"
-    sheet.note(", ".join(filter(None, [runs, notes.network(dataset)])))
+    sheet.note(notes.joined(runs, notes.network(dataset)))
     return sheet.figure
 
 

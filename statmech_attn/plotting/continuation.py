@@ -27,19 +27,20 @@ KINDS = {  # colour, marker and words of what can happen on a branch
     "period_halving": (WINE, "D", "period doubling"),  # seen from above
     "unresolved": (style.ORANGE, "X", "unresolved"),
 }
-DEGENERATE = {  # short names of points of codimension two
-    "cusp": "cusp",
-    "generalized_flip": "GF",
-    "chenciner": "Ch",
-    "resonance_1_1": "1:1",
-    "resonance_1_2": "1:2",
-    "resonance_1_3": "1:3",
-    "resonance_1_4": "1:4",
-    "fold_flip": "FF",
-    "fold_neimark_sacker": "F–NS",
-    "flip_neimark_sacker": "PD–NS",
-    "double_neimark_sacker": "NS–NS",
+DEGENERATE = {  # short names of points of codimension two, and what needs words
+    "cusp": ("cusp", ""),
+    "generalized_flip": ("GF", "generalised flip"),
+    "chenciner": ("Ch", "Chenciner"),
+    "resonance_1_1": ("1:1", "strong resonance"),
+    "resonance_1_2": ("1:2", "strong resonance"),
+    "resonance_1_3": ("1:3", "strong resonance"),
+    "resonance_1_4": ("1:4", "strong resonance"),
+    "fold_flip": ("FF", "fold and flip"),
+    "fold_neimark_sacker": ("F–NS", "fold and Neimark–Sacker"),
+    "flip_neimark_sacker": ("PD–NS", "period doubling and Neimark–Sacker"),
+    "double_neimark_sacker": ("NS–NS", "two Neimark–Sacker"),
 }
+CROWD = 20  # markers; more are drawn smaller
 STABILITY = {1: ("stable", "-", 1.2), 0: ("unstable", (0, (3, 2)), 0.8)}
 MARK = {"ms": 3.5, "mec": "white", "mew": 0.4, "ls": "none", "zorder": 4}
 
@@ -75,7 +76,7 @@ def continuation_diagram(
         axis.set_xlim(limits)
     for axis in sheet.axes[1:] if sheet.whole else []:
         axis.set_ylabel("")
-    sheet.legend(markerscale=1.3)
+    sheet.legend()
     sheet.letters()
     sheet.note(notes.network(datasets[0]))
     return sheet.figure
@@ -105,7 +106,7 @@ def critical_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
         upper.set_xlabel("")
     sheet.legend()
     sheet.letters()
-    sheet.note(notes.network(dataset))
+    sheet.note(_plane_note(dataset))
     return sheet.figure
 
 
@@ -128,8 +129,7 @@ def branches(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
                 x, shown, color=style.BLACK, ls=dashes, lw=width, zorder=3
             )
             lines[0].set_label(words)
-    axis.set_xlabel(style.WORDS[free])
-    axis.set_ylabel(style.WORDS["section"] + r" at $t \equiv 0$ mod $C$")
+    _name_axes(axis, dataset)
     sheet.legend()
     sheet.note(notes.network(dataset))
     return sheet.figure
@@ -144,7 +144,10 @@ def bifurcation_points(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure
     """
     sheet = sheets.single(ax, style.SINGLE, 2.8)
     (axis,) = sheet.axes
-    for i, kind in enumerate(_kinds(dataset)):
+    kinds = _kinds(dataset)
+    crowded = kinds and int(dataset.special_strobe.count()) > CROWD
+    size = {"ms": 2.6, "mew": 0.3} if crowded else {}
+    for i, kind in enumerate(kinds):
         criticality = dataset.special_criticality.attrs["flag_meanings"].split()
         point = dataset.isel(special=i)
         y = point.special_strobe.values
@@ -152,10 +155,16 @@ def bifurcation_points(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure
         colour, marker, words = KINDS[kind]
         subcritical = criticality[int(point.special_criticality)] == "subcritical"
         look = {"mfc": "white", "mec": colour} if subcritical else {"mfc": colour}
-        axis.plot(x, y, marker, label=words, **(MARK | look))
+        axis.plot(x, y, marker, label=words, **(MARK | look | size))
+    _name_axes(axis, dataset)
     sheet.legend()
     sheet.note(notes.network(dataset))
     return sheet.figure
+
+
+def _name_axes(axis: Axes, dataset: xr.Dataset) -> None:
+    axis.set_xlabel(style.WORDS[dataset.attrs["free"]])
+    axis.set_ylabel(style.WORDS["section"] + r" at $t \equiv 0$ mod $C$")
 
 
 def _kinds(dataset: xr.Dataset) -> list[str]:
@@ -213,8 +222,22 @@ def bifurcation_curves(
     axis.set_xlabel(style.WORDS[across])
     axis.set_ylabel(style.WORDS[up])
     sheet.legend(per_row=4)
-    sheet.note(notes.network(dataset))
+    sheet.note(_plane_note(dataset))
     return sheet.figure
+
+
+def _plane_note(dataset: xr.Dataset) -> str:
+    """Short names of the points of codimension two, and the fixed parameters."""
+    short: dict[str, list[str]] = {}
+    if "degenerate_kind" in dataset:
+        kinds = dataset.degenerate_kind.attrs["flag_meanings"].split()
+        for code in np.unique(dataset.degenerate_kind.values):
+            name, words = DEGENERATE[kinds[int(code)]]
+            if words:
+                short.setdefault(words, []).append(name)
+    explained = [f"{', '.join(names)}: {words}" for words, names in short.items()]
+    fixed = notes.network(dataset.drop_vars(dataset.attrs["second"], errors="ignore"))
+    return "; ".join([*explained, *filter(None, [fixed])])
 
 
 def _name_degenerate(axis: Axes, dataset: xr.Dataset, across: str, up: str) -> None:
@@ -224,7 +247,7 @@ def _name_degenerate(axis: Axes, dataset: xr.Dataset, across: str, up: str) -> N
     axis.plot(x, y, "o", **(MARK | look))
     for place in zip(x, y, dataset.degenerate_kind.values, strict=True):
         axis.annotate(
-            DEGENERATE[kinds[int(place[2])]],
+            DEGENERATE[kinds[int(place[2])]][0],
             place[:2],
             xytext=(4, -1),
             fontsize=7,

@@ -18,15 +18,16 @@ from statmech_attn.plotting import style
 SHOWN = 4  # exponents with a colour and a name of their own
 DEPTH = 5.0  # a linear axis reaches so many times as far down as theta
 FINEST = 1e-3  # theta over the depth is at least that
+JUMP = 0.25  # of the range of the largest exponent
 HEADROOM = 1.25  # leaves the letter of a panel above the zero line
 
 
 def draw_spectrum(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     """All exponents over a parameter, bands of one standard error, the zero line.
 
-    Lines and bands end where the phase or the period changes.  Minus infinity and NaN
-    are not drawn; exponents that are never finite are not in the legend, or as minus
-    infinity if they are that everywhere.
+    Lines and bands end at `jumps`.  Minus infinity and NaN are not drawn.  Exponents
+    that are never finite are not in the legend, or as minus infinity if they are that
+    everywhere.
     """
     x = dataset[name].values
     stored = dataset.lyapunov.transpose(name, "exponent", ...).values
@@ -46,13 +47,24 @@ def draw_spectrum(axis: Axes, dataset: xr.Dataset, name: str) -> None:
 
 
 def jumps(dataset: xr.Dataset, name: str, starts: int) -> np.ndarray:
-    """Whether the phase or the period changes after a point, (points - 1, starts)."""
+    r"""Whether there is a jump after a point, (points - 1, starts).
+
+    There the phase or the period changes, or $\lambda_1$ by a quarter of its range.
+    """
     changes = np.zeros((dataset.sizes[name] - 1, starts), bool)
     for variable in ("phase", "period"):
         if variable in dataset:
             codes = dataset[variable].transpose(name, ...).values
             changes |= np.diff(codes.reshape(len(codes), starts), axis=0) != 0
-    return changes
+    largest = dataset.lyapunov.transpose(name, ..., "exponent").values[..., 0]
+    largest = np.where(np.isfinite(largest), largest, np.nan)
+    change = np.abs(np.diff(largest.reshape(len(largest), starts), axis=0))
+    return changes | (change > JUMP * _range(largest))
+
+
+def _range(values: np.ndarray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(np.ptp(finite)) if finite.size else 0.0
 
 
 def draw_pieces(axis: Axes, x, y, jump, error, shade, dash="-", zorder=2.0) -> None:

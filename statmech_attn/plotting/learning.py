@@ -273,7 +273,7 @@ def path_kernels(
             line(per_class - 0.5, color="white", lw=0.6)
     sheet.letters()
     scale = "colours from the 2nd to the 98th percentile of each panel"
-    sheet.note(", ".join(filter(None, [scale, notes.task(dataset)])))
+    sheet.note(notes.joined(scale, notes.task(dataset)))
     return sheet.figure
 
 
@@ -381,7 +381,7 @@ def _distance(axis: Axes, here: xr.Dataset, name: str) -> None:
         slope, error = float(here.U_1_rms_slope), float(here.U_1_rms_slope_stderr)
         axis.text(
             0.95,
-            0.93,
+            0.93 - 0.09 * len(axis.texts),
             rf"$\propto N^{{{slope:.2f} \pm {error:.2f}}}$",
             ha="right",
             va="top",

@@ -62,6 +62,16 @@ def fixed(dataset: xr.Dataset) -> list[str]:
     return words
 
 
+def joined(*words: str) -> str:
+    """Small print of several parts, of which some may be empty.
+
+    Example:
+        >>> joined("100 runs", "", "$C = 4$")
+        '100 runs, $C = 4$'
+    """
+    return ", ".join(filter(None, words))
+
+
 def _table(dataset: xr.Dataset) -> dict[str, Any]:
     """The table [network] of the study that a file was computed from."""
     try:

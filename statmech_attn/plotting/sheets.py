@@ -13,11 +13,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.container import Container
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from statmech_attn.plotting import style
 
 
 PER_ROW = 8  # entries of a legend
+DOT = 6.0  # points, of a dot in a legend at least
 Given = Axes | Sequence[Axes] | np.ndarray | None
 
 
@@ -34,7 +36,7 @@ class Sheet(NamedTuple):
         assert figure is not None
         return figure
 
-    def legend(self, per_row: int = PER_ROW, of: slice = slice(None), **look) -> None:
+    def legend(self, per_row: int = PER_ROW, of: slice = slice(None)) -> None:
         """Every entry of the panels, each word once, above them in equal rows."""
         if not self.whole:
             return
@@ -44,13 +46,15 @@ class Sheet(NamedTuple):
                 entries.setdefault(label, handle)
         if entries:
             rows = -(-len(entries) // per_row)
-            self.figure.legend(
+            legend = self.figure.legend(
                 entries.values(),
                 entries.keys(),
                 loc="outside upper center",
                 ncols=-(-len(entries) // rows),
-                **look,
             )
+            for entry in legend.legend_handles:
+                if isinstance(entry, Line2D) and entry.get_marker() == ".":
+                    entry.set_markersize(max(DOT, entry.get_markersize()))
 
     def letters(self) -> None:
         """Panels are (a), (b), ... before their titles on the left."""

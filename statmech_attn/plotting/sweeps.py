@@ -45,7 +45,7 @@ def sweep_diagram(
     lyapunov_spectrum(scan, ax=spectrum)
     if sheet.whole:
         samples.set_xlabel("")
-    sheet.legend(of=slice(2), markerscale=2)
+    sheet.legend(of=slice(2))
     sheet.letters()
     sheet.note(notes.network(scan))
     return sheet.figure

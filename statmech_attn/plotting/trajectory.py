@@ -114,8 +114,8 @@ def phase_planes(
         _title(pair[0], beta, phases)
     sheet.letters()
     clock = int(dataset.attrs.get("context", 0))
-    overlaid = [f"all {clock} phases of the clock are overlaid"] if clock > 1 else []
-    sheet.note(", ".join([*overlaid, notes.network(dataset)]))
+    overlaid = f"all {clock} phases of the clock are overlaid" if clock > 1 else ""
+    sheet.note(notes.joined(overlaid, notes.network(dataset)))
     return sheet.figure
 
 
@@ -156,6 +156,7 @@ def spectra(
         row[0].set_ylim(0, 1.08 * power.max() or 1.0)
         shown = np.where(power > EMPTY * power.max(), power, np.nan)
         row[1].semilogy(frequency, shown, color=style.BLUE, lw=0.4, rasterized=True)
+        row[1].set_xlim(frequency[0], frequency[-1])
         lags = np.arange(max_lag + 1)
         r = autocorrelation(series, max_lag=max_lag)
         row[2].axhline(0, color=style.GREY, lw=0.5)
@@ -167,7 +168,7 @@ def spectra(
     for axis, label in zip(panels[-1], ("frequency", "frequency", "lag"), strict=True):
         axis.set_xlabel(style.WORDS[label])
     sheet.letters()
-    sheet.note(f"{style.overlap('m_o_se', pattern)}, {notes.network(dataset)}")
+    sheet.note(notes.joined(style.overlap("m_o_se", pattern), notes.network(dataset)))
     return sheet.figure
 
 

@@ -56,6 +56,7 @@ def test_no_line_of_exponents_goes_from_one_phase_or_period_to_another(scan):
     ordered = scan.sortby("beta")
     ordered["phase"] = ("beta", np.array([1, 1, 1, 3, 3], np.int8))
     ordered["period"] = ("beta", np.array([4, 4, 8, 0, 0]))
+    ordered["lyapunov"] = ordered.lyapunov * 0 + 0.1
     (axis,) = plotting.lyapunov_spectrum(ordered).axes
     (line,) = [
         x for x in axis.lines if x.get_color() == SERIES[0] and x.get_marker() == "None"
@@ -66,8 +67,22 @@ def test_no_line_of_exponents_goes_from_one_phase_or_period_to_another(scan):
     assert alone[-1] == [1.2]
 
 
+def test_no_line_of_exponents_crosses_a_jump_within_a_phase(scan):
+    del scan["phase"], scan["period"]
+    chaotic = [0.14, 0.13, 0.01, 0.14, 0.13]
+    scan["lyapunov"] = ("beta", "exponent"), np.repeat(chaotic, 3).reshape(5, 3)
+    scan = scan.assign_coords(beta=np.arange(5.0))
+    (axis,) = plotting.lyapunov_spectrum(scan).axes
+    (line,) = [
+        x for x in axis.lines if x.get_color() == SERIES[0] and x.get_marker() == "None"
+    ]
+    expected = [0.14, 0.13, np.nan, 0.01, np.nan, 0.14, 0.13]
+    np.testing.assert_array_equal(line.get_ydata(), expected)
+
+
 def test_the_band_of_an_exponent_is_one_standard_error_on_each_side(scan):
     del scan["phase"], scan["period"]
+    scan["lyapunov"] = scan.lyapunov * 0 + 0.3
     (axis,) = plotting.lyapunov_spectrum(scan).axes
     largest = axis.collections[-1].get_paths()[0].vertices
     at = largest[np.isclose(largest[:, 0], 1.4), 1]
