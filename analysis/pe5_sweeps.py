@@ -47,6 +47,9 @@ def swept(diagram: diagrams.Diagram) -> xr.Dataset:
     upward = np.argsort(diagram.axes.values[0])
     way = np.stack([upward, upward[::-1]], axis=1)
     states, turn = followed(diagram, way), np.argsort(way, axis=0)
+    for shared in jax.tree.leaves(states):
+        if shared.ndim == 1 and (shared != shared[0]).any():
+            raise SystemExit("run.transient: must be a multiple of the context.")
     index = {value: i for i, value in enumerate(diagram.axes.values[0].tolist())}
 
     def start(params, numbers):

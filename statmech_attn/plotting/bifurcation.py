@@ -18,6 +18,9 @@ from statmech_attn.plotting.exponents import draw_spectrum
 from statmech_attn.plotting.sheets import Given
 
 
+BANDS = "bands of exponents: one standard error"
+
+
 def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
     """The scanned parameters of a file, in the order of its dimensions."""
     dims = [str(d) for d in dataset.section_count.dims if d != "start"]
@@ -62,7 +65,7 @@ def bifurcation_diagram(
         samples.set_xlabel("")
     sheet.legend(of=slice(2))
     sheet.letters()
-    sheet.note(notes.network(dataset))
+    sheet.note(notes.joined(BANDS if ribbon else "", notes.network(dataset)))
     return sheet.figure
 
 
@@ -169,7 +172,7 @@ def lyapunov_spectrum(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     draw_spectrum(axis, dataset, name)
     axis.set_xlabel(label(dataset, name))
     span(axis, dataset, name)
-    sheet.note(notes.network(dataset))
+    sheet.note(notes.joined(BANDS, notes.network(dataset)))
     return sheet.figure
 
 

@@ -54,7 +54,8 @@ def running_lyapunov(
         sheet.axes[0].add_line(line)
     sheet.legend(of=slice(1))
     sheet.letters()
-    sheet.note(notes.network(dataset))
+    words = "bands: one standard error, dotted: weighted average over the window"
+    sheet.note(notes.joined(words, notes.network(dataset)))
     return sheet.figure
 
 

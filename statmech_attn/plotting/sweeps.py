@@ -10,7 +10,12 @@ from matplotlib.figure import Figure
 
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.basins import sweep_samples
-from statmech_attn.plotting.bifurcation import lyapunov_spectrum, phase_ribbon, span
+from statmech_attn.plotting.bifurcation import (
+    BANDS,
+    lyapunov_spectrum,
+    phase_ribbon,
+    span,
+)
 from statmech_attn.plotting.continuation import bifurcation_points, branches
 from statmech_attn.plotting.sheets import Given
 from statmech_attn.studies import compare_sweeps
@@ -47,7 +52,7 @@ def sweep_diagram(
         samples.set_xlabel("")
     sheet.legend(of=slice(2))
     sheet.letters()
-    sheet.note(notes.network(scan))
+    sheet.note(notes.joined(BANDS, notes.network(scan)))
     return sheet.figure
 
 

@@ -106,8 +106,9 @@ def phase_planes(
         for axis, (name, second) in zip(pair, planes, strict=True):
             orbit = dataset[name].sel(beta=beta)
             x, y = (orbit.sel(pattern=p).values for p in (1, second))
-            size = 3.5 if _few(x) else 1.6
-            axis.plot(x, y, ".", ms=size, mew=0, color=style.BLUE, rasterized=True)
+            few = _few(x)
+            look = {"marker": "o", "ms": 2.2} if few else {"marker": ".", "ms": 1.6}
+            axis.plot(x, y, ls="", mew=0, color=style.BLUE, rasterized=not few, **look)
             axis.set_xlabel(style.overlap(name, 1), labelpad=1)
             axis.set_ylabel(style.overlap(name, second), labelpad=3)
             _square(axis, x, y)
