@@ -19,7 +19,7 @@ import xarray as xr
 
 from statmech_attn import scan, storage, studies
 from statmech_attn.dynamics import diagrams
-from statmech_attn.studies import bifurcation, holds
+from statmech_attn.studies import holds
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
     started = storage.now()
     storage.write(
         options.output,
-        swept(bifurcation.diagram(study)),
+        swept(studies.work(study).diagram),
         study=text,
         started=started,
         overwrite=options.overwrite,

@@ -5,6 +5,7 @@ import pathlib
 
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 
 from statmech_attn import plotting, storage
@@ -49,6 +50,8 @@ PANELS = {  # of every function, for the data that it is given here
     "pruning_ranks": (2, "one_shot_pruning"),
     "running_lyapunov": (2, "measured"),
     "spectra": (6, "orbits"),
+    "sweep_diagram": (3, "both_ways"),
+    "sweep_samples": (1, "swept"),
     "training": (3, "trained"),
     "trajectory_windows": (6, "orbits"),
 }
@@ -96,6 +99,14 @@ def trained(learned):
         loss_prior=(over, loss),
         step=step,
     ).squeeze(drop=True)
+
+
+@pytest.fixture
+def both_ways(scan):
+    """The scan once more, as if it had been followed upward and downward."""
+    several = [str(name) for name in scan if "beta" in scan[name].dims]
+    twice = xr.concat([scan[several]] * 2, "start").sortby("beta")
+    return twice.assign_attrs(scan.attrs | {"network": "of the test"})
 
 
 def drawing() -> dict[str, inspect.Signature]:
