@@ -95,7 +95,7 @@ def sweep_samples(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     sheet = sheets.single(ax, style.DOUBLE, 2.9)
     (axis,) = sheet.axes
     look: Any = {"ms": 1.6, "mew": 0, "ls": "none", "rasterized": True}
-    for way, colour in (("up", style.VERMILLION), ("down", style.BLUE)):
+    for way, colour in (("up", style.UPWARD), ("down", style.DOWNWARD)):
         y = dataset[f"strobe_{way}"].transpose(name, ...).values
         x = np.broadcast_to(dataset[name].values[:, None], y.shape)
         words = f"followed {way}ward"
@@ -115,7 +115,7 @@ def _shade(axis: Axes, dataset: xr.Dataset) -> None:
     """Where the sweeps differ, half way to the values where they agree."""
     for low, first, last, high in dataset.interval.values:
         # NaN where the interval reaches an end of the values.
-        begin, end = np.nanmean([low, first]), np.nanmean([last, high])
+        begin, end = (float(np.nanmean(x)) for x in ([low, first], [last, high]))
         axis.axvspan(begin, end, color=style.PALE, alpha=0.6, lw=0, zorder=0)
 
 

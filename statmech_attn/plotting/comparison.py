@@ -57,7 +57,7 @@ def finite_size(
     size = style.DOUBLE, 1.1 * len(betas) + 0.85
     make = lambda: sheets.grid(*size, *shape, sharex=True, sharey="row")
     sheet = sheets.sheet(axes, len(betas) * len(n_spins), make)
-    panels = np.reshape(sheet.axes, shape)
+    panels = np.array(sheet.axes).reshape(shape)
     for row, beta in zip(panels, betas, strict=True):
         for axis, n in zip(row, n_spins, strict=True):
             point = simulation.sel(beta=beta, n_spins=n, pattern=pattern)

@@ -5,6 +5,7 @@ of a scan's stroboscopic section, so that they can be drawn over its diagram.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -42,7 +43,13 @@ DEGENERATE = {  # short names of points of codimension two, and what needs words
 }
 CROWD = 20  # markers; more are drawn smaller
 STABILITY = {1: ("stable", "-", 1.2), 0: ("unstable", (0, (3, 2)), 0.8)}
-MARK = {"ms": 3.5, "mec": "white", "mew": 0.4, "ls": "none", "zorder": 4}
+MARK: dict[str, Any] = {
+    "ms": 3.5,
+    "mec": "white",
+    "mew": 0.4,
+    "ls": "none",
+    "zorder": 4,
+}
 
 
 @style.styled
@@ -146,7 +153,7 @@ def bifurcation_points(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure
     (axis,) = sheet.axes
     kinds = _kinds(dataset)
     crowded = kinds and int(dataset.special_strobe.count()) > CROWD
-    size = {"ms": 2.6, "mew": 0.3} if crowded else {}
+    size: dict[str, Any] = {"ms": 2.6, "mew": 0.3} if crowded else {}
     for i, kind in enumerate(kinds):
         criticality = dataset.special_criticality.attrs["flag_meanings"].split()
         point = dataset.isel(special=i)
@@ -155,7 +162,7 @@ def bifurcation_points(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure
         colour, marker, words = KINDS[kind]
         subcritical = criticality[int(point.special_criticality)] == "subcritical"
         look = {"mfc": "white", "mec": colour} if subcritical else {"mfc": colour}
-        axis.plot(x, y, marker, label=words, **(MARK | look | size))
+        axis.plot(x, y, marker, label=words, **(MARK | size | look))
     _name_axes(axis, dataset)
     sheet.legend()
     sheet.note(notes.network(dataset))

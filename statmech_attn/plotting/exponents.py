@@ -5,6 +5,8 @@ every finite one: it is linear between $-\theta$ and $\theta$ and logarithmic be
 with $\theta$ marked, or linear throughout where that hides nothing.
 """
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -67,7 +69,9 @@ def _range(values: np.ndarray) -> float:
     return float(np.ptp(finite)) if finite.size else 0.0
 
 
-def draw_pieces(axis: Axes, x, y, jump, error, shade, dash="-", zorder=2.0) -> None:
+def draw_pieces(
+    axis: Axes, x, y, jump, error, shade: str, dash: Any = "-", zorder: float = 2.0
+) -> None:
     """A line with its band, not drawn across jumps; dots where a piece is a point.
 
     Args:

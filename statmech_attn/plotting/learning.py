@@ -157,13 +157,13 @@ def order_parameter_matrices(
         U = dataset.U_1.sel(width=width).values
         reach = np.abs(U).max()
         image = axis.imshow(U, cmap="RdBu_r", vmin=-reach, vmax=reach)
-        bar = sheet.figure.colorbar(image, ax=axis, shrink=0.75, pad=0.03)
+        last = {"label": r"$U_{\pi\pi^\prime}$"} if axis is sheet.axes[-1] else {}
+        sheet.figure.colorbar(image, ax=axis, shrink=0.75, pad=0.03, **last)
         axis.set_title(f"$N = {width:g}$")
         style.matrix_ticks(axis, names)
         if len(names) <= ANNOTATED:
             _write_numbers(axis, U, reach)
         axis.set_xlabel(r"path $\pi^\prime$")
-    bar.set_label(r"$U_{\pi\pi^\prime}$")
     sheet.axes[0].set_ylabel(r"path $\pi$")
     sheet.letters()
     sheet.note(notes.task(dataset))

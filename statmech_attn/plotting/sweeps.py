@@ -21,7 +21,7 @@ from statmech_attn.plotting.sheets import Given
 from statmech_attn.studies import compare_sweeps
 
 
-HEIGHTS = (0.11, 1.0, 0.75)
+HEIGHTS = (0.13, 1.0, 0.6, 0.6)
 
 
 @style.styled
@@ -33,23 +33,26 @@ def sweep_diagram(
     Args:
         scan: one parameter, two starts: followed upward and followed downward.
         continuations: in that parameter, whose branches are drawn over the samples.
-        axes: three to draw on.
+        axes: four to draw on, for phases, samples, exponents upward and downward.
     """
-    make = lambda: sheets.grid(style.DOUBLE, 5.0, 3, sharex=True, height_ratios=HEIGHTS)
-    sheet = sheets.sheet(axes, 3, make)
-    ribbon, samples, spectrum = sheet.axes
+    make = lambda: sheets.grid(style.DOUBLE, 6.2, 4, sharex=True, height_ratios=HEIGHTS)
+    sheet = sheets.sheet(axes, 4, make)
+    ribbon, samples, *spectra = sheet.axes
     phase_ribbon(scan, ax=ribbon)
     ribbon.set_yticks([0.5, 1.5], ["up", "down"])
     ribbon.tick_params(axis="y", length=0)
-    compared = compare_sweeps(*ways(scan))
+    swept = ways(scan)
+    compared = compare_sweeps(*swept)
     sweep_samples(compared, ax=samples)
     for continuation in continuations:
         branches(continuation, ax=samples)
         bifurcation_points(continuation, ax=samples)
     span(samples, compared, str(compared.differ.dims[0]))
-    lyapunov_spectrum(scan, ax=spectrum)
-    if sheet.whole:
-        samples.set_xlabel("")
+    for axis, sweep in zip(spectra, swept, strict=True):
+        lyapunov_spectrum(sweep, ax=axis)
+        axis.set_title(f"followed {sweep.attrs['direction']}ward", loc="left", pad=2.5)
+    for axis in (samples, spectra[0]) if sheet.whole else ():
+        axis.set_xlabel("")
     sheet.legend(of=slice(2))
     sheet.letters()
     sheet.note(notes.joined(BANDS, notes.network(scan)))

@@ -51,7 +51,7 @@ def trajectory_windows(
     size = style.DOUBLE, ROW * count + 0.55
     make = lambda: sheets.grid(*size, *shape, sharex="col", sharey="row")
     sheet = sheets.sheet(axes, count * len(lengths), make)
-    panels = np.reshape(sheet.axes, shape)
+    panels = np.array(sheet.axes).reshape(shape)
     for row, beta in zip(panels, dataset.beta.values, strict=True):
         series = dataset.m_o_se.sel(beta=beta, pattern=pattern)
         for axis, length in zip(row, lengths, strict=True):
@@ -122,7 +122,7 @@ def phase_planes(
 
 def _pairs(axes: list[Axes], columns: int, count: int) -> list[Axes]:
     """Panels one above the other, for each of so many; the others are left out."""
-    panels = np.reshape(axes, (-1, 2, columns)).transpose(0, 2, 1).ravel().tolist()
+    panels = np.array(axes).reshape(-1, 2, columns).transpose(0, 2, 1).ravel().tolist()
     for axis in panels[2 * count :]:
         axis.remove()
     return panels[: 2 * count]
@@ -149,7 +149,7 @@ def spectra(
     max_lag = min(max_lag, dataset.sizes["time"] // 2)
     make = lambda: sheets.grid(style.DOUBLE, ROW * count + 0.55, count, 3, sharex="col")
     sheet = sheets.sheet(axes, 3 * count, make)
-    panels = np.reshape(sheet.axes, (count, 3))
+    panels = np.array(sheet.axes).reshape(count, 3)
     for row, beta in zip(panels, dataset.beta.values, strict=True):
         series = dataset.m_o_se.sel(beta=beta, pattern=pattern).values
         frequency, power = power_spectrum(series, window="hann")

@@ -50,7 +50,7 @@ PANELS = {  # of every function, for the data that it is given here
     "pruning_ranks": (2, "one_shot_pruning"),
     "running_lyapunov": (2, "measured"),
     "spectra": (6, "orbits"),
-    "sweep_diagram": (3, "both_ways"),
+    "sweep_diagram": (4, "both_ways"),
     "sweep_samples": (1, "swept"),
     "training": (3, "trained"),
     "trajectory_windows": (6, "orbits"),

@@ -257,7 +257,7 @@ FROM_KEPT = ONE_SHOT | {"pe5": FIVE_BITS}
 def test_sweeps_of_five_bits_have_phases_both_ways_and_branches(run, data):
     figures = run("pe5")
     assert set(figures) == FIVE_BITS
-    ribbon, samples, _ = figures["pe5_full"].axes
+    ribbon, samples, *_ = figures["pe5_full"].axes
     scan = read(data, "pe5_full")
     assert scan.sizes["start"] == 2 and scan.attrs["context"] == 32
     codes = ribbon.collections[0].get_array()
