@@ -157,8 +157,9 @@ def order_parameter_matrices(
         U = dataset.U_1.sel(width=width).values
         reach = np.abs(U).max()
         image = axis.imshow(U, cmap="RdBu_r", vmin=-reach, vmax=reach)
-        last = {"label": r"$U_{\pi\pi^\prime}$"} if axis is sheet.axes[-1] else {}
-        sheet.figure.colorbar(image, ax=axis, shrink=0.75, pad=0.03, **last)
+        bar = sheet.figure.colorbar(image, ax=axis, shrink=0.75, pad=0.03)
+        if axis is sheet.axes[-1]:
+            bar.set_label(r"$U_{\pi\pi^\prime}$")
         axis.set_title(f"$N = {width:g}$")
         style.matrix_ticks(axis, names)
         if len(names) <= ANNOTATED:
