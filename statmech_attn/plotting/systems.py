@@ -9,8 +9,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from statmech_attn.plotting import style
+from statmech_attn.plotting import sheets, style
 from statmech_attn.plotting.labels import symbol, worded
+from statmech_attn.plotting.sheets import Given
 from statmech_attn.plotting.trajectory import few, fit_height, square
 
 
@@ -21,30 +22,34 @@ MANY = 8
 
 
 @style.styled
-def trajectories(dataset: xr.Dataset) -> Figure:
+def trajectories(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """What is observed over the first steps, and its orbit in the plane.
 
     Many observables, such as the sites of a lattice, are a map over step and number.
     The plane is that of the first two of them; of a single one, of two steps.
+
+    Args:
+        axes: two to draw on for every trajectory, of the steps and of the plane.
     """
     name = str(dataset.observed.dims[0])
     count = dataset.sizes[name]
-    figure = style.figure(style.DOUBLE, ROW * count + 0.35)
-    axes = figure.subplots(count, 2, squeeze=False, width_ratios=[2.6, 1])
-    for row, i in zip(axes, range(count), strict=True):
+    size = style.DOUBLE, ROW * count + 0.35
+    make = lambda: sheets.grid(*size, count, 2, width_ratios=[2.6, 1])
+    sheet = sheets.sheet(axes, 2 * count, make)
+    for i, row in enumerate(zip(sheet.axes[::2], sheet.axes[1::2], strict=True)):
         orbit = dataset.isel({name: i})
         values = orbit.observed.transpose("time", "observable").values
         if values.shape[1] > MANY:
             image = _draw_map(row[0], values)
-            figure.colorbar(image, ax=row[0], label=_shared_symbol(dataset))
+            sheet.figure.colorbar(image, ax=row[0], label=_shared_symbol(dataset))
         else:
             _draw_lines(row[0], orbit, values)
         _draw_plane(row[1], orbit, values)
         sign = symbol(dataset[name].attrs["symbol"])
         row[0].set_title(f"{sign} = {float(orbit[name]):g}", loc="left", pad=2.5)
-    axes[-1, 0].set_xlabel(f"{dataset.attrs['unit']} $t$")
-    style.letters(axes.ravel())
-    return figure
+    sheet.axes[-2].set_xlabel(f"{dataset.attrs['unit']} $t$")
+    sheet.letters()
+    return sheet.figure
 
 
 def _draw_lines(axis: Axes, orbit: xr.Dataset, values: np.ndarray) -> None:

@@ -188,7 +188,7 @@ class OrderParameterWork(learning.LearningWork):
         """NaN for what a point does not have."""
         sizes = self.sizes()
         return {
-            name: found.get(name, np.full([sizes.get(d, 1) for d in dims], np.nan))
+            name: row.get(name, np.full([sizes.get(d, 1) for d in dims], np.nan))
             for name, dims in self.dimensions().items()
         }
 

@@ -17,7 +17,7 @@ from statmech_attn import inputs, kinds
 from statmech_attn.options import either
 from statmech_attn.storage import toml
 from statmech_attn.studies import code
-from statmech_attn.studies.tables import AnyTask, StudyTable, TAGS
+from statmech_attn.studies.tables import AnyTask, Interval, Range, StudyTable, TAGS
 
 
 MAX_LENGTH = 2**22  # characters of a study file
