@@ -110,7 +110,8 @@ def _forecast(
     out.say(f"the study is valid: {checked.kind}")
     found = scan.forecast.forecast(studies.work(checked), engine, points_per_chunk)
     scan.forecast.require_room(found, output or Path("here"))
-    out.say(found.text())
+    for line in filter(None, (found.text(), found.assumptions())):
+        out.say(line)
     if output is not None:
         print_progress(studies.files.progress(output), out)
 

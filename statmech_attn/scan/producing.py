@@ -169,7 +169,8 @@ def _opened(task: _Task, path: Path, per_chunk: int | None) -> tuple[Work, Folde
 
 def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder:
     found = forecast.forecast(work, task.engine, per_chunk)
-    task.report.note(found.text())
+    for line in filter(None, (found.text(), found.assumptions())):
+        task.report.note(line)
     forecast.require_room(found, path)
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,

@@ -5,7 +5,6 @@ At every value of the parameter many random starts are followed until they settl
 exponents of one orbit each, and numbers that go on along the parameter.
 """
 
-import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import dmft
-from statmech_attn.batches import batches, CPU_LANES, limited, once
+from statmech_attn.batches import batches, CPU_LANES, limited, once, seconds_of
 from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import (
     Attractors,
@@ -203,9 +202,7 @@ class BasinsWork(OneRound):
             params, starts = self._starts(np.zeros(self.batch, int))
             lanes = np.arange(min(self.follower.lanes, params.beta.size))
             list(self.follower.look(starts, params, lanes))  # compiles
-            clock = time.perf_counter()
-            list(self.follower.look(starts, params, lanes))
-            seconds = time.perf_counter() - clock
+            seconds = seconds_of(lambda: [*self.follower.look(starts, params, lanes)])
         looks = self.options.transient // self.follower.steps_per_look + 1
         each = seconds * looks * self.options.starts / len(lanes)
         net, slots = self.made.net, self.options.starts
