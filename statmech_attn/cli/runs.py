@@ -54,6 +54,16 @@ def run(
         typer.Option(help="Address of a dask scheduler that runs; else a local one."),
     ] = None,
     data: Data = None,
+    log_file: Annotated[
+        Path | None,
+        typer.Option(help="File to which notes and a line a minute are appended."),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print errors only.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print a line every five seconds.")
+    ] = False,
 ) -> None:
     """Compute a study and write one HDF5 file.
 
@@ -65,8 +75,10 @@ def run(
     On a cluster: statmech-attn run STUDY.toml -o scan.h5 --engine dask
     --scheduler tcp://node1:8786
     """
-    from statmech_attn.cli.progress import Bar
+    from statmech_attn.cli import progress
 
+    if quiet and verbose:
+        raise typer.BadParameter("--quiet and --verbose exclude each other.")
     if output is None and not dry_run:
         raise typer.BadParameter("--output FILE.h5 is required, unless --dry-run.")
     _use_data(data)
@@ -80,21 +92,19 @@ def run(
     if dry_run or output is None:
         _forecast(checked, output, chosen, chunk)
         return
-    bar = Bar(err)
-    try:
+    with progress.shown(err, log_file, quiet=quiet, verbose=verbose) as report:
         studies.compute(
             checked,
             text,
             output,
-            bar,
+            report,
             overwrite=overwrite,
             engine=chosen,
             points_per_chunk=chunk,
         )
-    finally:
-        bar.close()
-    out.say(f"wrote {output}")
-    _print_summary(output)
+    if not quiet:
+        out.say(f"wrote {output}")
+        _print_summary(output)
 
 
 def _forecast(
