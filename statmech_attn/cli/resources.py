@@ -18,9 +18,9 @@ def download(
     ],
     data: Data = None,
 ) -> None:
-    """Fetch published images, verify their SHA-256 and keep them in the data folder.
+    """Download published images into the data folder and verify their SHA-256.
 
-    Files that are there already are not fetched again.
+    Files that exist are not downloaded again.
 
     Example: statmech-attn download omniglot mnist fashion-mnist --data images
     """
@@ -78,9 +78,9 @@ def schema(
     ] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
 ) -> None:
-    """Write the JSON schema of study files, with which editors complete and check them.
+    """Write the JSON schema of study files, for editors that complete and check them.
 
-    A study names it in its first line: #:schema FILE
+    A study refers to it in its first line: #:schema FILE
 
     Example: statmech-attn schema --output study.schema.json
     """
@@ -112,7 +112,7 @@ def presets(
 def validate(
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Systems whose name contains this; repeatable."),
+        typer.Option(help="Only systems whose name contains this; repeatable."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -120,9 +120,9 @@ def validate(
     ] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
 ) -> None:
-    """Measure reference systems and compare with their known values.
+    """Compare exponents and other quantities of reference systems with known values.
 
-    Exit code 2 if any value is farther from its reference than chance allows.
+    The exit code is 2 if a deviation is larger than chance allows.
 
     Example: statmech-attn validate --only henon --output validation.json
     """

@@ -30,7 +30,7 @@ def compare(
     output: Output,
     overwrite: Overwrite = False,
 ) -> None:
-    """Compare theory with simulation in standard errors; print and store the table.
+    """Compare theory with simulation, in standard errors; print and store a table.
 
     Example: statmech-attn compare theory.h5 simulation.h5 --output agreement.h5
     """
@@ -49,7 +49,7 @@ def hysteresis(
     output: Output,
     overwrite: Overwrite = False,
 ) -> None:
-    """Find where two sweeps of a parameter differ; print and store the intervals.
+    """Find the intervals in which two sweeps of a parameter differ (hysteresis).
 
     Example: statmech-attn hysteresis up.h5 down.h5 --output hysteresis.h5
     """
@@ -71,7 +71,7 @@ def rematch(
     overwrite: Overwrite = False,
     allow_code: AllowCode = False,
 ) -> None:
-    """Number the attractors of a basins file anew, without following any start.
+    """Match the attractors of a basins file anew, without recomputing any orbit.
 
     Example: statmech-attn rematch basins.h5 --matching distance --output again.h5
     """
@@ -147,9 +147,11 @@ def figure(
 
 def info(
     file: Annotated[Path, typer.Argument(help="HDF5 file of any kind.")],
-    check: Annotated[bool, typer.Option(help="Verify the checksums as well.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Verify the checksums as well.")
+    ] = False,
 ) -> None:
-    """Say what a file is, how it was made and what it found.
+    """Describe a file: its kind, its provenance, its study and its main results.
 
     Example: statmech-attn info scan.h5
     """

@@ -61,6 +61,16 @@ def run(
     ] = None,
     data: Data = None,
     allow_code: AllowCode = False,
+    log_file: Annotated[
+        Path | None,
+        typer.Option(help="File to which notes and a line a minute are appended."),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print errors only.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print a line every five seconds.")
+    ] = False,
 ) -> None:
     """Compute a study and write one HDF5 file.
 
@@ -72,8 +82,10 @@ def run(
     On a cluster: statmech-attn run STUDY.toml -o scan.h5 --engine dask
     --scheduler tcp://node1:8786
     """
-    from statmech_attn.cli.progress import Bar
+    from statmech_attn.cli import progress
 
+    if quiet and verbose:
+        raise typer.BadParameter("--quiet and --verbose exclude each other.")
     if output is None and not dry_run:
         raise typer.BadParameter("--output FILE.h5 is required, unless --dry-run.")
     _use_data(data)
@@ -87,21 +99,19 @@ def run(
     if dry_run or output is None:
         _forecast(checked, output, chosen, chunk)
         return
-    bar = Bar(err)
-    try:
+    with progress.shown(err, log_file, quiet=quiet, verbose=verbose) as report:
         studies.compute(
             checked,
             text,
             output,
-            bar,
+            report,
             overwrite=overwrite,
             engine=chosen,
             points_per_chunk=chunk,
         )
-    finally:
-        bar.close()
-    out.say(f"wrote {output}")
-    _print_summary(output)
+    if not quiet:
+        out.say(f"wrote {output}")
+        _print_summary(output)
 
 
 def _forecast(
@@ -117,7 +127,8 @@ def _forecast(
     out.say(f"the study is valid: {checked.kind}")
     found = scan.forecast.forecast(studies.work(checked), engine, points_per_chunk)
     scan.forecast.require_room(found, output or Path("here"))
-    out.say(found.text())
+    for line in filter(None, (found.text(), found.assumptions())):
+        out.say(line)
     if output is not None:
         print_progress(studies.files.progress(output), out)
 

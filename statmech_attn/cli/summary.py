@@ -150,18 +150,16 @@ def _phases(dataset: xr.Dataset, console: Console) -> None:
 
 def _doubts(dataset: xr.Dataset, console: Console) -> None:
     """How many verdicts a neighbour makes doubtful, and what a longer look said."""
-    line = (
-        f"{int(dataset.doubtful.sum())} verdicts are doubtful beside their neighbours"
-    )
+    line = f"{int(dataset.doubtful.sum())} verdicts are doubtful: neighbours differ"
     if "confirmed" in dataset:
         asked = dataset.confirmed.values >= 0
         lost = asked & (dataset.confirmed.values < dataset.attrs["confirm_starts"])
         line += (
             f"; of {asked.sum()} points that were run again for "
-            f"{dataset.attrs['confirm_horizon']:g} tokens {lost.sum()} are transients"
+            f"{dataset.attrs['confirm_horizon']:g} tokens, {lost.sum()} are transients"
         )
     else:
-        line += ": they may be transients, which run.confirm finds out"
+        line += "; they may be transients (run.confirm checks them)"
     console.print(line, highlight=False, soft_wrap=True)
 
 

@@ -78,6 +78,9 @@ class Pilot(NamedTuple):
         stored: bytes of the rows of a point, before compression; 0 if unknown.
         without: what may take more time and is not in `seconds`, in a few words.
         most: points of all rounds at most, where the results decide how many.
+        expected: points of all rounds, as far as the pilot can tell.
+        fixed: seconds that a run takes beside its points, such as compilations.
+        assumes: what the time rests on, in a few words.
     """
 
     seconds: float
@@ -85,6 +88,9 @@ class Pilot(NamedTuple):
     stored: int = 0
     without: str = ""
     most: int | None = None
+    expected: int | None = None
+    fixed: float = 0.0
+    assumes: str = ""
 
 
 class Results(Protocol):

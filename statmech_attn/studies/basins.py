@@ -5,7 +5,6 @@ At every value of the parameter many random starts are followed until they settl
 exponents of one orbit each, and numbers that go on along the parameter.
 """
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from statmech_attn.batches import batches, CPU_LANES, limited, once
+from statmech_attn.batches import batches, CPU_LANES, limited, once, seconds_of
 from statmech_attn.dynamics import (
     Attractors,
     attractors,
@@ -236,9 +235,7 @@ class BasinsWork(OneRound):
                 min(self.follower.lanes, self.batch * self.options.starts)
             )
             list(self.follower.look(starts, params, lanes))  # compiles
-            clock = time.perf_counter()
-            list(self.follower.look(starts, params, lanes))
-            seconds = time.perf_counter() - clock
+            seconds = seconds_of(lambda: [*self.follower.look(starts, params, lanes)])
         looks = self.options.transient // self.follower.steps_per_look + 1
         each = seconds * looks * self.options.starts / len(lanes)
         slots, dimension = self.options.starts, self.problem.dimension

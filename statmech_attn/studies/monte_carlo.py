@@ -4,7 +4,6 @@ A point is a block of runs of one N and one beta; those of a beta are neighbours
 blocks whose trajectories are stored make the first round, the others the second.
 """
 
-import time
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
@@ -15,6 +14,7 @@ import jax
 import numpy as np
 
 from statmech_attn import dmft
+from statmech_attn.batches import seconds_of
 from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import take
 from statmech_attn.montecarlo import (
@@ -131,10 +131,9 @@ class MonteCarloWork(OneRound):
         beta = np.zeros(self.batch, int)
         inputs = self._inputs(len(self.sizes) - 1, beta, lambda _: None)
         rows, carry = simulator.begin(*inputs, beta, self.layout.number(beta))
-        simulator.advance(rows, carry, 0)
-        clock = time.perf_counter()
-        simulator.advance(rows, carry, 0)
-        seconds = (time.perf_counter() - clock) / self.batch
+        compiling = seconds_of(lambda: simulator.advance(rows, carry, 0), repeats=1)
+        seconds = seconds_of(lambda: simulator.advance(rows, carry, 0)) / self.batch
+        second_round = self.layout.blocks > 1 and simulator.keep > 0
         seconds *= -(-options.steps // simulator.stretch)
         if options.method == "spins":
             seconds *= float(np.mean(self.sizes)) / self.sizes[-1]
@@ -142,7 +141,8 @@ class MonteCarloWork(OneRound):
         stored = 8 * self.made.net.n_patterns * numbers
         memory = simulator.bytes + 2 * self.batch * stored
         without = "the mean-field transient" if options.mean_field_transient else ""
-        return Pilot(seconds, memory, stored, without)
+        fixed = compiling if second_round else 0.0
+        return Pilot(seconds, memory, stored, without, fixed=fixed)
 
     def assemble(self, results: Results) -> Assembled:
         options, moments = self.options, self._merged(results)

@@ -79,7 +79,7 @@ def test_killed_while_merging(server, study, tmp_path, whole, after):
     assert (tmp_path / "out.h5.chunks").is_dir()
     assert output.exists() == after
     said = server.start(*words).wait(0).said
-    assert ("holds this study already" in said) == after
+    assert ("already holds the result of this study" in said) == after
     assert same_bits(output, whole)
     assert left_over(tmp_path) == []
     assert not (tmp_path / "out.h5.chunks").exists()
@@ -184,7 +184,7 @@ def test_a_signal_finishes_the_current_chunks_and_the_same_command_goes_on(
     # Enough points that a slow machine is not done before the signal is there.
     words = ["run", study(points=30, seconds=0.25), "-o", output, "--chunk", "2"]
     run = server.start(*words).until(claimed(folder)).kill(sent).wait(code)
-    assert "once more stops at once" in run.said
+    assert "press Ctrl-C again to abort now" in run.said
     assert f"{folder}: the same command goes on." in run.said
     kept = {p: p.read_bytes() for p in folder.glob("chunk-*.h5")}
     assert len(kept) == 2  # those that were being computed
