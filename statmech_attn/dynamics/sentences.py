@@ -3,7 +3,8 @@
 The conditions are those of `phases.decide` (docs/theory/dynamics.md, section 2).
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
