@@ -5,7 +5,7 @@ Every kind of file has a table of its variables, `Variables`, where they are mad
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, overload, SupportsIndex, TYPE_CHECKING
+from typing import Any, NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
@@ -213,12 +213,6 @@ class Words(tuple[str, ...]):
     def __getnewargs__(self):
         return tuple(self)
 
-    @overload
-    def __getitem__(self, code: SupportsIndex) -> str: ...
-    @overload
-    def __getitem__(self, code: slice) -> tuple[str, ...]: ...
-    @overload
-    def __getitem__(self, code: np.ndarray) -> np.ndarray: ...
     def __getitem__(self, code: Any) -> Any:
         if isinstance(code, slice) or np.ndim(code) == 0:
             return super().__getitem__(code)

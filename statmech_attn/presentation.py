@@ -89,35 +89,35 @@ def quantity(value: Any, error: Any = math.nan) -> str:
     return f"{rounded} ± {float(f'{error:.1g}'):g}"
 
 
-def text(result: Any) -> str:
+def text(self: Any) -> str:
     """Name of the class, and a line for every row; shapes while JAX traces it."""
-    rows = _lines(result)
+    rows = _lines(self)
     if rows is None:
-        return _structure(result)
+        return _structure(self)
     width = max((len(name) for name, _ in rows), default=0)
     lines = [f"  {name:<{width}}  {words}" for name, words in rows]
-    return "\n".join([type(result).__name__, *lines])
+    return "\n".join([type(self).__name__, *lines])
 
 
-def as_html(result: Any) -> str:
+def as_html(self: Any) -> str:
     """The same as a table."""
-    rows = _lines(result)
+    rows = _lines(self)
     if rows is None:
-        return f"<pre>{html.escape(_structure(result))}</pre>"
+        return f"<pre>{html.escape(_structure(self))}</pre>"
     body = [HTML_ROW.format(*map(html.escape, row)) for row in rows]
-    return HTML.format(html.escape(type(result).__name__), "".join(body))
+    return HTML.format(html.escape(type(self).__name__), "".join(body))
 
 
-def to_dataset(result: Any) -> "xr.Dataset":
+def to_dataset(self: Any) -> "xr.Dataset":
     """All numbers with their names, units and errors; the axes of a batch first.
 
     `statmech_attn.storage.write` writes it, and so does its own `to_netcdf`.
     """
     import xarray as xr
 
-    variables, kind = {}, _words_of(type(result).__name__)
-    for row, values, errors in _rows(result):
-        variable = row.variable(_unit(result))
+    variables, kind = {}, _words_of(type(self).__name__)
+    for row, values, errors in _rows(self):
+        variable = row.variable(_unit(self))
         for part, numbers in ((variable, values), (variable.ended(row.ending), errors)):
             for ending, real in _real(numbers):
                 dims, attributes = _dims(row, real), part.attributes()
@@ -125,9 +125,7 @@ def to_dataset(result: Any) -> "xr.Dataset":
     return xr.Dataset(variables, attrs={"kind": kind, "title": kind.replace("-", " ")})
 
 
-METHODS: tuple[
-    Callable[[Any], str], Callable[[Any], str], Callable[[Any], "xr.Dataset"]
-] = (text, as_html, to_dataset)
+METHODS = (text, as_html, to_dataset)  # __repr__, _repr_html_ and to_dataset
 
 
 def batch_first(result: Any, values: np.ndarray, own: int) -> np.ndarray:
@@ -175,6 +173,7 @@ def _attribute(result: Any, path: str | Callable[[Any], Any]) -> Any:
 def _lines(result: Any) -> list[tuple[str, str]] | None:
     """Name and words of every row; None where the numbers are not known (yet)."""
     import jax
+    import jax.core
 
     leaves = jax.tree.leaves(result)
     if any(isinstance(x, (jax.core.Tracer, jax.ShapeDtypeStruct)) for x in leaves):
@@ -229,7 +228,7 @@ def _complex(value: Any, error: Any) -> str:
     return f"{value.real:.6g} {'-' if value.imag < 0 else '+'} {abs(value.imag):.6g}i"
 
 
-def _real(values: np.ndarray | None):
+def _real(values: Any):
     """Real and imaginary parts with the endings of their names; real ones alone."""
     if values is None:
         return []

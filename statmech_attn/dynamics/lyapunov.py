@@ -47,30 +47,39 @@ BALANCED = 1e-12  # exponents that add up to less than this share add up to zero
 FLAT = 4 * EPS  # a leading push this far below one, or below the longest, is rounding
 
 
-SHOWN_IN_VERDICTS = tuple(
-    Shown(
-        name,
-        words,
-        "exponent",
-        "nat / {unit}",
-        "λ_i",
-        value=f"spectrum.{value}",
-        error=error and f"spectrum.{error}",
-        line=bool(error),
+def shown_exponents(place: str = "") -> tuple[Shown, ...]:
+    """Rows of a result that holds a spectrum.
+
+    Args:
+        place: of the spectrum in the result, with a dot at the end.
+    """
+    return (
+        Shown(
+            "lyapunov",
+            "Lyapunov exponents",
+            "exponent",
+            "nat / {unit}",
+            "λ_i",
+            value=f"{place}exponents",
+            error=f"{place}stderr",
+        ),
+        Shown(
+            "lyapunov_weighted",
+            "Lyapunov exponents, weighted average",
+            "exponent",
+            "nat / {unit}",
+            "λ_i",
+            value=f"{place}weighted",
+            line=False,
+        ),
+        Shown(
+            "window",
+            "steps of the window that decided",
+            units="{unit}",
+            symbol="n",
+            value=f"{place}steps",
+        ),
     )
-    for name, words, value, error in (
-        ("lyapunov", "Lyapunov exponents", "exponents", "stderr"),
-        ("lyapunov_weighted", "Lyapunov exponents, weighted average", "weighted", ""),
-    )
-) + (
-    Shown(
-        "window",
-        "steps of the window that decided",
-        units="{unit}",
-        symbol="n",
-        value="spectrum.steps",
-    ),
-)
 
 
 class Spectrum(eqx.Module):
@@ -97,13 +106,7 @@ class Spectrum(eqx.Module):
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # blocks, k
 
     _shown = (
-        *(
-            row._replace(
-                value=row.value.removeprefix("spectrum."),
-                error=row.error.removeprefix("spectrum."),
-            )
-            for row in SHOWN_IN_VERDICTS
-        ),
+        *shown_exponents(),
         Shown("kaplan_yorke", "Kaplan-Yorke dimension", symbol="D_KY"),
         Shown(
             "log_det",

@@ -15,7 +15,6 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from statmech_attn import presentation
@@ -121,18 +120,33 @@ class Classification(eqx.Module):
             "strongest frequency, cycles per drive period",
             symbol="ρ",
         ),
-        *lyapunov.SHOWN_IN_VERDICTS,
+        *lyapunov.shown_exponents("spectrum."),
         *(
-            Shown(name, words, symbol=symbol, value=f"evidence.{name}", line=False)
-            for name, words, symbol in (
-                ("recurrence_error", "largest |x(t+p) - x(t)|, relative", "δ"),
-                ("positive", "positive exponents", "n_+"),
-                ("zeros", "zero exponents", "n_0"),
-                ("zero_one", "K of the 0-1 test", "K"),
-                ("broadband", "median over mean spectral power", "S"),
-                ("digits", "digits to which weighted half averages agree", "d"),
-                ("quarters", "exponents by quarter, standard errors", "z_λ"),
-                ("drift", "observables by quarter, standard errors", "z_m"),
+            Shown(name, words, symbol=symbol, value=f"evidence.{value}", line=False)
+            for name, value, words, symbol in (
+                (
+                    "recurrence_error",
+                    "recurrence_error",
+                    "largest |x(t+p) - x(t)|, relative",
+                    "δ",
+                ),
+                ("n_positive", "positive", "positive exponents", "n_+"),
+                ("n_zero", "zeros", "zero exponents", "n_0"),
+                ("zero_one", "zero_one", "K of the 0-1 test", "K"),
+                ("broadband", "broadband", "median over mean spectral power", "S"),
+                (
+                    "convergence_digits",
+                    "digits",
+                    "digits to which weighted half averages agree",
+                    "d",
+                ),
+                (
+                    "quarter_disagreement",
+                    "quarters",
+                    "exponents by quarter, standard errors",
+                    "z_λ",
+                ),
+                ("drift", "drift", "observables by quarter, standard errors", "z_m"),
             )
         ),
     )
@@ -158,42 +172,7 @@ class Classification(eqx.Module):
             >>> print(c.explain().split(",")[0])
             fixed: the orbit recurs after 1 step
         """
-        plain = lambda x, own=0: presentation.batch_first(self, np.asarray(x), own)
-        phase, of, seen = plain(self.phase), self.spectrum, self.evidence
-        columns = [
-            plain(self.period),
-            plain(self.rotation_number),
-            plain(self.reasons),
-            plain(of.exponents, 1),
-            plain(of.stderr, 1),
-            plain(of.blocks, 2)[..., 0].reshape(*phase.shape, 4, -1).mean(axis=-1),
-            np.broadcast_to(of.steps, phase.shape),
-            plain(seen.recurrence_error),
-            plain(seen.positive),
-            plain(seen.zero_one),
-            plain(seen.broadband),
-            plain(seen.digits),
-            plain(seen.quarters),
-            plain(seen.drift),
-        ]
-
-        def told(place: tuple[int, ...]) -> str | list:
-            if len(place) < phase.ndim:
-                return [told((*place, i)) for i in range(phase.shape[len(place)])]
-            period, rotation, reasons, *others = (x[place] for x in columns)
-            words = [text for i, text in enumerate(REASONS) if int(reasons) >> i & 1]
-            verdict = sentences.Verdict(
-                PHASES[int(phase[place])],
-                int(period),
-                float(rotation),
-                words,
-                *others,
-                self.criteria,
-                self.unit,
-            )
-            return verdict.explain()
-
-        return told(())
+        return sentences.explain(self, PHASES, REASONS)
 
 
 def classify(

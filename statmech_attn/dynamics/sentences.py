@@ -3,12 +3,17 @@
 The conditions are those of `phases.decide` (docs/theory/dynamics.md, section 2).
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
 from statmech_attn.dynamics.options import Criteria
-from statmech_attn.presentation import quantity
+from statmech_attn.presentation import batch_first, quantity
+
+
+if TYPE_CHECKING:
+    from statmech_attn.dynamics.phases import Classification
 
 
 class Verdict(NamedTuple):
@@ -55,6 +60,46 @@ class Verdict(NamedTuple):
 
     def after(self, steps: int) -> str:
         return f"{steps} {self.unit}{'' if steps == 1 else 's'}"
+
+
+def explain(
+    verdicts: "Classification", phases: Sequence[str], reasons: Sequence[str]
+) -> str | list:
+    """Sentences of one verdict or many, nested as the axes of the batch."""
+    plain = lambda x, own=0: batch_first(verdicts, np.asarray(x), own)
+    phase, of, seen = plain(verdicts.phase), verdicts.spectrum, verdicts.evidence
+    columns = {
+        "period": plain(verdicts.period),
+        "rotation_number": plain(verdicts.rotation_number),
+        "exponents": plain(of.exponents, 1),
+        "stderr": plain(of.stderr, 1),
+        "quarters_of_leading": plain(of.blocks, 2)[..., 0]
+        .reshape(*phase.shape, 4, -1)
+        .mean(axis=-1),
+        "steps": np.broadcast_to(of.steps, phase.shape),
+        "recurrence_error": plain(seen.recurrence_error),
+        "positive": plain(seen.positive),
+        "zero_one": plain(seen.zero_one),
+        "broadband": plain(seen.broadband),
+        "digits": plain(seen.digits),
+        "quarters": plain(seen.quarters),
+        "drift": plain(seen.drift),
+    }
+    bits = plain(verdicts.reasons)
+
+    def told(place: tuple[int, ...]) -> str | list:
+        if len(place) < phase.ndim:
+            return [told((*place, i)) for i in range(phase.shape[len(place)])]
+        told_by = int(bits[place])
+        return Verdict(
+            phase=phases[int(phase[place])],
+            reasons=[text for i, text in enumerate(reasons) if told_by >> i & 1],
+            criteria=verdicts.criteria,
+            unit=verdicts.unit,
+            **{name: values[place] for name, values in columns.items()},
+        ).explain()
+
+    return told(())
 
 
 def _recurrent(v: Verdict) -> str:

@@ -46,7 +46,7 @@ def table(dataset: xr.Dataset, *names: str) -> pd.DataFrame:
             columns[name] = _along(dataset, coordinate, dims)
     for name in chosen:
         variable = dataset[name]
-        rest = [dim for dim in variable.dims if dim not in dims]
+        rest = [str(dim) for dim in variable.dims if dim not in dims]
         count = math.prod(dataset.sizes[dim] for dim in rest)
         if count <= WIDEST:
             columns |= _spread(dataset, name, dims, rest)
