@@ -43,7 +43,7 @@ def trajectories(dataset: xr.Dataset) -> Figure:
         sign = symbol(dataset[name].attrs["symbol"])
         row[0].set_title(f"{sign} = {float(orbit[name]):g}", loc="left", pad=2.5)
     axes[-1, 0].set_xlabel(f"{dataset.attrs['unit']} $t$")
-    style.letters(axes.ravel())
+    style.letters(list(axes.ravel()))
     return figure
 
 
