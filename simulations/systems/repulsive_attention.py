@@ -5,7 +5,8 @@ N tokens x_i = (cos θ_i, sin θ_i) go to
     x_i <- normalize(x_i - γ Σ_j A_ij x_j),    A = softmax_j(β x_i·x_j)
 
 The state is θ_i - θ_0 of the others (N - 1,), which leaves out that all of them may be
-turned together; angles are counted on, not wrapped.
+turned together, in [-1/2, 2π - 1/2): neither tokens that meet nor those of a small
+polygon lie at its ends.
 
 Mode k of the regular polygon, δθ_j ∝ e^{i k θ_j}, is multiplied by
 
@@ -29,7 +30,8 @@ def step(differences, parameters):
     along = 1 - gamma * jnp.sum(attention * jnp.cos(apart), axis=1)
     across = -gamma * jnp.sum(attention * jnp.sin(apart), axis=1)
     turned = jnp.arctan2(across, along)
-    return differences + turned[1:] - turned[0]
+    after = differences + turned[1:] - turned[0]
+    return jnp.remainder(after + 0.5, 2 * jnp.pi) - 0.5
 
 
 def observe(differences):

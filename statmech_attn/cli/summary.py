@@ -114,8 +114,8 @@ def _failures(dataset: xr.Dataset, console: Console) -> None:
 def _phases(dataset: xr.Dataset, console: Console) -> None:
     axis = str(dataset.phase.dims[0])
     if axis == "point":  # of a refined grid
-        grids = [str(name) for name in dataset.dims if str(name).endswith("_grid")]
-        axis = grids[0].removesuffix("_grid")
+        places = [str(name) for name in dataset.coords if str(name).endswith("_index")]
+        axis = places[0].removesuffix("_index")
     table = Table(title="phases", box=None, pad_edge=False)
     units = unit_of(dataset.lyapunov.attrs).replace(" ", "")
     largest = f"largest λ_1 ({units})"

@@ -19,7 +19,8 @@ def label(dataset: xr.Dataset, name: str) -> str:
     attributes = dataset[name].attrs
     if "system" not in dataset.attrs:
         return symbol(attributes["symbol"])
-    return worded(attributes["long_name"], attributes["symbol"], attributes["units"])
+    words = attributes["long_name"].partition(": values of")[0]  # the finest grid
+    return worded(words, attributes["symbol"], attributes["units"])
 
 
 def sign(dataset: xr.Dataset, name: str) -> str:

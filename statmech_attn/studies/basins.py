@@ -475,7 +475,7 @@ def _dataset(
     }
     variables |= {key: ((name, "start"), results.column(key)) for key in OF_STARTS}
     variables |= {key: ((name,), results.column(key)) for key in OF_VALUES}
-    coordinates = {
+    coordinates: dict[str, Any] = {
         dim: np.arange(1, 1 + size)
         for dim, size in _sizes(variables).items()
         if dim != name

@@ -144,7 +144,7 @@ class ContinuationWork(OneRound):
                 kind="continuation",
                 free=self.free,
                 clock_period=source.steps,
-                **(source.attributes | {"start": place}),
+                **(dict(source.attributes) | {"start": place}),
             )
         )
 

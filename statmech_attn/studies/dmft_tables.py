@@ -148,8 +148,8 @@ class DiagramRun(Table, frozen=True):
     """
 
     if TYPE_CHECKING:
-        start: Any
-        confirm: Any
+        start: Any = None
+        confirm: Any = None
     starts: Count = 1
     extend: bool = True
     exponents: HowMany = diagrams.Plan.exponents
@@ -330,6 +330,7 @@ class CycleRun(
         "max_points",
         largest_step=0.05,
     ),
+    Table,
     frozen=True,
 ):
     """A cycle of `period` drive periods, from a simulated state at the value `at`.

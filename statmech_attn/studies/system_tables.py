@@ -26,23 +26,36 @@ from statmech_attn.studies.tables import (
 NAME = r"^[^\W\d]\w*$"
 
 
-def _written(pattern: str, words: str) -> Any:
-    """A text of some form, for the parser and the schema."""
+def _written(pattern: str, words: str) -> AfterValidator:
+    """A text of some form."""
 
     def check(text: str) -> str:
         if re.match(pattern, text) is None:
             raise ValueError(f"should be {words}")
         return text
 
-    schema = Field(json_schema_extra={"pattern": pattern})
-    return Annotated[str, AfterValidator(check), schema]
+    return AfterValidator(check)
 
 
-Reference = _written(code.REFERENCE, '"my_model.py:name" or "package.module:name"')
-Name = _written(NAME, "a name of letters, digits and underscores")
-Observe = _written(
-    rf"{NAME}|{code.REFERENCE}", 'the name of a function, or "my_model.py:name"'
-)
+def _pattern(pattern: str) -> Any:
+    """The same for the schema."""
+    return Field(json_schema_extra={"pattern": pattern})
+
+
+OBSERVE = rf"{NAME}|{code.REFERENCE}"
+Reference = Annotated[
+    str,
+    _written(code.REFERENCE, '"my_model.py:name" or "package.module:name"'),
+    _pattern(code.REFERENCE),
+]
+Name = Annotated[
+    str, _written(NAME, "a name of letters, digits and underscores"), _pattern(NAME)
+]
+Observe = Annotated[
+    str,
+    _written(OBSERVE, 'the name of a function, or "my_model.py:name"'),
+    _pattern(OBSERVE),
+]
 Rows = Annotated[list[list[float]], Field(min_length=1, fail_fast=True), Tag("rows")]
 
 

@@ -41,8 +41,6 @@ class SystemTrajectoryWork(Trajectories):
             fits into memory.
     """
 
-    names = ["observed"]
-
     def __init__(self, study: SystemTrajectoryStudy, batch: int | None = None):
         self.problem, self.options = posed.pose(study), study.run
         self.lost = f"{study.system.name} diverges"
@@ -51,8 +49,12 @@ class SystemTrajectoryWork(Trajectories):
         self.width = len(self.problem.observables)
         self.require_memory(self.width)
 
+    @property
+    def names(self) -> list[str]:
+        return ["observed"]
+
     def not_finite(self, arrays: Arrays) -> np.ndarray:
-        return ~np.isfinite(arrays["observed"]).all(axis=(1, 2))
+        return np.any(~np.isfinite(arrays["observed"]), axis=(1, 2))
 
     def assemble(self, results: Results) -> Assembled:
         name, table = self.axes.names[0], posed.with_labels(VARIABLES, self.problem)

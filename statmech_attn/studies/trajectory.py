@@ -19,8 +19,7 @@ from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import size
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Pilot, Results, Tick
 from statmech_attn.studies import build
-from statmech_attn.studies.dmft_tables import TrajectoryRun, TrajectoryStudy
-from statmech_attn.studies.system_tables import SystemTrajectoryRun
+from statmech_attn.studies.dmft_tables import TrajectoryStudy
 
 
 LARGEST = 4 * 2**30  # bytes kept in memory
@@ -76,7 +75,7 @@ class Trajectories(OneRound):
 
     title = "trajectory"
     axes: diagrams.Axes
-    options: TrajectoryRun | SystemTrajectoryRun
+    options: Any
     batch: int
     width: int
     segment = SEGMENT

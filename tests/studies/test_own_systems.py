@@ -18,6 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from statmech_attn.dynamics import System
+
 NUMBER = 3
 
 
@@ -63,6 +65,9 @@ def wrong(x, p):
 
 def alone(x):
     return x
+
+
+DRIVEN = System(henon, drive_period=3, clock=lambda x: 0)
 """
 HENON = {
     "kind": "bifurcation",
@@ -362,3 +367,33 @@ def test_sweeps_of_an_own_system_are_compared(folder, write):
     assert figure.axes[0].get_ylabel() == "position $x$"
     with pytest.raises(ValueError, match="different networks or systems"):
         studies.compare_sweeps(up, down.assign_attrs(system="maps.py:other"))
+
+
+def test_a_module_is_found_without_running_it(folder, write, monkeypatch):
+    package = folder / "path" / "my_models"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError('run')")
+    (package / "maps.py").write_text(MAPS)
+    monkeypatch.syspath_prepend(folder / "path")
+    inside = write(changed(system={"function": "my_models.maps:henon"}), "module.toml")
+    study, _ = studies.load(inside)  # below the folder of the study
+    assert [*study.inputs()] == ["my_models.maps"]
+    assert study.files() == [package / "maps.py"]
+    with pytest.raises(ValueError, match="my_models.maps:henon: .* RuntimeError: run"):
+        posed.pose(study)
+    (package / "__init__.py").write_text("")
+    assert posed.pose(study).attributes["system"] == "my_models.maps:henon"
+    (folder / "below").mkdir()
+    path = folder / "below" / "module.toml"
+    path.write_text(inside.read_text())
+    with pytest.raises(ValueError, match="my_models.maps:henon: is code of .*maps.py"):
+        studies.load(path)
+
+
+def test_a_system_keeps_its_drive_and_takes_the_observables_of_the_study(write):
+    observables = {"function": "maps.py:DRIVEN", "observe": "norm", "observables": None}
+    problem = posed.pose(
+        studies.load(write(changed(system=observables, labels={"x": {"unit": "m"}})))[0]
+    )
+    assert problem.system.drive_period == problem.turn == 3
+    assert [(row.name, row.units) for row in problem.observables] == [("x", "m")]
