@@ -69,14 +69,15 @@ def within(dataset: xr.Dataset, ranges: Sequence[str]) -> xr.Dataset:
         ValueError: not written like that, no parameter of the file, or nothing is left.
     """
     for text in ranges:
+        refusal = f"--range must be such as beta=1.2:1.3; got {text!r}."
         match = re.fullmatch(r"(\w+)=([^:]*):([^:]*)", text)
+        if not match:
+            raise ValueError(refusal)
+        name, low, high = match.groups()
         try:
-            name, low, high = match.groups() if match else ("", "", "")
             bounds = float(low or -np.inf), float(high or np.inf)
         except ValueError:
-            match = None
-        if not match:
-            raise ValueError(f"--range must be such as beta=1.2:1.3; got {text!r}.")
+            raise ValueError(refusal) from None
         dataset = _within(dataset, name, *bounds, text)
     return dataset
 

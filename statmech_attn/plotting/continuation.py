@@ -169,7 +169,9 @@ def bifurcation_points(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure
         x = np.full(y.shape, float(point[f"special_{dataset.attrs['free']}"]))
         colour, marker, words = KINDS[kind]
         subcritical = criticality[int(point.special_criticality)] == "subcritical"
-        look = {"mfc": "white", "mec": colour} if subcritical else {"mfc": colour}
+        look: dict[str, Any] = (
+            {"mfc": "white", "mec": colour} if subcritical else {"mfc": colour}
+        )
         axis.plot(x, y, marker, label=words, **(MARK | size | look))
     _name_axes(axis, dataset)
     sheet.legend()
