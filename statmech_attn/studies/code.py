@@ -6,7 +6,6 @@ the module on Python's path.  Looking for it runs nothing; `load` does.
 
 import functools
 import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Iterable
 from importlib.machinery import PathFinder
@@ -14,11 +13,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from statmech_attn import inputs
 from statmech_attn.studies import digests
 
 
 REFERENCE = r"^[^:\n]*[^:\s]:[^\W\d]\w*$"
 LONGEST = 200  # characters of an error of the code in a message
+MAX_BYTES = 2**22  # of a file of code
+UNTRACEABLE = (  # errors of JAX where a value is asked for while it traces
+    "ConcretizationTypeError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+)
 PREFIX = "statmech_attn_study_"  # of the names of modules that are files of studies
 
 
@@ -84,7 +91,7 @@ def origin(reference: str) -> Path:
     return Path(str(specification.origin))
 
 
-def inputs(references: Iterable[str]) -> dict[str, str]:
+def digests_of(references: Iterable[str]) -> dict[str, str]:
     """SHA-256 of the files of some code, by name.
 
     Raises:
@@ -125,7 +132,7 @@ def load(reference: str) -> Any:
     digest = digests.of_file(file)
     try:
         module = _of_file(file, digest) if is_file(place) else _module(place)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise refused(reference, error) from error
     if not hasattr(module, name):
         raise ValueError(f"{brief(reference)}: {Path(place).name} has no {name!r}.")
@@ -168,7 +175,7 @@ def function(reference: str, parameters: Iterable[str] = ()) -> Function:
 
 
 def refused(
-    reference: str, error: Exception, parameters: Iterable[str] = ()
+    reference: str, error: BaseException, parameters: Iterable[str] = ()
 ) -> Refused:
     """What a user reads of an error in code that a study names."""
     name, kind = brief(reference), type(error).__name__
@@ -178,9 +185,7 @@ def refused(
             f"{name}: asks for {error.args[0]!r}, which is not in [parameters]: "
             f"{', '.join(parameters)}."
         )
-    if kind in ("TracerArrayConversionError", "ConcretizationTypeError") or (
-        kind in ("TracerBoolConversionError", "TracerIntegerConversionError")
-    ):
+    if kind in UNTRACEABLE:
         return Refused(
             f"{name}: {_line_of(error)} needs the values of an array, which JAX does "
             "not have while it compiles: use jax.numpy, not numpy, and jnp.where, not "
@@ -190,7 +195,7 @@ def refused(
     return Refused(f"{name}: {_line_of(error)} ends in {kind}: {shown}")
 
 
-def _line_of(error: Exception) -> str:
+def _line_of(error: BaseException) -> str:
     """The last line of the user's own code that an error went through."""
     trace, own = error.__traceback__, ""
     while trace is not None:
@@ -204,16 +209,15 @@ def _line_of(error: Exception) -> str:
 
 @functools.lru_cache(maxsize=32)
 def _of_file(file: Path, digest: str) -> ModuleType:
-    """The module of a file with this content, run once."""
-    name = f"{PREFIX}{file.stem}_{digest[:12]}"
-    specification = importlib.util.spec_from_file_location(name, file)
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[name] = module  # where pickle and dataclasses look for it
+    """The module of a file with this content, run once; writes nothing beside it."""
+    module = ModuleType(f"{PREFIX}{file.stem}_{digest[:12]}")
+    module.__file__ = str(file)
+    program = compile(inputs.content(file, MAX_BYTES), str(file), "exec")
+    sys.modules[module.__name__] = module  # where pickle and dataclasses look for it
     try:
-        specification.loader.exec_module(module)
+        exec(program, module.__dict__)
     except BaseException:
-        del sys.modules[name]
+        del sys.modules[module.__name__]
         raise
     return module
 

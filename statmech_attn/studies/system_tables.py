@@ -225,7 +225,7 @@ class SystemStudy(StudyTable, frozen=True):
         return [code.origin(reference) for reference in self.code()]
 
     def inputs(self) -> dict[str, str]:
-        return code.inputs(self.code())
+        return code.digests_of(self.code())
 
     def beside(self, folder: Path) -> Self:
         return self.model_copy(update={"system": self.system.beside(folder)})

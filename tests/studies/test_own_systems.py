@@ -104,6 +104,7 @@ def changed(tree=HENON, **tables):
 def folder(tmp_path_factory) -> pathlib.Path:
     path = tmp_path_factory.mktemp("own")
     (path / "maps.py").write_text(MAPS)
+    (path / "exits.py").write_text("import sys\nsys.exit(3)\n")
     return path
 
 
@@ -160,6 +161,7 @@ def test_the_content_of_the_code_is_part_of_the_study(computed, folder, write):
     path.write_text(text)
     other, _ = studies.load(path)
     assert not files.holds(computed, text, other.inputs())
+    assert not (folder / "__pycache__").exists()
     with pytest.raises(StorageError, match="computed with another maps.py"):
         studies.compute(other, text, computed)
 
@@ -222,6 +224,7 @@ def test_chunks_of_an_own_system_run_no_code_unasked(folder, write, monkeypatch)
         ({"function": "maps.py:asks"}, r"asks: asks for 'c', which is not .*: a, b"),
         ({"function": "maps.py:wrong"}, "maps.py:wrong: line .* AttributeError"),
         ({"function": "maps.py:alone"}, "maps.py:alone: it ends in TypeError: .*1 pos"),
+        ({"function": "exits.py:f"}, "exits.py:f: line 2 of .*SystemExit: 3"),
         ({"function": "no.such.module:f"}, "no module 'no.such.module' on the path"),
         ({"observe": "nothing"}, "maps.py:nothing: maps.py has no 'nothing'"),
         ({"observe": "norm"}, "maps.py:henon has 1 observables"),
