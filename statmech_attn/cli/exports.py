@@ -1,5 +1,6 @@
 """Writing result files in formats of others."""
 
+import importlib.util
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -63,12 +64,8 @@ def write(
 
 
 def _write_zarr(dataset, target: Path) -> None:
-    try:
-        import zarr  # noqa: F401
-    except ModuleNotFoundError:
-        raise ValueError(
-            "--zarr needs zarr: pip install 'statmech-attn[zarr]'."
-        ) from None
+    if importlib.util.find_spec("zarr") is None:
+        raise ValueError("--zarr needs zarr: pip install 'statmech-attn[zarr]'.")
     if target.is_dir() and (target / "zarr.json").exists():
         shutil.rmtree(target)
     for variable in dataset.variables.values():

@@ -61,7 +61,7 @@ def flat(dataset: xr.Dataset, rows: Sequence[str] = ()) -> Flat:
     attributes, left_out = {}, []
     for name in [*dataset.coords, *dataset.data_vars]:
         variable = dataset[name]
-        others = [dim for dim in variable.dims if dim not in dims]
+        others = [str(dim) for dim in variable.dims if dim not in dims]
         count = math.prod(variable.sizes[dim] for dim in others)
         if len(others) == variable.ndim > 0 or count > WIDEST:
             if name not in dataset.dims:
@@ -77,7 +77,8 @@ def flat(dataset: xr.Dataset, rows: Sequence[str] = ()) -> Flat:
     frame = pd.DataFrame(columns)
     if row and row.padding in frame:
         listed = frame[row.padding]
-        frame = frame[listed.notna() if listed.dtype.kind == "f" else listed > 0]
+        numbers = listed.notna() if listed.dtype.kind == "f" else listed > 0
+        frame = frame.loc[numbers.to_numpy()]
     return Flat(frame, attributes, left_out)
 
 

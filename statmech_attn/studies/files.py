@@ -102,7 +102,8 @@ def progress(path: Path) -> Progress:
         return Progress("finished", where, None, result.started, result)
     if folder is None:
         return Progress("not begun", where)
-    chunks = scan.status(*opened(where.chunks)[::2])
+    _, _, work = opened(where.chunks)
+    chunks = scan.status(folder, work)
     state = "running" if chunks.workers else "stopped"
     if chunks.complete and not chunks.workers:
         state = "computed"
