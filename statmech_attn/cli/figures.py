@@ -69,22 +69,29 @@ def within(dataset: xr.Dataset, ranges: Sequence[str]) -> xr.Dataset:
         ValueError: not written like that, no parameter of the file, or nothing is left.
     """
     for text in ranges:
-        refusal = f"--range must be such as beta=1.2:1.3; got {text!r}."
-        match = re.fullmatch(r"(\w+)=([^:]*):([^:]*)", text)
-        if not match:
-            raise ValueError(refusal)
-        name, low, high = match.groups()
-        try:
-            bounds = float(low or -np.inf), float(high or np.inf)
-        except ValueError:
-            raise ValueError(refusal) from None
-        dataset = _within(dataset, name, *bounds, text)
+        name, bounds = _parsed(text)
+        dataset = _within(dataset, name, bounds, text)
     return dataset
 
 
+def _parsed(text: str) -> tuple[str, tuple[float, float]]:
+    """Name and bounds of a range; an end that is left out is infinite."""
+    name, _, rest = text.partition("=")
+    low, colon, high = rest.partition(":")
+    try:
+        bounds = float(low or -np.inf), float(high or np.inf)
+    except ValueError:
+        colon = ""
+        bounds = -np.inf, np.inf
+    if not name or not colon:
+        raise ValueError(f"--range must be such as beta=1.2:1.3; got {text!r}.")
+    return name, bounds
+
+
 def _within(
-    dataset: xr.Dataset, name: str, low: float, high: float, text: str
+    dataset: xr.Dataset, name: str, bounds: tuple[float, float], text: str
 ) -> xr.Dataset:
+    low, high = bounds
     axes = [n for n in dataset.variables if dataset[n].ndim and _is_of(str(n), name)]
     if name not in axes:
         known = ", ".join(str(n) for n in dataset.coords if dataset[n].ndim)

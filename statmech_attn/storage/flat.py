@@ -77,7 +77,8 @@ def flat(dataset: xr.Dataset, rows: Sequence[str] = ()) -> Flat:
     frame = pd.DataFrame(columns)
     if row and row.padding in frame:
         listed = frame[row.padding]
-        frame = frame.loc[listed.notna() if listed.dtype.kind == "f" else listed > 0]
+        numbers = listed.notna() if listed.dtype.kind == "f" else listed > 0
+        frame = frame.loc[numbers.to_numpy()]
     return Flat(frame, attributes, left_out)
 
 

@@ -104,7 +104,7 @@ def progress(path: Path, *, allow_code: bool = False) -> Progress:
         return Progress("finished", where, None, result.started, result)
     if folder is None:
         return Progress("not begun", where)
-    folder, _, work = opened(where.chunks, allow_code=allow_code)
+    _, _, work = opened(where.chunks, allow_code=allow_code)
     chunks = scan.status(folder, work)
     state = "running" if chunks.workers else "stopped"
     if chunks.complete and not chunks.workers:

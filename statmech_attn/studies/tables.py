@@ -78,7 +78,8 @@ def of(
         default = ... if given[name] is MISSING else given[name]
         kind = kinds[name] if default is None else _without_none(kinds[name])
         if name in examples:
-            kind = Annotated[kind, Field(examples=[examples[name]])]
+            keys[name] = (Annotated[kind, Field(examples=[examples[name]])], default)
+            continue
         keys[name] = (kind | None, None) if optional else (kind, default)
     text = "\n".join([f"{choices.__name__}.", "", "Attributes:", *entries])
     return create_model(choices.__name__, __base__=Table, __doc__=text, **keys)
