@@ -121,7 +121,7 @@ SIGNS = np.ones((4, 1, 2))
             lambda: dmft.from_matrices(*3 * [np.ones((1, 2))], np.ones((1, 3))),
             "one shape",
         ),
-        (lambda: dmft.load("poclopez-pe3"), "did you mean 'poclopez-pe2'"),
+        (lambda: dmft.load("poclopez-2"), "did you mean 'poclopez-pe2'"),
         (lambda: dmft.network(dmft.site_classes(SIGNS), context=0), "at least 1 token"),
         (lambda: dmft.parameters(np.nan, 1, 0), "beta must be finite; got nan"),
         (lambda: dmft.parameters(-1.0, 1, 0), "beta must be >= 0; got -1"),
