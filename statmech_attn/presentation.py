@@ -12,7 +12,7 @@ the three methods that read them:
 
 import html
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TYPE_CHECKING
 
 import numpy as np
@@ -116,7 +116,7 @@ def to_dataset(self: Any) -> "xr.Dataset":
     import xarray as xr
 
     variables, kind = {}, _words_of(type(self).__name__)
-    for row, values, errors in _rows(self):
+    for row, values, errors in _rows(self, self._shown):
         variable = row.variable(_unit(self))
         for part, numbers in ((variable, values), (variable.ended(row.ending), errors)):
             for ending, real in _real(numbers):
@@ -150,9 +150,9 @@ def _unit(result: Any) -> str:
     return getattr(result, "unit", "step")
 
 
-def _rows(result: Any):
-    """Every row with its numbers and their errors, or None where there are none."""
-    for row in result._shown:
+def _rows(result: Any, rows: Iterable[Shown]):
+    """Rows with their numbers and errors, or None where there are none."""
+    for row in rows:
         value = _attribute(result, row.value or row.name)
         if value is None:
             continue
@@ -179,9 +179,10 @@ def _lines(result: Any) -> list[tuple[str, str]] | None:
     if any(isinstance(x, (jax.core.Tracer, jax.ShapeDtypeStruct)) for x in leaves):
         return None
     lines = []
-    for row, values, errors in _rows(result):
+    shown = [row for row in result._shown if row.line]
+    for row, values, errors in _rows(result, shown):
         unknown = values.dtype.kind == "f" and np.isnan(values).all()
-        if row.line and not (unknown and errors is None):
+        if not (unknown and errors is None):
             unit = unit_of(row.variable(_unit(result)).attributes())
             unit = "" if unit == "1" else f" {unit}"
             lines.append((row.long_name, f"{_said(row, values, errors)}{unit}"))

@@ -107,7 +107,8 @@ class Spectrum(eqx.Module):
 
     _shown = (
         *shown_exponents(),
-        Shown("kaplan_yorke", "Kaplan-Yorke dimension", symbol="D_KY"),
+        # Many small programs, which no text is worth.
+        Shown("kaplan_yorke", "Kaplan-Yorke dimension", symbol="D_KY", line=False),
         Shown(
             "log_det",
             "average of ln|det| of the Jacobian",

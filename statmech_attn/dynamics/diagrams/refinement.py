@@ -131,12 +131,13 @@ def on_grid(dataset: xr.Dataset, *names: str) -> xr.Dataset:
         `on_grid(scan, "phase").phase.sel(beta=1.3, gamma=90, method="nearest")`
     """
     levels = int(dataset.attrs.get("refine", 0))
-    if not levels or "level" not in dataset:
+    listed = "point" in dataset.dims
+    if not levels or not (listed or "level" in dataset):
         raise ValueError("on_grid: needs a refined scan (run.refine = 1 or more).")
     if missing := [name for name in names if name not in dataset]:
         raise ValueError(f"on_grid: there is no variable {missing[0]!r} in this scan.")
-    points = str(dataset.level.dims[0])
-    index, along = _places(dataset) if points == "point" else _line(dataset, points)
+    points = "point" if listed else str(dataset.level.dims[0])
+    index, along = _places(dataset) if listed else _line(dataset, points)
     axes, sizes = list(along), [len(values) for _, values, _ in along.values()]
     grid = Grid(tuple((n - 1) // 2**levels + 1 for n in sizes), levels)
     computed = np.zeros(grid.finest, bool)
