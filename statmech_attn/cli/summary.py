@@ -184,7 +184,7 @@ def _continuation(dataset: xr.Dataset, console: Console) -> None:
 
 def _many(steps: xr.DataArray) -> str:
     """What is counted in a variable, as "tokens"."""
-    unit = steps.attrs["units"]
+    unit = unit_of(steps.attrs)
     return f"{unit}s" if unit.isalpha() else f"times {unit}"
 
 

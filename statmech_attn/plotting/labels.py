@@ -4,6 +4,7 @@ import re
 
 import xarray as xr
 
+from statmech_attn.labels import unit_of
 from statmech_attn.plotting import style
 
 
@@ -20,7 +21,7 @@ def label(dataset: xr.Dataset, name: str) -> str:
     if "system" not in dataset.attrs:
         return symbol(attributes["symbol"])
     words = attributes["long_name"].partition(": values of")[0]  # the finest grid
-    return worded(words, attributes["symbol"], attributes["units"])
+    return worded(words, attributes["symbol"], unit_of(attributes))
 
 
 def sign(dataset: xr.Dataset, name: str) -> str:
@@ -30,7 +31,7 @@ def sign(dataset: xr.Dataset, name: str) -> str:
 
 def many(steps: xr.DataArray) -> str:
     """What is counted in a variable, as "tokens"."""
-    unit = steps.attrs["units"]
+    unit = unit_of(steps.attrs)
     return f"{unit}s" if unit.isalpha() else unit
 
 
@@ -40,7 +41,7 @@ def shown(dataset: xr.Dataset, samples: str = "strobe") -> str:
         return label(dataset, "section")
     strobe = dataset[samples].attrs
     words = strobe["long_name"].partition(" at the clock")[0]
-    return worded(words, strobe["symbol"], strobe["units"])
+    return worded(words, strobe["symbol"], unit_of(strobe))
 
 
 def worded(words: str, sign: str, units: str) -> str:
