@@ -243,7 +243,7 @@ class Scan:
         unsettled = (undecided.sum() + 1) / (undecided.size + 1)  # none are never none
         turn = max(many - few, 0.0) / short
         window = lambda turns: few + turn * (turns - short)
-        # Undecided points halve when the window doubles (benchmarks/forecasts.py).
+        # Assumed: a doubled window decides half of the undecided points.
         first = self.first_window()
         share = min(float(unsettled) * 2 * short / first, 1.0)
         extension = 0.0
