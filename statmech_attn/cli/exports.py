@@ -7,7 +7,7 @@ from pathlib import Path
 
 from statmech_attn import storage
 from statmech_attn.layout import require_layout
-from statmech_attn.storage import flat
+from statmech_attn.storage import tables
 
 
 SHOWN = 8  # names in a line
@@ -34,7 +34,7 @@ def write(
 
     Args:
         targets: path by format, csv, json or zarr.
-        rows: as `storage.flat.flat` takes them.
+        rows: as `storage.tables.tabulate` takes them.
 
     Returns:
         A line for each.
@@ -49,13 +49,13 @@ def write(
             yield f"wrote {targets['zarr']}: the whole file"
         if targets.keys() == {"zarr"}:
             return
-        table = flat.flat(dataset, rows)
+        table = tables.tabulate(dataset, rows)
         shape = f"{len(table.frame)} rows, {len(table.frame.columns)} columns"
         if "csv" in targets:
-            flat.write_csv(table, targets["csv"])
+            tables.write_csv(table, targets["csv"])
             yield f"wrote {targets['csv']}: {shape}"
         if "json" in targets:
-            flat.write_json(table, targets["json"], dataset)
+            tables.write_json(table, targets["json"], dataset)
             yield f"wrote {targets['json']}: {shape}"
         if table.left_out:
             more = ", ..." if len(table.left_out) > SHOWN else ""

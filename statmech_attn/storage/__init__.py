@@ -6,7 +6,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.storage import flat, plain, toml
+    from statmech_attn.storage import plain, tables, toml
     from statmech_attn.storage.blocks import BlockFolder, BlockMemory
     from statmech_attn.storage.changes import (
         differences,
@@ -52,7 +52,6 @@ __all__ = [
     "Column",
     "differences",
     "environment",
-    "flat",
     "in_one_line",
     "Info",
     "info",
@@ -71,6 +70,7 @@ __all__ = [
     "study_differences",
     "study_digest",
     "table",
+    "tables",
     "toml",
     "unwritable",
     "VariableInfo",

@@ -78,7 +78,7 @@ def test_padding_is_no_row():
         {"arclength": (("branch", "point"), [[0.0, 2.0], [3.0, np.nan]])},
         attrs={"kind": "continuation"},
     )
-    assert storage.flat.flat(dataset).frame.arclength.tolist() == [0.0, 2.0, 3.0]
+    assert storage.tables.tabulate(dataset).frame.arclength.tolist() == [0.0, 2.0, 3.0]
 
 
 def test_nothing_is_replaced_unasked(call, scan, tmp_path):
