@@ -64,9 +64,13 @@ def table(dataset: xr.Dataset, *names: str) -> pd.DataFrame:
     if missing := [name for name in names if name not in dataset.variables]:
         raise ValueError(f"there is no variable {missing[0]!r} in this result.")
     dims = point_dimensions(dataset)
-    along = [n for n, x in dataset.coords.items() if x.dims and set(x.dims) <= {*dims}]
-    asked = dataset[list(names)].reset_coords(drop=True)
-    chosen = tabulate(asked.assign_coords(dataset[along].coords), dims)
+    along = {
+        name: x.variable
+        for name, x in dataset.coords.items()
+        if x.dims and set(x.dims) <= set(dims)
+    }
+    asked = dataset[list(names)].reset_coords(drop=True).assign_coords(along)
+    chosen = tabulate(asked, dims)
     if wide := [name for name in names if name in chosen.left_out]:
         rest = [str(dim) for dim in dataset[wide[0]].dims if dim not in dims]
         count = math.prod(dataset.sizes[dim] for dim in rest)

@@ -10,7 +10,7 @@ from statmech_attn.dynamics import (
     set_distance,
     sets_differ,
 )
-from statmech_attn.labels import Variable, Variables
+from statmech_attn.labels import unit_of, Variable, Variables
 from statmech_attn.storage import toml
 
 
@@ -128,9 +128,9 @@ def _whose(scan: xr.Dataset) -> dict[str, str]:
 
 def _row(stored: xr.DataArray) -> Variable:
     """How a stored variable is labelled."""
-    name, attrs = str(stored.name), stored.attrs
+    name, attrs = str(stored.name), {"units": "1", **stored.attrs}
     words = attrs.get("long_name", name)
-    return Variable(name, "", words, attrs.get("units", "1"), attrs.get("symbol", name))
+    return Variable(name, "", words, unit_of(attrs), attrs.get("symbol", name))
 
 
 def _check_alike(up: xr.Dataset, down: xr.Dataset, axis: str) -> None:

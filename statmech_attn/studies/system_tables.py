@@ -113,8 +113,8 @@ class SectionSpec(Table, frozen=True):
             observable crosses the value from below, between two steps.
     """
 
-    observable: Name
-    value: float
+    observable: Annotated[Name, Field(examples=["x"])]
+    value: Annotated[float, Field(examples=[0.0])]
     tolerance: Positive | None = None
 
 
@@ -137,14 +137,14 @@ class SystemSpec(Table, frozen=True):
         unit: what a step is, in a word.
     """
 
-    function: Reference
-    initial: Initial
-    observe: Observe | None = None
-    observables: list[Name] | None = Field(None, min_length=1)
-    shown: Name | None = None
+    function: Annotated[Reference, Field(examples=["my_model.py:step"])]
+    initial: Annotated[Initial, Field(examples=[{"low": -1.0, "high": 1.0}])]
+    observe: Observe | None = Field(None, examples=["observe"])
+    observables: list[Name] | None = Field(None, min_length=1, examples=[["x", "y"]])
+    shown: Name | None = Field(None, examples=["x"])
     section: SectionSpec | None = None
     flow: FlowSpec | None = None
-    unit: Annotated[str, Field(min_length=1)] | None = None
+    unit: Annotated[str, Field(min_length=1)] | None = Field(None, examples=["step"])
 
     @property
     def references(self) -> list[str]:
@@ -192,7 +192,8 @@ class SystemRun(Table, frozen=True):
     seed: Seed = 0
 
 
-Grid = Annotated[dict[Name, Axis], Field(min_length=1)]
+SCANNED = {"a": {"start": 0.0, "stop": 1.0, "num": 11}}
+Grid = Annotated[dict[Name, Axis], Field(min_length=1, examples=[SCANNED])]
 
 
 class SystemStudy(StudyTable, frozen=True):
@@ -332,7 +333,7 @@ class SystemCurvesSpec(of(continuation.Settings, "max_points"), Interval, frozen
         max_points: points of a curve at most.
     """
 
-    parameter: Name
+    parameter: Annotated[Name, Field(examples=["b"])]
 
 
 class SystemContinuationStudy(Followed, SystemStudy, frozen=True):
@@ -343,7 +344,10 @@ class SystemContinuationStudy(Followed, SystemStudy, frozen=True):
     """
 
     kind: Literal["continuation"]
-    parameters: Annotated[dict[Name, Bounds], Field(min_length=1)]
+    parameters: Annotated[
+        dict[Name, Bounds],
+        Field(min_length=1, examples=[{"a": {"start": 0.0, "stop": 1.0}, "b": 0.5}]),
+    ]
     run: SystemContinuationRun = SystemContinuationRun()
     curves: SystemCurvesSpec | None = None
 

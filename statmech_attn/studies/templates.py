@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from statmech_attn.storage import toml
 from statmech_attn.studies import reference
 from statmech_attn.studies.spec import model_of, models
-from statmech_attn.studies.tables import Range
 
 
 WIDTH = 88
+ORDER = "start stop num low high"  # of the keys of tables in examples
 HEAD = """\
 #
 # A line without a space after its # is a key with its default, or with an example where
@@ -123,15 +123,20 @@ def _comment(text: str) -> str:
     return "".join(f"# {line}\n" for line in lines)
 
 
+def _in_order(example: Any) -> Any:
+    """An example, whose keys a schema has in alphabetical order."""
+    if not isinstance(example, dict):
+        return example
+    ordered = sorted(example, key=lambda key: ORDER.find(key))
+    return {key: _in_order(example[key]) for key in ordered}
+
+
 def _example(schema: dict[str, Any]) -> Any:
     """A value that a key takes: its default, an example, or what its type suggests."""
     if "default" in schema:
         return schema["default"]
     if "examples" in schema:
-        example = schema["examples"][0]
-        if isinstance(example, dict):  # whose keys a schema has in alphabetical order
-            return {key: example[key] for key in Range.model_fields if key in example}
-        return example
+        return _in_order(schema["examples"][0])
     if "const" in schema:
         return schema["const"]
     if "enum" in schema:

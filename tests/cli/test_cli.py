@@ -243,7 +243,7 @@ def test_files_that_do_not_belong_together_are_refused(call, folder, tmp_path):
         "-o",
         tmp_path / "x.h5",
     )
-    assert "theory" in line
+    assert "compare takes a file of kind trajectory" in line
 
 
 def test_an_existing_output_is_kept_unless_it_is_the_same_study(call, folder, tmp_path):

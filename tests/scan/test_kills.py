@@ -199,7 +199,7 @@ def test_a_second_signal_leaves_at_once(server, study, tmp_path, sent, code):
     output, folder = tmp_path / "out.h5", tmp_path / "out.h5.chunks"
     words = ["run", study(points=6, seconds=20.0), "-o", output, "--chunk", "2"]
     run = server.start(*words).until(claimed(folder)).kill(sent)
-    run.until(lambda: "once more" in run.log())
+    run.until(lambda: "press Ctrl-C again" in run.log())
     begun = time.monotonic()
     assert "finished chunks are kept" in run.kill(sent).wait(code).said
     assert time.monotonic() - begun < 10

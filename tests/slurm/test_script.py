@@ -176,7 +176,6 @@ def test_a_short_task_is_asked_to_stop_at_half_of_its_time(folder):
     assert "--signal=B:TERM@45\n" in slurm.script(array, "scan.h5.sh")
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="no shellcheck here.")
 def test_tasks_run_code_from_elsewhere_where_that_was_asked_for(folder):
     given = folder / "study.toml", folder / "scan.h5"
     assert "--allow-code" not in slurm.script(slurm.Array(*given), "s.sh")
@@ -186,6 +185,7 @@ def test_tasks_run_code_from_elsewhere_where_that_was_asked_for(folder):
     )
 
 
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="no shellcheck here.")
 def test_shellcheck_finds_nothing():
     array = slurm.Array(Path("it's.toml"), Path("ü.h5"), ("run.steps=5",))
     text = slurm.script(array, "ü.h5.sh")

@@ -93,7 +93,7 @@ def with_cycles(
         once, vectors, frame, periods, k, rank=map.rank, patience=PATIENCE
     )
     largest, stderr = verdicts.exponents[0, cyclic], verdicts.stderr[0, cyclic]
-    above = spectrum.exponents[0] - largest > SURE * stderr
+    above = spectrum.exponents[0] > largest + SURE * stderr
     another = above & (spectrum.exponents[0] > 0)
     settled = spectrum.settled & ~another
     replace = lambda old, new: put(
