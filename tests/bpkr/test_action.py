@@ -53,6 +53,7 @@ def test_one_path_is_the_deep_linear_network(u):
     assert abs(float(jax.grad(entropy)(np.sqrt(u)))) < 1e-14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outputs", (1, 2))
 def test_entropy_in_the_chart_is_that_in_the_order_parameters(
     outputs, chart, factors_of

@@ -62,6 +62,7 @@ def test_orders_of_one_path_at_fixed_examples_per_width():
     assert np.abs(slopes - [[1], [2]]).max() < 10 / 160
 
 
+@pytest.mark.slow
 def test_orders_of_one_path_at_fixed_examples():
     """The saddle point is off by 1/N^2: its first order is exact."""
     wide, wider = errors(1280, 4), errors(2560, 4)
@@ -161,6 +162,7 @@ def test_bad_input_is_refused(data):
         small.corrections(small.solve())
 
 
+@pytest.mark.slow
 def test_third_derivatives_that_do_not_fit_are_refused():
     problem = Problem(
         jnp.ones((2, 1, 16)),

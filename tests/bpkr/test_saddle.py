@@ -67,6 +67,7 @@ def test_the_saddle_point_is_stationary_in_every_order_parameter(problem):
     assert solution.signature.tolist() == [0, 0, solution.point.size]
 
 
+@pytest.mark.slow
 def test_action_is_entropy_plus_energy_of_the_public_functions(problem):
     widths, variances = (5.0, 9.0, 4.0, 7.0), (0.5, 2.0, 1.0, 3.0, 0.7)
     unequal = changed(problem, width=widths, variances=variances)
@@ -217,6 +218,7 @@ def test_published_widths_converge_in_few_steps(chains):
         assert solution.signature.tolist() == [0, 0, 14]
 
 
+@pytest.mark.slow
 def test_several_outputs_turn_with_the_labels(problem):
     """Y -> Y R with a rotation R: U -> (1 x R)^T U (1 x R), the same action."""
     Y = jnp.stack([problem.Y, problem.Y[::-1] ** 2], axis=1)

@@ -113,6 +113,7 @@ def test_a_scan_without_exponents_holds_the_sections_only(call, folder):
     call("figure", out, "-o", folder / "sections")
 
 
+@pytest.mark.slow
 def test_many_starts_give_a_start_dimension(call, folder):
     out = folder / "starts.h5"
     call(
@@ -135,6 +136,7 @@ def test_many_starts_give_a_start_dimension(call, folder):
     assert np.ptp(d.strobe.values, axis=1).max() < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ("continue-up", "continue-down"))
 def test_continuation_is_a_start(call, folder, start):
     out = folder / f"{start}.h5"

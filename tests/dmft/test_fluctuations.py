@@ -56,6 +56,7 @@ def test_std_is_the_diagonal_of_the_covariance():
     np.testing.assert_allclose(std**2, diagonal, rtol=1e-10, atol=1e-300)
 
 
+@pytest.mark.slow
 def test_a_batch_is_its_points():
     _, _, band = noise([[0.5, 1.3], [0.9, 2.0]], 20)
     _, _, alone = noise(2.0, 20)
@@ -63,6 +64,7 @@ def test_a_batch_is_its_points():
     np.testing.assert_allclose(band.std.m_q[:, :, 1, 1], alone.std.m_q, rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["token", "checkpoint"])
 @pytest.mark.parametrize(
     ("n_spins", "gamma", "beta"),

@@ -91,6 +91,7 @@ def test_structured_and_automatic_tangents_have_one_spectrum():
     assert np.allclose(structured.weighted, automatic.weighted, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_sum_of_exponents_is_the_mean_log_determinant():
     p = dmft.random_segments(jax.random.key(8), n_patterns=2, n_segments=6, n_bits=2)
     net = dmft.network(p, context=3)

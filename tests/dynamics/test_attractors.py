@@ -142,6 +142,7 @@ def test_phase_lags_by_whole_drive_periods_are_one_attractor():
     assert odd.counts.tolist() == [2, 1]
 
 
+@pytest.mark.slow
 def test_lifetimes_before_a_cycle_are_those_of_the_stored_orbit():
     """Period 3 at r = 3.8285 after chaotic transients of up to hundreds of steps."""
     x0 = np.asarray(uniform(8, 0, 1, 64))
@@ -164,6 +165,7 @@ def test_lifetimes_before_a_cycle_are_those_of_the_stored_orbit():
     assert max(expected) > 2 * 64  # some cross several looks
 
 
+@pytest.mark.slow
 def test_lifetimes_are_exact_where_rounding_depends_on_the_width(monkeypatch):
     """Chaos of 150 coordinates, mixed by a matrix and a sum, until the sum passes 19.
 
@@ -236,6 +238,7 @@ def test_the_longest_cycle_of_a_look_is_a_cycle(record):
     assert left_to_go(decay, q) == pytest.approx(decay[record - 3 * q, 0], rel=2e-3)
 
 
+@pytest.mark.slow
 def test_order_company_and_width_of_batches_change_nothing(monkeypatch):
     starts = np.asarray(uniform(9, -2, 2, 60, 2))
     henon = lambda z: jnp.stack([1 - 1.4 * z[0] ** 2 + z[1], 0.3 * z[0]])
@@ -268,6 +271,7 @@ def leaking(s):
     return lambda x: jnp.where(x > 1, 1 + x / 2, s * jnp.minimum(x, 1 - x))
 
 
+@pytest.mark.slow
 def test_a_chaotic_set_that_orbits_left_is_a_transient():
     """Slope 2.0002: the rate is ln 1.0001, half have left after 6900 steps."""
     starts = uniform(10, 0, 1, 200)

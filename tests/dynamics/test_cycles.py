@@ -102,6 +102,7 @@ def test_published_cycles_against_extended_precision():
     assert not np.isinf(cycles.exponents).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 2, 4])
 def test_averages_on_published_cycles_at_every_spacing(every):
     """What counts as resolved is the Floquet exponent within its error."""

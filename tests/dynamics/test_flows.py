@@ -47,6 +47,7 @@ def test_spectrum_of_a_time_map_divided_by_its_time_is_that_of_the_flow():
     assert float(found.exponents.sum()) == pytest.approx(-41 / 3, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_strobe_of_a_driven_oscillator_rests_on_its_response():
     """x'' + x'/2 + x = cos(2 t): response known, multipliers e^(-pi/4) in modulus."""
     field = lambda t, u: jnp.stack([u[1], -0.5 * u[1] - u[0] + jnp.cos(2 * t)])

@@ -70,6 +70,7 @@ PROPERTIES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("compute", "properties"), PROPERTIES)
 def test_results_of_a_batch_on_either_end_are_those_of_a_loop(compute, properties):
     """Rounding may differ by lanes; chaos has amplified it little after 160 steps."""
@@ -176,6 +177,7 @@ def test_theiler_window_removes_the_line_of_the_orbit():
     assert with_line.dimension < 1.8 < without.dimension
 
 
+@pytest.mark.slow
 def test_points_without_a_dimension_have_a_reason():
     words = lambda points: DIMENSION_RESULTS[int(correlation_dimension(points).result)]
     constant = jnp.ones((1000, 2))

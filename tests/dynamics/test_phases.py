@@ -42,6 +42,7 @@ def test_logistic_map_through_its_phases():
     assert not bool(found.settled[-1])
 
 
+@pytest.mark.slow
 def test_henon_and_cat_are_chaotic_and_coupled_maps_hyperchaotic():
     henon = classify(
         lambda z: jnp.stack([1 - 1.4 * z[0] ** 2 + z[1], 0.3 * z[0]]),
@@ -140,6 +141,7 @@ def test_rossler_flow_is_chaotic():
     assert abs(rate[1]) < 4 * error[1] + 1e-4
 
 
+@pytest.mark.slow
 def test_escape_to_infinity_is_diverged():
     step = lambda z: jnp.stack([1 - 2.0 * z[0] ** 2 + z[1], 0.3 * z[0]])
     found = classify(step, jnp.array([0.1, 0.2]))

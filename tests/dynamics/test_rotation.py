@@ -108,6 +108,7 @@ def test_a_curve_that_does_not_surround_its_center_once_is_ambiguous():
     assert {int(found.result), int(crossed.result)} == {rotation.AMBIGUOUS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "q"), [(1, 2), (1, 3), (2, 5), (3, 7)])
 def test_a_cycle_surrounds_its_center_from_three_points_on(p, q):
     angle = 2 * jnp.pi * (p / q) * (jnp.arange(420) % q)

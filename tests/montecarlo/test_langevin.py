@@ -66,6 +66,7 @@ def small():
     return weight_space.posterior(problem), xi, keys[2]
 
 
+@pytest.mark.slow
 def test_stiffness_is_the_largest_frequency(small):
     posterior, _, key = small
     z = posterior.draw_start(key)

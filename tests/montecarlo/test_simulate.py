@@ -82,6 +82,7 @@ def test_laws_of_different_beta_are_told_apart(two_samples):
     assert two_samples.two_sample_test(x, y, seed=0).energy_p == 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_run_does_not_depend_on_the_runs_and_points_beside_it(method):
     given = dict(n_spins=3000, steps=6)
@@ -93,6 +94,7 @@ def test_a_run_does_not_depend_on_the_runs_and_points_beside_it(method):
     np.testing.assert_array_equal(many.A[:, :, 1:2, :3], alone.A)
 
 
+@pytest.mark.slow
 def test_runs_points_and_keys_are_independent():
     given = dict(n_spins=3000, steps=1, runs=2000, stored=2000)
     first = run("collapsed", [1.0, 1.0], **given).sample.A[0, 0]
@@ -230,6 +232,7 @@ def test_patterns_of_another_network_are_refused():
         )
 
 
+@pytest.mark.slow
 def test_an_empty_class_and_many_classes():
     patterns = dmft.site_classes(np.ones((4, 2, 3)) * [[[1, -1, 1]]], [0.5, 0.5, 0.0])
     net = dmft.network(patterns, context=2)

@@ -94,6 +94,7 @@ def same(some, others) -> bool:
     return all(x.dtype == y.dtype and x.tobytes() == y.tobytes() for x, y in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per_chunk", (2, 5))
 def test_no_bit_depends_on_cuts_and_order(work, whole, per_chunk):
     assert same(arrays(shuffled(work, per_chunk, seed=per_chunk)), arrays(whole))

@@ -254,6 +254,7 @@ def test_an_error_that_no_point_causes_ends_the_run(client):
         computed(partial(Toy, 50), on(client, build))
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_killed_is_named_and_finished_chunks_stay(tmp_path):
     (tmp_path / "seen").mkdir()
     build = partial(Toy, 400, 0.1, seen=tmp_path / "seen")

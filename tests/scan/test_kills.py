@@ -194,6 +194,7 @@ def test_a_signal_finishes_the_current_chunks_and_the_same_command_goes_on(
     server.start(*words).wait(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 75)])
 def test_a_second_signal_leaves_at_once(server, study, tmp_path, sent, code):
     output, folder = tmp_path / "out.h5", tmp_path / "out.h5.chunks"
@@ -227,6 +228,7 @@ def test_a_signal_while_another_process_merges(server, study, tmp_path):
     first.wait(0)
 
 
+@pytest.mark.slow
 def test_the_folder_is_removed_while_a_run_is_on(server, study, tmp_path):
     output, folder = tmp_path / "out.h5", tmp_path / "out.h5.chunks"
     words = ["run", study(**SLOW), "-o", output, "--chunk", "2"]

@@ -179,6 +179,7 @@ def test_starts_on_another_chaotic_set_do_not_slow_the_escape():
     assert abs(rate["escape_constancy"]) <= 2 and rate["count_inexact"] == 0
 
 
+@pytest.mark.slow
 def test_what_has_no_rate_is_given_none():
     """x' = 0.9 x needs ln(1000 x) / 0.105 steps; x' = 0.999 x more than are kept."""
     x = 10 ** np.random.default_rng(4).uniform(-2, 3, 200)

@@ -94,6 +94,7 @@ def bubbles():
     return list(continuation._with_doublings(first, 3, within, SETTINGS, SILENT))
 
 
+@pytest.mark.slow
 def test_branches_of_doubled_cycles_are_found_level_by_level(bubbles):
     assert [int(track.problem.period) for track in bubbles] == [1, 2, 4]
     assert [track.parent for track in bubbles] == [-1, 0, 2]

@@ -4,7 +4,11 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
 import xarray as xr
+
+
+pytestmark = pytest.mark.slow
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -37,6 +37,7 @@ def found():
     return studies.run(studies.parse(changed(run__kernels=True)))
 
 
+@pytest.mark.slow
 def test_a_file_holds_every_quantity_over_widths_and_temperatures(found, tmp_path):
     point = ("width", "temperature")
     for name, dims in {
@@ -67,6 +68,7 @@ def test_a_file_holds_every_quantity_over_widths_and_temperatures(found, tmp_pat
     assert storage.read(tmp_path / "found.h5").U_1.equals(found.U_1)
 
 
+@pytest.mark.slow
 def test_its_numbers_are_those_of_the_library(found):
     keys = jax.random.split(jax.random.key(3), 3)
     setting = hidden_markov.preset("four-paths", keys[0], length=8, features=10)
@@ -90,6 +92,7 @@ def test_its_numbers_are_those_of_the_library(found):
     np.testing.assert_allclose(here.kernel_gp, limit.kernel, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_gp_limits_of_single_paths_are_those_of_smaller_networks(found):
     made = learning.learning(studies.parse(STUDY).task)
     one = bpkr.Problem(
@@ -204,6 +207,7 @@ def test_impossible_settings_are_named(changes, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_the_same_study_gives_the_same_numbers(found):
     again = studies.run(studies.parse(changed(run__kernels=True)))
     assert again.equals(found)

@@ -50,6 +50,7 @@ def all_saddles():
     return rows(OrderParameterWork(studies.parse(SADDLES)), 0, 6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "stop"), [(0, 3), (1, 2), (2, 5), (5, 6)])
 def test_saddle_points_do_not_depend_on_the_chunk(saddles, all_saddles, first, stop):
     part = rows(saddles, first, stop)
@@ -58,6 +59,7 @@ def test_saddle_points_do_not_depend_on_the_chunk(saddles, all_saddles, first, s
         np.testing.assert_array_equal(values, all_saddles[name][first:stop])
 
 
+@pytest.mark.slow
 def test_chains_end_on_the_saddle_points_of_a_sweep(saddles, all_saddles):
     """The two follow the grid in different ways, to one minimum."""
     grid = saddles.grid
@@ -67,6 +69,7 @@ def test_chains_end_on_the_saddle_points_of_a_sweep(saddles, all_saddles):
     np.testing.assert_allclose(all_saddles["U_1"], U, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_a_chain_begins_every_saddle_point_at_the_one_before(saddles, all_saddles):
     """To the last bit; begun anew, the last one ends on other bits."""
     start = None
@@ -77,6 +80,7 @@ def test_a_chain_begins_every_saddle_point_at_the_one_before(saddles, all_saddle
     assert (cold.U[0] != all_saddles["U_1"][3]).any()
 
 
+@pytest.mark.slow
 def test_a_point_that_raises_is_marked_and_leaves_its_neighbours(
     saddles, all_saddles, monkeypatch
 ):
@@ -103,6 +107,7 @@ def test_a_point_that_raises_is_marked_and_leaves_its_neighbours(
     assert solved == [0.9, 0.3, 0.1]  # once each, though the points came one by one
 
 
+@pytest.mark.slow
 def test_numbers_that_are_lacking_are_told_from_points_without_solution(saddles):
     arrays = {
         "U_1": np.ones((3, 4, 4)),
@@ -162,6 +167,7 @@ def test_settings_that_no_sampler_takes_are_refused_before_the_first_point(
         PosteriorWork(studies.parse(EXACT | {"network": network}))
 
 
+@pytest.mark.slow
 def test_one_compilation_serves_all_chains(saddles, all_saddles):
     """Other widths and temperatures compile nothing, within a chunk or in the next."""
     compiled = []

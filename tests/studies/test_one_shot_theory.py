@@ -80,6 +80,7 @@ def posed(made, temperature):
     return bpkr.Problem(*made.data, heads=made.heads, width=1, temperature=temperature)
 
 
+@pytest.mark.slow
 def test_accuracies_are_those_of_the_theory_on_sets_drawn_again(found, trained):
     made = learning.learning(studies.parse(tree(trained)).task)
     assert list(found.test_set.values) == list(made.sets) == SETS
@@ -94,6 +95,7 @@ def test_accuracies_are_those_of_the_theory_on_sets_drawn_again(found, trained):
             assert float(here.accuracy) == float(here.accuracy_sets[0])
 
 
+@pytest.mark.slow
 def test_networks_much_wider_than_the_examples_are_as_accurate_as_the_gp(found):
     """U - 1 = O(P / N) = 1e-5: no sign of f changes."""
     wide = found.sel(width=WIDE)
@@ -103,6 +105,7 @@ def test_networks_much_wider_than_the_examples_are_as_accurate_as_the_gp(found):
     assert not np.array_equal(found.U_1.sel(width=5)[0].round(2), np.eye(4))
 
 
+@pytest.mark.slow
 def test_chosen_temperatures_have_the_highest_accuracy_of_their_choice(found):
     assert float(found.accuracy_sets.std("temperature").max()) > 0
     sets = {"validation": "omniglot-validation", "published": "omniglot"}
@@ -121,6 +124,7 @@ def test_chosen_temperatures_have_the_highest_accuracy_of_their_choice(found):
         assert not (lower >= best).any()
 
 
+@pytest.mark.slow
 def test_no_test_label_enters_the_choice_on_validation_classes(found, work):
     """With all test labels turned round only the published choice may change."""
     made = work.made
@@ -152,6 +156,7 @@ def test_a_choice_skips_temperatures_without_numbers():
     assert np.isnan(answers[1]).all()
 
 
+@pytest.mark.slow
 def test_errors_of_accuracies_are_binomial(found):
     a = found.accuracy_sets
     np.testing.assert_allclose(found.accuracy_sets_stderr, np.sqrt(a * (1 - a) / 60))
@@ -160,6 +165,7 @@ def test_errors_of_accuracies_are_binomial(found):
     np.testing.assert_allclose(error, np.sqrt(a * (1 - a) / 60))
 
 
+@pytest.mark.slow
 def test_the_gain_over_the_limit_has_the_error_of_a_paired_difference(work, found):
     """From the counts of examples that one of both alone answers rightly."""
     wide = found.sel(width=WIDE)
@@ -233,6 +239,7 @@ def largest_distance(x, classes) -> float:
     return float(np.sqrt(np.maximum(squares, 0).min((1, 2)).max() / bank.shape[1]))
 
 
+@pytest.mark.slow
 def test_sets_are_the_same_whichever_others_are_drawn(work, trained):
     less = learning.learning(studies.parse(tree(trained, elsewhere=["mnist"])).task)
     assert list(less.sets) == [*SETS[:2], "mnist"]
@@ -272,6 +279,7 @@ def test_attentioned_inputs_do_not_depend_on_how_many_are_in_memory(
     assert float(jnp.abs(whole[..., 0] - whole[..., 3]).max()) > 0.01
 
 
+@pytest.mark.slow
 def test_widths_below_the_number_of_paths_are_marked(found, work):
     paths = found.sizes["path_1"]
     np.testing.assert_array_equal(found.outside_support, found.width < paths)
@@ -279,6 +287,7 @@ def test_widths_below_the_number_of_paths_are_marked(found, work):
     assert order_parameter.singular_laws(work.made, grid) == [True, False]
 
 
+@pytest.mark.slow
 def test_choices_at_an_end_of_the_grid_are_marked(found):
     """Against the file's own grid; the middle one of three temperatures is inside."""
     ends = [found.temperature.min(), found.temperature.max()]
@@ -294,6 +303,7 @@ def test_choices_at_an_end_of_the_grid_are_marked(found):
         assert "choice" in dims and not np.any(marked)
 
 
+@pytest.mark.slow
 def test_no_more_overlaps_are_kept_than_ranks(found, work):
     assert found.sizes["rank"] == 50 and found.sizes["example"] == 120
     theory = posed(work.made, 0.05).theory(found.U_1[0, 0].values)
@@ -301,6 +311,7 @@ def test_no_more_overlaps_are_kept_than_ranks(found, work):
     np.testing.assert_allclose(found.kernel_overlap[0, 0], kept, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_predictors_can_be_left_out_and_nothing_else_changes(found, trained):
     study = tree(trained) | {"run": {"predictors": False}}
     study["network"] = {"width": 5, "temperature": [0.05, 0.3, 3.0]}
@@ -312,6 +323,7 @@ def test_predictors_can_be_left_out_and_nothing_else_changes(found, trained):
     assert "accuracy_gp_pair" not in found
 
 
+@pytest.mark.slow
 def test_the_summary_and_the_figure_show_what_there_is(found):
     console = Console(record=True, width=120)
     print_summary(found, console)
@@ -324,6 +336,7 @@ def test_the_summary_and_the_figure_show_what_there_is(found):
     assert lines["GP"].get_ydata()[0] == float(found.accuracy_gp[0])
 
 
+@pytest.mark.slow
 def test_a_file_says_what_it_was_made_of(found, trained):
     study = studies.parse(tree(trained))
     (name,) = (name for name in study.inputs() if "/" not in name)

@@ -86,6 +86,7 @@ def rows(work, first, stop, tick=lambda points: None, folder=None):
     return work.compute(Chunk(0, 0, first, stop), None, tick, folder)
 
 
+@pytest.mark.slow
 def test_a_file_holds_every_network_and_can_be_shown(found, file, tmp_path):
     for name, dims in {
         "query_1": ("head_1", "key_dimension", "input"),
@@ -128,6 +129,7 @@ def test_a_file_holds_every_network_and_can_be_shown(found, file, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_networks_read_back_answer_as_the_file_says(work, found, file):
     """On the same tasks; the theory's forward pass and order parameters agree."""
     trained = studies.load_trained(file)
@@ -147,6 +149,7 @@ def test_networks_read_back_answer_as_the_file_says(work, found, file):
             np.testing.assert_allclose(found[name][r], matrix, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_networks_learn_from_one_part_of_the_characters_and_validate_on_another(
     work, data
 ):
@@ -158,6 +161,7 @@ def test_networks_learn_from_one_part_of_the_characters_and_validate_on_another(
     assert len({images.digest(part) for part in parts}) == 3
 
 
+@pytest.mark.slow
 def test_every_network_learns_from_tasks_of_its_own(work, found, monkeypatch):
     """From the same weights: the loss before any step is that of the same tasks."""
     first = work.start(0)
@@ -166,11 +170,13 @@ def test_every_network_learns_from_tasks_of_its_own(work, found, monkeypatch):
     assert loss[0] == other[0] and not (loss == other)[1:].any()
 
 
+@pytest.mark.slow
 def test_networks_do_not_depend_on_the_chunk(work, found):
     for name, values in rows(work, 1, 2).items():
         np.testing.assert_array_equal(values[0], found[name].values[1])
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_from_its_last_block(work, found, tmp_path):
     ticks = []
 
@@ -187,6 +193,7 @@ def test_a_training_goes_on_from_its_last_block(work, found, tmp_path):
         np.testing.assert_array_equal(values[0], found[name].values[1])
 
 
+@pytest.mark.slow
 def test_blocks_of_other_images_are_refused(work, tmp_path, monkeypatch):
     rows(work, 0, 1, folder=tmp_path)
     digests = dict(work.images.digests, train="others")
@@ -230,6 +237,7 @@ def test_every_stream_of_a_seed_begins_with_a_key_of_its_own(data, monkeypatch):
     assert len(values) == len(streams)
 
 
+@pytest.mark.slow
 def test_a_network_that_diverges_leaves_no_numbers(work, monkeypatch):
     grown = jax.tree.map(lambda w: 1e12 * w, work.start(0))
     monkeypatch.setattr(work, "start", lambda number: grown)
@@ -238,6 +246,7 @@ def test_a_network_that_diverges_leaves_no_numbers(work, monkeypatch):
     assert arrays["readout"].dtype == np.float32 and not work.not_finite(arrays).any()
 
 
+@pytest.mark.slow
 def test_a_pilot_forecasts_time_memory_and_size(work):
     pilot = work.pilot()
     assert 0 < pilot.seconds < 60 and 0 < pilot.memory < 2**26
@@ -305,6 +314,7 @@ def test_images_that_do_not_fit_are_named_before_anything_runs(data):
         studies.work(studies.parse(changed("task", patch=3)))
 
 
+@pytest.mark.slow
 def test_files_of_other_kinds_are_not_trained_networks(tmp_path, found):
     path = tmp_path / "other.h5"
     other = found.assign_attrs(task=json.dumps({"name": "hidden-markov"}))

@@ -351,6 +351,7 @@ def test_basins_need_a_box(write):
         studies.load(write(changed(kind="basins", run=run), "basins.toml"))
 
 
+@pytest.mark.slow
 def test_sweeps_of_an_own_system_are_compared(folder, write):
     sweep = lambda way: changed(
         system={"function": "maps.py:wells", "initial": -1.0, "observables": None},

@@ -134,6 +134,7 @@ def require_prior(found) -> None:
     assert json.loads(found.attrs["task"])["name"] == "sum"
 
 
+@pytest.mark.slow
 def test_a_task_and_a_sampler_of_another_distribution_make_a_posterior(site, tmp_path):
     study, output = tmp_path / "prior.toml", tmp_path / "prior.h5"
     study.write_text(studies.dump(SAMPLED))

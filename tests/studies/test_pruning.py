@@ -91,6 +91,7 @@ def row(work):
         return work._row(2)
 
 
+@pytest.mark.slow
 def test_a_row_holds_scores_and_what_the_network_loses_without_its_heads(work, row):
     """Against the trained network itself, in single precision and without paths."""
     network = work.trained.transformers[2]

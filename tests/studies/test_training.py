@@ -45,6 +45,7 @@ def found():
     return studies.run(studies.parse(STUDY))
 
 
+@pytest.mark.slow
 def test_a_file_holds_every_network(found, tmp_path):
     run = ("width", "temperature", "restart")
     for name, dims in {
@@ -76,6 +77,7 @@ def test_a_file_holds_every_network(found, tmp_path):
     assert {path.name for path in drawn} >= {"training_1.png", "training_2.pdf"}
 
 
+@pytest.mark.slow
 def test_the_start_is_the_prior_of_the_sampled_posterior(found):
     """Key of the point, losses of `weight_space` at its draw."""
     problem = TrainingWork(studies.parse(STUDY)).problem
@@ -89,6 +91,7 @@ def test_the_start_is_the_prior_of_the_sampled_posterior(found):
     assert float(first.loss_prior) == pytest.approx(float(prior), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_networks_do_not_depend_on_the_chunk_and_one_width_compiles_once(found):
     work = TrainingWork(studies.parse(STUDY))
     part = rows(work, 3, 6)  # of two widths
@@ -101,6 +104,7 @@ def test_networks_do_not_depend_on_the_chunk_and_one_width_compiles_once(found):
         np.testing.assert_array_equal(values, expected)
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_from_its_last_block(work, found, tmp_path):
     ticks = []
 

@@ -330,6 +330,7 @@ def test_elsewhere_supports_keep_their_order_and_queries_come_from_other_images(
     assert max(scatter[:2]) < 6 and scatter[2] < 11
 
 
+@pytest.mark.slow
 def test_the_nearer_support_is_more_often_of_the_query_class(image_data):
     """Labels belong to their images: overlaps of real, unseen characters tell y."""
     test = images.split(images.omniglot(image_data), "small").test

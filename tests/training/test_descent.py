@@ -46,6 +46,7 @@ def layers(problem, z):
     return [float(part @ part) for part in jnp.split(z, ends[:-1])]
 
 
+@pytest.mark.slow
 def test_the_loss_is_minus_the_log_density():
     problem, z = network(0.1)
     sums = [problem.log_density(x) + sum(TERMS(problem, x)) for x in (z, 0.3 * z)]

@@ -86,6 +86,7 @@ def test_classes_that_were_never_seen_are_told_apart(found):
     assert found.loss[-1] < 0.5 < found.loss[1] and found.output_rms[-1] > 0.5
 
 
+@pytest.mark.slow
 def test_the_weights_that_are_kept_are_the_best_on_the_validation_tasks(trainer, found):
     best = np.argmax(found.accuracy)
     assert found.best_step == CHOICES.recorded[best]
@@ -249,6 +250,7 @@ def test_a_run_may_end_between_two_records(still):
     assert np.isfinite(ended.loss).all() and ended.loss.shape == (26,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("patience", [None, 10_000])
 def test_a_network_that_is_silent_at_the_end_has_vanished(still, patience, monkeypatch):
     """f is linear in the readout; below an rms of 0.05 nothing has been learned."""
@@ -271,6 +273,7 @@ def test_a_network_that_is_silent_at_the_end_has_vanished(still, patience, monke
             assert state.result == code
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_goes_on_with_the_same_bits(trainer, found, tmp_path):
     store = lambda: BlockFolder(
         tmp_path, warmup=0, study='kind = "test"', run="run", report=Silent()

@@ -68,6 +68,7 @@ def test_weights_are_uniform_within_the_gain_over_the_root_of_the_fan_in():
         assert len({float(leaf.ravel()[0]) for leaf in leaves}) == len(leaves)
 
 
+@pytest.mark.slow
 def test_mixed_precision_differs_by_the_rounding_of_bfloat16():
     network = initial(jax.random.key(0), **SIZES)
     x = inputs(examples=200)

@@ -137,6 +137,7 @@ def cubic_curves():
     }
 
 
+@pytest.mark.slow
 def test_the_cubics_cusp(cubic_curves):
     values, special, points, _ = cubic_curves["fold"]
     p, q = values.T
@@ -193,6 +194,7 @@ def test_the_delayed_logistic_maps_curve(torus_curve):
     assert reasons == ("left_range", "resonance")
 
 
+@pytest.mark.slow
 def test_the_delayed_logistic_maps_strong_resonances(torus_curve):
     found = {two.name: two.point for two in torus_curve[1]}
     exact = {

@@ -49,6 +49,7 @@ def instability(branch):
     return branch.special[0]
 
 
+@pytest.mark.slow
 def test_the_first_instability_is_a_supercritical_neimark_sacker_point(branch):
     """The only event on the cycle's branch up to beta = 3, and so the first."""
     (special,) = branch.special

@@ -30,6 +30,7 @@ def exact(r):
     return (r + 1 - jnp.sqrt((r - 3) * (r + 1))) / (2 * r)
 
 
+@pytest.mark.slow
 def test_first_derivative_in_both_modes():
     expected = float(jax.grad(exact)(3.2))
     for derivative in (jax.grad, jax.jacfwd, jax.jacrev):

@@ -127,6 +127,7 @@ def test_a_flow_of_two_dimensions_is_cut_where_it_crosses():
     assert (np.abs(dataset.lyapunov_weighted[:, 0]) < 2e-5).all()
 
 
+@pytest.mark.slow
 def test_the_network_has_the_bits_of_its_study():
     parameters = {"beta": [1.2, 1.4, 1.5], "gamma": 120.0, "epsilon": 0.02}
     study = studies.parse(

@@ -85,6 +85,7 @@ one_generator = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @one_generator
 def test_batch_width_and_company_change_no_bit(published, short_scan):
     betas, points, scan, outcome = short_scan
@@ -176,6 +177,7 @@ def test_section_buffer_keeps_the_first_and_counts_all():
     assert buffer.values[:2, 1].tolist() == [5.0, 5.0] and np.isnan(buffer.values[2, 1])
 
 
+@pytest.mark.slow
 def test_unsettled_points_are_extended_and_say_so(published):
     """At 1.2434, just past the first instability, the torus closes in slowly."""
     betas = np.array([1.2428, 1.4])
