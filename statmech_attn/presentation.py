@@ -157,8 +157,8 @@ def _rows(result: Any, rows: Iterable[Shown]):
         if value is None:
             continue
         error = _attribute(result, row.error) if row.error else None
-        own = len(row.dims.split())
-        first = lambda x: batch_first(result, np.asarray(x), own)
+        axes = len(row.dims.split())
+        first = lambda x: batch_first(result, np.asarray(x), axes)
         yield row, first(value), None if error is None else first(error)
 
 
@@ -240,10 +240,10 @@ def _real(values: Any):
 
 def _dims(row: Shown, values: np.ndarray) -> tuple[str, ...]:
     """Dimensions of a variable, those of a batch first."""
-    own = row.dims.split()
-    count = values.ndim - len(own)
+    axes = row.dims.split()
+    count = values.ndim - len(axes)
     batch = ["batch"] if count == 1 else [f"batch_{i + 1}" for i in range(count)]
-    return (*batch, *own)
+    return (*batch, *axes)
 
 
 def _structure(result: Any) -> str:

@@ -106,8 +106,8 @@ class Follower:
         def turn(carry, weight):
             state, sums = carry
             state = jax.lax.fori_loop(0, system.drive_period, step, state)
-            seen = system.seen(state)
-            return (state, sums + weight[:, None, None] * seen), seen
+            observed = system.seen(state)
+            return (state, sums + weight[:, None, None] * observed), observed
 
         weights = jax.vmap(window_weights)((jnp.arange(length) + 0.5) / length)
         sums = jnp.zeros((3, *jax.eval_shape(system.seen, state).shape))

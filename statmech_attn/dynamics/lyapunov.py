@@ -385,15 +385,15 @@ def measure(
     def add(i, carry):
         lifted, frame, part = carry
         after = group(system, lifted, frame, turns=every // spacing, spacing=spacing)
-        seen = observe(system.lower(after.lifted))
-        q = jnp.concatenate([after.logs, seen])
+        observed = observe(system.lower(after.lifted))
+        q = jnp.concatenate([after.logs, observed])
         w = window_weights((i + 0.5) / total)
         part = Sums(
             weighted=part.weighted + w.reshape((3,) + (1,) * q.ndim) * q,
             weights=part.weights + w,
             blocks=part.blocks + q,
-            low=jnp.minimum(part.low, seen),
-            high=jnp.maximum(part.high, seen),
+            low=jnp.minimum(part.low, observed),
+            high=jnp.maximum(part.high, observed),
             noise=part.noise + after.noise,
             worst=jnp.maximum(part.worst, after.worst),
             shortest=jnp.minimum(part.shortest, after.shortest),

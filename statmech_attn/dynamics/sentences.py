@@ -67,7 +67,7 @@ def explain(
 ) -> str | list:
     """Sentences of one verdict or many, nested as the axes of the batch."""
     plain = lambda x, own=0: batch_first(verdicts, np.asarray(x), own)
-    phase, of, seen = plain(verdicts.phase), verdicts.spectrum, verdicts.evidence
+    phase, of, evidence = plain(verdicts.phase), verdicts.spectrum, verdicts.evidence
     columns = {
         "period": plain(verdicts.period),
         "rotation_number": plain(verdicts.rotation_number),
@@ -77,13 +77,13 @@ def explain(
         .reshape(*phase.shape, 4, -1)
         .mean(axis=-1),
         "steps": np.broadcast_to(of.steps, phase.shape),
-        "recurrence_error": plain(seen.recurrence_error),
-        "positive": plain(seen.positive),
-        "zero_one": plain(seen.zero_one),
-        "broadband": plain(seen.broadband),
-        "digits": plain(seen.digits),
-        "quarters": plain(seen.quarters),
-        "drift": plain(seen.drift),
+        "recurrence_error": plain(evidence.recurrence_error),
+        "positive": plain(evidence.positive),
+        "zero_one": plain(evidence.zero_one),
+        "broadband": plain(evidence.broadband),
+        "digits": plain(evidence.digits),
+        "quarters": plain(evidence.quarters),
+        "drift": plain(evidence.drift),
     }
     bits = plain(verdicts.reasons)
 

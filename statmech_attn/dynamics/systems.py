@@ -189,14 +189,14 @@ class System(eqx.Module):
             jnp.issubdtype(x.dtype, jnp.inexact) for x in jax.tree.leaves(state)
         ):
             raise ValueError("state has no floating-point coordinates to compare.")
-        for name, seen in (
+        for name, observed in (
             ("observe", jax.eval_shape(self.seen, state)),
             ("display", jax.eval_shape(self.shown, state, parameters)),
         ):
-            if seen.ndim != 2 or not seen.size:
+            if observed.ndim != 2 or not observed.size:
                 raise ValueError(
                     f"{name} must return at least one number for a state; "
-                    f"got {describe(seen)} for {count_of(state)} states."
+                    f"got {describe(observed)} for {count_of(state)} states."
                 )
 
 
@@ -468,11 +468,11 @@ def leading_axes(*parts: tuple[Array, tuple[int, ...]]) -> int:
         ValueError: arrays that do not have these axes.
     """
     for count in range(parts[0][0].ndim):
-        if all(x.shape[count : count + len(own)] == own for x, own in parts):
+        if all(x.shape[count : count + len(shape)] == shape for x, shape in parts):
             return count
-    values, own = parts[0]
+    values, shape = parts[0]
     raise ValueError(
-        f"result must have axes {own}, before or after those of a batch; got "
+        f"result must have axes {shape}, before or after those of a batch; got "
         f"{values.shape}: take properties inside jax.vmap."
     )
 

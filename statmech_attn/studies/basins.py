@@ -237,7 +237,7 @@ class BasinsWork(OneRound):
             list(self.follower.look(starts, params, lanes))  # compiles
             seconds = seconds_of(lambda: [*self.follower.look(starts, params, lanes)])
         looks = self.options.transient // self.follower.steps_per_look + 1
-        each = seconds * looks * self.options.starts / len(lanes)
+        per_point = seconds * looks * self.options.starts / len(lanes)
         slots, dimension = self.options.starts, self.problem.dimension
         observed = self._observed
         cloud = 8 * slots * self.follower.search.record * observed
@@ -245,7 +245,7 @@ class BasinsWork(OneRound):
         memory = self.batch * (4 * cloud + stored)
         without = "starts that settle later, phases"
         without += " and matching" * (self.options.matching == "flow")
-        return Pilot(each, memory, stored, without)
+        return Pilot(per_point, memory, stored, without)
 
     def assemble(self, results: Results) -> Assembled:
         options, table = self.options, self.variables
@@ -260,8 +260,8 @@ class BasinsWork(OneRound):
         )
         by_flow = self.problem if options.matching == "flow" else None
         with limited(1):  # the worker that the follower is made for
-            found = matched(dataset, by_flow, options.furthest, self.follower)
-        return Assembled(found)
+            attractors = matched(dataset, by_flow, options.furthest, self.follower)
+        return Assembled(attractors)
 
     @once
     def follower(self) -> Follower:
@@ -301,14 +301,14 @@ class BasinsWork(OneRound):
         done = lambda steps: tick(steps / work)
         orbits = follow_with(follower, starts, params, done)
         lanes = np.arange(len(values) * repeat).reshape(-1, repeat)
-        found = [distinguish(orbits.take(row)) for row in lanes]
+        attractors = [distinguish(orbits.take(row)) for row in lanes]
         leaders = np.concatenate(
-            [r[x.leader] for r, x in zip(lanes, found, strict=True)]
+            [r[x.leader] for r, x in zip(lanes, attractors, strict=True)]
         )
-        sets = _sets(found, self.options) | self._phases(
-            diagrams.Points(*take((params, orbits.state), leaders)), found, tick
+        sets = _sets(attractors, self.options) | self._phases(
+            diagrams.Points(*take((params, orbits.state), leaders)), attractors, tick
         )
-        return _rows(sets, found, self.clock_period)
+        return _rows(sets, attractors, self.clock_period)
 
     def _phases(
         self, points: diagrams.Points, found: list[Attractors], tick: Tick
@@ -351,16 +351,16 @@ class BasinsWork(OneRound):
 
 def _sets(found: list[Attractors], options: BasinsRun) -> dict[str, np.ndarray]:
     """What is known of every set, those of all values one after the other."""
-    each = lambda pick: np.concatenate([np.asarray(pick(x)) for x in found])
-    low, high = wilson(each(lambda x: x.counts), options.starts)
-    distinct = each(lambda x: x.orbits.distinct[x.leader])
+    pooled = lambda pick: np.concatenate([np.asarray(pick(x)) for x in found])
+    low, high = wilson(pooled(lambda x: x.counts), options.starts)
+    distinct = pooled(lambda x: x.orbits.distinct[x.leader])
     return {
-        "count": each(lambda x: x.counts),
-        "fraction": each(lambda x: x.fraction),
+        "count": pooled(lambda x: x.counts),
+        "fraction": pooled(lambda x: x.fraction),
         "fraction_low": low,
         "fraction_high": high,
-        "period": each(lambda x: x.period),
-        "points": each(lambda x: _some_points(x, options.points)),
+        "period": pooled(lambda x: x.period),
+        "points": pooled(lambda x: _some_points(x, options.points)),
         "n_points": np.minimum(distinct, options.points),
     }
 
@@ -440,8 +440,8 @@ def _rows(sets: Arrays, found: list[Attractors], period: int) -> Arrays:
     rows = {
         name: np.stack(
             [
-                _padded(part, len(one.label), EMPTY.get(name, np.nan))
-                for part, one in zip(np.split(x, ends), found, strict=True)
+                _padded(part, len(attractors.label), EMPTY.get(name, np.nan))
+                for part, attractors in zip(np.split(x, ends), found, strict=True)
             ]
         )
         for name, x in sets.items()

@@ -97,12 +97,12 @@ def digests_of(references: Iterable[str]) -> dict[str, str]:
     Raises:
         OSError: one of them cannot be read.
     """
-    found = {}
+    contents = {}
     for reference in references:
         place, _ = split(reference)
         name = Path(place).name if is_file(place) else place
-        found[name] = digests.of_file(origin(reference))
-    return found
+        contents[name] = digests.of_file(origin(reference))
+    return contents
 
 
 def require_inside(references: Iterable[str], folder: Path) -> None:
@@ -197,14 +197,14 @@ def refused(
 
 def _line_of(error: BaseException) -> str:
     """The last line of the user's own code that an error went through."""
-    trace, own = error.__traceback__, ""
+    trace, line = error.__traceback__, ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         module = trace.tb_frame.f_globals.get("__name__", "")
         if module.startswith(PREFIX):
-            own = f"line {trace.tb_lineno} of {Path(file).name}"
+            line = f"line {trace.tb_lineno} of {Path(file).name}"
         trace = trace.tb_next
-    return own or "it"
+    return line or "it"
 
 
 @functools.lru_cache(maxsize=32)

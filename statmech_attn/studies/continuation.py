@@ -102,8 +102,8 @@ class ContinuationWork(OneRound):
         self.study = study
         ((self.free, self.bounds),) = study.free.items()
         self.second = study.curves.parameter if study.curves else ""
-        own = isinstance(study, SystemContinuationStudy)
-        self.source = _of_system(study) if own else _of_network(study)
+        of_system = isinstance(study, SystemContinuationStudy)
+        self.source = _of_system(study) if of_system else _of_network(study)
         if study.curves is not None:
             _check_holds(study.curves, self.second, self.source.values[self.second])
 
@@ -116,10 +116,10 @@ class ContinuationWork(OneRound):
     ) -> Arrays:
         """The variables of the file, each with one row."""
         tracks, lines = self._followed(_in_points(tick, self.study.run.max_points))
-        found = arrays(
+        columns = arrays(
             self.source.strobe, self.source.steps, tracks, lines, self.second
         )
-        return {name: x[None] for name, x in found.items()}
+        return {name: x[None] for name, x in columns.items()}
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         return np.isnan(arrays[self.free][:, 0, 0])
@@ -130,9 +130,9 @@ class ContinuationWork(OneRound):
 
     def assemble(self, results: Results) -> Assembled:
         names = dimensions(self.free, self.second)
-        found = {name: results.column(name)[0] for name in names}
+        columns = {name: results.column(name)[0] for name in names}
         source, table = self.source, self.source.variables
-        labelled = dataset(table, found, self.free, self.second)
+        labelled = dataset(table, columns, self.free, self.second)
         held = {n: v for n, v in source.values.items() if n != self.free}
         start = source.attributes["start"]
         place = f"{start}, at {self.free} = {source.values[self.free]!r}"
@@ -179,9 +179,9 @@ def _in_points(tick: Tick, most: int) -> Tick:
 
 def _of_network(study: ContinuationStudy) -> Source:
     """The stroboscopic map of a network."""
-    made, options = build.model(study.network), study.run
-    net = made.net
-    values = build.defaults(dict(study.parameters), made.file)
+    model, options = build.model(study.network), study.run
+    net = model.net
+    values = build.defaults(dict(study.parameters), model.file)
     values |= study.begin
     for name, bounds in study.ranges.items():
         _check_interval(name, bounds)
@@ -192,11 +192,11 @@ def _of_network(study: ContinuationStudy) -> Source:
         values,
         dmft.strobe(net, epsilon),
         tokens,
-        partial(_simulated, options, made, values),
+        partial(_simulated, options, model, values),
         partial(continuation_file.strobe_samples, net),
         continuation_file.VARIABLES,
         {
-            "start": build.describe_start(options, made),
+            "start": build.describe_start(options, model),
             "network": network_digest(net),
             "context": net.context,
         },
@@ -298,19 +298,19 @@ def _check_holds(curves: Interval, second: str, held: float) -> None:
 
 def _cycle(problem: continuation.Problem, x, value: float):
     """The cycle near the simulated state, or one line that says why there is none."""
-    found = continuation.find_cycle(problem, x, value)
+    cycle = continuation.find_cycle(problem, x, value)
     place = f"at {problem.free} = {value:g}"
-    if not found.converged:
+    if not cycle.converged:
         raise ValueError(
-            f"run.period: no cycle of {found.asked} drive periods near the simulated "
-            f"state {place} ({found.reason}); change run.at, period or transient."
+            f"run.period: no cycle of {cycle.asked} drive periods near the simulated "
+            f"state {place} ({cycle.reason}); change run.at, period or transient."
         )
-    if found.period != found.asked:
+    if cycle.period != cycle.asked:
         raise ValueError(
-            f"run.period: the cycle {place} has {found.period} drive periods; "
-            f"got {found.asked}."
+            f"run.period: the cycle {place} has {cycle.period} drive periods; "
+            f"got {cycle.asked}."
         )
-    return found.x
+    return cycle.x
 
 
 def _counted(points: Iterable, tick: Tick) -> Iterator:
@@ -352,13 +352,13 @@ def _until_it_repeats(points: Iterable, branch: continuation.Branch):
 
     An isola winds through all points of the cycle before the curve itself closes.
     """
-    found: list[continuation.BranchPoint] = []
+    followed: list[continuation.BranchPoint] = []
     for point in points:
-        closing = _passage(branch.problem, found, point) if found else None
+        closing = _passage(branch.problem, followed, point) if followed else None
         if closing is not None:
-            return [*found, closing], continuation.CLOSED
-        found.append(point)
-    return found, branch.result
+            return [*followed, closing], continuation.CLOSED
+        followed.append(point)
+    return followed, branch.result
 
 
 def _passage(
@@ -379,13 +379,13 @@ def _passage(
         if not (ahead and passed and rise * first.tangent[-1] > 0):
             continue
         place, x = _crossing(before, after, first.value)
-        here = continuation.find_cycle(problem, x, first.value)
-        if here.converged and _on_orbit(problem, here.x, first.x, first.value):
+        cycle = continuation.find_cycle(problem, x, first.value)
+        if cycle.converged and _on_orbit(problem, cycle.x, first.x, first.value):
             length = after.arclength - before.arclength
             return continuation.BranchPoint(
                 value=first.value,
-                x=here.x,
-                multipliers=here.multipliers,
+                x=cycle.x,
+                multipliers=cycle.multipliers,
                 tangent=(1 - place) * before.tangent + place * after.tangent,
                 arclength=before.arclength + place * length,
                 special=point.special[:number],
@@ -441,12 +441,12 @@ def _with_doublings(
                 doubled, points, result = _doubled(
                     parent.problem, special, within, settings, tick
                 )
-                found = [s for p in points for s in p.special]
-                ends += [s.value for s in found if s.kind == "period_halving"]
+                specials = [s for p in points for s in p.special]
+                ends += [s.value for s in specials if s.kind == "period_halving"]
                 codes = (continuation.CLOSED, result)
-                track = Track(doubled, points, found, codes, offset + number)
+                track = Track(doubled, points, specials, codes, offset + number)
                 born.append((track, total))
-                total += len(found)
+                total += len(specials)
                 yield track
         level = born
 
@@ -517,16 +517,16 @@ def _lines(study: Study, tracks, settings, tick: Tick) -> Iterator[Line]:
         return
     ((_, bounds),) = study.free.items()
     settings = dataclasses.replace(settings, max_points=second.max_points)
-    found: list[tuple[Line, continuation.Problem]] = []
+    lines: list[tuple[Line, continuation.Problem]] = []
     specials = [(track, special) for track in tracks for special in track.special]
     for origin, (track, special) in enumerate(specials):
         if special.kind not in continuation.CRITICAL:
             continue
         problem = track.problem.with_period(special.period)
-        if any(_on_line(*one, problem, special, second.parameter) for one in found):
+        if any(_on_line(*line, problem, special, second.parameter) for line in lines):
             continue
         line = _line(problem, special, origin, bounds, second, settings, tick)
-        found.append((line, problem))
+        lines.append((line, problem))
         yield line
 
 
@@ -581,13 +581,13 @@ def _on_line(
             continue
         near = a.values + share * (b.values - a.values)
         x = a.state + share * (b.state - a.state)
-        here = next(
+        nearest = next(
             continuation.critical_curve(
                 problem, x, near[0], kind=line.kind, second=second
             ),
             None,
         )
-        if here is not None and _same_point(problem, here, special):
+        if nearest is not None and _same_point(problem, nearest, special):
             return True
     return False
 

@@ -259,14 +259,14 @@ def dimensions(free: str, second: str) -> dict[str, tuple[str, ...]]:
     Args:
         second: the other parameter of the curves, "" where none are followed.
     """
-    found = {free: ("branch", "point")} | DIMS
-    found |= {f"special_{free}": ("special",)} | DIMS_OF_SPECIAL
+    table = {free: ("branch", "point")} | DIMS
+    table |= {f"special_{free}": ("special",)} | DIMS_OF_SPECIAL
     if second:
         for name in (free, second):
-            found[f"curve_{name}"] = ("curve", "curve_point")
-            found[f"degenerate_{name}"] = ("degenerate",)
-        found |= DIMS_OF_CURVES
-    return found
+            table[f"curve_{name}"] = ("curve", "curve_point")
+            table[f"degenerate_{name}"] = ("degenerate",)
+        table |= DIMS_OF_CURVES
+    return table
 
 
 Strobe = Callable[[continuation.Problem, Sequence], np.ndarray]
@@ -275,7 +275,7 @@ Strobe = Callable[[continuation.Problem, Sequence], np.ndarray]
 def arrays(
     strobe: Strobe, steps: int, tracks: Sequence, lines: Sequence, second: str
 ) -> dict[str, np.ndarray]:
-    """Everything that was found, by the names of `dimensions`; the rest is empty.
+    """Everything that was computed, by the names of `dimensions`; the rest is empty.
 
     Args:
         strobe: problem and points -> what a diagram shows of their cycles.
@@ -285,16 +285,16 @@ def arrays(
     special = [s for track in tracks for s in track.special]
     owners = [i for i, track in enumerate(tracks) for _ in track.special]
     free = tracks[0].problem.free
-    found: dict[str, Any] = _branches(strobe, steps, tracks, free, turns)
+    columns: dict[str, Any] = _branches(strobe, steps, tracks, free, turns)
     if special:
-        found |= _special(strobe, steps, tracks, special, owners, free, turns)
+        columns |= _special(strobe, steps, tracks, special, owners, free, turns)
     if lines:
-        found |= _curves(lines, free, second)
+        columns |= _curves(lines, free, second)
     degenerate = [(i, two) for i, line in enumerate(lines) for two in line.degenerate]
     if degenerate:
-        found |= _degenerate(degenerate, free, second)
+        columns |= _degenerate(degenerate, free, second)
     return {
-        name: np.asarray(found.get(name, np.empty((0,) * len(dims))))
+        name: np.asarray(columns.get(name, np.empty((0,) * len(dims))))
         for name, dims in dimensions(free, second).items()
     }
 
@@ -317,8 +317,8 @@ def _branches(strobe_of: Strobe, steps: int, tracks, free: str, turns: int):
     values = _padded([[p.value for p in t.points] for t in tracks])
     strobe = np.full((*values.shape, turns), np.nan)
     for i, track in enumerate(tracks):
-        found = strobe_of(track.problem, track.points)
-        strobe[i, : found.shape[0], : found.shape[1]] = found
+        strobes = strobe_of(track.problem, track.points)
+        strobe[i, : strobes.shape[0], : strobes.shape[1]] = strobes
     return {
         free: values,
         "arclength": rows(lambda p: p.arclength),
@@ -339,8 +339,8 @@ def _special(
     form = lambda read, s: np.nan if s.form is None else read(s.form)
     strobe = np.full((len(special), turns), np.nan)
     for i, (owner, point) in enumerate(zip(owners, special, strict=True)):
-        found = strobe_of(tracks[owner].problem, [point])
-        strobe[i, : found.shape[1]] = found[0]
+        strobes = strobe_of(tracks[owner].problem, [point])
+        strobe[i, : strobes.shape[1]] = strobes[0]
     word = lambda s: "" if s.form is None else s.form.criticality
     return {
         "special_kind": _codes(continuation.KINDS.index(s.kind) for s in special),
@@ -400,8 +400,8 @@ def strobe_samples(net: Network, problem, points) -> Float[np.ndarray, "n period
 @partial(jax.jit, static_argnames=("turns", "tokens"))
 def _strobe(net, params, windows, turns, tokens):
     def turn(state, _):
-        _, seen = dmft.observe(net, params, state)
-        return dmft.advance(net, params, state, tokens), seen.m_o_se[0]
+        _, observed = dmft.observe(net, params, state)
+        return dmft.advance(net, params, state, tokens), observed.m_o_se[0]
 
     state = dmft.from_window(net, params, windows, 0)
     return jax.lax.scan(turn, state, None, length=turns)[1]

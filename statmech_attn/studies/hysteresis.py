@@ -148,8 +148,8 @@ def _check_alike(up: xr.Dataset, down: xr.Dataset, axis: str) -> None:
         if not value.dims
     }
     for name in sorted(names):
-        one, other = (scan.coords.get(name, np.nan) for scan in (up, down))
-        if not np.array_equal(one, other, equal_nan=True):
+        first, other = (scan.coords.get(name, np.nan) for scan in (up, down))
+        if not np.array_equal(first, other, equal_nan=True):
             raise ValueError(f"the two files have different values of {name}.")
     first, second = _direction(up), _direction(down)
     if (first, second) != ("up", "down"):

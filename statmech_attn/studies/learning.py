@@ -264,13 +264,13 @@ class LearningWork(OneRound):
 
     def sizes(self) -> dict[str, int]:
         """Of the dimensions that come from the task."""
-        made = self.made
-        sizes = dict.fromkeys(("example", "example_pair"), made.Y.size)
-        sizes |= {"rank": min(RANKS, made.Y.size), "test_set": len(made.sets)}
-        sizes |= {"test": made.Y_test.size, "attention_head": sum(made.heads)}
-        for layer in range(len(made.heads)):
-            paths = math.prod(made.heads[layer:])
-            sizes |= dict.fromkeys(made.path_dims(layer + 1), paths)
+        task = self.made
+        sizes = dict.fromkeys(("example", "example_pair"), task.Y.size)
+        sizes |= {"rank": min(RANKS, task.Y.size), "test_set": len(task.sets)}
+        sizes |= {"test": task.Y_test.size, "attention_head": sum(task.heads)}
+        for layer in range(len(task.heads)):
+            paths = math.prod(task.heads[layer:])
+            sizes |= dict.fromkeys(task.path_dims(layer + 1), paths)
         return sizes
 
     def compute(

@@ -151,12 +151,12 @@ class MonteCarloWork(OneRound):
         simulations = []
         for i, n_spins in enumerate(self.sizes):
             rows = slice(i * len(self.beta), (i + 1) * len(self.beta))
-            seen = lambda x, rows=rows: observations(x[rows], self.beta.shape)
+            over_points = lambda x, rows=rows: observations(x[rows], self.beta.shape)
             simulations.append(
                 Simulation(
-                    seen(mean),
-                    seen(spread),
-                    seen(stored),
+                    over_points(mean),
+                    over_points(spread),
+                    over_points(stored),
                     TimeAverages(none, none, none, none),
                     n_spins,
                     options.runs,

@@ -202,14 +202,14 @@ def pose(
 
 
 def _network(study: DmftStudy) -> Posed:
-    made, options = build.model(study.network), study.run
-    net = made.net
-    axes = build.axes(study.parameters, made.file)  # type: ignore[arg-type]
+    model, options = build.model(study.network), study.run
+    net = model.net
+    axes = build.axes(study.parameters, model.file)  # type: ignore[arg-type]
     epsilon = float(np.max((axes.fixed | axes.scanned)["epsilon"]))
     return Posed(
         dmft.system(net, epsilon),
         axes,
-        lambda params, numbers: build.starts(options, made, params, numbers),
+        lambda params, numbers: build.starts(options, model, params, numbers),
         Windows(net),
         net.dimension,
         net.context,
@@ -220,7 +220,7 @@ def _network(study: DmftStudy) -> Posed:
         {
             "network": network_digest(net),
             "context": net.context,
-            "start": build.describe_start(options, made),
+            "start": build.describe_start(options, model),
         },
     )
 

@@ -103,10 +103,10 @@ class PosteriorWork(learning.LearningWork):
         problem.check_finite_width(where)
 
     def dimensions(self) -> Dimensions:
-        test, made = ("test",), self.made
+        test, task = ("test",), self.made
         dimensions: Dimensions = {}
-        for name in (*(f"U_{l}" for l in range(1, len(made.heads) + 1)), "U_a"):
-            dims = () if name == "U_a" else made.path_dims(int(name[2:]))
+        for name in (*(f"U_{l}" for l in range(1, len(task.heads) + 1)), "U_a"):
+            dims = () if name == "U_a" else task.path_dims(int(name[2:]))
             dimensions |= {f"{name}{part}": dims for part in ("", *OF_DRAWS)}
             if self.run.stored:
                 dimensions[f"{name}_draws"] = ("chain", "draw", *dims)
@@ -114,7 +114,7 @@ class PosteriorWork(learning.LearningWork):
             dims = () if name == "accuracy" else test
             dimensions |= {name: dims, f"{name}_stderr": dims}
         dimensions |= {"kernel_overlap": ("rank",), "head_score": ("attention_head",)}
-        if made.sets:
+        if task.sets:
             dimensions |= dict.fromkeys(("accuracy_sets", "accuracy_sets_stderr"), SETS)
         return dimensions | dict.fromkeys(self._diagnostics(), ())
 

@@ -162,10 +162,10 @@ class PruningWork(OneRound):
         if number not in self.learned:
             raise ValueError(f"training {number} learned nothing that can be pruned.")
         transformer = self.trained.transformers[number]
-        made = self.attended(number)
+        task = self.attended(number)
         key = lambda purpose: key_of(self.run.seed, purpose, number)
         problem = bpkr.Problem(
-            *made.data, heads=made.heads, **self.study.network.model_dump()
+            *task.data, heads=task.heads, **self.study.network.model_dump()
         )
         row = self._saddle(problem) | self._exact_law(problem, key(EXACT_LAW))
         scores = self._scores(row, transformer)
@@ -174,7 +174,7 @@ class PruningWork(OneRound):
         )
         lost = [
             without_heads(*parts, self.heads, scores, orders)
-            for parts in self._contributions(made, transformer)
+            for parts in self._contributions(task, transformer)
         ]
         row |= {name: np.stack([s[name] for s in lost], -1) for name in lost[0]}
         return row | {"pruning_score": scores}

@@ -88,10 +88,10 @@ def model_of(tree: dict[str, Any]) -> type[StudyTable]:
         hint = _nearest(kind, names) or ";"
         raise ValueError(f"no kind {_shown(kind)}{hint} allowed: {', '.join(names)}.")
     if "system" in tree and row.task != kinds.SYSTEM:
-        own = [other.name for other in kinds.KINDS if other.task == kinds.SYSTEM]
+        allowed = [other.name for other in kinds.KINDS if other.task == kinds.SYSTEM]
         raise ValueError(
             f"system: a {kind} study takes none of one's own; kinds that do: "
-            f"{', '.join(own)}."
+            f"{', '.join(allowed)}."
         )
     model = kinds.KINDS.part(row, "table")
     return model if not issubclass(model, AnyTask) else of_task(model, task)

@@ -162,10 +162,10 @@ class SystemSpec(Table, frozen=True):
 
     def beside(self, folder: Path) -> Self:
         """The system with its files looked up in a folder."""
-        found = {"function": code.beside(self.function, folder)}
+        files = {"function": code.beside(self.function, folder)}
         if self.observe is not None and ":" in self.observe:
-            found["observe"] = code.beside(self.observe, folder)
-        return self.model_copy(update=found)
+            files["observe"] = code.beside(self.observe, folder)
+        return self.model_copy(update=files)
 
 
 class LabelSpec(Table, frozen=True):

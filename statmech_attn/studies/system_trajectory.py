@@ -80,8 +80,8 @@ class SystemTrajectoryWork(Trajectories):
     def _kept(self, params, state, steps: int, tick: Tick) -> Arrays:
         parts = []
         for first in range(0, steps, self._segment):
-            state, seen = self._recorded(params, state)
-            parts.append(np.moveaxis(np.asarray(seen), -1, 0))
+            state, recorded = self._recorded(params, state)
+            parts.append(np.moveaxis(np.asarray(recorded), -1, 0))
             tick(min(self._segment, steps - first))
         return {"observed": np.concatenate(parts, axis=1)[:, :steps]}
 
@@ -95,7 +95,9 @@ class SystemTrajectoryWork(Trajectories):
             return (params, system.steps(state, params)), system.seen(state)
 
         def segment(params, state):
-            (_, state), seen = jax.lax.scan(step, (params, state), None, length=length)
-            return state, seen
+            (_, state), recorded = jax.lax.scan(
+                step, (params, state), None, length=length
+            )
+            return state, recorded
 
         return jax.jit(segment)

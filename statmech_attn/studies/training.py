@@ -162,14 +162,14 @@ class TrainingWork(learning.LearningWork):
 
     def _described(self, problem, trained: Trained) -> dict[str, Any]:
         """What is stored of a network; no numbers where the descent diverged."""
-        z, made = trained.weights, self.made
+        z, task = trained.weights, self.made
         U, U_a = problem.order_parameters(z)
-        f = problem.predict(z, problem.rotated_inputs(made.xi_test))
+        f = problem.predict(z, problem.rotated_inputs(task.xi_test))
         row = {f"U_{l}": matrix for l, matrix in enumerate(U, 1)} | {
             "U_a": U_a,
             "predictor": f,
-            "accuracy": bpkr.accuracy(f, made.Y_test),
-            "accuracy_train": bpkr.accuracy(problem.training_outputs(z), made.Y),
+            "accuracy": bpkr.accuracy(f, task.Y_test),
+            "accuracy_train": bpkr.accuracy(problem.training_outputs(z), task.Y),
         }
         if trained.result == DIVERGED:
             row = {name: np.full(np.shape(x), np.nan) for name, x in row.items()}
@@ -203,7 +203,7 @@ class TrainingWork(learning.LearningWork):
         return Pilot(seconds * blocks, trainer.memory, stored=8 * sum(rows))
 
     def assemble(self, results: Results) -> Assembled:
-        found = self.labelled(self.variables(results), results).dataset
+        dataset = self.labelled(self.variables(results), results).dataset
         steps = ("step", np.array(self.descent.recorded), STEP.attributes())
         restarts = ("restart", np.arange(self.run.restarts), RESTART.attributes())
-        return Assembled(found.assign_coords(step=steps, restart=restarts))
+        return Assembled(dataset.assign_coords(step=steps, restart=restarts))

@@ -241,8 +241,8 @@ class TrajectoryWork(Trajectories):
             noise = noise_start(net, self.made.patterns, params, state)
         parts = []
         for first in range(0, steps, length):
-            state, seen = dmft.trajectory(net, params, state, steps=length)
-            observed = {name: getattr(seen, name) for name in OBSERVABLES}
+            state, averages = dmft.trajectory(net, params, state, steps=length)
+            observed = {name: getattr(averages, name) for name in OBSERVABLES}
             if noise is not None:
                 noise, band = noise_steps(net, noise, steps=length)
                 observed |= {f"{n}_noise_std": getattr(band.std, n) for n in NOISY}

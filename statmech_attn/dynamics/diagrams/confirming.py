@@ -176,8 +176,8 @@ class Confirming(OneRound):
         points = points._replace(starts=map.at(points.starts, jnp.asarray(vectors)))
         points = jax.tree.map(np.asarray, points)
         said = np.repeat(payload["said"].T, starts, axis=1)
-        each = lambda steps: tick(steps / (starts * asked.horizon))
-        stayed = confirm.kept(self.scan, points, said, asked.horizon, each)
+        report = lambda steps: tick(steps / (starts * asked.horizon))
+        stayed = confirm.kept(self.scan, points, said, asked.horizon, report)
         return stayed.reshape(count, starts).sum(axis=1).astype(np.int16)
 
 

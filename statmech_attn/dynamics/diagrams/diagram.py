@@ -110,8 +110,8 @@ def _starts(start, params: PyTree, numbers: np.ndarray) -> PyTree:
     count = len(numbers)
     repeat = lambda x: np.repeat(x[..., None], count, axis=-1)
     shared = lambda x: x.ndim == 0 and not np.issubdtype(x.dtype, np.inexact)
-    one = jax.tree.map(np.asarray, start)
-    return jax.tree.map(lambda x: x if shared(x) else repeat(x), one)
+    point = jax.tree.map(np.asarray, start)
+    return jax.tree.map(lambda x: x if shared(x) else repeat(x), point)
 
 
 def _described(posed: Diagram) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def rows(outcome: Outcome) -> Arrays:
 
     `finite`, which the file lacks, says whether the orbit ended in numbers.
     """
-    found = {
+    columns = {
         "section": outcome.section,
         "section_count": outcome.section_count,
         "strobe": outcome.strobe,
@@ -124,8 +124,8 @@ def rows(outcome: Outcome) -> Arrays:
     }
     if outcome.verdicts is not None:
         verdicts = outcome.verdicts
-        found |= {name: of(verdicts) for name, of in VERDICTS.items()}
-    return {name: np.ascontiguousarray(x) for name, x in found.items()}
+        columns |= {name: of(verdicts) for name, of in VERDICTS.items()}
+    return {name: np.ascontiguousarray(x) for name, x in columns.items()}
 
 
 def _finite(state: PyTree) -> np.ndarray:
@@ -239,8 +239,10 @@ def assembled(
 
 
 def _shape(places: Places) -> tuple[int, ...]:
-    found = places.coordinates
-    return tuple(len(found["level" if d == "point" else d][1]) for d in places.dims)
+    coordinates = places.coordinates
+    return tuple(
+        len(coordinates["level" if d == "point" else d][1]) for d in places.dims
+    )
 
 
 def _with_starts(order: np.ndarray, starts: int) -> np.ndarray:

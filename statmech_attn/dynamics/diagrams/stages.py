@@ -139,8 +139,8 @@ class Scan:
 
     def _advanced(self, arrays, params, state, steps):
         system = self._system_of(arrays)
-        one = lambda _, state: system.steps(state, params)
-        return jax.lax.fori_loop(0, steps, one, state)
+        step = lambda _, state: system.steps(state, params)
+        return jax.lax.fori_loop(0, steps, step, state)
 
     def _windowed(self, arrays, params, state, per_block, at_cap):
         system, plan = self._system_of(arrays), self.plan
@@ -316,8 +316,8 @@ class Scan:
         for first_step in range(0, steps, SEGMENT):
             if stop.is_set():
                 break
-            state, seen = self.record(lanes, self.arrays, points.params, state)
-            first, second, clock = seen
+            state, observed = self.record(lanes, self.arrays, points.params, state)
+            first, second, clock = observed
             length = min(SEGMENT, steps - first_step)
             first, second = np.asarray(first)[:length], np.asarray(second)[:length]
             if plan.section_tolerance is None:

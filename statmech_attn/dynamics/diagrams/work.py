@@ -156,8 +156,8 @@ class GridWork(Confirming):
         return Scan(self.diagram.system, self.plan, points, self.batch)
 
     def _in_points(self, tick: Tick) -> Tick:
-        each = self.scan.work_per_point()
-        return lambda work: tick(work / each)
+        per_point = self.scan.work_per_point()
+        return lambda work: tick(work / per_point)
 
     def _at(self, axes: Axes, numbers: np.ndarray) -> Points:
         """Points of the grid of `axes` by their numbers, starts fastest.
@@ -195,9 +195,9 @@ class RefinedWork(GridWork):
     def pilot(self) -> Pilot:
         most = self.grid.size * self.diagram.starts
         assumes = "boundaries of phases are as in a sample of neighbours"
-        found = super().pilot()
-        words = ", ".join(filter(None, (found.assumes, assumes)))
-        return found._replace(most=most, assumes=words)
+        window = super().pilot()
+        words = ", ".join(filter(None, (window.assumes, assumes)))
+        return window._replace(most=most, assumes=words)
 
     def _sample(self, count: int) -> np.ndarray:
         """Pairs of neighbours along the last axis."""
@@ -311,9 +311,9 @@ class SweepWork(GridWork):
 
     def pilot(self) -> Pilot:
         """A point is a column at `span` values."""
-        one = super().pilot()
-        return one._replace(
-            seconds=self.span * one.seconds, stored=self.span * one.stored
+        point = super().pilot()
+        return point._replace(
+            seconds=self.span * point.seconds, stored=self.span * point.stored
         )
 
 
