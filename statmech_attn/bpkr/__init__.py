@@ -16,7 +16,9 @@ if TYPE_CHECKING:
         gaussian_process_limit,
     )
     from statmech_attn.bpkr.attention import (
+        attended,
         attention_matrix,
+        attention_of,
         attentioned_inputs,
         draw_weights,
         effective_weights,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     )
     from statmech_attn.bpkr.corrections import Corrected
     from statmech_attn.bpkr.evidence import Evidence, evidence
+    from statmech_attn.bpkr.given import Attention, attention_arrays
     from statmech_attn.bpkr.kernels import (
         cross_kernel,
         PathFactors,
@@ -61,7 +64,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "accuracy",
+    "attended",
+    "Attention",
+    "attention_arrays",
     "attention_matrix",
+    "attention_of",
     "attentioned_inputs",
     "block_structure",
     "check_finite_width",

@@ -5,7 +5,7 @@ r"""Deep attention with fixed heads (docs/theory/bpkr.md, section 1).
     $f = a \cdot x^L_{t^*} / \sqrt{N_a}$
 
     x                 (P, N_0, T)       inputs, tokens last              `x`
-    Omega^{l,h}       (P, T, T)         softmax over the key s           `omega`
+    Omega^{l,h}       (P, T, T)         softmax over the key s, or given `omega`
     xi^pi             (P, N_0, Pi)      attentioned inputs of the paths  `xi`
     V_0, V_{l,h}, a                     the weights that are learned     `Weights`
     w_pi              (Pi K, N_1)       effective weights                `w`
@@ -15,15 +15,16 @@ All numbers are dimensionless.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Key
 
 from statmech_attn.batches import require_double
+from statmech_attn.bpkr.given import Attention, attention_arrays, readout_weights
 from statmech_attn.bpkr.prior import layer_widths, prior
 
 
@@ -126,30 +127,13 @@ def path_names(counts: Sequence[int]) -> list[str]:
 
 
 def attention_matrix(
-    x: Float[Array, "P N_0 T"], head: Float[Array, "N_0 N_0"]
+    x: Float[Array, "P N_0 T"],
+    head: Float[Array, "N_0 N_0"],
+    seen: Bool[Array, "#P T T"] | None = None,
 ) -> Float[Array, "P T T"]:
-    """Omega_{st}: every column t is a softmax over the key s."""
+    """Omega_{st}: every column t is a softmax over the keys s that it sees."""
     scores = jnp.einsum("pis,ij,pjt->pst", x, head, x, optimize="optimal")
-    return jax.nn.softmax(scores, axis=1)
-
-
-def readout_vector(readout: str | int, tokens: int) -> Float[Array, " T"]:
-    """e_{t*}: "first", "last", "mean" or the index of a token.
-
-    Example:
-        >>> readout_vector("mean", 2).tolist()
-        [0.5, 0.5]
-    """
-    if readout == "mean":
-        return jnp.full(tokens, 1 / tokens)
-    named = {"first": 0, "last": tokens - 1}
-    index = named.get(readout) if isinstance(readout, str) else readout
-    if index is None or not -tokens <= index < tokens:
-        raise ValueError(
-            f'readout must be "first", "last", "mean" or a token below {tokens}; '
-            f"got {readout!r}."
-        )
-    return jnp.zeros(tokens).at[index].set(1.0)
+    return jax.nn.softmax(scores, axis=1, where=seen)
 
 
 def attentioned_inputs(
@@ -169,33 +153,114 @@ def attentioned_inputs(
         (5, 3, 4)
     """
     x = check_inputs(x, heads)
-    along = readout_vector(readout, x.shape[2])[None, :, None]
+    along = readout_weights(readout, x)[:, :, None]
     for layer in reversed(heads):
-        through = [
-            jnp.einsum("pst,ptr->psr", attention_matrix(x, head), along)
-            for head in layer
-        ]
-        along = jnp.concatenate(through, axis=-1)
+        along = _through((attention_matrix(x, head) for head in layer), along)
     return jnp.einsum("pit,ptr->pir", x, along)
+
+
+def attended(
+    x: Float[Array | np.ndarray, "P N_0 T"],
+    attention: Attention,
+    *,
+    readout: str | int = "last",
+) -> Float[Array, "P N_0 Pi"]:
+    r"""Attentioned inputs of every path, for attention of any source.
+
+    $\xi^\pi = x \Omega^{1,h_1} \cdots \Omega^{L,h_L} e_{t^*}$, as `attentioned_inputs`
+    gives it for heads $W$.
+
+    Args:
+        attention: `attention_arrays` takes those of a trained network,
+            `attention_of` makes those of heads.
+        readout: "first", "last" or "mean" of the tokens that are no padding, or the
+            index of a token.
+
+    Raises:
+        ValueError: inputs that do not fit the attention, or an unknown readout.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> uniform = np.full((2, 5, 4, 4), 1 / 4)  # (H, P, T, T)
+        >>> attended(np.ones((5, 3, 4)), attention_arrays([uniform, None])).shape
+        (5, 3, 2)
+    """
+    x = attention.check(x)
+    along = readout_weights(readout, x, attention.real)[:, :, None]
+    for layer in reversed(attention.layers):
+        along = along if layer is None else _through(layer, along)
+    return jnp.einsum("pit,ptr->pir", x, along)
+
+
+def attention_of(
+    x: Float[Array | np.ndarray, "P N_0 T"],
+    heads: Sequence[Float[Array, "_H N_0 N_0"] | None],
+    *,
+    real: Bool[Array | np.ndarray, "P T"] | None = None,
+    causal: bool = False,
+) -> Attention:
+    """The attention of heads on some inputs, as arrays.
+
+    Args:
+        heads: one array W a layer, as in `heads_from_products`; None is a linear block.
+        real: which tokens are no padding; all when omitted.
+        causal: a query sees no token that comes after it.
+
+    Raises:
+        ValueError: inputs that do not fit the heads.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> heads = heads_from_products([np.zeros((2, 3, 3))])
+        >>> omega = attention_of(np.ones((5, 3, 4)), (*heads, None), causal=True)
+        >>> omega.heads, omega.layers[0][0, 0, :, 1].tolist()
+        ((2, 1), [0.5, 0.5, 0.0, 0.0])
+    """
+    given = heads_from_products([layer for layer in heads if layer is not None])
+    x = check_inputs(x, given)
+    seen = jnp.ones((1, x.shape[2], x.shape[2]), bool)
+    if real is not None:
+        seen = seen & jnp.asarray(real)[:, :, None]
+    if causal:
+        seen = jnp.triu(seen)
+    layers = [
+        None
+        if layer is None
+        else jnp.stack([attention_matrix(x, jnp.asarray(W), seen) for W in layer])
+        for layer in heads
+    ]
+    return attention_arrays(layers, real=real)
 
 
 def forward(
     weights: Weights,
     x: Float[Array, "P N_0 T"],
-    heads: Heads,
+    heads: Heads | Attention,
     *,
     readout: str | int = "last",
 ) -> Float[Array, "P *K"]:
-    """f(x), layer by layer."""
-    x = check_inputs(x, heads)
+    """f(x), layer by layer.
+
+    Args:
+        heads: heads, or attention given as arrays.
+    """
+    given = isinstance(heads, Attention)
+    x = heads.check(x) if given else check_inputs(x, heads)
     hidden = jnp.einsum("ni,pit->pnt", weights.V_0, x) / math.sqrt(x.shape[1])
-    for V, layer in zip(weights.V, heads):
+    for V, layer in zip(weights.V, heads.layers if given else heads, strict=True):
         scale = math.sqrt(V.shape[2] * V.shape[0])
+        if layer is None:
+            hidden = jnp.einsum("mn,pnt->pmt", V[0], hidden) / scale
+            continue
+        omegas = layer if given else (attention_matrix(x, head) for head in layer)
         hidden = sum(
-            jnp.einsum("mn,pns,pst->pmt", v, hidden, attention_matrix(x, head)) / scale
-            for v, head in zip(V, layer)
+            jnp.einsum("mn,pns,pst->pmt", v, hidden, omega) / scale
+            for v, omega in zip(V, omegas, strict=True)
         )
-    read = hidden @ readout_vector(readout, x.shape[2])
+    real = heads.real if given else None
+    read = jnp.einsum("pnt,pt->pn", hidden, readout_weights(readout, x, real))
     return (
         read
         @ jnp.swapaxes(jnp.atleast_2d(weights.a), 0, 1).reshape(
@@ -271,6 +336,12 @@ def check_inputs(x, heads: Heads) -> Float[Array, "P N_0 T"]:
             f"heads; got {x.shape}."
         )
     return x
+
+
+def _through(omegas: Iterable[Array], along: Array) -> Array:
+    """What the paths that go on from a layer read of the tokens below it."""
+    through = [jnp.einsum("pst,ptr->psr", omega, along) for omega in omegas]
+    return jnp.concatenate(through, axis=-1)
 
 
 def _all_effective_weights(weights: Weights) -> list[Array]:

@@ -1,0 +1,194 @@
+r"""Attention given as arrays, of any source (docs/theory/bpkr.md, section 1).
+
+The theory needs of a network the attentioned inputs only, so its attention may come
+from a trained model, with masks, biases and positions of any kind:
+
+    Omega^{l,h}       (P, T, T)         column t: weights with which query t reads key s
+    layer             (H_l, P, T, T)    None for a linear block: one head, Omega = 1
+    real              (P, T)            which tokens are no padding
+
+A query that is padding is read by nobody: its weights are set to zero.
+"""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from statmech_attn.batches import require_double
+
+
+SUM_TOLERANCE = 2e-3  # of the weights of a query, as half precision rounds them
+QUERIES = ("columns", "rows")
+
+
+class Attention(eqx.Module):
+    """Attention weights of all layers on some inputs; a pytree.
+
+    Attributes:
+        layers: from the first to the last; None for a linear block.
+        real: which tokens are no padding; None if none is.
+    """
+
+    layers: tuple[Float[Array, "_H P T T"] | None, ...]
+    real: Bool[Array, "P T"] | None = None
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        """Heads per layer (H_1, ..., H_L), one for a linear block."""
+        return tuple(1 if layer is None else len(layer) for layer in self.layers)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(P, T)."""
+        layer = next(layer for layer in self.layers if layer is not None)
+        return layer.shape[1:3]
+
+    def check(self, x) -> Float[Array, "P N_0 T"]:
+        """Inputs as a float64 (P, N_0, T) array that fits.
+
+        Raises:
+            ValueError: another number of examples or tokens.
+        """
+        x = jnp.asarray(x, float)
+        examples, tokens = self.shape
+        if x.ndim != 3 or (x.shape[0], x.shape[2]) != (examples, tokens):
+            raise ValueError(
+                f"x must have shape (P, N_0, T) with P = {examples} and T = {tokens} "
+                f"as the attention; got {x.shape}."
+            )
+        if self.real is not None:
+            x = jnp.where(self.real[:, None, :], x, 0.0)
+        return x
+
+
+def attention_arrays(
+    layers: Sequence,
+    *,
+    queries: str = "columns",
+    real: Bool[Array | np.ndarray, "P T"] | None = None,
+) -> Attention:
+    """Attention weights of a network that is given by them alone.
+
+    Args:
+        layers: for each layer an array (H_l, P, T, T), or None for a linear block.
+        queries: whether a query is a column of its matrix, or a row as in PyTorch and
+            flax.
+        real: which tokens are no padding; all when omitted.
+
+    Raises:
+        ValueError: shapes that disagree, weights that are not finite, do not add up to
+            one over the keys of a query, or read padding.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> rows = np.tril(np.ones((4, 4))) / np.arange(1, 5)[:, None]
+        >>> omega = attention_arrays([rows[None, None]], queries="rows")
+        >>> omega.layers[0][0, 0, :, 1].tolist()
+        [0.5, 0.5, 0.0, 0.0]
+    """
+    require_double()
+    if queries not in QUERIES:
+        raise ValueError(f'queries must be "columns" or "rows"; got {queries!r}.')
+    arrays = [None if layer is None else np.asarray(layer, float) for layer in layers]
+    shapes = [array.shape for array in arrays if array is not None]
+    if not shapes:
+        raise ValueError("attention: need at least one layer that is no linear block.")
+    for number, array in enumerate(arrays, 1):
+        if array is None:
+            continue
+        square = array.ndim == 4 and array.shape[2] == array.shape[3]
+        if not square or not len(array) or array.shape[1:] != shapes[0][1:]:
+            raise ValueError(
+                f"attention: layer {number} must have shape (H, P, T, T) with one P "
+                f"and T for all layers; got {array.shape}."
+            )
+    if real is not None:
+        real = np.asarray(real)
+        if real.shape != shapes[0][1:3] or real.dtype != bool:
+            raise ValueError(
+                f"real must be truth values of shape (P, T) = {shapes[0][1:3]}; got "
+                f"{real.dtype} of shape {real.shape}."
+            )
+        if not real.any(axis=1).all():
+            raise ValueError(
+                f"real: example {int(np.argmin(real.any(axis=1)))} has no token."
+            )
+    checked = []
+    for number, array in enumerate(arrays, 1):
+        if array is not None:
+            array = array.swapaxes(2, 3) if queries == "rows" else array
+            array = _checked(array, real, number, queries)
+        checked.append(array)
+    return Attention(tuple(checked), None if real is None else jnp.asarray(real))
+
+
+def readout_weights(
+    readout: str | int, x: Array, real: Bool[Array, "P T"] | None = None
+) -> Float[Array, "#P T"]:
+    """e_{t*} of every example: "first", "last", "mean" or the index of a token.
+
+    Args:
+        x: (P, N_0, T), of which the shape counts.
+        real: which tokens are no padding; where omitted all, and P is 1.
+
+    Raises:
+        ValueError: another readout, or a token that is padding.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> readout_weights("mean", jnp.ones((1, 3, 2))).tolist()
+        [[0.5, 0.5]]
+    """
+    tokens = x.shape[2]
+    if real is None:
+        real = jnp.ones((1, tokens), bool)
+    if readout == "mean":
+        return real / real.sum(axis=1, keepdims=True)
+    if readout == "first":
+        index = jnp.argmax(real, axis=1)
+    elif readout == "last":
+        index = tokens - 1 - jnp.argmax(real[:, ::-1], axis=1)
+    elif isinstance(readout, str) or not -tokens <= readout < tokens:
+        raise ValueError(
+            f'readout must be "first", "last", "mean" or a token below {tokens}; '
+            f"got {readout!r}."
+        )
+    else:
+        if not real[:, readout].all():
+            example = int(jnp.argmin(real[:, readout]))
+            raise ValueError(
+                f"readout: token {readout} of example {example} is padding."
+            )
+        index = jnp.full(len(real), readout % tokens)
+    return (jnp.arange(tokens) == index[:, None]).astype(float)
+
+
+def _checked(omega: np.ndarray, real, number: int, queries: str) -> Array:
+    """Weights (H, P, T, T) of one layer, queries on columns, those of padding zero."""
+    if real is not None:
+        omega = np.where(real[None, :, None, :], omega, 0.0)
+    if not np.isfinite(omega).all():
+        raise ValueError(f"attention: layer {number} has weights that are not finite.")
+    read = np.ones(omega.shape[1:3], bool) if real is None else real
+    off = lambda axis: np.where(read, np.abs(omega.sum(axis=axis) - 1), 0.0)
+    if (wrong := off(2)).max() > SUM_TOLERANCE:
+        if real is None and off(3).max() <= SUM_TOLERANCE:
+            other = QUERIES[1 - QUERIES.index(queries)]
+            raise ValueError(
+                f"attention: in layer {number} the weights add up to one over the "
+                f'other axis of the matrix; pass queries="{other}".'
+            )
+        head, example, query = np.unravel_index(np.argmax(wrong), wrong.shape)
+        total = omega[head, example, :, query].sum()
+        raise ValueError(
+            f"attention: in layer {number}, head {head}, example {example} the weights "
+            f"of query {query} add up to {total:.6g} instead of 1; say with real= "
+            "which tokens are padding."
+        )
+    if real is not None and (np.abs(omega) * ~real[None, :, :, None]).max() > 0:
+        raise ValueError(f"attention: layer {number} reads tokens that are padding.")
+    return jnp.asarray(omega)
