@@ -61,11 +61,14 @@ class TaskKind(NamedTuple):
         name: as in `task.name`.
         table: `studies.TaskTable` of the table [task].
         draw: function of the table that gives a `studies.Learning`.
+        example: function of a folder that writes the files that a template names there,
+            and gives the path of the first; nowhere where it names none.
     """
 
     name: str
     table: Where
     draw: Where
+    example: Where = ""
 
 
 class SamplerKind(NamedTuple):
@@ -414,6 +417,12 @@ TASKS = Rows(
             "one-shot",
             table=f"{_STUDIES}.trained_tables:RestartTask",
             draw=f"{_STUDIES}.one_shot:learning",
+        ),
+        TaskKind(
+            "arrays",
+            table=f"{_STUDIES}.arrays:ArraysTask",
+            draw=f"{_STUDIES}.arrays:learning",
+            example="statmech_attn.tasks.arrays:write_example",
         ),
     ],
 )

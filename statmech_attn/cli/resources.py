@@ -55,18 +55,26 @@ def new(
 ) -> None:
     """Write a commented study file with every key of a kind; without KIND, list them.
 
+    The name of a task instead of a kind gives the study of its order parameters, and
+    "arrays" an example of the file of arrays beside the study.
+
     Example: statmech-attn new bifurcation --output study.toml
     """
     if not kind:
         for name, sentence in studies.templates.sentences().items():
             out.say(f"{name}: {sentence}")
         return
+    if kind in kinds.TASKS.names():
+        kind, task = "order-parameter", kind
     text = studies.templates.template(kind, task)
     if output is None:
         typer.echo(text, nl=False)
         return
     if storage.check_place(output):
         raise ValueError(f"{output}: already exists; choose another name.")
+    for row in kinds.TASKS.named(task):
+        if example := kinds.TASKS.part(row, "example"):
+            out.say(f"wrote {example(output.parent)}, an example to replace")
     output.write_text(text, encoding="utf-8")
     out.say(f"wrote {output}; edit it, then: statmech-attn run {output} --dry-run")
 

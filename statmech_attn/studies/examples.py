@@ -12,7 +12,8 @@ Attended = tuple[Float[Array, "Q N_0 Pi"], Float[Array, " Q"]]
 class Learning(NamedTuple):
     """Attentioned inputs and labels of the training and the test set.
 
-    Where a task has several test sets, `sets` has them by name, the test set first.
+    Where a task has several test sets, `sets` has them by name, the test set first;
+    where its heads have names, `names` has them, layer by layer.
     """
 
     xi: Float[Array, "P N_0 Pi"]
@@ -22,6 +23,7 @@ class Learning(NamedTuple):
     heads: tuple[int, ...]
     description: str  # of the task, the same for the same examples and heads
     sets: Mapping[str, Attended] = {}
+    names: tuple[str, ...] = ()
 
     @property
     def data(self) -> tuple[Array, Array]:

@@ -183,7 +183,7 @@ def dataset(
     for l in range(len(made.heads)):
         for dimension in made.path_dims(l + 1):
             coordinates[dimension] = bpkr.path_names(made.heads[l:])
-    coordinates["attention_head"] = [
+    coordinates["attention_head"] = list(made.names) or [
         f"{layer}.{head}"
         for layer, count in enumerate(made.heads, 1)
         for head in range(1, count + 1)

@@ -6,10 +6,18 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.tasks import downloads, hidden_markov, images, one_shot, options
+    from statmech_attn.tasks import (
+        arrays,
+        downloads,
+        hidden_markov,
+        images,
+        one_shot,
+        options,
+    )
 
 
 __all__ = [
+    "arrays",
     "downloads",
     "hidden_markov",
     "images",

@@ -1,5 +1,8 @@
 """Attention given as arrays: that of heads, masked, padded, of any orientation."""
 
+import re
+from pathlib import Path
+
 import jax
 import numpy as np
 import pytest
@@ -130,3 +133,10 @@ def test_bad_input_is_refused_in_one_line(call, message):
     with pytest.raises(ValueError, match=message) as error:
         call()
     assert "\n" not in str(error.value)
+
+
+def test_the_page_on_own_data_runs(capsys):
+    page = Path(__file__).parents[2] / "docs" / "data.md"
+    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    exec(example.replace("statmech_attn.setup()\n", ""), {})
+    assert capsys.readouterr().out.startswith("(Array([")

@@ -1,0 +1,275 @@
+"""Data and attention of one's own, in a file of arrays (docs/data.md).
+
+An npz or HDF5 file holds the labels and either attentioned inputs or what makes them:
+
+    Y, Y_test                     (P,), (Q,)          labels
+    xi, xi_test                   (P, N_0, Pi)        attentioned inputs
+    heads                         (L,)                heads per layer, for xi
+
+    x, x_test                     (P, N_0, T)         tokens
+    heads_1, heads_2, ...         (H, N_0, N_0)       W of a layer: x_key^T W x_query
+    attention_1, attention_1_test (H, P, T, T)        or the attention of a layer
+    linear_blocks                 (B,)                or the numbers of linear blocks
+    real, real_test               (P, T)              which tokens are no padding
+
+    head_names                    (H_1 + ... + H_L,)  texts, layer by layer; optional
+"""
+
+import itertools
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from statmech_attn import bpkr
+from statmech_attn.batches import available_memory
+from statmech_attn.inputs import require_regular
+
+
+TEST = "_test"
+
+
+class Given(NamedTuple):
+    """Attentioned inputs and labels of a training and a test set.
+
+    Attributes:
+        heads: heads per layer.
+        names: of the heads, layer by layer; none where the file has none.
+    """
+
+    xi: Float[Array, "P N_0 Pi"]
+    Y: Float[Array, " P"]
+    xi_test: Float[Array, "Q N_0 Pi"]
+    Y_test: Float[Array, " Q"]
+    heads: tuple[int, ...]
+    names: tuple[str, ...]
+
+
+def load(
+    path: str | Path, *, readout: str | int = "last", queries: str = "columns"
+) -> Given:
+    """Read a file of arrays.
+
+    Args:
+        path: ends in .npz, .h5 or .hdf5.
+        readout: token that is read; see `bpkr.attended`.
+        queries: whether queries are columns or rows of `attention_l`.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: it cannot be read, lacks an array, or has arrays that do not fit.
+
+    Example:
+        >>> import jax, numpy as np, tempfile
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.savez(f"{folder}/mine.npz", x=np.ones((4, 3, 2)), Y=np.ones(4),
+        ...         x_test=np.ones((1, 3, 2)), Y_test=np.ones(1),
+        ...         heads_1=np.zeros((2, 3, 3)))
+        ...     load(f"{folder}/mine.npz").xi.shape
+        (4, 3, 2)
+    """
+    path = Path(path)
+    arrays = _arrays(path)
+    try:
+        return _given(arrays, readout, queries)
+    except ValueError as error:
+        raise ValueError(f"{path.name}: {error}") from None
+
+
+def write_example(folder: str | Path) -> Path:
+    """Write a small file of arrays, `arrays.npz`: what the template of a study reads.
+
+    Labels are decided by what head 2 of layer 1 and head 1 of layer 2 attend.
+
+    Raises:
+        FileExistsError: there is one already.
+
+    Example:
+        `statmech-attn new arrays --output study.toml` writes study and file.
+    """
+    random = np.random.default_rng(0)
+    P, N_0, T = 120, 12, 6
+    x = random.normal(size=(P, N_0, T))
+    products = random.normal(size=(2, N_0, N_0)) / np.sqrt(N_0)
+    of_heads = np.exp(np.einsum("pis,hij,pjt->hpst", x, products, x))
+    of_model = np.exp(2 * random.normal(size=(2, P, T, T)))
+    first, second = (a / a.sum(axis=2, keepdims=True) for a in (of_heads, of_model))
+    path = np.einsum("pis,pst,pt->pi", x, first[1], second[0][:, :, -1])
+    Y = np.sign(path @ random.normal(size=N_0))
+    train, test = slice(0, P // 2), slice(P // 2, P)
+    file = Path(folder) / "arrays.npz"
+    with open(file, "xb") as stream:
+        np.savez_compressed(
+            stream,
+            x=x[train],
+            x_test=x[test],
+            Y=Y[train],
+            Y_test=Y[test],
+            heads_1=products,
+            attention_2=second[:, train],
+            attention_2_test=second[:, test],
+            head_names=["content", "decisive", "chosen", "noise"],
+        )
+    return file
+
+
+def _given(arrays: Mapping[str, Any], readout: str | int, queries: str) -> Given:
+    Y, Y_test = (_labels(arrays, f"Y{end}") for end in ("", TEST))
+    if "xi" in arrays:
+        if "heads" not in arrays:
+            raise ValueError("xi needs heads, the number of heads of every layer.")
+        heads = tuple(int(count) for count in _numbers(arrays, "heads").ravel())
+        xi, xi_test = (_numbers(arrays, f"xi{end}") for end in ("", TEST))
+    else:
+        xi, heads = _attended(arrays, "", readout, queries)
+        xi_test, _ = _attended(arrays, TEST, readout, queries)
+    for end, inputs, labels in (("", xi, Y), (TEST, xi_test, Y_test)):
+        name = f"xi{end}" if "xi" in arrays else f"x{end}"
+        if inputs.ndim != 3 or len(inputs) != len(labels):
+            raise ValueError(
+                f"{name} must have three axes with as many examples as Y{end}; got "
+                f"{inputs.shape} and {labels.shape}."
+            )
+    names = tuple(str(name) for name in np.ravel(arrays.get("head_names", ())))
+    if names and (len(names) != sum(heads) or len(set(names)) < len(names)):
+        raise ValueError(
+            f"head_names must be {sum(heads)} different names, one for every head; got "
+            f"{len(names)}."
+        )
+    return Given(xi, Y, xi_test, Y_test, heads, names)
+
+
+def _attended(arrays: Mapping[str, Any], end: str, readout, queries: str):
+    """Attentioned inputs of a set, and the heads per layer."""
+    x = _numbers(arrays, f"x{end}")
+    real = arrays.get(f"real{end}")
+    real = None if real is None else np.asarray(real).astype(bool)
+    products, weights = _layers(arrays, end)
+    counts = tuple(
+        len(W) if W is not None else 1 if omega is None else len(omega)
+        for W, omega in zip(products, weights, strict=True)
+    )
+    of_heads = [W for W in products if W is not None]
+    if real is None and not any(omega is not None for omega in weights):
+        heads = bpkr.heads_from_products(of_heads)
+        return bpkr.attentioned_inputs(x, heads, readout=readout), counts
+    layers = weights
+    if any(omega is not None for omega in weights):
+        layers = bpkr.attention_arrays(weights, queries=queries, real=real).layers
+    if of_heads:
+        made = bpkr.attention_of(x, products, real=real).layers
+        layers = [a if b is None else b for a, b in zip(layers, made, strict=True)]
+    attention = bpkr.Attention(
+        tuple(layers), None if real is None else jnp.asarray(real)
+    )
+    return bpkr.attended(x, attention, readout=readout), counts
+
+
+def _layers(arrays: Mapping[str, Any], end: str) -> tuple[list, list]:
+    """W of every layer that has heads, and the weights of every one that has those."""
+    blocks = {int(number) for number in np.ravel(arrays.get("linear_blocks", ()))}
+    products, weights = [], []
+    for number in itertools.count(1):
+        W, omega = f"heads_{number}", f"attention_{number}"
+        if number not in blocks and W not in arrays and omega not in arrays:
+            break
+        products.append(None)
+        weights.append(None)
+        if number not in blocks and W in arrays:
+            products[-1] = _numbers(arrays, W)
+        elif number not in blocks:
+            weights[-1] = _numbers(arrays, omega + end)
+    if len(products) in (0, len(blocks)) or len(products) < max(blocks, default=0):
+        raise ValueError(
+            f"no heads_{number} and no attention_{number}; there are "
+            f"{', '.join(sorted(arrays))}."
+        )
+    return products, weights
+
+
+def _labels(arrays: Mapping[str, Any], name: str) -> np.ndarray:
+    """Labels of a set.
+
+    Raises:
+        ValueError: more than one output, or numbers of classes.
+    """
+    Y = _numbers(arrays, name)
+    if Y.ndim != 1:
+        raise ValueError(
+            f"{name} must have one label an example, shape (P,), in a study; got "
+            f"{Y.shape}: bpkr.Problem takes several outputs."
+        )
+    stored = np.asarray(arrays[name]).dtype
+    classes = np.unique(Y)
+    if np.issubdtype(stored, np.integer) and classes.size > 2:
+        raise ValueError(
+            f"{name} holds {classes.size} whole numbers, as of classes; labels are "
+            "numbers to be predicted, such as -1 and 1: take two classes, or one-hot "
+            "columns Y == c with bpkr.Problem."
+        )
+    return Y
+
+
+def _numbers(arrays: Mapping[str, Any], name: str) -> np.ndarray:
+    """A finite array of numbers.
+
+    Raises:
+        ValueError: there is none of this name.
+    """
+    if name not in arrays:
+        raise ValueError(
+            f"no array {name}; there are {', '.join(sorted(arrays)) or 'none'}."
+        )
+    values = np.asarray(arrays[name])
+    if not np.issubdtype(values.dtype, np.number) and values.dtype != bool:
+        raise ValueError(f"{name} must be an array of numbers; got {values.dtype}.")
+    values = values.astype(float)
+    if not name.startswith("attention") and not np.isfinite(values).all():
+        raise ValueError(f"{name} holds numbers that are not finite.")
+    return values
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of a file, once it is known that they fit into memory."""
+    require_regular(path)
+    reads = {".npz": _of_npz, ".h5": _of_hdf5, ".hdf5": _of_hdf5}
+    if path.suffix not in reads:
+        raise ValueError(f"{path.name}: must end in .npz, .h5 or .hdf5.")
+    try:
+        return reads[path.suffix](path)
+    except (OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile) as error:
+        words = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path.name}: cannot be read: {words}.") from None
+    except ValueError as error:
+        raise ValueError(f"{path.name}: {error}") from None
+
+
+def _of_npz(path: Path) -> dict[str, np.ndarray]:
+    with zipfile.ZipFile(path) as file:
+        _require_memory(sum(member.file_size for member in file.infolist()))
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def _of_hdf5(path: Path) -> dict[str, np.ndarray]:
+    with h5py.File(path, "r") as file:
+        sets = {n: x for n, x in file.items() if isinstance(x, h5py.Dataset)}
+        elsewhere = [n for n, x in sets.items() if x.is_virtual or x.external]
+        if elsewhere:
+            raise ValueError(f"{elsewhere[0]} lies in another file.")
+        _require_memory(sum(x.size * x.dtype.itemsize for x in sets.values()))
+        texts = lambda x: x.asstr() if h5py.check_string_dtype(x.dtype) else x
+        return {name: np.asarray(texts(x)[()]) for name, x in sets.items()}
+
+
+def _require_memory(size: int) -> None:
+    if size > (free := available_memory()):
+        raise ValueError(
+            f"its arrays take {size / 2**30:.1f} GiB; {free / 2**30:.1f} GiB are free."
+        )

@@ -1,0 +1,116 @@
+"""Files of arrays: inputs, labels, and heads or attention of one's own."""
+
+import h5py
+import numpy as np
+import pytest
+
+from statmech_attn import bpkr
+from statmech_attn.tasks import arrays
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    """What `write_example` writes, as arrays by name."""
+    path = arrays.write_example(tmp_path_factory.mktemp("example"))
+    with np.load(path) as file:
+        return dict(file)
+
+
+def written(folder, given):
+    np.savez(folder / "mine.npz", **given)
+    return folder / "mine.npz"
+
+
+def test_heads_and_attention_by_hand(example, tmp_path):
+    given = arrays.load(written(tmp_path, example))
+    x, W, omega = (example[n] for n in ("x_test", "heads_1", "attention_2_test"))
+    first = np.exp(np.einsum("pis,hij,pjt->hpst", x, W, x))
+    first /= first.sum(axis=2, keepdims=True)
+    paths = [
+        np.einsum("pis,pst,pt->pi", x, a, b[:, :, -1]) for a in first for b in omega
+    ]
+    np.testing.assert_allclose(given.xi_test, np.stack(paths, axis=-1), rtol=1e-12)
+    assert given.heads == (2, 2)
+    assert given.names == ("content", "decisive", "chosen", "noise")
+
+
+def test_attentioned_inputs_themselves_and_hdf5(example, tmp_path):
+    given = arrays.load(written(tmp_path, example))
+    with h5py.File(tmp_path / "mine.h5", "w") as file:
+        for name in ("xi", "Y", "xi_test", "Y_test", "heads"):
+            file[name] = getattr(given, name)
+        file["head_names"] = list(given.names)
+    again = arrays.load(tmp_path / "mine.h5")
+    for one, other in zip(given, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_linear_blocks_rows_and_padding(example, tmp_path):
+    """A block changes no input, rows are columns turned, padding is no token."""
+    turn = lambda omega: omega.swapaxes(2, 3)
+    changed = {k: x for k, x in example.items() if not k.startswith("attention")}
+    changed |= {
+        "attention_3": turn(example["attention_2"]),
+        "attention_3_test": turn(example["attention_2_test"]),
+        "linear_blocks": [2],
+        "head_names": [*example["head_names"][:2], "block", *example["head_names"][2:]],
+    }
+    plain = arrays.load(written(tmp_path, example), readout="mean")
+    turned = arrays.load(written(tmp_path, changed), readout="mean", queries="rows")
+    assert turned.heads == (2, 1, 2)
+    np.testing.assert_allclose(turned.xi, plain.xi, rtol=1e-12, atol=1e-15)
+    pad = lambda x, axes: np.pad(x, [(0, int(a in axes)) for a in range(x.ndim)])
+    padded = example | {
+        name: pad(example[name], axes)
+        for name, axes in {
+            "x": {2}, "x_test": {2}, "attention_2": {2, 3}, "attention_2_test": {2, 3}
+        }.items()
+    }  # fmt: skip
+    for end in ("", "_test"):
+        padded[f"real{end}"] = np.arange(7) < np.full((60, 1), 6)
+    both = arrays.load(written(tmp_path, padded), readout="mean")
+    np.testing.assert_allclose(both.xi, plain.xi, rtol=1e-12, atol=1e-15)
+
+
+def test_the_last_layer_alone_may_be_of_heads(example, tmp_path):
+    only = {k: x for k, x in example.items() if "attention" not in k}
+    del only["head_names"]
+    given = arrays.load(written(tmp_path, only | {"heads_2": example["heads_1"]}))
+    heads = bpkr.heads_from_products([example["heads_1"]] * 2)
+    np.testing.assert_array_equal(
+        given.xi, bpkr.attentioned_inputs(example["x"], heads)
+    )
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    (
+        ({"Y": None}, "no array Y; there are"),
+        ({"x_test": None}, "no array x_test"),
+        ({"heads_1": None}, "no heads_1 and no attention_1; there are"),
+        ({"attention_2_test": None}, "no array attention_2_test"),
+        ({"linear_blocks": [5]}, "no heads_3 and no attention_3"),
+        ({"Y": np.arange(60)}, "60 whole numbers, as of classes"),
+        ({"Y": np.ones((60, 3))}, r"one label an example.*\(60, 3\)"),
+        ({"Y": np.ones(59)}, "x must have three axes with as many examples as Y"),
+        ({"Y": np.array(["a"] * 60)}, "Y must be an array of numbers"),
+        ({"x": np.full((60, 12, 6), np.nan)}, "x holds numbers that are not finite"),
+        ({"xi": np.ones((60, 3, 4))}, "xi needs heads"),
+        ({"head_names": ["a", "b"]}, "4 different names"),
+        ({"attention_2": np.ones((2, 60, 6, 6))}, "layer 2.* add up to 6 instead of 1"),
+        ({"heads_1": np.ones((2, 5, 5))}, "N_0 = 5"),
+    ),
+)
+def test_what_a_file_lacks_is_one_line(example, tmp_path, change, message):
+    given = {k: x for k, x in (example | change).items() if x is not None}
+    with pytest.raises(ValueError, match=f"mine.npz: .*{message}") as error:
+        arrays.load(written(tmp_path, given))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ("mine.npz", "mine.h5", "mine.txt"))
+def test_what_is_no_file_of_arrays_is_one_line(tmp_path, name):
+    (tmp_path / name).write_bytes(b"PK\x03\x04 nothing")
+    with pytest.raises(ValueError, match=f"{name}: (cannot be read|must end)") as error:
+        arrays.load(tmp_path / name)
+    assert "\n" not in str(error.value)
