@@ -195,7 +195,7 @@ def attended(
 
 def attention_of(
     x: Float[Array | np.ndarray, "P N_0 T"],
-    heads: Sequence[Float[Array | np.ndarray, "_H N_0 N_0"] | None],
+    heads: Sequence[Float[Array | np.ndarray, "_H _N _N"] | None],
     *,
     real: Bool[Array | np.ndarray, "P T"] | None = None,
     causal: bool = False,

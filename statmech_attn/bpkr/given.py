@@ -44,7 +44,8 @@ class Attention(eqx.Module):
     def shape(self) -> tuple[int, int]:
         """(P, T)."""
         layer = next(layer for layer in self.layers if layer is not None)
-        return layer.shape[1:3]
+        _, examples, tokens, _ = layer.shape
+        return examples, tokens
 
     def check(self, x) -> Float[Array, "P N_0 T"]:
         """Inputs as a float64 (P, N_0, T) array that fits.

@@ -15,7 +15,6 @@ An npz or HDF5 file holds the labels and either attentioned inputs or what makes
     head_names                    (H_1 + ... + H_L,)  texts, layer by layer; optional
 """
 
-import itertools
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -142,6 +141,7 @@ def _given(arrays: Mapping[str, Any], readout: str | int, queries: str) -> Given
             f"head_names must be {sum(heads)} different names, one for every head; got "
             f"{len(names)}."
         )
+    xi, Y, xi_test, Y_test = (jnp.asarray(a) for a in (xi, Y, xi_test, Y_test))
     return Given(xi, Y, xi_test, Y_test, heads, names)
 
 
@@ -175,7 +175,9 @@ def _layers(arrays: Mapping[str, Any], end: str) -> tuple[list, list]:
     """W of every layer that has heads, and the weights of every one that has those."""
     blocks = {int(number) for number in np.ravel(arrays.get("linear_blocks", ()))}
     products, weights = [], []
-    for number in itertools.count(1):
+    number = 0
+    while True:
+        number += 1
         W, omega = f"heads_{number}", f"attention_{number}"
         if number not in blocks and W not in arrays and omega not in arrays:
             break
