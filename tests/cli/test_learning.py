@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import storage
-from statmech_attn.cli.progress import Bar
+from statmech_attn.cli.progress import Lines
 
 
 pytestmark = pytest.mark.slow
@@ -81,7 +81,7 @@ def test_an_interrupted_run_goes_on_to_the_same_numbers(
     call, folder, tmp_path, monkeypatch
 ):
     output, chunks = tmp_path / "again.h5", tmp_path / "again.h5.chunks"
-    advance, steps = Bar.advance, []
+    advance, steps = Lines.advance, []
 
     def interrupt_after_two_blocks(self, work):
         steps.append(work)
@@ -91,7 +91,7 @@ def test_an_interrupted_run_goes_on_to_the_same_numbers(
         advance(self, work)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Bar, "advance", interrupt_after_two_blocks)
+        patched.setattr(Lines, "advance", interrupt_after_two_blocks)
         stopped = call("run", folder / "weights.toml", "-o", output, code=130)
     assert "the same command goes on" in stopped.output.replace("\n", " ")
     assert list(chunks.rglob("state-*.h5")) and not output.exists()

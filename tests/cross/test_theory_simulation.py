@@ -199,7 +199,7 @@ def changed(dataset, **attrs):
         (lambda t, s: (t, s.assign_coords(gamma=3.0)), "gamma differs"),
         (lambda t, s: (t.drop_vars("epsilon"), s), "'epsilon' is missing"),
         (lambda t, s: (t.expand_dims(gamma=[2.0]), s), "select one gamma"),
-        (lambda t, s: (s, s), "theory: no variable 'A_noise_std'"),
+        (lambda t, s: (s, s), "got monte-carlo and monte-carlo"),
         (lambda t, s: (t, t), "simulation: no variable 'A_mean'"),
         (lambda t, s: (t, changed(s, runs=1)), "at least 2 runs"),
         (lambda t, s: (t.isel(pattern=[0]), s), "numbers of patterns"),
