@@ -5,10 +5,10 @@ in deep attention), `tasks` (what it learns), `dynamics` (Lyapunov spectra and p
 of any map), `montecarlo` (finite-N checks), `training` (gradient descent), `statistics`
 (values with their errors), `batches` (numbers computed many at once), `scan` (many
 parameter points), `storage` (HDF5), `studies` (a study file in, a data set out),
-`comparison`, `validation`, `plotting`, `cli`, and `kinds`, the table of what a study
-can name.  Each is imported when it is first asked
+`comparison`, `validation`, `plotting`, `cli`, `interactive` (`setup` and `run`), and
+`kinds`, the table of what a study can name.  Each is imported when it is first asked
 for.  Importing the package changes no global setting; what needs double precision says
-so.
+so, and `setup()` switches it on.
 """
 
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         comparison,
         dmft,
         dynamics,
+        interactive,
         montecarlo,
         plotting,
         scan,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         training,
         validation,
     )
+    from statmech_attn.interactive import run, setup
 
 
 __version__ = "0.1.0"
@@ -45,9 +47,12 @@ __all__ = [
     "comparison",
     "dmft",
     "dynamics",
+    "interactive",
     "montecarlo",
     "plotting",
+    "run",
     "scan",
+    "setup",
     "statistics",
     "storage",
     "studies",

@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     Attributes:
         name: as in `kind = "..."`, and the attribute `kind` of its files.
         task: of which task the row is; "*": of every one in `TASKS`; "": the kind has
-            no task, or one of its own.
+            no task, or one of its own; "system": of studies with the table [system].
         table: `studies.StudyTable` of the study file.
         work: function of the table that gives a `scan.Work`.
         batched: whether it takes the keyword `batch` as well; see `scan.Work`.
@@ -36,6 +36,9 @@ class Kind(NamedTuple):
         summary: `cli.Summary` of what `info` prints; the sizes where there is none.
         pictures: of a file, each a `plotting.Picture`.
         dimension: which of the files of this name are of this row: those that have it.
+        rows: dimensions, or variables that have them, of what is a point of a file and
+            a row of an exported table; the first dimension where there are none.
+        padding: variable that is NaN, or a count of 0 or -1, where lists are padded.
     """
 
     name: str
@@ -47,6 +50,8 @@ class Kind(NamedTuple):
     summary: Where = ""
     pictures: Where = ""
     dimension: str = ""
+    rows: str = ""
+    padding: str = ""
 
 
 class TaskKind(NamedTuple):
@@ -192,8 +197,12 @@ def installed(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
 
 
 def _distribution(entry: importlib.metadata.EntryPoint) -> str:
-    found = entry.dist
-    return f"{found.name} {found.version}" if found else "an unknown distribution"
+    distribution = entry.dist
+    return (
+        f"{distribution.name} {distribution.version}"
+        if distribution
+        else "an unknown distribution"
+    )
 
 
 def _brief(error: Exception) -> str:
@@ -202,10 +211,42 @@ def _brief(error: Exception) -> str:
     return f"{type(error).__name__}: {words[:200]}"
 
 
+EVERY, SYSTEM = "*", "system"
 _STUDIES, _DRAWING = "statmech_attn.studies", "statmech_attn.plotting.drawing"
 _SUMMARY = "statmech_attn.cli.summary"
 _LEARNING = "statmech_attn.cli.learning_summary"
 
+_BIFURCATION = Kind(
+    "bifurcation",
+    table=f"{_STUDIES}.dmft_tables:BifurcationStudy",
+    work=f"{_STUDIES}.bifurcation:work",
+    batched=True,
+    variables=f"{_STUDIES}.bifurcation:VARIABLES",
+    summary=f"{_SUMMARY}:BIFURCATION",
+    pictures=f"{_DRAWING}:BIFURCATION",
+    rows="section_count phase",
+)
+_CONTINUATION = Kind(
+    "continuation",
+    table=f"{_STUDIES}.dmft_tables:ContinuationStudy",
+    work=f"{_STUDIES}.continuation:ContinuationWork",
+    variables=f"{_STUDIES}.continuation_file:VARIABLES",
+    summary=f"{_SUMMARY}:CONTINUATION",
+    pictures=f"{_DRAWING}:CONTINUATION",
+    rows="branch point",
+    padding="arclength",
+)
+_BASINS = Kind(
+    "basins",
+    table=f"{_STUDIES}.basins_table:BasinsStudy",
+    work=f"{_STUDIES}.basins:BasinsWork",
+    batched=True,
+    variables=f"{_STUDIES}.basins:VARIABLES",
+    summary=f"{_SUMMARY}:BASINS",
+    pictures=f"{_DRAWING}:BASINS",
+    rows="count",
+    padding="count",
+)
 _ORDER_PARAMETER = Kind(
     "order-parameter",
     task="*",
@@ -214,6 +255,7 @@ _ORDER_PARAMETER = Kind(
     variables=f"{_STUDIES}.order_parameter:VARIABLES",
     summary=f"{_LEARNING}:ORDER_PARAMETERS",
     pictures=f"{_DRAWING}:ORDER_PARAMETER",
+    rows="action",
 )
 KINDS = Rows(
     "kind",
@@ -228,29 +270,32 @@ KINDS = Rows(
             variables=f"{_STUDIES}.trajectory:VARIABLES",
             summary=f"{_SUMMARY}:TRAJECTORY",
             pictures=f"{_DRAWING}:TRAJECTORY",
+            rows="beta time",
         ),
         Kind(
-            "bifurcation",
-            table=f"{_STUDIES}.dmft_tables:BifurcationStudy",
-            work=f"{_STUDIES}.bifurcation:work",
+            "trajectory",
+            task=SYSTEM,
+            table=f"{_STUDIES}.system_tables:SystemTrajectoryStudy",
+            work=f"{_STUDIES}.system_trajectory:SystemTrajectoryWork",
             batched=True,
-            variables=f"{_STUDIES}.bifurcation:VARIABLES",
-            summary=f"{_SUMMARY}:BIFURCATION",
-            pictures=f"{_DRAWING}:BIFURCATION",
+            variables=f"{_STUDIES}.system_trajectory:VARIABLES",
+            pictures=f"{_DRAWING}:OWN_TRAJECTORY",
+            dimension="observable",
+        ),
+        _BIFURCATION,
+        _BIFURCATION._replace(
+            task=SYSTEM, table=f"{_STUDIES}.system_tables:SystemDiagramStudy"
         ),
         Kind(
             "diagram",
             variables="statmech_attn.dynamics.diagrams:VARIABLES",
             summary=f"{_SUMMARY}:BIFURCATION",
             pictures=f"{_DRAWING}:DIAGRAM",
+            rows="section_count phase",
         ),
-        Kind(
-            "continuation",
-            table=f"{_STUDIES}.dmft_tables:ContinuationStudy",
-            work=f"{_STUDIES}.continuation:ContinuationWork",
-            variables=f"{_STUDIES}.continuation_file:VARIABLES",
-            summary=f"{_SUMMARY}:CONTINUATION",
-            pictures=f"{_DRAWING}:CONTINUATION",
+        _CONTINUATION,
+        _CONTINUATION._replace(
+            task=SYSTEM, table=f"{_STUDIES}.system_tables:SystemContinuationStudy"
         ),
         Kind(
             "monte-carlo",
@@ -259,6 +304,7 @@ KINDS = Rows(
             batched=True,
             variables="statmech_attn.montecarlo.dataset:VARIABLES",
             pictures=f"{_DRAWING}:MONTE_CARLO",
+            rows="n_spins beta time",
         ),
         _ORDER_PARAMETER,
         _ORDER_PARAMETER._replace(
@@ -273,6 +319,7 @@ KINDS = Rows(
             variables=f"{_STUDIES}.posterior:VARIABLES",
             summary=f"{_LEARNING}:POSTERIOR",
             pictures=f"{_DRAWING}:POSTERIOR",
+            rows="U_a",
         ),
         Kind(
             "training",
@@ -282,6 +329,7 @@ KINDS = Rows(
             variables=f"{_STUDIES}.training:VARIABLES",
             summary=f"{_LEARNING}:TRAINING",
             pictures=f"{_DRAWING}:TRAINING",
+            rows="U_a",
         ),
         Kind(
             "training",
@@ -291,6 +339,7 @@ KINDS = Rows(
             variables=f"{_STUDIES}.one_shot_training:VARIABLES",
             summary=f"{_LEARNING}:NETWORKS",
             pictures=f"{_DRAWING}:ONE_SHOT_TRAINING",
+            rows="restart",
             dimension="test_set",
         ),
         Kind(
@@ -300,33 +349,35 @@ KINDS = Rows(
             variables=f"{_STUDIES}.pruning:VARIABLES",
             summary=f"{_LEARNING}:PRUNING",
             pictures=f"{_DRAWING}:PRUNING",
+            rows="restart",
         ),
-        Kind(
-            "basins",
-            table=f"{_STUDIES}.basins_table:BasinsStudy",
-            work=f"{_STUDIES}.basins:BasinsWork",
-            batched=True,
-            variables=f"{_STUDIES}.basins:VARIABLES",
-            summary=f"{_SUMMARY}:BASINS",
-            pictures=f"{_DRAWING}:BASINS",
+        _BASINS,
+        _BASINS._replace(
+            task=SYSTEM,
+            table=f"{_STUDIES}.basins_table:SystemBasinsStudy",
+            variables=f"{_STUDIES}.basins:SYSTEM_VARIABLES",
+            dimension="observable",
         ),
         Kind(
             "hysteresis",
             variables=f"{_STUDIES}.hysteresis:VARIABLES",
             summary=f"{_SUMMARY}:HYSTERESIS",
             pictures=f"{_DRAWING}:HYSTERESIS",
+            rows="number",
         ),
         Kind(
             "comparison",
             variables="statmech_attn.comparison.trajectories:VARIABLES",
             summary=f"{_SUMMARY}:COMPARISON",
             pictures=f"{_DRAWING}:COMPARISON",
+            rows="largest_z",
         ),
         Kind(
             "comparison",
             variables="statmech_attn.comparison.posteriors:VARIABLES",
             summary=f"{_LEARNING}:ESTIMATES",
             pictures=f"{_DRAWING}:POSTERIORS_COMPARED",
+            rows="verdict",
             dimension="estimate",
         ),
         Kind(
@@ -334,11 +385,13 @@ KINDS = Rows(
             variables=f"{_STUDIES}.records:RUNNING_LYAPUNOV",
             summary=f"{_SUMMARY}:BIFURCATION",
             pictures=f"{_DRAWING}:RUNNING_LYAPUNOV",
+            rows="beta",
         ),
         Kind(
             "chaos-indicators",
             variables=f"{_STUDIES}.records:CHAOS_INDICATORS",
             pictures=f"{_DRAWING}:CHAOS_INDICATORS",
+            rows="beta",
         ),
         Kind(
             "benchmark",
@@ -376,13 +429,12 @@ SAMPLERS = Rows(
         SamplerKind("langevin", "statmech_attn.montecarlo.langevin:langevin"),
     ],
 )
-EVERY = "*"
 
 
 def studied() -> list[str]:
     """Names of all kinds of study."""
-    made = {row.name for row in KINDS.built_in if not row.table}
-    return [name for name in KINDS.names() if name not in made]
+    untabled = {row.name for row in KINDS.built_in if not row.table}
+    return [name for name in KINDS.names() if name not in untabled]
 
 
 def of_study(name: object, task: object = None) -> Kind | None:
@@ -393,8 +445,8 @@ def of_study(name: object, task: object = None) -> Kind | None:
         'OneShotTrainingWork'
     """
     rows = {row.task: row for row in KINDS.named(name) if row.table}
-    own = rows.get(task) if isinstance(task, str) else None
-    return own or rows.get(EVERY) or rows.get("")
+    of_task = rows.get(task) if isinstance(task, str) else None
+    return of_task or rows.get(EVERY) or rows.get("")
 
 
 def of_file(name: object, dimensions: Any = ()) -> Kind | None:

@@ -5,13 +5,22 @@ Every kind of file has a table of its variables, `Variables`, where they are mad
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
+
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 NATS = "nat / token"
+# Words of UDUNITS that units of files may be made of, as CF asks.
+UDUNITS = """
+    m s kg g A K mol cd Hz N Pa J W C V F H T Wb lm lx S Bq Gy Sv ohm rad sr
+    km cm mm um nm ms us ns min hour h day year kHz MHz GHz kPa kJ kW MW eV keV mV kV
+    meter metre second gram kelvin radian degree percent bar litre liter per
+""".split()
 ENDINGS = {  # words, units (None: those of the quantity itself), symbol
     "_rms_slope": ("exponent of the difference in the width", "1", "d ln Δ{}/d ln N"),
     "_rms": ("root mean square difference from the reference", None, "Δ{}"),
@@ -36,7 +45,8 @@ class Variable(NamedTuple):
             parameters that the file attributes of these names hold, whose words and
             symbol then stand for the same in `long_name` and `symbol`.
         dims: that it has among others, with blanks between them.
-        long_name, units, symbol: its attributes.
+        long_name, units, symbol: its attributes.  Units that UDUNITS does not know,
+            such as nats per token, are dimensionless there, and named `unit_name`.
         parts: endings of variables that come with it, such as "_stderr" (`ENDINGS`).
         group: "" of what every file of the kind holds; another word: the variables of
             one word are all there or none; None: may be absent.
@@ -63,11 +73,14 @@ class Variable(NamedTuple):
 
     def attributes(self) -> dict[str, Any]:
         """Attributes of the stored variable."""
+        known = all(word in UDUNITS for word in re.findall(r"[^\W\d]+", self.units))
         attributes: dict[str, Any] = {
             "long_name": self.long_name,
-            "units": self.units,
+            "units": self.units if known else "1",
             "symbol": self.symbol,
         }
+        if not known:
+            attributes["unit_name"] = self.units
         if self.flags:
             codes = np.arange(len(self.flags), dtype=np.int32)
             if self.masks:
@@ -152,8 +165,10 @@ class Variables:
         self,
         variables: Mapping[str, tuple[tuple[str, ...], Any]],
         coordinates: Mapping[str, Any],
-    ) -> xr.Dataset:
+    ) -> "xr.Dataset":
         """A data set with attributes on every variable and coordinate."""
+        import xarray as xr
+
         data = {
             name: (dims, np.asarray(values), self.attributes(name))
             for name, (dims, values) in variables.items()
@@ -183,14 +198,47 @@ class Variables:
         return row._replace(long_name=words, symbol=symbol)
 
 
-def words(texts: Iterable[str]) -> tuple[str, ...]:
-    """Meanings of codes, without blanks.
+class Words(tuple[str, ...]):
+    """Words of the codes 0, 1, ...; an array of codes gives an array of words.
 
     Example:
-        >>> words(["not finite"])
-        ('not_finite',)
+        >>> fruit = Words("apple", "pear")
+        >>> fruit[1], fruit[np.array([1, 0])].tolist()
+        ('pear', ['pear', 'apple'])
     """
-    return tuple(text.replace(" ", "_") for text in texts)
+
+    def __new__(cls, *texts: str):
+        return super().__new__(cls, texts)
+
+    def __getnewargs__(self):
+        return tuple(self)
+
+    def __getitem__(self, code: Any) -> Any:
+        if isinstance(code, slice) or np.ndim(code) == 0:
+            return super().__getitem__(code)
+        return np.array(self)[np.asarray(code)]
+
+
+def words(texts: Iterable[str]) -> tuple[str, ...]:
+    """Meanings of codes, of the characters that CF allows.
+
+    Example:
+        >>> words(["not finite (yet)"])
+        ('not_finite_yet',)
+    """
+    return tuple(
+        re.sub(r"[^A-Za-z0-9_.+@-]", "", text.replace(" ", "_")) for text in texts
+    )
+
+
+def unit_of(attributes: Mapping[Any, Any]) -> str:
+    """The unit of a variable as people write it, by its attributes.
+
+    Example:
+        >>> unit_of(Variable("p", "", "period", "token").attributes())
+        'token'
+    """
+    return attributes.get("unit_name", attributes["units"])
 
 
 def _pattern(name: str) -> str:

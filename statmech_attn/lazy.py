@@ -29,7 +29,11 @@ class Package(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name not in self.__sources__:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+            raise AttributeError(
+                f"module {self.__name__!r} has no attribute {name!r}",
+                name=name,
+                obj=self,
+            )
         path, original = self.__sources__[name]
         module = importlib.import_module(path)
         value = getattr(module, original) if original else module

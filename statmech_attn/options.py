@@ -102,19 +102,19 @@ def said(choices: type) -> dict[str, Said]:
         >>> said(Range)["num"].sentence
         'How many.'
     """
-    found: dict[str, list[str]] = {}
+    entries: dict[str, list[str]] = {}
     for part in reversed(choices.__mro__):
         _, _, section = inspect.cleandoc(part.__doc__ or "").partition("Attributes:\n")
         name = ""
         for line in section.split("\n\n")[0].splitlines():
             if entry := _ENTRY.fullmatch(line):
                 name, unit, text = entry.groups()
-                found[name] = [unit or "", text]
+                entries[name] = [unit or "", text]
             elif name:
-                found[name][1] += f" {line.strip()}"
+                entries[name][1] += f" {line.strip()}"
     return {
         name: Said(text[0].upper() + text[1:], unit)
-        for name, (unit, text) in found.items()
+        for name, (unit, text) in entries.items()
     }
 
 

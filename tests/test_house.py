@@ -25,6 +25,7 @@ FLOORS = (
     "options",
     "kinds",
     "labels",
+    "presentation",
     "layout",
     "batches",
     "statistics",
@@ -41,6 +42,7 @@ FLOORS = (
     "plotting",
     "validation",
     "cli",
+    "interactive",
 )
 # Imports past a face that are wanted, each with its reason.
 ALLOWED = {

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from statmech_attn.batches.once import once
     from statmech_attn.batches.precision import require_double
     from statmech_attn.batches.sums import add_loop, add_products, add_up, WRITTEN_OUT
+    from statmech_attn.batches.timing import seconds_of
 
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "once",
     "require_double",
     "run_all",
+    "seconds_of",
     "runtime",
     "Stage",
     "usable_cores",

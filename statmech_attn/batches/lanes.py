@@ -13,6 +13,7 @@ one.  Elsewhere XLA may order terms, or round, by the shape of the batch, and a 
 keeps to one width.
 """
 
+import math
 import os
 import threading
 import time
@@ -142,10 +143,11 @@ class Compiled:
         options = CPU_OPTIONS if chosen[0].platform == "cpu" else {}
         if len(chosen) > 1:
             function = _on_parts(function, examples, self._places)
-        clock = time.perf_counter()
+        clock, processors = time.perf_counter(), time.process_time()
         jitted = jax.jit(function, in_shardings=self._places, compiler_options=options)
         self._call = jitted.lower(*examples).compile()
         self.seconds = time.perf_counter() - clock
+        self.seconds = min(self.seconds, time.process_time() - processors)
 
     @property
     def bytes(self) -> int:
@@ -249,6 +251,22 @@ class Stage:
     def bytes(self) -> int:
         """Memory of one full batch."""
         return self._full.bytes
+
+    @property
+    def seconds(self) -> float:
+        """What it took to make the full program ready.
+
+        Those of other widths take as long; a moment where the user's cache has them.
+        """
+        return self._full.seconds
+
+    def part_of_batch(self, n_points: float) -> float:
+        """Cost of so many points on average, in full batches, at the best width."""
+        if n_points <= 0:
+            return 0.0
+        full = max(self._programs) + OVERHEAD
+        batches = lambda width: max(n_points / width, 1 - math.exp(-n_points))
+        return min(batches(n) * (n + OVERHEAD) / full for n in self._programs)
 
     def __call__(self, lanes: int, *args: Any) -> Any:
         return self.program(lanes)(*args)

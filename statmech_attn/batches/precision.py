@@ -13,7 +13,7 @@ def require_double() -> None:
     """
     if jnp.result_type(float) != jnp.float64:
         raise RuntimeError(
-            "statmech_attn needs double precision: call "
-            'jax.config.update("jax_enable_x64", True) before building arrays, '
-            "or set JAX_ENABLE_X64=1."
+            "statmech_attn needs double precision: call statmech_attn.setup() before "
+            'building arrays, or jax.config.update("jax_enable_x64", True), or set '
+            "JAX_ENABLE_X64=1."
         )

@@ -30,6 +30,26 @@ from statmech_attn.bpkr.prior import layer_widths, prior
 Heads = tuple[Float[Array, "_H N_0 N_0"], ...]  # one array a layer
 
 
+@jax.tree_util.register_pytree_node_class
+class _Layers(tuple):
+    """Heads as `Heads` says, which print short."""
+
+    def __repr__(self) -> str:
+        counts = ", ".join(str(len(layer)) for layer in self)
+        rows, columns = self[0].shape[1:]
+        return (
+            f"Heads per layer: {counts}; W of {rows} x {columns}, "
+            "score x_key^T W x_query"
+        )
+
+    def tree_flatten(self):
+        return tuple(self), None
+
+    @classmethod
+    def tree_unflatten(cls, _, layers):
+        return cls(layers)
+
+
 class Weights(NamedTuple):
     """Weights of one network: V_0, one V per layer, the readout a."""
 
@@ -39,15 +59,18 @@ class Weights(NamedTuple):
 
 
 def heads_from_products(layers: Sequence) -> Heads:
-    """Heads given by W, score x_s^T W x_t: one (H_l, N_0, N_0) array per layer.
+    r"""Heads given by W, one (H_l, N_0, N_0) array per layer.
+
+    The score that the query t gives to the key s is $x_s^T W x_t$: W = W_K^T W_Q, with
+    the key on its rows, which is the transpose of W_Q^T W_K.
 
     Example:
         >>> import numpy as np
-        >>> [w.shape for w in heads_from_products([np.zeros((2, 3, 3))])]
-        [(2, 3, 3)]
+        >>> heads_from_products([np.zeros((2, 3, 3)), np.zeros((1, 3, 3))])
+        Heads per layer: 2, 1; W of 3 x 3, score x_key^T W x_query
     """
     require_double()
-    heads = tuple(jnp.asarray(layer, float) for layer in layers)
+    heads = _Layers(jnp.asarray(layer, float) for layer in layers)
     if not heads:
         raise ValueError("heads: need at least one layer; got none.")
     for number, layer in enumerate(heads, 1):
@@ -61,7 +84,7 @@ def heads_from_products(layers: Sequence) -> Heads:
 
 
 def heads_from_queries(queries: Sequence, keys: Sequence) -> Heads:
-    r"""Heads given by Q and K, score $x_s^T K^T Q x_t / \sqrt G$.
+    r"""Heads given by Q and K, with the score $x_s^T K^T Q x_t / \sqrt G$ of key s.
 
     Args:
         queries, keys: one (H_l, G, N_0) array per layer.

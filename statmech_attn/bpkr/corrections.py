@@ -27,13 +27,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from statmech_attn import presentation
 from statmech_attn.bpkr.action import order_parameters_of
 from statmech_attn.bpkr.kernels import cross_kernel, own_variances, self_path_path
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.predictor import Prediction, regression
-from statmech_attn.bpkr.problem import Problem
+from statmech_attn.bpkr.problem import Problem, shown_order_parameters
 from statmech_attn.bpkr.saddle import derivatives, factors_at
 from statmech_attn.bpkr.solution import Solution
+from statmech_attn.presentation import Shown
 
 
 LOG_2PI = math.log(2 * math.pi)
@@ -55,6 +57,15 @@ class Corrected(eqx.Module):
     log_evidence: Float[Array, ""]
     shift: Float[Array, "d d"]
     modes: Float[Array, "n d d"]
+
+    @property
+    def _shown(self):
+        return (
+            *shown_order_parameters(self.problem, error=True),
+            Shown("log_evidence", "ln p(Y), relative to no labels", symbol="ln p(Y)"),
+        )
+
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     def predict(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Prediction:
         """Mean and variance of f on new attentioned inputs, to order 1/N."""

@@ -24,8 +24,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from statmech_attn import presentation
 from statmech_attn.bpkr import wishart
 from statmech_attn.bpkr.wishart import Draws, Law
+from statmech_attn.presentation import Shown
 
 
 ITERATIONS = 100  # of the fixed point, which gains a digit or so in each
@@ -37,6 +39,20 @@ class Evidence(NamedTuple):
     value: float
     stderr: float
     by_chain: Float[np.ndarray, " chains"]
+
+    _shown = (
+        Shown(
+            "log_evidence", "ln p(Y)", symbol="ln p(Y)", value="value", error="stderr"
+        ),
+        Shown(
+            "log_evidence_of_chain",
+            "ln p(Y) of every chain",
+            "chain",
+            symbol="ln p(Y)",
+            value="by_chain",
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 def evidence(key: Key[Array, ""], draws: Draws) -> Evidence:

@@ -9,12 +9,15 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Key
 
+from statmech_attn import presentation
 from statmech_attn.bpkr.newton import NewtonSolver
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.saddle import solve_from, starting_point
 from statmech_attn.bpkr.solution import Solution
+from statmech_attn.presentation import Shown
 
 
 class Minima(NamedTuple):
@@ -23,6 +26,19 @@ class Minima(NamedTuple):
     solutions: list[Solution]
     counts: list[int]
     failed: int  # starts that did not converge
+
+    _shown = (
+        Shown("counts", "starts that led to each minimum", "minimum", symbol="n"),
+        Shown(
+            "action",
+            "action",
+            "minimum",
+            symbol="S",
+            value=lambda m: np.array([float(s.action) for s in m.solutions]),
+        ),
+        Shown("failed", "starts that did not converge", symbol="n"),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 def multi_start(

@@ -15,9 +15,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from statmech_attn.labels import Words
+
 
 CONVERGED, ITERATIONS, STALLED, UNDEFINED = range(4)
-RESULTS = (
+RESULTS = Words(
     "converged",
     "iterations used up before the gradient vanished",
     "no step lowers the action: round-off reached before the gradient vanished",

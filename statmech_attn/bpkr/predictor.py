@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from statmech_attn import presentation
 from statmech_attn.bpkr.kernels import (
     cross_kernel,
     own_variances,
@@ -29,9 +30,15 @@ from statmech_attn.bpkr.linear_algebra import inverse_cholesky, singular
 from statmech_attn.bpkr.prior import head_counts
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.solution import Solution
+from statmech_attn.presentation import Shown
 
 
 _inverse_cholesky = jax.jit(inverse_cholesky)  # else an operation at a time
+
+
+def dims_of_tests(values) -> str:
+    """Dimensions of what is predicted, of one output or of several."""
+    return "test output" if values.ndim == 2 else "test"
 
 
 class Prediction(NamedTuple):
@@ -39,6 +46,27 @@ class Prediction(NamedTuple):
 
     mean: Float[Array, "Q *K"]
     variance: Float[Array, "Q *K"]
+
+    @property
+    def std(self) -> Float[Array, "Q *K"]:
+        """Standard deviation of f over the posterior."""
+        return jnp.sqrt(self.variance)
+
+    @property
+    def _shown(self):
+        return (
+            Shown(
+                "predictor_mean",
+                "mean of f over the posterior ± its standard deviation",
+                dims_of_tests(self.mean),
+                symbol="⟨f⟩",
+                value="mean",
+                error="std",
+                ending="_std",
+            ),
+        )
+
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 class Theory(eqx.Module):
@@ -257,9 +285,12 @@ def head_scores(U, heads: Sequence | None = None) -> tuple[Array, ...]:
 
 def _heads_of(U, heads: Sequence | None) -> tuple[int, ...]:
     """Heads per layer, those of its problem for a solution."""
-    if heads is None:
-        heads = U.problem.heads if isinstance(U, Solution) else ()
-    return head_counts(heads)
+    if heads is None and not isinstance(U, Solution):
+        raise ValueError(
+            "heads: give the heads per layer beside U, such as (2, 2), or a solution, "
+            "which knows its own."
+        )
+    return head_counts(U.problem.heads if heads is None else heads)
 
 
 def path_weights(U, heads: Sequence[int]) -> Float[Array, "Pi Pi"]:

@@ -83,7 +83,11 @@ def layer_widths(width, layers: int) -> Float[np.ndarray, " {layers}+1"]:
 
 def check_temperature(temperature) -> None:
     """Raise `ValueError` unless the temperature is a finite number >= 0."""
-    single = np.ndim(temperature) == 0
+    try:
+        temperature = np.asarray(temperature, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"temperature must be a number; got {temperature}.") from None
+    single = temperature.ndim == 0
     if not (single and np.isfinite(temperature) and temperature >= 0):
         raise ValueError(
             "temperature must be finite and > 0, or 0 where K(U) is invertible; "

@@ -28,6 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.bpkr import prior as sizes_of
 from statmech_attn.bpkr.kernels import (
@@ -39,6 +40,7 @@ from statmech_attn.bpkr.kernels import (
     path_kernels,
     prefactor,
 )
+from statmech_attn.presentation import Shown
 
 
 if TYPE_CHECKING:
@@ -97,6 +99,18 @@ class Problem(eqx.Module):
     heads: tuple[int, ...] = eqx.field(static=True)
     form: str | None = eqx.field(static=True)
     memory_limit: int = eqx.field(static=True)
+
+    _shown = (
+        Shown("examples", "examples", symbol="P", value=lambda p: p.shape[0]),
+        Shown("inputs", "size of an input", symbol="N_0", value=lambda p: p.shape[1]),
+        Shown("heads", "heads per layer", "layer_with_heads", symbol="H"),
+        Shown("paths", "attention paths", symbol="|Π|", value=lambda p: p.shape[2]),
+        Shown("outputs", "outputs", symbol="K"),
+        Shown("width", "widths", "layer", symbol="N", value="widths"),
+        Shown("temperature", "temperature", symbol="T"),
+        Shown("variance", "variances of the prior", "weights", value="variances"),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     def __init__(
         self,
@@ -449,13 +463,46 @@ class Problem(eqx.Module):
         return sample(key, self.law(), **options)
 
 
+def shown_order_parameters(problem: Problem, *, error: bool = False) -> list[Shown]:
+    """Rows of a result with order parameters: those of the problem, U_1 ... and U_a.
+
+    Args:
+        error: whether there are standard deviations `U_std` and `U_a_std`.
+    """
+    of = lambda name, l: lambda result: getattr(result, name)[l]
+    several = " output output_pair" if problem.outputs > 1 else ""
+    layers = [
+        Shown(
+            f"U_{l + 1}",
+            f"order parameter U_{l + 1}",
+            f"path_{l + 1} path_{l + 1}_pair",
+            value=of("U", l),
+            error=of("U_std", l) if error else "",
+            ending="_std",
+        )
+        for l in range(len(problem.heads))
+    ]
+    return [
+        Shown("temperature", "temperature", symbol="T", value="problem.temperature"),
+        Shown("width", "widths", "layer", symbol="N", value="problem.widths"),
+        *layers,
+        Shown(
+            "U_a",
+            "order parameter of the readout",
+            several.strip(),
+            error="U_a_std" if error else "",
+            ending="_std",
+        ),
+    ]
+
+
 def check_test(xi_test, inputs: int, paths: int) -> Float[Array, "Q N_0 Pi"]:
     """Attentioned test inputs as an array that fits the training inputs."""
     xi_test = jnp.asarray(xi_test, float)
     if xi_test.ndim != 3 or xi_test.shape[1:] != (inputs, paths):
         raise ValueError(
-            f"xi_test must have shape (Q, {inputs}, {paths}) as the training inputs; "
-            f"got {xi_test.shape}."
+            f"xi_test must have shape (Q, {inputs}, {paths}) as the training inputs "
+            f"(bpkr.attentioned_inputs makes them of tokens); got {xi_test.shape}."
         )
     return xi_test
 
@@ -467,7 +514,8 @@ def _inputs(xi, heads: tuple[int, ...]) -> Float[Array, "P N_0 Pi"]:
     if xi.ndim != 3 or xi.shape[2] != n_paths or not xi.size:
         raise ValueError(
             f"xi must have shape (P, N_0, {n_paths}), one column per path of "
-            f"heads = {heads}; got {xi.shape}."
+            f"heads = {heads} (bpkr.attentioned_inputs makes them of tokens); got "
+            f"{xi.shape}."
         )
     _check_finite("xi", xi)
     return xi

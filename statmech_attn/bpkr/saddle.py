@@ -90,8 +90,8 @@ def sweep(
     solved, start = [], None
     for turn, row in enumerate(reversed(rows)):
         solutions = []
-        for one in row if turn % 2 else reversed(row):
-            solutions.append(solve(one, start, solver))
+        for problem in row if turn % 2 else reversed(row):
+            solutions.append(solve(problem, start, solver))
             start = solutions[-1] if solutions[-1].converged else None
         solved.append(solutions if turn % 2 else solutions[::-1])
     return solved[::-1]

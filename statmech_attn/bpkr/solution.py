@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 import equinox as eqx
 from jaxtyping import Array, Float, Int
 
+from statmech_attn import presentation
 from statmech_attn.bpkr import prior as sizes_of
 from statmech_attn.bpkr.newton import CONVERGED, RESULTS
-from statmech_attn.bpkr.problem import Problem
+from statmech_attn.bpkr.problem import Problem, shown_order_parameters
+from statmech_attn.presentation import Shown
 
 
 if TYPE_CHECKING:
@@ -34,6 +36,21 @@ class Solution(eqx.Module):
     result: Int[Array, ""]
     signature: Int[Array, " 3"]
     point: Float[Array, " n"]
+
+    @property
+    def _shown(self):
+        return (
+            Shown("result", "result", flags=RESULTS),
+            *shown_order_parameters(self.problem),
+            Shown("action", "action", symbol="S"),
+            Shown("energy", "energy per width", symbol="E/N"),
+            Shown("entropy", "entropy", symbol="s"),
+            Shown("gradient_norm", "norm of the gradient", symbol="|∇S|", line=False),
+            Shown("iterations", "Newton steps", symbol="n"),
+            Shown("outside_support", "outside the support of the exact law"),
+        )
+
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     @property
     def converged(self) -> bool:

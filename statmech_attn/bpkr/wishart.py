@@ -35,6 +35,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
+from statmech_attn import presentation
 from statmech_attn.bpkr.action import energy, resolvent
 from statmech_attn.bpkr.kernels import (
     cross_operator,
@@ -44,8 +45,9 @@ from statmech_attn.bpkr.kernels import (
 )
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.newton import CONVERGED, minimise, NewtonSolver
-from statmech_attn.bpkr.predictor import regression
+from statmech_attn.bpkr.predictor import dims_of_tests, regression
 from statmech_attn.bpkr.problem import Problem
+from statmech_attn.presentation import Shown
 from statmech_attn.statistics import bfmi, Summary, summary
 
 
@@ -158,6 +160,37 @@ class Draws(NamedTuple):
     posterior: Law
 
     @property
+    def _shown(self):
+        of = lambda number, name: lambda draws: getattr(draws.summary[number], name)
+        last = len(self.U)
+        layers = [
+            (f"U_{l + 1}", l, f"path_{l + 1} path_{l + 1}_pair") for l in range(last)
+        ]
+        return (
+            *(
+                Shown(
+                    name,
+                    f"posterior mean of {name}",
+                    dims,
+                    value=of(number, "mean"),
+                    error=of(number, "stderr"),
+                )
+                for name, number, dims in [*layers, ("U_a", last, "output output_pair")]
+            ),
+            Shown(
+                "draws",
+                "draws of every chain",
+                symbol="n",
+                value=lambda draws: draws.z.shape[1],
+            ),
+            Shown("n_eff", "effective number of draws of U_1", "path_1 path_1_pair"),
+            Shown("r_hat", "split R-hat of U_1", "path_1 path_1_pair", symbol="R̂"),
+            Shown("divergences", "divergences", symbol="n"),
+        )
+
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
+
+    @property
     def n_eff(self) -> Float[np.ndarray, "d d"]:
         """Effective number of draws of every entry of U_1."""
         return self.summary[0].n_eff
@@ -236,6 +269,32 @@ class Predictive(NamedTuple):
     n_eff: Float[np.ndarray, "Q *K"]
     r_hat: Float[np.ndarray, "Q *K"]
     means: Float[np.ndarray, "chains draws Q *K"]
+
+    @property
+    def _shown(self):
+        dims = dims_of_tests(self.mean)
+        return (
+            Shown(
+                "predictor_mean",
+                "mean of f over the posterior",
+                dims,
+                symbol="⟨f⟩",
+                value="mean",
+                error="mean_stderr",
+            ),
+            Shown(
+                "predictor_variance",
+                "variance of f over the posterior",
+                dims,
+                symbol="⟨δf²⟩",
+                value="variance",
+                error="variance_stderr",
+            ),
+            Shown("n_eff", "effective number of draws", dims),
+            Shown("r_hat", "split R-hat over chains", dims, symbol="R̂"),
+        )
+
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 def law(problem: Problem) -> Law:

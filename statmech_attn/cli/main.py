@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from statmech_attn import __version__
 from statmech_attn.cli import errors, resources, results, runs
 from statmech_attn.cli.terminal import err, write_anything
 
@@ -39,15 +40,31 @@ app = typer.Typer(
     cls=_Commands,
     help="Statistical mechanics of attention networks.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"statmech-attn {__version__}")
+        raise typer.Exit()
+
+
 @app.callback()
 def _main(
-    debug: Annotated[bool, typer.Option(help="Show where an error arose.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where in the code an error arose.")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version and exit.",
+        ),
+    ] = False,
 ) -> None:
     pass
 
@@ -61,8 +78,11 @@ for command in (
     results.compare,
     results.hysteresis,
     results.rematch,
+    results.grid,
     results.figure,
     results.info,
+    results.export,
+    resources.new,
     resources.download,
     resources.schema,
     resources.presets,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from statmech_attn import batches, dmft, storage, studies, validation
+from statmech_attn import batches, kinds, storage, studies, validation
 from statmech_attn.cli.arguments import Data
 from statmech_attn.cli.terminal import err, out
 
@@ -18,9 +18,9 @@ def download(
     ],
     data: Data = None,
 ) -> None:
-    """Fetch published images, verify their SHA-256 and keep them in the data folder.
+    """Download published images into the data folder and verify their SHA-256.
 
-    Files that are there already are not fetched again.
+    Files that exist are not downloaded again.
 
     Example: statmech-attn download omniglot mnist fashion-mnist --data images
     """
@@ -37,6 +37,40 @@ def download(
             out.say(f"wrote {path}" if new else f"{path}: already there")
 
 
+def _kinds(typed: str) -> list[str]:
+    return [name for name in kinds.studied() if name.startswith(typed)]
+
+
+def new(
+    kind: Annotated[
+        str, typer.Argument(help="Kind of study.", autocompletion=_kinds)
+    ] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Study file to write; default: stdout."),
+    ] = None,
+    task: Annotated[
+        str, typer.Option(help="Task of a study of learning, such as one-shot.")
+    ] = "",
+) -> None:
+    """Write a commented study file with every key of a kind; without KIND, list them.
+
+    Example: statmech-attn new bifurcation --output study.toml
+    """
+    if not kind:
+        for name, sentence in studies.templates.sentences().items():
+            out.say(f"{name}: {sentence}")
+        return
+    text = studies.templates.template(kind, task)
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    if storage.check_place(output):
+        raise ValueError(f"{output}: already exists; choose another name.")
+    output.write_text(text, encoding="utf-8")
+    out.say(f"wrote {output}; edit it, then: statmech-attn run {output} --dry-run")
+
+
 def schema(
     output: Annotated[
         Path | None,
@@ -44,9 +78,9 @@ def schema(
     ] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
 ) -> None:
-    """Write the JSON schema of study files, with which editors complete and check them.
+    """Write the JSON schema of study files, for editors that complete and check them.
 
-    A study names it in its first line: #:schema FILE
+    A study refers to it in its first line: #:schema FILE
 
     Example: statmech-attn schema --output study.schema.json
     """
@@ -60,22 +94,25 @@ def schema(
     out.say(f"wrote {output}")
 
 
-def presets() -> None:
-    """List the pattern presets that come with the package."""
-    for name in dmft.presets():
-        file = dmft.load(name)
-        out.say(
-            f"{name}: M = {file.patterns.n_patterns} patterns, "
-            f"{file.patterns.n_classes} site classes, context C = {file.context}, "
-            f"N_p = {file.patterns.n_bits}, gamma = {file.gamma:.6g}, "
-            f"epsilon = {file.epsilon:g}"
-        )
+def presets(
+    name: Annotated[
+        str, typer.Argument(help="Preset, or pattern file (.json), to show.")
+    ] = "",
+) -> None:
+    """List the presets of patterns and tasks, or show one of them.
+
+    Example: statmech-attn presets poclopez-pe2
+    """
+    from statmech_attn.cli import presets
+
+    for line in presets.shown(name) if name else presets.listed():
+        out.say(line)
 
 
 def validate(
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Systems whose name contains this; repeatable."),
+        typer.Option(help="Only systems whose name contains this; repeatable."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -83,9 +120,9 @@ def validate(
     ] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
 ) -> None:
-    """Measure reference systems and compare with their known values.
+    """Compare exponents and other quantities of reference systems with known values.
 
-    Exit code 2 if any value is farther from its reference than chance allows.
+    The exit code is 2 if a deviation is larger than chance allows.
 
     Example: statmech-attn validate --only henon --output validation.json
     """

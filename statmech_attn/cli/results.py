@@ -1,13 +1,23 @@
 """Commands that read result files: comparisons, figures, summaries."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from statmech_attn import batches, comparison, plotting, storage, studies
-from statmech_attn.cli.arguments import Output, Overwrite
+from statmech_attn import batches, comparison, dynamics, plotting, storage, studies
+from statmech_attn.cli.arguments import AllowCode, Output, Overwrite
 from statmech_attn.cli.terminal import out
+
+
+class Format(StrEnum):
+    """Values of --format."""
+
+    png = "png"
+    pdf = "pdf"
+    svg = "svg"
+    eps = "eps"
 
 
 def compare(
@@ -20,7 +30,7 @@ def compare(
     output: Output,
     overwrite: Overwrite = False,
 ) -> None:
-    """Compare theory with simulation in standard errors; print and store the table.
+    """Compare theory with simulation, in standard errors; print and store a table.
 
     Example: statmech-attn compare theory.h5 simulation.h5 --output agreement.h5
     """
@@ -39,7 +49,7 @@ def hysteresis(
     output: Output,
     overwrite: Overwrite = False,
 ) -> None:
-    """Find where two sweeps of a parameter differ; print and store the intervals.
+    """Find the intervals in which two sweeps of a parameter differ (hysteresis).
 
     Example: statmech-attn hysteresis up.h5 down.h5 --output hysteresis.h5
     """
@@ -59,18 +69,38 @@ def rematch(
         float, typer.Option(help="Largest distance, in units of the points' extent.")
     ] = 0.1,
     overwrite: Overwrite = False,
+    allow_code: AllowCode = False,
 ) -> None:
-    """Number the attractors of a basins file anew, without following any start.
+    """Match the attractors of a basins file anew, without recomputing any orbit.
 
     Example: statmech-attn rematch basins.h5 --matching distance --output again.h5
     """
     batches.runtime.prepare()
     storage.require_no_input(output, [file])
     dataset = _read(file)
-    matched = studies.rematch(dataset, matching, furthest, file.parent)
+    matched = studies.rematch(
+        dataset, matching, furthest, file.parent, allow_code=allow_code
+    )
     study, keys = matched.attrs["study"], storage.info(file).keys
     storage.write(output, matched, study=study, keys=keys, overwrite=overwrite)
     _print_summary(matched)
+    out.say(f"wrote {output}")
+
+
+def grid(
+    file: Annotated[Path, typer.Argument(help="File of a refined bifurcation study.")],
+    output: Output,
+    overwrite: Overwrite = False,
+) -> None:
+    """Put a refined scan on its finest grid, and fill in what was not computed.
+
+    Example: statmech-attn grid plane.h5 --output gridded.h5
+    """
+    storage.require_no_input(output, [file])
+    text = _study_of("bifurcation", {"grid": file})
+    storage.check_output(output, study=text, overwrite=overwrite, inputs=[file])
+    gridded = dynamics.diagrams.on_grid(_read(file))
+    storage.write(output, gridded, study=text, overwrite=overwrite)
     out.say(f"wrote {output}")
 
 
@@ -79,20 +109,49 @@ def figure(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the figures.")
     ],
+    format_: Annotated[
+        list[Format] | None,
+        typer.Option("--format", help="Repeatable; png and pdf when left out."),
+    ] = None,
+    dpi: Annotated[
+        float | None, typer.Option(help="Pixels per inch.", min=10, max=2400)
+    ] = None,
+    size: Annotated[
+        str,
+        typer.Option(help="single, double (columns), or inches such as 5 or 5x3.5."),
+    ] = "",
+    range_: Annotated[
+        list[str] | None,
+        typer.Option("--range", help="Part to draw, e.g. beta=1.2:1.3; repeatable."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Pictures to draw, e.g. bifurcation; repeatable."),
+    ] = None,
 ) -> None:
     """Draw what a file holds, as PNG and PDF.
 
-    Example: statmech-attn figure scan.h5 --output figures
+    Example: statmech-attn figure scan.h5 -o figures --only bifurcation --format svg
     """
-    for path in plotting.draw(_read(file), output):
-        out.say(f"wrote {path}")
+    from statmech_attn.cli import figures
+
+    inches = figures.sized(size)
+    formats = [form.value for form in format_ or (Format.png, Format.pdf)]
+    dataset = figures.within(_read(file), range_ or [])
+    chosen = figures.parts(dataset, only or [])
+    for name, drawn in plotting.pictures(dataset, chosen):
+        figure = figures.resized(drawn, inches)
+        for path in plotting.save(figure, output, name, formats, dpi):
+            out.say(f"wrote {path}")
 
 
 def info(
     file: Annotated[Path, typer.Argument(help="HDF5 file of any kind.")],
-    check: Annotated[bool, typer.Option(help="Verify the checksums as well.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Verify the checksums as well.")
+    ] = False,
 ) -> None:
-    """Say what a file is, how it was made and what it found.
+    """Describe a file: its kind, its provenance, its study and its main results.
 
     Example: statmech-attn info scan.h5
     """
@@ -106,6 +165,36 @@ def info(
         _print_summary(dataset)
     if count is not None:
         out.say(f"checksums: all match, {count} variables")
+
+
+def export(
+    file: Annotated[Path, typer.Argument(help="HDF5 file of any kind.")],
+    csv: Annotated[Path | None, typer.Option(help="CSV file to write.")] = None,
+    json: Annotated[Path | None, typer.Option(help="JSON file to write.")] = None,
+    zarr: Annotated[
+        Path | None, typer.Option(help="Zarr store to write, of the whole file.")
+    ] = None,
+    rows: Annotated[
+        str, typer.Option(help="Dimensions of a row, such as beta,time.")
+    ] = "",
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace existing files.")
+    ] = False,
+) -> None:
+    """Write a file as a table with one row per point (CSV, JSON), or as a Zarr store.
+
+    Example: statmech-attn export scan.h5 --csv scan.csv
+    """
+    from statmech_attn.cli import exports
+
+    targets = {"csv": csv, "json": json, "zarr": zarr}
+    chosen = {form: path for form, path in targets.items() if path is not None}
+    if not chosen:
+        raise typer.BadParameter("give --csv FILE, --json FILE or --zarr FOLDER.")
+    exports.check(file, chosen.values(), overwrite=overwrite)
+    names = [name.strip() for name in rows.split(",") if name.strip()]
+    for line in exports.write(file, chosen, names):
+        out.say(line)
 
 
 PACKED = 2**28, 16  # bytes that any file may unpack to, or so many times its size

@@ -1,5 +1,6 @@
 """Commands that compute studies and look after their chunks."""
 
+import json
 import os
 import shlex
 from enum import StrEnum
@@ -9,7 +10,13 @@ from typing import Annotated
 import typer
 
 from statmech_attn import batches, scan, storage, studies
-from statmech_attn.cli.arguments import Data, Output, Overwrite, Settings
+from statmech_attn.cli.arguments import (
+    AllowCode,
+    Data,
+    Output,
+    Overwrite,
+    Settings,
+)
 from statmech_attn.cli.terminal import err, out
 
 
@@ -22,9 +29,21 @@ class EngineName(StrEnum):
 
 def run(
     study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
-    output: Output,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="HDF5 file to write; required unless --dry-run."
+        ),
+    ] = None,
     set_: Settings = None,
     overwrite: Overwrite = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Check the study, forecast time and memory, and write nothing.",
+        ),
+    ] = False,
     chunk: Annotated[
         int | None,
         typer.Option(help="Points computed between two writes to disk.", min=1),
@@ -41,41 +60,77 @@ def run(
         typer.Option(help="Address of a dask scheduler that runs; else a local one."),
     ] = None,
     data: Data = None,
+    allow_code: AllowCode = False,
+    log_file: Annotated[
+        Path | None,
+        typer.Option(help="File to which notes and a line a minute are appended."),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print errors only.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print a line every five seconds.")
+    ] = False,
 ) -> None:
     """Compute a study and write one HDF5 file.
 
-    What is done is kept beside the output, in OUTPUT.chunks: after Ctrl-C, a kill or a
-    crash the same command goes on from there, and several at once share the work.
+    Finished chunks are kept beside the output, in OUTPUT.chunks: after Ctrl-C, a kill
+    or a crash the same command continues, and several at once share the work.
 
     Example: statmech-attn run analysis/demo_scan.toml -o scan.h5 --set run.steps=500
 
     On a cluster: statmech-attn run STUDY.toml -o scan.h5 --engine dask
     --scheduler tcp://node1:8786
     """
-    from statmech_attn.cli.progress import Bar
+    from statmech_attn.cli import progress
 
+    if quiet and verbose:
+        raise typer.BadParameter("--quiet and --verbose exclude each other.")
+    if output is None and not dry_run:
+        raise typer.BadParameter("--output FILE.h5 is required, unless --dry-run.")
     _use_data(data)
-    checked, text = studies.load(study, set_ or [])
-    storage.check_output(
-        output, study=text, overwrite=overwrite, inputs=[study, *checked.files()]
-    )
+    checked, text = studies.load(study, set_ or [], allow_code=allow_code)
+    if output is not None:
+        storage.check_output(
+            output, study=text, overwrite=overwrite, inputs=[study, *checked.files()]
+        )
     batches.runtime.prepare()
     chosen = _engine(engine, workers, scheduler)
-    bar = Bar(err)
-    try:
+    if dry_run or output is None:
+        _forecast(checked, output, chosen, chunk)
+        return
+    with progress.shown(err, log_file, quiet=quiet, verbose=verbose) as report:
         studies.compute(
             checked,
             text,
             output,
-            bar,
+            report,
             overwrite=overwrite,
             engine=chosen,
             points_per_chunk=chunk,
         )
-    finally:
-        bar.close()
-    out.say(f"wrote {output}")
-    _print_summary(output)
+    if not quiet:
+        out.say(f"wrote {output}")
+        _print_summary(output)
+
+
+def _forecast(
+    checked: "studies.StudyTable",
+    output: Path | None,
+    engine: "scan.Engine",
+    points_per_chunk: int | None,
+) -> None:
+    """What a run would take, and what of it is there already."""
+    from statmech_attn.cli.folders import print_progress
+
+    checked.inputs()
+    out.say(f"the study is valid: {checked.kind}")
+    found = scan.forecast.forecast(studies.work(checked), engine, points_per_chunk)
+    scan.forecast.require_room(found, output or Path("here"))
+    for line in filter(None, (found.text(), found.assumptions())):
+        out.say(line)
+    if output is not None:
+        print_progress(studies.files.progress(output), out)
 
 
 def _print_summary(file: Path) -> None:
@@ -122,38 +177,56 @@ ChunkFolder = Annotated[
 ]
 
 
-def status(folder: ChunkFolder) -> None:
-    """Say how far a run is: chunks done, who computes, what is left.
+def status(
+    path: Annotated[
+        Path, typer.Argument(help="OUTPUT of a run, there or not, or OUTPUT.chunks.")
+    ],
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object instead of lines.")
+    ] = False,
+    allow_code: AllowCode = False,
+) -> None:
+    """Show the progress of a run: not begun, running, stopped, computed or finished.
 
-    Example: statmech-attn status scan.h5.chunks
+    Example: statmech-attn status scan.h5
     """
-    from statmech_attn.cli.folders import print_status
+    from statmech_attn.cli import folders
 
-    batches.runtime.prepare()
-    chunks, _, work = studies.files.opened(folder)
-    print_status(chunks, scan.status(chunks, work), out)
+    if studies.files.places(path).begun:
+        batches.runtime.prepare()
+    progress = studies.files.progress(path, allow_code=allow_code)
+    if json_:
+        typer.echo(json.dumps(folders.as_dict(progress), indent=1))
+    else:
+        folders.print_progress(progress, out)
 
 
-def repair(folder: ChunkFolder) -> None:
-    """Verify every chunk, put damaged ones aside, free what ended runs had claimed.
+def repair(folder: ChunkFolder, allow_code: AllowCode = False) -> None:
+    """Verify all chunks, quarantine damaged ones, and release claims of ended runs.
 
-    Run the study again afterwards to compute what was put aside.
+    Run the study again afterwards to compute what was quarantined.
 
     Example: statmech-attn repair scan.h5.chunks
     """
     from statmech_attn.cli.folders import print_repairs
 
     batches.runtime.prepare()
-    print_repairs(scan.repair(studies.files.opened(folder)[0]), out)
+    chunks, _, _ = studies.files.opened(folder, allow_code=allow_code)
+    print_repairs(scan.repair(chunks), out)
 
 
-def merge(folder: ChunkFolder, output: Output, overwrite: Overwrite = False) -> None:
-    """Write the HDF5 file of a folder whose chunks are all done; the folder stays.
+def merge(
+    folder: ChunkFolder,
+    output: Output,
+    overwrite: Overwrite = False,
+    allow_code: AllowCode = False,
+) -> None:
+    """Write the HDF5 file of a run whose chunks are all computed; the chunks stay.
 
     Example: statmech-attn merge scan.h5.chunks --output scan.h5
     """
     batches.runtime.prepare()
-    chunks, study, work = studies.files.opened(folder)
+    chunks, study, work = studies.files.opened(folder, allow_code=allow_code)
     studies.files.merge(chunks, work, study, output, overwrite=overwrite)
     out.say(f"wrote {output}")
 
@@ -168,21 +241,44 @@ def slurm(
     ] = "04:00:00",
     cpus: Annotated[int, typer.Option(help="CPUs of one task.")] = 4,
     memory: Annotated[
-        str | None, typer.Option(help="Memory of one task, e.g. 8G.")
+        str | None,
+        typer.Option(help="Memory of one task, e.g. 8G; default: from the forecast."),
     ] = None,
     partition: Annotated[str | None, typer.Option(help="SLURM partition.")] = None,
+    account: Annotated[str | None, typer.Option(help="SLURM account.")] = None,
+    qos: Annotated[str | None, typer.Option(help="SLURM quality of service.")] = None,
+    gpus: Annotated[
+        str | None, typer.Option(help="GPUs of one task, e.g. 1 or a100:1.")
+    ] = None,
+    setup: Annotated[
+        Path | None,
+        typer.Option(help="Shell script that each task sources first (modules, venv)."),
+    ] = None,
     script: Annotated[
         Path | None, typer.Option(help="Script to write; default: OUTPUT.sh.")
     ] = None,
+    allow_code: AllowCode = False,
 ) -> None:
     """Write a SLURM job array whose tasks share the chunks of a study.
 
     Example: statmech-attn slurm analysis/demo_scan.toml -o scan.h5 --tasks 20
     """
     settings = tuple(set_ or ())
-    checked, _ = studies.load(study, settings)
+    checked, _ = studies.load(study, settings, allow_code=allow_code)
     array = scan.slurm.Array(
-        study, output, settings, tasks, time, cpus, memory, partition
+        study,
+        output,
+        settings,
+        tasks,
+        time,
+        cpus,
+        memory,
+        partition,
+        account,
+        qos,
+        gpus,
+        setup,
+        allow_code=allow_code,
     )
     path = script or output.with_name(f"{output.name}.sh")
     scan.slurm.check(array, path)

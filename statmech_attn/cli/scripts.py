@@ -94,13 +94,23 @@ class Script:
         finally:
             bar.close()
 
-    def analysis(self, path: str, of: str | None = None) -> xr.Dataset:
-        """Load what an analysis program finds, in the result `of` if it takes one."""
-        name = Path(path).stem
+    def analysis(
+        self, path: str, of: str | None = None, study: str | None = None
+    ) -> xr.Dataset:
+        """Load what an analysis program finds, in the result `of` if it takes one.
+
+        Args:
+            study: what it takes in its place; its settings are those of the study.
+        """
+        name = Path(study or path).stem
         output = self.file(name)
+        settings = self.sizes[name][self.size]
         given = [self.file(of)] if of else []
+        if study:
+            given = [self.root / study]
+            settings = [word for key in settings for word in ("--set", key)]
         command = [sys.executable, self.root / path, *given, "--output", output]
-        command += self.sizes[name][self.size] + ["--overwrite"] * self.overwrite
+        command += settings + ["--overwrite"] * self.overwrite
         subprocess.run(command, check=True)
         return storage.read(output)
 

@@ -12,6 +12,7 @@ from statmech_attn import kinds
 from statmech_attn.cli.tables import formatted, Summary, titled
 from statmech_attn.dmft import SCORE_LIMIT
 from statmech_attn.dynamics import diagrams, PHASES
+from statmech_attn.labels import unit_of
 from statmech_attn.layout import AT_ONCE
 from statmech_attn.storage import Info
 
@@ -64,7 +65,9 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
     (`storage.opened`), and none where they are very large.
     """
     summary = _summary(dataset)
-    names = ["failure", *(summary.variables.split() if summary else ())]
+    given = {name: dataset.attrs.get(name, "") for name in ("free", "second")}
+    wanted = summary.variables.format(**given) if summary else ""
+    names = ["failure", *wanted.split()]
     needed = dataset[[name for name in dataset.variables if _matches(name, names)]]
     if "phase" in needed:  # the largest exponent is enough
         needed = needed.isel(exponent=slice(1), missing_dims="ignore")
@@ -111,10 +114,10 @@ def _failures(dataset: xr.Dataset, console: Console) -> None:
 def _phases(dataset: xr.Dataset, console: Console) -> None:
     axis = str(dataset.phase.dims[0])
     if axis == "point":  # of a refined grid
-        grids = [str(name) for name in dataset.dims if str(name).endswith("_grid")]
-        axis = grids[0].removesuffix("_grid")
+        places = [str(name) for name in dataset.coords if str(name).endswith("_index")]
+        axis = places[0].removesuffix("_index")
     table = Table(title="phases", box=None, pad_edge=False)
-    units = dataset.lyapunov.attrs["units"].replace(" ", "")
+    units = unit_of(dataset.lyapunov.attrs).replace(" ", "")
     largest = f"largest λ_1 ({units})"
     for column in ("phase", "points", f"{axis} from", "to", largest):
         table.add_column(column, justify="left" if column == "phase" else "right")
@@ -147,18 +150,16 @@ def _phases(dataset: xr.Dataset, console: Console) -> None:
 
 def _doubts(dataset: xr.Dataset, console: Console) -> None:
     """How many verdicts a neighbour makes doubtful, and what a longer look said."""
-    line = (
-        f"{int(dataset.doubtful.sum())} verdicts are doubtful beside their neighbours"
-    )
+    line = f"{int(dataset.doubtful.sum())} verdicts are doubtful: neighbours differ"
     if "confirmed" in dataset:
         asked = dataset.confirmed.values >= 0
         lost = asked & (dataset.confirmed.values < dataset.attrs["confirm_starts"])
         line += (
             f"; of {asked.sum()} points that were run again for "
-            f"{dataset.attrs['confirm_horizon']:g} tokens {lost.sum()} are transients"
+            f"{dataset.attrs['confirm_horizon']:g} tokens, {lost.sum()} are transients"
         )
     else:
-        line += ": they may be transients, which run.confirm finds out"
+        line += "; they may be transients (run.confirm checks them)"
     console.print(line, highlight=False, soft_wrap=True)
 
 
@@ -170,7 +171,7 @@ def _continuation(dataset: xr.Dataset, console: Console) -> None:
         low, high = (ends[int(code)] for code in dataset.branch_result[i])
         values = dataset[free][i].values
         console.print(
-            f"branch {i}: cycle of {int(period)} tokens, "
+            f"branch {i}: cycle of {int(period)} {_many(dataset.branch_period)}, "
             f"{np.isfinite(values).sum()} points, {free} from {np.nanmin(values):.6g} "
             f"to {np.nanmax(values):.6g}; ends: {low}, {high}",
             highlight=False,
@@ -181,10 +182,16 @@ def _continuation(dataset: xr.Dataset, console: Console) -> None:
         _degenerate(dataset, console, free)
 
 
+def _many(steps: xr.DataArray) -> str:
+    """What is counted in a variable, as "tokens"."""
+    unit = unit_of(steps.attrs)
+    return f"{unit}s" if unit.isalpha() else f"times {unit}"
+
+
 def _bifurcations(dataset: xr.Dataset, console: Console, free: str) -> None:
     table = titled(
         "bifurcations",
-        ("kind", free, "branch", "tokens", "coefficient", "", "rotation"),
+        ("kind", free, "branch", "period", "coefficient", "", "rotation"),
     )
     kinds, words = (
         dataset[name].attrs["flag_meanings"].split()
@@ -246,8 +253,9 @@ def _basins(dataset: xr.Dataset, console: Console) -> None:
     if len(places) > SHOWN:
         console.print(f"and {len(places) - SHOWN} sets more", highlight=False)
     console.print(
-        "share with Wilson's interval of one standard error; lifetime in tokens, of "
-        "the exponential tail (-: no event, or no constant rate)",
+        "share with Wilson's interval of one standard error; lifetime in "
+        f"{_many(dataset.period)}, of the exponential tail (-: no event, or no "
+        "constant rate)",
         highlight=False,
     )
 
@@ -380,9 +388,7 @@ BIFURCATION = Summary(
     "phase phase_paper lyapunov doubtful confirmed beta gamma epsilon",
     needs="phase",
 )
-CONTINUATION = Summary(
-    _continuation, "branch_* special_* degenerate_* beta gamma epsilon"
-)
+CONTINUATION = Summary(_continuation, "branch_* special_* degenerate_* {free} {second}")
 COMPARISON = Summary(
     _comparison,
     "verdict largest_z comparisons threshold slope_threshold A_*_slope* score_spread "

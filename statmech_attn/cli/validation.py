@@ -88,7 +88,7 @@ def check_output(path: Path | None, *, overwrite: bool = False) -> None:
         raise ValueError(f"{path}: exists: choose another output, or pass --overwrite.")
     if not _is_table(path):
         raise ValueError(
-            f"{path}: is no table of this command and stays; choose another output."
+            f"{path}: is not a table of this command; choose another output."
         )
 
 

@@ -12,16 +12,19 @@ def compare(theory: xr.Dataset, *simulations: xr.Dataset) -> xr.Dataset:
         theory: a trajectory, or order parameters at the saddle point.
         simulations: one Monte Carlo file, or one or more posterior files.
 
+    Trajectories and simulations that never were in a file need not name their kinds.
+
     Raises:
         ValueError: files that do not belong together, in one line.
     """
-    learning = theory.attrs.get("kind") == "order-parameter"
-    if learning and simulations:
+    first, *others = (file.attrs.get("kind") for file in (theory, *simulations))
+    if first == "order-parameter" and others and set(others) == {"posterior"}:
         return posteriors.compare(theory, simulations)
-    if learning or len(simulations) != 1:
-        raise ValueError(
-            "a trajectory is compared with one Monte Carlo file, order parameters "
-            f"with one or more posterior files; got a theory of kind "
-            f"{theory.attrs.get('kind')!r} and {len(simulations)} files."
-        )
-    return trajectories.compare(theory, simulations[0])
+    dynamics = (first or "trajectory", *(kind or "monte-carlo" for kind in others))
+    if dynamics == ("trajectory", "monte-carlo"):
+        return trajectories.compare(theory, *simulations)
+    raise ValueError(
+        "compare takes a file of kind trajectory and one of kind monte-carlo, or a "
+        "file of kind order-parameter and one or more of kind posterior; got "
+        f"{first} and {', '.join(map(str, others)) or 'no other file'}."
+    )

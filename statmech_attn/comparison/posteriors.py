@@ -155,11 +155,6 @@ def _estimates(theory, posteriors) -> dict[str, xr.Dataset]:
         uncorrected = theory.drop_vars([n for n in plain.values() if n in theory])
         files["corrected"] = uncorrected.rename(plain)
     for posterior in posteriors:
-        kind = posterior.attrs.get("kind")
-        if kind != "posterior":
-            raise ValueError(
-                f"order parameters are compared with posterior files; got {kind!r}."
-            )
         name = sampled_by(posterior)
         if name in files:
             raise ValueError(f"two files of the method {posterior.attrs['method']!r}.")

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         presets,
         random_independent,
         random_segments,
+        save,
         site_classes,
     )
     from statmech_attn.dmft.strobe import strobe, strobe_point, StroboscopicMap
@@ -102,6 +103,7 @@ __all__ = [
     "random_independent",
     "random_segments",
     "receive",
+    "save",
     "SCORE_LIMIT",
     "site_classes",
     "State",

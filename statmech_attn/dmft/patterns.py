@@ -15,6 +15,7 @@ positional bits.  All numbers are dimensionless.
 import difflib
 import itertools
 import json
+import operator
 import reprlib
 from importlib import resources
 from pathlib import Path
@@ -24,7 +25,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from statmech_attn import inputs
+from statmech_attn import inputs, presentation
+from statmech_attn.presentation import Shown
 
 
 KINDS = ("o", "v", "q", "k")
@@ -42,6 +44,28 @@ class Patterns(NamedTuple):
     fractions: Float[np.ndarray, " S"]
     positional: Float[np.ndarray, "4 M N_p"]
 
+    _shown = (
+        Shown("patterns", "patterns", symbol="M", value=lambda p: p.n_patterns),
+        Shown("classes", "site classes", symbol="S", value=lambda p: p.n_classes),
+        Shown("bits", "positional bits", symbol="N_p", value=lambda p: p.n_bits),
+        Shown(
+            "semantic",
+            "semantic patterns",
+            "kind pattern class",
+            symbol="W^α",
+            line=False,
+        ),
+        Shown("fractions", "site fractions", "class", symbol="w_c"),
+        Shown(
+            "positional",
+            "positional patterns",
+            "kind pattern bit",
+            symbol="W^{α,p}",
+            line=False,
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
+
     @property
     def n_patterns(self) -> int:
         return self.semantic.shape[1]
@@ -55,6 +79,12 @@ class Patterns(NamedTuple):
         return self.positional.shape[2]
 
 
+def _of_patterns(row: Shown):
+    """How a pattern file has what its patterns have."""
+    read = row.value if callable(row.value) else operator.attrgetter(row.name)
+    return lambda file: read(file.patterns)
+
+
 class PatternFile(NamedTuple):
     """A pattern file: the patterns and the settings stored beside them."""
 
@@ -63,6 +93,21 @@ class PatternFile(NamedTuple):
     epsilon: float
     gamma: float
     checkpoint: tuple[Float[np.ndarray, "C M"], int] | None
+
+    _shown = (
+        *(row._replace(value=_of_patterns(row)) for row in Patterns._shown),
+        Shown("context", "context length", units="token", symbol="C"),
+        Shown("gamma", "inverse temperature of attention", symbol="γ"),
+        Shown("epsilon", "weight of the positional part", symbol="ε"),
+        Shown(
+            "window",
+            "attention window to start from",
+            "position pattern",
+            symbol="A",
+            value=lambda f: f.checkpoint and f.checkpoint[0],
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 def site_classes(semantic, fractions=None, positional=None) -> Patterns:
@@ -217,6 +262,43 @@ def load(name_or_path: str | Path) -> PatternFile:
     if not path.exists():
         raise FileNotFoundError(f"pattern file {name!r} does not exist.")
     return _parse(inputs.content(path, MAX_BYTES).decode(errors="replace"), name)
+
+
+def save(path: str | Path, file: PatternFile, *, overwrite: bool = False) -> None:
+    """Write patterns as the JSON file that `load` and studies read (docs/patterns.md).
+
+    Args:
+        overwrite: replace a file that is there.
+
+    Raises:
+        ValueError: what `load` would refuse.
+        FileExistsError: the file is there, unless `overwrite`.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save(f"{folder}/mine.json", load("poclopez-pe2"))
+        ...     load(f"{folder}/mine.json").context
+        4
+    """
+    by_kind = lambda signs: {
+        kind: signs[i].astype(int).tolist() for i, kind in enumerate(KINDS)
+    }
+    table = {
+        "context": file.context,
+        "epsilon": file.epsilon,
+        "gamma": file.gamma,
+        "semantic": by_kind(file.patterns.semantic),
+        "fractions": file.patterns.fractions.tolist(),
+        "positional": by_kind(file.patterns.positional),
+    }
+    if file.checkpoint is not None:
+        window, position = file.checkpoint
+        table["start"] = {"window": window.tolist(), "next_position": position}
+    text = json.dumps(table)
+    _parse(text, str(path))
+    with open(path, "w" if overwrite else "x", encoding="utf-8") as opened:
+        opened.write(text + "\n")
 
 
 def _parse(text: str, name: str) -> PatternFile:

@@ -64,9 +64,9 @@ class TangentMap(TangentSystem):
         return self.net.context
 
     def lift(self, state: State) -> Lifted:
-        kept = lambda slot: self._response(*slot)[1][jnp.array([1, 3])]
+        kept_response = lambda slot: self._response(*slot)[1][jnp.array([1, 3])]
         slots = (state.attention, jnp.arange(self.net.context))
-        return Lifted(state, jax.lax.map(kept, slots))
+        return Lifted(state, jax.lax.map(kept_response, slots))
 
     def lower(self, lifted: Lifted) -> State:
         return lifted.state
@@ -95,8 +95,10 @@ class TangentMap(TangentSystem):
         slot = state.clock
         overlaps, fresh = self._response(state.newest, slot)
         after = receive(self.net, self.params, state, overlaps)
-        kept = fresh[jnp.array([1, 3])]
-        response = jax.lax.dynamic_update_index_in_dim(lifted.response, kept, slot, 0)
+        replaced = fresh[jnp.array([1, 3])]
+        response = jax.lax.dynamic_update_index_in_dim(
+            lifted.response, replaced, slot, 0
+        )
         rows = self._rows(after, slot, overlaps[2], response, fresh[2])
         return Lifted(after, response), rows
 

@@ -26,6 +26,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from statmech_attn import presentation
 from statmech_attn.batches import add_up, require_double
 from statmech_attn.dynamics.frames import LOST, start_frame, turn
 from statmech_attn.dynamics.lyapunov import frame_size
@@ -33,26 +34,54 @@ from statmech_attn.dynamics.orthonormal import nonzero, safe_log
 from statmech_attn.dynamics.systems import (
     advance,
     as_system,
-    require_axes,
+    leading_axes,
+    of_each,
     System,
 )
+from statmech_attn.presentation import Shown
 
 
 class Alignment(eqx.Module):
     """ln GALI_j for j = 2..k at sampled times; NaN after the state diverged.
 
     -inf: the map sent a vector to zero, as at a superstable point; NaN: rounding hid
-    one within a single step.  Properties and methods expect the batch on the last axis:
-    under `jax.vmap` pass `out_axes=-1`, or take them inside; they refuse a batch on the
-    first.
+    one within a single step.  Properties and methods of a batch that plain `jax.vmap`
+    made have its axis first, those of one with `out_axes=-1` last.
     """
 
     log_gali: Float[Array, "samples k-1 *batch"]
     every: int = eqx.field(static=True)  # steps between samples
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # samples, k-1
 
+    _shown = (
+        Shown("log_gali", "ln GALI_j, j = 2, 3, ...", "sample order", "1", "ln GALI_j"),
+        Shown(
+            "rate",
+            "slope of ln GALI_j over the second half",
+            "order",
+            "1 / {unit}",
+            "d ln GALI_j/dn",
+            value=lambda a: a.rate(),
+        ),
+        Shown(
+            "alignment_time",
+            "steps since the vectors were set out",
+            "sample",
+            "{unit}",
+            "n",
+            value="time",
+            line=False,
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
+
     def __post_init__(self):
         self._axes = self.log_gali.shape[:2]
+
+    @property
+    def leading_axes(self) -> int:
+        """Axes of a batch that stand first."""
+        return leading_axes((self.log_gali, self._axes))
 
     @property
     def time(self) -> Int[Array, " samples"]:
@@ -60,23 +89,24 @@ class Alignment(eqx.Module):
         return self.every * (1 + jnp.arange(self._axes[0]))
 
     @property
+    @of_each
     def log_sali(self) -> Float[Array, "samples *batch"]:
         """ln SALI; SALI = 2 sin(theta/2) where GALI_2 = sin(theta)."""
-        require_axes(self.log_gali, self._axes)
         log_sine = self.log_gali[:, 0]
         cosine = jnp.sqrt(-jnp.expm1(2 * jnp.minimum(log_sine, 0.0)))
         return log_sine + jnp.log(2 / (1 + cosine)) / 2
 
+    @of_each
     def rate(self, start: float = 0.5) -> Float[Array, "k-1 *batch"]:
         """Slope of ln GALI per step over the samples after a share `start` of them."""
         return self._slope(jnp.asarray(self.time, float), start)
 
+    @of_each
     def power(self, start: float = 0.5) -> Float[Array, "k-1 *batch"]:
         """Slope of ln GALI over ln n, the exponent of a power law in time."""
         return self._slope(jnp.log(self.time), start)
 
     def _slope(self, x, start: float):
-        require_axes(self.log_gali, self._axes)
         if not 0 <= start < 1 or self.time[int(start * len(self.time)) :].size < 2:
             raise ValueError(
                 f"start must lie in [0, 1) and leave two samples; got {start:g}."

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import PyTree
 from scipy.spatial import KDTree
 
+from statmech_attn import presentation
 from statmech_attn.dynamics.following import (
     Follower,
     put,
@@ -25,9 +26,11 @@ from statmech_attn.dynamics.following import (
 from statmech_attn.dynamics.matching import resolution, set_distance
 from statmech_attn.dynamics.phases import EXACT, HORIZON
 from statmech_attn.dynamics.systems import count_of, System
+from statmech_attn.labels import Words
+from statmech_attn.presentation import Shown
 
 
-KINDS = ("periodic", "regular", "irregular", "unsettled", "diverged")
+KINDS = Words("periodic", "regular", "irregular", "unsettled", "diverged")
 CYCLE, REGULAR, IRREGULAR, UNSETTLED, GONE = range(len(KINDS))
 WIDE = 4.0  # neighbourhood of a set of points over their scatter, at least
 DRIFT = 3.0  # distance of two pieces of an orbit at rest over their resolution
@@ -47,6 +50,37 @@ class Orbits(NamedTuple):
     ended: np.ndarray  # (n,) bool; False: still on the way after `lifetime` steps
     exact: np.ndarray  # (n,) bool; False: settled by `lifetime`, perhaps long before
     before: np.ndarray  # (n, P, d) the look before it arrived or diverged; or NaN
+
+    _shown = (
+        Shown("kind", "where the start went", "start", flags=KINDS),
+        Shown(
+            "period", "period, 0 where the orbit does not recur", "start", "{unit}", "p"
+        ),
+        Shown(
+            "lifetime",
+            "steps before the set was entered for good",
+            "start",
+            "{unit}",
+            "t",
+        ),
+        Shown("ended", "arrived or diverged", "start"),
+        Shown("exact", "the lifetime is exact", "start", line=False),
+        Shown(
+            "scatter",
+            "distance of two pieces of the orbit",
+            "start",
+            symbol="δ",
+            line=False,
+        ),
+        Shown(
+            "points",
+            "points of the set",
+            "start point coordinate",
+            symbol="x",
+            line=False,
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     def set_of(self, i: int) -> np.ndarray:
         """The points that orbit i ended on, without repetitions."""
@@ -266,15 +300,15 @@ class _Run:
             else:
                 self._entered(lane, s, keep)
         self._walk_back(early, keep)
-        for kept in list(self.kept):
-            for lane, record in self._again(kept, keep[kept.number]):
+        for look in list(self.kept):
+            for lane, record in self._again(look, keep[look.number]):
                 self.before[lane] = record[-self.points.shape[1] :]
 
     def _walk_back(self, early: dict, keep) -> None:
         """Do looks again, the latest first, until all that entered early are found."""
-        for kept in list(self.kept)[-2::-1]:
-            for lane, record in self._again(kept, list(early)):
-                s = self._last_outside(early[lane], record, kept.number)
+        for look in list(self.kept)[-2::-1]:
+            for lane, record in self._again(look, list(early)):
+                s = self._last_outside(early[lane], record, look.number)
                 if s is not None:
                     self._entered(lane, s, keep)
                     del early[lane]

@@ -16,9 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import PyTree
 
+from statmech_attn import presentation
 from statmech_attn.dynamics.attractors import (
     GONE,
     IRREGULAR,
+    KINDS,
     Orbits,
     settle,
     UNSETTLED,
@@ -26,6 +28,7 @@ from statmech_attn.dynamics.attractors import (
 from statmech_attn.dynamics.following import Search
 from statmech_attn.dynamics.matching import directed_distance, set_distance
 from statmech_attn.dynamics.systems import System
+from statmech_attn.presentation import Shown
 
 
 CLOSE = 1e-5  # distance of cycles that are one, over 1 + the largest coordinate
@@ -43,6 +46,43 @@ class Attractors(NamedTuple):
     label: np.ndarray  # (n,) set of each start; -1 not settled, -2 diverged
     leader: np.ndarray  # (K,) the start that stands for the set
     orbits: Orbits
+
+    _shown = (
+        Shown("kind", "kind of the set", "attractor", flags=KINDS),
+        Shown(
+            "period", "period, 0 where orbits do not recur", "attractor", "{unit}", "p"
+        ),
+        Shown(
+            "fraction",
+            "share of the starts",
+            "attractor",
+            symbol="p",
+            error="fraction_stderr",
+        ),
+        Shown("counts", "starts that ended there", "attractor", symbol="n"),
+        Shown("transient", "orbits were seen to leave", "attractor"),
+        Shown(
+            "label",
+            "set of each start; -1 not settled, -2 diverged",
+            "start",
+            line=False,
+        ),
+        Shown(
+            "points",
+            "points of the set",
+            "attractor point coordinate",
+            symbol="x",
+            line=False,
+        ),
+        Shown(
+            "scatter",
+            "distance of two pieces of the orbit",
+            "attractor",
+            symbol="δ",
+            line=False,
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     @property
     def points(self) -> np.ndarray:
@@ -62,6 +102,12 @@ class Attractors(NamedTuple):
     def interval(self) -> tuple[np.ndarray, np.ndarray]:
         """Wilson's interval of one standard error around the shares."""
         return wilson(self.counts, len(self.label))
+
+    @property
+    def fraction_stderr(self) -> np.ndarray:
+        """Half of this interval."""
+        low, high = self.interval
+        return (high - low) / 2
 
 
 def find_attractors(

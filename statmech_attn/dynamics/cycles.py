@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from statmech_attn import presentation
 from statmech_attn.batches import add_products, add_up, require_double
 from statmech_attn.dynamics.frames import EPS, start_frame
 from statmech_attn.dynamics.lyapunov import frame_size
@@ -37,6 +38,7 @@ from statmech_attn.dynamics.orthonormal import (
     safe_log,
 )
 from statmech_attn.dynamics.systems import as_system, System, TangentSystem
+from statmech_attn.presentation import Shown
 
 
 SOURCES = ("average", "cycle")  # of an exponent
@@ -79,6 +81,23 @@ class CycleSpectrum(NamedTuple):
     stderr: np.ndarray
     settled: np.ndarray
     vector: np.ndarray
+
+    _shown = (
+        Shown(
+            "lyapunov",
+            "Lyapunov exponents of the cycle",
+            "exponent",
+            "nat / {unit}",
+            "λ_i",
+            value="exponents",
+            error="stderr",
+        ),
+        Shown("settled", "whether Newton converged", "exponent"),
+        Shown(
+            "point", "a point of the cycle", "coordinate", value="vector", line=False
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 def cycle_spectrum(

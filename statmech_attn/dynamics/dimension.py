@@ -28,7 +28,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from statmech_attn import presentation
 from statmech_attn.batches import require_double
+from statmech_attn.labels import Words
+from statmech_attn.presentation import Shown
 
 
 PER_OCTAVE = 4
@@ -39,7 +42,7 @@ LARGEST = 0.25  # radii beyond this share of the cloud's size see its edges
 SHORTEST = 2  # octaves of the shortest scaling region
 FLAT = 0.15  # scatter of local slopes, relative to max(D, 1), that is no plateau
 ROUNDING = 1e-13  # size over the largest coordinate that is no size at all
-DIMENSION_RESULTS = (
+DIMENSION_RESULTS = Words(
     "scaling region found",
     "the local slopes have no plateau",
     "too few close pairs for a scaling region",
@@ -61,6 +64,42 @@ class CorrelationDimension(eqx.Module):
     correlation: Float[Array, "*batch R"]  # C(r)
     slopes: Float[Array, "*batch R"]  # d ln C / d ln r over the octave around r
     result: Int[Array, "*batch"]  # index into DIMENSION_RESULTS
+
+    _shown = (
+        Shown(
+            "correlation_dimension",
+            "correlation dimension",
+            symbol="D_2",
+            value="dimension",
+            error="stderr",
+        ),
+        Shown("result", "result", flags=DIMENSION_RESULTS),
+        Shown("low", "smallest radius of the scaling region", symbol="r_-"),
+        Shown("high", "largest radius of the scaling region", symbol="r_+"),
+        Shown("radius", "radius", "octave", symbol="r", value="radii", line=False),
+        Shown(
+            "correlation",
+            "share of pairs closer than the radius",
+            "octave",
+            symbol="C(r)",
+            line=False,
+        ),
+        Shown(
+            "local_slope",
+            "d ln C / d ln r over an octave",
+            "octave",
+            symbol="d ln C/d ln r",
+            value="slopes",
+            line=False,
+        ),
+    )
+
+    @property
+    def leading_axes(self) -> int:
+        """Axes of a batch, which stand first."""
+        return self.dimension.ndim
+
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 def correlation_dimension(

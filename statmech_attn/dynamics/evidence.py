@@ -17,8 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.lyapunov import window_weights
+from statmech_attn.labels import Words
+from statmech_attn.presentation import Shown
 
 
 CANDIDATES = 4  # near returns of the last point that are checked in full
@@ -122,7 +125,7 @@ def zero_one(x: Float[Array, "T d"]) -> Float[Array, ""]:
     return jnp.median(jax.vmap(correlation)(frequencies))
 
 
-ZERO_ONE_RESULTS = (
+ZERO_ONE_RESULTS = Words(
     "the sampling is coarse enough",
     "oversampled: chaos would look regular, take every n-th sample",
     "the series does not vary",
@@ -136,6 +139,13 @@ class ZeroOne(eqx.Module):
     K: Float[Array, "*batch"]  # near 0 regular, near 1 chaotic; NaN: no series
     correlation: Float[Array, "*batch"]  # autocorrelation of neighbouring samples
     result: Int[Array, "*batch"]  # index into ZERO_ONE_RESULTS
+
+    _shown = (
+        Shown("zero_one", "K of the 0-1 test", symbol="K", value="K"),
+        Shown("correlation", "autocorrelation of neighbouring samples", symbol="C"),
+        Shown("result", "result", flags=ZERO_ONE_RESULTS),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 @eqx.filter_jit

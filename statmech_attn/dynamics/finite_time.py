@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.frames import align, LOST, start_frame, turn
 from statmech_attn.dynamics.lyapunov import frame_size
@@ -26,9 +27,12 @@ from statmech_attn.dynamics.orthonormal import safe_log
 from statmech_attn.dynamics.systems import (
     advance,
     as_system,
-    require_axes,
+    leading_axes,
+    of_each,
+    require_unbatched,
     System,
 )
+from statmech_attn.presentation import Shown
 
 
 ALIGN = 64  # windows' worth of steps, at least, that align the frame
@@ -41,32 +45,77 @@ class FiniteTimeExponents(eqx.Module):
     The columns keep the order of the frame: sorting them window by window would bias
     every one.  -inf marks a direction that the map sent to zero, NaN one that rounding
     hides, with those after it, or a state that diverged.
-    Properties and methods expect the batch on the last axis: under `jax.vmap` pass
-    `out_axes=-1`, or take them inside; they refuse a batch on the first.
+    Properties and methods of a batch that plain `jax.vmap` made have its axis first,
+    those of one with `out_axes=-1` last.
     """
 
     values: Float[Array, "count k *batch"]
     window: int = eqx.field(static=True)  # steps, n
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # count, k
 
+    _shown = (
+        Shown(
+            "finite_time_exponent",
+            "exponent over a window",
+            "window exponent",
+            "nat / {unit}",
+            "λ_i^{(n)}",
+            value="values",
+            line=False,
+        ),
+        Shown(
+            "mean",
+            "average over the windows",
+            "exponent",
+            "nat / {unit}",
+            "⟨λ_i⟩",
+            error="stderr",
+        ),
+        Shown(
+            "variance",
+            "variance over the windows",
+            "exponent",
+            "nat2 / {unit}2",
+            "Var λ_i",
+        ),
+        Shown(
+            "window_steps",
+            "length of a window",
+            units="{unit}",
+            symbol="n",
+            value="window",
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
+
     def __post_init__(self):
         self._axes = self.values.shape[:2]
 
     @property
+    def leading_axes(self) -> int:
+        """Axes of a batch that stand first."""
+        return leading_axes((self.values, self._axes))
+
+    @property
+    @of_each
     def mean(self) -> Float[Array, "k *batch"]:
         """Average over the windows."""
-        require_axes(self.values, self._axes)
         return jnp.mean(self.values, axis=0)
 
     @property
+    @of_each
     def variance(self) -> Float[Array, "k *batch"]:
         """Unbiased variance over the windows, of n-step averages."""
-        require_axes(self.values, self._axes)
         return jnp.var(self.values, axis=0, ddof=1)
 
+    @property
+    def stderr(self) -> Float[Array, "k *batch"]:
+        """Standard error of the average, of windows that do not remember another."""
+        return jnp.sqrt(self.variance / self._axes[0])
+
+    @of_each
     def merged(self, turns: int) -> "FiniteTimeExponents":
         """The same orbit cut into windows `turns` times as long."""
-        require_axes(self.values, self._axes)
         most = self.values.shape[0] // 2
         if not 1 <= turns <= most:
             raise ValueError(f"turns must lie in 1..{most}; got {turns}.")
@@ -75,6 +124,7 @@ class FiniteTimeExponents(eqx.Module):
         grouped = whole.reshape((count, turns) + whole.shape[1:])
         return FiniteTimeExponents(jnp.mean(grouped, axis=1), self.window * turns)
 
+    @of_each
     def diffusion(self) -> tuple[Array, Array, Array]:
         """n Var over windows of n, 2n, 4n, ... steps, with its standard error.
 
@@ -94,7 +144,6 @@ class FiniteTimeExponents(eqx.Module):
             >>> bool(abs(D[0, 0] - 1) < 4 * error[0, 0])
             True
         """
-        require_axes(self.values, self._axes)
         count = self.values.shape[0]
         if count < LEAST:
             raise ValueError(f"diffusion needs at least {LEAST} windows; got {count}.")
@@ -113,7 +162,7 @@ class FiniteTimeExponents(eqx.Module):
         Unbatched.  Returns the centres of the bins (nats per step) and S (per step),
         NaN in empty bins; it carries corrections of order ln(n)/n.
         """
-        require_axes(self.values, self._axes, ndim=2)
+        require_unbatched(self.values, self._axes)
         if not 0 <= exponent < self.values.shape[1]:
             raise ValueError(
                 f"exponent must lie in 0..{self.values.shape[1] - 1}; got {exponent}."

@@ -158,8 +158,8 @@ class Follower:
 
         def job(item, stop: threading.Event):
             chosen, real = item
-            found = look(*_on_device(take((state, parameters), chosen)))
-            real_ones = take(jax.tree.map(np.asarray, found), np.arange(real))
+            looked = look(*_on_device(take((state, parameters), chosen)))
+            real_ones = take(jax.tree.map(np.asarray, looked), np.arange(real))
             return chosen[:real], *real_ones
 
         for _, result in run_all(job, items):

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from statmech_attn import presentation
 from statmech_attn.batches import add_up, require_double
 from statmech_attn.dynamics.frames import EPS, LOST, start_frame, turn
 from statmech_attn.dynamics.options import Criteria
@@ -30,10 +31,12 @@ from statmech_attn.dynamics.orthonormal import safe_log
 from statmech_attn.dynamics.systems import (
     advance,
     as_system,
-    require_axes,
+    leading_axes,
+    of_each,
     System,
     TangentSystem,
 )
+from statmech_attn.presentation import Shown
 
 
 BLOCKS = 16
@@ -44,6 +47,41 @@ BALANCED = 1e-12  # exponents that add up to less than this share add up to zero
 FLAT = 4 * EPS  # a leading push this far below one, or below the longest, is rounding
 
 
+def shown_exponents(place: str = "") -> tuple[Shown, ...]:
+    """Rows of a result that holds a spectrum.
+
+    Args:
+        place: of the spectrum in the result, with a dot at the end.
+    """
+    return (
+        Shown(
+            "lyapunov",
+            "Lyapunov exponents",
+            "exponent",
+            "nat / {unit}",
+            "λ_i",
+            value=f"{place}exponents",
+            error=f"{place}stderr",
+        ),
+        Shown(
+            "lyapunov_weighted",
+            "Lyapunov exponents, weighted average",
+            "exponent",
+            "nat / {unit}",
+            "λ_i",
+            value=f"{place}weighted",
+            line=False,
+        ),
+        Shown(
+            "window",
+            "steps of the window that decided",
+            units="{unit}",
+            symbol="n",
+            value=f"{place}steps",
+        ),
+    )
+
+
 class Spectrum(eqx.Module):
     """Exponents in nats per step; `k` of them, sorted, largest first.
 
@@ -51,8 +89,8 @@ class Spectrum(eqx.Module):
     sends the column to zero.  NaN marks one that rounding hides; `bounds` are what its
     column shrank by all the same, and rounding can only lengthen a column.  `resolved`
     counts the leading exponents that are numbers.
-    Properties expect the batch on the last axis: under `jax.vmap` pass `out_axes=-1`,
-    or take them inside; they refuse a batch on the first.
+    Properties of a batch that plain `jax.vmap` made have its axis first, those of one
+    with `out_axes=-1` last.
     """
 
     exponents: Float[Array, "k *batch"]
@@ -67,18 +105,39 @@ class Spectrum(eqx.Module):
     dimension: int | None = eqx.field(static=True, default=None)  # of tangent space
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # blocks, k
 
+    _shown = (
+        *shown_exponents(),
+        # Many small programs, which no text is worth.
+        Shown("kaplan_yorke", "Kaplan-Yorke dimension", symbol="D_KY", line=False),
+        Shown(
+            "log_det",
+            "average of ln|det| of the Jacobian",
+            units="nat / {unit}",
+            symbol="⟨ln|det J|⟩",
+            line=False,
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
+
     def __post_init__(self):
         self._axes = self.blocks.shape[:2]
 
     @property
+    def leading_axes(self) -> int:
+        """Axes of a batch that stand first."""
+        halves = (2, self._axes[1])
+        return leading_axes((self.blocks, self._axes), (self.halves, halves))
+
+    @property
+    @of_each
     def running(self) -> Float[Array, "blocks k *batch"]:
         """Plain average up to the end of each block."""
-        require_axes(self.blocks, self._axes)
         counts = jnp.arange(1, self.blocks.shape[0] + 1)
         shape = (-1,) + (1,) * (self.blocks.ndim - 1)
         return jnp.cumsum(self.blocks, axis=0) / counts.reshape(shape)
 
     @property
+    @of_each
     def sum_rule(self) -> Float[Array, "*batch"]:
         r"""$\sum_j \lambda_j - \langle \ln |\det DF| \rangle$, 0 but for rounding.
 
@@ -88,7 +147,6 @@ class Spectrum(eqx.Module):
         Raises:
             ValueError: there are not all exponents.
         """
-        require_axes(self.blocks, self._axes)
         if self.log_det is None:
             raise ValueError(
                 f"the sum rule needs all {self.dimension} exponents; "
@@ -98,6 +156,7 @@ class Spectrum(eqx.Module):
         return jnp.where(jnp.isfinite(total), total - self.log_det, jnp.nan)
 
     @property
+    @of_each
     def kaplan_yorke(self) -> Float[Array, "*batch"]:
         r"""Kaplan-Yorke dimension $j + \sum_{i \le j} \lambda_i / |\lambda_{j+1}|$.
 
@@ -110,7 +169,6 @@ class Spectrum(eqx.Module):
         it is a lower bound; else NaN.  NaN when they add up to more: then more
         exponents are needed, or the map expands volumes.
         """
-        require_axes(self.blocks, self._axes)
         averages = jnp.concatenate([self.weighted[None], self.halves])
         zero = jnp.all(jnp.abs(averages) <= ZERO, axis=0)
         exponents = jnp.where(zero, 0.0, self.exponents)
@@ -211,8 +269,19 @@ def _spectrum(system, state, *, per_block, transient, turns, every, k, blocks):
 
 
 def frame_size(system: TangentSystem, state: PyTree, exponents: int | None) -> int:
-    """How many columns to push: `exponents`, or all of them."""
-    dimension = jax.eval_shape(system.vector, state).shape[0]
+    """How many columns to push: `exponents`, or all of them.
+
+    Raises:
+        ValueError: a state without coordinates or in single precision, or more
+            exponents than it has coordinates.
+    """
+    coordinates = jax.eval_shape(system.vector, state)
+    dimension = coordinates.shape[0]
+    if dimension and coordinates.dtype != jnp.float64:
+        raise ValueError(
+            f"state must be float64; got {coordinates.dtype}: make it after "
+            "statmech_attn.setup(), or take state.astype(float)."
+        )
     if dimension == 0:
         raise ValueError("state has no floating-point coordinates to differentiate.")
     if exponents is None:

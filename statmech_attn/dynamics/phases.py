@@ -17,14 +17,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from statmech_attn import presentation
 from statmech_attn.batches import require_double
-from statmech_attn.dynamics import evidence, frames, lyapunov
+from statmech_attn.dynamics import evidence, frames, lyapunov, sentences
 from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
 from statmech_attn.dynamics.options import Criteria
 from statmech_attn.dynamics.systems import advance, as_system, System
+from statmech_attn.labels import Words
+from statmech_attn.presentation import Shown
 
 
-PHASES = (
+PHASES = Words(
     "fixed",
     "periodic",
     "quasiperiodic",
@@ -106,14 +109,70 @@ class Classification(eqx.Module):
     evidence: Evidence
     spectrum: Spectrum
     state: PyTree
+    criteria: Criteria = eqx.field(static=True, default=Criteria())
+    unit: str = eqx.field(static=True, default="step")
+
+    _shown = (
+        Shown("phase", "phase of the orbit", flags=PHASES),
+        Shown("period", "period of the orbit, 0 if none", units="{unit}", symbol="p"),
+        Shown(
+            "rotation_number",
+            "strongest frequency, cycles per drive period",
+            symbol="ρ",
+        ),
+        *lyapunov.shown_exponents("spectrum."),
+        *(
+            Shown(name, words, symbol=symbol, value=f"evidence.{value}", line=False)
+            for name, value, words, symbol in (
+                (
+                    "recurrence_error",
+                    "recurrence_error",
+                    "largest |x(t+p) - x(t)|, relative",
+                    "δ",
+                ),
+                ("n_positive", "positive", "positive exponents", "n_+"),
+                ("n_zero", "zeros", "zero exponents", "n_0"),
+                ("zero_one", "zero_one", "K of the 0-1 test", "K"),
+                ("broadband", "broadband", "median over mean spectral power", "S"),
+                (
+                    "convergence_digits",
+                    "digits",
+                    "digits to which weighted half averages agree",
+                    "d",
+                ),
+                (
+                    "quarter_disagreement",
+                    "quarters",
+                    "exponents by quarter, standard errors",
+                    "z_λ",
+                ),
+                ("drift", "drift", "observables by quarter, standard errors", "z_m"),
+            )
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     @property
     def settled(self) -> Bool[Array, "*batch"]:
         return self.phase < TRANSIENT
 
-    def explain(self) -> list[str]:
-        """Reasons of one unbatched verdict, in words."""
-        return [text for i, text in enumerate(REASONS) if int(self.reasons) >> i & 1]
+    @property
+    def leading_axes(self) -> int:
+        """Axes of a batch that stand first."""
+        return self.spectrum.leading_axes
+
+    def explain(self) -> str | list:
+        """Why the verdict holds, in a sentence with its numbers.
+
+        Of a batch there is a list of sentences, of a batch of batches a list of lists.
+
+        Example:
+            >>> import jax.numpy as jnp
+            >>> c = classify(lambda x: 0.5 * x, jnp.array(0.3), steps=2000)
+            >>> print(c.explain().split(",")[0])
+            fixed: the orbit recurs after 1 step
+        """
+        return sentences.explain(self, PHASES, REASONS)
 
 
 def classify(
@@ -171,6 +230,7 @@ def classify(
         drive_period=drive_period,
         max_doublings=jnp.asarray(max_doublings),
         criteria=criteria,
+        unit=system.unit,
     )
 
 
@@ -187,7 +247,7 @@ def turns_per_block(steps: int, every: int, drive_period: int) -> int:
 
 @eqx.filter_jit
 def _classify(
-    system, state, *, per_block, transient, max_doublings, criteria, **window
+    system, state, *, per_block, transient, max_doublings, criteria, unit, **window
 ):
     state = advance(system, state, transient)
 
@@ -201,7 +261,7 @@ def _classify(
         )
         at_cap = doubling >= max_doublings
         verdict = decide(spectrum, witnesses, criteria, window["drive_period"], at_cap)
-        return Classification(*verdict, witnesses, spectrum, state)
+        return Classification(*verdict, witnesses, spectrum, state, criteria, unit)
 
     return extended(
         attempt(state, jnp.array(0)),

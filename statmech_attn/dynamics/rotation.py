@@ -24,12 +24,15 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
+from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.lyapunov import window_weights
 from statmech_attn.dynamics.systems import as_system, System
+from statmech_attn.labels import Words
+from statmech_attn.presentation import Shown
 
 
-ROTATION_RESULTS = (
+ROTATION_RESULTS = Words(
     "converged: both halves of the window agree",
     "unsettled: the halves differ by more than the tolerance",
     "ambiguous: the angle does not wind once around the center of the curve",
@@ -49,6 +52,19 @@ class Rotation(eqx.Module):
     number: Float[Array, "*batch"]
     error: Float[Array, "*batch"]
     result: Int[Array, "*batch"]
+
+    _shown = (
+        Shown(
+            "rotation_number",
+            "rotation number",
+            units="turn / {unit}",
+            symbol="ρ",
+            value="number",
+            error="error",
+        ),
+        Shown("result", "result", flags=ROTATION_RESULTS),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 def rotation_number(

@@ -12,11 +12,13 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, PyTree
 
+from statmech_attn import presentation
 from statmech_attn.dynamics.attractors import follow_with, GONE, Orbits
 from statmech_attn.dynamics.basins import CLOSE, SCATTERS
 from statmech_attn.dynamics.following import Follower, put, Search, take
 from statmech_attn.dynamics.matching import set_distance
 from statmech_attn.dynamics.systems import System
+from statmech_attn.presentation import Shown
 
 
 class Hysteresis(NamedTuple):
@@ -28,6 +30,19 @@ class Hysteresis(NamedTuple):
     distance: Float[np.ndarray, " n"]  # of the sets; NaN where one diverged
     differ: Bool[np.ndarray, " n"]
     interval: Float[np.ndarray, "k 4"]  # see `intervals`
+
+    _shown = (
+        Shown("value", "value of the parameter", "value", symbol="p", value="values"),
+        Shown("distance", "distance of the sets of both sweeps", "value", symbol="d"),
+        Shown("differ", "whether they differ", "value"),
+        Shown(
+            "interval",
+            "where they differ; see sweeps.intervals",
+            "interval edge",
+            symbol="p",
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 def hysteresis(

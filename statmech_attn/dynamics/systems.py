@@ -11,6 +11,7 @@ forward together,
 Jacobian has structure may supply its own `push`; a test then holds the two together.
 """
 
+import functools
 import math
 from abc import abstractmethod
 from collections.abc import Callable
@@ -158,11 +159,11 @@ class System(eqx.Module):
         if self.batched:
             return call(function, state, parameters)
         axes = lane_axes((state, parameters))
-        one = lambda s, p: call(function, s, p)
+        single = lambda s, p: call(function, s, p)
         if not like_state:
-            one = lambda s, p: ravel_pytree(call(function, s, p))[0]
+            single = lambda s, p: ravel_pytree(call(function, s, p))[0]
         out = axes[0] if like_state else -1
-        return jax.vmap(one, in_axes=axes, out_axes=out)(state, parameters)
+        return jax.vmap(single, in_axes=axes, out_axes=out)(state, parameters)
 
     def check(self, state: PyTree, parameters: PyTree = None) -> None:
         """Refuse a map that changes its state's shape, or shows nothing.
@@ -174,9 +175,9 @@ class System(eqx.Module):
             ValueError: in one line.
         """
         lane = lambda x: x[..., 0] if x.ndim and not self.batched else x
-        one, fixed = jax.tree.map(lane, (state, parameters))
+        state_of_one, fixed = jax.tree.map(lane, (state, parameters))
         step = lambda s, p: call(self.step, s, p)
-        require_like(jax.eval_shape(step, one, fixed), one)
+        require_like(shape_of_step(step, state_of_one, fixed), state_of_one)
         try:
             jax.eval_shape(self.steps, state, parameters)
         except ValueError:
@@ -200,13 +201,55 @@ class System(eqx.Module):
 
 
 def as_system(system: "Callable[..., PyTree] | System") -> System:
-    """A system, or the one of a plain function."""
-    return system if isinstance(system, System) else System(system)
+    """A system, or the one of a plain function.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(system, System):
+        return system
+    if not callable(system):
+        raise ValueError(
+            "system must be a System, or a function f(x) or f(x, p); got "
+            f"{type(system).__name__}."
+        )
+    return System(system)
 
 
 def call(function: Callable, state: PyTree, parameters: PyTree):
     """A function of a state and of parameters, where there are any."""
     return function(state) if parameters is None else function(state, parameters)
+
+
+def shape_of_step(step: Callable, *arguments: PyTree) -> PyTree:
+    """Shapes and types of what a step returns, which is traced and not computed.
+
+    Raises:
+        ValueError: the step cannot be traced; in one line that says what to do.
+    """
+    try:
+        return jax.eval_shape(step, *arguments)
+    except ValueError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split("\n")[0].split())
+        raise ValueError(_refusal(type(error).__name__, said)) from error
+
+
+def _refusal(kind: str, said: str) -> str:
+    if kind.startswith(("Tracer", "Concretization")):
+        return (
+            "step needs the values of an array, which JAX does not have while it "
+            "compiles: use jax.numpy, not numpy, and jnp.where, not if."
+        )
+    if "missing" in said and "positional argument" in said:
+        return f"step takes parameters: give them after the state ({said})."
+    if "positional argument" in said and "given" in said:
+        return f"step must take the state and the parameters, f(x, p) ({said})."
+    return (
+        f"step, which takes the state first, then the parameters, ends in {kind}: "
+        f"{said.rstrip('.')}."
+    )
 
 
 def lane_axes(tree: PyTree) -> PyTree:
@@ -410,20 +453,47 @@ def describe(tree: PyTree) -> str:
 
 def advance(system: TangentSystem, state: PyTree, steps: Int[Array, ""]) -> PyTree:
     """The state after some steps of a map that is first seen to keep its form."""
-    require_like(jax.eval_shape(system.step, state), state)
+    require_like(shape_of_step(system.step, state), state)
     return jax.lax.fori_loop(0, steps, lambda _, s: system.step(s), state)
 
 
-def require_axes(values: Array, axes: tuple[int, ...], *, ndim: int | None = None):
-    """Refuse a result whose leading axes are no longer those it was made with.
+def leading_axes(*parts: tuple[Array, tuple[int, ...]]) -> int:
+    """Axes that `jax.vmap` has put before those that a result was made with.
 
-    `jax.vmap` puts its axis first unless told otherwise, where properties would take
-    it for blocks, windows or samples.
+    Args:
+        parts: arrays of the result, each with the lengths of its first axes when it
+            was made.
+
+    Raises:
+        ValueError: arrays that do not have these axes.
     """
-    if values.shape[: len(axes)] != axes:
-        raise ValueError(
-            f"result must have axes {axes}, then the batch; got {values.shape}: pass "
-            "out_axes=-1 to jax.vmap, or take properties inside it."
-        )
-    if ndim is not None and values.ndim != ndim:
+    for count in range(parts[0][0].ndim):
+        if all(x.shape[count : count + len(own)] == own for x, own in parts):
+            return count
+    values, own = parts[0]
+    raise ValueError(
+        f"result must have axes {own}, before or after those of a batch; got "
+        f"{values.shape}: take properties inside jax.vmap."
+    )
+
+
+def of_each(method: Callable) -> Callable:
+    """A property or method of a result, also where `jax.vmap` has put a batch first.
+
+    It is then taken of every member, and the axes of the batch stand first in what it
+    gives; a batch on the last axes is the method's own affair.
+    """
+
+    @functools.wraps(method)
+    def of_one_or_each(self, *args, **options):
+        if not self.leading_axes:
+            return method(self, *args, **options)
+        return jax.vmap(lambda one: of_one_or_each(one, *args, **options))(self)
+
+    return of_one_or_each
+
+
+def require_unbatched(values: Array, axes: tuple[int, ...]) -> None:
+    """Refuse a batch where a method takes one result."""
+    if values.shape != axes:
         raise ValueError(f"result must be unbatched here; got shape {values.shape}.")

@@ -25,6 +25,7 @@ import numpy as np
 from jaxtyping import Float
 
 from statmech_attn.dynamics.dimension import ROUNDING
+from statmech_attn.labels import Words
 
 
 METHODS = ("rosenstein", "eckmann")
@@ -32,7 +33,7 @@ LONGEST = 8000  # nolds keeps all T^2 distances: 0.5 GB, twice
 CLOSE = 1e-9  # a smaller share of close pairs is none at all, to rounding
 CURVED = 0.25  # change of slope along a fit, relative, that is no straight line
 LEVEL = 1e-10  # a slope smaller than this is rounding
-TIMESERIES_RESULTS = (
+TIMESERIES_RESULTS = Words(
     "estimated",
     "the series does not vary",
     "a value is not finite",

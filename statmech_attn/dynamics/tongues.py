@@ -25,11 +25,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.rotation import broadcast_parameters, check_lift
+from statmech_attn.labels import Words
+from statmech_attn.presentation import Shown
 
 
-TONGUE_RESULTS = (
+TONGUE_RESULTS = Words(
     "found",
     "outside: the bracket does not go from below p/q to above it",
     "not a number: the orbit diverged",
@@ -98,6 +101,14 @@ class Tongue(eqx.Module):
     upper: Float[Array, "*batch"]
     error: Float[Array, "*batch"]
     result: Int[Array, "*batch"]
+
+    _shown = (
+        Shown("lower", "lower edge", error="error"),
+        Shown("upper", "upper edge", error="error"),
+        Shown("width", "width"),
+        Shown("result", "result", flags=TONGUE_RESULTS),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     @property
     def width(self) -> Float[Array, "*batch"]:

@@ -24,9 +24,11 @@ import numpy as np
 from jaxtyping import Bool, PyTree, Shaped
 from scipy.stats import CensoredData, ecdf
 
+from statmech_attn import presentation
 from statmech_attn.batches import batches, Compiled, lanes_for, require_double, run_all
 from statmech_attn.dynamics.following import put, take
 from statmech_attn.dynamics.systems import as_system, count_of, lane_axes, System
+from statmech_attn.presentation import Shown
 
 
 Times = Shaped[np.ndarray, " n"]
@@ -43,6 +45,20 @@ class EscapeRate(NamedTuple):
     after: float  # steps, t_0
     constancy: float  # early minus late rate, in standard errors
 
+    _shown = (
+        Shown("rate", "escape rate", units="nat / {unit}", symbol="κ", error="stderr"),
+        Shown("mean", "expected lifetime", units="{unit}", symbol="⟨t⟩"),
+        Shown("events", "lifetimes that ended after that time", symbol="n"),
+        Shown(
+            "after",
+            "time from which on the tail is exponential",
+            units="{unit}",
+            symbol="t_0",
+        ),
+        Shown("constancy", "early minus late rate, in standard errors", symbol="z"),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
+
     @property
     def mean(self) -> float:
         """Expected lifetime, steps."""
@@ -56,6 +72,18 @@ class Survival(NamedTuple):
     share: np.ndarray
     low: np.ndarray  # one standard error, on the log(-log) scale
     high: np.ndarray
+
+    _shown = (
+        Shown("time", "time", "event", "{unit}", "t"),
+        Shown("share", "share that is still on its way", "event", symbol="S"),
+        Shown(
+            "low", "share less one standard error", "event", symbol="S_-", line=False
+        ),
+        Shown(
+            "high", "share and one standard error", "event", symbol="S_+", line=False
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 def escape_times(

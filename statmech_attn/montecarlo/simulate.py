@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from statmech_attn import presentation
 from statmech_attn.batches import require_double, workers
 from statmech_attn.dmft import Network, Observation, Parameters, Patterns, State
 from statmech_attn.montecarlo.collapsed import class_counts
@@ -33,6 +34,7 @@ from statmech_attn.montecarlo.runs import (
     Simulated,
     Simulator,
 )
+from statmech_attn.presentation import Shown
 
 
 class TimeAverages(NamedTuple):
@@ -55,6 +57,29 @@ class Simulation(NamedTuple):
     runs: int
     transient: int
     method: str
+
+    _shown = (
+        Shown("n_spins", "spins", symbol="N"),
+        Shown("runs", "runs"),
+        Shown("method", "method"),
+        Shown(
+            "m_o_se",
+            "mean of the overlap m_o_se over runs",
+            "time pattern",
+            symbol="m^o",
+            value="mean.m_o_se",
+            error="stderr.m_o_se",
+        ),
+        Shown(
+            "A",
+            "mean of the attention A over runs",
+            "time pattern",
+            symbol="A",
+            value="mean.A",
+            error="stderr.A",
+        ),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     @property
     def stderr(self) -> Observation:

@@ -26,11 +26,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
+from statmech_attn import presentation
 from statmech_attn.bpkr import correct
 from statmech_attn.kinds import SamplerKind, SAMPLERS
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.montecarlo.langevin import stiffness
 from statmech_attn.montecarlo.nuts import Sampler
+from statmech_attn.presentation import Shown
 from statmech_attn.reporting import duration, Reporter
 from statmech_attn.statistics import bfmi, summary
 from statmech_attn.storage import BlockFolder, BlockMemory
@@ -62,6 +64,15 @@ class WeightDraws(NamedTuple):
     acceptance: Float[np.ndarray, "chains draws"]
     bfmi: Float[np.ndarray, " chains"] | None  # where every draw has new momenta
     step_size: Float[np.ndarray, " chains"]
+
+    _shown = (
+        Shown("accuracy", "share of test examples with the right sign", "chain draw"),
+        Shown("acceptance", "acceptance", "chain draw"),
+        Shown("divergences", "divergences"),
+        Shown("step_size", "step size", "chain"),
+        Shown("U_a", "order parameter of the readout", value=lambda d: d.U_a.mean()),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 def sample_weights(

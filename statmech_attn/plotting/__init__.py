@@ -6,19 +6,30 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.plotting.basins import basin_fractions, hysteresis, lifetimes
-    from statmech_attn.plotting.bifurcation import bifurcation_diagram
+    from statmech_attn.plotting.basins import (
+        basin_fractions,
+        hysteresis,
+        lifetimes,
+        sweep_samples,
+    )
+    from statmech_attn.plotting.bifurcation import (
+        bifurcation_diagram,
+        bifurcation_samples,
+        lyapunov_spectrum,
+        phase_ribbon,
+    )
     from statmech_attn.plotting.comparison import agreement, finite_size
     from statmech_attn.plotting.continuation import (
+        bifurcation_curves,
+        bifurcation_points,
+        branches,
         continuation_diagram,
         critical_curves,
-        draw_branches,
-        draw_curves,
-        draw_special,
     )
     from statmech_attn.plotting.drawing import (
         draw,
         learning_pictures,
+        names,
         Picture,
         pictures,
         pruning_pictures,
@@ -36,20 +47,24 @@ if TYPE_CHECKING:
     from statmech_attn.plotting.one_shot import (
         one_shot_accuracy,
         one_shot_alignment,
+        one_shot_kernels,
         one_shot_matrices,
         one_shot_pictures,
     )
     from statmech_attn.plotting.phases import (
         classifier_disagreement,
         describe_phase,
+        exponent_map,
         phase_diagram,
+        phase_map,
     )
     from statmech_attn.plotting.pruning import (
         cumulative_pruning,
         pruned_heads,
         pruning_ranks,
     )
-    from statmech_attn.plotting.style import save
+    from statmech_attn.plotting.style import DOUBLE, FORMATS, save, SINGLE
+    from statmech_attn.plotting.sweeps import sweep_diagram
     from statmech_attn.plotting.training import training
     from statmech_attn.plotting.training_curves import learning_curves
     from statmech_attn.plotting.trajectory import (
@@ -64,33 +79,42 @@ __all__ = [
     "agreement",
     "alignment",
     "basin_fractions",
+    "bifurcation_curves",
     "bifurcation_diagram",
+    "bifurcation_points",
+    "bifurcation_samples",
+    "branches",
     "chaos_indicators",
     "classifier_disagreement",
     "continuation_diagram",
     "critical_curves",
     "cumulative_pruning",
     "describe_phase",
+    "DOUBLE",
     "draw",
-    "draw_branches",
-    "draw_curves",
-    "draw_special",
+    "exponent_map",
     "finite_series",
     "finite_size",
     "finite_width",
+    "FORMATS",
     "growth",
     "hysteresis",
     "learning_curves",
     "learning_pictures",
     "lifetimes",
+    "lyapunov_spectrum",
+    "names",
     "one_shot_accuracy",
     "one_shot_alignment",
+    "one_shot_kernels",
     "one_shot_matrices",
     "one_shot_pictures",
     "order_parameter_matrices",
     "path_kernels",
     "phase_diagram",
+    "phase_map",
     "phase_planes",
+    "phase_ribbon",
     "Picture",
     "pictures",
     "pruned_heads",
@@ -98,7 +122,10 @@ __all__ = [
     "pruning_ranks",
     "running_lyapunov",
     "save",
+    "SINGLE",
     "spectra",
+    "sweep_diagram",
+    "sweep_samples",
     "training",
     "trajectory_windows",
 ]

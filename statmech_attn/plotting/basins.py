@@ -3,62 +3,71 @@
 Takes files of kind `basins` and `hysteresis` (docs/hdf5.md).
 """
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from statmech_attn.dynamics import PHASES, survival
-from statmech_attn.plotting import style
+from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.bifurcation import span
+from statmech_attn.plotting.exponents import draw_pieces
+from statmech_attn.plotting.labels import label, many, shown, sign
+from statmech_attn.plotting.sheets import Given
 
 
 LETTERED = 0.07  # a cell wider than this share of the axis carries its period
 CURVES = 6
 SETS = (style.BLUE, style.GREEN, style.SKY, style.ORANGE, style.PURPLE)
-SETS += ("#7F6A3B", "#332288", "#88AA22", "#AA4466", "#44AAAA")
+SETS += ("#72260C", "#0C0C8C", "#F2F2A5", "#0C0CF2", "#0C0C3F")
 SHARED = ("transient", "unsettled", "chaotic", "hyperchaotic")
 LEGEND = 14  # sets with an entry of their own
 
 
 @style.styled
-def basin_fractions(dataset: xr.Dataset) -> Figure:
+def basin_fractions(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Shares of the starts by set, stacked, and with errors; mean lifetimes below.
 
     A set keeps its colour along the parameter; the number in a cell is its period.
+
+    Args:
+        axes: three to draw on, for the stack, the errors and the lifetimes.
     """
     name = _axis(dataset)
     dataset = dataset.sortby(name)
-    figure = style.figure(style.DOUBLE, 4.6)
-    axes = figure.subplots(3, 1, sharex=True, height_ratios=[1.0, 0.8, 0.8])
-    entries = _stacked(axes[0], dataset, name)
-    _with_errors(axes[1], dataset, name)
-    _mean_lifetimes(axes[2], dataset, name)
-    axes[-1].set_xlabel(style.WORDS[name])
+    heights = [1.0, 0.8, 0.8]
+    make = lambda: sheets.grid(style.DOUBLE, 4.9, 3, sharex=True, height_ratios=heights)
+    sheet = sheets.sheet(axes, 3, make)
     edges = style.cell_edges(dataset[name].values)
-    axes[-1].set_xlim(edges[0], edges[-1])
-    rows = -(-len(entries) // 6)
-    figure.legend(
-        handles=entries, loc="outside upper center", ncols=-(-len(entries) // rows)
-    )
-    style.letters(axes)
-    return figure
+    for axis, draw in zip(
+        sheet.axes, (_stacked, _with_errors, _mean_lifetimes), strict=True
+    ):
+        draw(axis, dataset, name)
+        axis.set_xlim(edges[0], edges[-1])
+    sheet.axes[-1].set_xlabel(label(dataset, name))
+    sheet.legend(6)
+    sheet.letters()
+    sheet.note(_starts(dataset))
+    return sheet.figure
 
 
 @style.styled
-def lifetimes(dataset: xr.Dataset) -> Figure:
+def lifetimes(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """Share of the starts still on their way, and the fitted exponential tail.
 
     Kaplan-Meier curves with bands of one standard error; crosses mark runs that ended
     first.  Dashed: the maximum likelihood rate, from where the tail begins.
+
+    Args:
+        ax: one to draw on.
     """
     name = _axis(dataset)
     dataset = dataset.sortby(name)
     chosen = np.unique(np.linspace(0, dataset.sizes[name] - 1, CURVES).astype(int))
-    figure = style.figure(style.DOUBLE, 3.0)
-    axis = figure.subplots()
+    sheet = sheets.single(ax, style.DOUBLE, 3.1)
+    (axis,) = sheet.axes
     for colour, i in zip(style.SERIES, chosen, strict=False):
         _survival(axis, dataset.isel({name: i}), name, colour)
     axis.set_yscale("log")
@@ -66,59 +75,83 @@ def lifetimes(dataset: xr.Dataset) -> Figure:
     axis.set_ylim(top=1.2)
     shown = dataset.lifetime.values[chosen]
     axis.set_xlim(left=0.5 * np.quantile(shown[shown > 0], 0.01))
-    axis.set_xlabel(r"lifetime $\tau$ (tokens)")
+    axis.set_xlabel(rf"lifetime $\tau$ ({many(dataset.lifetime)})")
     axis.set_ylabel(r"share with a longer lifetime")
-    handles, labels = axis.get_legend_handles_labels()
-    handles += [
-        Line2D([], [], color=style.BLACK, ls="--"),
-        Line2D([], [], color=style.BLACK, ls="", marker="x", ms=4),
-    ]
-    labels += ["exponential tail", "end of the runs"]
-    figure.legend(handles, labels, loc="outside right upper")
-    return figure
+    axis.plot([], [], color=style.BLACK, ls="--", label="exponential tail")
+    axis.plot([], [], "x", color=style.BLACK, ms=4, label="end of the runs")
+    if sheet.whole:
+        sheet.figure.legend(loc="outside right upper")
+    sheet.note(_starts(dataset))
+    return sheet.figure
 
 
 @style.styled
-def hysteresis(dataset: xr.Dataset) -> Figure:
-    """Samples of the sweeps up and down a parameter; shaded where they differ."""
+def sweep_samples(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+    """Samples of the sweeps up and down a parameter; shaded where they differ.
+
+    Args:
+        ax: one to draw on.
+    """
     name = str(dataset.differ.dims[0])
-    figure = style.figure(style.DOUBLE, 3.4)
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[1.0, 0.4])
-    for key, colour, label in (
-        ("strobe_up", style.VERMILLION, "upward"),
-        ("strobe_down", style.BLUE, "downward"),
-    ):
-        y = dataset[key].transpose(name, ...).values
+    sheet = sheets.single(ax, style.DOUBLE, 2.9)
+    (axis,) = sheet.axes
+    look: Any = {"ms": 1.6, "mew": 0, "ls": "none", "rasterized": True}
+    for way, colour in (("up", style.UPWARD), ("down", style.DOWNWARD)):
+        y = dataset[f"strobe_{way}"].transpose(name, ...).values
         x = np.broadcast_to(dataset[name].values[:, None], y.shape)
-        upper.plot(
-            x.ravel(),
-            y.ravel(),
-            ".",
-            ms=1.6,
-            mew=0,
-            color=colour,
-            rasterized=True,
-            label=label,
-        )
-    for axis in (upper, lower):
-        for low, first, last, high in dataset.interval.values:
-            # NaN where the interval reaches an end of the values.
-            begin, end = np.nanmean([low, first]), np.nanmean([last, high])
-            axis.axvspan(begin, end, color=style.PALE, alpha=0.6, lw=0, zorder=0)
-    lower.plot(dataset[name], dataset.distance, color=style.BLACK)
-    lower.set_ylabel("distance")
-    lower.set_xlabel(style.WORDS[name])
-    upper.set_ylabel(style.WORDS["section"])
+        words = f"followed {way}ward"
+        axis.plot(x.ravel(), y.ravel(), ".", color=colour, label=words, **look)
+    _shade(axis, dataset)
+    if dataset.differ.any():
+        style.patch(axis, "they differ", style.PALE)
+    axis.set_xlabel(label(dataset, name))
+    axis.set_ylabel(shown(dataset, "strobe_up"))
+    span(axis, dataset, name)
+    sheet.legend()
+    sheet.note(notes.network(dataset))
+    return sheet.figure
+
+
+def _shade(axis: Axes, dataset: xr.Dataset) -> None:
+    """Where the sweeps differ, half way to the values where they agree."""
+    for low, first, last, high in dataset.interval.values:
+        # NaN where the interval reaches an end of the values.
+        begin, end = (float(np.nanmean(x)) for x in ([low, first], [last, high]))
+        axis.axvspan(begin, end, color=style.PALE, alpha=0.6, lw=0, zorder=0)
+
+
+@style.styled
+def hysteresis(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+    """Samples of the sweeps up and down a parameter, and the distance of their sets.
+
+    Args:
+        axes: two to draw on, for the samples and the distance.
+    """
+    name = str(dataset.differ.dims[0])
+    heights = [1.0, 0.4]
+    make = lambda: sheets.grid(style.DOUBLE, 3.6, 2, sharex=True, height_ratios=heights)
+    sheet = sheets.sheet(axes, 2, make)
+    upper, lower = sheet.axes
+    sweep_samples(dataset, ax=upper)
+    if sheet.whole:
+        upper.set_xlabel("")
+    _shade(lower, dataset)
+    distance = dataset.distance.values
+    jump = np.diff(dataset.differ.values.astype(int)) != 0
+    draw_pieces(lower, dataset[name].values, distance, jump, 0 * distance, style.BLACK)
+    lower.set_ylabel("distance of\nthe sets")
+    lower.set_xlabel(label(dataset, name))
     span(lower, dataset, name)
-    figure.legend(
-        handles=upper.get_legend_handles_labels()[0]
-        + [Patch(facecolor=style.PALE, label="they differ")],
-        loc="outside upper center",
-        ncols=3,
-        markerscale=4,
-    )
-    style.letters((upper, lower))
-    return figure
+    sheet.legend()
+    sheet.letters()
+    sheet.note(notes.network(dataset))
+    return sheet.figure
+
+
+def _starts(dataset: xr.Dataset) -> str:
+    """How many starts each value has, and the fixed parameters."""
+    starts = f"{dataset.sizes['start']} starts at each value"
+    return notes.joined(starts, notes.network(dataset))
 
 
 def _axis(dataset: xr.Dataset) -> str:
@@ -132,8 +165,8 @@ def _colour(number: int, phase: str) -> str:
     return SETS[number % len(SETS)]
 
 
-def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> list[Patch]:
-    """Draw the shares; returns the legend entries, one for each set."""
+def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> None:
+    """The shares, with a legend entry for each set."""
     edges = style.cell_edges(dataset[name].values)
     width, bottom = np.diff(edges), np.zeros(dataset.sizes[name])
     entries: dict[str, tuple[str, list[str]]] = {}
@@ -165,7 +198,7 @@ def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> list[Patch]:
                 ha="center",
                 va="center",
                 fontsize=7,
-                color="white",
+                color=style.BLACK if style.is_light(colour) else "white",
             )
         bottom[i] += share
         key = phase if phase in SHARED else str(int(attractor.attractor))
@@ -181,10 +214,8 @@ def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> list[Patch]:
     words = lambda key, phases: (
         key if key in phases else f"{key}: " + ", ".join(sorted(set(phases)))
     )
-    return [
-        Patch(facecolor=colour, label=words(key, phases))
-        for key, (colour, phases) in list(entries.items())[:LEGEND]
-    ]
+    for key, (colour, phases) in list(entries.items())[:LEGEND]:
+        style.patch(axis, words(key, phases), colour)
 
 
 def _with_errors(axis: Axes, dataset: xr.Dataset, name: str) -> None:
@@ -208,7 +239,7 @@ def _with_errors(axis: Axes, dataset: xr.Dataset, name: str) -> None:
         )
     axis.set_ylim(-0.05, 1.35)
     axis.set_yticks([0, 0.5, 1])
-    axis.set_ylabel("share")
+    axis.set_ylabel("share of starts")
 
 
 def _mean_lifetimes(axis: Axes, dataset: xr.Dataset, name: str) -> None:
@@ -225,18 +256,18 @@ def _mean_lifetimes(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     )
     if np.isfinite(rate).any():
         axis.set_yscale("log")
-    axis.set_ylabel(r"$1/\kappa$ (tokens)")
+    axis.set_ylabel(rf"$1/\kappa$ ({many(dataset.lifetime)})")
 
 
 def _survival(axis: Axes, here: xr.Dataset, name: str, colour: str) -> None:
     stayed = here.label.values != -2
     lifetime, ended = here.lifetime.values[stayed], here.lifetime_ended.values[stayed]
-    label = rf"$\{name} = {float(here[name]):.6g}$"
+    words = f"{sign(here, name)} = {float(here[name]):.6g}"
     if not ended.any():
-        axis.plot([], [], color=colour, label=f"{label}: nobody settled")
+        axis.plot([], [], color=colour, label=f"{words}: nobody settled")
         return
     curve = survival(lifetime, ended)
-    axis.step(curve.time, curve.share, where="post", color=colour, label=label)
+    axis.step(curve.time, curve.share, where="post", color=colour, label=words)
     axis.fill_between(
         curve.time, curve.low, curve.high, step="post", color=colour, alpha=0.2, lw=0
     )

@@ -13,8 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn.dynamics import PHASES
-from statmech_attn.plotting import style
+from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.exponents import draw_spectrum
+from statmech_attn.plotting.labels import is_own, label, shown
+from statmech_attn.plotting.sheets import Given
+
+
+BANDS = "bands of exponents: one standard error"
 
 
 def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
@@ -25,63 +30,73 @@ def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
     return tuple(name.removesuffix("_grid") for name in dims)
 
 
-def label(dataset: xr.Dataset, name: str) -> str:
-    """Words of an axis: those of the file where it is of a system of one's own."""
-    if dataset.attrs.get("kind") != "diagram":
-        return style.WORDS[name]
-    symbol = dataset[name].attrs["symbol"]
-    return f"${symbol}$" if len(symbol) == 1 else symbol
-
-
 @style.styled
-def bifurcation_diagram(dataset: xr.Dataset, *, strobe: bool = True) -> Figure:
+def bifurcation_diagram(
+    dataset: xr.Dataset, *, strobe: bool = True, axes: Given = None
+) -> Figure:
     """Section samples over the parameter, exponents under them, phases above.
 
     Args:
         dataset: a scan of one parameter.
         strobe: draw the samples at the clock's phase 0 behind those of the section.
+        axes: three to draw on, for phases, samples and exponents; one for the samples
+            of a scan without exponents.
+    """
+    one_parameter(dataset)
+    heights = [0.055, 1.0, 0.75] if "lyapunov" in dataset else [1.0]
+    size = style.DOUBLE, 4.5 if len(heights) > 1 else 2.9
+    sheet = sheets.sheet(
+        axes,
+        len(heights),
+        lambda: sheets.grid(*size, len(heights), sharex=True, height_ratios=heights),
+    )
+    *ribbon, samples = sheet.axes[:2]
+    bifurcation_samples(dataset, strobe=strobe, ax=samples)
+    if ribbon:
+        phase_ribbon(dataset, ax=ribbon[0])
+        lyapunov_spectrum(dataset, ax=sheet.axes[2])
+        samples.set_xlabel("")
+    sheet.legend(of=slice(2))
+    sheet.letters()
+    sheet.note(notes.joined(BANDS if ribbon else "", notes.network(dataset)))
+    return sheet.figure
+
+
+@style.styled
+def bifurcation_samples(
+    dataset: xr.Dataset,
+    *,
+    strobe: bool = True,
+    section: bool = True,
+    ax: Axes | None = None,
+) -> Figure:
+    """Section samples, and those at the clock's phase 0 behind them, over a parameter.
+
+    Args:
+        ax: one to draw on.
     """
     name = one_parameter(dataset)
-    dataset = dataset.sortby(name)
-    exponents = "lyapunov" in dataset
-    heights = [0.055, 1.0, 0.75] if exponents else [1.0]
-    figure = style.figure(style.DOUBLE, 4.4 if exponents else 2.8)
-    column = figure.subplots(
-        len(heights), sharex=True, height_ratios=heights, squeeze=False
-    )
-    axes = list(column[:, 0])
-    if exponents:
-        phase_ribbon(axes.pop(0), dataset, name)
-    draw_samples(axes[0], dataset, name, strobe=strobe)
-    entries = axes[0].get_legend_handles_labels()[0]
-    if exponents:
-        draw_spectrum(axes[1], dataset, name)
-        entries = style.phase_patches(codes_of(dataset)) + entries
-    columns = len(entries) if len(entries) <= 8 else -(-len(entries) // 2)
-    place = {"loc": "outside upper center", "ncols": columns}
-    scale = 6 / _size(dataset, name)
-    figure.legend(handles=entries, markerscale=scale, **place)
-    axes[-1].set_xlabel(label(dataset, name))
-    span(axes[-1], dataset, name)
-    if exponents:
-        style.letters(axes)
-    return figure
-
-
-def draw_samples(axis: Axes, dataset: xr.Dataset, name: str, *, strobe: bool) -> None:
-    """Section samples, and strobe samples behind them, over the parameter."""
-    look: Any = {"ms": _size(dataset, name), "mew": 0, "ls": "none", "marker": "."}
+    sheet = sheets.single(ax, style.DOUBLE, 2.9)
+    (axis,) = sheet.axes
+    look: Any = {"ms": _size(dataset), "mew": 0, "ls": "none", "marker": "."}
+    colours = {"strobe": style.DOTS} if strobe else {}
+    colours |= {"section": style.BLACK} if section else {}
     for variable, words in _samples(dataset).items():
         x, y = _cloud(dataset, variable, name)
-        if x.size and (strobe or variable == "section"):
-            colour = style.BLACK if variable == "section" else style.ORANGE
+        if x.size and variable in colours:
+            colour = colours[variable]
             axis.plot(x, y, **look, color=colour, rasterized=True, label=words)
-    axis.set_ylabel(label(dataset, "section"))
+    axis.set_ylabel(shown(dataset))
+    axis.set_xlabel(label(dataset, name))
+    span(axis, dataset, name)
+    sheet.legend()
+    sheet.note(notes.network(dataset))
+    return sheet.figure
 
 
-def _size(dataset: xr.Dataset, name: str) -> float:
+def _size(dataset: xr.Dataset) -> float:
     """Of a dot."""
-    return float(np.clip(300 / dataset.sizes[name], 0.9, 2.5))
+    return float(np.clip(300 / dataset.sizes[one_parameter(dataset)], 0.9, 2.5))
 
 
 def _samples(dataset: xr.Dataset) -> dict[str, str]:
@@ -90,7 +105,7 @@ def _samples(dataset: xr.Dataset) -> dict[str, str]:
     A flow without a clock, of which crossings of a section are known, has no others.
     """
     tolerance = float(dataset.attrs["section_tolerance"])
-    if dataset.attrs.get("kind") != "diagram":
+    if not is_own(dataset):
         section = r"$|m^{o,\mathrm{SE}}_2| <$ " + power_of_ten(tolerance)
         return {"strobe": r"$t \equiv 0$ mod $C$", "section": section}
     period = int(dataset.attrs["clock_period"])
@@ -107,16 +122,51 @@ def span(axis: Axes, dataset: xr.Dataset, name: str) -> None:
         axis.set_xlim(values.min(), values.max())
 
 
-def phase_ribbon(axis: Axes, dataset: xr.Dataset, name: str) -> None:
-    """A strip with the phase of every point; one row for each start."""
+@style.styled
+def phase_ribbon(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+    """A strip with the phase of every point; one row for each start.
+
+    Args:
+        ax: one to draw on.
+    """
+    name = one_parameter(dataset)
+    dataset = dataset.sortby(name)
+    sheet = sheets.single(ax, style.DOUBLE, 0.9)
+    (axis,) = sheet.axes
     codes = codes_of(dataset.transpose(name, ...))
     codes = codes.reshape(codes.shape[0], -1)
     cmap, norm = style.phase_colours()
     rows = np.arange(codes.shape[1] + 1)
     edges = style.cell_edges(dataset[name].values)
     axis.pcolormesh(edges, rows, codes.T, cmap=cmap, norm=norm, rasterized=True)
+    style.phase_entries(axis, codes)
     axis.set_yticks([])
-    axis.tick_params(axis="x", which="both", length=0, labelbottom=False)
+    axis.tick_params(axis="x", which="both", length=0, labelbottom=sheet.whole)
+    span(axis, dataset, name)
+    if sheet.whole:
+        axis.set_xlabel(label(dataset, name))
+    sheet.legend()
+    return sheet.figure
+
+
+@style.styled
+def lyapunov_spectrum(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+    """Exponents over the parameter, with bands of one standard error.
+
+    Lines end where the phase or the period changes.
+
+    Args:
+        ax: one to draw on.
+    """
+    name = one_parameter(dataset)
+    dataset = dataset.sortby(name)
+    sheet = sheets.single(ax, style.DOUBLE, 2.4)
+    (axis,) = sheet.axes
+    draw_spectrum(axis, dataset, name)
+    axis.set_xlabel(label(dataset, name))
+    span(axis, dataset, name)
+    sheet.note(notes.joined(BANDS, notes.network(dataset)))
+    return sheet.figure
 
 
 def codes_of(dataset: xr.Dataset) -> np.ma.MaskedArray:

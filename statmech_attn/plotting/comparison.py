@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullFormatter
 
 from statmech_attn.comparison import LOGIT_LIMIT
-from statmech_attn.plotting import style
+from statmech_attn.plotting import notes, sheets, style
+from statmech_attn.plotting.sheets import Given
 
 
 NAMED = 12  # so many values of beta are named on the axis, more are a scale
@@ -34,6 +35,7 @@ def finite_size(
     pattern: int = 1,
     tokens: int = 100,
     sizes: int = 3,
+    axes: Given = None,
 ) -> Figure:
     """One run and the average over runs, against mean field with its noise band.
 
@@ -47,14 +49,16 @@ def finite_size(
         pattern: which component, counted from 1.
         tokens: length of the window.
         sizes: how many N are shown, the smallest ones.
+        axes: those to draw on, one for each beta and N, beta by beta.
     """
     n_spins = simulation.n_spins.values[:sizes]
     betas = simulation.beta.values
-    figure = style.figure(style.DOUBLE, 1.05 * len(betas) + 0.65)
-    axes = figure.subplots(
-        len(betas), len(n_spins), squeeze=False, sharex=True, sharey="row"
-    )
-    for row, beta in zip(axes, betas, strict=True):
+    shape = len(betas), len(n_spins)
+    size = style.DOUBLE, 1.1 * len(betas) + 0.85
+    make = lambda: sheets.grid(*size, *shape, sharex=True, sharey="row")
+    sheet = sheets.sheet(axes, len(betas) * len(n_spins), make)
+    panels = np.array(sheet.axes).reshape(shape)
+    for row, beta in zip(panels, betas, strict=True):
         for axis, n in zip(row, n_spins, strict=True):
             point = simulation.sel(beta=beta, n_spins=n, pattern=pattern)
             band = None if theory is None else theory.sel(beta=beta, pattern=pattern)
@@ -64,13 +68,14 @@ def finite_size(
                 axis.axvline(end, color=style.BLACK, lw=0.9, ls=":", label=LINEAR)
         row[0].set_ylabel(style.overlap(observable, pattern))
         row[0].set_title(rf"$\beta = {beta:g}$", loc="left", pad=2.5)
-    for axis, n in zip(axes[0], n_spins, strict=True):
+    for axis, n in zip(panels[0], n_spins, strict=True):
         axis.set_title(f"$N = {scientific(n)}$", loc="right", pad=2.5)
-    for axis in axes[-1]:
+    for axis in panels[-1]:
         axis.set_xlabel(style.WORDS["time"])
-    handles = axes[0, 0].get_legend_handles_labels()[0]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
-    return figure
+    sheet.legend(of=slice(1))
+    sheet.letters()
+    sheet.note(notes.network(simulation))
+    return sheet.figure
 
 
 def linear_steps(theory: xr.Dataset, n: int) -> int:
@@ -131,36 +136,44 @@ def _run_panel(axis: Axes, point, theory, observable: str, n: int, tokens: int) 
 
 
 @style.styled
-def agreement(dataset: xr.Dataset, *, observable: str = "A") -> Figure:
+def agreement(
+    dataset: xr.Dataset, *, observable: str = "A", axes: Given = None
+) -> Figure:
     """Differences in standard errors by beta; spread and bias against N.
 
     An N without any step in the linear regime, where nothing is compared, is left out.
     The line of slope -1 stands where a bias was resolved and its exponent fitted.
+
+    Args:
+        observable: "A" or "m_o_se".
+        axes: three to draw on, for differences, spread and bias.
     """
     compared = dataset.linear.any(["beta", "time"])
     dataset = dataset.isel(n_spins=compared.values) if compared.any() else dataset
-    figure = style.figure(style.DOUBLE, 2.75)
-    axes = figure.subplots(1, 3, width_ratios=[1.35, 1, 1])
-    _differences(axes[0], dataset)
+    ratios = [1.35, 1, 1]
+    make = lambda: sheets.grid(style.DOUBLE, 3.0, 1, 3, width_ratios=ratios)
+    sheet = sheets.sheet(axes, 3, make)
+    first, *others = sheet.axes
+    _differences(first, dataset)
     if dataset.sizes["beta"] <= NAMED:
         colours = [(style.SERIES * 2)[i] for i in range(dataset.sizes["beta"])]
     else:
         colours = colormaps["cividis"](np.linspace(0, 0.9, dataset.sizes["beta"]))
     scales = scaled(dataset, observable)
-    for axis, name in zip(axes[1:], ("spread", "bias"), strict=True):
+    for axis, name in zip(others, ("spread", "bias"), strict=True):
         _against_n(axis, dataset, scales[name], colours)
         _guides(axis, dataset, scales[name], dataset[f"{observable}_bias_slope"])
         axis.set_xlabel(style.WORDS["n_spins"])
-    axes[1].legend(loc="upper right", handletextpad=0.4, labelspacing=0.3)
-    axes[2].legend(loc="lower left", handletextpad=0.4)
+    spread, bias = others
+    spread.legend(loc="upper right", handletextpad=0.4, labelspacing=0.3)
+    bias.legend(loc="lower left", handletextpad=0.4)
     symbol = style.OVERLAPS.get(observable, observable)
-    axes[1].set_ylabel(rf"spread over runs, $s_N[{symbol}]/\sigma_1$")
-    axes[2].set_ylabel(rf"difference to theory, $|\Delta_N[{symbol}]|/\sigma_1$")
-    for axis, letter, place in zip(
-        axes, "abc", ((0.9, 0.9), (0.04, 0.05), (0.86, 0.9))
-    ):
-        axis.text(*place, f"({letter})", transform=axis.transAxes)
-    return figure
+    spread.set_ylabel(rf"spread over runs, $s_N[{symbol}]/\sigma_1$")
+    bias.set_ylabel(rf"difference to theory, $|\Delta_N[{symbol}]|/\sigma_1$")
+    sheet.letters()
+    runs = f"{int(dataset.attrs['runs'])} runs"
+    sheet.note(notes.joined(runs, notes.network(dataset)))
+    return sheet.figure
 
 
 def _guides(axis: Axes, dataset: xr.Dataset, values, bias_slope) -> None:

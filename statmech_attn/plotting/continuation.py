@@ -5,15 +5,18 @@ of a scan's stroboscopic section, so that they can be drawn over its diagram.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
-from statmech_attn.plotting import style
+from statmech_attn.plotting import notes, sheets, style
+from statmech_attn.plotting.bifurcation import bifurcation_samples
+from statmech_attn.plotting.labels import is_own, label, shown
+from statmech_attn.plotting.sheets import Given
 
 
 INDIGO, WINE, PINK, OLIVE = "#332288", "#882255", "#E7298A", "#999933"  # of no phase
@@ -24,22 +27,30 @@ KINDS = {  # colour, marker and words of what can happen on a branch
     "transcritical": (OLIVE, "P", "transcritical"),
     "pitchfork": (OLIVE, "s", "pitchfork"),
     "period_halving": (WINE, "D", "period doubling"),  # seen from above
-    "unresolved": (style.GREY, "X", "unresolved"),
+    "unresolved": (style.ORANGE, "X", "unresolved"),
 }
-DEGENERATE = {  # short names of points of codimension two
-    "cusp": "cusp",
-    "generalized_flip": "GF",
-    "chenciner": "Ch",
-    "resonance_1_1": "1:1",
-    "resonance_1_2": "1:2",
-    "resonance_1_3": "1:3",
-    "resonance_1_4": "1:4",
-    "fold_flip": "FF",
-    "fold_neimark_sacker": "F–NS",
-    "flip_neimark_sacker": "PD–NS",
-    "double_neimark_sacker": "NS–NS",
+DEGENERATE = {  # short names of points of codimension two, and what needs words
+    "cusp": ("cusp", ""),
+    "generalized_flip": ("GF", "generalised flip"),
+    "chenciner": ("Ch", "Chenciner"),
+    "resonance_1_1": ("1:1", "strong resonance"),
+    "resonance_1_2": ("1:2", "strong resonance"),
+    "resonance_1_3": ("1:3", "strong resonance"),
+    "resonance_1_4": ("1:4", "strong resonance"),
+    "fold_flip": ("FF", "fold and flip"),
+    "fold_neimark_sacker": ("F–NS", "fold and Neimark–Sacker"),
+    "flip_neimark_sacker": ("PD–NS", "period doubling and Neimark–Sacker"),
+    "double_neimark_sacker": ("NS–NS", "two Neimark–Sacker"),
 }
-MARK = {"mec": style.BLACK, "mew": 0.5, "ls": "none", "zorder": 4}
+CROWD = 20  # markers; more are drawn smaller
+STABILITY = {1: ("stable", "-", 1.2), 0: ("unstable", (0, (3, 2)), 0.8)}
+MARK: dict[str, Any] = {
+    "ms": 3.5,
+    "mec": "white",
+    "mew": 0.4,
+    "ls": "none",
+    "zorder": 4,
+}
 
 
 @style.styled
@@ -47,6 +58,7 @@ def continuation_diagram(
     *datasets: xr.Dataset,
     scan: xr.Dataset | None = None,
     zoom: tuple[float, float] | None = None,
+    axes: Given = None,
 ) -> Figure:
     """Stable and unstable branches with their bifurcations, over those of a scan.
 
@@ -55,84 +67,121 @@ def continuation_diagram(
         scan: a bifurcation file over the same parameter; its stroboscopic samples are
             drawn behind the branches, and its range is shown.
         zoom: part of that range that a second panel shows.
+        axes: one to draw on, or two with a zoom.
     """
     free = _one_free(datasets)
     values = datasets[0][free].values if scan is None else scan[free].values
     ranges = [(np.nanmin(values), np.nanmax(values))] + ([zoom] if zoom else [])
-    figure = style.figure(style.DOUBLE, 3.4)
-    axes = figure.subplots(1, len(ranges), sharey=True, squeeze=False)[0]
-    for axis, limits in zip(axes, ranges, strict=True):
+    count = len(ranges)
+    make = lambda: sheets.grid(style.DOUBLE, 3.5, 1, count, sharey=True)
+    sheet = sheets.sheet(axes, count, make)
+    for axis, limits in zip(sheet.axes, ranges, strict=True):
         if scan is not None:
-            _draw_scan(axis, scan, free)
+            bifurcation_samples(scan, section=False, ax=axis)
         for dataset in datasets:
-            draw_branches(axis, dataset)
-            draw_special(axis, dataset)
+            branches(dataset, ax=axis)
+            bifurcation_points(dataset, ax=axis)
         axis.set_xlim(limits)
-        axis.set_xlabel(style.WORDS[free])
-    kinds = [kind for dataset in datasets for kind in _kinds(dataset)]
-    handles = [] if scan is None else [_scan_handle()]
-    handles += [
-        Line2D([], [], color=style.BLACK, lw=1.2, label="stable"),
-        Line2D([], [], color=style.BLACK, lw=0.8, ls=(0, (3, 2)), label="unstable"),
-        *_kind_handles(kinds),
-    ]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
-    axes[0].set_ylabel(style.WORDS["section"] + r" at $t \equiv 0$ mod $C$")
-    if zoom:
-        style.letters(axes)
-    return figure
+    for axis in sheet.axes[1:] if sheet.whole else []:
+        axis.set_ylabel("")
+    sheet.legend()
+    sheet.letters()
+    sheet.note(notes.network(datasets[0]))
+    return sheet.figure
+
+
+def _shown(dataset: xr.Dataset) -> str:
+    """Words of the axis of the samples."""
+    if is_own(dataset):
+        return shown(dataset)
+    return style.WORDS["section"] + r" at $t \equiv 0$ mod $C$"
 
 
 @style.styled
-def critical_curves(dataset: xr.Dataset) -> Figure:
-    """Curves of bifurcations in two parameters, and what changes along them."""
+def critical_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+    """Curves of bifurcations in two parameters, and what changes along them.
+
+    Args:
+        axes: three to draw on, for the plane, the rotation number and the coefficient.
+    """
     free, second = _plane(dataset)
-    figure = style.figure(style.DOUBLE, 3.2)
-    left, upper, lower = _panels(figure)
-    kinds = draw_curves(left, dataset)
-    left.set_xlabel(style.WORDS[free])
-    left.set_ylabel(style.WORDS[second])
+    sheet = sheets.sheet(axes, 3, _panels)
+    left, upper, lower = sheet.axes
+    bifurcation_curves(dataset, ax=left)
     left.margins(0.1, 0.06)
     for axis, name in ((upper, "curve_rotation"), (lower, "curve_coefficient")):
         _along(axis, dataset, name, second)
+        axis.set_xlabel(label(dataset, second))
     lower.set_yscale("symlog", linthresh=1.0)
     lower.axhline(0, color=style.BLACK, lw=0.5, zorder=1)
     upper.set_ylabel(r"rotation number $\rho$")
     lower.set_ylabel("coefficient")
-    lower.set_xlabel(style.WORDS[second])
-    upper.tick_params(labelbottom=False)
-    handles = _kind_handles(kinds, lines=True)
-    if any(_subcritical_parts(dataset)):
-        words = "subcritical (dashed)"
-        handles.append(Line2D([], [], label=words, lw=1.3, color=style.GREY, ls="--"))
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
-    style.letters((left, upper, lower))
-    return figure
+    if sheet.whole:
+        upper.tick_params(labelbottom=False)
+        upper.set_xlabel("")
+    sheet.legend()
+    sheet.letters()
+    sheet.note(_plane_note(dataset))
+    return sheet.figure
 
 
-def draw_branches(axis: Axes, dataset: xr.Dataset, color: str = style.BLACK) -> None:
-    """Every branch over the free parameter; unstable parts dashed."""
+@style.styled
+def branches(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+    """Every branch over the free parameter; unstable parts dashed.
+
+    Args:
+        ax: one to draw on.
+    """
+    sheet = sheets.single(ax, style.SINGLE, 2.8)
+    (axis,) = sheet.axes
     free = dataset.attrs["free"]
     for branch in range(dataset.sizes["branch"]):
         x, y, stable = _with_special(dataset, branch, free)
-        for chosen, dashes, width in ((1, "-", 1.2), (0, (0, (3, 2)), 0.8)):
+        for chosen, (words, dashes, width) in STABILITY.items():
             ends = _either_side(stable == chosen)
             shown = np.where(ends[:, None], y, np.nan)
-            axis.plot(x, shown, color=color, ls=dashes, lw=width, zorder=3)
+            lines = axis.plot(
+                x, shown, color=style.BLACK, ls=dashes, lw=width, zorder=3
+            )
+            lines[0].set_label(words)
+    _name_axes(axis, dataset)
+    sheet.legend()
+    sheet.note(notes.network(dataset))
+    return sheet.figure
 
 
-def draw_special(axis: Axes, dataset: xr.Dataset) -> None:
-    """Markers at the bifurcations, hollow where subcritical."""
-    for i, kind in enumerate(_kinds(dataset)):
-        words = dataset.special_criticality.attrs["flag_meanings"].split()
+@style.styled
+def bifurcation_points(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+    """Markers at the bifurcations on branches, hollow where subcritical.
+
+    Args:
+        ax: one to draw on.
+    """
+    sheet = sheets.single(ax, style.SINGLE, 2.8)
+    (axis,) = sheet.axes
+    kinds = _kinds(dataset)
+    crowded = kinds and int(dataset.special_strobe.count()) > CROWD
+    size: dict[str, Any] = {"ms": 2.6, "mew": 0.3} if crowded else {}
+    for i, kind in enumerate(kinds):
+        criticality = dataset.special_criticality.attrs["flag_meanings"].split()
         point = dataset.isel(special=i)
         y = point.special_strobe.values
         x = np.full(y.shape, float(point[f"special_{dataset.attrs['free']}"]))
-        colour, marker, _ = KINDS[kind]
-        subcritical = words[int(point.special_criticality)] == "subcritical"
-        face = "white" if subcritical else colour
-        edge = {"mec": colour, "mew": 1.0} if subcritical else {}
-        axis.plot(x, y, marker, ms=3.5, mfc=face, **(MARK | edge))
+        colour, marker, words = KINDS[kind]
+        subcritical = criticality[int(point.special_criticality)] == "subcritical"
+        look: dict[str, Any] = (
+            {"mfc": "white", "mec": colour} if subcritical else {"mfc": colour}
+        )
+        axis.plot(x, y, marker, label=words, **(MARK | size | look))
+    _name_axes(axis, dataset)
+    sheet.legend()
+    sheet.note(notes.network(dataset))
+    return sheet.figure
+
+
+def _name_axes(axis: Axes, dataset: xr.Dataset) -> None:
+    axis.set_xlabel(label(dataset, dataset.attrs["free"]))
+    axis.set_ylabel(_shown(dataset))
 
 
 def _kinds(dataset: xr.Dataset) -> list[str]:
@@ -143,10 +192,15 @@ def _kinds(dataset: xr.Dataset) -> list[str]:
     return [names[int(code)] for code in dataset.special_kind]
 
 
-def draw_curves(
-    axis: Axes, dataset: xr.Dataset, *, x: str | None = None, names: bool = True
-) -> list[str]:
-    """Curves of bifurcations on an axis of two parameters; returns their kinds.
+@style.styled
+def bifurcation_curves(
+    dataset: xr.Dataset,
+    *,
+    x: str | None = None,
+    names: bool = True,
+    ax: Axes | None = None,
+) -> Figure:
+    """Curves of bifurcations in the plane of two parameters.
 
     Lines are solid where the bifurcation is supercritical and dashed where it is not
     (folds are solid).  They have a white rim, so as to be seen over a phase diagram.
@@ -155,35 +209,62 @@ def draw_curves(
         x: the parameter across, one of the two; the continuation's free one when left
             out.
         names: whether to mark and name points of codimension two.
+        ax: one to draw on.
     """
     free, second = _plane(dataset)
     if x not in (None, free, second):
         raise ValueError(f"x must be {free!r} or {second!r}; got {x!r}.")
     across, up = (free, second) if x in (None, free) else (second, free)
+    sheet = sheets.single(ax, style.SINGLE, 2.8)
+    (axis,) = sheet.axes
     kinds = dataset.curve_kind.attrs["flag_meanings"].split()
-    drawn = [kinds[int(code)] for code in dataset.curve_kind]
-    for i, kind in enumerate(drawn):
+    for i, code in enumerate(dataset.curve_kind.values):
+        colour, _, words = KINDS[kinds[int(code)]]
         curve = dataset.isel(curve=i)
         points = curve[f"curve_{across}"].values, curve[f"curve_{up}"].values
         axis.plot(*points, color="white", lw=2.6, zorder=2.5)
-        solid = _supercritical(kind, _filled(curve.curve_coefficient.values))
+        coefficient = _filled(curve.curve_coefficient.values)
+        solid = _supercritical(kinds[int(code)], coefficient)
         for chosen, dashes in ((solid, "-"), (~solid, (0, (2, 1)))):
             shown = np.where(_either_side(chosen), points[1], np.nan)
             axis.plot(
-                points[0], shown, color=KINDS[kind][0], lw=1.3, ls=dashes, zorder=3
+                points[0], shown, color=colour, lw=1.3, ls=dashes, zorder=3, label=words
             )
+            words = None
+    if any(_subcritical_parts(dataset)):
+        look = {"lw": 1.3, "color": style.GREY, "ls": "--"}
+        axis.plot([], [], label="subcritical (dashed)", **look)
     if names and "degenerate_kind" in dataset:
         _name_degenerate(axis, dataset, across, up)
-    return drawn
+    axis.set_xlabel(label(dataset, across))
+    axis.set_ylabel(label(dataset, up))
+    sheet.legend(per_row=4)
+    sheet.note(_plane_note(dataset))
+    return sheet.figure
+
+
+def _plane_note(dataset: xr.Dataset) -> str:
+    """Short names of the points of codimension two, and the fixed parameters."""
+    short: dict[str, list[str]] = {}
+    if "degenerate_kind" in dataset:
+        kinds = dataset.degenerate_kind.attrs["flag_meanings"].split()
+        for code in np.unique(dataset.degenerate_kind.values):
+            name, words = DEGENERATE[kinds[int(code)]]
+            if words:
+                short.setdefault(words, []).append(name)
+    explained = [f"{', '.join(names)}: {words}" for words, names in short.items()]
+    fixed = notes.network(dataset.drop_vars(dataset.attrs["second"], errors="ignore"))
+    return "; ".join([*explained, *filter(None, [fixed])])
 
 
 def _name_degenerate(axis: Axes, dataset: xr.Dataset, across: str, up: str) -> None:
     kinds = dataset.degenerate_kind.attrs["flag_meanings"].split()
     x, y = (dataset[f"degenerate_{name}"].values for name in (across, up))
-    axis.plot(x, y, "o", ms=3, mfc="white", **MARK)
+    look = {"mfc": "white", "mec": style.BLACK, "mew": 0.5}
+    axis.plot(x, y, "o", **(MARK | look))
     for place in zip(x, y, dataset.degenerate_kind.values, strict=True):
         axis.annotate(
-            DEGENERATE[kinds[int(place[2])]],
+            DEGENERATE[kinds[int(place[2])]][0],
             place[:2],
             xytext=(4, -1),
             fontsize=7,
@@ -244,29 +325,6 @@ def _with_special(dataset: xr.Dataset, branch: int, free: str):
     return x, y, stable
 
 
-def _draw_scan(axis: Axes, scan: xr.Dataset, free: str) -> None:
-    values = scan.strobe.transpose(free, ...).values
-    values = values.reshape(values.shape[0], -1)
-    x = np.broadcast_to(scan[free].values[:, None], values.shape)
-    size = float(np.clip(300 / scan.sizes[free], 0.9, 2.5))
-    axis.plot(
-        x.ravel(),
-        values.ravel(),
-        ".",
-        ms=size,
-        mew=0,
-        color=style.SKY,
-        rasterized=True,
-        zorder=1,
-    )
-
-
-def _scan_handle() -> Line2D:
-    return Line2D(
-        [], [], marker=".", ls="none", color=style.SKY, label="simulated", ms=5
-    )
-
-
 def _along(axis: Axes, dataset: xr.Dataset, name: str, second: str) -> None:
     kinds = dataset.curve_kind.attrs["flag_meanings"].split()
     for i, code in enumerate(dataset.curve_kind.values):
@@ -277,23 +335,13 @@ def _along(axis: Axes, dataset: xr.Dataset, name: str, second: str) -> None:
         )
 
 
-def _panels(figure: Figure):
+def _panels() -> list[Axes]:
+    """The plane on the left, two panels over the second parameter on the right."""
+    figure = style.figure(style.DOUBLE, 3.4)
     grid = figure.add_gridspec(2, 2, width_ratios=[1.3, 1.0])
     left = figure.add_subplot(grid[:, 0])
     upper = figure.add_subplot(grid[0, 1])
-    return left, upper, figure.add_subplot(grid[1, 1], sharex=upper)
-
-
-def _kind_handles(found, *, lines: bool = False) -> list[Line2D]:
-    """Legend entries of the kinds that occur, each word once."""
-    handles = {}
-    for kind, (colour, marker, words) in KINDS.items():
-        if kind not in found:
-            continue
-        shown = {"lw": 1.3, "color": colour} if lines else {"marker": marker, **MARK}
-        face = {} if lines else {"mfc": colour, "ms": 3.5}
-        handles[words] = Line2D([], [], label=words, **(shown | face))
-    return list(handles.values())
+    return [left, upper, figure.add_subplot(grid[1, 1], sharex=upper)]
 
 
 def _one_free(datasets) -> str:

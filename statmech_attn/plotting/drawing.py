@@ -32,10 +32,19 @@ def temperatures(dataset: xr.Dataset) -> Pages:
 
 def pages_of_beta(dataset: xr.Dataset) -> Pages:
     """Values of beta that fit on a page; a suffix when there are several pages."""
-    count = dataset.sizes["beta"]
+    return _pages(dataset, "beta")
+
+
+def _pages_of_own(dataset: xr.Dataset) -> Pages:
+    """The same, of the parameter of one's own system."""
+    return _pages(dataset, str(dataset.observed.dims[0]))
+
+
+def _pages(dataset: xr.Dataset, name: str) -> Pages:
+    count = dataset.sizes[name]
     for page, first in enumerate(range(0, count, PER_PAGE), start=1):
         suffix = f"_{page}" if count > PER_PAGE else ""
-        yield suffix, dataset.isel(beta=slice(first, first + PER_PAGE))
+        yield suffix, dataset.isel({name: slice(first, first + PER_PAGE)})
 
 
 class Picture(NamedTuple):
@@ -79,24 +88,42 @@ def draw(dataset: xr.Dataset, folder: str | Path) -> list[Path]:
     ]
 
 
-def pictures(dataset: xr.Dataset) -> Pictures:
+def pictures(dataset: xr.Dataset, only: Sequence[str] | None = None) -> Pictures:
     """All pictures of a result file, with their names.
+
+    Args:
+        only: names of those that are drawn; all when omitted.
 
     Raises:
         ValueError: a kind of file that has no pictures.
     """
+    return _drawn(dataset, _table(dataset), only)
+
+
+def names(dataset: xr.Dataset) -> list[str]:
+    """Names of the pictures of a result file, without the numbers of their pages.
+
+    Raises:
+        ValueError: a kind of file that has no pictures.
+    """
+    return [picture.name for picture in _table(dataset) if picture.when(dataset)]
+
+
+def _table(dataset: xr.Dataset) -> Sequence[Picture]:
     kind = dataset.attrs.get("kind")
     row = kinds.of_file(kind, dataset.dims)
     table = kinds.KINDS.part(row, "pictures") if row else None
     if not table:
         known = ", ".join(kinds.KINDS.names())
         raise ValueError(f"no pictures of kind {kind!r}; known kinds: {known}.")
-    return _drawn(dataset, table)
+    return table
 
 
-def _drawn(dataset: xr.Dataset, table: Sequence[Picture]) -> Pictures:
+def _drawn(
+    dataset: xr.Dataset, table: Sequence[Picture], only: Sequence[str] | None = None
+) -> Pictures:
     for picture in table:
-        if not picture.when(dataset):
+        if not picture.when(dataset) or (only is not None and picture.name not in only):
             continue
         for suffix, page in picture.pages(dataset):
             yield f"{picture.name}{suffix}", picture.drawn(page)
@@ -160,6 +187,12 @@ def _line(dataset: xr.Dataset) -> bool:
     return not _plane(dataset)
 
 
+def _own(dataset: xr.Dataset) -> bool:
+    from statmech_attn.plotting.labels import is_own
+
+    return is_own(dataset)
+
+
 def _one_shot_accuracy(dataset: xr.Dataset) -> Figure:
     from statmech_attn.plotting.one_shot import one_shot_accuracy
 
@@ -177,6 +210,9 @@ TRAJECTORY = (
         when=lambda dataset: dataset.sizes["pattern"] > 1,
     ),
 )  # fmt: skip
+OWN_TRAJECTORY = (
+    Picture("trajectories", f"{_HERE}.systems:trajectories", pages=_pages_of_own),
+)
 DIAGRAM = (
     Picture("phase_diagram", f"{_HERE}.phases:phase_diagram", _plane),
     Picture("bifurcation", f"{_HERE}.bifurcation:bifurcation_diagram", _line),
@@ -186,7 +222,7 @@ BIFURCATION = (
     Picture(
         "classifiers",
         f"{_HERE}.phases:classifier_disagreement",
-        lambda dataset: "phase" in dataset and _line(dataset),
+        lambda dataset: "phase" in dataset and _line(dataset) and not _own(dataset),
     ),
 )
 CONTINUATION = (

@@ -5,54 +5,90 @@ every finite one: it is linear between $-\theta$ and $\theta$ and logarithmic be
 with $\theta$ marked, or linear throughout where that hides nothing.
 """
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from statmech_attn.labels import NATS
+from statmech_attn.labels import NATS, unit_of
 from statmech_attn.plotting import style
 
 
 SHOWN = 4  # exponents with a colour and a name of their own
 DEPTH = 5.0  # a linear axis reaches so many times as far down as theta
 FINEST = 1e-3  # theta over the depth is at least that
+JUMP = 0.25  # of the range of the largest exponent
 HEADROOM = 1.25  # leaves the letter of a panel above the zero line
 
 
 def draw_spectrum(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     """All exponents over a parameter, bands of one standard error, the zero line.
 
-    Minus infinity and NaN are not drawn; exponents that are never finite are not in the
-    legend, or as minus infinity if they are that everywhere.
+    Lines and bands end at `jumps`.  Minus infinity and NaN are not drawn.  Exponents
+    that are never finite are not in the legend, or as minus infinity if they are that
+    everywhere.
     """
     x = dataset[name].values
     stored = dataset.lyapunov.transpose(name, "exponent", ...).values
     errors = dataset.lyapunov_stderr.transpose(name, "exponent", ...).values
     stored, errors = (v.reshape(v.shape[:2] + (-1,)) for v in (stored, errors))
     values = np.where(np.isfinite(stored), stored, np.nan)
+    ends = jumps(dataset, name, values.shape[2])
     axis.axhline(0, color=style.BLACK, lw=0.5, zorder=1)
     for i in reversed(range(values.shape[1])):
-        for y, error in zip(values[:, i].T, errors[:, i].T, strict=True):
-            axis.fill_between(
-                x, y - error, y + error, color=colour(i), alpha=0.35, lw=0
-            )
-            axis.plot(
-                x, y, color=colour(i), lw=0.7, ls=dashes(i), zorder=2 + i % 2 / 10
-            )
-            alone = isolated(y)
-            axis.plot(x[alone], y[alone], ".", color=colour(i), ms=1.8, mew=0)
+        for start, jump in enumerate(ends.T):
+            y, error = values[:, i, start], errors[:, i, start]
+            draw_pieces(axis, x, y, jump, error, colour(i), dashes(i), 2 + i % 2 / 10)
     set_scale(axis, values[:, 0], values)
-    handles = entries(stored) + axis.get_legend_handles_labels()[0]
+    handles = [*entries(stored), *axis.get_legend_handles_labels()[0]]
     axis.set_ylabel(in_words("i", dataset.lyapunov))
     style.legend_above(axis, handles, [str(entry.get_label()) for entry in handles])
 
 
+def jumps(dataset: xr.Dataset, name: str, starts: int) -> np.ndarray:
+    r"""Whether there is a jump after a point, (points - 1, starts).
+
+    There the phase or the period changes, or $\lambda_1$ by a quarter of its range.
+    """
+    changes = np.zeros((dataset.sizes[name] - 1, starts), bool)
+    for variable in ("phase", "period"):
+        if variable in dataset:
+            codes = dataset[variable].transpose(name, ...).values
+            changes |= np.diff(codes.reshape(len(codes), starts), axis=0) != 0
+    largest = dataset.lyapunov.transpose(name, ..., "exponent").values[..., 0]
+    largest = np.where(np.isfinite(largest), largest, np.nan)
+    change = np.abs(np.diff(largest.reshape(len(largest), starts), axis=0))
+    return changes | (change > JUMP * _range(largest))
+
+
+def _range(values: np.ndarray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(np.ptp(finite)) if finite.size else 0.0
+
+
+def draw_pieces(
+    axis: Axes, x, y, jump, error, shade: str, dash: Any = "-", zorder: float = 2.0
+) -> None:
+    """A line with its band, not drawn across jumps; dots where a piece is a point.
+
+    Args:
+        jump: (n - 1) whether there is one between a point and the next.
+    """
+    after = np.flatnonzero(jump) + 1
+    x, y, error = (np.insert(v, after, np.nan) for v in (x, y, error))
+    axis.fill_between(x, y - error, y + error, color=shade, alpha=0.35, lw=0)
+    axis.plot(x, y, color=shade, lw=0.7, ls=dash, zorder=zorder)
+    alone = isolated(y)
+    axis.plot(x[alone], y[alone], ".", color=shade, ms=1.8, mew=0)
+
+
 def in_words(index: str, exponents: xr.DataArray) -> str:
     """Label of an axis of exponents, in the units of the file."""
-    nats, _, step = exponents.attrs.get("units", NATS).partition(" / ")
+    unit = unit_of({"units": NATS} | exponents.attrs)
+    nats, _, step = unit.partition(" / ")
     over = " per " if " " in step else "/"
     return rf"$\lambda_{index}$ ({nats}{over}{step})"
 
@@ -78,7 +114,7 @@ def isolated(y) -> np.ndarray:
     return finite[1:-1] & ~finite[:-2] & ~finite[2:]
 
 
-def entries(values) -> list[Artist]:
+def entries(values) -> list[Line2D]:
     """Legend entries of exponents (points, exponent, ...), largest first."""
     by_exponent = np.moveaxis(values, 1, 0).reshape(values.shape[1], -1)
     drawn = np.flatnonzero(np.isfinite(by_exponent).any(axis=1))
@@ -91,7 +127,7 @@ def entries(values) -> list[Artist]:
         ls=dashes(group[0]),
         label=f"${symbols(group)}$",
     )
-    lines: list[Artist] = [line([i]) for i in drawn[drawn < SHOWN]]
+    lines = [line([i]) for i in drawn[drawn < SHOWN]]
     if (faint := drawn[drawn >= SHOWN]).size:
         lines.append(line(faint))
     if lost.size:

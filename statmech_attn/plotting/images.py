@@ -5,7 +5,6 @@ from typing import Any
 
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from statmech_attn.plotting import style
@@ -28,14 +27,8 @@ def chance_level(axis: Axes) -> Line2D:
     )
 
 
-@style.styled
-def state_size(figure: Figure, dataset: xr.Dataset, trainings: int) -> None:
-    """Write below a figure how much data it rests on, and how much was published."""
-    figure.supxlabel(size_words(dataset, trainings), fontsize=8)
-
-
 def size_words(dataset: xr.Dataset, trainings: int) -> str:
-    """How much data a file of the one-shot task rests on."""
+    """How much data a one-shot file rests on, and how much was published."""
     task = network_task(dataset)
     characters, N_0 = task["characters"], task["channels"] * task["patch"] ** 2
     fewer = characters < PUBLISHED_CHARACTERS

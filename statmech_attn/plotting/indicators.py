@@ -14,7 +14,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from statmech_attn.plotting import style
+from statmech_attn.plotting import notes, sheets, style
+from statmech_attn.plotting.sheets import Given
 
 
 SERIES = {
@@ -26,33 +27,37 @@ RESOLVED = 1e-5  # share of pairs below which a correlation sum is noise
 
 
 @style.styled
-def chaos_indicators(dataset: xr.Dataset) -> Figure:
-    """Local slopes of the correlation sum, finite-time exponents, alignment."""
-    figure = style.figure(style.DOUBLE, 2.6)
-    axes = figure.subplots(1, 3)
-    _slopes(axes[0], dataset)
-    _densities(axes[1], dataset)
-    _alignment(axes[2], dataset)
-    handles = axes[0].get_legend_handles_labels()[0]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
+def chaos_indicators(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+    """Local slopes of the correlation sum, finite-time exponents, alignment.
+
+    Args:
+        axes: three to draw on.
+    """
+    sheet = sheets.sheet(axes, 3, lambda: sheets.grid(style.DOUBLE, 2.8, 1, 3))
+    for axis, draw in zip(sheet.axes, (_slopes, _densities, _alignment), strict=True):
+        draw(axis, dataset)
     chaotic = rf"$\beta = {dataset.beta.values[-1]:g}$"
-    for axis, words in zip(axes, ("(a)", f"(b)  {chaotic}", "(c)"), strict=True):
-        axis.set_title(words, loc="left", pad=3)
-    return figure
+    sheet.axes[1].set_title(chaotic, loc="left", pad=2.5)
+    sheet.legend(of=slice(1))
+    sheet.letters()
+    sheet.note(notes.network(dataset))
+    return sheet.figure
 
 
 @style.styled
-def finite_series(dataset: xr.Dataset) -> Figure:
+def finite_series(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """What nolds finds in series of N spins, against the mean field.
 
     Solid lines are exact exponents, dotted ones the same estimate from the series of
     the infinite network.
+
+    Args:
+        axes: three to draw on, for exponent, dimension and entropy.
     """
-    figure = style.figure(style.DOUBLE, 2.6)
-    axes = figure.subplots(1, 3)
+    sheet = sheets.sheet(axes, 3, lambda: sheets.grid(style.DOUBLE, 2.8, 1, 3))
     n = dataset.n_spins.values
     finite = np.isfinite(n)
-    for axis, (name, words), letter in zip(axes, SERIES.items(), "abc", strict=True):
+    for axis, (name, words) in zip(sheet.axes, SERIES.items(), strict=True):
         for beta, colour in _betas(dataset):
             value = dataset[name].sel(beta=beta).values
             error = dataset[f"{name}_stderr"].sel(beta=beta).values
@@ -74,14 +79,14 @@ def finite_series(dataset: xr.Dataset) -> Figure:
         axis.set_xlim(n[finite].min() / 4, n[finite].max() * 4)
         axis.set_xlabel(style.WORDS["n_spins"])
         axis.set_ylabel(words)
-        axis.set_title(f"({letter})", loc="left", pad=3)
-    handles = axes[0].get_legend_handles_labels()[0]
-    handles += axes[0].plot([], [], color=style.BLACK, lw=0.9, label="exact")
-    handles += axes[0].plot(
-        [], [], color=style.BLACK, lw=0.8, ls=":", label=r"series, $N \to \infty$"
-    )
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
-    return figure
+    first = sheet.axes[0]
+    first.plot([], [], color=style.BLACK, lw=0.9, label="exact")
+    limit = r"series, $N \to \infty$"
+    first.plot([], [], color=style.BLACK, lw=0.8, ls=":", label=limit)
+    sheet.legend(of=slice(1))
+    sheet.letters()
+    sheet.note(notes.network(dataset))
+    return sheet.figure
 
 
 def _betas(dataset: xr.Dataset):

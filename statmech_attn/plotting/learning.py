@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from statmech_attn.comparison import sampled_by
-from statmech_attn.plotting import style
+from statmech_attn.plotting import notes, sheets, style
+from statmech_attn.plotting.sheets import Given
 
 
 LOOKS = {  # colour and marker of every estimate
@@ -56,22 +57,32 @@ def named(estimate: str) -> str:
 
 @style.styled
 def accuracy_against_width(
-    dataset: xr.Dataset, posteriors: Sequence[xr.Dataset] = ()
+    dataset: xr.Dataset,
+    posteriors: Sequence[xr.Dataset] = (),
+    *,
+    ax: Axes | None = None,
 ) -> Figure:
     """Accuracy against N: theory, samples with error bars, limits of large width.
+
+    Bars of the saddle point are the binomial error of the test set, which all estimates
+    share; those of samples are the errors of sampling.
 
     Args:
         dataset: order parameters, or a posterior alone.
         posteriors: what is drawn beside the order parameters.
+        ax: one to draw on.
     """
     dataset = _one_temperature(dataset)
-    figure = style.figure(style.SINGLE, 2.7)
-    axis = figure.subplots()
+    sheet = sheets.single(ax, style.SINGLE, 2.9)
+    (axis,) = sheet.axes
     if "method" in dataset.attrs:
         posteriors = [dataset]
     else:
         limits(axis, dataset)
-        _line(axis, dataset.width, dataset.accuracy, "saddle")
+        _line(axis, dataset.width, dataset.accuracy, "saddle", marker="o", ms=2.5)
+        error = binomial(dataset)
+        bars = dataset.accuracy - error, dataset.accuracy + error
+        axis.vlines(dataset.width, *bars, color=style.BLACK, lw=0.8)
         if "accuracy_corrected" in dataset:
             _line(axis, dataset.width, dataset.accuracy_corrected, "corrected")
     for posterior in map(_one_temperature, posteriors):
@@ -82,8 +93,15 @@ def accuracy_against_width(
     axis.set_xlabel(style.WORDS["width"])
     axis.set_ylabel("test accuracy")
     axis.margins(0.03, 0.06)
-    figure.legend(loc="outside upper center", ncols=2)
-    return figure
+    sheet.legend(2)
+    sheet.note(notes.task(dataset))
+    return sheet.figure
+
+
+def binomial(dataset: xr.Dataset) -> xr.DataArray:
+    """Standard error of accuracies on a test set; 0 where its size is unknown."""
+    share, count = dataset.accuracy, notes.of_task(dataset).get("n_test", np.inf)
+    return np.sqrt(share * (1 - share) / count)
 
 
 def limits(axis: Axes, dataset: xr.Dataset) -> None:
@@ -118,34 +136,39 @@ def denoising_path(dataset: xr.Dataset) -> int:
 
 @style.styled
 def order_parameter_matrices(
-    dataset: xr.Dataset, *, widths: Sequence[float] | None = None
+    dataset: xr.Dataset, *, widths: Sequence[float] | None = None, axes: Given = None
 ) -> Figure:
     """U_1 as matrices over pairs of paths, one panel for each width.
 
     Args:
         widths: which; the smallest, the middle one and the largest when omitted.
+        axes: those to draw on, one for each width.
     """
     dataset = _one_temperature(dataset)
     if widths is None:
         count = dataset.sizes["width"]
         chosen = sorted({0, count // 2, count - 1})
         widths = [float(dataset.width[i]) for i in chosen]
-    figure = style.figure(1.0 + 2.0 * len(widths), 2.3)
-    axes = figure.subplots(1, len(widths), squeeze=False)[0]
+    count = len(widths)
+    make = lambda: sheets.grid(1.0 + 2.0 * count, 2.5, 1, count)
+    sheet = sheets.sheet(axes, count, make)
     names = dataset.path_1.values
-    for axis, width in zip(axes, widths, strict=True):
+    for axis, width in zip(sheet.axes, widths, strict=True):
         U = dataset.U_1.sel(width=width).values
         reach = np.abs(U).max()
         image = axis.imshow(U, cmap="RdBu_r", vmin=-reach, vmax=reach)
-        figure.colorbar(image, ax=axis, shrink=0.75, pad=0.03)
+        bar = sheet.figure.colorbar(image, ax=axis, shrink=0.75, pad=0.03)
+        if axis is sheet.axes[-1]:
+            bar.set_label(r"$U_{\pi\pi^\prime}$")
         axis.set_title(f"$N = {width:g}$")
         style.matrix_ticks(axis, names)
         if len(names) <= ANNOTATED:
             _write_numbers(axis, U, reach)
-    axes[0].set_ylabel(r"path $\pi$")
-    for axis in axes:
         axis.set_xlabel(r"path $\pi^\prime$")
-    return figure
+    sheet.axes[0].set_ylabel(r"path $\pi$")
+    sheet.letters()
+    sheet.note(notes.task(dataset))
+    return sheet.figure
 
 
 def _write_numbers(axis: Axes, U, reach: float) -> None:
@@ -166,18 +189,23 @@ def _write_numbers(axis: Axes, U, reach: float) -> None:
 
 @style.styled
 def alignment(
-    dataset: xr.Dataset, *, width: float | None = None, ranks: int = RANKS
+    dataset: xr.Dataset,
+    *,
+    width: float | None = None,
+    ranks: int = RANKS,
+    ax: Axes | None = None,
 ) -> Figure:
     """Overlap of the leading kernel eigenvectors with the labels, at one N and GP.
 
     Args:
         width: the smallest one when omitted.
         ranks: eigenvectors shown.
+        ax: one to draw on.
     """
     dataset = _one_temperature(dataset)
     width = float(dataset.width[0]) if width is None else width
-    figure = style.figure(style.SINGLE, 2.4)
-    axis = figure.subplots()
+    sheet = sheets.single(ax, style.SINGLE, 2.6)
+    (axis,) = sheet.axes
     shown = min(ranks, dataset.sizes["rank"])
     places = np.arange(1, shown + 1)
     limit = dataset.kernel_overlap_gp.values[:shown]
@@ -190,15 +218,22 @@ def alignment(
     axis.set_ylabel(r"overlap $|v_i \cdot Y| \, / \, |Y|$")
     axis.set_xlim(0, shown + 1)
     axis.legend(loc="upper right")
-    return figure
+    sheet.note(notes.task(dataset))
+    return sheet.figure
 
 
 @style.styled
-def path_kernels(dataset: xr.Dataset, *, width: float | None = None) -> Figure:
+def path_kernels(
+    dataset: xr.Dataset, *, width: float | None = None, axes: Given = None
+) -> Figure:
     """Kernels of the single paths, of the GP limit and at one N, on some examples.
 
     Shown are the first and the last examples of the training set, that is of class +
     and class -; every panel has its own scale, the entries' 2nd to 98th percentile.
+
+    Args:
+        width: the smallest one when omitted.
+        axes: those to draw on, one for each path and two more.
     """
     dataset = _one_temperature(dataset)
     width = float(dataset.width[0]) if width is None else width
@@ -216,14 +251,19 @@ def path_kernels(dataset: xr.Dataset, *, width: float | None = None) -> Figure:
     halves = -(-len(panels) // 2) if len(panels) > 4 else len(panels)
     columns = min(halves, COLUMNS)
     rows = -(-len(panels) // columns)
-    figure = style.figure(1.85 * columns, 1.85 * rows)
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axis, (title, kernel) in zip(axes, panels):
+    size = 1.85 * columns, 1.95 * rows + 0.25
+    make = lambda: sheets.grid(*size, rows, columns, len(panels))
+    sheet = sheets.sheet(axes, len(panels), make)
+    for place, (axis, (title, kernel)) in enumerate(
+        zip(sheet.axes, panels, strict=True), start=1
+    ):
         part = kernel[np.ix_(shown, shown)]
         off = part[~np.eye(len(part), dtype=bool)]
         low, high = np.percentile(off, (2, 98))
         image = axis.imshow(part, vmin=low, vmax=high, interpolation="nearest")
-        figure.colorbar(image, ax=axis, shrink=0.8, pad=0.03)
+        bar = sheet.figure.colorbar(image, ax=axis, shrink=0.8, pad=0.03)
+        if place % columns == 0 or place == len(panels):
+            bar.set_label(r"kernel $K_{\mu\nu}$")
         axis.set_title(title)
         axis.set_xticks(
             [per_class / 2 - 0.5, 1.5 * per_class - 0.5], ["class +", "class −"]
@@ -232,18 +272,23 @@ def path_kernels(dataset: xr.Dataset, *, width: float | None = None) -> Figure:
         axis.tick_params(length=0)
         for line in (axis.axhline, axis.axvline):
             line(per_class - 0.5, color="white", lw=0.6)
-    for axis in axes[len(panels) :]:
-        axis.remove()
-    return figure
+    sheet.letters()
+    scale = "colours from the 2nd to the 98th percentile of each panel"
+    sheet.note(notes.joined(scale, notes.task(dataset)))
+    return sheet.figure
 
 
 @style.styled
-def finite_width(comparison: xr.Dataset) -> Figure:
-    """Entries of U_1, differences from the reference and accuracy against N."""
+def finite_width(comparison: xr.Dataset, *, axes: Given = None) -> Figure:
+    """Entries of U_1, differences from the reference and accuracy against N.
+
+    Args:
+        axes: three to draw on.
+    """
     comparison = _one_temperature(comparison)
     reference = str(comparison.attrs["reference"])
-    figure = style.figure(style.DOUBLE, 3.0)
-    axes = figure.subplots(1, 3)
+    sheet = sheets.sheet(axes, 3, lambda: sheets.grid(style.DOUBLE, 3.2, 1, 3))
+    axes = sheet.axes
     chosen = _entries(comparison.sel(estimate="saddle"))
     for name in comparison.estimate.values:
         estimate = comparison.sel(estimate=name)
@@ -263,17 +308,17 @@ def finite_width(comparison: xr.Dataset) -> Figure:
     axes[0].set_ylabel(r"$U_{\pi\pi^\prime}$", labelpad=0)
     axes[1].set_ylabel(rf"rms difference of $U$ from {named(reference)}")
     axes[2].set_ylabel("test accuracy")
-    for axis, letter in zip(axes, "abc"):
+    for axis in axes:
         axis.set_xscale("log")
         axis.set_xlabel(style.WORDS["width"])
         axis.margins(0.05, 0.06)
-        axis.set_title(f"({letter})", loc="left", pad=2.5)
     low, high = axes[0].get_xlim()
     axes[0].set_xlim(low / (high / low) ** 0.25, high)  # room for names
     _entry_names(axes[0], comparison.sel(estimate="saddle"), chosen)
-    handles, labels = axes[2].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
-    return figure
+    sheet.legend(of=slice(2, 3))
+    sheet.letters()
+    sheet.note(notes.task(comparison))
+    return sheet.figure
 
 
 def _against_n(axis: Axes, here: xr.Dataset, name: str, chosen) -> None:
@@ -337,7 +382,7 @@ def _distance(axis: Axes, here: xr.Dataset, name: str) -> None:
         slope, error = float(here.U_1_rms_slope), float(here.U_1_rms_slope_stderr)
         axis.text(
             0.95,
-            0.93,
+            0.93 - 0.09 * len(axis.texts),
             rf"$\propto N^{{{slope:.2f} \pm {error:.2f}}}$",
             ha="right",
             va="top",
@@ -353,9 +398,9 @@ def _drawn(axis: Axes, x, y, error, name: str) -> None:
         _line(axis, x, y, name)
 
 
-def _line(axis: Axes, x, y, name: str) -> None:
+def _line(axis: Axes, x, y, name: str, **more) -> None:
     dashes = "-" if name == "saddle" else (0, (4, 2))
-    axis.plot(x, y, color=look(name)[0], ls=dashes, label=_label(axis, name))
+    axis.plot(x, y, color=look(name)[0], ls=dashes, label=_label(axis, name), **more)
 
 
 def _bars(axis: Axes, x, y, error, name: str) -> None:
@@ -382,15 +427,19 @@ def _label(axis: Axes, name: str) -> str | None:
 
 
 @style.styled
-def growth(dataset: xr.Dataset) -> Figure:
+def growth(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Time of a saddle point against P, N, N_0 and the number of paths.
 
     Takes a file of `benchmarks/saddle.py --growth`.
+
+    Args:
+        axes: those to draw on, one for each size.
     """
     names = [name for name in SIZES if f"seconds_{name}" in dataset]
-    figure = style.figure(style.DOUBLE, 2.1)
-    axes = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
-    for axis, name in zip(axes, names, strict=True):
+    count = len(names)
+    make = lambda: sheets.grid(style.DOUBLE, 2.2, 1, count, sharey=True)
+    sheet = sheets.sheet(axes, count, make)
+    for axis, name in zip(sheet.axes, names, strict=True):
         for kind, colour, label in (
             ("seconds", style.BLACK, "elapsed"),
             ("cpu", style.ORANGE, "both cores"),
@@ -403,9 +452,10 @@ def growth(dataset: xr.Dataset) -> Figure:
         axis.set_xticks(dataset[name].values, [f"{x:g}" for x in dataset[name].values])
         axis.xaxis.set_minor_locator(NullLocator())
         axis.margins(0.06)
-    axes[0].set_ylabel("time of a saddle point (s)")
-    axes[0].legend(loc="upper left")
-    return figure
+    sheet.axes[0].set_ylabel("time of a saddle point (s)")
+    sheet.axes[0].legend(loc="upper left")
+    sheet.letters()
+    return sheet.figure
 
 
 def _one_temperature(dataset: xr.Dataset) -> xr.Dataset:

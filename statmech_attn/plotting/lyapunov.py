@@ -12,41 +12,51 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from statmech_attn.plotting import style
+from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.exponents import colour, dashes, entries
 from statmech_attn.plotting.phases import describe_phase
+from statmech_attn.plotting.sheets import Given
 
 
 COLUMNS = 3
 
 
 @style.styled
-def running_lyapunov(dataset: xr.Dataset, *, exponents: int = 2) -> Figure:
+def running_lyapunov(
+    dataset: xr.Dataset, *, exponents: int = 2, axes: Given = None
+) -> Figure:
     """Leading exponents averaged up to each time, one panel for every beta.
 
     The bands are the block standard error scaled to the time so far; the dotted line
     is the weighted average over the whole window.
+
+    Args:
+        exponents: how many, the largest ones.
+        axes: those to draw on, one for every beta.
     """
     count = dataset.sizes["beta"]
     columns = min(COLUMNS, count)
     rows = -(-count // columns)
-    figure = style.figure(style.DOUBLE, 1.55 * rows + 0.4)
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=True)
-    for axis, beta in zip(axes.flat, dataset.beta.values, strict=False):
+    size = style.DOUBLE, 1.55 * rows + 0.6
+    make = lambda: sheets.grid(*size, rows, columns, count, sharex=True)
+    sheet = sheets.sheet(axes, count, make)
+    for axis, beta in zip(sheet.axes, dataset.beta.values, strict=True):
         _panel(axis, dataset.sel(beta=beta), exponents)
         words = f": {describe_phase(dataset, beta=beta)}" if "phase" in dataset else ""
         axis.set_title(rf"$\beta = {beta:g}$" + words, loc="left", pad=2.5)
-    for axis in axes.flat[count:]:
-        axis.remove()
-    for axis in axes[:, 0]:
+    for axis in sheet.axes[::columns]:
         axis.set_ylabel(style.WORDS["lyapunov"])
-    for axis in axes.flat[max(count - columns, 0) : count]:
+    for axis in sheet.axes[max(count - columns, 0) :]:
         axis.set_xlabel(r"tokens averaged, $n$")
         axis.tick_params(labelbottom=True)
     shown = dataset.lyapunov_running.transpose("block", "exponent", ...)
-    handles = entries(shown.isel(exponent=slice(exponents)).values)
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
-    return figure
+    for line in entries(shown.isel(exponent=slice(exponents)).values):
+        sheet.axes[0].add_line(line)
+    sheet.legend(of=slice(1))
+    sheet.letters()
+    words = "bands: one standard error, dotted: weighted average over the window"
+    sheet.note(notes.joined(words, notes.network(dataset)))
+    return sheet.figure
 
 
 def _panel(axis, point: xr.Dataset, exponents: int) -> None:

@@ -15,14 +15,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn.comparison import sampled_by
-from statmech_attn.plotting import style
+from statmech_attn.plotting import sheets, style
 from statmech_attn.plotting.images import (
     chance_level,
     network_task,
     SETS,
-    state_size,
+    size_words,
 )
 from statmech_attn.plotting.learning import alignment, look, named, path_kernels
+from statmech_attn.plotting.sheets import Given
 from statmech_attn.statistics import mean_of_known
 from statmech_attn.storage import toml
 
@@ -71,6 +72,8 @@ def one_shot_accuracy(
     posteriors: Sequence[xr.Dataset] = (),
     trained: xr.Dataset | None = None,
     saddle: xr.Dataset | None = None,
+    *,
+    axes: Given = None,
 ) -> Figure:
     """Accuracy against N on every test set: theory, GP limit, samples, descent.
 
@@ -81,12 +84,17 @@ def one_shot_accuracy(
     Samples have a temperature of their own, and stand side by side around their width;
     the cross is the saddle point at that temperature, with the same heads and examples.
     A file without one of the test sets is left out of its panel.
+
+    Args:
+        theories, posteriors, trained, saddle: as in `one_shot_pictures`.
+        axes: those to draw on, one for each of `SHOWN` that the theories have.
     """
     files = [*theories] if saddle is None else [*theories, saddle]
     shown = [name for name in SHOWN if _with(theories, name)]
-    figure = style.figure(2.3 * len(shown) + 0.3, 3.0)
-    axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
-    for axis, name in zip(axes, shown, strict=True):
+    count = len(shown)
+    make = lambda: sheets.grid(2.2 * count + 0.4, 3.2, 1, count, sharey=True)
+    sheet = sheets.sheet(axes, count, make)
+    for axis, name in zip(sheet.axes, shown, strict=True):
         with_theory = _with(files, name)
         _theory(axis, _with(theories, name))
         for number, posterior in enumerate(posteriors):
@@ -100,11 +108,11 @@ def one_shot_accuracy(
         axis.set_xlabel(style.WORDS["width"])
         axis.set_title(SETS[name])
         axis.margins(0.04, 0.06)
-    axes[0].set_ylabel("accuracy")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3)
-    state_size(figure, theories[0], len(theories))
-    return figure
+    sheet.axes[0].set_ylabel("accuracy")
+    sheet.legend(3)
+    sheet.letters()
+    sheet.note(size_words(theories[0], len(theories)))
+    return sheet.figure
 
 
 def _with(files: Sequence[xr.Dataset], name: str) -> list[xr.Dataset]:
@@ -218,7 +226,6 @@ def _descent(axis: Axes, trained: xr.Dataset) -> None:
         label=TRAINED,
         zorder=4,
     )
-    axis.axhline(float(mean), color=style.ORANGE, lw=0.6, ls=":", zorder=1)
 
 
 def over_trainings(
@@ -241,12 +248,19 @@ def one_shot_matrices(
     theory: xr.Dataset,
     posteriors: Sequence[xr.Dataset] = (),
     trained: xr.Dataset | None = None,
+    *,
+    axes: Given = None,
 ) -> Figure:
     """U_1 of theory, samples and gradient descent, over its mean diagonal entry.
 
     All are of one training.  The theory is shown at the smallest width and temperature
     of the samples, or at its smallest width and the temperature chosen there.  What has
     no U, such as a saddle point that was not found, has no panel.
+
+    Args:
+        theory: order parameters with the heads of one training.
+        posteriors, trained: as in `one_shot_pictures`.
+        axes: those to draw on, one for each panel.
 
     Raises:
         ValueError: nothing to show, or no temperature chosen.
@@ -257,27 +271,27 @@ def one_shot_matrices(
         raise ValueError(f"order parameters: none of {'; '.join(matrices)} was found.")
     columns = 1 if len(panels) == 1 else 2
     rows = -(-len(panels) // columns)
-    figure = style.figure(2.75 * columns + 0.7, 2.75 * rows + 0.5)
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    size = 2.75 * columns + 0.7, 2.8 * rows + 0.5
+    make = lambda: sheets.grid(*size, rows, columns, len(panels))
+    sheet = sheets.sheet(axes, len(panels), make)
     scaled = {name: over_diagonal(U.values) for name, U in panels.items()}
     reach = max(np.abs(U).max() for U in scaled.values())
     names = [str(name) for name in theory.path_1.values]
     image = None
-    for axis, (name, U) in zip(axes, scaled.items()):
+    for axis, (name, U) in zip(sheet.axes, scaled.items(), strict=True):
         image = axis.imshow(U, cmap="RdBu_r", vmin=-reach, vmax=reach)
         axis.set_title(name)
         _group(axis, names)
-    for axis in axes[len(panels) :]:
-        axis.remove()
-    figure.colorbar(
+    sheet.figure.colorbar(
         image,  # type: ignore
-        ax=list(axes[: len(panels)]),
+        ax=sheet.axes,
         shrink=0.6,
         pad=0.02,
         label=r"$U_{\pi\pi'} \, / \, (\mathrm{Tr}\, U / |\Pi|)$",
     )
-    state_size(figure, theory, 1)
-    return figure
+    sheet.letters()
+    sheet.note(size_words(theory, 1))
+    return sheet.figure
 
 
 def over_diagonal(U: np.ndarray) -> np.ndarray:
@@ -342,27 +356,33 @@ def _group(axis: Axes, names: Sequence[str]) -> None:
 
 
 @style.styled
-def one_shot_alignment(theory: xr.Dataset, *, width: float | None = None) -> Figure:
+def one_shot_alignment(
+    theory: xr.Dataset, *, width: float | None = None, ax: Axes | None = None
+) -> Figure:
     """Overlap of the 50 leading kernel eigenvectors with the labels, at one N and GP.
 
     Args:
         width: the smallest one when omitted; at the temperature chosen there.
+        ax: one to draw on.
     """
     width = smallest_width(theory) if width is None else width
     at_width = _at_chosen(theory, width)
-    figure = alignment(at_width, width=width, ranks=RANKS)
-    figure.axes[0].set_title(f"$T = {float(at_width.temperature):g}$")
-    state_size(figure, theory, 1)
-    return figure
+    sheet = sheets.single(ax, style.SINGLE, 2.7)
+    alignment(at_width, width=width, ranks=RANKS, ax=sheet.axes[0])
+    sheet.axes[0].set_title(f"$T = {float(at_width.temperature):g}$")
+    sheet.note(size_words(theory, 1))
+    return sheet.figure
 
 
 @style.styled
-def one_shot_kernels(theory: xr.Dataset) -> Figure:
-    """Kernels of the paths, of the GP limit, and at the smallest width."""
+def one_shot_kernels(theory: xr.Dataset, *, axes: Given = None) -> Figure:
+    """Kernels of the paths, of the GP limit, and at the smallest width.
+
+    Args:
+        axes: as in `path_kernels`.
+    """
     width = smallest_width(theory)
-    figure = path_kernels(_at_chosen(theory, width), width=width)
-    state_size(figure, theory, 1)
-    return figure
+    return path_kernels(_at_chosen(theory, width), width=width, axes=axes)
 
 
 def _at_chosen(theory: xr.Dataset, width: float) -> xr.Dataset:

@@ -5,24 +5,22 @@ Takes files of the kinds `bifurcation` and `diagram` (docs/hdf5.md).
 
 import numpy as np
 import xarray as xr
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm, ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from statmech_attn.dynamics import diagrams, PHASES
-from statmech_attn.plotting import style
+from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.bifurcation import (
     codes_of,
-    label,
     one_parameter,
     parameters,
     span,
 )
-from statmech_attn.plotting.continuation import draw_curves, KINDS as BIFURCATIONS
-from statmech_attn.plotting.exponents import in_words, set_scale
+from statmech_attn.plotting.continuation import bifurcation_curves
+from statmech_attn.plotting.exponents import draw_pieces, in_words, jumps, set_scale
+from statmech_attn.plotting.labels import label
+from statmech_attn.plotting.sheets import Given
 
 
 # Colours of the classes that the sign of one exponent can tell apart.
@@ -36,89 +34,132 @@ VERDICTS = {
 
 
 @style.styled
-def phase_diagram(dataset: xr.Dataset, curves: xr.Dataset | None = None) -> Figure:
+def phase_diagram(
+    dataset: xr.Dataset, curves: xr.Dataset | None = None, *, axes: Given = None
+) -> Figure:
     """Phases and largest exponent over two parameters, the first one across.
 
-    Of several starts the first is shown; one that is missing an exponent is left white.
+    Args:
+        curves: as in `phase_map`.
+        axes: two to draw on, for phases and exponent.
+    """
+    make = lambda: sheets.grid(style.DOUBLE, 3.3, 1, 2, sharex=True, sharey=True)
+    sheet = sheets.sheet(axes, 2, make)
+    phase_map(dataset, curves, ax=sheet.axes[0])
+    exponent_map(dataset, ax=sheet.axes[1])
+    if sheet.whole:
+        sheet.axes[1].set_ylabel("")
+    sheet.legend(of=slice(1))
+    sheet.letters()
+    sheet.note(notes.network(dataset))
+    return sheet.figure
+
+
+@style.styled
+def phase_map(
+    dataset: xr.Dataset, curves: xr.Dataset | None = None, *, ax: Axes | None = None
+) -> Figure:
+    """Phases over two parameters, the first one across.
+
+    Of several starts the first is shown; points that could not be computed are white.
     A refined file is drawn on its finest grid, points that were not computed like
     their neighbours of a coarser level.
 
     Args:
         curves: a continuation file with curves of bifurcations in the same parameters,
             drawn over the phases.
+        ax: one to draw on.
     """
-    x, y = _two_parameters(dataset)
-    if "phase" not in dataset:
-        raise ValueError(
-            "a phase diagram needs phases; the scan has none (exponents = 0)."
-        )
+    x, y = two_parameters(dataset)
     if curves is not None:
         _check_alike(dataset, curves, (x, y))
-    if "start" in dataset.dims:
-        dataset = dataset.isel(start=0)
-    if "point" in dataset.dims:
-        names = {"phase", "lyapunov", "failure"}.intersection(dataset)
-        dataset = diagrams.on_grid(dataset, *sorted(map(str, names)))
-    dataset = dataset.sortby([x, y])
-    figure = style.figure(style.DOUBLE, 3.1)
-    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
+    dataset = _on_plane(dataset, x, y)
+    sheet = sheets.single(ax, style.SINGLE, 3.1)
+    (axis,) = sheet.axes
     cells = [style.cell_edges(dataset[name].values) for name in (x, y)]
     cmap, norm = style.phase_colours()
     codes = codes_of(dataset.transpose(y, x, ...))
-    left.pcolormesh(*cells, codes, cmap=cmap, norm=norm, rasterized=True)
-    entries: list[Artist] = [*style.phase_patches(codes)]
+    axis.pcolormesh(*cells, codes, cmap=cmap, norm=norm, rasterized=True)
+    style.phase_entries(axis, codes)
     if curves is not None:
-        entries += _bifurcations(left, curves, x)
-        left.set(xlim=cells[0][[0, -1]], ylim=cells[1][[0, -1]])
-    figure.legend(handles=entries, loc="outside upper center", ncols=len(entries))
-    _exponent_map(figure, right, cells, dataset.lyapunov.isel(exponent=0), (y, x))
-    for axis in (left, right):
-        axis.set_xlabel(label(dataset, x))
-        axis.tick_params(color=style.BLACK, direction="out", top=False, right=False)
-    left.set_ylabel(label(dataset, y))
-    style.letters((left, right))
-    return figure
+        bifurcation_curves(curves, x=x, ax=axis)
+        axis.set(xlim=cells[0][[0, -1]], ylim=cells[1][[0, -1]])
+    _name_axes(axis, dataset, x, y)
+    sheet.legend(per_row=4)
+    sheet.note(notes.network(dataset))
+    return sheet.figure
 
 
 @style.styled
-def classifier_disagreement(dataset: xr.Dataset) -> Figure:
+def exponent_map(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+    """The largest exponent over two parameters, in colours around zero.
+
+    The scale is set by the bulk of the values; an exponent that is missing is white.
+
+    Args:
+        ax: one to draw on.
+    """
+    x, y = two_parameters(dataset)
+    dataset = _on_plane(dataset, x, y)
+    sheet = sheets.single(ax, style.SINGLE, 2.8)
+    (axis,) = sheet.axes
+    values = dataset.lyapunov.isel(exponent=0).transpose(y, x)
+    shown = np.ma.masked_invalid(values.values)
+    bulk = np.quantile(np.append(shown.compressed(), 0.0), [0.02, 0.98])
+    scale = np.abs(bulk).max() or 1.0
+    mesh = axis.pcolormesh(
+        *(style.cell_edges(dataset[name].values) for name in (x, y)),
+        shown,
+        cmap="PuOr_r",
+        norm=CenteredNorm(0, scale),
+        rasterized=True,
+    )
+    bar = sheet.figure.colorbar(mesh, ax=axis, extend="both", aspect=25, pad=0.02)
+    bar.set_label(in_words("1", dataset.lyapunov))
+    _name_axes(axis, dataset, x, y)
+    sheet.note(notes.network(dataset))
+    return sheet.figure
+
+
+@style.styled
+def classifier_disagreement(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Classes by all evidence and by one sign, and the exponents where they differ.
 
     The published classifier, `dynamics.as_in_paper`, looks at the sign of the plain
     average of the largest exponent after a fixed transient.  It tells no fixed point
     from a cycle, so both strips show the classes that both classifiers have, and differ
     exactly where the third strip says so.  Points without a verdict are marked apart.
+
+    Args:
+        axes: four to draw on, for the three strips and the exponents.
     """
     name = one_parameter(dataset)
     dataset = dataset.sortby(name)
-    figure = style.figure(style.DOUBLE, 3.0)
-    axes = figure.subplots(4, 1, sharex=True, height_ratios=[0.1, 0.1, 0.1, 1.0])
+    heights = [0.1, 0.1, 0.1, 1.0]
+    make = lambda: sheets.grid(style.DOUBLE, 3.1, 4, sharex=True, height_ratios=heights)
+    sheet = sheets.sheet(axes, 4, make)
     differ = where_they_differ(dataset)
     decided = differ != diagrams.UNDECIDED
     all_evidence = diagrams.classes(codes_of_points(dataset, "phase"))
     by_sign = diagrams.classes(codes_of_points(dataset, "phase_paper"))
     undecided, differing = (VERDICTS[code][1] for code in (diagrams.UNDECIDED, 1))
     colours = [undecided, *CLASS_COLOURS]
-    for axis, codes, shades, words in (
-        (
-            axes[0],
-            np.where(decided, all_evidence, diagrams.UNDECIDED),
-            colours,
-            "all evidence",
-        ),
-        (axes[1], by_sign, colours, r"sign of $\lambda_1$"),
-        (axes[2], differ, [undecided, "white", differing], "they differ"),
+    for axis, codes, shades, words in zip(
+        sheet.axes,
+        (np.where(decided, all_evidence, diagrams.UNDECIDED), by_sign, differ),
+        (colours, colours, [undecided, "white", differing]),
+        ("all evidence", r"sign of $\lambda_1$", "they differ"),
+        strict=False,
     ):
         _strip(axis, dataset[name], codes, shades)
         _row_label(axis, words)
-    _exponents_where(axes[3], dataset, name, differ)
-    present = np.union1d(all_evidence[decided], by_sign[decided])
-    patches = [
-        Patch(facecolor=CLASS_COLOURS[i], label=diagrams.CLASSES[i]) for i in present
-    ]
-    if patches:
-        figure.legend(handles=patches, loc="outside upper center", ncols=len(patches))
-    return figure
+        span(axis, dataset, name)
+    for i in np.union1d(all_evidence[decided], by_sign[decided]):
+        style.patch(sheet.axes[0], diagrams.CLASSES[i], CLASS_COLOURS[i])
+    _exponents_where(sheet.axes[3], dataset, name, differ)
+    sheet.legend(of=slice(3))
+    sheet.note(notes.network(dataset))
+    return sheet.figure
 
 
 def where_they_differ(dataset: xr.Dataset) -> np.ndarray:
@@ -163,23 +204,28 @@ def _check_alike(dataset: xr.Dataset, curves: xr.Dataset, names: tuple[str, str]
         raise ValueError(f"curves must have {fixed} = {of_plane:g}; got {of_curves:g}.")
 
 
-def _bifurcations(axis: Axes, curves: xr.Dataset, x: str):
-    """Draw curves of bifurcations; returns their legend entries."""
-    kinds = dict.fromkeys(draw_curves(axis, curves, x=x))
-    entry = lambda colour, _, words: Line2D([], [], lw=1.3, color=colour, label=words)
-    return [entry(*BIFURCATIONS[kind]) for kind in kinds]
+def _on_plane(dataset: xr.Dataset, x: str, y: str) -> xr.Dataset:
+    """The first start on a full grid, in order of both parameters.
+
+    Raises:
+        ValueError: a scan without phases.
+    """
+    if "phase" not in dataset:
+        raise ValueError(
+            "a phase diagram needs phases; the scan has none (exponents = 0)."
+        )
+    if "start" in dataset.dims:
+        dataset = dataset.isel(start=0)
+    if "point" in dataset.dims:
+        names = {"phase", "lyapunov", "failure"}.intersection(dataset)
+        dataset = diagrams.on_grid(dataset, *sorted(map(str, names)))
+    return dataset.sortby([x, y])
 
 
-def _exponent_map(figure: Figure, axis: Axes, cells, values, dims) -> None:
-    """The largest exponent in colours around zero, the scale set by its bulk."""
-    shown = np.ma.masked_invalid(values.transpose(*dims).values)
-    bulk = np.quantile(np.append(shown.compressed(), 0.0), [0.02, 0.98])
-    scale = np.abs(bulk).max() or 1.0
-    mesh = axis.pcolormesh(
-        *cells, shown, cmap="PuOr_r", norm=CenteredNorm(0, scale), rasterized=True
-    )
-    bar = figure.colorbar(mesh, ax=axis, extend="both", aspect=25, pad=0.02)
-    bar.set_label(in_words("1", values))
+def _name_axes(axis: Axes, dataset: xr.Dataset, x: str, y: str) -> None:
+    axis.set_xlabel(label(dataset, x))
+    axis.set_ylabel(label(dataset, y))
+    axis.tick_params(color=style.BLACK, direction="out", top=False, right=False)
 
 
 def _exponents_where(axis: Axes, dataset: xr.Dataset, name: str, differ) -> None:
@@ -188,7 +234,9 @@ def _exponents_where(axis: Axes, dataset: xr.Dataset, name: str, differ) -> None
     y = dataset.lyapunov.transpose(name, ..., "exponent").values[..., 0]
     y = np.where(np.isfinite(y), y, np.nan).reshape(differ.shape)
     axis.axhline(0, color=style.BLACK, lw=0.5)
-    axis.plot(x, y, color=style.GREY, lw=0.6)
+    ends = jumps(dataset, name, y.shape[1])
+    for column, jump in zip(y.T, ends.T, strict=True):
+        draw_pieces(axis, dataset[name].values, column, jump, 0 * column, style.GREY)
     for value, (marker, colour, words) in VERDICTS.items():
         chosen = differ == value
         if chosen.any():
@@ -205,7 +253,7 @@ def _exponents_where(axis: Axes, dataset: xr.Dataset, name: str, differ) -> None
             )
     set_scale(axis, y, y)
     span(axis, dataset, name)
-    axis.set_xlabel(style.WORDS[name])
+    axis.set_xlabel(label(dataset, name))
     axis.set_ylabel(in_words("1", dataset.lyapunov))
     handles, labels = axis.get_legend_handles_labels()
     if handles:
@@ -233,7 +281,8 @@ def _row_label(axis: Axes, text: str) -> None:
     axis.set_ylabel(text, rotation=0, ha="right", va="center", fontsize=8)
 
 
-def _two_parameters(dataset: xr.Dataset) -> tuple[str, str]:
+def two_parameters(dataset: xr.Dataset) -> tuple[str, str]:
+    """The scanned parameters of a scan of two."""
     names = parameters(dataset)
     if len(names) != 2:
         raise ValueError(f"a phase diagram shows two scanned parameters; got {names}.")

@@ -13,8 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn import bpkr
-from statmech_attn.plotting import images, style
+from statmech_attn.plotting import images, sheets, style
 from statmech_attn.plotting.images import SETS
+from statmech_attn.plotting.sheets import Given, Sheet
 from statmech_attn.statistics import mean_of_known
 
 
@@ -25,7 +26,15 @@ LOOKS = {  # colour, marker, dashes and name of every order
     "magnitude": (style.PURPLE, "v", (0, (1, 1.5)), "magnitude"),
     "random": (style.GREY, "", "-", "random"),
 }
+LAST: dict[str, Any] = {
+    "marker": "x",
+    "ms": 6,
+    "color": style.BLACK,
+    "ls": "none",
+    "zorder": 4,
+}
 COLUMNS = 2
+ASIDE = 0.06  # of the points of one order, in heads
 # Tiberi et al. (NeurIPS 2024), four heads in each of two layers: base, then after
 # pruning one head, in ascending order of its score.
 PUBLISHED_HEADS = (4, 4)
@@ -33,10 +42,13 @@ PUBLISHED_ACCURACY = (0.838, 0.818, 0.830, 0.795, 0.754, 0.760, 0.765, 0.743, 0.
 
 
 @style.styled
-def pruned_heads(dataset: xr.Dataset) -> Figure:
+def pruned_heads(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Scores of every head, and accuracy on unseen characters without it.
 
     One panel for each training; errors of the accuracies are binomial.
+
+    Args:
+        axes: those to draw on, one for each training that was pruned.
 
     Raises:
         ValueError: a file in which no training was pruned.
@@ -45,29 +57,20 @@ def pruned_heads(dataset: xr.Dataset) -> Figure:
     rows = -(-len(trainings) // COLUMNS)
     columns = min(COLUMNS, len(trainings))
     width = style.DOUBLE if columns > 1 else style.SINGLE + 0.6
-    figure = style.figure(width, 0.75 + 1.55 * rows)
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    right = [axis.twinx() for axis in axes]
-    for axis, twin, number in zip(axes, right, trainings):
+    size = width, 0.75 + 1.55 * rows
+    make = lambda: sheets.grid(*size, rows, columns, len(trainings))
+    sheet = sheets.sheet(axes, len(trainings), make)
+    right = [axis.twinx() for axis in sheet.axes]
+    for axis, twin, number in zip(sheet.axes, right, trainings, strict=True):
         training = dataset.sel(restart=number).isel(test_set=0)
         _scores(axis, training)
         _without_one(twin, training)
         axis.set_title(f"restart {int(number)}", loc="left", pad=2.5)
-    _same_range(right[: len(trainings)])
-    for unused in (*axes[len(trainings) :], *right[len(trainings) :]):
-        unused.remove()
-    entries: dict[str, Any] = {}
-    for axis in (*axes[: len(trainings)], *right[: len(trainings)]):
-        handles, labels = axis.get_legend_handles_labels()
-        entries = dict(zip(labels, handles, strict=True)) | entries
-    figure.legend(
-        entries.values(),
-        entries.keys(),
-        loc="outside upper center",
-        ncols=4 if columns > 1 else 2,
-    )
-    images.state_size(figure, dataset, len(trainings))
-    return figure
+    _same_range(right)
+    Sheet([*sheet.axes, *right], sheet.whole).legend(4 if columns > 1 else 2)
+    sheet.letters()
+    sheet.note(images.size_words(dataset, len(trainings)))
+    return sheet.figure
 
 
 def _scores(axis: Axes, one: xr.Dataset) -> None:
@@ -142,19 +145,25 @@ def _same_range(axes: Sequence[Axes]) -> None:
 
 
 @style.styled
-def pruning_ranks(dataset: xr.Dataset) -> Figure:
+def pruning_ranks(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Accuracy lost with one head, by the rank of its score, and rank correlations.
 
     Means over the trainings with their standard errors; of a single training the error
     of the drop, a paired difference on the same tasks, and none of the correlation.
+
+    Args:
+        axes: two to draw on.
     """
-    figure = style.figure(style.DOUBLE, 3.3)
-    left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
+    make = lambda: sheets.grid(style.DOUBLE, 3.4, 1, 2, width_ratios=(1.1, 1))
+    sheet = sheets.sheet(axes, 2, make)
+    left, right = sheet.axes
     _drops_by_rank(left, dataset)
     _correlations(right, dataset)
-    style.letters((left, right))
-    images.state_size(figure, dataset, len(_computed(dataset)))
-    return figure
+    if sheet.whole:
+        for axis, letter in zip(sheet.axes, "ab", strict=True):
+            axis.text(0.02, 0.97, f"({letter})", va="top", transform=axis.transAxes)
+    sheet.note(images.size_words(dataset, len(_computed(dataset))))
+    return sheet.figure
 
 
 def _drops_by_rank(axis: Axes, dataset: xr.Dataset) -> None:
@@ -284,34 +293,37 @@ def _legend_above(axis: Axes, columns: int) -> None:
 
 
 @style.styled
-def cumulative_pruning(dataset: xr.Dataset) -> Figure:
+def cumulative_pruning(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Accuracy against the number of heads pruned, in the order of each score.
 
     Unseen characters and FashionMNIST where it is there; means over trainings with
     their standard errors.  Of a single training the error of an order with scores is
     binomial, that of its tasks, and of the random curve the one over its orders.  A
-    line ends where one of the trainings has lost a layer.
+    line ends, with a cross, where one head more empties a layer of some training.
+
+    Args:
+        axes: those to draw on, one for each test set.
     """
     wanted = [dataset.test_set.values[0], "fashion-mnist"]
     shown = [name for name in wanted if name in dataset.test_set.values]
     width = style.DOUBLE if len(shown) > 1 else style.SINGLE
-    figure = style.figure(width, 2.9)
-    axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
-    for axis, name in zip(axes, shown):
-        images.chance_level(axis)
-        for order in reversed(LOOKS):
+    count = len(shown)
+    make = lambda: sheets.grid(width, 3.1, 1, count, sharey=True)
+    sheet = sheets.sheet(axes, count, make)
+    for axis, name in zip(sheet.axes, shown, strict=True):
+        for order in LOOKS:
             _curve(axis, dataset.sel(test_set=name, order=order), order)
+        images.chance_level(axis)
+        axis.plot([], [], label="one more empties a layer", **LAST)
         axis.set_title(SETS.get(str(name), str(name)), pad=2.5)
         axis.set_xlabel("number of pruned heads")
         axis.set_xticks(dataset.n_pruned.values[:: 1 + dataset.n_pruned.size // 10])
         axis.margins(0.03, 0.06)
-    axes[0].set_ylabel("accuracy")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(
-        handles[::-1], labels[::-1], loc="outside upper center", ncols=len(labels)
-    )
-    images.state_size(figure, dataset, len(_computed(dataset)))
-    return figure
+    sheet.axes[0].set_ylabel("accuracy")
+    sheet.legend(4)
+    sheet.letters()
+    sheet.note(images.size_words(dataset, len(_computed(dataset))))
+    return sheet.figure
 
 
 def _curve(axis: Axes, trainings: xr.Dataset, order: str) -> None:
@@ -326,6 +338,11 @@ def _curve(axis: Axes, trainings: xr.Dataset, order: str) -> None:
         error = trainings.accuracy_cumulative_stderr.values[0]
     colour, marker, dashes, name = LOOKS[order]
     name += "" if len(values) == every else f", {len(values)} of {every}"
+    aside = ASIDE * ([*LOOKS].index(order) - 1.5) if marker else 0.0
+    known = np.flatnonzero(np.isfinite(mean))
+    if known.size and known[-1] < len(mean) - 1:
+        end = trainings.n_pruned.values[known[-1]] + aside, mean[known[-1]]
+        axis.plot(*end, **LAST)
     if order == "random":
         axis.fill_between(
             trainings.n_pruned, mean - error, mean + error, color=style.PALE, lw=0
@@ -333,7 +350,7 @@ def _curve(axis: Axes, trainings: xr.Dataset, order: str) -> None:
         axis.plot(trainings.n_pruned, mean, color=colour, label=name)
         return
     axis.errorbar(
-        trainings.n_pruned,
+        trainings.n_pruned + aside,
         mean,
         error,
         color=colour,

@@ -2,7 +2,8 @@
 
 Sizes are those of a printed page: a figure is drawn at the size at which it is read, so
 that a font size here is a font size there.  Colours are those of Okabe and Ito, which
-readers with any colour vision tell apart; phases also differ in lightness.
+readers with any colour vision tell apart (tests/plotting/test_colours.py measures it);
+phases also differ in lightness.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,9 +14,8 @@ from typing import Any, TypeVar
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.colors import BoundaryNorm, ListedColormap, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from statmech_attn.dynamics import PHASES
 
@@ -25,9 +25,18 @@ DOUBLE = 7.0  # inches, two columns
 PNG_DPI = 200
 PDF_DPI = 400  # of the rasterised parts
 
+FORMATS: dict[str, tuple[int, dict[str, Any] | None]] = {  # dpi, without dates
+    "png": (PNG_DPI, None),
+    "pdf": (PDF_DPI, {"CreationDate": None}),
+    "svg": (PDF_DPI, {"Date": None}),
+    "eps": (PDF_DPI, None),
+}
+
 BLACK, GREY, PALE = "#000000", "#8c8c8c", "#d4d4d4"
+DARK, DOTS = "#5f5f5f", "#b5b5b5"
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
+UPWARD, DOWNWARD = "#882255", "#6F52FF"  # of no phase
 SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
 PHASE_COLOURS = {
     "fixed": SKY,
@@ -36,7 +45,7 @@ PHASE_COLOURS = {
     "chaotic": VERMILLION,
     "hyperchaotic": PURPLE,
     "transient": YELLOW,
-    "unsettled": GREY,
+    "unsettled": DARK,
     "diverged": BLACK,
 }
 SETTINGS: dict[Any, Any] = {
@@ -117,23 +126,28 @@ def overlap(name: str, pattern: int) -> str:
     return f"${base}_{{{pattern}}}{caret}{upper}$"
 
 
-def save(drawn: Figure, folder: str | Path, name: str) -> list[Path]:
-    """Write NAME.png and NAME.pdf into a folder, which is made if it is missing."""
+def save(
+    drawn: Figure,
+    folder: str | Path,
+    name: str,
+    formats: Sequence[str] = ("png", "pdf"),
+    dpi: float | None = None,
+) -> list[Path]:
+    """Write NAME.png and NAME.pdf into a folder, which is made if it is missing.
+
+    Args:
+        formats: any of `FORMATS`.
+        dpi: pixels per inch; `PNG_DPI`, or `PDF_DPI` in the rasterised parts of vector
+            graphics, when omitted.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.png", folder / f"{name}.pdf"]
+    paths = [folder / f"{name}.{form}" for form in formats]
     with mpl.rc_context(SETTINGS):
-        drawn.savefig(paths[0], dpi=PNG_DPI)
-        drawn.savefig(paths[1], dpi=PDF_DPI, metadata={"CreationDate": None})
+        for path, form in zip(paths, formats, strict=True):
+            default, metadata = FORMATS[form]
+            drawn.savefig(path, dpi=dpi or default, metadata=metadata)
     return paths
-
-
-def letters(axes: Sequence[Axes]) -> None:
-    """Mark panels (a), (b), ... in their upper left corners."""
-    for axis, letter in zip(axes, "abcdefghijklmnopqrstuvwxyz", strict=False):
-        axis.text(
-            0.02, 0.95, f"({letter})", transform=axis.transAxes, va="top", bbox=PLATE
-        )
 
 
 def legend_above(axis: Axes, handles, labels) -> None:
@@ -155,6 +169,16 @@ def matrix_ticks(axis: Axes, names) -> None:
     axis.set_xticks(positions, names[: len(positions)], rotation=90, fontsize=7)
     axis.set_yticks(positions, names[: len(positions)], fontsize=7)
     axis.tick_params(length=0)
+
+
+def is_light(colour: str) -> bool:
+    """Whether black is easier to read on a colour than white.
+
+    Example:
+        >>> is_light(YELLOW), is_light(BLUE)
+        (True, False)
+    """
+    return float(np.dot(to_rgb(colour), (0.299, 0.587, 0.114))) > 0.6
 
 
 def cell_edges(centres) -> np.ndarray:
@@ -179,10 +203,12 @@ def phase_colours() -> tuple[ListedColormap, BoundaryNorm]:
     return cmap, BoundaryNorm(np.arange(len(PHASES) + 1) - 0.5, len(PHASES))
 
 
-def phase_patches(*codes) -> list[Patch]:
+def phase_entries(axis: Axes, *codes) -> None:
     """Legend entries of the phases that occur in arrays of codes, masked or not."""
-    present = np.unique(np.concatenate([np.ma.compressed(c) for c in codes]))
-    return [
-        Patch(facecolor=PHASE_COLOURS[PHASES[int(c)]], label=PHASES[int(c)])
-        for c in present
-    ]
+    for code in np.unique(np.concatenate([np.ma.compressed(c) for c in codes])):
+        patch(axis, PHASES[int(code)], PHASE_COLOURS[PHASES[int(code)]])
+
+
+def patch(axis: Axes, words: str, colour: str, **look: Any) -> None:
+    """A legend entry of a colour."""
+    axis.fill_between([], [], color=colour, lw=0, label=words, **look)

@@ -9,19 +9,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from statmech_attn.plotting import style
+from statmech_attn.plotting import notes, sheets, style
+from statmech_attn.plotting.sheets import Given
 
 
 SPREAD = 0.06  # of the restarts of one width, in powers of e
 
 
 @style.styled
-def training(dataset: xr.Dataset, theory: xr.Dataset | None = None) -> Figure:
+def training(
+    dataset: xr.Dataset, theory: xr.Dataset | None = None, *, axes: Given = None
+) -> Figure:
     """Losses by width, accuracies and the diagonal of U_1 against N.
 
     Args:
         theory: order parameters of the same task, whose saddle points are drawn as
             lines: the end of a descent is the maximum of the posterior, not its mean.
+        axes: three to draw on, for losses, accuracies and order parameters.
     """
     if dataset.sizes.get("temperature", 1) > 1:
         raise ValueError(
@@ -31,18 +35,18 @@ def training(dataset: xr.Dataset, theory: xr.Dataset | None = None) -> Figure:
     dataset = (
         dataset.squeeze("temperature") if "temperature" in dataset.dims else dataset
     )
-    figure = style.figure(style.DOUBLE, 2.8)
-    axes = figure.subplots(1, 3)
-    _losses(axes[0], dataset)
-    _accuracies(axes[1], dataset)
-    _order_parameters(axes[2], dataset, theory)
-    for axis, letter in zip(axes, "abc"):
-        axis.set_title(f"({letter})", loc="left", pad=2.5)
-    for axis in axes[1:]:
+    sheet = sheets.sheet(axes, 3, lambda: sheets.grid(style.DOUBLE, 2.8, 1, 3))
+    losses, accuracies, order_parameters = sheet.axes
+    _losses(losses, dataset)
+    _accuracies(accuracies, dataset)
+    _order_parameters(order_parameters, dataset, theory)
+    for axis in (accuracies, order_parameters):
         axis.set_xscale("log")
         axis.set_xlabel(style.WORDS["width"])
         axis.margins(0.08, 0.08)
-    return figure
+    sheet.letters()
+    sheet.note(notes.task(dataset))
+    return sheet.figure
 
 
 def _losses(axis: Axes, dataset: xr.Dataset) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from statmech_attn.plotting import style
-from statmech_attn.plotting.images import chance_level, state_size
+from statmech_attn.plotting import sheets, style
+from statmech_attn.plotting.images import chance_level, size_words
+from statmech_attn.plotting.sheets import Given
 
 
 HIGHEST = 1.5  # squared error that is shown where it is enough
@@ -21,24 +21,27 @@ DASHED = (0, (3, 2))
 
 
 @style.styled
-def learning_curves(dataset: xr.Dataset) -> Figure:
+def learning_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Loss and validation accuracy against the step, one line for each restart.
 
     Circles are at the step whose weights were kept.
+
+    Args:
+        axes: two to draw on, for loss and accuracy.
     """
     dataset = dataset.isel(restart=np.isfinite(dataset.loss).any("step").values)
-    figure = style.figure(style.DOUBLE, 3.1)
-    left, right = figure.subplots(1, 2)
+    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 3.1, 1, 2))
+    left, right = sheet.axes
+    _entries(left, dataset)
     _losses(left, dataset)
     _accuracies(right, dataset)
-    for axis, letter in zip((left, right), "ab", strict=True):
-        axis.set_title(f"({letter})", loc="left", pad=2.5)
+    for axis in sheet.axes:
         axis.set_xlabel("step of gradient descent")
         axis.margins(0.02, 0.05)
-    handles = _handles(dataset)
-    figure.legend(handles=handles, loc="outside upper center", ncols=4)
-    state_size(figure, dataset, dataset.sizes["restart"])
-    return figure
+    sheet.legend(4, of=slice(1))
+    sheet.letters()
+    sheet.note(size_words(dataset, dataset.sizes["restart"]))
+    return sheet.figure
 
 
 def _losses(axis: Axes, dataset: xr.Dataset) -> None:
@@ -77,8 +80,8 @@ def _runs(dataset: xr.Dataset) -> Iterator[tuple[xr.Dataset, str]]:
         yield run, style.SERIES[number % len(style.SERIES)]
 
 
-def _handles(dataset: xr.Dataset) -> list[Line2D]:
-    """Legend of lines and, unless they share colours, of restarts."""
+def _entries(axis: Axes, dataset: xr.Dataset) -> None:
+    """Legend entries of lines and, unless they share colours, of restarts."""
     looks: dict[str, dict[str, Any]] = {
         "training tasks": {"color": style.BLACK},
         "validation tasks": {"color": style.BLACK, "ls": DASHED, "lw": 0.6},
@@ -94,4 +97,5 @@ def _handles(dataset: xr.Dataset) -> list[Line2D]:
     if dataset.sizes["restart"] <= len(style.SERIES):
         for run, colour in _runs(dataset):
             looks[f"restart {int(run.restart)}"] = {"color": colour}
-    return [Line2D([], [], label=name, **look) for name, look in looks.items()]
+    for name, look in looks.items():
+        axis.plot([], [], label=name, **look)

@@ -13,8 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn.dynamics import autocorrelation, power_spectrum
-from statmech_attn.plotting import style
+from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.phases import describe_phase
+from statmech_attn.plotting.sheets import Given
 
 
 WINDOWS = (250, 350, 5000)
@@ -33,6 +34,7 @@ def trajectory_windows(
     phases: xr.Dataset | None = None,
     windows: Sequence[int] = WINDOWS,
     pattern: int = 1,
+    axes: Given = None,
 ) -> Figure:
     """The overlap with one pattern over the first tokens of the file, by beta.
 
@@ -41,14 +43,16 @@ def trajectory_windows(
         phases: measured phases with the same beta, for the titles.
         windows: lengths in tokens, one column each.
         pattern: which overlap, counted from 1.
+        axes: those to draw on, one for each beta and window, beta by beta.
     """
     lengths = sorted({min(w, dataset.sizes["time"]) for w in windows})
     count = dataset.sizes["beta"]
-    figure = style.figure(style.DOUBLE, ROW * count + 0.35)
-    axes = figure.subplots(
-        count, len(lengths), squeeze=False, sharex="col", sharey="row"
-    )
-    for row, beta in zip(axes, dataset.beta.values, strict=True):
+    shape = count, len(lengths)
+    size = style.DOUBLE, ROW * count + 0.55
+    make = lambda: sheets.grid(*size, *shape, sharex="col", sharey="row")
+    sheet = sheets.sheet(axes, count * len(lengths), make)
+    panels = np.array(sheet.axes).reshape(shape)
+    for row, beta in zip(panels, dataset.beta.values, strict=True):
         series = dataset.m_o_se.sel(beta=beta, pattern=pattern)
         for axis, length in zip(row, lengths, strict=True):
             y = series.values[:length]
@@ -61,19 +65,28 @@ def trajectory_windows(
                 rasterized=dense,
             )
             axis.set_xlim(0, length)
-        _fit_height(row[0], series.values[: lengths[-1]])
+        fit_height(row[0], series.values[: lengths[-1]])
         row[0].set_ylabel(style.overlap("m_o_se", pattern))
         _title(row[0], beta, phases)
-    for axis in axes[-1]:
+    for axis in panels[-1]:
         axis.set_xlabel(style.WORDS["time"])
-    return figure
+    sheet.letters()
+    sheet.note(notes.network(dataset))
+    return sheet.figure
 
 
 @style.styled
-def phase_planes(dataset: xr.Dataset, *, phases: xr.Dataset | None = None) -> Figure:
+def phase_planes(
+    dataset: xr.Dataset, *, phases: xr.Dataset | None = None, axes: Given = None
+) -> Figure:
     """Orbits in the planes (m_o_se_1, m_o_se_2) and (A_1, A_3), three beta to a row.
 
-    With two patterns A_2 takes the place of A_3.
+    All phases of the clock lie on top of each other.  With two patterns A_2 takes the
+    place of A_3.
+
+    Args:
+        phases: measured phases with the same beta, for the titles.
+        axes: those to draw on, two for each beta.
 
     Raises:
         ValueError: a single pattern spans no plane.
@@ -84,25 +97,37 @@ def phase_planes(dataset: xr.Dataset, *, phases: xr.Dataset | None = None) -> Fi
     count = dataset.sizes["beta"]
     columns = min(count, PLANE_COLUMNS)
     blocks = -(-count // columns)
-    figure = style.figure(2.0 * columns, 1.93 * 2 * blocks)
-    axes = figure.subplots(2 * blocks, columns, squeeze=False)
+    size = 2.0 * columns, 2.03 * 2 * blocks + 0.2
+    make = lambda: _pairs(sheets.grid(*size, 2 * blocks, columns), columns, count)
+    sheet = sheets.sheet(axes, 2 * count, make)
     planes = (("m_o_se", 2), ("A", min(3, n_patterns)))
     for i, beta in enumerate(dataset.beta.values):
-        block, column = divmod(i, columns)
-        pair = axes[2 * block : 2 * block + 2, column]
+        pair = sheet.axes[2 * i : 2 * i + 2]
         for axis, (name, second) in zip(pair, planes, strict=True):
             orbit = dataset[name].sel(beta=beta)
             x, y = (orbit.sel(pattern=p).values for p in (1, second))
-            size = 3.5 if _few(x) else 1.6
-            axis.plot(x, y, ".", ms=size, mew=0, color=style.BLUE, rasterized=True)
+            single = few(x)
+            look = {"marker": "o", "ms": 2.2} if single else {"marker": ".", "ms": 1.6}
+            axis.plot(
+                x, y, ls="", mew=0, color=style.BLUE, rasterized=not single, **look
+            )
             axis.set_xlabel(style.overlap(name, 1), labelpad=1)
             axis.set_ylabel(style.overlap(name, second), labelpad=3)
-            _square(axis, x, y)
+            square(axis, x, y)
         _title(pair[0], beta, phases)
-    for axis in axes.flat:
-        if not axis.lines:
-            axis.remove()
-    return figure
+    sheet.letters()
+    clock = int(dataset.attrs.get("context", 0))
+    overlaid = f"all {clock} phases of the clock are overlaid" if clock > 1 else ""
+    sheet.note(notes.joined(overlaid, notes.network(dataset)))
+    return sheet.figure
+
+
+def _pairs(axes: list[Axes], columns: int, count: int) -> list[Axes]:
+    """Panels one above the other, for each of so many; the others are left out."""
+    panels = np.array(axes).reshape(-1, 2, columns).transpose(0, 2, 1).ravel().tolist()
+    for axis in panels[2 * count :]:
+        axis.remove()
+    return panels[: 2 * count]
 
 
 @style.styled
@@ -112,19 +137,29 @@ def spectra(
     phases: xr.Dataset | None = None,
     pattern: int = 1,
     max_lag: int = MAX_LAG,
+    axes: Given = None,
 ) -> Figure:
-    """Power spectrum, linear and logarithmic, and autocorrelation of one overlap."""
+    """Power spectrum, linear and logarithmic, and autocorrelation of one overlap.
+
+    Args:
+        phases: measured phases with the same beta, for the titles.
+        pattern: which overlap, counted from 1.
+        max_lag: of the autocorrelation, in tokens.
+        axes: those to draw on, three for each beta.
+    """
     count = dataset.sizes["beta"]
     max_lag = min(max_lag, dataset.sizes["time"] // 2)
-    figure = style.figure(style.DOUBLE, ROW * count + 0.35)
-    axes = figure.subplots(count, 3, squeeze=False, sharex="col")
-    for row, beta in zip(axes, dataset.beta.values, strict=True):
+    make = lambda: sheets.grid(style.DOUBLE, ROW * count + 0.55, count, 3, sharex="col")
+    sheet = sheets.sheet(axes, 3 * count, make)
+    panels = np.array(sheet.axes).reshape(count, 3)
+    for row, beta in zip(panels, dataset.beta.values, strict=True):
         series = dataset.m_o_se.sel(beta=beta, pattern=pattern).values
         frequency, power = power_spectrum(series, window="hann")
         row[0].plot(frequency, power, color=style.BLUE, lw=0.6)
         row[0].set_ylim(0, 1.08 * power.max() or 1.0)
         shown = np.where(power > EMPTY * power.max(), power, np.nan)
         row[1].semilogy(frequency, shown, color=style.BLUE, lw=0.4, rasterized=True)
+        row[1].set_xlim(frequency[0], frequency[-1])
         lags = np.arange(max_lag + 1)
         r = autocorrelation(series, max_lag=max_lag)
         row[2].axhline(0, color=style.GREY, lw=0.5)
@@ -133,9 +168,11 @@ def spectra(
         for axis, label in zip(row, (POWER, POWER, r"$r(\ell)$"), strict=True):
             axis.set_ylabel(label)
         _title(row[0], beta, phases)
-    for axis, label in zip(axes[-1], ("frequency", "frequency", "lag"), strict=True):
+    for axis, label in zip(panels[-1], ("frequency", "frequency", "lag"), strict=True):
         axis.set_xlabel(style.WORDS[label])
-    return figure
+    sheet.letters()
+    sheet.note(notes.joined(style.overlap("m_o_se", pattern), notes.network(dataset)))
+    return sheet.figure
 
 
 def _title(axis: Axes, beta: float, phases: xr.Dataset | None) -> None:
@@ -145,19 +182,19 @@ def _title(axis: Axes, beta: float, phases: xr.Dataset | None) -> None:
     axis.set_title(text, loc="left", pad=2.5)
 
 
-def _few(x) -> bool:
+def few(x) -> bool:
     """Whether a series takes few values, as that of a periodic orbit."""
     return len(np.unique(np.round(x, 6))) < FEW
 
 
-def _fit_height(axis: Axes, y) -> None:
+def fit_height(axis: Axes, y) -> None:
     """Vertical range of the data; of a constant, a range that shows it as such."""
     low, high = y.min(), y.max()
     margin = 0.08 * (high - low) or 0.05
     axis.set_ylim(low - margin, high + margin)
 
 
-def _square(axis: Axes, x, y) -> None:
+def square(axis: Axes, x, y) -> None:
     """Equal scales around the data in a square panel."""
     half = 0.56 * max(np.ptp(x), np.ptp(y)) or 0.05
     for limits, values in ((axis.set_xlim, x), (axis.set_ylim, y)):

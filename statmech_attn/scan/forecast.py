@@ -42,18 +42,33 @@ class Forecast(NamedTuple):
         return 2 * self.most * (self.pilot.stored if self.pilot else 0)
 
     @property
+    def expected(self) -> int:
+        """Points of all rounds, as far as the pilot can tell."""
+        return max((self.pilot and self.pilot.expected) or 0, self.points)
+
+    @property
     def seconds(self) -> float | None:
-        """Of the whole run; unsettled points may take longer."""
+        """Of the rest of the run, on a machine with nothing else to do."""
         if self.pilot is None:
             return None
-        rounds = -(-self.points // (self.points_per_chunk * self.workers))
-        largest = min(self.points_per_chunk, self.points)
-        return rounds * largest * self.pilot.seconds
+        points = self._rounded(self.expected - self.points)
+        points += self._rounded(self.points)
+        return self.pilot.fixed + points * self.pilot.seconds
+
+    def _rounded(self, points: int) -> int:
+        """Points of the busiest worker: whole chunks, of which the last is smaller."""
+        chunks, rest = divmod(points, self.points_per_chunk)
+        rounds, more = divmod(chunks, self.workers)
+        last = self.points_per_chunk if more else rest
+        return rounds * self.points_per_chunk + last
 
     def text(self) -> str:
         """In one line."""
         chunks = -(-self.points // self.points_per_chunk)
-        more = f" (refined to at most {self.most})" if self.most > self.points else ""
+        more = ""
+        if self.most > self.points:
+            about = f"about {self.expected}, " if self.expected > self.points else ""
+            more = f" (refined to {about}at most {self.most})"
         line = (
             f"{self.points} points{more} in {chunks} chunks of "
             f"{self.points_per_chunk}, {self.workers} worker(s)"
@@ -62,12 +77,23 @@ class Forecast(NamedTuple):
             return line
         rate = self.workers / self.pilot.seconds
         line += f": about {duration(self.seconds)} ({rate:.3g} points/s)"
-        if self.pilot.without:
-            line += f" without {self.pilot.without}"
         line += f", {size(self.memory)} of memory"
         if self.pilot.stored:
             line += f", a file of at most {size(self.most * self.pilot.stored)}"
         return line
+
+    def assumptions(self) -> str:
+        """What the time rests on, in one line; nothing where there is no forecast."""
+        if self.pilot is None:
+            return ""
+        parts = ["nothing else runs on this machine"]
+        if self.pilot.assumes:
+            parts.append(self.pilot.assumes)
+        if self.pilot.fixed:
+            parts.append(f"{duration(self.pilot.fixed)} of further compilation")
+        text = f"the time assumes that {', '.join(parts)}"
+        without = self.pilot.without
+        return f"{text}; not included: {without}" if without else text
 
 
 def forecast(work: Work, engine: Engine, points_per_chunk: int | None) -> Forecast:

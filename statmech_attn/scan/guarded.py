@@ -112,6 +112,7 @@ def _joined(parts: Sequence[Arrays | None], units: Sequence[Chunk], work: Work):
 def _marked(work: Work, arrays: Arrays, failures, clock: float) -> Computed:
     """With the rows that lack numbers among the failures."""
     if arrays:
+        lost = getattr(work, "lost", "not finite")
         for row in np.flatnonzero(work.not_finite(arrays)).tolist():
-            failures.setdefault(row, (NOT_FINITE, "not finite"))
+            failures.setdefault(row, (NOT_FINITE, lost))
     return Computed(arrays, failures, time.perf_counter() - clock)

@@ -96,7 +96,7 @@ def compute(
         _require_inputs(output, job.inputs)
     if not overwrite and holds(output, job.text, job.inputs):
         _remove_merged(path, output)
-        report.note(f"{output} holds this study already")
+        report.note(f"{output} already holds the result of this study")
         return
     stop = Stop()
     with signals.handled(stop, report) as caught:
@@ -163,13 +163,14 @@ def _opened(task: _Task, path: Path, per_chunk: int | None) -> tuple[Work, Folde
     folder.require(task.job.text, task.job.inputs)
     cut = folder.manifest.points_per_chunk
     if per_chunk not in (None, cut):
-        task.report.note(f"the chunks that are there have {cut} points: so have all")
+        task.report.note(f"--chunk has no effect: the chunks begun have {cut} points")
     return task.job.build(folder.manifest.batch), folder
 
 
 def _begin(work: Work, task: _Task, path: Path, per_chunk: int | None) -> Folder:
     found = forecast.forecast(work, task.engine, per_chunk)
-    task.report.note(found.text())
+    for line in filter(None, (found.text(), found.assumptions())):
+        task.report.note(line)
     forecast.require_room(found, path)
     manifest = Manifest(
         schema_version=SCHEMA_VERSION,

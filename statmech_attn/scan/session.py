@@ -15,6 +15,7 @@ from statmech_attn.scan.signals import Stop
 from statmech_attn.scan.work import Arrays, Chunk, Work
 
 
+GOLDEN = (5**0.5 - 1) / 2  # its multiples, less their whole parts, fill an interval
 PAUSE = 0.2, 5.0  # seconds between two looks at what others do, first and later
 
 
@@ -197,7 +198,8 @@ class Session:
             self._begin_round()
         self._count(done)
         busy = done | claimed | self._mine
-        self._todo = deque(c for c in self._chunks if c.number not in busy)
+        todo = [chunk for chunk in self._chunks if chunk.number not in busy]
+        self._todo = deque(sorted(todo, key=_scattered))
 
     def _begin_round(self) -> None:
         points = self.work.points(self._round + 1, self.results)
@@ -249,3 +251,12 @@ class Session:
         self._mine.discard(number)
         if isinstance(self.store, Folder):
             Claims.release(self.store.claim(number))
+
+
+def _scattered(chunk: Chunk) -> float:
+    """Order in which chunks are computed: those of any stretch stand for all of them.
+
+    Neighbouring points cost alike, so that the mean time of the first chunks would be
+    no forecast for the rest if they were computed one after the other.
+    """
+    return chunk.number * GOLDEN % 1.0

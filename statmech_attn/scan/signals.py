@@ -65,8 +65,8 @@ class Signals:
 
     def _tell(self) -> None:
         self._report.note(
-            "stopping: the chunks being computed are finished first, a merge too; "
-            "once more stops at once"
+            "stopping after the chunks that are being computed, or the merge; "
+            "press Ctrl-C again to abort now"
         )
 
 

@@ -22,6 +22,7 @@ from statmech_attn.scan.forecast import Forecast
 
 
 LEAD = 120  # seconds before the time limit at which a task is asked to stop
+MARGIN = 2  # memory that is asked for over that of the forecast
 RESTARTS = 100  # of one task
 _MARK = "# Written by `statmech-attn slurm`"
 _SCRIPT = Template(
@@ -29,11 +30,11 @@ _SCRIPT = Template(
     + """: a job array whose tasks share the chunks of a study.
 # The task that finds all chunks done writes the file.  Submit it, as often as needed,
 #     sbatch $script
-# Options given to sbatch, such as --account=physics or --gpus=1, win over these.
+# Options given to sbatch, such as --time=08:00:00, override these.
 $forecast#
 $directives
 
-set -u
+${setup}set -u
 python=$python
 study=$study
 output=$output
@@ -43,8 +44,7 @@ task=$${SLURM_ARRAY_JOB_ID}_$${SLURM_ARRAY_TASK_ID}
 trap 'kill -TERM "$$worker"
     (sleep $grace && kill -TERM "$$worker") >/dev/null 2>&1 &' TERM
 
-"$$python" -P -m statmech_attn.cli run "$$study" --output "$$output" \\
-    --workers "$$SLURM_CPUS_PER_TASK"$settings &
+"$$python" -P -m statmech_attn.cli run "$$study" --output "$$output"$settings &
 worker=$$!
 
 # A signal ends `wait` early: go on until the process itself has ended.
@@ -81,9 +81,13 @@ class Array:
         tasks: how many of them.
         time: limit of one task, [D-]HH:MM:SS.
         cpus: of one task.
-        memory: of one task as SLURM writes it, such as "8G"; None: the cluster's.
-        partition: None: the cluster's default.
+        memory: of one task as SLURM writes it, such as "8G"; None: from the forecast,
+            if there is one.
+        partition, account, qos: None: the cluster's default.
+        gpus: of one task, such as "1" or "a100:2".
+        setup: shell script that each task sources first: modules, environments.
         python: the interpreter of the tasks.
+        allow_code: whether the tasks may run code that lies outside the study's folder.
 
     Raises:
         ValueError: an impossible value.
@@ -97,7 +101,12 @@ class Array:
     cpus: int = 4
     memory: str | None = None
     partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    gpus: str | None = None
+    setup: Path | None = None
     python: str = sys.executable
+    allow_code: bool = False
 
     def __post_init__(self):
         for name in ("tasks", "cpus"):
@@ -111,12 +120,18 @@ class Array:
             r"[1-9]\d*[KMGT]?", self.memory
         ):
             raise ValueError(f"memory must be such as 8G; got {self.memory!r}.")
-        if self.partition is not None and not re.fullmatch(r"[\w.,-]+", self.partition):
-            raise ValueError(
-                f"partition must be a name of SLURM's; got {self.partition!r}."
-            )
-        for path in (self.study, self.output):
+        for name in ("partition", "account", "qos"):
+            value = getattr(self, name)
+            if value is not None and not re.fullmatch(r"[\w.,@/-]+", value):
+                raise ValueError(f"{name} must be a name of SLURM's; got {value!r}.")
+        if self.gpus is not None and not re.fullmatch(
+            r"([\w.-]+:)?[1-9]\d*", self.gpus
+        ):
+            raise ValueError(f"gpus must be such as 1 or a100:2; got {self.gpus!r}.")
+        for path in filter(None, (self.study, self.output, self.setup)):
             inputs.require_unicode(path)
+        if self.setup is not None:
+            inputs.require_regular(self.setup)
         if not self.output.parent.is_dir():
             raise ValueError(f"{self.output.parent}: no such folder.")
         if unwritable := re.search(r"[%\\\x00-\x1f]", str(self.logs)):
@@ -150,7 +165,7 @@ def script(array: Array, name: str, found: Forecast | None = None) -> str:
     """Text of the script that is to be submitted as `name`.
 
     Args:
-        found: of one task, for the comments.
+        found: of one task, for the comments, and for the memory where none is given.
 
     Example:
         >>> array = Array(Path("scan.toml"), Path("scan.h5"), tasks=3)
@@ -166,8 +181,11 @@ def script(array: Array, name: str, found: Forecast | None = None) -> str:
         "ntasks": 1,
         "cpus-per-task": array.cpus,
         "time": array.time,
-        "mem": array.memory,
+        "mem": array.memory or (found and memory_for(found)),
         "partition": array.partition,
+        "account": array.account,
+        "qos": array.qos,
+        "gpus": array.gpus,
         "output": f'"{log}"',
         "open-mode": "append",
         "requeue": "",
@@ -178,7 +196,9 @@ def script(array: Array, name: str, found: Forecast | None = None) -> str:
         for option, value in options.items()
         if value is not None
     ]
-    settings = [f" \\\n    --set {shlex.quote(setting)}" for setting in array.settings]
+    words = [] if array.gpus else ['--workers "$SLURM_CPUS_PER_TASK"']
+    words += [f"--set {shlex.quote(setting)}" for setting in array.settings]
+    words += ["--allow-code"] if array.allow_code else []
     return "#!/bin/bash\n" + _SCRIPT.substitute(
         script=shlex.quote(name),
         directives="\n".join(directives),
@@ -186,7 +206,10 @@ def script(array: Array, name: str, found: Forecast | None = None) -> str:
         python=shlex.quote(array.python),
         study=shlex.quote(str(array.study.absolute())),
         output=shlex.quote(str(array.output.absolute())),
-        settings="".join(settings),
+        settings="".join(f" \\\n    {word}" for word in words),
+        setup=f"source {shlex.quote(str(array.setup.absolute()))}\n"
+        if array.setup
+        else "",
         grace=lead // 2,
         restarts=RESTARTS,
     )
@@ -248,6 +271,16 @@ def outlook(array: Array, found: Forecast) -> str:
     if busy < array.tasks:
         text += f" {chunks} chunks keep {busy} of {array.tasks} tasks busy."
     return text
+
+
+def memory_for(found: Forecast) -> str:
+    """Memory to ask for: the forecast and as much again for what it cannot see.
+
+    Example:
+        >>> memory_for(Forecast(1000, 100, 4, None, 700 * 2**20))
+        '2G'
+    """
+    return f"{math.ceil(MARGIN * found.memory / 2**30)}G"
 
 
 def _bytes(memory: str | None) -> float:

@@ -39,6 +39,13 @@ class Status(NamedTuple):
     workers: int
     seconds: float | None
 
+    @property
+    def seconds_left(self) -> float | None:
+        """Of the chunks that are known, at the present number of workers."""
+        if self.seconds is None or not self.computing:
+            return None
+        return (self.known - self.done) * self.seconds / self.computing
+
 
 class Repairs(NamedTuple):
     """What `repair` did: chunks put aside with the reason, claims given back."""

@@ -78,6 +78,9 @@ class Pilot(NamedTuple):
         stored: bytes of the rows of a point, before compression; 0 if unknown.
         without: what may take more time and is not in `seconds`, in a few words.
         most: points of all rounds at most, where the results decide how many.
+        expected: points of all rounds, as far as the pilot can tell.
+        fixed: seconds that a run takes beside its points, such as compilations.
+        assumes: what the time rests on, in a few words.
     """
 
     seconds: float
@@ -85,6 +88,9 @@ class Pilot(NamedTuple):
     stored: int = 0
     without: str = ""
     most: int | None = None
+    expected: int | None = None
+    fixed: float = 0.0
+    assumes: str = ""
 
 
 class Results(Protocol):
@@ -121,6 +127,7 @@ class OneRound(ABC):
     unit = 1
     alone = False
     keeps_blocks = False
+    lost = "not finite"
     empty: Mapping[str, int] = {}
 
     @property
@@ -145,6 +152,7 @@ class Work(Protocol):
             batches of matrices can wait for each other for ever: jaxlib's kernels keep
             a thread of XLA's pool while they wait for tasks in the same pool.
         keeps_blocks: a chunk that is dropped goes on later from where it was.
+        lost: why rows that are not finite are so; may be absent.
         total: points of all rounds, None where only the results will tell.
         empty: what the integer columns hold for points that were not computed; others
             hold zero, and NaN stands in the floating-point ones.

@@ -6,7 +6,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.storage import plain, toml
+    from statmech_attn.storage import plain, tables, toml
     from statmech_attn.storage.blocks import BlockFolder, BlockMemory
     from statmech_attn.storage.changes import (
         differences,
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     )
     from statmech_attn.storage.columns import Column
     from statmech_attn.storage.machine import environment
-    from statmech_attn.storage.provenance import now
+    from statmech_attn.storage.provenance import now, origin, with_provenance
     from statmech_attn.storage.reading import (
         check,
         Info,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         StorageError,
         study_digest,
     )
+    from statmech_attn.storage.tables import table
     from statmech_attn.storage.writing import (
         check_output,
         check_place,
@@ -56,6 +57,7 @@ __all__ = [
     "info",
     "now",
     "opened",
+    "origin",
     "plain",
     "read",
     "require_no_input",
@@ -67,9 +69,12 @@ __all__ = [
     "StorageError",
     "study_differences",
     "study_digest",
+    "table",
+    "tables",
     "toml",
     "unwritable",
     "VariableInfo",
+    "with_provenance",
     "write",
 ]
 lazy.attach(__name__)

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 
 import statmech_attn
 from statmech_attn.batches import runtime
@@ -37,13 +38,18 @@ def now() -> datetime:
 def provenance(
     study: str,
     *,
-    kind: str | None,
-    keys: Mapping[str, Any] | None,
-    started: datetime | None,
-    elapsed: float | None,
-    busy: float | None,
+    kind: str | None = None,
+    keys: Mapping[str, Any] | None = None,
+    started: datetime | None = None,
+    elapsed: float | None = None,
+    busy: float | None = None,
+    history: str = "",
 ) -> dict[str, Any]:
-    """The file attributes that say how a result came about; unknown ones are absent."""
+    """The file attributes that say how a result came about; unknown ones are absent.
+
+    Args:
+        history: of what the result was made from, a line for every program before.
+    """
     digest = study_digest(study)
     kind = kind or study_kind(study)
     if not kind:
@@ -55,7 +61,13 @@ def provenance(
         if seconds is not None and not (seconds >= 0 and math.isfinite(seconds)):
             raise ValueError(f"{name}: must be seconds, not negative; got {seconds!r}.")
     device = runtime.device()
+    finished, command, described = now().isoformat(), command_line(), git_describe()
     known = {
+        "Conventions": "CF-1.11",
+        "title": f"{kind.replace('-', ' ')}: a result of statmech_attn",
+        "history": f"{history}\n{finished}: {command}".strip(),
+        "source": f"statmech_attn {described or statmech_attn.__version__}, "
+        f"jaxlib {version('jaxlib')}",
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
         "kind": kind,
@@ -63,7 +75,7 @@ def provenance(
         "study_sha256": digest,
         "keys": json.dumps({k: _plain_key(v) for k, v in (keys or {}).items()}),
         "package_version": statmech_attn.__version__,
-        "git_describe": git_describe(),
+        "git_describe": described,
         "versions": json.dumps(versions()),
         "platform": platform.platform(),
         "backend": jax.default_backend(),
@@ -71,12 +83,32 @@ def provenance(
         "dtype": jnp.result_type(float).name,
         "environment": json.dumps(environment()),
         "started": started and started.astimezone(UTC).isoformat(),
-        "finished": now().isoformat(),
+        "finished": finished,
         "elapsed": elapsed,
         "busy": busy,
-        "command": command_line(),
+        "command": command,
     }
     return {name: value for name, value in known.items() if value is not None}
+
+
+def with_provenance(dataset: xr.Dataset, study: str, **how: Any) -> xr.Dataset:
+    """A result in memory with the attributes that its file would have.
+
+    Args:
+        how: see `provenance`.
+    """
+    return dataset.assign_attrs(provenance(study, **how))
+
+
+def origin(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """What `write` takes of how a result came about, from the attributes it has."""
+    started = attributes.get("started")
+    return {
+        "keys": json.loads(attributes.get("keys", "{}")),
+        "started": started and datetime.fromisoformat(started),
+        "elapsed": attributes.get("elapsed"),
+        "busy": attributes.get("busy"),
+    }
 
 
 def versions() -> dict[str, str]:

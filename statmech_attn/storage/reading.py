@@ -14,11 +14,11 @@ import psutil
 import xarray as xr
 
 from statmech_attn.inputs import require_regular
+from statmech_attn.labels import unit_of
 from statmech_attn.storage.plain import require_plain
 from statmech_attn.storage.schema import (
     attributes_checksum,
     PROVENANCE,
-    REQUIRED,
     SCHEMA,
     SCHEMA_VERSION,
     SEAL,
@@ -183,7 +183,9 @@ def _variable_info(variable: xr.Variable) -> VariableInfo:
         tuple(str(d) for d in variable.dims),
         variable.shape,
         "text" if text else variable.dtype.name,
-        *(variable.attrs[key] for key in REQUIRED),
+        variable.attrs["long_name"],
+        unit_of(variable.attrs),
+        variable.attrs["symbol"],
     )
 
 

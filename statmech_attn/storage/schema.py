@@ -1,7 +1,7 @@
 """What a file may hold, and what makes two studies or two data sets the same.
 
 Every variable carries `long_name`, `units` ("1" when dimensionless) and `symbol` (the
-paper's); every file carries the provenance of `RESERVED` (docs/hdf5.md).  Checksums
+paper's); every file carries the attributes of `PROVENANCE` (docs/hdf5.md).  Checksums
 are SHA-256 of a variable's name, dimensions, type, attributes and little-endian data,
 so they do not depend on chunking, compression or the machine.
 """
@@ -21,7 +21,9 @@ from statmech_attn.storage.columns import SLAB, slabs
 SCHEMA = "statmech_attn"
 SCHEMA_VERSION = 1
 REQUIRED = ("long_name", "units", "symbol")
+CONVENTIONS = ("Conventions", "title", "history", "source")  # that CF asks for
 PROVENANCE = (
+    *CONVENTIONS,
     "schema",
     "schema_version",
     "kind",

@@ -44,7 +44,7 @@ def dumps(tree: dict[str, Any]) -> str:
         >>> dumps({"kind": "diagram", "run": {"steps": 500}})
         'kind = "diagram"\\n\\n[run]\\nsteps = 500\\n'
     """
-    lines = lambda table: [f"{_key(k)} = {_value(v)}" for k, v in table.items()]
+    lines = lambda table: [f"{_key(k)} = {inline(v)}" for k, v in table.items()]
     plain = lines({k: v for k, v in tree.items() if not isinstance(v, dict)})
     tables = [
         f"\n[{_key(k)}]\n" + "\n".join(lines(v))
@@ -54,14 +54,20 @@ def dumps(tree: dict[str, Any]) -> str:
     return "\n".join(plain + tables) + "\n"
 
 
-def _value(value: Any) -> str:
+def inline(value: Any) -> str:
+    """A value as TOML on one line.
+
+    Example:
+        >>> inline({"start": 0.5, "names": ["a", "b"]})
+        '{ start = 0.5, names = ["a", "b"] }'
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
-        items = [f"{_key(k)} = {_value(v)}" for k, v in value.items()]
+        items = [f"{_key(k)} = {inline(v)}" for k, v in value.items()]
         return "{ " + ", ".join(items) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(_value(v) for v in value) + "]"
+        return "[" + ", ".join(inline(v) for v in value) + "]"
     if isinstance(value, str):
         # JSON escapes what TOML forbids, except for DEL.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
@@ -69,4 +75,4 @@ def _value(value: Any) -> str:
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else inline(name)

@@ -77,7 +77,13 @@ def write(
     validate(_whole(dataset, columns))
     attributes = {k: v for k, v in dataset.attrs.items() if k not in PROVENANCE}
     attributes |= provenance(
-        study, kind=kind, keys=keys, started=started, elapsed=elapsed, busy=busy
+        study,
+        kind=kind,
+        keys=keys,
+        started=started,
+        elapsed=elapsed,
+        busy=busy,
+        history=dataset.attrs.get("history", ""),
     )
     dataset = _stored_form(dataset, attributes)
     # The destination may be a symbolic link: its target is replaced, not the link.
@@ -206,6 +212,10 @@ def _stored_form(dataset: xr.Dataset, attributes: dict[str, Any]) -> xr.Dataset:
     dataset = dataset.copy()
     for name, variable in dataset.variables.items():
         dataset[name].encoding.clear()
+        for flags in {"flag_values", "flag_masks"} & variable.attrs.keys():
+            # CF asks for the type of the codes themselves.
+            codes = np.asarray(variable.attrs[flags], variable.dtype)
+            dataset[name].attrs[flags] = codes
         if is_text(variable) and not variable.size:
             dataset[name] = variable.astype("U1")  # of no objects, xarray makes numbers
         elif not variable.dtype.isnative:

@@ -8,11 +8,12 @@ from statmech_attn import lazy
 if TYPE_CHECKING:
     from statmech_attn.options import Count, Positive, Seed, WholeNumber
     from statmech_attn.reporting import Reporter, Silent
-    from statmech_attn.studies import files, records, reference
+    from statmech_attn.studies import files, records, reference, templates
     from statmech_attn.studies.examples import Learning
     from statmech_attn.studies.files import compute, holds, produce
     from statmech_attn.studies.hysteresis import compare_sweeps
     from statmech_attn.studies.matching import rematch
+    from statmech_attn.studies.one_shot_tables import PRESETS as ONE_SHOT_PRESETS
     from statmech_attn.studies.running import run, work
     from statmech_attn.studies.spec import dump, load, parse
     from statmech_attn.studies.tables import StudyTable, Table, TaskTable
@@ -29,6 +30,7 @@ __all__ = [
     "Learning",
     "load",
     "load_trained",
+    "ONE_SHOT_PRESETS",
     "parse",
     "Positive",
     "produce",
@@ -42,6 +44,7 @@ __all__ = [
     "StudyTable",
     "Table",
     "TaskTable",
+    "templates",
     "TrainedNetworks",
     "usable",
     "WholeNumber",

@@ -5,20 +5,17 @@ At every value of the parameter many random starts are followed until they settl
 exponents of one orbit each, and numbers that go on along the parameter.
 """
 
-import time
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from statmech_attn import dmft
-from statmech_attn.batches import batches, CPU_LANES, limited, once
-from statmech_attn.comparison import network_digest
+from statmech_attn.batches import batches, CPU_LANES, limited, once, seconds_of
 from statmech_attn.dynamics import (
     Attractors,
     attractors,
@@ -34,7 +31,7 @@ from statmech_attn.dynamics import (
     take,
     wilson,
 )
-from statmech_attn.labels import NATS, Variable, Variables
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import (
     Arrays,
     Assembled,
@@ -44,9 +41,15 @@ from statmech_attn.scan import (
     Results,
     Tick,
 )
-from statmech_attn.studies import build
-from statmech_attn.studies.basins_table import BasinsRun, BasinsStudy
+from statmech_attn.studies import build, posed
+from statmech_attn.studies.basins_table import (
+    BasinsRun,
+    BasinsStudy,
+    SystemBasinsRun,
+    SystemBasinsStudy,
+)
 from statmech_attn.studies.matching import ATTRACTOR, matched
+from statmech_attn.studies.posed import Posed
 from statmech_attn.studies.tables import chosen
 
 
@@ -55,8 +58,8 @@ STATES = 8  # states kept of every set, a drive period apart: where it flows fro
 SETS = 8  # sets whose phases are found together
 _SETS = "by number of starts; 0 or -1 where a value has fewer sets"
 _WILSON = "end of Wilson's interval, one standard error"
-# Files have the scanned parameter as the first dimension.
-VARIABLES = Variables(
+# Files have the scanned parameter as the first dimension; braces stand for the unit.
+_ROWS = (
     Variable(
         "count", "slot", "starts that ended on the set", "1", "n_k", group="",
         note=_SETS,
@@ -69,7 +72,7 @@ VARIABLES = Variables(
         "phase", "slot", "phase of the orbit", "1", "phase", group="", flags=PHASES
     ),
     Variable(
-        "period", "slot", "period of the orbit, 0 if none", "token", "p", group=""
+        "period", "slot", "period of the orbit, 0 if none", "{unit}", "p", group=""
     ),
     Variable(
         "rotation_number", "slot", "strongest frequency, cycles per clock period", "1",
@@ -77,27 +80,20 @@ VARIABLES = Variables(
     ),
     Variable("n_points", "slot", "points of the set before they repeat", "1", "n"),
     Variable(
-        "points", "slot point pattern", "A on the set at the clock's phase 0", "1", "A"
-    ),
-    Variable(
-        "states", "slot turn age pattern", "attention windows on the set, newest first",
-        "1", "z",
-    ),
-    Variable(
         "lyapunov", "slot exponent",
-        "Lyapunov exponents, plain average, largest first", NATS, "λ_i",
+        "Lyapunov exponents, plain average, largest first", "nat / {unit}", "λ_i",
     ),
     Variable(
-        "lyapunov_stderr", "slot exponent", "standard error of the plain average", NATS,
-        "δλ_i",
+        "lyapunov_stderr", "slot exponent", "standard error of the plain average",
+        "nat / {unit}", "δλ_i",
     ),
     Variable(
         "label", "start", "slot of the set, -1 not settled, -2 diverged", "1", "k",
         group="", note="slots count from 0",
     ),
     Variable(
-        "lifetime", "start", "tokens before the neighbourhood was entered for good",
-        "token", "τ", group="",
+        "lifetime", "start", "steps before the neighbourhood was entered for good",
+        "{unit}", "τ", group="",
     ),
     Variable(
         "lifetime_ended", "start", "False: still on the way after the lifetime", "1",
@@ -108,8 +104,8 @@ VARIABLES = Variables(
         "exact",
     ),
     Variable(
-        "escape_rate", "", "rate at which transients end", NATS, "κ", parts="_stderr",
-        group="",
+        "escape_rate", "", "rate at which transients end", "nat / {unit}", "κ",
+        parts="_stderr", group="",
         note="NaN where it is not constant or more than 10 % of the lifetimes are "
         "inexact",
     ),
@@ -117,7 +113,7 @@ VARIABLES = Variables(
         "escape_events", "", "transients that ended after escape_after", "1", "e"
     ),
     Variable(
-        "escape_after", "", "beginning of the exponential tail", "token", "t_0",
+        "escape_after", "", "beginning of the exponential tail", "{unit}", "t_0",
         group="",
     ),
     Variable(
@@ -132,17 +128,56 @@ VARIABLES = Variables(
         "count_inexact", "", "starts with an upper bound as their lifetime", "1", "n"
     ),
     build.FAILURE,
-    build.PARAMETERS,
     Variable(
         "slot", "slot", "set on which starts ended, by number of starts", "1", "k",
     ),
     Variable("start", "start", "random start", "1", "s"),
     Variable("point", "point", "point of a set", "1", "i"),
-    Variable("pattern", "pattern", "feature pattern", "1", "a"),
     Variable("turn", "turn", "clock periods between states on the set", "1", "i"),
-    Variable("age", "age", "age of the attention vector in the window", "token", "τ"),
     Variable("exponent", "exponent", "rank of the Lyapunov exponent", "1", "i"),
 )  # fmt: skip
+OF_NETWORK = (
+    Variable(
+        "points", "slot point pattern", "A on the set at the clock's phase 0", "1", "A"
+    ),
+    Variable(
+        "states",
+        "slot turn age pattern",
+        "attention windows on the set, newest first",
+        "1",
+        "z",
+    ),
+    Variable("pattern", "pattern", "feature pattern", "1", "a"),
+    Variable("age", "age", "age of the attention vector in the window", "token", "τ"),
+)
+OF_SYSTEM = (
+    Variable(
+        "points",
+        "slot point observable",
+        "observables on the set at the clock's phase 0",
+        "1",
+        "x",
+    ),
+    Variable("states", "slot turn coordinate", "states on the set", "1", "z"),
+    Variable("coordinate", "coordinate", "number of the coordinate", "1", "i"),
+    *posed.OBSERVABLES,
+)
+
+
+def variables(rows: Iterable[Variable], parameters: Variables, unit: str) -> Variables:
+    """What the file of a basins study holds.
+
+    Args:
+        rows: of points and states.
+        parameters: of the system.
+        unit: what a step is.
+    """
+    fill = lambda row: row._replace(units=row.units.replace("{unit}", unit))
+    return Variables(*map(fill, _ROWS), *rows, parameters)
+
+
+VARIABLES = variables(OF_NETWORK, build.PARAMETERS, "token")
+SYSTEM_VARIABLES = variables(OF_SYSTEM, Variables(), "step")
 EMPTY = {"count": 0, "period": 0, "n_points": 0, "fraction": 0.0, "phase": -1}
 
 
@@ -160,23 +195,18 @@ class BasinsWork(OneRound):
     title = "basins"
     empty: Mapping[str, int] = {"phase": EMPTY["phase"], "label": basins.NOT_SETTLED}
 
-    def __init__(self, study: BasinsStudy, batch: int | None = None):
-        self.made = build.model(study.network)
-        self.axes, self.options = (
-            build.axes(study.parameters, self.made.file),
-            study.run,
-        )
-        if len(self.axes.names) > 1:
-            raise ValueError(
-                f"parameters.{self.axes.names[1]}: a basins study scans one parameter; "
-                "give one number."
-            )
+    def __init__(
+        self, study: BasinsStudy | SystemBasinsStudy, batch: int | None = None
+    ):
+        self.problem, self.options = posed.pose(study), study.run
+        self.axes = posed.only_one(self.problem.axes, "basins")
         self.batch = batch or max(CPU_LANES // self.options.starts, 1)
-        self.plan = _plan(self.options)
-        self.plan.check(self.made.net.dimension, self.made.net.context)
-        epsilon = float(jnp.max(self.axes.points().epsilon))
-        self.system = dmft.system(self.made.net, epsilon)
+        self.plan = _plan(self.options, self.problem)
+        self.plan.check(self.problem.dimension, self.problem.turn)
+        self.system = self.problem.system
         self.clock_period = self.system.drive_period
+        rows = OF_NETWORK if isinstance(study, BasinsStudy) else OF_SYSTEM
+        self.variables = variables(rows, self.problem.parameters, self.system.unit)
 
     @property
     def total(self) -> int:
@@ -201,40 +231,36 @@ class BasinsWork(OneRound):
         """From a look: as many are needed to the end of the transient."""
         with limited(1):
             params, starts = self._starts(np.zeros(self.batch, int))
-            lanes = np.arange(min(self.follower.lanes, params.beta.size))
+            lanes = np.arange(
+                min(self.follower.lanes, self.batch * self.options.starts)
+            )
             list(self.follower.look(starts, params, lanes))  # compiles
-            clock = time.perf_counter()
-            list(self.follower.look(starts, params, lanes))
-            seconds = time.perf_counter() - clock
+            seconds = seconds_of(lambda: [*self.follower.look(starts, params, lanes)])
         looks = self.options.transient // self.follower.steps_per_look + 1
         each = seconds * looks * self.options.starts / len(lanes)
-        net, slots = self.made.net, self.options.starts
-        cloud = 8 * slots * self.follower.search.record * net.n_patterns
-        stored = (
-            8 * slots * (self.options.points * net.n_patterns + STATES * net.dimension)
-        )
+        slots, dimension = self.options.starts, self.problem.dimension
+        observed = self._observed
+        cloud = 8 * slots * self.follower.search.record * observed
+        stored = 8 * slots * (self.options.points * observed + STATES * dimension)
         memory = self.batch * (4 * cloud + stored)
         without = "starts that settle later, phases"
         without += " and matching" * (self.options.matching == "flow")
         return Pilot(each, memory, stored, without)
 
     def assemble(self, results: Results) -> Assembled:
-        dataset = _dataset(self.axes, results).assign_attrs(
-            kind="basins",
-            network=network_digest(self.made.net),
-            context=self.made.net.context,
+        options, table = self.options, self.variables
+        dataset = _dataset(self.axes, results, table, self.problem).assign_attrs(
             clock_period=self.clock_period,
-            horizon=self.options.horizon,
-            capture=self.options.capture,
-            start=build.describe_start(self.options, self.made),
+            horizon=options.horizon,
+            capture=options.capture,
         )
+        dataset = posed.described(dataset, self.problem, "basins", table)
         dataset = build.with_failures(
             dataset, results.failure(), self.axes.names, results.reasons()
         )
-        dataset = build.with_fixed(dataset, self.axes)
-        net = self.made.net if self.options.matching == "flow" else None
+        by_flow = self.problem if options.matching == "flow" else None
         with limited(1):  # the worker that the follower is made for
-            found = matched(dataset, net, self.options.furthest, self.follower)
+            found = matched(dataset, by_flow, options.furthest, self.follower)
         return Assembled(found)
 
     @once
@@ -252,12 +278,19 @@ class BasinsWork(OneRound):
         )
         return diagrams.Scan(self.system, self.plan, points, SETS)
 
-    def _starts(self, values: np.ndarray) -> tuple[dmft.Parameters, dmft.State]:
+    @property
+    def _observed(self) -> int:
+        """Numbers that are observed of a state."""
+        params, starts = self._starts(np.zeros(1, int))
+        return jax.eval_shape(self.system.seen, starts).shape[0]
+
+    def _starts(self, values: np.ndarray) -> tuple[Any, Any]:
         """All starts at some values, starts fastest; made for `batch` values."""
         padded = np.pad(values, (0, self.batch - len(values)), mode="edge")
         repeat = self.options.starts
         params = self.axes.at(padded[:, None], repeat)
-        starts = build.start(self.options, self.made, params, repeat)
+        numbers = np.tile(np.arange(repeat), len(padded))
+        starts = self.problem.starts(params, numbers)
         return take((params, starts), np.arange(len(values) * repeat))
 
     def _compute(self, values: np.ndarray, tick: Tick) -> Arrays:
@@ -267,7 +300,7 @@ class BasinsWork(OneRound):
         work = follower.looks * follower.steps_per_look * repeat
         done = lambda steps: tick(steps / work)
         orbits = follow_with(follower, starts, params, done)
-        lanes = np.arange(params.beta.size).reshape(-1, repeat)
+        lanes = np.arange(len(values) * repeat).reshape(-1, repeat)
         found = [distinguish(orbits.take(row)) for row in lanes]
         leaders = np.concatenate(
             [r[x.leader] for r, x in zip(lanes, found, strict=True)]
@@ -282,16 +315,17 @@ class BasinsWork(OneRound):
     ) -> Arrays:
         """Phases and exponents from one orbit on every set, and states along it."""
         count = points.size
-        net, exponents = self.made.net, self.plan.exponents
+        layout = self.problem.layout
         if not count:
-            window = (0, STATES, net.context, net.n_patterns)
-            none = np.empty((0, exponents))
+            example = self._starts(np.zeros(1, int))
+            window = jax.eval_shape(layout.array, *example).shape[:-1]
+            none = np.empty((0, self.plan.exponents))
             return {
                 "phase": np.empty(0, np.int8),
                 "rotation_number": np.empty(0),
                 "lyapunov": none,
                 "lyapunov_stderr": none,
-                "states": np.empty(window),
+                "states": np.empty((0, STATES, *window)),
             }
         verdicts = diagrams.run(self.scan, points, lambda work: tick(0.0)).verdicts
         assert verdicts is not None
@@ -303,7 +337,7 @@ class BasinsWork(OneRound):
         phase = np.where(cycle == self.clock_period, phases.FIXED, phase)
         rotation = np.where(kind == attractors.CYCLE, np.nan, verdicts.rotation_number)
         states = [
-            np.asarray(_states(net, points.take(chosen), period=self.clock_period))
+            np.asarray(_states(layout, points.take(chosen), self.clock_period))
             for chosen, _ in batches(np.arange(count), SETS)
         ]
         return {
@@ -345,36 +379,34 @@ def _some_points(found: Attractors, count: int) -> np.ndarray:
     return clouds
 
 
-def _plan(options: BasinsRun) -> diagrams.Plan:
+def _plan(options: BasinsRun | SystemBasinsRun, problem: Posed) -> diagrams.Plan:
     """How the phase of a set is found, from one orbit on it."""
+    exponents = options.exponents
+    if "exponents" not in options.model_fields_set:
+        exponents = min(exponents, problem.dimension)
     return chosen(
         diagrams.Plan,
         options,
         transient=0,
+        exponents=exponents,
         max_doublings=2,
         section_samples=1,
         strobe_samples=1,
     )
 
 
-@partial(jax.jit, static_argnames="period")
-def _states(net, points: diagrams.Points, *, period: int):
-    """Attention windows (sets, states, C, M) of states one clock period apart."""
+@eqx.filter_jit
+def _states(layout, points: diagrams.Points, period: int):
+    """States as arrays (sets, states, ...), one clock period apart."""
 
     def turn(state, _):
-        after = dmft.advance(net, points.params, state, period)
-        return after, dmft.window(state)
+        after = layout.advance(points.params, state, period)
+        return after, layout.array(points.params, state)
 
-    _, windows = jax.lax.scan(turn, points.starts, None, length=STATES)
-    return jnp.moveaxis(windows, -1, 0)
+    _, arrays = jax.lax.scan(turn, points.starts, None, length=STATES)
+    return jnp.moveaxis(arrays, -1, 0)
 
 
-DIMS = {
-    "points": ("slot", "point", "pattern"),
-    "lyapunov": ("slot", "exponent"),
-    "states": ("slot", "turn", "age", "pattern"),
-    "lyapunov_stderr": ("slot", "exponent"),
-}
 OF_SETS = (
     "count",
     "fraction",
@@ -427,23 +459,30 @@ def _rows(sets: Arrays, found: list[Attractors], period: int) -> Arrays:
     return rows | {"label": np.array([x.label for x in found])}
 
 
-def _dataset(axes: diagrams.Axes, results: Results) -> xr.Dataset:
+def _dataset(
+    axes: diagrams.Axes, results: Results, table: Variables, problem: Posed
+) -> xr.Dataset:
     """The slot k of a value of the parameter holds its k-th set."""
     name, values = axes.names[0], axes.values[0]
     present = results.column("count") > 0
     slots = max(int(present.sum(axis=1).max()), 1)
     variables: dict[str, Any] = {
-        key: ((name, *DIMS.get(key, ("slot",))), _first(results.blocks(key), slots))
+        key: (
+            (name, *(table.variable(key).dims.split() or ["slot"])),
+            _first(results.blocks(key), slots),
+        )
         for key in OF_SETS
     }
     variables |= {key: ((name, "start"), results.column(key)) for key in OF_STARTS}
     variables |= {key: ((name,), results.column(key)) for key in OF_VALUES}
-    coordinates = {
+    coordinates: dict[str, Any] = {
         dim: np.arange(1, 1 + size)
         for dim, size in _sizes(variables).items()
         if dim != name
     }
-    return VARIABLES.labelled(variables, {name: values} | coordinates)
+    if problem.observables:
+        coordinates["observable"] = [row.name for row in problem.observables]
+    return table.labelled(variables, {name: values} | coordinates)
 
 
 def _first(blocks: Iterator[np.ndarray], slots: int) -> np.ndarray:

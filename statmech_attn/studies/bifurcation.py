@@ -1,31 +1,20 @@
-"""Bifurcation studies: the diagram of a network that a study file asks for."""
+"""Bifurcation studies: the diagram of a system that a study file asks for."""
 
-import numpy as np
-
-from statmech_attn import dmft
-from statmech_attn.comparison import network_digest
-from statmech_attn.dmft import Network
 from statmech_attn.dynamics import diagrams
-from statmech_attn.labels import Variables
-from statmech_attn.studies import build
-from statmech_attn.studies.dmft_tables import BifurcationRun, BifurcationStudy
+from statmech_attn.studies import build, posed
+from statmech_attn.studies.dmft_tables import BifurcationStudy
+from statmech_attn.studies.posed import Posed
+from statmech_attn.studies.system_tables import SystemDiagramStudy
 from statmech_attn.studies.tables import chosen
 
 
 TURNS = 256  # of the clock that the recorded tail of a window holds at least
-VARIABLES = Variables(
-    diagrams.variables(
-        build.PARAMETERS,
-        unit="token",
-        shown="m_o_se_1",
-        section="|m_o_se_2| < tolerance",
-        symbol="m^{o,SE}_1",
-    ),
-    attributes=("section_tolerance",),
-)
+VARIABLES = posed.NETWORK
 
 
-def work(study: BifurcationStudy, batch: int | None = None) -> diagrams.GridWork:
+def work(
+    study: BifurcationStudy | SystemDiagramStudy, batch: int | None = None
+) -> diagrams.GridWork:
     """The work that a study asks for.
 
     Args:
@@ -34,39 +23,39 @@ def work(study: BifurcationStudy, batch: int | None = None) -> diagrams.GridWork
     return diagrams.diagram_work(diagram(study), batch)
 
 
-def diagram(study: BifurcationStudy) -> diagrams.Diagram:
+def diagram(study: BifurcationStudy | SystemDiagramStudy) -> diagrams.Diagram:
     """The diagram of a study."""
-    model, options = build.model(study.network), study.run
-    axes = build.axes(study.parameters, model.file)
+    problem, options = posed.pose(study), study.run
     if options.refine:
-        build.check_refined(axes, options.refine)
-    start = options.start or ""
-    net = model.net
+        build.check_refined(problem.axes, options.refine)
     return diagrams.Diagram(
-        dmft.system(net, float(np.max((axes.fixed | axes.scanned)["epsilon"]))),
-        axes,
-        lambda params, numbers: build.starts(options, model, params, numbers),
-        plan(options, net),
-        VARIABLES,
+        problem.system,
+        problem.axes,
+        problem.starts,
+        plan(study, problem),
+        problem.variables,
         starts=options.starts,
         refine=options.refine,
-        sweep=start.partition("continue-")[2],
+        sweep=(options.start or "").partition("continue-")[2],
         confirm=options.confirm and chosen(diagrams.Confirm, options.confirm),
         seed=options.seed,
-        attributes=dict(
-            kind="bifurcation", network=network_digest(net), context=net.context,
-            start=build.describe_start(options, model),
-        ),
-    )  # fmt: skip
+        attributes={"kind": "bifurcation", **problem.attributes},
+    )
 
 
-def plan(options: BifurcationRun, net: Network) -> diagrams.Plan:
+def plan(study: BifurcationStudy | SystemDiagramStudy, problem: Posed) -> diagrams.Plan:
     """Numerical choices of a diagram from the keys of [run]."""
-    exponents = net.dimension if options.exponents == "all" else options.exponents
+    options = study.run
+    exponents = options.exponents
+    if exponents == "all":
+        exponents = problem.dimension
+    elif "exponents" not in options.model_fields_set:
+        exponents = min(exponents, problem.dimension)
     return chosen(
         diagrams.Plan,
         options,
-        tail=max(diagrams.Plan.tail, TURNS * net.context),
+        tail=max(diagrams.Plan.tail, TURNS * problem.turn),
         exponents=exponents,
         max_doublings=options.max_doublings if options.extend else 0,
+        **problem.section,
     )

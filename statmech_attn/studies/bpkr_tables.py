@@ -56,7 +56,7 @@ class ExamplesTable(TaskTable, frozen=True):
     """A published setting, and how many chains are read, by what heads.
 
     Attributes:
-        name: of the task.
+        name: name of the task.
         preset: published setting.
         heads: names of the heads of every layer: previous-token, uniform, random.
         readout: token that is read: "first", "last" or its number, or their "mean".
@@ -90,13 +90,15 @@ class WidthsTable(Table, frozen=True):
 
     Attributes:
         width: hidden width N, or several.
-        temperature: of the posterior, or several.
-        width_ratios: of the layers to N, the readout last; all 1 when left out.
-        variances: of the weights a priori, input to readout; all 1 when left out.
+        temperature: temperature T of the posterior, or several.
+        width_ratios: widths of the layers over N, the readout last; all 1 when left
+            out.
+        variances: prior variances of the weights, from input to readout; all 1 when
+            left out.
     """
 
-    width: Grid
-    temperature: Grid
+    width: Annotated[Grid, Field(examples=[[10, 100, 1000]])]
+    temperature: Annotated[Grid, Field(examples=[0.01])]
     width_ratios: Annotated[list[Positive], Field(min_length=2)] | None = None
     variances: Annotated[list[Positive], Field(min_length=3)] | None = None
 
@@ -132,12 +134,12 @@ class PosteriorRun(Table, frozen=True):
         method: what is sampled: "order-parameter" is the exact law of the order
             parameters, "weights" the weights by NUTS, others the weights by the sampler
             of this name.
-        seed: of the chains.
-        draws: of each chain.
-        warmup: steps of each chain before its draws.
+        seed: seed of the Markov chains.
+        draws: samples that each chain draws.
+        warmup: steps of each chain before its first sample.
         chains: independent Markov chains.
-        stored: draws of order parameters that are kept of each chain.
-        block: draws of the weights between two writes to disk.
+        stored: samples of the order parameters that are stored for each chain.
+        block: samples of the weights between two writes to disk.
         step_size: step of a sampler that does not adapt it; from the stiffness at the
             start when left out.
         evidence: whether the evidence is computed from the exact law.
@@ -184,11 +186,11 @@ class PosteriorRun(Table, frozen=True):
         return self
 
 
-class TrainingRun(of(Descent)):
+class TrainingRun(of(Descent, examples={"learning_rate": 1e-3, "steps": 100_000})):
     """[run] of gradient descent.
 
     Attributes:
-        seed: of the initial weights.
+        seed: seed of the initial weights.
         restarts: trainings from initial weights of their own.
     """
 

@@ -1,13 +1,14 @@
 """From a checked study to networks, parameters, starts and labelled axes."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import PyTree
 
 from statmech_attn import dmft
 from statmech_attn.dmft import PatternFile, Patterns
@@ -89,8 +90,25 @@ def defaults(given: Mapping[str, Any], file: PatternFile | None) -> dict[str, An
 def axes(spec: ParametersSpec, file: PatternFile | None) -> diagrams.Axes:
     """Scanned and fixed parameters; a file's gamma and epsilon fill what is missing."""
     given = {"beta": spec.beta, "gamma": spec.gamma, "epsilon": spec.epsilon}
+    return grid(defaults(given, file), lambda table: dmft.parameters(**table))
+
+
+def grid(
+    given: Mapping[str, float | list[float] | Range],
+    make: Callable[[dict[str, np.ndarray]], PyTree],
+) -> diagrams.Axes:
+    """Scanned and fixed parameters; the first one is scanned where none is.
+
+    Args:
+        given: numbers, lists or ranges by name.
+        make: parameters of the system from arrays by name.
+
+    Raises:
+        ValueError: values that occur twice, more than two scanned parameters, or too
+            many points.
+    """
     scanned, fixed = {}, {}
-    for name, value in defaults(given, file).items():
+    for name, value in given.items():
         if isinstance(value, Range):
             scanned[name] = np.linspace(value.start, value.stop, value.num)
         elif isinstance(value, list):
@@ -98,16 +116,18 @@ def axes(spec: ParametersSpec, file: PatternFile | None) -> diagrams.Axes:
         else:
             fixed[name] = float(value)
     if not scanned:
-        scanned["beta"] = np.array([fixed.pop("beta")])
+        first = next(iter(given))
+        scanned[first] = np.array([fixed.pop(first)])
     for name, values in scanned.items():
         if len(np.unique(values)) < len(values):
             raise ValueError(f"parameters.{name}: values must be distinct.")
     if len(scanned) > 2:
-        raise ValueError("parameters: scan at most two of beta, gamma and epsilon.")
+        *most, last = given
+        names = f"{', '.join(most)} and {last}"
+        raise ValueError(f"parameters: scan at most two of {names}.")
     size = math.prod(map(len, scanned.values()))
     if size > MAX_POINTS:
         raise ValueError(f"parameters: {size} points, more than {MAX_POINTS}.")
-    make = lambda table: dmft.parameters(**table)
     return diagrams.Axes(tuple(scanned), tuple(scanned.values()), fixed, make)
 
 

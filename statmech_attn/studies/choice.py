@@ -89,10 +89,10 @@ def variables(
     """
     result: dict[str, Any] = {}
     best, Q = {}, right.shape[-1]
-    for ending, axes, found in (("", ("width",), right), ("_gp", (), right_gp)):
+    for ending, axes, answers in (("", ("width",), right), ("_gp", (), right_gp)):
         dims, where = (*axes, "temperature", "test_set"), (*axes, "choice", "test_set")
-        chosen, best[ending] = choose(found, temperatures, names)
-        accuracy, at_best = found.mean(-1), best[ending].mean(-1)
+        chosen, best[ending] = choose(answers, temperatures, names)
+        accuracy, at_best = answers.mean(-1), best[ending].mean(-1)
         result |= {
             f"accuracy_sets{ending}": (dims, accuracy),
             f"accuracy_sets{ending}_stderr": (dims, stderr(accuracy, Q)),

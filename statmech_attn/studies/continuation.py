@@ -8,7 +8,8 @@ branches of the doubled cycles, and the special points in a second parameter
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,20 +17,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 from scipy.interpolate import CubicHermiteSpline
 
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
-from statmech_attn.dynamics import continuation, diagrams
+from statmech_attn.dynamics import continuation, System
+from statmech_attn.labels import Variables
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
-from statmech_attn.studies import build
+from statmech_attn.studies import build, continuation_file, posed
 from statmech_attn.studies.continuation_file import arrays, dataset, dimensions
-from statmech_attn.studies.dmft_tables import (
-    ContinuationRun,
-    ContinuationStudy,
-    CurvesSpec,
-)
+from statmech_attn.studies.dmft_tables import ContinuationStudy
+from statmech_attn.studies.posed import Posed
+from statmech_attn.studies.system_tables import SystemContinuationStudy
+from statmech_attn.studies.tables import Interval
 
 
 SAME = 1e-6  # relative distance of points that are one
@@ -59,6 +59,31 @@ class Line(NamedTuple):
     results: tuple[int, int]
 
 
+class Source(NamedTuple):
+    """Whose cycles are followed: the network's, or those of a system of one's own.
+
+    Attributes:
+        values: of all parameters; that of the free one is where the cycle is sought.
+        turn: the map over one period of the drive, of the ravelled state.
+        steps: of that period.
+        simulated: the ravelled state after the transient.
+        strobe: problem and points -> what a diagram shows of their cycles, a turn
+            apart.
+        variables, attributes: of the file.
+    """
+
+    values: dict[str, float]
+    turn: System
+    steps: int
+    simulated: Callable[[], Any]
+    strobe: Callable[[continuation.Problem, Sequence], np.ndarray]
+    variables: Variables
+    attributes: Mapping[str, Any]
+
+
+Study = ContinuationStudy | SystemContinuationStudy
+
+
 class ContinuationWork(OneRound):
     """One point: the branches and curves of a study, a `scan.work.Work`.
 
@@ -73,21 +98,14 @@ class ContinuationWork(OneRound):
     batch = 1
     alone = True
 
-    def __init__(self, study: ContinuationStudy):
-        self.study, self.made = study, build.model(study.network)
-        ((self.free, self.bounds),) = study.parameters.free.items()
-        given = {n: getattr(study.parameters, n) for n in ("beta", "gamma", "epsilon")}
-        self.values = build.defaults(given, self.made.file)
-        at = study.run.at
-        self.values[self.free] = self.bounds.start if at is None else at
-        _check_interval(self.free, self.bounds)
+    def __init__(self, study: Study):
+        self.study = study
+        ((self.free, self.bounds),) = study.free.items()
         self.second = study.curves.parameter if study.curves else ""
+        own = isinstance(study, SystemContinuationStudy)
+        self.source = _of_system(study) if own else _of_network(study)
         if study.curves is not None:
-            _check_interval(self.second, study.curves)
-            _check_holds(study.curves, self.values[self.second])
-        epsilon = _largest_epsilon(study, self.values)
-        self.turn = dmft.strobe(self.made.net, epsilon)
-        self.tokens = dmft.clock_period(self.made.net, epsilon)
+            _check_holds(study.curves, self.second, self.source.values[self.second])
 
     @property
     def total(self) -> int:
@@ -98,7 +116,9 @@ class ContinuationWork(OneRound):
     ) -> Arrays:
         """The variables of the file, each with one row."""
         tracks, lines = self._followed(_in_points(tick, self.study.run.max_points))
-        found = arrays(self.made.net, tracks, lines, self.second)
+        found = arrays(
+            self.source.strobe, self.source.steps, tracks, lines, self.second
+        )
         return {name: x[None] for name, x in found.items()}
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
@@ -111,18 +131,31 @@ class ContinuationWork(OneRound):
     def assemble(self, results: Results) -> Assembled:
         names = dimensions(self.free, self.second)
         found = {name: results.column(name)[0] for name in names}
-        labelled = dataset(found, self.free, self.second)
+        source, table = self.source, self.source.variables
+        labelled = dataset(table, found, self.free, self.second)
+        held = {n: v for n, v in source.values.items() if n != self.free}
+        start = source.attributes["start"]
+        place = f"{start}, at {self.free} = {source.values[self.free]!r}"
         return Assembled(
-            _described(labelled, self.study, self.made, self.values, self.tokens)
+            labelled.assign_coords(
+                {n: ((), v, table.attributes(n)) for n, v in held.items()}
+            ).assign_attrs(
+                {"second": self.second} if self.second else {},
+                kind="continuation",
+                free=self.free,
+                clock_period=source.steps,
+                **(dict(source.attributes) | {"start": place}),
+            )
         )
 
     def _followed(self, tick: Tick) -> tuple[list[Track], list[Line]]:
         """The cycle, its doublings and the curves of its bifurcations."""
-        options, value = self.study.run, self.values[self.free]
-        x = _simulated(options, self.made, self.values)
+        options, values = self.study.run, self.source.values
+        value = values[self.free]
         problem = continuation.Problem(
-            self.turn, x, self.values, self.free, options.period
+            self.source.turn, self.source.simulated(), values, self.free, options.period
         )
+        x = problem.ravel(problem.template)
         x = _cycle(problem, x, value)
         settings = options.settings
         within = (self.bounds.start, self.bounds.stop)
@@ -144,39 +177,123 @@ def _in_points(tick: Tick, most: int) -> Tick:
     return count
 
 
-def _check_interval(name: str, bounds) -> None:
+def _of_network(study: ContinuationStudy) -> Source:
+    """The stroboscopic map of a network."""
+    made, options = build.model(study.network), study.run
+    net = made.net
+    values = build.defaults(dict(study.parameters), made.file)
+    values |= study.begin
+    for name, bounds in study.ranges.items():
+        _check_interval(name, bounds)
+    ends = [study.ranges["epsilon"].stop] if "epsilon" in study.ranges else []
+    epsilon = max([values["epsilon"], *ends])  # whether the drive acts anywhere
+    tokens = dmft.clock_period(net, epsilon)
+    return Source(
+        values,
+        dmft.strobe(net, epsilon),
+        tokens,
+        partial(_simulated, options, made, values),
+        partial(continuation_file.strobe_samples, net),
+        continuation_file.VARIABLES,
+        {
+            "start": build.describe_start(options, made),
+            "network": network_digest(net),
+            "context": net.context,
+        },
+    )
+
+
+def _check_interval(name: str, bounds: Interval) -> None:
     """Both ends must be possible values of the parameter."""
     ends = np.array([bounds.start, bounds.stop])
     dmft.parameters(**({"beta": 0.0, "gamma": 0.0, "epsilon": 0.0} | {name: ends}))
 
 
-def _check_holds(curves: CurvesSpec, held: float) -> None:
-    """Curves start at the value of the second parameter that the branches have."""
-    if not curves.start <= held <= curves.stop:
-        raise ValueError(
-            f"curves: start to stop must contain {curves.parameter} = {held:g}, at "
-            f"which the branches are followed; got {curves.start:g} to {curves.stop:g}."
-        )
-
-
-def _largest_epsilon(study: ContinuationStudy, values) -> float:
-    """Decides whether the drive acts anywhere."""
-    ends = [values["epsilon"]]
-    if "epsilon" in study.parameters.free:
-        ends.append(study.parameters.free["epsilon"].stop)
-    if study.curves is not None and study.curves.parameter == "epsilon":
-        ends.append(study.curves.stop)
-    return max(ends)
-
-
-def _simulated(options: ContinuationRun, made: build.Model, values):
+def _simulated(options, made: build.Model, values):
     """The attention window at clock 0 after the transient."""
     params = dmft.parameters(**{n: np.array([v]) for n, v in values.items()})
     state = build.start(options, made, params)
     steps = max(options.transient, made.net.context)
     state = dmft.advance(made.net, params, state, steps)
-    one = lambda tree: jax.tree.map(lambda a: a[..., 0] if a.ndim else a, tree)
-    return dmft.strobe_point(made.net, one(params), one(state))
+    return dmft.strobe_point(made.net, _one(params), _one(state))
+
+
+def _one(tree):
+    """The first point of a tree of points."""
+    return jax.tree.map(lambda a: a[..., 0] if a.ndim else a, tree)
+
+
+def _of_system(study: SystemContinuationStudy) -> Source:
+    """The map of a system of one's own."""
+    given = {n: x for n, x in study.parameters.items() if isinstance(x, float)}
+    values = {n: (given | study.begin)[n] for n in study.parameters}
+    problem = posed.pose(study, values)
+    system, period = problem.system, problem.system.drive_period
+    params = problem.axes.points()
+    start = problem.starts(params, np.zeros(1, int))
+
+    def simulated():
+        turns = -(-study.run.transient // period)
+        state = problem.layout.advance(params, start, turns * period)
+        return problem.layout.array(params, state)[:, 0]
+
+    shown = problem.observables[problem.section["value"]]
+    return Source(
+        values,
+        _turn(system, _one(start)),
+        period,
+        simulated,
+        partial(_strobe_samples, problem),
+        continuation_file.variables(
+            problem.parameters,
+            unit=system.unit,
+            state="coordinates of a point of the cycle at the clock's phase 0",
+            shown=shown,
+        ),
+        problem.attributes,
+    )
+
+
+def _turn(system: System, template) -> System:
+    """One period of the drive, of the coordinates of a state at its phase 0."""
+
+    def step(x, parameters):
+        map = system.at(parameters)
+        once = lambda _, state: map.step(state)
+        state = map.at(template, x)
+        return map.vector(jax.lax.fori_loop(0, system.drive_period, once, state))
+
+    return System(step, unit=system.unit)
+
+
+def _strobe_samples(
+    source: Posed, problem: continuation.Problem, points: Sequence
+) -> np.ndarray:
+    """What a diagram shows of cycles, (points, turns)."""
+    turns = int(problem.period)
+    if not points:
+        return np.zeros((0, turns))
+    x = jnp.asarray(np.stack([p.x for p in points], axis=-1))
+    free = jnp.asarray([p.value for p in points])
+    values = {n: jnp.broadcast_to(v, free.shape) for n, v in problem.parameters.items()}
+    params = values | {problem.free: free}
+    system, layout = source.system, source.layout
+    state = layout.state(params, x)
+    samples = []
+    for _ in range(turns):
+        shown = system.shown(state, params)[source.section["value"]]
+        samples.append(np.asarray(shown))
+        state = layout.advance(params, state, system.drive_period)
+    return np.stack(samples, axis=-1)
+
+
+def _check_holds(curves: Interval, second: str, held: float) -> None:
+    """Curves start at the value of the second parameter that the branches have."""
+    if not curves.start <= held <= curves.stop:
+        raise ValueError(
+            f"curves: start to stop must contain {second} = {held:g}, at which the "
+            f"branches are followed; got {curves.start:g} to {curves.stop:g}."
+        )
 
 
 def _cycle(problem: continuation.Problem, x, value: float):
@@ -390,7 +507,7 @@ def _image(problem: continuation.Problem, x, value, times):
     return problem.iterate(x, {**problem.parameters, problem.free: value}, times)
 
 
-def _lines(study: ContinuationStudy, tracks, settings, tick: Tick) -> Iterator[Line]:
+def _lines(study: Study, tracks, settings, tick: Tick) -> Iterator[Line]:
     """Curves of all special points of one parameter that have one in two.
 
     A point that lies on the curve of an earlier one has no curve of its own.
@@ -398,7 +515,7 @@ def _lines(study: ContinuationStudy, tracks, settings, tick: Tick) -> Iterator[L
     second = study.curves
     if second is None:
         return
-    ((_, bounds),) = study.parameters.free.items()
+    ((_, bounds),) = study.free.items()
     settings = dataclasses.replace(settings, max_points=second.max_points)
     found: list[tuple[Line, continuation.Problem]] = []
     specials = [(track, special) for track in tracks for special in track.special]
@@ -485,21 +602,3 @@ def _same_point(
     if abs(value - special.value) > SAME * (1 + abs(special.value)):
         return False
     return _on_orbit(problem, here.state, special.x, value)
-
-
-def _described(found: xr.Dataset, study, made: build.Model, values, tokens: int):
-    """The data set with the parameters that were held, and how it was made."""
-    options = study.run
-    ((free, _),) = study.parameters.free.items()
-    held = {n: v for n, v in values.items() if n != free}
-    words = build.describe_start(options, made)
-    attributes = {"second": study.curves.parameter} if study.curves else {}
-    return build.with_fixed(found, diagrams.Axes((), (), held)).assign_attrs(
-        attributes,
-        kind="continuation",
-        free=free,
-        clock_period=tokens,
-        start=f"{words}, at {free} = {values[free]!r}",
-        network=network_digest(made.net),
-        context=made.net.context,
-    )

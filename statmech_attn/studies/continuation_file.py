@@ -4,7 +4,7 @@ Branches and curves have different lengths: rows are padded with NaN along `poin
 `curve_point`.  What was not found has no variables.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,8 @@ from statmech_attn.studies import build
 
 CRITICALITY = ("", "supercritical", "subcritical")
 
-VARIABLES = Variables(
+# Braces of `variables` beside those of `labels.Variable`.
+_ROWS = (
     Variable("{free}", "branch point", "{free}", "1", "{free}", group=""),
     Variable(
         "arclength", "branch point", "length along the branch, in units of its steps",
@@ -31,7 +32,7 @@ VARIABLES = Variables(
     ),
     Variable(
         "state", "branch point coordinate",
-        "attention window of a point of the cycle at clock 0", "1", "A",
+        "{state}", "1", "{state_symbol}",
     ),
     Variable(
         "multiplier_re", "branch point multiplier",
@@ -46,11 +47,11 @@ VARIABLES = Variables(
         "n_u", group="",
     ),
     Variable(
-        "strobe", "branch point strobe_sample", "m_o_se_1 at the clock's phase 0", "1",
-        "m^{o,SE}_1", group="",
+        "strobe", "branch point strobe_sample", "{shown} at the clock's phase 0",
+        "{shown_unit}", "{symbol}", group="",
     ),
     Variable(
-        "branch_period", "branch", "branch: period of the orbit, 0 if none", "token",
+        "branch_period", "branch", "branch: period of the orbit, 0 if none", "{unit}",
         "p", group="",
     ),
     Variable(
@@ -83,7 +84,7 @@ VARIABLES = Variables(
     ),
     Variable(
         "special_period", "special", "special point: period of the orbit, 0 if none",
-        "token", "p", group="special",
+        "{unit}", "p", group="special",
     ),
     Variable(
         "special_coefficient", "special",
@@ -103,7 +104,7 @@ VARIABLES = Variables(
     ),
     Variable(
         "special_strobe", "special strobe_sample",
-        "special point: m_o_se_1 at the clock's phase 0", "1", "m^{o,SE}_1",
+        "special point: {shown} at the clock's phase 0", "{shown_unit}", "{symbol}",
         group="special",
     ),
     Variable(
@@ -167,11 +168,55 @@ VARIABLES = Variables(
         "point of codimension two: rotation number, turns per period of the cycle",
         "1", "ρ", group="degenerate",
     ),
-    build.PARAMETERS,
     Variable("end", "end", "end of a branch or curve, 0 before its first point", "1",
              "end"),
-    attributes=("free",),
 )  # fmt: skip
+
+
+def variables(
+    parameters: Variables, *, unit: str, state: str, shown: Variable
+) -> Variables:
+    """What the file of a continuation holds.
+
+    Args:
+        parameters: of the system.
+        unit: what a step is.
+        state: what the coordinates of a point are, in words, with their symbol after a
+            comma.
+        shown: what a diagram shows of a state.
+    """
+    words, _, symbol = state.partition(", ")
+    told = {
+        "{unit}": unit,
+        "{state}": words,
+        "{state_symbol}": symbol or "x",
+        "{shown}": shown.long_name,
+        "{shown_unit}": shown.units,
+        "{symbol}": shown.symbol,
+    }
+
+    def filled(text: str) -> str:
+        for place, words in told.items():
+            text = text.replace(place, words)
+        return text
+
+    rows = [
+        row._replace(
+            long_name=filled(row.long_name),
+            units=filled(row.units),
+            symbol=filled(row.symbol),
+        )
+        for row in _ROWS
+    ]
+    return Variables(*rows, parameters, attributes=("free",))
+
+
+VARIABLES = variables(
+    build.PARAMETERS,
+    unit="token",
+    state="attention window of a point of the cycle at clock 0, A",
+    shown=Variable("strobe", "", "m_o_se_1", "1", "m^{o,SE}_1"),
+)
 DIMS = {
     "arclength": ("branch", "point"),
     "state": ("branch", "point", "coordinate"),
@@ -224,47 +269,56 @@ def dimensions(free: str, second: str) -> dict[str, tuple[str, ...]]:
     return found
 
 
+Strobe = Callable[[continuation.Problem, Sequence], np.ndarray]
+
+
 def arrays(
-    net: Network, tracks: Sequence, lines: Sequence, second: str
+    strobe: Strobe, steps: int, tracks: Sequence, lines: Sequence, second: str
 ) -> dict[str, np.ndarray]:
-    """Everything that was found, by the names of `dimensions`; the rest is empty."""
+    """Everything that was found, by the names of `dimensions`; the rest is empty.
+
+    Args:
+        strobe: problem and points -> what a diagram shows of their cycles.
+        steps: of a period of the drive.
+    """
     turns = max(int(track.problem.period) for track in tracks)
     special = [s for track in tracks for s in track.special]
     owners = [i for i, track in enumerate(tracks) for _ in track.special]
     free = tracks[0].problem.free
-    variables: dict[str, Any] = _branches(net, tracks, free, turns)
+    found: dict[str, Any] = _branches(strobe, steps, tracks, free, turns)
     if special:
-        variables |= _special(net, tracks, special, owners, free, turns)
+        found |= _special(strobe, steps, tracks, special, owners, free, turns)
     if lines:
-        variables |= _curves(lines, free, second)
+        found |= _curves(lines, free, second)
     degenerate = [(i, two) for i, line in enumerate(lines) for two in line.degenerate]
     if degenerate:
-        variables |= _degenerate(degenerate, free, second)
+        found |= _degenerate(degenerate, free, second)
     return {
-        name: np.asarray(variables.get(name, np.empty((0,) * len(dims))))
+        name: np.asarray(found.get(name, np.empty((0,) * len(dims))))
         for name, dims in dimensions(free, second).items()
     }
 
 
-def dataset(found: Mapping[str, np.ndarray], free: str, second: str) -> xr.Dataset:
+def dataset(
+    table: Variables, found: Mapping[str, np.ndarray], free: str, second: str
+) -> xr.Dataset:
     """What is not empty, labelled."""
-    variables = {
+    filled = {
         name: (dims, found[name])
         for name, dims in dimensions(free, second).items()
         if found[name].size
     }
-    return VARIABLES.labelled(variables, {"end": np.arange(2)})
+    return table.labelled(filled, {"end": np.arange(2)})
 
 
-def _branches(net: Network, tracks, free: str, turns: int):
+def _branches(strobe_of: Strobe, steps: int, tracks, free: str, turns: int):
     rows = lambda read: _padded([[read(p) for p in t.points] for t in tracks])
     outside = lambda p: float(np.sum(np.abs(p.multipliers) > 1))
     values = _padded([[p.value for p in t.points] for t in tracks])
     strobe = np.full((*values.shape, turns), np.nan)
     for i, track in enumerate(tracks):
-        found = strobe_samples(net, track.problem, track.points)
+        found = strobe_of(track.problem, track.points)
         strobe[i, : found.shape[0], : found.shape[1]] = found
-    tokens = tracks[0].problem.map.tokens
     return {
         free: values,
         "arclength": rows(lambda p: p.arclength),
@@ -273,27 +327,28 @@ def _branches(net: Network, tracks, free: str, turns: int):
         "multiplier_im": rows(lambda p: p.multipliers.imag),
         "n_unstable": rows(outside),
         "strobe": strobe,
-        "branch_period": [tokens * int(t.problem.period) for t in tracks],
+        "branch_period": [steps * int(t.problem.period) for t in tracks],
         "branch_parent": [t.parent for t in tracks],
         "branch_result": _codes(t.results for t in tracks),
     }
 
 
-def _special(net: Network, tracks, special, owners, free: str, turns: int):
+def _special(
+    strobe_of: Strobe, steps: int, tracks, special, owners, free: str, turns: int
+):
     form = lambda read, s: np.nan if s.form is None else read(s.form)
     strobe = np.full((len(special), turns), np.nan)
     for i, (owner, point) in enumerate(zip(owners, special, strict=True)):
-        found = strobe_samples(net, tracks[owner].problem, [point])
+        found = strobe_of(tracks[owner].problem, [point])
         strobe[i, : found.shape[1]] = found[0]
     word = lambda s: "" if s.form is None else s.form.criticality
-    tokens = tracks[0].problem.map.tokens
     return {
         "special_kind": _codes(continuation.KINDS.index(s.kind) for s in special),
         "special_branch": owners,
         f"special_{free}": [s.value for s in special],
         "special_arclength": [s.arclength for s in special],
         "special_error": [s.error for s in special],
-        "special_period": [tokens * s.period for s in special],
+        "special_period": [steps * s.period for s in special],
         "special_coefficient": [form(lambda f: f.coefficient, s) for s in special],
         "special_criticality": _codes(CRITICALITY.index(word(s)) for s in special),
         "special_rotation": [form(lambda f: f.rotation, s) for s in special],

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, TYPE_CHECKING
 
 from pydantic import Field, model_validator
 
@@ -40,12 +40,12 @@ class NetworkSpec(Table, frozen=True):
         patterns: name of a preset, a pattern file (.json) beside the study, or a
             generator: random-segments, random-independent, cycle.
         context (token): length C of the context window; that of the file when left out.
-        fractions: shares of the site classes, which sum to one.
+        fractions: fractions of sites in the site classes, which sum to one.
         n_patterns: number M of generated patterns.
-        n_segments: segments of generated patterns.
-        n_sites: site classes of generated patterns.
-        n_bits: bits of the positional code of generated patterns.
-        seed: of generated patterns.
+        n_segments: number of segments of generated patterns.
+        n_sites: number of site classes of generated patterns.
+        n_bits: number of bits of the positional code of generated patterns.
+        seed: seed of generated patterns.
     """
 
     patterns: str = "poclopez-pe2"
@@ -89,7 +89,7 @@ class ParametersSpec(Table, frozen=True):
         epsilon: weight of the positional part; that of the pattern file when left out.
     """
 
-    beta: Axis
+    beta: Annotated[Axis, Field(examples=[{"start": 0.5, "stop": 2.5, "num": 21}])]
     gamma: Axis | None = None
     epsilon: Axis | None = None
 
@@ -101,7 +101,7 @@ class StartSpec(Table, frozen=True):
         start: state that orbits start from; the checkpoint of the pattern file where it
             fits, else a token, when left out.
         row: number of the pattern that a start from a token repeats.
-        seed: of random starts and of all random numbers of a run.
+        seed: seed of random initial conditions and of all random numbers of a run.
         transient (token): steps before anything is kept or averaged.
     """
 
@@ -136,45 +136,24 @@ class ConfirmSpec(of(diagrams.Confirm, step="token")):
     """run.confirm: doubtful points again, from perturbed states and for longer."""
 
 
-class BifurcationRun(
-    of(
-        diagrams.Plan,
-        "transient",
-        "steps",
-        "exponents",
-        "max_doublings",
-        "section_tolerance",
-        "section_samples",
-        "strobe_samples",
-        step="token",
-    ),
-    RunSpec,
-    frozen=True,
-):
-    """[run] of a scan.
+class DiagramRun(Table, frozen=True):
+    """Keys of [run] of a diagram of any system.
 
     Attributes:
-        start: state that orbits start from; "continue-up" and "continue-down" follow
-            attractors along the first parameter.
-        section_tolerance: half width of the section in the second overlap.
         starts: random starts of every point.
         extend: whether the window of an undecided point is doubled.
+        exponents: Lyapunov exponents that are computed, the largest first; 0: neither
+            exponents nor phases.
         refine: levels of bisection where neighbours have different phases.
-        confirm: how doubtful verdicts are confirmed; not at all when left out.
     """
 
-    start: AnyStart | None = None
+    if TYPE_CHECKING:
+        start: Any = None
+        confirm: Any = None
     starts: Count = 1
     extend: bool = True
     exponents: HowMany = diagrams.Plan.exponents
     refine: Annotated[int, Field(ge=0, le=10)] = 0
-    confirm: ConfirmSpec | None = None
-
-    @model_validator(mode="after")
-    def _starts_are_random(self):
-        if self.starts > 1 and self.start != "random":
-            raise ValueError('starts > 1 needs start = "random"')
-        return self
 
     @model_validator(mode="after")
     def _refinement_sees_phases(self):
@@ -194,6 +173,40 @@ class BifurcationRun(
         return self
 
 
+class BifurcationRun(
+    of(
+        diagrams.Plan,
+        "transient",
+        "steps",
+        "max_doublings",
+        "section_tolerance",
+        "section_samples",
+        "strobe_samples",
+        step="token",
+    ),
+    DiagramRun,
+    RunSpec,
+    frozen=True,
+):
+    """[run] of a scan.
+
+    Attributes:
+        start: state that orbits start from; "continue-up" and "continue-down" follow
+            attractors along the first parameter.
+        section_tolerance: half width of the section in the second overlap.
+        confirm: how doubtful verdicts are confirmed; not at all when left out.
+    """
+
+    start: AnyStart | None = None
+    confirm: ConfirmSpec | None = None
+
+    @model_validator(mode="after")
+    def _starts_are_random(self):
+        if self.starts > 1 and self.start != "random":
+            raise ValueError('starts > 1 needs start = "random"')
+        return self
+
+
 class MonteCarloRun(RunSpec, frozen=True):
     """`transient` is left out of averages; `mean_field_transient` moves the start.
 
@@ -209,7 +222,7 @@ class MonteCarloRun(RunSpec, frozen=True):
 
     start: Start | None = None
     method: Literal["collapsed", "spins"] = "collapsed"
-    n_spins: Annotated[list[Count], Field(min_length=1)]
+    n_spins: Annotated[list[Count], Field(min_length=1, examples=[[3_000, 300_000]])]
     runs: Annotated[int, Field(ge=2)] = 100
     stored: WholeNumber = 1
     steps: Annotated[int, Field(ge=1, le=1_000_000)] = 200
@@ -290,7 +303,7 @@ class BoundsSpec(Table, frozen=True):
         epsilon: weight of the positional part; that of the pattern file when left out.
     """
 
-    beta: Bounds
+    beta: Annotated[Bounds, Field(examples=[{"start": 1.0, "stop": 1.5}])]
     gamma: Bounds | None = None
     epsilon: Bounds | None = None
 
@@ -309,7 +322,7 @@ class BoundsSpec(Table, frozen=True):
         return self
 
 
-class ContinuationRun(
+class CycleRun(
     of(
         continuation.Settings,
         "largest_step",
@@ -317,24 +330,21 @@ class ContinuationRun(
         "max_points",
         largest_step=0.05,
     ),
-    StartSpec,
+    Table,
     frozen=True,
 ):
     """A cycle of `period` drive periods, from a simulated state at the value `at`.
 
-    Steps are arclengths, in units of the attention vectors and of the interval.
-    `switch` is the number of period doublings that are followed one after another.
+    Steps are arclengths, in units of the coordinates and of the interval.  `switch` is
+    the number of period doublings that are followed one after another.
 
     Attributes:
-        transient (token): steps of the simulation before Newton's method.
-        period: of the cycle that is sought, in drive periods.
+        period: period of the cycle that is sought, in drive periods.
         at: value of the free parameter that is simulated; the beginning of its interval
             when left out.
         switch: period doublings that are followed one after another.
     """
 
-    start: Start | None = None
-    transient: WholeNumber = 100_000
     period: Annotated[int, Field(ge=1, le=1024)] = 1
     at: float | None = None
     switch: Annotated[int, Field(ge=0, le=8)] = 0
@@ -351,6 +361,17 @@ class ContinuationRun(
         return self
 
 
+class ContinuationRun(CycleRun, StartSpec, frozen=True):
+    """[run] of a continuation.
+
+    Attributes:
+        transient (token): steps of the simulation before Newton's method.
+    """
+
+    start: Start | None = None
+    transient: WholeNumber = 100_000
+
+
 class CurvesSpec(of(continuation.Settings, "max_points"), Interval, frozen=True):
     """[curves]: the second parameter in which special points are followed.
 
@@ -362,22 +383,38 @@ class CurvesSpec(of(continuation.Settings, "max_points"), Interval, frozen=True)
     parameter: Literal["beta", "gamma", "epsilon"]
 
 
-class ContinuationStudy(DmftStudy, frozen=True):
-    """A continuation of cycles, stable or not.
+class Followed(Table, frozen=True):
+    """A continuation of cycles of any system.
 
     Attributes:
         curves: second parameter in which special points are followed; none when left
             out.
     """
 
-    kind: Literal["continuation"]
-    parameters: BoundsSpec
-    run: ContinuationRun = ContinuationRun()
-    curves: CurvesSpec | None = None
+    if TYPE_CHECKING:
+        run: Any
+        curves: Any
+
+    @property
+    def free(self) -> dict[str, Interval]:
+        """The one parameter that is given as an interval."""
+        raise NotImplementedError
+
+    @property
+    def begin(self) -> dict[str, float]:
+        """The value of the free parameter at which the cycle is sought."""
+        ((free, bounds),) = self.free.items()
+        return {free: bounds.start if self.run.at is None else self.run.at}
+
+    @property
+    def ranges(self) -> dict[str, Interval]:
+        """Parameters that vary, that of the curves included."""
+        curves = {} if self.curves is None else {self.curves.parameter: self.curves}
+        return self.free | curves
 
     @model_validator(mode="after")
     def _consistent(self):
-        ((free, bounds),) = self.parameters.free.items()
+        ((free, bounds),) = self.free.items()
         at = self.run.at
         if at is not None and not bounds.start <= at <= bounds.stop:
             raise ValueError(
@@ -387,3 +424,16 @@ class ContinuationStudy(DmftStudy, frozen=True):
         if self.curves is not None and self.curves.parameter == free:
             raise ValueError(f"curves.parameter must not be {free}, which is free")
         return self
+
+
+class ContinuationStudy(Followed, DmftStudy, frozen=True):
+    """A continuation of cycles, stable or not."""
+
+    kind: Literal["continuation"]
+    parameters: BoundsSpec
+    run: ContinuationRun = ContinuationRun()
+    curves: CurvesSpec | None = None
+
+    @property
+    def free(self) -> dict[str, Interval]:
+        return self.parameters.free

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import xarray as xr
 
 from statmech_attn import scan, storage, studies
 from statmech_attn.reporting import Reporter, Silent
-from statmech_attn.scan import Folder, holds, Job, MANIFEST, Work
-from statmech_attn.storage import StorageError, toml
+from statmech_attn.scan import Folder, holds, Job, MANIFEST, Status, Work
+from statmech_attn.storage import Info, StorageError, toml
+from statmech_attn.studies import code
 from statmech_attn.studies.spec import dump, parse
 from statmech_attn.studies.tables import StudyTable
 
@@ -44,22 +45,94 @@ def compute(
     scan.compute(job(study, text), output, report, **how)
 
 
-def opened(path: Path) -> tuple[Folder, StudyTable, Work]:
+class Places(NamedTuple):
+    """Where a run keeps what it has, and what it writes at the end."""
+
+    output: Path
+    chunks: Path
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a folder of chunks."""
+        return (self.chunks / MANIFEST).exists()
+
+
+def places(path: Path) -> Places:
+    """The places of a run, of which one is given; neither need be there.
+
+    Example:
+        >>> places(Path("scan.h5.chunks")) == places(Path("scan.h5"))
+        True
+    """
+    if (path / MANIFEST).exists() or path.suffix == ".chunks":
+        return Places(path.with_name(path.name.removesuffix(".chunks")), path)
+    return Places(path, scan.chunks_of(path))
+
+
+class Progress(NamedTuple):
+    """How far a run is.
+
+    Attributes:
+        state: "not begun", "running", "stopped", "computed" (all chunks are done, and
+            not merged yet) or "finished" (the output is there).
+        chunks: None where there is no folder of chunks.
+        started: of the computation; None before it.
+        result: what the output says of itself; None where it is not there.
+    """
+
+    state: str
+    places: Places
+    chunks: Status | None = None
+    started: str | None = None
+    result: Info | None = None
+
+
+def progress(path: Path, *, allow_code: bool = False) -> Progress:
+    """How far a run is; double precision must be on where there are chunks.
+
+    Args:
+        path: the output, or its folder of chunks.
+        allow_code: whether code outside the folder of the study may run.
+
+    Raises:
+        StorageError: the file is of something else, or the folder is damaged.
+    """
+    where = places(path)
+    result = storage.info(where.output) if where.output.exists() else None
+    folder = Folder.open(where.chunks) if where.begun else None
+    if result and (folder is None or folder.manifest.started == result.started):
+        return Progress("finished", where, None, result.started, result)
+    if folder is None:
+        return Progress("not begun", where)
+    _, _, work = opened(where.chunks, allow_code=allow_code)
+    chunks = scan.status(folder, work)
+    state = "running" if chunks.workers else "stopped"
+    if chunks.complete and not chunks.workers:
+        state = "computed"
+    return Progress(state, where, chunks, folder.manifest.started, result)
+
+
+def opened(path: Path, *, allow_code: bool = False) -> tuple[Folder, StudyTable, Work]:
     """A chunk folder with its study; double precision must be on.
 
     Args:
         path: the folder, or the output that it belongs to.
+        allow_code: run the code that its study names, if it names any.
 
     Raises:
-        StorageError: there is none, it is damaged, or files that its study names
-            have changed.
+        StorageError: there is none, it is damaged, files that its study names have
+            changed, or it names code.
     """
-    if not (path / MANIFEST).exists() and scan.chunks_of(path).is_dir():
-        path = scan.chunks_of(path)
+    path = places(path).chunks
     folder = Folder.open(path)
     try:
         study = parse(toml.loads(folder.manifest.resolved))
         folder.require(folder.manifest.study, study.inputs())
+        if study.code() and not allow_code:
+            raise StorageError(
+                f"{path}: its study names the code {code.brief(study.code()[0])}; pass "
+                "--allow-code to run it."
+            )
         return folder, study, studies.work(study, folder.manifest.batch)
     except ValueError as error:
         raise StorageError(f"{path}: its study cannot be read: {error}") from None

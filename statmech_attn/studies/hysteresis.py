@@ -10,12 +10,10 @@ from statmech_attn.dynamics import (
     set_distance,
     sets_differ,
 )
-from statmech_attn.labels import Variable, Variables
+from statmech_attn.labels import unit_of, Variable, Variables
 from statmech_attn.storage import toml
-from statmech_attn.studies import build
 
 
-PARAMETERS = ("beta", "gamma", "epsilon")
 # Files have the swept parameter as the first dimension.
 VARIABLES = Variables(
     Variable(
@@ -40,9 +38,8 @@ VARIABLES = Variables(
     ),
     Variable(
         "interval", "number edge",
-        "value of the parameter around an interval of hysteresis", "1", "β", group="",
+        "value of the parameter around an interval of hysteresis", "1", "p", group="",
     ),
-    build.PARAMETERS,
     Variable(
         "strobe_sample", "strobe_sample", "sample at the clock's phase 0, latest last",
         "1", "n",
@@ -66,7 +63,7 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
         up, down: files of kind `bifurcation` over the same values of one parameter.
 
     Raises:
-        ValueError: other kinds, networks, values or directions, or more than one
+        ValueError: other kinds, systems, values or directions, or more than one
             parameter.
     """
     for scan in (up, down):
@@ -78,7 +75,7 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
     names = [str(d) for d in up.strobe.dims if d != "strobe_sample"]
     if (
         len(names) != 1
-        or names[0] not in PARAMETERS
+        or names[0] in ("point", "start")
         or up.strobe.dims != down.strobe.dims
     ):
         raise ValueError(
@@ -87,16 +84,18 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
         )
     name = names[0]
     up, down = up.sortby(name), down.sortby(name)
-    _check_alike(up, down)
-    found = [
+    _check_alike(up, down, name)
+    comparisons = [
         _compared(up.isel({name: i}), down.isel({name: i}))
         for i in range(up.sizes[name])
     ]
-    distance, differ = (np.array(x) for x in zip(*found, strict=True))
+    distance, differ = (np.array(x) for x in zip(*comparisons, strict=True))
     values = up[name].values
     ends = intervals(values, differ.astype(bool))
     over = (name, "strobe_sample")
-    return VARIABLES.labelled(
+    fixed = {key: x for key, x in up.coords.items() if not x.dims}
+    table = Variables(VARIABLES, *(_row(up[key]) for key in (name, *fixed)))
+    dataset = table.labelled(
         {
             "strobe_up": (over, up.strobe.transpose(*over).values),
             "strobe_down": (over, down.strobe.transpose(*over).values),
@@ -112,28 +111,51 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
             "number": np.arange(1, len(ends) + 1),
             "edge": ["before", "first", "last", "after"],
         },
-    ).assign_attrs(kind="hysteresis", network=up.attrs["network"]).assign_coords(
-        {key: up[key] for key in PARAMETERS if key in up.coords and key != name}
-    )  # fmt: skip
+    )
+    for direction in ("up", "down"):
+        shown = _row(up.strobe)
+        words = f"{shown.long_name}, swept {direction}"
+        row = shown._replace(long_name=words)
+        dataset[f"strobe_{direction}"].attrs.update(row.attributes())
+    return dataset.assign_coords(fixed).assign_attrs(_whose(up), kind="hysteresis")
 
 
-def _check_alike(up: xr.Dataset, down: xr.Dataset) -> None:
+def _whose(scan: xr.Dataset) -> dict[str, str]:
+    """Attributes that say of what a scan is: of a network, or of a system."""
+    names = ("network",) if "network" in scan.attrs else ("system", "inputs", "unit")
+    return {name: scan.attrs[name] for name in names if name in scan.attrs}
+
+
+def _row(stored: xr.DataArray) -> Variable:
+    """How a stored variable is labelled."""
+    name, attrs = str(stored.name), {"units": "1", **stored.attrs}
+    words = attrs.get("long_name", name)
+    return Variable(name, "", words, unit_of(attrs), attrs.get("symbol", name))
+
+
+def _check_alike(up: xr.Dataset, down: xr.Dataset, axis: str) -> None:
     """Refuse scans that are not the two sweeps of one attractor.
 
     Raises:
         ValueError: in one line.
     """
-    if up.attrs["network"] != down.attrs["network"]:
-        raise ValueError("the two files are of different networks.")
-    for name in PARAMETERS:
+    if _whose(up) != _whose(down):
+        raise ValueError("the two files are of different networks or systems.")
+    names = {axis} | {
+        str(key)
+        for scan in (up, down)
+        for key, value in scan.coords.items()
+        if not value.dims
+    }
+    for name in sorted(names):
         one, other = (scan.coords.get(name, np.nan) for scan in (up, down))
         if not np.array_equal(one, other, equal_nan=True):
             raise ValueError(f"the two files have different values of {name}.")
-    found = _direction(up), _direction(down)
-    if found != ("up", "down"):
+    first, second = _direction(up), _direction(down)
+    if (first, second) != ("up", "down"):
         raise ValueError(
             'hysteresis compares a scan with run.start "continue-up" and one with '
-            f'"continue-down"; got the directions {found[0]!r} and {found[1]!r}.'
+            f'"continue-down"; got the directions {first!r} and {second!r}.'
         )
 
 

@@ -40,7 +40,7 @@ POINT = ("width", "temperature")
 RANKS = 50  # eigenvectors of a kernel whose overlap is kept, at most
 
 Dimensions = dict[str, tuple[str, ...]]
-Found = dict[str, tuple[tuple[str, ...], Any]]
+Contents = dict[str, tuple[tuple[str, ...], Any]]
 # Files have the dimension `temperature` after `width` where several were asked for.
 COORDINATES = Variables(
     Variable("y", "example", "labels of the training examples", "1", "Y"),
@@ -193,7 +193,7 @@ def dataset(
     variables |= {"y": (("example",), made.Y), "y_test": (("test",), made.Y_test)}
     used = {name for dims, _ in variables.values() for name in dims}
     coordinates = {name: x for name, x in coordinates.items() if name in used}
-    found = labels.labelled(variables, coordinates).assign_attrs(
+    dataset = labels.labelled(variables, coordinates).assign_attrs(
         kind=study.kind,
         task=made.description,
         prior=json.dumps(
@@ -204,7 +204,7 @@ def dataset(
         ),
     )
     several = isinstance(study.network.temperature, list)
-    return found if several else found.isel(temperature=0)
+    return dataset if several else dataset.isel(temperature=0)
 
 
 class LearningWork(OneRound):
@@ -257,7 +257,7 @@ class LearningWork(OneRound):
         """What is found at a point, with its dimensions there."""
 
     @abstractmethod
-    def found(
+    def rows(
         self, first: int, stop: int, tick: Tick, folder: Path | None
     ) -> Iterator[dict[str, Any]]:
         """Points `first` to `stop - 1`, in order: arrays by name."""
@@ -265,41 +265,41 @@ class LearningWork(OneRound):
     def sizes(self) -> dict[str, int]:
         """Of the dimensions that come from the task."""
         made = self.made
-        found = dict.fromkeys(("example", "example_pair"), made.Y.size)
-        found |= {"rank": min(RANKS, made.Y.size), "test_set": len(made.sets)}
-        found |= {"test": made.Y_test.size, "attention_head": sum(made.heads)}
+        sizes = dict.fromkeys(("example", "example_pair"), made.Y.size)
+        sizes |= {"rank": min(RANKS, made.Y.size), "test_set": len(made.sets)}
+        sizes |= {"test": made.Y_test.size, "attention_head": sum(made.heads)}
         for layer in range(len(made.heads)):
             paths = math.prod(made.heads[layer:])
-            found |= dict.fromkeys(made.path_dims(layer + 1), paths)
-        return found
+            sizes |= dict.fromkeys(made.path_dims(layer + 1), paths)
+        return sizes
 
     def compute(
         self, chunk: Chunk, payload: None, tick: Tick, folder: Path | None
     ) -> Arrays:
         """The rows of a chunk."""
-        rows = list(self.found(chunk.first, chunk.stop, tick, folder))
+        rows = list(self.rows(chunk.first, chunk.stop, tick, folder))
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
     def pilot(self) -> Pilot | None:
         """How long a point takes, only its iterations can tell."""
 
-    def variables(self, results: Results) -> Found:
-        """All that was found at the points, on their grid."""
-        found = {}
+    def variables(self, results: Results) -> Contents:
+        """All that was computed at the points, on their grid."""
+        variables = {}
         for name, dims in self.dimensions().items():
             rows = results.column(name)
             values = rows.reshape(self.shape + rows.shape[1:])
-            found[name] = ((*self.axes, *dims), values)
+            variables[name] = ((*self.axes, *dims), values)
         if (failure := results.failure()).any():
-            found["failure"] = (self.axes, failure.reshape(self.shape))
-        return found
+            variables["failure"] = (self.axes, failure.reshape(self.shape))
+        return variables
 
-    def labelled(self, variables: Found, results: Results) -> Assembled:
+    def labelled(self, variables: Contents, results: Results) -> Assembled:
         """The data set of these variables, with the reasons of what failed."""
-        found = dataset(self.study, self.made, self.grid, variables, self.labels)
-        if "failure" in found:
-            found.attrs["failure_reasons"] = results.reasons()
-        return Assembled(found)
+        labelled = dataset(self.study, self.made, self.grid, variables, self.labels)
+        if "failure" in labelled:
+            labelled.attrs["failure_reasons"] = results.reasons()
+        return Assembled(labelled)
 
 
 def lacking(arrays: Arrays, *names: str) -> np.ndarray:

@@ -10,8 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from statmech_attn import dmft
-from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import (
     attractors,
     basins,
@@ -30,9 +28,10 @@ from statmech_attn.dynamics import (
 )
 from statmech_attn.labels import Variable
 from statmech_attn.storage import toml
-from statmech_attn.studies import build
-from statmech_attn.studies.basins_table import BasinsStudy
-from statmech_attn.studies.spec import dump
+from statmech_attn.studies import code, posed
+from statmech_attn.studies.basins_table import BasinsStudy, SystemBasinsStudy
+from statmech_attn.studies.posed import Posed
+from statmech_attn.studies.spec import dump, parse
 from statmech_attn.studies.tables import chosen
 
 
@@ -44,6 +43,8 @@ def rematch(
     matching: str = "distance",
     furthest: float = 0.1,
     folder: Path = Path(),
+    *,
+    allow_code: bool = False,
 ) -> xr.Dataset:
     """A basin file with its sets matched anew, and the study that gives these numbers.
 
@@ -54,6 +55,8 @@ def rematch(
         furthest: sets are one at neighbouring values up to this distance, in units of
             the extent of all points of the file.
         folder: where the files are that the study names.
+        allow_code: run the code that the study names, if it names any, which matching
+            by flow does.
 
     Raises:
         ValueError: another kind of file, an unknown way of matching, a distance that
@@ -71,20 +74,33 @@ def rematch(
     if not dataset.attrs.get("study"):
         raise ValueError("only a file names its study; store the data set first.")
     tree = toml.loads(dataset.attrs["study"])
-    study = BasinsStudy.model_validate(tree).beside(folder)
-    net = build.model(study.network).net if matching == "flow" else None
-    if net is not None and network_digest(net) != dataset.attrs["network"]:
+    study = parse(tree).beside(folder)
+    assert isinstance(study, BasinsStudy | SystemBasinsStudy)
+    problem = None
+    if matching == "flow":
+        if study.code() and not allow_code:
+            raise ValueError(
+                f"matching by flow runs {code.brief(study.code()[0])}; pass "
+                "--allow-code to run it, or match by distance."
+            )
+        problem = posed.pose(study)
+        if isinstance(study, BasinsStudy):
+            _require_network(problem, dataset)
+    rematched = matched(dataset, problem, furthest, how=chosen(Search, study.run))
+    wanted = {"matching": matching, "furthest": furthest}
+    changed = {k: v for k, v in wanted.items() if getattr(study.run, k) != v}
+    if not changed:
+        return rematched
+    run = tree.get("run", {}) | changed
+    return rematched.assign_attrs(study=dump(tree | {"run": run}))
+
+
+def _require_network(problem: Posed, dataset: xr.Dataset) -> None:
+    if problem.attributes["network"] != dataset.attrs["network"]:
         raise ValueError(
             "network: the study names a network that is not the file's; its patterns "
             "may have changed."
         )
-    found = matched(dataset, net, furthest, how=chosen(Search, study.run))
-    wanted = {"matching": matching, "furthest": furthest}
-    changed = {k: v for k, v in wanted.items() if getattr(study.run, k) != v}
-    if not changed:
-        return found
-    run = tree.get("run", {}) | changed
-    return found.assign_attrs(study=dump(tree | {"run": run}))
 
 
 ATTRACTOR = Variable(
@@ -99,22 +115,22 @@ ATTRACTOR = Variable(
 
 def matched(
     dataset: xr.Dataset,
-    net: dmft.Network | None,
+    problem: Posed | None,
     furthest: float,
     how: Follower | Search,
 ) -> xr.Dataset:
-    """Add the variable `attractor`; by flow where the network is given.
+    """Add the variable `attractor`; by flow where the system is given.
 
     Args:
-        how: the compiled mean-field map of the network, or how it is to be followed.
+        how: the compiled map, or how it is to be followed.
     """
     name = str(dataset["count"].dims[0])
     order = np.argsort(dataset[name].values, kind="stable")
     sets = [_sets(dataset.isel({name: i})) for i in order]
     reach = furthest * _extent(dataset)
     flows = None
-    if net is not None:
-        flows = _flows(dataset.isel({name: order}), name, net, sets, how)
+    if problem is not None:
+        flows = _flows(dataset.isel({name: order}), name, problem, sets, how)
     parents = [np.full(len(sets[0]), -1)]
     for i in range(len(sets) - 1):
         between = distances(sets[i], sets[i + 1])
@@ -124,48 +140,56 @@ def matched(
             else match_by_flow(flows[i], between)
         )
     numbers = np.full(dataset["count"].shape, -1)
-    for i, found in zip(order, identities(parents), strict=True):
-        numbers[i, : len(found)] = found
+    for i, numbered in zip(order, identities(parents), strict=True):
+        numbers[i, : len(numbered)] = numbered
     variable = (dataset["count"].dims, numbers, ATTRACTOR.attributes())
     return dataset.assign(attractor=variable).assign_attrs(
-        matching="distance" if net is None else "flow", furthest=furthest
+        matching="distance" if problem is None else "flow", furthest=furthest
     )
 
 
 def _sets(here: xr.Dataset) -> list[np.ndarray]:
     """The points of every set of one value of the parameter."""
     present = range(int((here["count"] > 0).sum()))
-    points = here.points.transpose("slot", "point", "pattern").values
+    points = here.points.transpose("slot", "point", ...).values
     return [points[k, : int(here.n_points[k])] for k in present]
 
 
 def _extent(dataset: xr.Dataset) -> float:
     """The largest range of a coordinate over all sets of the file."""
-    points = dataset.points.values.reshape(-1, dataset.sizes["pattern"])
+    points = dataset.points.transpose(..., _observed(dataset)).values
+    points = points.reshape(-1, points.shape[-1])
     points = points[np.isfinite(points).all(axis=1)]
     return float(np.ptp(points, axis=0).max()) if len(points) else 0.0
 
 
+def _observed(dataset: xr.Dataset) -> str:
+    """The dimension of what is observed of a state."""
+    return "pattern" if "pattern" in dataset.points.dims else "observable"
+
+
 def _flows(
-    dataset: xr.Dataset, name: str, net: dmft.Network, sets, how: Follower | Search
+    dataset: xr.Dataset, name: str, problem: Posed, sets, how: Follower | Search
 ) -> list[np.ndarray]:
     """For every value but the last: where its sets flow at the next value."""
-    places = [(i, k) for i, found in enumerate(sets[:-1]) for k in range(len(found))]
+    places = [
+        (i, k) for i, sets_there in enumerate(sets[:-1]) for k in range(len(sets_there))
+    ]
     periods = dataset.period.transpose(name, "slot").values
-    flows = [np.full(len(found), -1) for found in sets[:-1]]
+    flows = [np.full(len(sets_there), -1) for sets_there in sets[:-1]]
     if not places:
         return flows
-    states = dataset.states.transpose(name, "slot", "turn", "age", "pattern").values
+    states = dataset.states.transpose(name, "slot", "turn", ...).values
     windows = np.concatenate([states[i, k] for i, k in places])
     after = np.repeat([i + 1 for i, _ in places], states.shape[2])
     column = lambda key: np.broadcast_to(dataset[key].values, dataset.sizes[name])[
         after
     ]
-    params = dmft.parameters(*(column(key) for key in ("beta", "gamma", "epsilon")))
-    start = dmft.from_window(net, params, jnp.moveaxis(jnp.asarray(windows), 0, -1), 0)
+    axes = problem.axes
+    params = axes.make({key: column(key) for key in (*axes.names, *axes.fixed)})
+    start = problem.layout.state(params, jnp.moveaxis(jnp.asarray(windows), 0, -1))
     if isinstance(how, Search):
-        system = dmft.system(net, float(dataset["epsilon"].max()))
-        how = Follower(system, how, start, params)
+        how = Follower(problem.system, how, start, params)
     short = how.until(LOOKS * how.steps_per_look)
     orbits = follow_with(short, start, params)
     for j, (i, k) in enumerate(places):

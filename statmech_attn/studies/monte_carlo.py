@@ -4,7 +4,6 @@ A point is a block of runs of one N and one beta; those of a beta are neighbours
 blocks whose trajectories are stored make the first round, the others the second.
 """
 
-import time
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
@@ -15,6 +14,7 @@ import jax
 import numpy as np
 
 from statmech_attn import dmft
+from statmech_attn.batches import seconds_of
 from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import take
 from statmech_attn.montecarlo import (
@@ -111,16 +111,16 @@ class MonteCarloWork(OneRound):
         blocks = self._blocks(chunk.round)
         shape = (len(self.sizes), len(self.beta), len(blocks))
         place = np.unravel_index(np.arange(chunk.first, chunk.stop), shape)
-        found = []
+        parts = []
         for i in np.unique(place[0]):
             rows = np.flatnonzero(place[0] == i)
             simulator = self._simulator(int(i), chunk.round)
             for first in range(0, len(rows), self.batch):
                 _, beta, block = (x[rows[first : first + self.batch]] for x in place)
-                found.append(
+                parts.append(
                     self._rows(simulator, int(i), beta, block + blocks.start, tick)
                 )
-        return {name: np.concatenate([f[name] for f in found]) for name in found[0]}
+        return {name: np.concatenate([f[name] for f in parts]) for name in parts[0]}
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         return np.any(~np.isfinite(arrays["mean"]), axis=(1, 2, 3))
@@ -131,10 +131,9 @@ class MonteCarloWork(OneRound):
         beta = np.zeros(self.batch, int)
         inputs = self._inputs(len(self.sizes) - 1, beta, lambda _: None)
         rows, carry = simulator.begin(*inputs, beta, self.layout.number(beta))
-        simulator.advance(rows, carry, 0)
-        clock = time.perf_counter()
-        simulator.advance(rows, carry, 0)
-        seconds = (time.perf_counter() - clock) / self.batch
+        compiling = seconds_of(lambda: simulator.advance(rows, carry, 0), repeats=1)
+        seconds = seconds_of(lambda: simulator.advance(rows, carry, 0)) / self.batch
+        second_round = self.layout.blocks > 1 and simulator.keep > 0
         seconds *= -(-options.steps // simulator.stretch)
         if options.method == "spins":
             seconds *= float(np.mean(self.sizes)) / self.sizes[-1]
@@ -142,7 +141,8 @@ class MonteCarloWork(OneRound):
         stored = 8 * self.made.net.n_patterns * numbers
         memory = simulator.bytes + 2 * self.batch * stored
         without = "the mean-field transient" if options.mean_field_transient else ""
-        return Pilot(seconds, memory, stored, without)
+        fixed = compiling if second_round else 0.0
+        return Pilot(seconds, memory, stored, without, fixed=fixed)
 
     def assemble(self, results: Results) -> Assembled:
         options, moments = self.options, self._merged(results)
@@ -150,8 +150,8 @@ class MonteCarloWork(OneRound):
         none = np.empty((self.made.net.n_patterns, len(self.beta), 0))
         simulations = []
         for i, n_spins in enumerate(self.sizes):
-            here = slice(i * len(self.beta), (i + 1) * len(self.beta))
-            seen = lambda x, here=here: observations(x[here], self.beta.shape)
+            rows = slice(i * len(self.beta), (i + 1) * len(self.beta))
+            seen = lambda x, rows=rows: observations(x[rows], self.beta.shape)
             simulations.append(
                 Simulation(
                     seen(mean),
@@ -199,12 +199,12 @@ class MonteCarloWork(OneRound):
         count, steps = len(beta), self.options.steps
         inputs = self._inputs(i, beta, tick)
         done = lambda n: tick(count * n / steps)
-        found = simulator(*inputs, block, self.layout.number(block), done)
-        averages = np.moveaxis(found.averages, 1, 0)
-        rows = {"mean": found.mean, "square": found.square}
+        moments = simulator(*inputs, block, self.layout.number(block), done)
+        averages = np.moveaxis(moments.averages, 1, 0)
+        rows = {"mean": moments.mean, "square": moments.square}
         rows |= dict(zip(AVERAGES, averages, strict=True))
         if simulator.keep:
-            rows["sample"] = found.sample
+            rows["sample"] = moments.sample
         return {name: np.ascontiguousarray(x) for name, x in rows.items()}
 
     def _inputs(self, i: int, beta: np.ndarray, tick: Tick):

@@ -115,23 +115,23 @@ def learned(trained: TrainedNetworks, name: str) -> list[int]:
     Raises:
         ValueError: there is none; `name` is that of the file.
     """
-    found = usable(trained.results)
-    if not found:
+    networks = usable(trained.results)
+    if not networks:
         raise ValueError(f"{name}: no network has learned anything.")
-    return found
+    return networks
 
 
 def attended(transformer: Transformer, examples: Drawn) -> Learning:
     """All sets of a study as the heads of a network attend them."""
     heads = attention_heads(transformer)
-    found = lambda drawn: (attentioned(drawn.x, heads), drawn.y)
-    sets: dict[str, Attended] = {n: found(x) for n, x in examples.tests.items()}
+    attend = lambda drawn: (attentioned(drawn.x, heads), drawn.y)
+    sets: dict[str, Attended] = {n: attend(x) for n, x in examples.tests.items()}
     digest = hashlib.sha256()
     for array in jax.tree.leaves((transformer.queries, transformer.keys)):
         digest.update(np.asarray(array).tobytes())
     described = examples.description | {"attention_sha256": digest.hexdigest()}
     return Learning(
-        *found(examples.train),
+        *attend(examples.train),
         *sets[MAIN],
         bpkr.head_counts(heads),
         json.dumps(described),

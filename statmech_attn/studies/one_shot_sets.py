@@ -27,11 +27,11 @@ class ImageSets(NamedTuple):
     @property
     def digests(self) -> dict[str, str]:
         """SHA-256 of the images, by set."""
-        found = {name: images.digest(x) for name, x in self.split._asdict().items()}
+        digests = {name: images.digest(x) for name, x in self.split._asdict().items()}
         for name, (support, query) in self.elsewhere.items():
-            found[f"{name} supports"] = images.digest(support)
-            found[f"{name} queries"] = images.digest(query)
-        return found
+            digests[f"{name} supports"] = images.digest(support)
+            digests[f"{name} queries"] = images.digest(query)
+        return digests
 
     @property
     def tested(self) -> list[str]:
@@ -40,8 +40,8 @@ class ImageSets(NamedTuple):
 
     def train(self, seed: int, restart: int, examples: int) -> one_shot.Examples:
         """Training tasks of the theory for the heads of a network."""
-        own = key_of(seed, "training set", restart)
-        return one_shot.draw(own, self.split.train, self.setting, examples=examples)
+        key = key_of(seed, "training set", restart)
+        return one_shot.draw(key, self.split.train, self.setting, examples=examples)
 
     def tests(
         self, seed: int, restart: int, examples: int
@@ -52,18 +52,18 @@ class ImageSets(NamedTuple):
         seed, and of a set whatever others are there; each network has its own.
         """
         parts = {MAIN: self.split.test, VALIDATION: self.split.validation}
-        found = {}
+        sets = {}
         for name in self.tested:
-            own = key_of(seed, f"test set {name}", restart)
+            key = key_of(seed, f"test set {name}", restart)
             if name in parts:
-                found[name] = one_shot.draw(
-                    own, parts[name], self.setting, examples=examples
+                sets[name] = one_shot.draw(
+                    key, parts[name], self.setting, examples=examples
                 )
             else:
-                found[name] = one_shot.draw_elsewhere(
-                    own, *self.elsewhere[name], self.setting, examples=examples
+                sets[name] = one_shot.draw_elsewhere(
+                    key, *self.elsewhere[name], self.setting, examples=examples
                 )
-        return found
+        return sets
 
 
 def key_of(seed: int, purpose: str, number: int) -> Key[Array, ""]:
@@ -78,8 +78,8 @@ def key_of(seed: int, purpose: str, number: int) -> Key[Array, ""]:
         >>> bool((a == b).any())
         False
     """
-    own = jax.random.fold_in(jax.random.key(seed), zlib.crc32(purpose.encode()))
-    return jax.random.fold_in(own, number)
+    key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(purpose.encode()))
+    return jax.random.fold_in(key, number)
 
 
 def image_sets(

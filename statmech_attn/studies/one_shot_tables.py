@@ -48,7 +48,7 @@ class ImageTaskTable(of(options.Setting), TaskTable, frozen=True):
     """[task]: images, tokens, and the test sets.
 
     Attributes:
-        name: of the task.
+        name: name of the task.
         split: which alphabets are learned and tested.
         n_test: tasks of each test set, an even number.
         elsewhere: data sets of other images that are tested.
@@ -72,7 +72,7 @@ class TransformerTable(Table, frozen=True):
     """[network]: heads of every layer, hidden width N, size G of queries and keys.
 
     Attributes:
-        heads: of every layer.
+        heads: number of heads of every layer.
         width: hidden width N.
         key_size: size G of queries and keys.
     """
@@ -88,7 +88,7 @@ class OneShotRun(of(Minibatches)):
     """[run] of Adam on minibatches; steps between two writes to disk make a block.
 
     Attributes:
-        seed: of initial weights and training tasks.
+        seed: seed of the initial weights and of the training tasks.
         restarts: trainings from initial weights of their own.
         gain: factor of the initial weights.
     """

@@ -170,10 +170,10 @@ class OneShotTrainingWork(OneRound):
         self, chunk: Chunk, payload: None, tick: Tick, folder: Path | None
     ) -> Arrays:
         """The rows of a chunk."""
-        rows = list(self.found(chunk.first, chunk.stop, tick, folder))
+        rows = list(self.rows(chunk.first, chunk.stop, tick, folder))
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
-    def found(
+    def rows(
         self, first: int, stop: int, tick: Tick, folder: Path | None
     ) -> Iterator[dict[str, Any]]:
         """Networks `first` to `stop - 1`, in order: arrays by name."""
@@ -203,18 +203,18 @@ class OneShotTrainingWork(OneRound):
     def _described(self, number: int, trained: Learnt) -> dict[str, Any]:
         """What is stored of a network; no numbers where the descent diverged."""
         U, U_a = bpkr.order_parameters(value_weights(trained.weights))
-        here = named(trained.weights) | {f"U_{l}": x for l, x in enumerate(U, 1)}
-        here["U_a"] = U_a
-        here["accuracy_sets"] = np.array(
+        described = named(trained.weights) | {f"U_{l}": x for l, x in enumerate(U, 1)}
+        described["U_a"] = U_a
+        described["accuracy_sets"] = np.array(
             [accuracy(trained.weights, *x) for x in self.tests(number).values()]
         )
         if trained.result == DIVERGED:
-            here = {
+            described = {
                 name: np.full(np.shape(x), np.nan, np.asarray(x).dtype)
-                for name, x in here.items()
+                for name, x in described.items()
             }
-        right = here["accuracy_sets"]
-        return here | {
+        right = described["accuracy_sets"]
+        return described | {
             "accuracy_sets_stderr": stderr(np.asarray(right), self.study.task.n_test),
             "loss": trained.loss,
             "accuracy_validation": trained.accuracy,
@@ -226,16 +226,18 @@ class OneShotTrainingWork(OneRound):
         }
 
     def dimensions(self) -> Dimensions:
-        """What is found of a network, with its dimensions there."""
+        """What is stored of a network, with its dimensions there."""
         heads = self.study.network.heads
-        found = weight_dimensions(len(heads))
+        dimensions = weight_dimensions(len(heads))
         for l in range(1, len(heads) + 1):
-            found[f"U_{l}"] = (f"path_{l}", f"path_{l}_pair")
-        found |= dict.fromkeys(("accuracy_sets", "accuracy_sets_stderr"), ("test_set",))
+            dimensions[f"U_{l}"] = (f"path_{l}", f"path_{l}_pair")
+        dimensions |= dict.fromkeys(
+            ("accuracy_sets", "accuracy_sets_stderr"), ("test_set",)
+        )
         curves = ("loss", "loss_validation", "accuracy_validation", "output_rms")
-        found |= dict.fromkeys(curves, ("step",))
+        dimensions |= dict.fromkeys(curves, ("step",))
         numbers = ("U_a", "best_step", "training_steps", "training_result")
-        return found | dict.fromkeys(numbers, ())
+        return dimensions | dict.fromkeys(numbers, ())
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         """Without numbers though it did not diverge."""
@@ -270,7 +272,7 @@ class OneShotTrainingWork(OneRound):
         failure = results.failure()
         if failure.any():
             variables["failure"] = (("restart",), failure)
-        found = VARIABLES.labelled(variables, self._coordinates()).assign_attrs(
+        dataset = VARIABLES.labelled(variables, self._coordinates()).assign_attrs(
             kind=self.study.kind,
             task=self.description(),
             settings=spec.dump(self.study.model_dump(exclude_none=True)),
@@ -278,8 +280,8 @@ class OneShotTrainingWork(OneRound):
             precision=precision_here(self.choices),
         )
         if failure.any():
-            found.attrs["failure_reasons"] = results.reasons()
-        return Assembled(found)
+            dataset.attrs["failure_reasons"] = results.reasons()
+        return Assembled(dataset)
 
     def description(self) -> str:
         """The task, with its number of training characters, and the network as JSON."""
@@ -290,16 +292,16 @@ class OneShotTrainingWork(OneRound):
 
     def _coordinates(self) -> dict[str, Any]:
         heads = self.study.network.heads
-        found: dict[str, Any] = {
+        coordinates: dict[str, Any] = {
             "restart": np.arange(self.run.restarts),
             "step": np.array(self.choices.recorded),
             "test_set": self.images.tested,
         }
         for l, count in enumerate(heads):
             names = bpkr.path_names(heads[l:])
-            found |= dict.fromkeys((f"path_{l + 1}", f"path_{l + 1}_pair"), names)
-            found[f"head_{l + 1}"] = [f"{l + 1}.{h + 1}" for h in range(count)]
-        return found
+            coordinates |= dict.fromkeys((f"path_{l + 1}", f"path_{l + 1}_pair"), names)
+            coordinates[f"head_{l + 1}"] = [f"{l + 1}.{h + 1}" for h in range(count)]
+        return coordinates
 
 
 def accuracy(transformer: Transformer, x, y) -> float:
@@ -313,18 +315,18 @@ def accuracy(transformer: Transformer, x, y) -> float:
 
 def weight_dimensions(layers: int) -> Dimensions:
     """Dimensions of the stored weights of one network."""
-    found: Dimensions = {"value_0": ("neuron", "input"), "readout": ("neuron",)}
+    dims: Dimensions = {"value_0": ("neuron", "input"), "readout": ("neuron",)}
     for l in range(1, layers + 1):
-        found[f"query_{l}"] = (f"head_{l}", "key_dimension", "input")
-        found[f"key_{l}"] = found[f"query_{l}"]
-        found[f"value_{l}"] = (f"head_{l}", "neuron", "neuron_in")
-    return found
+        dims[f"query_{l}"] = (f"head_{l}", "key_dimension", "input")
+        dims[f"key_{l}"] = dims[f"query_{l}"]
+        dims[f"value_{l}"] = (f"head_{l}", "neuron", "neuron_in")
+    return dims
 
 
 def named(transformer: Transformer) -> dict[str, np.ndarray]:
     """The weights of a network by the names they are stored under."""
-    found = {"value_0": transformer.V_0, "readout": transformer.a}
+    weights = {"value_0": transformer.V_0, "readout": transformer.a}
     layers = zip(transformer.queries, transformer.keys, transformer.V, strict=True)
     for l, (query, key, value) in enumerate(layers, 1):
-        found |= {f"query_{l}": query, f"key_{l}": key, f"value_{l}": value}
-    return {name: np.asarray(x) for name, x in found.items()}
+        weights |= {f"query_{l}": query, f"key_{l}": key, f"value_{l}": value}
+    return {name: np.asarray(x) for name, x in weights.items()}

@@ -20,7 +20,7 @@ from statmech_attn.reporting import size
 from statmech_attn.scan import Arrays, Assembled, Results, Tick
 from statmech_attn.studies import choice, learning
 from statmech_attn.studies.bpkr_tables import OrderParameterStudy
-from statmech_attn.studies.learning import Dimensions, Found, Grid, Learning
+from statmech_attn.studies.learning import Contents, Dimensions, Grid, Learning
 
 
 LARGEST = 4 * 2**30  # bytes of kernels kept in the file
@@ -124,20 +124,24 @@ class OrderParameterWork(learning.LearningWork):
         saddle = ("U_a", "action", "energy", "entropy", "gradient_norm", "iterations")
         kept = ("predictor_mean", "predictor_variance") if self.run.predictors else ()
         predictor = dict.fromkeys(kept, test) | {"accuracy": ()}
-        found = dict.fromkeys((*saddle, "result"), ()) | U | {"signature": ("sign",)}
-        found |= predictor | {"accuracy_silenced": head, "head_score": head}
-        found["kernel_overlap"] = ("rank",)
+        dimensions = (
+            dict.fromkeys((*saddle, "result"), ()) | U | {"signature": ("sign",)}
+        )
+        dimensions |= predictor | {"accuracy_silenced": head, "head_score": head}
+        dimensions["kernel_overlap"] = ("rank",)
         if self.made.sets:
-            found[RIGHT] = ("test_set", "test")
+            dimensions[RIGHT] = ("test_set", "test")
         if self.run.corrections:
             corrected = U | {"U_a": ()} | predictor
-            found |= {f"{name}_corrected": dims for name, dims in corrected.items()}
-            found["log_evidence"] = ()
+            dimensions |= {
+                f"{name}_corrected": dims for name, dims in corrected.items()
+            }
+            dimensions["log_evidence"] = ()
         if self.run.kernels:
-            found["kernel"] = ("example", "example_pair")
-        return found
+            dimensions["kernel"] = ("example", "example_pair")
+        return dimensions
 
-    def found(
+    def rows(
         self, first: int, stop: int, tick: Tick, folder: Path | None
     ) -> Iterator[dict[str, Any]]:
         across = len(self.grid.temperatures)
@@ -169,22 +173,22 @@ class OrderParameterWork(learning.LearningWork):
             yield j, known[j]
 
     def _row(self, saddle: bpkr.Solution) -> dict[str, Any]:
-        found = of_saddle(saddle)
+        row = of_saddle(saddle)
         if saddle.converged:
             theory = saddle.problem.theory(saddle)
-            found |= predictor(theory, self.made, self.run.predictors)
-            found |= alignment_and_scores(theory)
+            row |= predictor(theory, self.made, self.run.predictors)
+            row |= alignment_and_scores(theory)
             if self.run.corrections:
-                found |= corrected(self.made, saddle)
+                row |= corrected(self.made, saddle)
             if self.run.kernels:
-                found["kernel"] = theory.kernel
-        return self._completed(found)
+                row["kernel"] = theory.kernel
+        return self._completed(row)
 
-    def _completed(self, found: dict[str, Any]) -> dict[str, Any]:
+    def _completed(self, row: dict[str, Any]) -> dict[str, Any]:
         """NaN for what a point does not have."""
         sizes = self.sizes()
         return {
-            name: found.get(name, np.full([sizes.get(d, 1) for d in dims], np.nan))
+            name: row.get(name, np.full([sizes.get(d, 1) for d in dims], np.nan))
             for name, dims in self.dimensions().items()
         }
 
@@ -232,15 +236,15 @@ def predictor(theory: bpkr.Theory, made: Learning, kept: bool) -> dict[str, Any]
     Args:
         kept: f of every test example as well.
     """
-    found: dict[str, Any] = {"accuracy_silenced": accuracy_silenced(theory, made)}
+    row: dict[str, Any] = {"accuracy_silenced": accuracy_silenced(theory, made)}
     if kept:
         f = theory.predict(made.xi_test)
-        found |= {"predictor_mean": f.mean, "predictor_variance": f.variance}
-    mean = found["predictor_mean"] if kept else theory.mean(made.xi_test)
-    found["accuracy"] = bpkr.accuracy(mean, made.Y_test)
+        row |= {"predictor_mean": f.mean, "predictor_variance": f.variance}
+    mean = row["predictor_mean"] if kept else theory.mean(made.xi_test)
+    row["accuracy"] = bpkr.accuracy(mean, made.Y_test)
     if made.sets:
-        found[RIGHT] = right_answers(theory, made)
-    return found
+        row[RIGHT] = right_answers(theory, made)
+    return row
 
 
 def right_answers(theory: bpkr.Theory, made: Learning) -> np.ndarray:
@@ -263,21 +267,21 @@ def accuracy_silenced(theory: bpkr.Theory, made: Learning) -> list[float]:
     NaN for the only head of a layer, and at temperature zero where the kernel of the
     other paths has no inverse.
     """
-    found = []
+    accuracies = []
     for layer, count in enumerate(made.heads):
         for head in range(count):
             if count == 1:
-                found.append(np.nan)
+                accuracies.append(np.nan)
                 continue
             try:
                 without = theory.silenced([(layer, head)])
             except ValueError:
                 if theory.problem.temperature > 0:
                     raise
-                found.append(np.nan)
+                accuracies.append(np.nan)
                 continue
-            found.append(bpkr.accuracy(without.mean(made.xi_test), made.Y_test))
-    return found
+            accuracies.append(bpkr.accuracy(without.mean(made.xi_test), made.Y_test))
+    return accuracies
 
 
 def corrected(made: Learning, saddle: bpkr.Solution) -> dict[str, Any]:
@@ -292,8 +296,8 @@ def corrected(made: Learning, saddle: bpkr.Solution) -> dict[str, Any]:
     except ValueError:  # too large for memory
         return {}
     f = better.predict(made.xi_test)
-    found = {f"U_{layer}_corrected": U for layer, U in enumerate(better.U, 1)}
-    return found | {
+    row = {f"U_{layer}_corrected": U for layer, U in enumerate(better.U, 1)}
+    return row | {
         "U_a_corrected": better.U_a,
         "predictor_mean_corrected": f.mean,
         "predictor_variance_corrected": f.variance,
@@ -304,7 +308,7 @@ def corrected(made: Learning, saddle: bpkr.Solution) -> dict[str, Any]:
 
 def gaussian_processes(
     problem: bpkr.Problem, made: Learning, temperatures: Sequence[float]
-) -> Found:
+) -> Contents:
     """The limit of large widths, at every temperature.
 
     Of a task with one test set also networks with one or two of the paths only.  NaN at
@@ -314,24 +318,28 @@ def gaussian_processes(
     right = lambda chosen, T: _limit_right(limit, made, chosen, T)
     every = np.arange(made.xi.shape[2])
     answers = np.stack([right(every, T) for T in temperatures])
-    found: Found = {
+    variables: Contents = {
         "accuracy_gp": (("temperature",), answers[:, 0].mean(-1)),
         "kernel_overlap_gp": (("rank",), limit.overlap()[: learning.RANKS]),
     }
     if made.sets:
-        return found | {f"{RIGHT}_gp": (("temperature", "test_set", "test"), answers)}
+        return variables | {
+            f"{RIGHT}_gp": (("temperature", "test_set", "test"), answers)
+        }
     pairs = np.empty((len(temperatures), every.size, every.size))
     for i, T in enumerate(temperatures):
         for a, b in zip(*np.tril_indices(every.size)):
             pairs[i, a, b] = pairs[i, b, a] = right(np.unique([a, b]), T)[0].mean()
-    return found | {"accuracy_gp_pair": (("temperature", *made.path_dims(1)), pairs)}
+    return variables | {
+        "accuracy_gp_pair": (("temperature", *made.path_dims(1)), pairs)
+    }
 
 
 def _limit_right(limit: bpkr.Theory, made: Learning, chosen, temperature: float):
     """Right answers of some paths alone in the limit, on every test set."""
-    own, sigma_0, width = made.of_paths(chosen), limit.problem.variances[0], 1
+    part, sigma_0, width = made.of_paths(chosen), limit.problem.variances[0], 1
     network = bpkr.Problem(
-        *own.data,
+        *part.data,
         heads=(len(chosen),),
         width=width,
         temperature=temperature,
@@ -343,8 +351,8 @@ def _limit_right(limit: bpkr.Theory, made: Learning, chosen, temperature: float)
     except ValueError:
         if temperature > 0:
             raise
-        return np.full((len(own.tests), own.Y_test.size), np.nan)
-    return right_answers(theory, own)
+        return np.full((len(part.tests), part.Y_test.size), np.nan)
+    return right_answers(theory, part)
 
 
 def gp_limit(problem: bpkr.Problem) -> bpkr.Theory:
@@ -363,7 +371,7 @@ def check_kernels(made: Learning, grid: Grid) -> None:
         )
 
 
-def kernels_of_paths(problem: bpkr.Problem) -> Found:
+def kernels_of_paths(problem: bpkr.Problem) -> Contents:
     """Kernels of the single paths, and of the GP limit."""
     limit, pair = gp_limit(problem), ("example", "example_pair")
     single = [limit.restricted([a]).kernel for a in range(problem.xi.shape[2])]

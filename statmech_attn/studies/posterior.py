@@ -104,36 +104,36 @@ class PosteriorWork(learning.LearningWork):
 
     def dimensions(self) -> Dimensions:
         test, made = ("test",), self.made
-        found: Dimensions = {}
+        dimensions: Dimensions = {}
         for name in (*(f"U_{l}" for l in range(1, len(made.heads) + 1)), "U_a"):
             dims = () if name == "U_a" else made.path_dims(int(name[2:]))
-            found |= {f"{name}{part}": dims for part in ("", *OF_DRAWS)}
+            dimensions |= {f"{name}{part}": dims for part in ("", *OF_DRAWS)}
             if self.run.stored:
-                found[f"{name}_draws"] = ("chain", "draw", *dims)
+                dimensions[f"{name}_draws"] = ("chain", "draw", *dims)
         for name in ("predictor_mean", "predictor_variance", "accuracy"):
             dims = () if name == "accuracy" else test
-            found |= {name: dims, f"{name}_stderr": dims}
-        found |= {"kernel_overlap": ("rank",), "head_score": ("attention_head",)}
+            dimensions |= {name: dims, f"{name}_stderr": dims}
+        dimensions |= {"kernel_overlap": ("rank",), "head_score": ("attention_head",)}
         if made.sets:
-            found |= dict.fromkeys(("accuracy_sets", "accuracy_sets_stderr"), SETS)
-        return found | dict.fromkeys(self._diagnostics(), ())
+            dimensions |= dict.fromkeys(("accuracy_sets", "accuracy_sets_stderr"), SETS)
+        return dimensions | dict.fromkeys(self._diagnostics(), ())
 
     def _diagnostics(self) -> list[str]:
-        found = ["divergences", "leapfrog_steps"]
-        found += ["step_size"] if self.keeps_blocks else []
+        names = ["divergences", "leapfrog_steps"]
+        names += ["step_size"] if self.keeps_blocks else []
         (sampler,) = SAMPLERS.named(self.run.method)
-        found += ["bfmi"] if sampler.momenta else []
-        return found + (["log_evidence", "log_evidence_stderr"] * self.run.evidence)
+        names += ["bfmi"] if sampler.momenta else []
+        return names + (["log_evidence", "log_evidence_stderr"] * self.run.evidence)
 
-    def found(
+    def rows(
         self, first: int, stop: int, tick: Tick, folder: Path | None
     ) -> Iterator[dict[str, Any]]:
         for number in range(first, stop):
             part = folder and folder / f"point_{number:03d}"
             sampled = self._sampled(number, Ticking(tick), part)
-            found = _described(sampled, self.made, self.run.stored)
-            theory = self.at(number).theory(found["U_1"])
-            yield found | alignment_and_scores(theory)
+            row = _described(sampled, self.made, self.run.stored)
+            theory = self.at(number).theory(row["U_1"])
+            yield row | alignment_and_scores(theory)
 
     def _sampled(self, number: int, report: Reporter, folder: Path | None) -> Sampled:
         key, problem = jax.random.fold_in(self.key, number), self.at(number)
@@ -148,9 +148,9 @@ class PosteriorWork(learning.LearningWork):
         return learning.lacking(arrays, "U_1", "U_a", "predictor_mean", "accuracy")
 
     def assemble(self, results: Results) -> Assembled:
-        found = self.labelled(self.variables(results), results)
-        found.dataset.attrs["method"] = self.run.method
-        return found
+        assembled = self.labelled(self.variables(results), results)
+        assembled.dataset.attrs["method"] = self.run.method
+        return assembled
 
 
 class Ticking(Silent):
@@ -178,15 +178,15 @@ def exact_law(
     report.advance(1)
     f = drawn.predict(made.xi_test)
     report.advance(1)
-    found = {
+    row = {
         "divergences": int(drawn.divergences),
         "bfmi": drawn.bfmi.min(),
         "leapfrog_steps": float(drawn.steps.mean()),
     }
     if options.evidence:
         evidence = bpkr.evidence(evidence_key, drawn)
-        found["log_evidence"] = evidence.value
-        found["log_evidence_stderr"] = evidence.stderr
+        row["log_evidence"] = evidence.value
+        row["log_evidence_stderr"] = evidence.stderr
     report.advance(1)
     others = [xi for xi, _ in made.sets.values()][1:]
     means = [f.mean, *drawn.means(others)] if made.sets else ()
@@ -196,7 +196,7 @@ def exact_law(
         f.mean_stderr,
         f.variance,
         f.variance_stderr,
-        found,
+        row,
         means,
     )
 
@@ -255,15 +255,17 @@ def _named(U, U_a) -> dict[str, np.ndarray]:
 
 def _described(sampled: Sampled, made: Learning, stored: int) -> dict[str, Any]:
     """Means with errors, diagnostics and some draws of one point."""
-    found: dict[str, Any] = {}
+    row: dict[str, Any] = {}
     for name, draws in sampled.order_parameters.items():
         of_draws = summary(draws)
-        found[name] = of_draws.mean
-        found |= {f"{name}{part}": getattr(of_draws, part[1:]) for part in OF_DRAWS}
+        row[name] = of_draws.mean
+        row |= {f"{name}{part}": getattr(of_draws, part[1:]) for part in OF_DRAWS}
         if stored:
-            kept = np.linspace(0, draws.shape[1] - 1, stored).round().astype(int)
-            found[f"{name}_draws"] = draws[:, kept]
-    found |= {
+            stored_draws = (
+                np.linspace(0, draws.shape[1] - 1, stored).round().astype(int)
+            )
+            row[f"{name}_draws"] = draws[:, stored_draws]
+    row |= {
         "predictor_mean": sampled.mean,
         "predictor_mean_stderr": sampled.mean_stderr,
         "predictor_variance": sampled.variance,
@@ -275,10 +277,10 @@ def _described(sampled: Sampled, made: Learning, stored: int) -> dict[str, Any]:
         labels = [y for _, y in made.tests]
         means = map(jnp.asarray, sampled.means)
         accuracy = np.array(list(map(bpkr.accuracy, means, labels)))
-        found["accuracy_sets"] = accuracy
+        row["accuracy_sets"] = accuracy
         # Binomial: of the tasks alone, as those of the theory beside it.
-        found["accuracy_sets_stderr"] = choice.stderr(accuracy, made.Y_test.size)
-    return found | sampled.diagnostics
+        row["accuracy_sets_stderr"] = choice.stderr(accuracy, made.Y_test.size)
+    return row | sampled.diagnostics
 
 
 def accuracy_error(mean, stderr) -> float:

@@ -128,19 +128,19 @@ class PruningWork(OneRound):
         return len(self.trained.transformers)
 
     def dimensions(self) -> Dimensions:
-        """What is found of a network, with its dimensions there."""
+        """What is stored of a network, with its dimensions there."""
         head, sets, paths = "attention_head", "test_set", ("path_1", "path_1_pair")
-        found: Dimensions = {"result": (), "U_1": paths, "U_1_exact": paths}
-        found |= {f"U_1_exact_{part}": paths for part in OF_DRAWS}
-        found |= {"divergences": (), "pruning_score": ("order", head)}
+        dimensions: Dimensions = {"result": (), "U_1": paths, "U_1_exact": paths}
+        dimensions |= {f"U_1_exact_{part}": paths for part in OF_DRAWS}
+        dimensions |= {"divergences": (), "pruning_score": ("order", head)}
         for name, dims in (
             ("accuracy_sets", (sets,)),
             ("accuracy_pruned", (head, sets)),
             ("accuracy_drop", (head, sets)),
             ("accuracy_cumulative", ("order", "n_pruned", sets)),
         ):
-            found |= {name: dims, f"{name}_stderr": dims}
-        return found | {"rank_correlation": ("order", sets)}
+            dimensions |= {name: dims, f"{name}_stderr": dims}
+        return dimensions | {"rank_correlation": ("order", sets)}
 
     def compute(
         self, chunk: Chunk, payload: None, tick: Tick, folder: Path | None
@@ -167,8 +167,8 @@ class PruningWork(OneRound):
         problem = bpkr.Problem(
             *made.data, heads=made.heads, **self.study.network.model_dump()
         )
-        found = self._saddle(problem) | self._exact_law(problem, key(EXACT_LAW))
-        scores = self._scores(found, transformer)
+        row = self._saddle(problem) | self._exact_law(problem, key(EXACT_LAW))
+        scores = self._scores(row, transformer)
         orders = pruning.random_orders(
             key(RANDOM_ORDERS), self.heads, self.run.random_orders
         )
@@ -176,8 +176,8 @@ class PruningWork(OneRound):
             without_heads(*parts, self.heads, scores, orders)
             for parts in self._contributions(made, transformer)
         ]
-        found |= {name: np.stack([s[name] for s in lost], -1) for name in lost[0]}
-        return found | {"pruning_score": scores}
+        row |= {name: np.stack([s[name] for s in lost], -1) for name in lost[0]}
+        return row | {"pruning_score": scores}
 
     def _saddle(self, problem: bpkr.Problem) -> dict[str, Any]:
         saddle = problem.solve()
@@ -195,19 +195,19 @@ class PruningWork(OneRound):
         )
         of_draws = drawn.summary[0]
         values = [of_draws.mean, *(getattr(of_draws, part) for part in OF_DRAWS)]
-        found = dict(zip(names, values, strict=True))
-        return found | {"divergences": float(drawn.divergences)}
+        row = dict(zip(names, values, strict=True))
+        return row | {"divergences": float(drawn.divergences)}
 
     def _scores(self, found: Mapping[str, Any], transformer: Transformer) -> np.ndarray:
         """Of every order and head; NaN in a random order, or where U is not known."""
         weights = value_weights(transformer)
-        own = bpkr.order_parameters(weights)[0][0]
+        U_1 = bpkr.order_parameters(weights)[0][0]
         scored = lambda U: np.concatenate(bpkr.head_scores(U, self.heads))
         return np.stack(
             [
                 scored(found["U_1"]),
                 scored(found["U_1_exact"]),
-                scored(own),
+                scored(U_1),
                 pruning.head_magnitudes(weights),
                 np.full(sum(self.heads), np.nan),
             ]
@@ -239,12 +239,12 @@ class PruningWork(OneRound):
             variables[f"rank_correlation_mean{ending}"] = (dims, value)
         if failure.any():
             variables["failure"] = (("restart",), failure)
-        found = VARIABLES.labelled(variables, self._coordinates()).assign_attrs(
+        dataset = VARIABLES.labelled(variables, self._coordinates()).assign_attrs(
             kind=self.study.kind, task=json.dumps(self.source.description)
         )
         if failure.any():
-            found.attrs["failure_reasons"] = results.reasons()
-        return Assembled(found)
+            dataset.attrs["failure_reasons"] = results.reasons()
+        return Assembled(dataset)
 
     def _coordinates(self) -> dict[str, Any]:
         paths = bpkr.path_names(self.heads)

@@ -14,7 +14,7 @@ class PruningNetwork(Table, frozen=True):
 
     Attributes:
         width: hidden width N.
-        temperature: of the posterior.
+        temperature: temperature T of the posterior.
     """
 
     width: Positive = 10.0
@@ -27,10 +27,10 @@ class PruningRun(Table, frozen=True):
     The exact law costs most of the time, of which there is no forecast.
 
     Attributes:
-        seed: of the exact law's chains and of random orders.
+        seed: seed of the exact law's chains and of random orders.
         exact: whether heads are scored by the exact law as well.
-        draws: of each chain.
-        warmup: steps of each chain before its draws.
+        draws: samples that each chain draws.
+        warmup: steps of each chain before its first sample.
         chains: independent Markov chains.
         random_orders: random orders in which heads are pruned.
     """

@@ -8,13 +8,13 @@ every key, and the `labels.Variables` of every kind.
 
 import inspect
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel
 
 from statmech_attn import kinds
 from statmech_attn.options import MAX_COUNT, Said, said
-from statmech_attn.studies.spec import models
+from statmech_attn.studies.spec import models, tables_in
 from statmech_attn.studies.tables import StudyTable
 
 
@@ -24,7 +24,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 def schema() -> dict[str, Any]:
     """The JSON schema of study files, of all kinds that are known here."""
     shared: dict[str, Any] = {}
-    every = [_of_study(name, task, model, shared) for name, task, model in models()]
+    every = [of_study(name, task, model, shared) for name, task, model in models()]
     return {
         "$schema": DRAFT,
         "title": "Study file of statmech_attn",
@@ -36,7 +36,7 @@ def schema() -> dict[str, Any]:
     }
 
 
-def _of_study(
+def of_study(
     name: str, task: str, model: type[StudyTable], shared: dict[str, Any]
 ) -> dict[str, Any]:
     """Schema of one kind of study; its tables are added to the shared ones."""
@@ -45,14 +45,14 @@ def _of_study(
     tables = {table.__name__: table for table in _tables(model)}
     for key, part in whole.pop("$defs", {}).items():
         shared[f"{prefix}.{key}"] = _described(part, tables[key])
-    found = _described(whole, model)
-    found["title"] = f"{name}, {task}" if task else name
+    schema = _described(whole, model)
+    schema["title"] = f"{name}, {task}" if task else name
     # A name alone decides which of all studies is meant.
-    found["properties"]["kind"] |= {"const": name}
-    found["required"] = sorted({"kind", *found.get("required", ())})
-    if task and task != kinds.TASKS.names()[0]:
-        found["required"] = sorted({*found["required"], "task"})
-    return found
+    schema["properties"]["kind"] |= {"const": name}
+    schema["required"] = sorted({"kind", *schema.get("required", ())})
+    if task and task not in (kinds.TASKS.names()[0], kinds.SYSTEM):
+        schema["required"] = sorted({*schema["required"], "task"})
+    return schema
 
 
 def _described(part: dict[str, Any], table: type[BaseModel]) -> dict[str, Any]:
@@ -65,6 +65,8 @@ def _described(part: dict[str, Any], table: type[BaseModel]) -> dict[str, Any]:
         _without_null(field)
         if isinstance(field.get("default"), dict):
             del field["default"]
+        if "patternProperties" in field:
+            field["additionalProperties"] = False
         if sentence:
             field["description"] = sentence + (f" Unit: {unit}." if unit else "")
     return part
@@ -86,16 +88,8 @@ def _tables(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     """A table and all tables within it."""
     yield model
     for field in model.model_fields.values():
-        for part in _types(field.annotation):
+        for part in tables_in(field.annotation):
             yield from _tables(part)
-
-
-def _types(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Tables that a key takes, without what they are wrapped in."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for inner in get_args(annotation):
-        yield from _types(inner)
 
 
 KEYS = "| key | type | default | range | unit | |\n" + "| --- " * 6 + "|\n"
@@ -108,14 +102,14 @@ def keys() -> str:
     for study in whole["oneOf"]:
         parts.append(f"## {study['title']}\n\n{study['description']}\n\n")
         parts.append(KEYS)
-        for path, field, required in _fields(study, whole["$defs"]):
+        for path, field, required in fields(study, whole["$defs"]):
             default = "required" if required else _code(field.get("default"))
             words, _, unit = field.get("description", "").partition(" Unit: ")
             row = (
                 f"`{path}`",
-                _type(field),
+                type_of(field),
                 default,
-                _range(field),
+                range_of(field),
                 unit.removesuffix("."),
                 words,
             )
@@ -124,23 +118,29 @@ def keys() -> str:
     return "".join(parts).rstrip("\n") + "\n"
 
 
-def _fields(part, shared, path="") -> Iterator[tuple[str, dict[str, Any], bool]]:
+def fields(part, shared, path="") -> Iterator[tuple[str, dict[str, Any], bool]]:
     """Every key of a schema with its path, tables opened."""
     for key, field in part.get("properties", {}).items():
         place, required = f"{path}{key}", key in part.get("required", ())
-        where = field.get("$ref")
-        if where is None:
-            yield place, field, required
+        if where := field.get("$ref"):
+            inner = f"{place}."
+        elif where := _of_any_name(field).get("$ref"):
+            inner = f"{place}.NAME."
         else:
-            yield from _fields(
-                shared[where.removeprefix("#/$defs/")], shared, f"{place}."
-            )
+            yield place, field, required
+            continue
+        yield from fields(shared[where.removeprefix("#/$defs/")], shared, inner)
+
+
+def _of_any_name(field: dict[str, Any]) -> dict[str, Any]:
+    """Schema of every value of a table whose keys are names of the user's."""
+    return next(iter(field.get("patternProperties", {}).values()), {})
 
 
 WORDS = {"number": "number", "integer": "integer", "string": "text", "boolean": "bool"}
 
 
-def _type(field: dict[str, Any]) -> str:
+def type_of(field: dict[str, Any]) -> str:
     """What a key takes, in words."""
     if "const" in field:
         return f'`"{field["const"]}"`'
@@ -148,11 +148,17 @@ def _type(field: dict[str, Any]) -> str:
         return ", ".join(f'`"{value}"`' for value in field["enum"])
     for choice in ("anyOf", "oneOf"):
         if choice in field:
-            return " or ".join(dict.fromkeys(map(_type, field[choice])))
+            return " or ".join(dict.fromkeys(map(type_of, field[choice])))
     if field.get("type") == "array":
-        return f"list of {_type(field['items'])}"
+        return f"list of {type_of(field['items'])}"
+    if inner := _of_any_name(field):
+        return f"table of {type_of(inner)}"
     if "$ref" in field:
-        forms = {"Range": "`{ start, stop, num }`", "Interval": "`{ start, stop }`"}
+        forms = {
+            "Range": "`{ start, stop, num }`",
+            "Interval": "`{ start, stop }`",
+            "Box": "`{ low, high }`",
+        }
         return forms.get(field["$ref"].split(".")[-1], "table")
     return WORDS.get(field.get("type", ""), "any")
 
@@ -167,17 +173,17 @@ LIMITS = {
 }
 
 
-def _range(field: dict[str, Any]) -> str:
+def range_of(field: dict[str, Any]) -> str:
     """Bounds of a key; of its entries where it is a list."""
-    found = [
+    parts = [
         form.format(f"{field[key]:g}" if isinstance(field[key], float) else field[key])
         for key, form in LIMITS.items()
         if key in field and field[key] != MAX_COUNT
     ]
     inner = [field["items"]] if "items" in field else field.get("anyOf", [])
     for part in [*inner, *field.get("oneOf", [])]:
-        found += [words for words in [_range(part)] if words and words not in found]
-    return ", ".join(found)
+        parts += [words for words in [range_of(part)] if words and words not in parts]
+    return ", ".join(parts)
 
 
 def _code(value: Any) -> str:

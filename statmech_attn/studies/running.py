@@ -14,8 +14,7 @@ def work(study: StudyTable, batch: int | None = None) -> Work:
     Args:
         batch: see `Work`; chosen for this device when omitted.
     """
-    task = getattr(study, "task", None)
-    row = kinds.of_study(study.kind, getattr(task, "name", None))
+    row = kinds.of_study(study.kind, study.variant)
     assert row is not None, f"no kind {study.kind!r}"
     build = kinds.KINDS.part(row, "work")
     return build(study, batch=batch) if row.batched else build(study)

@@ -9,20 +9,15 @@ import difflib
 import reprlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 
 from statmech_attn import inputs, kinds
 from statmech_attn.options import either
 from statmech_attn.storage import toml
-from statmech_attn.studies.tables import (
-    AnyTask,
-    Interval,
-    Range,
-    StudyTable,
-    TAGS,
-)
+from statmech_attn.studies import code
+from statmech_attn.studies.tables import AnyTask, Interval, Range, StudyTable, TAGS
 
 
 MAX_LENGTH = 2**22  # characters of a study file
@@ -34,17 +29,23 @@ _BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = LONGEST
 dump = toml.dumps
 
 
-def load(path: str | Path, settings: Sequence[str] = ()) -> tuple[StudyTable, str]:
+def load(
+    path: str | Path, settings: Sequence[str] = (), *, allow_code: bool = False
+) -> tuple[StudyTable, str]:
     """Read a study file; `settings` such as "run.steps=500" override its keys.
 
-    Files named in it are relative to its folder.
+    Files named in it are relative to its folder.  No code that it names is run.
+
+    Args:
+        allow_code: take a study whose code lies outside its folder as well.
 
     Returns:
         The checked study, and its full text as stored with the results (the overrides
         are appended as a comment-free, complete TOML document).
 
     Raises:
-        ValueError: not TOML, or a key that is unknown, missing or impossible.
+        ValueError: not TOML, a key that is unknown, missing or impossible, or code
+            outside the folder.
         OSError: the file cannot be read.
     """
     path = Path(path)
@@ -54,8 +55,10 @@ def load(path: str | Path, settings: Sequence[str] = ()) -> tuple[StudyTable, st
         _override(tree, setting)
     if settings:
         text = dump(tree)
-    study = parse(tree, str(path))
-    return study.beside(path.parent), text
+    study = parse(tree, str(path)).beside(path.parent)
+    if not allow_code:
+        code.require_inside(study.code(), path.parent)
+    return study, text
 
 
 def parse(tree: dict[str, Any], name: str = "study") -> StudyTable:
@@ -80,10 +83,16 @@ def model_of(tree: dict[str, Any]) -> type[StudyTable]:
     if kind is None:
         raise ValueError(f"kind is missing; allowed: {', '.join(names)}.")
     task = _task(tree)
-    row = kinds.of_study(kind, task)
+    row = kinds.of_study(kind, kinds.SYSTEM if "system" in tree else task)
     if row is None:
         hint = _nearest(kind, names) or ";"
         raise ValueError(f"no kind {_shown(kind)}{hint} allowed: {', '.join(names)}.")
+    if "system" in tree and row.task != kinds.SYSTEM:
+        own = [other.name for other in kinds.KINDS if other.task == kinds.SYSTEM]
+        raise ValueError(
+            f"system: a {kind} study takes none of one's own; kinds that do: "
+            f"{', '.join(own)}."
+        )
     model = kinds.KINDS.part(row, "table")
     return model if not issubclass(model, AnyTask) else of_task(model, task)
 
@@ -110,8 +119,8 @@ def models() -> Iterator[tuple[str, str, type[StudyTable]]]:
         if not issubclass(model, AnyTask):
             yield row.name, row.task, model
             continue
-        own = {other.task for other in kinds.KINDS.named(row.name)}
-        every = [task for task in kinds.TASKS.names() if task not in own]
+        tasks = {other.task for other in kinds.KINDS.named(row.name)}
+        every = [task for task in kinds.TASKS.names() if task not in tasks]
         for task in every if row.task == kinds.EVERY else [row.task]:
             yield row.name, task, of_task(model, task)
 
@@ -170,7 +179,7 @@ def _one_line(error: ValidationError, model: type[StudyTable]) -> str:
     path = ".".join(map(_plain, location))
     if first["type"] == "extra_forbidden":
         allowed = _keys_at(model, first["loc"][:-1])
-        hint = _nearest(location[-1], allowed) or ";"
+        hint = _hint(location[-1], allowed, model)
         return f"{path}: unknown key{hint} allowed here: {', '.join(allowed)}."
     if first["type"] == "missing":
         return f"{path}: is missing."
@@ -199,14 +208,61 @@ def _shown(value: Any) -> str:
 
 def _keys_at(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
     """Keys that the table at `location` allows."""
-    if "range" in location:
-        return list(Range.model_fields)
-    if "interval" in location:
-        return list(Interval.model_fields)
+    kind: Any = model
     for key in location:
-        kind: Any = model.model_fields[key].annotation
-        model = next((a for a in get_args(kind) if a is not type(None)), kind)
-    return list(model.model_fields)
+        if key in TAGS:
+            kind = next(_tagged(kind, key))
+        elif get_origin(kind) is dict:  # of tables, by any names
+            kind = get_args(kind)[1]
+        else:
+            kind = _without_none(kind.model_fields[key].annotation)
+    return list(getattr(kind, "model_fields", ()))
+
+
+def _without_none(kind: Any) -> Any:
+    if type(None) not in get_args(kind):
+        return kind
+    return next(part for part in get_args(kind) if part is not type(None))
+
+
+def _tagged(kind: Any, tag: Any) -> Iterator[Any]:
+    """Forms of a value that have a tag."""
+    parts = get_args(kind)
+    if any(isinstance(part, Tag) and part.tag == tag for part in parts):
+        yield parts[0]
+    for part in parts:
+        yield from _tagged(part, tag)
+
+
+def _hint(key: str, allowed: Sequence[str], model: type[BaseModel]) -> str:
+    """What an unknown key may be meant for: in another table, or misspelt."""
+    by_name: dict[str, list[str]] = {}
+    for path in paths(model):
+        by_name.setdefault(path.split(".")[-1], []).append(path)
+    if key in by_name:
+        return f" (did you mean {either(by_name[key])}?);"
+    if here := _nearest(key, allowed):
+        return here
+    near = difflib.get_close_matches(key[:LONGEST], by_name, n=1)
+    return f" (did you mean {either(by_name[near[0]])}?);" if near else ";"
+
+
+def paths(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Every key of a study with the tables that it stands in, such as run.steps."""
+    for name, field in model.model_fields.items():
+        inner = [t for t in tables_in(field.annotation) if t not in (Range, Interval)]
+        if not inner:
+            yield f"{prefix}{name}"
+        for table in inner:
+            yield from paths(table, f"{prefix}{name}.")
+
+
+def tables_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Tables that a key takes, without what they are wrapped in."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from tables_in(inner)
 
 
 def _nearest(word: Any, allowed: Sequence[str]) -> str:

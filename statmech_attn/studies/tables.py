@@ -2,6 +2,7 @@
 
 import functools
 import operator
+from collections.abc import Mapping
 from dataclasses import fields, MISSING
 from pathlib import Path
 from typing import (
@@ -45,6 +46,7 @@ def of(
     *names: str,
     step: str = "step",
     optional: bool = False,
+    examples: Mapping[str, Any] = {},
     **defaults: Any,
 ) -> Any:
     """A table with options of a class, to be extended.
@@ -55,6 +57,7 @@ def of(
         names: of the options; all of them when none is given.
         step: what a step is, as the unit of a key.
         optional: whether each may be left out, and is None then.
+        examples: of values of options without a default, for templates of studies.
         defaults: of options with another one than in the class.
 
     Example:
@@ -74,6 +77,9 @@ def of(
         entries.append(f"    {name}{unit}: {sentence}")
         default = ... if given[name] is MISSING else given[name]
         kind = kinds[name] if default is None else _without_none(kinds[name])
+        if name in examples:
+            keys[name] = (Annotated[kind, Field(examples=[examples[name]])], default)
+            continue
         keys[name] = (kind | None, None) if optional else (kind, default)
     text = "\n".join([f"{choices.__name__}.", "", "Attributes:", *entries])
     return create_model(choices.__name__, __base__=Table, __doc__=text, **keys)
@@ -132,7 +138,7 @@ class Interval(Table, frozen=True):
         return self
 
 
-TAGS = ("number", "list", "range", "interval", "word", "count")
+TAGS = tuple("number list rows box range interval word count [key]".split())
 
 
 def _axis_form(value: Any) -> str:
@@ -161,10 +167,15 @@ class StudyTable(Table, frozen=True):
     """The whole of a study file; `kind` is the name of its row in `kinds.KINDS`.
 
     Attributes:
-        kind: of the study.
+        kind: kind of the study.
     """
 
     kind: Any
+
+    @property
+    def variant(self) -> str | None:
+        """Which row of its kind the study is of, where there are several."""
+        return None
 
     @property
     def seeds(self) -> dict[str, int]:
@@ -191,6 +202,10 @@ class StudyTable(Table, frozen=True):
         """Files that the study names, and image files that it reads."""
         return []
 
+    def code(self) -> list[str]:
+        """References to the code that a run executes, as in `studies.code`."""
+        return []
+
     def beside(self, folder: Path) -> Self:
         """The study with the files that it names looked up in its own folder."""
         return self
@@ -200,7 +215,7 @@ class TaskTable(Table, frozen=True):
     """[task] of a study of learning; `name` is that of its row in `kinds.TASKS`.
 
     Attributes:
-        seed: of the random numbers that the examples are drawn with.
+        seed: seed of the random numbers with which the examples are drawn.
     """
 
     name: Any
@@ -230,6 +245,10 @@ class LearningStudy(StudyTable, frozen=True):
     if TYPE_CHECKING:
         task: Any
         run: Any
+
+    @property
+    def variant(self) -> str | None:
+        return self.task.name
 
     @property
     def seeds(self) -> dict[str, int]:

@@ -2,7 +2,9 @@
 
 import os
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
 
 from statmech_attn.options import Even, WholeNumber
 from statmech_attn.studies import digests
@@ -17,7 +19,7 @@ class TrainedTask(TaskTable, frozen=True):
     Half of the examples have the label +1; `n_test` is that of each test set.
 
     Attributes:
-        name: of the task.
+        name: name of the task.
         trained: result file of a one-shot training, beside the study.
         n_train: training examples, an even number.
         n_test: examples of each test set, an even number.
@@ -25,7 +27,7 @@ class TrainedTask(TaskTable, frozen=True):
     """
 
     name: Literal["one-shot"]
-    trained: str
+    trained: Annotated[str, Field(examples=["trained.h5"])]
     n_train: Even = 600
     n_test: Even = 1000
     elsewhere: Elsewhere = ["fashion-mnist", "mnist"]

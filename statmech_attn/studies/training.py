@@ -107,17 +107,17 @@ class TrainingWork(learning.LearningWork):
 
     def dimensions(self) -> Dimensions:
         layers = range(1, len(self.made.heads) + 1)
-        found: Dimensions = {f"U_{l}": self.made.path_dims(l) for l in layers}
-        found |= {name: ("step",) for name in ("loss", "loss_data", "loss_prior")}
+        dimensions: Dimensions = {f"U_{l}": self.made.path_dims(l) for l in layers}
+        dimensions |= {name: ("step",) for name in ("loss", "loss_data", "loss_prior")}
         names = ("U_a", "accuracy", "accuracy_train", "loss_gradient_norm")
-        found |= dict.fromkeys((*names, "training_steps", "training_result"), ())
-        return found | {"predictor": ("test",)}
+        dimensions |= dict.fromkeys((*names, "training_steps", "training_result"), ())
+        return dimensions | {"predictor": ("test",)}
 
     def posterior(self, number: int) -> weight_space.WeightPosterior:
         """The posterior whose maximum a point looks for."""
         problem = self.at(number // self.run.restarts)
-        found = weight_space.posterior(problem, reduced=False)
-        return found.with_traced_temperature()
+        posterior = weight_space.posterior(problem, reduced=False)
+        return posterior.with_traced_temperature()
 
     def start(self, number: int, problem: weight_space.WeightPosterior):
         """Initial weights of a point."""
@@ -134,7 +134,7 @@ class TrainingWork(learning.LearningWork):
                 self._trainers[width] = Trainer(terms, self.descent, problem, start)
             return self._trainers[width]
 
-    def found(
+    def rows(
         self, first: int, stop: int, tick: Tick, folder: Path | None
     ) -> Iterator[dict[str, Any]]:
         for number in range(first, stop):
@@ -165,15 +165,15 @@ class TrainingWork(learning.LearningWork):
         z, made = trained.weights, self.made
         U, U_a = problem.order_parameters(z)
         f = problem.predict(z, problem.rotated_inputs(made.xi_test))
-        here = {f"U_{l}": matrix for l, matrix in enumerate(U, 1)} | {
+        row = {f"U_{l}": matrix for l, matrix in enumerate(U, 1)} | {
             "U_a": U_a,
             "predictor": f,
             "accuracy": bpkr.accuracy(f, made.Y_test),
             "accuracy_train": bpkr.accuracy(problem.training_outputs(z), made.Y),
         }
         if trained.result == DIVERGED:
-            here = {name: np.full(np.shape(x), np.nan) for name, x in here.items()}
-        return here | {
+            row = {name: np.full(np.shape(x), np.nan) for name, x in row.items()}
+        return row | {
             "loss": trained.data + trained.prior,
             "loss_data": trained.data,
             "loss_prior": trained.prior,

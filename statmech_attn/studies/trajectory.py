@@ -1,9 +1,10 @@
-"""Trajectories of the mean-field map, with the linear-noise spread.
+"""Trajectories: of the mean-field map with the linear-noise spread, of any system.
 
-A point is a value of beta; `batch` of them are iterated side by side.
+A point is a value of the parameter; `batch` of them are iterated side by side.
 """
 
 import time
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
 from statmech_attn.dmft import noise_start, noise_steps
+from statmech_attn.dynamics import diagrams
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import size
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Pilot, Results, Tick
@@ -58,61 +60,66 @@ VARIABLES = Variables(
 )  # fmt: skip
 
 
-class TrajectoryWork(OneRound):
-    """Every beta, `steps` tokens after the transient; a `scan.work.Work`.
+class Trajectories(OneRound):
+    """Every value of a parameter, `steps` steps after the transient.
 
-    Args:
-        batch: points side by side, of which a chunk holds a multiple; a number that
-            depends on the study alone when omitted.
+    Attributes:
+        axes: the one scanned parameter, and the others.
+        options: keys of [run].
+        width: numbers that are kept of a step.
+        segment: kept steps between two ticks at most.
 
     Raises:
-        ValueError: an impossible setting, or more than fits into memory.
+        ValueError: more than fits into memory.
     """
 
     title = "trajectory"
-
-    def __init__(self, study: TrajectoryStudy, batch: int | None = None):
-        self.made = build.model(study.network)
-        axes = build.axes(study.parameters, self.made.file)
-        self.axes, self.options = build.only_beta(axes, "trajectory"), study.run
-        self.beta = self.axes.values[0]
-        self.batch = batch or self._chosen_batch()
-        rows = 8 * len(self.beta) * self.made.net.n_patterns * 10
-        if rows * self.options.steps > LARGEST:
-            raise ValueError(
-                f"run.steps: these trajectories need {size(rows * self.options.steps)} "
-                f"of memory, more than {size(LARGEST)}; keep fewer steps or beta, or "
-                "run a bifurcation study."
-            )
-        self.alone = study.run.noise
-        self.axes.points()
-        self._start(np.arange(1))
+    axes: diagrams.Axes
+    options: Any
+    batch: int
+    width: int
+    segment = SEGMENT
 
     @property
     def total(self) -> int:
-        return len(self.beta)
+        return len(self.axes.values[0])
 
     @property
+    @abstractmethod
     def names(self) -> list[str]:
         """Arrays that a chunk has."""
-        spread = [*(f"{name}_noise_std" for name in NOISY), SCORE]
-        return [*OBSERVABLES, *(spread if self.options.noise else [])]
+
+    @abstractmethod
+    def _states(self, params: Any) -> Any:
+        """Initial states of a batch."""
+
+    @abstractmethod
+    def _advanced(self, params: Any, state: Any, steps: int) -> Any:
+        """The state after so many steps."""
+
+    @abstractmethod
+    def _kept(self, params: Any, state: Any, steps: int, tick: Tick) -> Arrays:
+        """Arrays (batch, steps, ...), in segments of one length."""
+
+    def require_memory(self, numbers: int) -> None:
+        """Refuse trajectories of so many numbers a step that fill the memory."""
+        needed = 8 * self.total * numbers * self.options.steps
+        if needed > LARGEST:
+            raise ValueError(
+                f"run.steps: these trajectories need {size(needed)} of memory, more "
+                f"than {size(LARGEST)}; keep fewer steps or {self.axes.names[0]}, or "
+                "run a bifurcation study."
+            )
 
     def compute(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
     ) -> Arrays:
-        """(points, time, pattern) of every name; (points, time) of the scores."""
+        """(points, time, ...) of every name."""
         parts = [
             self._compute(np.arange(first, min(first + self.batch, chunk.stop)), tick)
             for first in range(chunk.first, chunk.stop, self.batch)
         ]
         return {name: np.concatenate([p[name] for p in parts]) for name in self.names}
-
-    def not_finite(self, arrays: Arrays) -> np.ndarray:
-        """The spread of a chaotic point is infinite in the end, which is its value."""
-        bad = [np.isnan(arrays[n]) for n in self.names]
-        bad += [np.isinf(arrays[n]) for n in OBSERVABLES]
-        return np.any([x.reshape(len(x), -1).any(axis=1) for x in bad], axis=0)
 
     def pilot(self) -> Pilot:
         """From two segments of one batch: the first one compiles."""
@@ -123,10 +130,74 @@ class TrajectoryWork(OneRound):
             moved = time.perf_counter()
             self._kept(*self._start(np.arange(1)), 1, lambda _: None)
             seconds = [moved - clock, time.perf_counter() - moved]
-        tokens = self.options.transient / PIECE, self.options.steps / self._segment
-        each = float(np.dot(tokens, seconds)) / self.batch
-        arrays = 8 * self.options.steps * self.made.net.n_patterns * len(self.names)
+        steps = self.options.transient / PIECE, self.options.steps / self._segment
+        each = float(np.dot(steps, seconds)) / self.batch
+        arrays = 8 * self.options.steps * self.width
         return Pilot(each, 2 * self.batch * arrays, arrays)
+
+    @property
+    def _segment(self) -> int:
+        """Kept steps between two ticks, equal parts of all of them."""
+        return -(-self.options.steps // -(-self.options.steps // self.segment))
+
+    def _start(self, index: np.ndarray):
+        """Parameters and start of a batch that is filled up with its last point."""
+        index = np.pad(index, (0, self.batch - len(index)), mode="edge")
+        params = self.axes.at(index[:, None])
+        return params, self._states(params)
+
+    def _compute(self, index: np.ndarray, tick: Tick) -> Arrays:
+        total = self.options.transient + self.options.steps
+        done = lambda steps: tick(len(index) * steps / total)
+        params, state = self._start(index)
+        state = self._moved(params, state, self.options.transient, done)
+        arrays = self._kept(params, state, self.options.steps, done)
+        return {name: x[: len(index)] for name, x in arrays.items()}
+
+    def _moved(self, params, state, steps: int, tick: Tick):
+        """The state after the transient."""
+        for first in range(0, steps, PIECE):
+            piece = min(PIECE, steps - first)
+            state = self._advanced(params, state, piece)
+            jax.block_until_ready(state)
+            tick(piece)
+        return state
+
+
+class TrajectoryWork(Trajectories):
+    """Trajectories of a network; a `scan.work.Work`.
+
+    Args:
+        batch: points side by side, of which a chunk holds a multiple; a number that
+            depends on the study alone when omitted.
+
+    Raises:
+        ValueError: an impossible setting, or more than fits into memory.
+    """
+
+    def __init__(self, study: TrajectoryStudy, batch: int | None = None):
+        self.made = build.model(study.network)
+        axes = build.axes(study.parameters, self.made.file)
+        self.axes, self.options = build.only_beta(axes, "trajectory"), study.run
+        self.beta = self.axes.values[0]
+        self.batch = batch or self._chosen_batch()
+        self.width = self.made.net.n_patterns * len(self.names)
+        self.segment = NOISY_SEGMENT if study.run.noise else SEGMENT
+        self.require_memory(self.made.net.n_patterns * 10)
+        self.alone = study.run.noise
+        self.axes.points()
+        self._start(np.arange(1))
+
+    @property
+    def names(self) -> list[str]:
+        spread = [*(f"{name}_noise_std" for name in NOISY), SCORE]
+        return [*OBSERVABLES, *(spread if self.options.noise else [])]
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        """The spread of a chaotic point is infinite in the end, which is its value."""
+        bad = [np.isnan(arrays[n]) for n in self.names]
+        bad += [np.isinf(arrays[n]) for n in OBSERVABLES]
+        return np.any([x.reshape(len(x), -1).any(axis=1) for x in bad], axis=0)
 
     def assemble(self, results: Results) -> Assembled:
         dims = ("beta", "time", "pattern")
@@ -149,12 +220,6 @@ class TrajectoryWork(OneRound):
         )
         return Assembled(build.with_fixed(dataset, self.axes))
 
-    @property
-    def _segment(self) -> int:
-        """Kept tokens between two ticks, equal parts of all of them."""
-        longest = NOISY_SEGMENT if self.options.noise else SEGMENT
-        return -(-self.options.steps // -(-self.options.steps // longest))
-
     def _chosen_batch(self) -> int:
         """With noise every lane, also one of padding, has matrices to factorise."""
         net = self.made.net
@@ -163,46 +228,28 @@ class TrajectoryWork(OneRound):
         dimension = (2 * net.context + 1) * net.n_patterns  # as in `noise_start`
         return 1 if dimension >= DENSE else NOISY_BATCH
 
-    def _start(self, index: np.ndarray):
-        """Parameters and start of a batch that is filled up with its last point."""
-        index = np.pad(index, (0, self.batch - len(index)), mode="edge")
-        params = self.axes.at(index[:, None])
-        return params, build.start(self.options, self.made, params)
+    def _states(self, params):
+        return build.start(self.options, self.made, params)
 
-    def _compute(self, index: np.ndarray, tick: Tick) -> Arrays:
-        total = self.options.transient + self.options.steps
-        done = lambda tokens: tick(len(index) * tokens / total)
-        params, state = self._start(index)
-        state = self._moved(params, state, self.options.transient, done)
-        found = self._kept(params, state, self.options.steps, done)
-        return {name: x[: len(index)] for name, x in found.items()}
+    def _advanced(self, params, state, steps: int):
+        return dmft.advance(self.made.net, params, state, steps)
 
-    def _moved(self, params, state, tokens: int, tick: Tick):
-        """The state after the transient."""
-        for first in range(0, tokens, PIECE):
-            piece = min(PIECE, tokens - first)
-            state = dmft.advance(self.made.net, params, state, piece)
-            jax.block_until_ready(state)
-            tick(piece)
-        return state
-
-    def _kept(self, params, state, tokens: int, tick: Tick) -> Arrays:
-        """Arrays (batch, tokens, ...), in segments of one length."""
+    def _kept(self, params, state, steps: int, tick: Tick) -> Arrays:
         net, length = self.made.net, self._segment
         noise = None
         if self.options.noise:
             noise = noise_start(net, self.made.patterns, params, state)
         parts = []
-        for first in range(0, tokens, length):
+        for first in range(0, steps, length):
             state, seen = dmft.trajectory(net, params, state, steps=length)
-            found = {name: getattr(seen, name) for name in OBSERVABLES}
+            observed = {name: getattr(seen, name) for name in OBSERVABLES}
             if noise is not None:
                 noise, band = noise_steps(net, noise, steps=length)
-                found |= {f"{n}_noise_std": getattr(band.std, n) for n in NOISY}
-                found[SCORE] = band.score
+                observed |= {f"{n}_noise_std": getattr(band.std, n) for n in NOISY}
+                observed[SCORE] = band.score
             parts.append(
-                {n: np.moveaxis(np.asarray(x), -1, 0) for n, x in found.items()}
+                {n: np.moveaxis(np.asarray(x), -1, 0) for n, x in observed.items()}
             )
-            tick(min(length, tokens - first))
+            tick(min(length, steps - first))
         join = lambda name: np.concatenate([p[name] for p in parts], axis=1)
-        return {name: join(name)[:, :tokens] for name in self.names}
+        return {name: join(name)[:, :steps] for name in self.names}

@@ -55,7 +55,7 @@ class Setting(Options):
         image_size (pixel): edge of an image.
         patch (pixel): edge of a patch, of which a token is made.
         channels: identical copies of an image.
-        symbol_seed: of the codes of positions and labels.
+        symbol_seed: seed of the codes of positions and labels.
     """
 
     image_size: Count = 32

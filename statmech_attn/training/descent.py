@@ -22,10 +22,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from statmech_attn import presentation
 from statmech_attn.batches import Compiled
+from statmech_attn.presentation import Shown
 from statmech_attn.storage import BlockFolder, BlockMemory
 from statmech_attn.training.options import Descent
-from statmech_attn.training.results import CONVERGED, DIVERGED, RECORDS, RUNNING
+from statmech_attn.training.results import (
+    CONVERGED,
+    DIVERGED,
+    RECORDS,
+    RESULTS,
+    RUNNING,
+)
 
 
 Terms = Callable[[Any, Any], tuple[Array, Array]]
@@ -52,6 +60,15 @@ class Trained(NamedTuple):
     gradient_norm: float
     steps: int
     result: int  # index into `RESULTS`
+
+    _shown = (
+        Shown("result", "result", flags=RESULTS),
+        Shown("steps", "steps"),
+        Shown("loss", "loss on the data", "record", value="data"),
+        Shown("loss_prior", "loss of the prior", "record", value="prior"),
+        Shown("gradient_norm", "norm of the gradient at the end"),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 class Trainer:

@@ -15,9 +15,9 @@ class Descent(Options):
 
     Attributes:
         optimiser: Adam, or plain gradient descent.
-        learning_rate: of the optimiser.
+        learning_rate: learning rate of the optimiser.
         schedule: a constant learning rate, or one that ends at zero like a cosine.
-        steps: at most; a multiple of `block`.
+        steps: number of steps at most; a multiple of `block`.
         block: steps between two writes to disk, a multiple of 10; a tenth of all when
             left out.
         tolerance: gradient norm at which a training has converged.
@@ -55,15 +55,16 @@ class Minibatches(Options):
     """Numerical choices of a training with minibatches.
 
     Attributes:
-        learning_rate: of Adam.
+        learning_rate: learning rate of Adam.
         weight_decay: strength of the decay of weights.
         batch: tasks of a step.
-        steps: at most.
+        steps: number of steps at most.
         block: steps between two writes to disk, a multiple of 10.
         validation_batches: batches of validation tasks, the same at every record.
         patience: steps after which a network that is silent still is given up; at the
             end when left out.
-        precision: of matrix products; "auto" is single on a CPU, mixed elsewhere.
+        precision: precision of matrix products; "auto" is single on a CPU, mixed
+            elsewhere.
     """
 
     learning_rate: Positive

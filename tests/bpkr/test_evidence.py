@@ -62,9 +62,8 @@ def test_evidence_is_the_mean_likelihood_of_networks_from_the_prior(
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    "number, N", ((0, 1), pytest.param(1, 6, marks=pytest.mark.slow))
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number, N", ((0, 1), (1, 6)))
 def test_evidence_of_one_path_is_a_double_integral(number, N):
     """K = U 1 with U = u v, N u and N v of N degrees of freedom."""
     P, T, label = 5, 0.1, 1.5

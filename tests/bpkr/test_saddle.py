@@ -46,6 +46,7 @@ def test_one_path_one_example_solves_a_cubic(N, y):
     assert float(solution.U_a) == pytest.approx(v, abs=CLOSE)
 
 
+@pytest.mark.slow
 def test_the_saddle_point_is_stationary_in_every_order_parameter(problem):
     """U_1^-1 = (1 x U_2)^-1 + dE/dU_1 / N, the same one layer up, and the root U_a."""
     N, T = 7, 0.05
@@ -205,6 +206,7 @@ def test_the_form_of_the_kernel_does_not_matter(problem):
     assert distance(one, two) < CLOSE * float(jnp.abs(one.U[0]).max())
 
 
+@pytest.mark.slow
 def test_published_widths_converge_in_few_steps(chains):
     xi, y = chains[:2]
     problem = Problem(xi, y, heads=(2, 2), width=10, temperature=0.01)

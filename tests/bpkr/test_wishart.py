@@ -55,14 +55,8 @@ def test_the_prior_of_a_diagonal_entry_is_normalised(k):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    "width",
-    (
-        pytest.param(5, marks=pytest.mark.slow),
-        pytest.param(3, marks=pytest.mark.slow),
-        (2, 1, 3),
-    ),
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("width", (5, 3, (2, 1, 3)))
 def test_the_posterior_is_that_of_weights_from_the_prior(data, width):
     """Also where U is singular: weights drawn from the prior, weighted by labels."""
     variances = (1.0, 0.5, 2.0, 1.5)

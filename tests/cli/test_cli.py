@@ -197,7 +197,15 @@ def test_figures_are_drawn_from_every_kind_of_file(call, folder):
 
 
 def test_presets_are_listed(call):
-    assert "poclopez-pe2: M = 3 patterns" in call("presets").output
+    listed = call("presets").output
+    assert "poclopez-pe2: M = 3 patterns" in listed and "two-paths" in listed
+
+
+def test_presets_are_shown(call):
+    assert "  q1 +--\n" in call("presets", "poclopez-pe2").output
+    assert "perpendicular_noise = 5.0" in call("presets", "two-paths").output
+    assert "learning_rate = 0.0003" in call("presets", "paper").output
+    assert "no preset 'nope'" in call("presets", "nope", code=1).stderr
 
 
 def refused(call, *words):
@@ -235,7 +243,7 @@ def test_files_that_do_not_belong_together_are_refused(call, folder, tmp_path):
         "-o",
         tmp_path / "x.h5",
     )
-    assert "theory" in line
+    assert "compare takes a file of kind trajectory" in line
 
 
 def test_an_existing_output_is_kept_unless_it_is_the_same_study(call, folder, tmp_path):

@@ -11,6 +11,9 @@ from statmech_attn import storage
 from statmech_attn.cli.progress import Bar
 
 
+pytestmark = pytest.mark.slow
+
+
 TASK = """
 [task]
 n_train = 10
@@ -74,7 +77,6 @@ def test_figures_are_drawn_from_every_file(call, folder, tmp_path):
         assert list((tmp_path / file.stem).glob("*.png"))
 
 
-@pytest.mark.slow
 def test_an_interrupted_run_goes_on_to_the_same_numbers(
     call, folder, tmp_path, monkeypatch
 ):

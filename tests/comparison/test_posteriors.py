@@ -163,7 +163,7 @@ def test_only_shared_widths_are_compared_and_the_result_can_be_stored(tmp_path):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        (lambda: [saddle()], "compared with posterior files; got 'order-parameter'"),
+        (lambda: [saddle()], "got order-parameter and order-parameter"),
         (
             lambda: [posterior("weights", 1), posterior("weights", 2)],
             "two files of the method 'weights'",
@@ -185,7 +185,7 @@ def test_files_that_do_not_belong_together_are_refused(files, message):
 
 
 def test_a_trajectory_is_compared_with_one_file():
-    with pytest.raises(ValueError, match="one Monte Carlo file"):
+    with pytest.raises(ValueError, match="one of kind monte-carlo"):
         compare(saddle().assign_attrs(kind="trajectory"), saddle(), saddle())
-    with pytest.raises(ValueError, match="one or more posterior files"):
+    with pytest.raises(ValueError, match="one or more of kind posterior"):
         compare(saddle())

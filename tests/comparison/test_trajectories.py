@@ -95,3 +95,19 @@ def test_one_n_is_compared_without_an_exponent():
     print_summary(result, Console(file=(text := io.StringIO()), width=100))
     assert "1  agrees" in text.getvalue()
     assert len(plotting.agreement(result).axes) == 3
+
+
+@pytest.mark.parametrize(
+    ("kinds", "words"),
+    [
+        (("monte-carlo", "trajectory"), "got monte-carlo and trajectory"),
+        (("trajectory", "posterior"), "got trajectory and posterior"),
+        (("trajectory", "monte-carlo", "monte-carlo"), "monte-carlo, monte-carlo"),
+        (("order-parameter",), "got order-parameter and no other file"),
+        (("bifurcation", "basins"), "got bifurcation and basins"),
+    ],
+)
+def test_files_of_other_kinds_are_refused_by_their_kinds(kinds, words):
+    files = [xr.Dataset(attrs={"kind": kind}) for kind in kinds]
+    with pytest.raises(ValueError, match=words):
+        compare(*files)

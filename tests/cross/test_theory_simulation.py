@@ -12,6 +12,9 @@ from statmech_attn.montecarlo import monte_carlo_dataset, simulate
 from statmech_attn.storage.schema import validate
 
 
+pytestmark = pytest.mark.slow
+
+
 FILE = dmft.load("poclopez-pe2")
 NET = dmft.network(FILE.patterns, context=FILE.context)
 STEPS = 40
@@ -142,14 +145,12 @@ def test_a_theory_with_a_wrong_beta_is_noticed(weak, shift):
     assert verdicts(result) == ["differs", "differs"]
 
 
-@pytest.mark.slow
 def test_single_spins_follow_the_theory():
     simulated = simulation([0.5, 1.27], [3000, 30_000], 2000, gamma=2.0, method="spins")
     result = compare(theory([0.5, 1.27], gamma=2.0), simulated)
     assert set(verdicts(result)) <= {"agrees", "bias_only"}
 
 
-@pytest.mark.slow
 def test_steps_past_the_horizon_are_not_compared():
     beta, sizes = [0.5, 1.27], [3000, 3 * 10**9]
     predicted = theory(beta)

@@ -40,10 +40,8 @@ def test_the_preset_is_made_from_its_key():
     assert len(np.unique(np.asarray(net.positional).reshape(32, -1), axis=0)) == 32
 
 
-@pytest.mark.parametrize(
-    "name",
-    ("three", *(pytest.param(n, marks=pytest.mark.slow) for n in ("eight", "sixteen"))),
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ("three", "eight", "sixteen"))
 def test_structured_push_is_the_jacobian_at_any_size(name):
     net = network(name)
     params = dmft.parameters(1.7, 20.0, 0.05)

@@ -1,6 +1,8 @@
 import json
+from importlib import resources
 
 import jax
+import jsonschema
 import numpy as np
 import pytest
 
@@ -119,7 +121,7 @@ SIGNS = np.ones((4, 1, 2))
             lambda: dmft.from_matrices(*3 * [np.ones((1, 2))], np.ones((1, 3))),
             "one shape",
         ),
-        (lambda: dmft.load("poclopez-pe3"), "did you mean 'poclopez-pe2'"),
+        (lambda: dmft.load("poclopez-2"), "did you mean 'poclopez-pe2'"),
         (lambda: dmft.network(dmft.site_classes(SIGNS), context=0), "at least 1 token"),
         (lambda: dmft.parameters(np.nan, 1, 0), "beta must be finite; got nan"),
         (lambda: dmft.parameters(-1.0, 1, 0), "beta must be >= 0; got -1"),
@@ -130,6 +132,25 @@ SIGNS = np.ones((4, 1, 2))
 def test_bad_input_says_what_is_allowed(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize("name", dmft.presets())
+def test_what_is_saved_is_loaded_and_follows_the_schema(name, tmp_path):
+    file, path = dmft.load(name), tmp_path / "mine.json"
+    dmft.save(path, file)
+    again = dmft.load(path)
+    for one, other in zip(jax.tree.leaves(file), jax.tree.leaves(again), strict=True):
+        np.testing.assert_array_equal(one, other)
+    folder = resources.files("statmech_attn.dmft")
+    schema = json.loads((folder / "patterns.schema.json").read_text())
+    preset = json.loads((folder / "presets" / f"{name}.json").read_text())
+    for table in (json.loads(path.read_text()), preset):
+        jsonschema.validate(table, schema)
+    with pytest.raises(FileExistsError):
+        dmft.save(path, file)
+    with pytest.raises(ValueError, match="context: must be a whole number"):
+        dmft.save(tmp_path / "bad.json", file._replace(context=0))
+    assert not (tmp_path / "bad.json").exists()
 
 
 def test_a_damaged_pattern_file_is_named(tmp_path):

@@ -125,6 +125,7 @@ def test_no_dependence_on_the_past_is_minus_infinity_everywhere():
     assert not np.isnan(found.exponents).any()
 
 
+@pytest.mark.slow
 def test_saturated_attention_reports_what_is_resolved():
     file = dmft.load("poclopez-pe2")
     net = dmft.network(file.patterns, context=4)

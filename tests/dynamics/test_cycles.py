@@ -72,6 +72,7 @@ def published():
     return dmft.TangentMap(net, params), window, exact, periods
 
 
+@pytest.mark.slow
 def test_published_cycles_against_extended_precision():
     """36 cycles of periods 4 to 280: resolved exponents are right within errors."""
     system, window, exact, periods = published()
@@ -120,6 +121,7 @@ def test_averages_on_published_cycles_at_every_spacing(every):
     assert np.nanmax(z) < 6
 
 
+@pytest.mark.slow
 def test_a_frame_is_orthonormal_after_every_compiled_push():
     """Also where XLA fuses the push with what follows it (openxla/xla#49176)."""
     system, window, _, _ = published()

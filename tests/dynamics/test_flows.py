@@ -22,6 +22,7 @@ def spiral(x):
     return jnp.stack([-0.1 * x[0] - x[1], x[0] - 0.1 * x[1]])
 
 
+@pytest.mark.slow
 def test_a_linear_flow_has_its_rates_per_unit_time_at_any_interval():
     """The real parts of the eigenvalues, on average over a turn and at every step."""
     for interval in (0.25, 0.5):

@@ -80,9 +80,9 @@ class Server:
 
 def _serve() -> None:
     producing._compute_chunks = _stop
-    for package in (getattr(statmech_attn, room) for room in statmech_attn.__all__):
-        for name in package.__all__:
-            getattr(package, name)  # imports it
+    for offered in (getattr(statmech_attn, name) for name in statmech_attn.__all__):
+        for name in getattr(offered, "__all__", ()):
+            getattr(offered, name)  # imports it
     for line in sys.stdin:
         order = json.loads(line)
         sys.stdout.write(json.dumps(_ended(**order)._asdict()) + "\n")

@@ -124,6 +124,7 @@ def test_any_value_of_any_attribute(folder, written, name, value):
 
 
 NEEDED = set(storage.schema.PROVENANCE) - {
+    *storage.schema.CONVENTIONS,
     "git_describe",
     "started",
     "elapsed",

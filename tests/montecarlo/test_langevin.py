@@ -50,6 +50,7 @@ def test_the_bias_of_a_step_falls_with_the_third_order_or_faster():
     assert np.log2(large / small) > 3 - 4 * slope_error
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_the_bias_of_the_default_step_is_below_a_percent():
     bias, error = variance_of_oscillators(FIRST_STEP / FREQUENCY)
@@ -110,6 +111,7 @@ def test_a_density_that_overflows_is_refused(small, method):
         run((beyond, xi, key), None, method=method)
 
 
+@pytest.mark.slow
 def test_steps_end_where_a_draw_is_taken(small):
     found = run(small, 0.03)
     assert (found.leapfrog_steps == 2 * math.ceil(TIME / 0.03)).all()

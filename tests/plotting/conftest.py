@@ -10,6 +10,7 @@ from statmech_attn.dynamics import PHASES, wilson
 from statmech_attn.dynamics.continuation import KINDS
 from statmech_attn.dynamics.diagrams.refinement import Grid
 from statmech_attn.dynamics.sweeps import intervals
+from statmech_attn.labels import Variable, Variables
 
 
 FOUND = ("fixed", "periodic", "quasiperiodic", "chaotic", "unsettled")
@@ -292,8 +293,9 @@ def swept() -> xr.Dataset:
     differ = np.array([False, True, True, False])
     up = np.broadcast_to(beta[:, None], (4, 5))
     over = ("beta", "strobe_sample")
+    beta_row = Variable("beta", "", "inverse temperature", "1", "β")
     return (
-        table("hysteresis")
+        Variables(table("hysteresis"), beta_row)
         .labelled(
             {
                 "strobe_up": (over, up),

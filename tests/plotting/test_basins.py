@@ -51,7 +51,7 @@ def test_survival_curves_fall_from_one_beside_their_fit(basins):
     figure = plotting.lifetimes(basins)
     (axis,) = figure.axes
     solid = [x for x in axis.lines if x.get_linestyle() == "-" and len(x.get_xdata())]
-    dashed = [x for x in axis.lines if x.get_linestyle() == "--"]
+    dashed = [x for x in axis.lines if x.get_linestyle() == "--" and len(x.get_xdata())]
     assert len(solid) == len(dashed) == 2
     for line in solid:
         assert (np.diff(line.get_ydata()) <= 0).all() and line.get_ydata()[0] <= 1

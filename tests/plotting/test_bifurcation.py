@@ -46,14 +46,45 @@ def test_exponents_keep_their_values_and_lost_directions_are_not_drawn(scan):
             for line in spectrum.lines
             if line.get_color() == SERIES[i] and line.get_marker() == "None"
         ]
-        expected = np.where(np.isfinite(ordered[:, i]), ordered[:, i], np.nan)
-        np.testing.assert_array_equal(line.get_ydata(), expected)
+        drawn, expected = line.get_ydata(), ordered[:, i]
+        drawn, expected = (x[np.isfinite(x)] for x in (drawn, expected))
+        np.testing.assert_array_equal(drawn, expected)
     assert spectrum.get_ylim()[0] < 0 < ordered[:, 0].max() < spectrum.get_ylim()[1]
 
 
+def test_no_line_of_exponents_goes_from_one_phase_or_period_to_another(scan):
+    ordered = scan.sortby("beta")
+    ordered["phase"] = ("beta", np.array([1, 1, 1, 3, 3], np.int8))
+    ordered["period"] = ("beta", np.array([4, 4, 8, 0, 0]))
+    ordered["lyapunov"] = ordered.lyapunov * 0 + 0.1
+    (axis,) = plotting.lyapunov_spectrum(ordered).axes
+    (line,) = [
+        x for x in axis.lines if x.get_color() == SERIES[0] and x.get_marker() == "None"
+    ]
+    ends = np.flatnonzero(np.isnan(line.get_ydata()))
+    np.testing.assert_array_equal(ends, [2, 4])
+    alone = [x.get_xdata().tolist() for x in axis.lines if x.get_marker() == "."]
+    assert alone[-1] == [1.2]
+
+
+def test_no_line_of_exponents_crosses_a_jump_within_a_phase(scan):
+    del scan["phase"], scan["period"]
+    chaotic = [0.14, 0.13, 0.01, 0.14, 0.13]
+    scan["lyapunov"] = ("beta", "exponent"), np.repeat(chaotic, 3).reshape(5, 3)
+    scan = scan.assign_coords(beta=np.arange(5.0))
+    (axis,) = plotting.lyapunov_spectrum(scan).axes
+    (line,) = [
+        x for x in axis.lines if x.get_color() == SERIES[0] and x.get_marker() == "None"
+    ]
+    expected = [0.14, 0.13, np.nan, 0.01, np.nan, 0.14, 0.13]
+    np.testing.assert_array_equal(line.get_ydata(), expected)
+
+
 def test_the_band_of_an_exponent_is_one_standard_error_on_each_side(scan):
-    _, _, spectrum = panels(plotting.bifurcation_diagram(scan))
-    largest = spectrum.collections[-1].get_paths()[0].vertices
+    del scan["phase"], scan["period"]
+    scan["lyapunov"] = scan.lyapunov * 0 + 0.3
+    (axis,) = plotting.lyapunov_spectrum(scan).axes
+    largest = axis.collections[-1].get_paths()[0].vertices
     at = largest[np.isclose(largest[:, 0], 1.4), 1]
     assert at.min() == pytest.approx(0.29)
     assert at.max() == pytest.approx(0.31)

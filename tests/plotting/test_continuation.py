@@ -46,16 +46,17 @@ def test_a_scan_lies_behind_with_its_range_and_a_panel_may_zoom_in(branches, sca
 def test_curves_can_be_drawn_on_a_phase_diagram_either_way(branches, plane):
     figure = plotting.phase_diagram(plane)
     axis = figure.axes[0]
-    kinds = plotting.draw_curves(axis, branches)
-    assert kinds == ["period_doubling", "fold"]
+    plotting.bifurcation_curves(branches, ax=axis)
+    words = axis.get_legend_handles_labels()[1][-3:]
+    assert words == ["period doubling", "fold", "subcritical (dashed)"]
     rim = axis.lines[0]
     np.testing.assert_array_equal(rim.get_xdata(), branches.curve_beta[0])
     other = Figure().subplots()
-    plotting.draw_curves(other, branches, x="gamma", names=False)
+    plotting.bifurcation_curves(branches, x="gamma", names=False, ax=other)
     np.testing.assert_array_equal(other.lines[0].get_xdata(), branches.curve_gamma[0])
     assert not other.texts
     with pytest.raises(ValueError, match="x must be 'beta' or 'gamma'; got 'epsilon'"):
-        plotting.draw_curves(other, branches, x="epsilon")
+        plotting.bifurcation_curves(branches, x="epsilon")
 
 
 def test_curves_are_dashed_where_subcritical_and_folds_never(branches):

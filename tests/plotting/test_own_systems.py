@@ -1,12 +1,16 @@
 """Pictures of a diagram of one's own system, labelled as the file is."""
 
+import io
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import QuadMesh
+from rich.console import Console
 
 from statmech_attn import plotting
+from statmech_attn.cli.summary import print_summary
 from statmech_attn.dynamics import diagram, PHASES, System
 from statmech_attn.dynamics.diagrams import Plan
 
@@ -67,7 +71,10 @@ def test_a_section_is_in_the_legend_where_it_was_met(tolerance):
 @pytest.mark.parametrize("refine", [0, 1])
 def test_two_parameters_are_a_phase_diagram(refine):
     grid = {"dissipation": [0.1, 0.2, 0.3], "a": [0.2, 1.4]}
-    _, figures = drawn(grid, refine=refine)
+    scan, figures = drawn(grid, refine=refine)
+    console = Console(file=io.StringIO(), width=100)
+    print_summary(scan, console)
+    assert "dissipation from" in console.file.getvalue()
     assert [*figures] == ["phase_diagram"]
     left, right, bar = figures["phase_diagram"].axes
     assert (left.get_xlabel(), left.get_ylabel()) == ("dissipation", "$a$")

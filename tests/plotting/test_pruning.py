@@ -94,7 +94,7 @@ def test_bars_are_scores_and_points_accuracies_of_each_training(dataset):
         (base,) = [line for line in twin.lines if line.get_linestyle() == "--"]
         assert set(base.get_ydata()) == {float(one.accuracy_sets)}
         assert [text.get_text() for text in axis.get_xticklabels()] == HEADS
-        assert axis.get_title(loc="left") == f"restart {number}"
+        assert axis.get_title(loc="left").endswith(f"restart {number}")
 
 
 @pytest.mark.parametrize("draw", (pruned_heads, pruning_ranks, cumulative_pruning))
@@ -164,13 +164,14 @@ def test_orders_without_numbers_are_left_out(dataset):
     assert len(left.containers) == 1 and len(right.patches) == 3
     assert "exact\nlaw" not in [text.get_text() for text in right.get_xticklabels()]
     assert not drops_by_rank(dataset, "exact-law")[0].size
-    labels = cumulative_pruning(dataset).axes[0].get_legend_handles_labels()[1]
-    assert labels[::-1] == [
+    (legend,) = cumulative_pruning(dataset).legends
+    assert [text.get_text() for text in legend.get_texts()] == [
         "saddle point",
         "trained network",
         "magnitude",
         "random",
         "chance",
+        "one more empties a layer",
     ]
 
 
@@ -201,9 +202,12 @@ def test_a_curve_ends_where_a_training_has_lost_a_layer(dataset):
         here = dataset.sel(test_set=name).isel(restart=[0, 2]).accuracy_cumulative
         expected = here.values.mean(axis=0)  # NaN where one of them is
         curves = [drawn_points(c) for c in axis.containers]
-        for curve, mean in zip(curves[::-1], expected[:4], strict=True):
+        for curve, mean in zip(curves, expected[:4], strict=True):
             assert np.array_equal(np.ma.filled(curve, np.nan), mean, equal_nan=True)
         assert np.isnan(expected[3]).tolist() == [False, False, True]
+        (end,) = [x.get_xydata() for x in axis.lines if x.get_marker() == "x"][:1]
+        assert end[0] == pytest.approx([1, expected[3, 1]], abs=0.1)
+        assert end[0, 1] == expected[3, 1]
         (random,) = [line for line in axis.lines if line.get_label() == "random"]
         assert (random.get_ydata() == expected[4]).all()
 

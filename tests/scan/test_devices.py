@@ -140,6 +140,7 @@ for several, one in zip(both, alone, strict=True):
 """
 
 
+@pytest.mark.slow
 def test_a_training_is_not_shared_and_has_the_bits_of_one_device():
     command = [sys.executable, "-W", "error", "-c", TRAINED]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)

@@ -280,6 +280,7 @@ def test_a_scheduler_that_is_killed_is_named_and_finished_chunks_stay(tmp_path):
     assert not session._mine  # nothing stays claimed
 
 
+@pytest.mark.slow
 def test_an_address_where_nobody_answers_is_one_line(monkeypatch):
     monkeypatch.setattr(engine, "CONNECT", 0.5)
     with pytest.raises(ValueError, match="no dask scheduler answers at tcp://127"):

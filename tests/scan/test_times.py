@@ -36,3 +36,17 @@ def test_workers_side_by_side_take_less_time_than_all_of_them(toy):
     elapsed, busy = session.results.elapsed_and_busy()
     assert busy >= 0.8  # eight points, a tenth of a second each
     assert 0.2 <= elapsed <= min(busy, wall) + 1e-5
+
+
+def test_the_first_chunks_stand_for_all_of_them(toy):
+    """So that the time left is known early where points of one end cost more."""
+    work = toy.ToyWork(toy.ToyStudy(points=100))
+    with Session(work, Memory(), 1, Silent(), Stop()) as session:
+        numbers = []
+        while len(numbers) < 100:
+            numbers.append(session.next().number)
+            rows = {"x": np.zeros((1, 3)), "number": np.zeros(1, int)}
+            session.keep(session.chunks[numbers[-1]], rows, {}, 0.0)
+    assert sorted(numbers) == list(range(100))
+    for count in (8, 16, 32):
+        assert abs(np.mean(numbers[:count]) - 49.5) < 6

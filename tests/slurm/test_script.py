@@ -115,6 +115,9 @@ def test_the_directives_say_what_was_asked_for(folder):
         cpus=3,
         memory="9G",
         partition="long",
+        account="physics",
+        qos="high",
+        gpus="a100:1",
     )
     lines = slurm.script(array, "scan.h5.sh").splitlines()
     assert [line for line in lines if line.startswith("#SBATCH")] == [
@@ -125,6 +128,9 @@ def test_the_directives_say_what_was_asked_for(folder):
         "#SBATCH --time=1-02:00:00",
         "#SBATCH --mem=9G",
         "#SBATCH --partition=long",
+        "#SBATCH --account=physics",
+        "#SBATCH --qos=high",
+        "#SBATCH --gpus=a100:1",
         '#SBATCH --output="{}"'.format(
             f"{folder}/scan.h5.logs/%A_%a.log".replace('"', '\\"')
         ),
@@ -135,9 +141,48 @@ def test_the_directives_say_what_was_asked_for(folder):
     assert lines[0] == "#!/bin/bash"  # directives are read up to the first command
 
 
+def test_a_task_sources_the_setup_first(folder, programs, start):
+    setup = folder / "set up.sh"
+    setup.write_text("export GREETING=hello\necho $unset_variable\n")
+    python = programs("python", 'echo "$GREETING"')
+    code, printed = ended(start(python, setup=setup))
+    assert code == 0 and printed.split() == ["hello"]
+
+
+def test_a_task_with_gpus_takes_as_many_threads_as_a_gpu_needs(folder, programs, start):
+    python = programs("python", 'echo "$@"')
+    _, printed = ended(start(python, gpus="1", settings=("run.steps=5",)))
+    assert "--workers" not in printed and "--set run.steps=5" in printed
+
+
+def test_memory_is_taken_from_the_forecast(folder):
+    array = slurm.Array(folder / "study.toml", folder / "scan.h5")
+    found = Forecast(1000, 100, 4, Pilot(0.1, 2**20), 3 * 2**30)
+    assert "#SBATCH --mem=6G\n" in slurm.script(array, "scan.h5.sh", found)
+    assert "--mem" not in slurm.script(array, "scan.h5.sh")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"account": "a b"}, {"qos": "$x"}, {"gpus": "0"}, {"gpus": "a100"}],
+)
+def test_options_that_slurm_could_not_read_are_refused(folder, wrong):
+    with pytest.raises(ValueError, match="must be"):
+        slurm.Array(folder / "study.toml", folder / "scan.h5", **wrong)
+
+
 def test_a_short_task_is_asked_to_stop_at_half_of_its_time(folder):
     array = slurm.Array(folder / "study.toml", folder / "scan.h5", time="00:01:30")
     assert "--signal=B:TERM@45\n" in slurm.script(array, "scan.h5.sh")
+
+
+def test_tasks_run_code_from_elsewhere_where_that_was_asked_for(folder):
+    given = folder / "study.toml", folder / "scan.h5"
+    assert "--allow-code" not in slurm.script(slurm.Array(*given), "s.sh")
+    array = slurm.Array(*given, settings=("run.steps=5",), allow_code=True)
+    assert "    --set run.steps=5 \\\n    --allow-code &\n" in slurm.script(
+        array, "s.sh"
+    )
 
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="no shellcheck here.")

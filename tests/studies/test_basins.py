@@ -43,6 +43,7 @@ def names(found, beta):
     return [PHASES[int(p)] for p in here.phase.values[present]]
 
 
+@pytest.mark.slow
 def test_the_published_attractors_with_their_periods(found):
     assert names(found, 1.0) == ["fixed"]
     assert set(names(found, 1.27)) == {"periodic"}
@@ -51,6 +52,7 @@ def test_the_published_attractors_with_their_periods(found):
     assert set(names(found, 1.2645)) <= {"periodic", "quasiperiodic"}
 
 
+@pytest.mark.slow
 def test_every_start_is_counted_once(found):
     total = found["count"].sum("slot") + found.count_unsettled + found.count_diverged
     np.testing.assert_array_equal(total, 24)
@@ -64,6 +66,7 @@ def test_every_start_is_counted_once(found):
     assert (found.attractor.values >= 0).sum() == present.values.sum()
 
 
+@pytest.mark.slow
 def test_stored_points_lie_on_the_cycles(found):
     here = found.sel(beta=1.27).isel(slot=0)
     q = int(here.n_points)
@@ -75,6 +78,7 @@ def test_stored_points_lie_on_the_cycles(found):
     assert gap.max() < 1e-8
 
 
+@pytest.mark.slow
 def test_a_study_does_not_depend_on_which_values_are_beside(found):
     alone = STUDY | {"parameters": {"beta": [1.27]}}
     again = studies.run(studies.parse(alone)).isel(beta=0)
@@ -84,6 +88,7 @@ def test_a_study_does_not_depend_on_which_values_are_beside(found):
     assert float(again.escape_rate) == float(here.escape_rate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stored", [16, 64, 82])
 def test_a_flow_arrives_on_a_cycle_of_which_some_points_are_stored(stored):
     """82 places around a circle, and the same cycle beside it or run twice."""
@@ -101,6 +106,7 @@ def test_a_flow_arrives_on_a_cycle_of_which_some_points_are_stored(stored):
     assert arrival([here, here], 164, 82) == 1
 
 
+@pytest.mark.slow
 def test_matching_anew_changes_numbers_only(found, stored, monkeypatch):
     by_distance = studies.rematch(found, "distance", 0.1)
     by_flow = studies.rematch(found, "flow")
@@ -132,6 +138,7 @@ def test_the_command_line_matches_a_stored_file_anew(stored, tmp_path):
     assert CliRunner().invoke(app, same).exit_code == 0 and files.holds(stored, text)
 
 
+@pytest.mark.slow
 def test_a_file_is_matched_with_its_own_network_as_it_was_computed(
     found, tmp_path, monkeypatch, data_folder
 ):
@@ -323,6 +330,7 @@ def test_impossible_studies_are_one_clear_line(changes, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_only_basin_files_are_matched(found):
     with pytest.raises(ValueError, match="only files of kind 'basins'"):
         studies.rematch(found.assign_attrs(kind="bifurcation"))

@@ -101,9 +101,8 @@ def test_with_noise_the_dimension_alone_decides_the_batch(context, count, noise,
     assert studies.work(studies.parse(tree)).batch == batch
 
 
-@pytest.mark.parametrize(
-    "method", ["collapsed", pytest.param("spins", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["collapsed", "spins"])
 def test_simulations_do_not_depend_on_where_they_are_cut(method):
     tree = with_run(SIMULATIONS, method=method)
     whole, points = computed(tree, 1000, batch=4)

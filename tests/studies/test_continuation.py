@@ -14,6 +14,9 @@ from statmech_attn.cli.summary import print_summary
 from statmech_attn.studies import spec
 
 
+pytestmark = pytest.mark.slow
+
+
 STUDY = {
     "kind": "continuation",
     "parameters": {"beta": {"start": 1.0, "stop": 1.5}},

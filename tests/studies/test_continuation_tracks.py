@@ -154,7 +154,7 @@ def lines_of(map, x, parameters, reach):
     """Curves of everything on the branch through x, in a square around the origin."""
     ends = SimpleNamespace(start=-reach, stop=reach)
     study: Any = SimpleNamespace(
-        parameters=SimpleNamespace(free={"p": ends}),
+        free={"p": ends},
         curves=SimpleNamespace(parameter="q", start=-reach, stop=reach, max_points=400),
     )
     problem = Problem(map, jnp.zeros(len(x)), parameters, "p")

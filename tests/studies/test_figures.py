@@ -81,7 +81,7 @@ def test_trajectory_titles_state_the_measured_phases(run, data):
     assert set(figures) == {"trajectories", "phase_planes", "spectra"}
     measured = read(data, "running_lyapunov")
     titles = [axis.get_title(loc="left") for axis in figures["trajectories"].axes]
-    titles = [text for text in titles if text]
+    titles = [text for text in titles if r"\beta" in text]
     for text, beta in zip(titles, measured.beta.values, strict=True):
         point = measured.sel(beta=beta)
         assert f"{beta:g}$: {PHASES[int(point.phase)]}" in text
@@ -211,7 +211,12 @@ def test_series_of_finite_runs_are_drawn_beside_the_exact_exponents(run, data):
     finite = measured.n_spins.values[:-1].astype(int)
     assert keys == {f"runs, N = {n}": int(np.log10(n)) for n in finite}
     # Torus, cycle and chaos by the map; series of 3000 spins call all of them chaos.
-    assert abs(exact[0]) < 1e-3 and exact[1] < -0.02 and exact[2] > 0.05
+    # Cycles of 28 and 56 tokens coexist at 1.27, with these exponents from
+    # `cycle_spectrum`; rounding decides which one a chaotic transient leads to.  An
+    # average of 10^4 tokens that cuts a cycle short is off by less than a thousandth.
+    cycles = np.array([-0.04780016, -0.00353146])
+    assert abs(exact[0]) < 1e-3 and exact[2] > 0.05
+    assert np.abs(float(exact[1]) - cycles).min() < 1e-3
     assert (measured.lyapunov_rosenstein.isel(size=0) > 0.03).all()
 
 
@@ -249,6 +254,23 @@ ONE_SHOT = {
 }
 
 
+FIVE_BITS = {f"pe5_{part}" for part in ("full", "torus", "locking")}
+FROM_KEPT = ONE_SHOT | {"pe5": FIVE_BITS}
+
+
+@pytest.mark.slow
+def test_sweeps_of_five_bits_have_phases_both_ways_and_branches(run, data):
+    figures = run("pe5")
+    assert set(figures) == FIVE_BITS
+    ribbon, samples, *_ = figures["pe5_full"].axes
+    scan = read(data, "pe5_full")
+    assert scan.sizes["start"] == 2 and scan.attrs["context"] == 32
+    codes = ribbon.collections[0].get_array()
+    np.testing.assert_array_equal(codes, scan.phase.transpose("start", "beta"))
+    labels = samples.get_legend_handles_labels()[1]
+    assert {"followed upward", "followed downward", "stable"} <= set(labels)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("script", ONE_SHOT)
 def test_one_shot_figures_from_made_images(run, data, images, monkeypatch, script):
@@ -263,23 +285,23 @@ def test_one_shot_figures_from_made_images(run, data, images, monkeypatch, scrip
     "script",
     [
         pytest.param(name, marks=() if name == "one_shot_deep" else pytest.mark.slow)
-        for name in ONE_SHOT
+        for name in FROM_KEPT
     ],
 )
-def test_one_shot_figures_are_drawn_from_kept_results(script, monkeypatch, tmp_path):
+def test_figures_are_drawn_from_kept_results(script, monkeypatch, tmp_path):
     """Without images, and without computing anything."""
     monkeypatch.delenv("STATMECH_ATTN_DATA", raising=False)
     monkeypatch.setattr("statmech_attn.studies.files.compute", pytest.fail)
     monkeypatch.setattr("statmech_attn.plotting.style.PDF_DPI", 50)
     load(ROOT / "paper_figs" / f"{script}.py").main(["--out", str(tmp_path)])
     written = {path.stem for path in tmp_path.iterdir()}
-    assert written == ONE_SHOT[script]
+    assert written == FROM_KEPT[script]
 
 
 def test_kept_results_are_small_and_clean():
-    """At most 5 MB in all, each computed from a commit, with no place on a disk."""
+    """At most 8 MB in all, each computed from a commit, with no place on a disk."""
     kept = sorted(KEPT.glob("*.h5"))
-    assert kept and sum(path.stat().st_size for path in kept) <= 5_000_000
+    assert kept and sum(path.stat().st_size for path in kept) <= 8_000_000
     for path in kept:
         describe = storage.info(path).git_describe
         assert describe and not describe.endswith("-dirty")
@@ -328,6 +350,7 @@ def test_every_script_is_tested():
         "hidden_markov_noisy",
         "learning_at_finite_width",
         "long_context",
+        "pe5",
         "phase_diagram",
         "running_lyapunov",
         "trajectories",

@@ -89,6 +89,21 @@ def test_the_exact_law_is_that_of_the_weights_and_the_saddle_point_near_it():
     assert apart < 0.05 * diagonal
 
 
+def test_sweeps_of_five_bits_part_above_the_first_instability():
+    """Upward on the torus, downward in chaos; docs/figures.md."""
+    scan = storage.read(KEPT / "pe5_torus-laptop.h5")
+    size = np.abs(scan.strobe).max("strobe_sample").sel(beta=slice(1.33, 1.535))
+    upward, downward = size.transpose("start", "beta").values
+    assert (upward < 0.15).all()
+    assert np.mean(downward > 0.4) > 0.99
+    cycle = storage.read(KEPT / "pe5_continuation-laptop.h5")
+    assert cycle.special_beta.values == pytest.approx([1.31821555], abs=1e-8)
+    locked = storage.read(KEPT / "pe5_continuation_locking-laptop.h5")
+    folds = sorted(locked.special_beta.values.tolist())
+    assert folds == pytest.approx([1.37024999, 1.40587884], abs=1e-8)
+
+
+@pytest.mark.slow
 def test_the_numbers_of_the_documents_can_be_printed():
     """The program prints what stands in docs/validation.md, row by row."""
     root = KEPT.parents[1]

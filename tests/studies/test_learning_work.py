@@ -115,6 +115,7 @@ def test_numbers_that_are_lacking_are_told_from_points_without_solution(saddles)
     assert saddles.not_finite(arrays).tolist() == [False, True, False]
 
 
+@pytest.mark.slow
 def test_samples_of_a_point_do_not_depend_on_the_others():
     work = PosteriorWork(studies.parse(EXACT))
     found = in_memory(work)

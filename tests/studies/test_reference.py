@@ -16,7 +16,7 @@ from statmech_attn.studies import reference, spec
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FILES = sorted([*ROOT.glob("analysis/*.toml"), *ROOT.glob("simulations/*.toml")])
+FILES = sorted([*ROOT.glob("analysis/*.toml"), *ROOT.glob("simulations/**/*.toml")])
 
 
 @functools.cache
@@ -108,7 +108,7 @@ def test_every_key_has_a_sentence():
     silent = [
         f"{study['title']}: {path}"
         for study in schema["oneOf"]
-        for path, field, _ in reference._fields(study, schema["$defs"])
+        for path, field, _ in reference.fields(study, schema["$defs"])
         if not field.get("description", "").endswith(".")
     ]
     assert not silent

@@ -2,13 +2,18 @@
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from statmech_attn import storage, studies
 from statmech_attn.batches import lanes
+from statmech_attn.cli import app
 from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.diagrams.refinement import on_grid
 from statmech_attn.scan.engines import local
 from statmech_attn.scan.forecast import forecast
+
+
+pytestmark = pytest.mark.slow
 
 
 RUN = {
@@ -42,7 +47,6 @@ def refined():
     return plane(5, 3, starts=2, refine=2)
 
 
-@pytest.mark.slow
 def test_computed_points_are_those_of_the_whole_grid_to_the_last_bit(whole, refined):
     at = (refined.beta_index.values, refined.gamma_index.values)
     assert refined.sizes["point"] < whole.phase[..., 0].size
@@ -54,7 +58,6 @@ def test_computed_points_are_those_of_the_whole_grid_to_the_last_bit(whole, refi
         np.testing.assert_array_equal(refined[name].values, variable.values[at])
 
 
-@pytest.mark.slow
 def test_neighbours_that_differ_on_the_finest_grid_are_both_computed(refined):
     grid = on_grid(refined)
     # A phase that was filled in is never wrong about a computed neighbour.
@@ -88,11 +91,14 @@ def test_refined_files_keep_their_shape_on_disk(refined, tmp_path):
     back = storage.read(tmp_path / "refined.h5")
     assert back.phase.dims == ("point", "start") and back.attrs["refine"] == 2
     np.testing.assert_array_equal(on_grid(back).phase, on_grid(refined).phase)
+    output = tmp_path / "gridded.h5"
+    command = ["grid", str(tmp_path / "refined.h5"), "--output", str(output)]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert storage.read(output).phase.dims == ("beta", "gamma", "start")
     table = back.set_index(point=["beta", "gamma"])
     assert int(table.phase.sel(beta=1.1, gamma=140.0)[0]) == PHASES.index("fixed")
 
 
-@pytest.mark.slow
 def test_a_line_is_refined_where_its_phase_changes():
     def line(num, **run):
         beta = {"start": 1.1, "stop": 1.4, "num": num}

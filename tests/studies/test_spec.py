@@ -65,7 +65,7 @@ def test_mistakes_are_named_with_what_is_allowed(changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"network__patterns": "poclopez-pe3"}, "did you mean 'poclopez-pe2'"),
+        ({"network__patterns": "poclopez-2"}, "did you mean 'poclopez-pe2'"),
         ({"network__fractions": [0.5, 0.5, 0.5]}, "sum to one; got .* sum 1.5"),
         ({"parameters__beta": [1.0, 1.0]}, "parameters.beta: values must be distinct"),
         ({"parameters__beta": -1.0}, "beta must be >= 0; got -1"),

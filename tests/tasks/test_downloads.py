@@ -184,9 +184,9 @@ def test_run_takes_the_data_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where there is no study
     seen, load = [], studies.load
 
-    def observed(*arguments):
+    def observed(*arguments, **choices):
         seen.append(os.environ["STATMECH_ATTN_DATA"])
-        return load(*arguments)
+        return load(*arguments, **choices)
 
     monkeypatch.setattr(studies, "load", observed)
     command = ("run", "a.toml", "-o", "a.h5")

@@ -72,6 +72,7 @@ def found(trainer):
     return trained(trainer, start())
 
 
+@pytest.mark.slow
 def test_classes_that_were_never_seen_are_told_apart(found):
     new = drawings(30, 3)
     sizes = {"n_classes": 30, "n_drawings": 6, "examples": 1000}

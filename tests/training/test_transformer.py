@@ -29,7 +29,8 @@ def inputs(examples=6, tokens=9, n_inputs=10):
 
 
 @pytest.mark.parametrize(
-    "heads", [(3,), pytest.param((2, 3), marks=pytest.mark.slow), (3, 1, 2)]
+    "heads",
+    [(3,), *(pytest.param(h, marks=pytest.mark.slow) for h in ((2, 3), (3, 1, 2)))],
 )
 def test_outputs_are_those_of_the_layers_one_by_one(heads):
     network = double(initial(jax.random.key(0), **SIZES | {"heads": heads}))

@@ -198,7 +198,7 @@ def test_command_checks_its_output_before_it_measures(tmp_path, monkeypatch):
     for name in ("taken.json", "notes.md"):
         (tmp_path / name).write_text("kept")
         result = invoke("-o", tmp_path / name, "--overwrite")
-        assert result.exit_code == 1 and "is no table" in result.output
+        assert result.exit_code == 1 and "is not a table" in result.output
         assert (tmp_path / name).read_text() == "kept" and not measured
     for name in ("table.json", "new/table.md"):
         assert invoke("-o", tmp_path / name).exit_code == 0

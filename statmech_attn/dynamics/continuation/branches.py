@@ -10,9 +10,11 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
+import xarray as xr
 from jaxtyping import ArrayLike, Bool, Complex, Float, PyTree
 from scipy.optimize import brentq
 
+from statmech_attn import presentation
 from statmech_attn.dynamics.continuation.arclength import (
     Curve,
     follow,
@@ -34,6 +36,7 @@ from statmech_attn.dynamics.continuation.special import (
     SpecialPoint,
 )
 from statmech_attn.dynamics.options import Settings
+from statmech_attn.presentation import Shown
 
 
 HALVINGS = 12  # of the step on which a branch leaves its range
@@ -78,6 +81,54 @@ class Solution(eqx.Module):
     result: int
 
     @property
+    def _shown(self):
+        of = lambda read: lambda branch: np.array([read(s) for s in branch.special])
+        form = lambda s: s.form.coefficient if s.form else np.nan
+        turned = lambda s: (s.form.criticality if s.form else "") or "none"
+        return (
+            Shown("result", "result", flags=RESULTS),
+            Shown("period", "iterates after which the orbit closes", symbol="k"),
+            Shown(self.free, f"parameter {self.free}", "point", value="values"),
+            Shown("stable", "stable", "point"),
+            Shown("x", "a point of the cycle", "point coordinate", line=False),
+            Shown(
+                "multiplier",
+                "multipliers",
+                "point coordinate",
+                symbol="μ",
+                value="multipliers",
+                line=False,
+            ),
+            Shown("arclength", "arclength", "point", symbol="s", line=False),
+            Shown(
+                "special_kind", "bifurcations", "special", value=of(lambda s: s.kind)
+            ),
+            Shown(
+                f"special_{self.free}",
+                f"{self.free} of the bifurcations",
+                "special",
+                value=of(lambda s: s.value),
+                error="special_error",
+            ),
+            Shown(
+                "special_coefficient",
+                "coefficients of their normal forms",
+                "special",
+                value=of(form),
+            ),
+            Shown(
+                "special_criticality", "their criticality", "special", value=of(turned)
+            ),
+        )
+
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
+
+    @property
+    def special_error(self) -> np.ndarray:
+        """Size of the last Newton step at every special point."""
+        return np.array([special.error for special in self.special])
+
+    @property
     def reason(self) -> str:
         """The result in a word."""
         return RESULTS[self.result]
@@ -95,6 +146,16 @@ class Branch(Iterator[BranchPoint]):
         self._curve = curve
         self._within = within
         self._ended = False
+
+    def __repr__(self) -> str:
+        return f"Branch, so far:\n{self.solution!r}"
+
+    def _repr_html_(self) -> str:
+        return self.solution._repr_html_()
+
+    def to_dataset(self) -> xr.Dataset:
+        """What has been found so far."""
+        return self.solution.to_dataset()
 
     @property
     def result(self) -> int:

@@ -16,9 +16,11 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Complex, Float, PyTree
 from scipy import optimize
 
+from statmech_attn import presentation
 from statmech_attn.dynamics.continuation import codimension_two, extended
 from statmech_attn.dynamics.continuation.arclength import (
     Curve,
@@ -36,6 +38,7 @@ from statmech_attn.dynamics.continuation.extended import (
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import CLOSED, RESULTS, UNFINISHED
 from statmech_attn.dynamics.options import Settings
+from statmech_attn.presentation import quantity, Shown
 
 
 CURVE_RESULTS = (*RESULTS, "resonance")  # a Neimark-Sacker curve ends at 1:1 or 1:2
@@ -59,6 +62,17 @@ class CriticalPoint(eqx.Module):
     rotation_number: float  # turns per period of the cycle
     arclength: float
     tests: dict[str, float]
+
+    _shown = (
+        Shown("value", "both parameters", "parameter", symbol="p", value="values"),
+        Shown("coefficient", "coefficient of the normal form"),
+        Shown("rotation_number", "turns per period of the cycle", symbol="ρ"),
+        Shown(
+            "multiplier", "multipliers", "coordinate", symbol="μ", value="multipliers"
+        ),
+        Shown("x", "a point of the cycle", "coordinate", value="state", line=False),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 class CodimensionTwo(eqx.Module):
@@ -85,6 +99,25 @@ class CriticalCurve(Iterator[CriticalPoint]):
         self._curve = curve
         self._last: tuple[Point, Linear] | None = None
         self._signed: dict[str, tuple[Point, Linear, float]] = {}  # last with a sign
+
+    def __repr__(self) -> str:
+        first, second = self.parameters
+        where = [f"({quantity(a)}, {quantity(b)})" for a, b in self._ends_of_points()]
+        lines = [f"CriticalCurve: {self.kind} in ({first}, {second}), {self.reason}"]
+        if where:
+            lines.append(f"  {len(self.points)} points from {where[0]} to {where[-1]}")
+        for place in self.codimension_two:
+            a, b = place.point.values
+            lines.append(f"  {place.name} at ({quantity(a)}, {quantity(b)})")
+        return "\n".join(lines)
+
+    def _ends_of_points(self):
+        return [point.values for point in (*self.points[:1], *self.points[-1:])]
+
+    def to_dataset(self) -> xr.Dataset:
+        """The points that were found so far."""
+        points = [point.to_dataset() for point in self.points]
+        return xr.concat(points, "point", combine_attrs="override")
 
     @property
     def reason(self) -> str:
@@ -149,11 +182,11 @@ class CriticalCurve(Iterator[CriticalPoint]):
         if place is None:
             self.unresolved.append(title)
             return
-        at, here = self._read(place, linear)
+        at, linear_there = self._read(place, linear)
         if name in codimension_two.POLES:
             at = eqx.tree_at(lambda p: p.coefficient, at, np.nan)
         angle = angle_of(self.system, place.u)
-        if codimension_two.confirmed(name, here, self.kind, angle):
+        if codimension_two.confirmed(name, linear_there, self.kind, angle):
             self.codimension_two.append(CodimensionTwo(title, at))
 
     def _close_in(self, name, before: Point, after: Point, linear) -> Point | None:

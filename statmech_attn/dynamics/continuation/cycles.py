@@ -10,10 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float, PyTree
 
+from statmech_attn import presentation
 from statmech_attn.dynamics.continuation.arclength import correct
 from statmech_attn.dynamics.continuation.problem import Problem
 from statmech_attn.dynamics.continuation.results import CONVERGED, RESULTS
 from statmech_attn.dynamics.options import Settings
+from statmech_attn.presentation import Shown
 
 
 RETURNED = 1e-7  # relative distance of a point that counts as the same
@@ -33,6 +35,19 @@ class Cycle(eqx.Module):
     multipliers: Complex[np.ndarray, " d"]
     result: int
     iterations: int
+
+    _shown = (
+        Shown("result", "result", flags=RESULTS),
+        Shown("value", "parameter", symbol="p"),
+        Shown("x", "a point of the cycle", "coordinate"),
+        Shown("period", "smallest period", symbol="k"),
+        Shown(
+            "multiplier", "multipliers", "coordinate", symbol="μ", value="multipliers"
+        ),
+        Shown("stable", "stable"),
+        Shown("iterations", "Newton steps", symbol="n"),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     @property
     def converged(self) -> bool:
@@ -71,15 +86,15 @@ def find_cycle(
     u = np.append(coordinates(problem, x), float(value))
     row = np.zeros_like(u)
     row[-1] = 1.0
-    found = correct(
+    correction = correct(
         problem.residual,
         jnp.asarray(u),
         jnp.asarray(row),
         jnp.asarray(settings.tolerance),
         jnp.asarray(settings.max_iterations),
     )
-    u, jacobian = np.asarray(found.u), np.asarray(found.jacobian)
-    sound = int(found.code) == CONVERGED
+    u, jacobian = np.asarray(correction.u), np.asarray(correction.jacobian)
+    sound = int(correction.code) == CONVERGED
     return Cycle(
         x=u[:-1],
         value=float(value),
@@ -88,8 +103,8 @@ def find_cycle(
         multipliers=multipliers(jacobian)
         if sound
         else np.full(u.size - 1, np.nan + 0j),
-        result=int(found.code),
-        iterations=int(found.iterations),
+        result=int(correction.code),
+        iterations=int(correction.iterations),
     )
 
 

@@ -141,9 +141,9 @@ def _fold(A, f_p, B, C):
 
 def _doubling(A, f_p, B, C):
     q, p = _vectors(A, -1.0)
-    one = np.eye(len(A))
-    drift = np.linalg.solve(one - A, f_p)
-    h = np.linalg.solve(one - A, B(_flat(q), _flat(q)))
+    eye = np.eye(len(A))
+    drift = np.linalg.solve(eye - A, f_p)
+    h = np.linalg.solve(eye - A, B(_flat(q), _flat(q)))
     return NormalForm(
         name="period_doubling",
         coefficient=_cubic(B, C, p, q, h),
@@ -157,14 +157,14 @@ def _doubling(A, f_p, B, C):
 
 def _torus(A, f_p, B, C, mu):
     q, p = _vectors(A, mu)
-    one, conj = np.eye(len(A)), q.conj()
+    eye, conj = np.eye(len(A)), q.conj()
     rotation = float(np.angle(mu)) / (2 * np.pi)
     resonance = _resonance(rotation)
-    drift = np.linalg.solve(one - A, f_p)
-    h_11 = np.linalg.solve(one - A, B(_flat(q), _flat(conj)))
+    drift = np.linalg.solve(eye - A, f_p)
+    h_11 = np.linalg.solve(eye - A, B(_flat(q), _flat(conj)))
     d = np.nan + 1j * np.nan
     if resonance not in SINGULAR:
-        h_20 = np.linalg.solve(mu**2 * one - A, B(_flat(q), _flat(q)))
+        h_20 = np.linalg.solve(mu**2 * eye - A, B(_flat(q), _flat(q)))
         cubic = C(_flat(q), _flat(q), _flat(conj))
         bent = cubic + 2 * B(_flat(q), _flat(h_11)) + B(_flat(conj), _flat(h_20))
         d = np.vdot(p, bent) / (2 * mu)

@@ -18,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, ArrayLike, Float, Int, PyTree
 
 from statmech_attn.batches import require_double
-from statmech_attn.dynamics.systems import as_system, System
+from statmech_attn.dynamics.systems import as_system, shape_of_step, System
 
 
 class Problem(eqx.Module):
@@ -129,7 +129,7 @@ def _check_shapes(problem: Problem) -> None:
     if not leaves or any(leaf.dtype != jnp.float64 for leaf in leaves):
         kinds = sorted({str(leaf.dtype) for leaf in leaves}) or "no arrays"
         raise ValueError(f"template must be float64 arrays; got {kinds}.")
-    after = jax.eval_shape(problem.map, problem.template, problem.parameters)
+    after = shape_of_step(problem.map, problem.template, problem.parameters)
     shapes = lambda tree: jax.tree.map(lambda a: (a.shape, str(a.dtype)), tree)
     if shapes(after) != shapes(jax.eval_shape(lambda: problem.template)):
         raise ValueError(

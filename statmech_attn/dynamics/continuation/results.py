@@ -3,6 +3,9 @@
 A code is an index into `RESULTS`; whatever ended the run, the last good point is kept.
 """
 
+from statmech_attn.labels import Words
+
+
 (
     UNFINISHED,
     CONVERGED,
@@ -15,7 +18,7 @@ A code is an index into `RESULTS`; whatever ended the run, the last good point i
     NOT_DIFFERENTIABLE,
 ) = range(9)
 
-RESULTS = (
+RESULTS = Words(
     "unfinished",  # stopped by the caller
     "converged",
     "left_range",  # the next point lies outside the allowed range

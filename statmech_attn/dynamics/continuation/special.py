@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Complex, Float
 
+from statmech_attn import presentation
 from statmech_attn.dynamics.continuation.arclength import (
     Curve,
     place_on_step,
@@ -37,6 +38,7 @@ from statmech_attn.dynamics.continuation.locate import (
 )
 from statmech_attn.dynamics.continuation.normal_forms import normal_form, NormalForm
 from statmech_attn.dynamics.continuation.problem import Problem
+from statmech_attn.presentation import Shown
 
 
 KINDS = (
@@ -71,6 +73,28 @@ class SpecialPoint(eqx.Module):
     tangent: Float[np.ndarray, " d+1"]
     error: float
     form: NormalForm | None
+
+    _shown = (
+        Shown("kind", "kind"),
+        Shown("value", "parameter", symbol="p", error="error"),
+        Shown("period", "iterates after which the orbit closes", symbol="k"),
+        Shown(
+            "coefficient",
+            "coefficient of the normal form",
+            value=lambda s: s.form.coefficient if s.form else np.nan,
+        ),
+        Shown(
+            "criticality",
+            "criticality",
+            value=lambda s: s.form.criticality if s.form else "",
+        ),
+        Shown(
+            "multiplier", "multipliers", "coordinate", symbol="μ", value="multipliers"
+        ),
+        Shown("x", "a point of the cycle", "coordinate", line=False),
+        Shown("arclength", "arclength", symbol="s", line=False),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
 def events(problem: Problem, curve: Curve, a: Point, b: Point) -> list[SpecialPoint]:

@@ -16,12 +16,12 @@ _GRID = "of a refined file"
 # Braces stand for what `variables` is told.
 _VALUES = (
     Variable(
-        "section", "sample", "{shown} on the section {section}", "1", "{symbol}",
-        group=""
+        "section", "sample", "{shown} on the section {section}", "{shown_unit}",
+        "{symbol}", group=""
     ),
     Variable(
-        "strobe", "strobe_sample", "{shown} at the clock's phase 0", "1", "{symbol}",
-        group=""
+        "strobe", "strobe_sample", "{shown} at the clock's phase 0", "{shown_unit}",
+        "{symbol}", group=""
     ),
     Variable(
         "section_count", "", "visits to the section in the recorded steps", "1", "n",
@@ -122,6 +122,7 @@ def variables(
     *,
     unit: str,
     shown: str = "displayed coordinate",
+    shown_unit: str = "1",
     section: str = "",
     symbol: str = "x",
 ) -> Variables:
@@ -132,9 +133,11 @@ def variables(
     Args:
         parameters: of the system.
         unit: what a step is.
-        shown, section, symbol: of the coordinate that is recorded, in words.
+        shown, shown_unit, symbol: of the coordinate that is recorded, in words.
+        section: where it is recorded, in words.
     """
     told = {"unit": unit, "shown": shown, "section": section, "symbol": symbol}
+    told["shown_unit"] = shown_unit
     fill = lambda text: text.format(**told).rstrip()
     filled = lambda rows: [
         row._replace(

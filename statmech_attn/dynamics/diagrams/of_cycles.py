@@ -13,6 +13,7 @@ from statmech_attn.dynamics.systems import System
 
 
 LANES = 16  # on a CPU: a wide batch waits for its longest cycle
+SURE = 6.0  # standard errors by which the exponent of another cycle differs
 PATIENCE = 4  # rounds in which the frame of a window gains a factor of two on a cycle
 
 
@@ -53,7 +54,10 @@ def with_cycles(
 ) -> Verdicts:
     """Verdicts with the exponents of the cycles themselves, where orbits are periodic.
 
-    The averages stay where Newton or the spans of the frame did not converge.
+    The averages stay where Newton or the spans of the frame did not converge, and where
+    Newton came to another cycle, as it does where two states look alike in what is
+    observed and the period is a part of the true one: an unstable cycle whose largest
+    exponent is above the average by `SURE` errors is not what the orbit settled on.
     """
     k, map = len(verdicts.exponents), system.beside(params)
     cyclic = np.flatnonzero(np.isin(verdicts.phase, (phases.FIXED, phases.PERIODIC)))
@@ -88,8 +92,12 @@ def with_cycles(
     spectrum = cycles.spectra(
         once, vectors, frame, periods, k, rank=map.rank, patience=PATIENCE
     )
+    largest, stderr = verdicts.exponents[0, cyclic], verdicts.stderr[0, cyclic]
+    above = spectrum.exponents[0] > largest + SURE * stderr
+    another = above & (spectrum.exponents[0] > 0)
+    settled = spectrum.settled & ~another
     replace = lambda old, new: put(
-        old, np.where(spectrum.settled, new, old[..., cyclic]), cyclic
+        old, np.where(settled, new, old[..., cyclic]), cyclic
     )
     return verdicts._replace(
         exponents=replace(verdicts.exponents, spectrum.exponents),

@@ -23,6 +23,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Int
 
+from statmech_attn.labels import Variable
+
 
 Labels = Int[np.ndarray, "n q"]
 
@@ -106,45 +108,74 @@ def fill(grid: Grid, index: Int[np.ndarray, "points d"], values) -> np.ndarray:
     return filled
 
 
+COMPUTED = Variable(
+    "computed", "", "whether the point itself was computed", "1", "computed"
+)
+
+
 def on_grid(dataset: xr.Dataset, *names: str) -> xr.Dataset:
     """Variables of a refined file on its finest grid, with `computed` beside them.
 
     Points that were not computed have the values of a neighbour of a coarser level; the
-    phase of such a point is that of every computed point around it.
+    phase of such a point is that of every computed point around it.  The attribute
+    `gridded` holds the levels of refinement that `refine` held.
 
     Args:
-        dataset: a bifurcation file of two refined parameters (docs/hdf5.md).
-        names: variables along `point`; all of them when omitted.
+        dataset: a bifurcation file of one or two refined parameters (docs/hdf5.md).
+        names: variables with a number for every point; all of them when omitted.
+
+    Raises:
+        ValueError: a file that was not refined, or a name that there is not.
 
     Example:
         `on_grid(scan, "phase").phase.sel(beta=1.3, gamma=90, method="nearest")`
     """
-    if "point" not in dataset.dims:
-        raise ValueError("on_grid: needs a refined file, with the dimension point.")
-    axes = [str(n).removesuffix("_grid") for n in dataset.dims if "_grid" in str(n)]
-    axes.sort(key=list(dataset.coords).index)
-    index = np.stack([dataset[f"{axis}_index"].values for axis in axes], axis=1)
-    levels = int(dataset.attrs["refine"])
-    finest = [dataset.sizes[f"{axis}_grid"] for axis in axes]
-    grid = Grid(tuple((n - 1) // 2**levels + 1 for n in finest), levels)
+    levels = int(dataset.attrs.get("refine", 0))
+    listed = "point" in dataset.dims
+    if not levels or not (listed or "level" in dataset):
+        raise ValueError("on_grid: needs a refined scan (run.refine = 1 or more).")
+    if missing := [name for name in names if name not in dataset]:
+        raise ValueError(f"on_grid: there is no variable {missing[0]!r} in this scan.")
+    points = "point" if listed else str(dataset.level.dims[0])
+    index, along = _places(dataset) if listed else _line(dataset, points)
+    axes, sizes = list(along), [len(values) for _, values, _ in along.values()]
+    grid = Grid(tuple((n - 1) // 2**levels + 1 for n in sizes), levels)
     computed = np.zeros(grid.finest, bool)
     computed[tuple(index.T)] = True
-    variables: dict[str, xr.Variable] = {"computed": xr.Variable(axes, computed)}
-    for name in names or [n for n in dataset.data_vars if "point" in dataset[n].dims]:
-        variable = dataset[str(name)].variable.transpose("point", ...)
+    variables = {"computed": xr.Variable(axes, computed, COMPUTED.attributes())}
+    for name in names or [n for n in dataset.data_vars if points in dataset[n].dims]:
+        variable = dataset[str(name)].variable.transpose(points, ...)
         dims = (*axes, *variable.dims[1:])
         values = fill(grid, index, variable.values)
         variables[str(name)] = xr.Variable(dims, values, variable.attrs)
-    coordinates = {
-        n: c for n, c in dataset.coords.items() if c.dims == (n,) and n not in axes
+    others = {
+        name: coordinate
+        for name, coordinate in dataset.coords.items()
+        if coordinate.dims == (name,)
+        and name not in axes
+        and not str(name).endswith("_grid")
     }
-    along = {axis: (axis, *_values_of(dataset[f"{axis}_grid"])) for axis in axes}
-    coordinates = {n: c for n, c in coordinates.items() if not str(n).endswith("_grid")}
-    return xr.Dataset(variables, along | coordinates, dataset.attrs)
+    attributes = {k: v for k, v in dataset.attrs.items() if k != "refine"}
+    attributes["gridded"] = levels
+    return xr.Dataset(variables, along | others, attributes)
 
 
-def _values_of(coordinate: xr.DataArray):
-    return coordinate.values, coordinate.attrs
+def _places(dataset: xr.Dataset):
+    """Places of a list of points on the finest grid, and the coordinates of that."""
+    axes = [str(n).removesuffix("_grid") for n in dataset.dims if "_grid" in str(n)]
+    axes.sort(key=list(dataset.coords).index)
+    index = np.stack([dataset[f"{axis}_index"].values for axis in axes], axis=1)
+    grids = {axis: dataset[f"{axis}_grid"] for axis in axes}
+    return index, {axis: (axis, grids[axis].values, grids[axis].attrs) for axis in axes}
+
+
+def _line(dataset: xr.Dataset, axis: str):
+    """The same for values of one parameter: intervals of the coarse grid, halved."""
+    values, level = dataset[axis].values, dataset.level.values
+    finest = refine_axis(values[level == 0], int(dataset.attrs["refine"]))
+    order = np.argsort(finest)
+    index = order[np.searchsorted(finest, values, sorter=order)]
+    return index[:, None], {axis: (axis, finest, dataset[axis].attrs)}
 
 
 class Cells:

@@ -8,7 +8,6 @@ crosses a value, and those at the clock's phase 0.  No trajectory is stored.
 
 import math
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from statmech_attn.batches import lanes_for, lanes_that_fit, Stage
+from statmech_attn.batches import lanes_for, lanes_that_fit, seconds_of, Stage
 from statmech_attn.dynamics import cycles, lyapunov, phases
 from statmech_attn.dynamics.diagrams import of_cycles
 from statmech_attn.dynamics.diagrams.points import Bend, gather, Points, put, Verdicts
@@ -64,6 +63,28 @@ def fitted(system: System, plan: Plan, point: Points) -> Fit:
             f"displays; got {plan.value}."
         )
     return Fit(dimension, displayed, turn)
+
+
+class Times(NamedTuple):
+    """What a batch takes, in seconds.
+
+    Attributes:
+        batch: without extensions.
+        extension: of the points whose window is doubled, in a batch.
+        unsettled: share of the points whose first window leaves them undecided.
+        narrow: to compile a program for few points.
+        verdicts: of the points after a short window; None without exponents.
+    """
+
+    batch: float
+    extension: float = 0.0
+    unsettled: float = 0.0
+    narrow: float = 0.0
+    verdicts: Verdicts | None = None
+
+
+def _untold(work: float) -> None:
+    """Progress that nobody is told of."""
 
 
 class Scan:
@@ -204,30 +225,49 @@ class Scan:
         """Cost of a point without extension, in plain steps (for progress)."""
         return self.plan.transient + self.window_work() + self.plan.steps
 
-    def pilot(self, points: Points) -> float:
-        """Seconds that a batch will take without extensions, from short runs of it."""
-        plan, arrays = self.plan, self.arrays
-        lanes, piece = points.size, jnp.asarray(PIECE)
-        advance = self._seconds(lambda: self.advance(lanes, arrays, *points, piece))
-        record = self._seconds(lambda: self.record(lanes, arrays, *points))
+    def pilot(self, points: Points) -> Times:
+        """Times of a batch, from short runs of points that stand for all of them."""
+        plan, idle = self.plan, threading.Event()
+        moved = self.advanced(points, PIECE, idle, _untold)
+        advance = seconds_of(lambda: self.advanced(points, PIECE, idle, _untold))
+        record = seconds_of(lambda: self.section(points, idle, _untold, SEGMENT))
         seconds = plan.transient / PIECE * advance + plan.steps / SEGMENT * record
-        if plan.exponents:
-            short, long = self._shortest(), 4 * self._shortest()
-            cap = jnp.asarray(True)
-            window = lambda n: self.examine(lanes, arrays, *points, jnp.asarray(n), cap)
-            few = self._seconds(lambda: window(short))
-            many = self._seconds(lambda: window(long))
-            turn = max(many - few, 0.0) / (long - short)
-            seconds += few + turn * (self.first_window() - short)
-        return seconds
+        if not plan.exponents:
+            return Times(seconds)
+        points = Points(points.params, moved)
+        short = min(self.first_window() // 4, self._turns(PIECE))
+        short = max(short, self._shortest())
+        state, few, _ = self._timed(points, short)
+        _, many, verdicts = self._timed(Points(points.params, state), 2 * short)
+        undecided = phases.undecided(np.asarray(verdicts.phase))
+        unsettled = (undecided.sum() + 1) / (undecided.size + 1)  # none are never none
+        turn = max(many - few, 0.0) / short
+        window = lambda turns: few + turn * (turns - short)
+        # Assumed: a doubled window decides half of the undecided points.
+        first = self.first_window()
+        share = min(float(unsettled) * 2 * short / first, 1.0)
+        extension = 0.0
+        for doubling in range(1, plan.max_doublings + 1):
+            pending = share / 2 ** (doubling - 1) * points.size
+            part = self.examine.part_of_batch(pending)
+            extension += part * window(2**doubling * first)
+        seconds += window(first)
+        return Times(seconds, extension, share, self.examine.seconds, verdicts)
 
-    @staticmethod
-    def _seconds(call: Callable[[], Any]) -> float:
-        """Time of a second call; the first one warms up."""
-        call()
-        clock = time.perf_counter()
-        call()
-        return time.perf_counter() - clock
+    def _timed(self, points: Points, turns: int) -> tuple[PyTree, float, Verdicts]:
+        """End states of a window, its time, and what it says."""
+        window = (jnp.asarray(turns), jnp.asarray(False))
+        run: list[Any] = []
+        call = lambda: run.append(
+            self.examine(points.size, self.arrays, *points, *window)
+        )
+        seconds = seconds_of(call, repeats=1)
+        state, _, verdicts = run[0]
+        return state, seconds, verdicts
+
+    def _turns(self, steps: int) -> int:
+        """Turns per block of a window of so many steps."""
+        return max(steps // (lyapunov.BLOCKS * self._every), 1)
 
     def working_memory(self) -> int:
         """Bytes that one batch needs while it is computed."""
@@ -260,18 +300,25 @@ class Scan:
         at_cap = jnp.asarray(doubling >= self.plan.max_doublings)
         return self.examine(points.size, self.arrays, *points, per_block, at_cap)
 
-    def section(self, points: Points, stop: threading.Event, tick: Tick):
-        """Record `steps` steps of one batch and keep what lies on the sections."""
+    def section(
+        self,
+        points: Points,
+        stop: threading.Event,
+        tick: Tick,
+        steps: int | None = None,
+    ):
+        """Record steps of one batch (all where None) and keep what is on sections."""
         plan, state, lanes = self.plan, points.starts, points.size
+        steps = plan.steps if steps is None else steps
         hits = SectionBuffer(plan.section_samples, lanes)
         strobe = np.full((plan.strobe_samples, lanes), np.nan)
         last = np.empty((2, 0, lanes))
-        for first_step in range(0, plan.steps, SEGMENT):
+        for first_step in range(0, steps, SEGMENT):
             if stop.is_set():
                 break
             state, seen = self.record(lanes, self.arrays, points.params, state)
             first, second, clock = seen
-            length = min(SEGMENT, plan.steps - first_step)
+            length = min(SEGMENT, steps - first_step)
             first, second = np.asarray(first)[:length], np.asarray(second)[:length]
             if plan.section_tolerance is None:
                 pair = np.concatenate([last, [first, second]], axis=1)

@@ -32,7 +32,7 @@ from statmech_attn.dynamics.diagrams.rows import (
     tree_of,
     tree_rows,
 )
-from statmech_attn.dynamics.diagrams.stages import fitted, Outcome, run, Scan
+from statmech_attn.dynamics.diagrams.stages import fitted, Outcome, run, Scan, Times
 from statmech_attn.dynamics.phases import PHASES
 from statmech_attn.scan import (
     Arrays,
@@ -48,6 +48,7 @@ from statmech_attn.scan import (
 
 
 STATE = "state"  # of the rows that hold the state at the end of a round
+HALVED = 0.6  # of the parts of a cell that was halved, those that are halved in turn
 SWEEP_WORK = 1e8  # plain steps of a batch of columns between two stored states
 
 
@@ -77,6 +78,8 @@ class GridWork(Confirming):
     def __init__(self, diagram: Diagram, batch: int | None = None):
         super().__init__()
         self.diagram, self.axes, self.plan = diagram, diagram.axes, diagram.plan
+        if name := diagram.attributes.get("system"):
+            self.lost = f"{name} diverges"
         free = diagram.system.any_width
         self.batch = batch or lanes_for(self.most, any_width=free)
         numbers = np.zeros(1, int)
@@ -122,22 +125,26 @@ class GridWork(Confirming):
 
     def pilot(self) -> Pilot:
         lanes = self.scan.lanes
-        points = self._at(self.axes, np.zeros(lanes, int))
+        times = self.scan.pilot(self._at(self.axes, self._sample(lanes)))
+        assumes = f"{times.unsettled:.2g} of the points need longer windows"
+        asked = self.diagram.confirm is not None
         return Pilot(
-            self.scan.pilot(points) / lanes,
+            (times.batch + times.extension) / lanes,
             self.scan.working_memory(),
             self.scan.bytes_per_point(),
-            self._without(),
+            "doubtful points that are run again" if asked else "",
+            fixed=2 * times.narrow if times.extension else 0.0,
+            assumes=assumes if self.plan.max_doublings else "",
+            expected=self._expected(times),
         )
 
-    def _without(self) -> str:
-        """What a pilot does not see."""
-        asked = self.diagram.confirm is not None
-        words = [
-            *(["extensions"] if self.plan.max_doublings else []),
-            *(["doubtful points that are run again"] if asked else []),
-        ]
-        return " and ".join(words)
+    def _sample(self, count: int) -> np.ndarray:
+        """Numbers of points that stand for all of them."""
+        return np.linspace(0, self.most - 1, count).round().astype(int)
+
+    def _expected(self, times: Times) -> int | None:
+        """Points of all rounds, as far as the sample tells."""
+        return None
 
     def assemble(self, results: Results) -> Assembled:
         return assembled(self.diagram, self.dimension, self.judged(results))
@@ -186,7 +193,31 @@ class RefinedWork(GridWork):
         return None
 
     def pilot(self) -> Pilot:
-        return super().pilot()._replace(most=self.grid.size * self.diagram.starts)
+        most = self.grid.size * self.diagram.starts
+        assumes = "boundaries of phases are as in a sample of neighbours"
+        found = super().pilot()
+        words = ", ".join(filter(None, (found.assumes, assumes)))
+        return found._replace(most=most, assumes=words)
+
+    def _sample(self, count: int) -> np.ndarray:
+        """Pairs of neighbours along the last axis."""
+        last = self.most - 1 - self.diagram.starts
+        first = np.linspace(0, max(last, 0), count // 2).round().astype(int)
+        both = np.stack([first, first + self.diagram.starts], axis=1).ravel()
+        return both.clip(max=self.most - 1)
+
+    def _expected(self, times: Times) -> int:
+        """From the pairs that differ; finer levels as boundaries between phases do."""
+        pairs = labels(times.verdicts).reshape(-1, 2)
+        dims = len(self.axes.shape)
+        differ = min(dims * float(np.mean(pairs[:, 0] != pairs[:, 1])), 1.0)
+        cells = float(np.prod(np.subtract(self.axes.shape, 1)))
+        points = float(np.prod(self.axes.shape))
+        for _ in range(self.diagram.refine):
+            cells *= differ
+            points += (3**dims - 1) / 2 * cells  # its share of those on its edges
+            cells, differ = 2**dims * cells, HALVED
+        return int(min(points, self.grid.size)) * self.diagram.starts
 
     def scan_points(self, round: int, earlier: Results) -> int | None:
         while round >= len(self._rounds):

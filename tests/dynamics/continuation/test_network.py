@@ -143,6 +143,7 @@ def test_the_cycle_of_44_tokens_is_locked_between_two_folds(published):
     assert ends[1] < 1.2645 < ends[0]  # where torus and cycle are known to coexist
 
 
+@pytest.mark.slow
 def test_slope_of_the_stable_orbit_in_beta(published):
     """By implicit differentiation, against differences of simulated orbits."""
     net, file = published.net, published.file

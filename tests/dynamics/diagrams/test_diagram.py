@@ -56,6 +56,18 @@ def test_henon_map_goes_through_its_cascade(in_memory):
     np.testing.assert_allclose(in_memory.lyapunov[0], multipliers, rtol=0, atol=1e-12)
 
 
+def test_a_cycle_that_looks_like_a_fixed_point_keeps_its_averages():
+    """y -> y^3 - a y has the stable cycle +-sqrt(a - 1), whose square stands still.
+
+    Newton's method for a fixed point goes to the unstable one at 0.
+    """
+    flip = System(lambda y, p: y**3 - p["a"] * y, observe=lambda y: y[None] ** 2)
+    plan = Plan(transient=200, steps=512, exponents=1)
+    scan = diagram(flip, {"a": [1.3]}, jnp.array(0.5), plan).isel(a=0, exponent=0)
+    assert words(scan) == ["fixed"] and scan.lyapunov_source == 0
+    assert scan.lyapunov == pytest.approx(np.log(0.4), abs=1e-9)
+
+
 def test_a_killed_diagram_goes_on_and_its_file_is_the_one_in_memory(
     in_memory, tmp_path, monkeypatch
 ):
@@ -77,6 +89,7 @@ def test_a_killed_diagram_goes_on_and_its_file_is_the_one_in_memory(
         henon_diagram(replace(PLAN, steps=2048), file=file)
 
 
+@pytest.mark.slow
 def test_standard_map_keeps_areas_on_tori_and_in_chaos():
     def standard(z, p):
         y = z[1] + p["K"] * jnp.sin(z[0])
@@ -97,6 +110,7 @@ def test_standard_map_keeps_areas_on_tori_and_in_chaos():
     assert abs(chaos.lyapunov - np.log(3.5)) < 0.1
 
 
+@pytest.mark.slow
 def test_a_flow_of_two_dimensions_is_cut_where_it_crosses():
     """Van der Pol's oscillator: amplitude 2.0086 at mu = 1, near 2 for small mu."""
     field = lambda x, p: jnp.stack([x[1], p["mu"] * (1 - x[0] ** 2) * x[1] - x[0]])

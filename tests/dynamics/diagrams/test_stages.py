@@ -118,6 +118,7 @@ def test_the_narrowest_batches_change_no_bit(published, short_scan):
         assert np.array_equal(one[..., chosen], other, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_a_scan_point_is_what_the_general_functions_give(published, short_scan):
     """The lane pipeline against `classify` on one state, point by point."""
     betas, _, _, outcome = short_scan
@@ -217,6 +218,7 @@ def test_continuation_follows_one_attractor_and_shows_hysteresis():
     assert np.allclose(up.lyapunov_weighted, down.lyapunov_weighted, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_new_value_never_recompiles_and_progress_adds_up(published):
     on_host = lambda points: jax.tree.map(np.asarray, points)  # as studies have them
     few = on_host(points_at(published, np.linspace(0.1, 0.5, 8)))

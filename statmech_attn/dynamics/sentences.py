@@ -1,0 +1,195 @@
+"""Why a verdict of `classify` holds, in a sentence with its numbers.
+
+The conditions are those of `phases.decide` (docs/theory/dynamics.md, section 2).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TYPE_CHECKING
+
+import numpy as np
+
+from statmech_attn.dynamics.options import Criteria
+from statmech_attn.presentation import batch_first, quantity
+
+
+if TYPE_CHECKING:
+    from statmech_attn.dynamics.phases import Classification
+
+
+class Verdict(NamedTuple):
+    """One verdict and what it rests on, as plain numbers."""
+
+    phase: str
+    period: int  # steps
+    rotation_number: float
+    reasons: list[str]  # why there is no phase; words of `phases.REASONS`
+    exponents: np.ndarray
+    stderr: np.ndarray
+    quarters_of_leading: np.ndarray  # its average over each quarter of the window
+    steps: int  # of the window
+    recurrence_error: float
+    positive: int
+    zero_one: float
+    broadband: float
+    digits: float
+    quarters: float
+    drift: float
+    criteria: Criteria
+    unit: str
+
+    def explain(self) -> str:
+        """The sentence."""
+        tell = _TOLD.get(self.phase, _undecided)
+        return f"{self.phase}: {tell(self)}."
+
+    @property
+    def leading(self) -> str:
+        """The largest exponent with its error and unit."""
+        value = quantity(self.exponents[0], self.stderr[0])
+        return f"λ_1 = {value} nat/{self.unit}"
+
+    @property
+    def indicators(self) -> str:
+        return f"0-1 test K = {self.zero_one:.3g}, broadband power {self.broadband:.2g}"
+
+    @property
+    def regular(self) -> bool:
+        """Whether the 0-1 test and the spectrum say so."""
+        limits = self.criteria
+        return self.zero_one < limits.zero_one and self.broadband < limits.broadband
+
+    def after(self, steps: int) -> str:
+        return f"{steps} {self.unit}{'' if steps == 1 else 's'}"
+
+
+def explain(
+    verdicts: "Classification", phases: Sequence[str], reasons: Sequence[str]
+) -> str | list:
+    """Sentences of one verdict or many, nested as the axes of the batch."""
+    plain = lambda x, own=0: batch_first(verdicts, np.asarray(x), own)
+    phase, of, seen = plain(verdicts.phase), verdicts.spectrum, verdicts.evidence
+    columns = {
+        "period": plain(verdicts.period),
+        "rotation_number": plain(verdicts.rotation_number),
+        "exponents": plain(of.exponents, 1),
+        "stderr": plain(of.stderr, 1),
+        "quarters_of_leading": plain(of.blocks, 2)[..., 0]
+        .reshape(*phase.shape, 4, -1)
+        .mean(axis=-1),
+        "steps": np.broadcast_to(of.steps, phase.shape),
+        "recurrence_error": plain(seen.recurrence_error),
+        "positive": plain(seen.positive),
+        "zero_one": plain(seen.zero_one),
+        "broadband": plain(seen.broadband),
+        "digits": plain(seen.digits),
+        "quarters": plain(seen.quarters),
+        "drift": plain(seen.drift),
+    }
+    bits = plain(verdicts.reasons)
+
+    def told(place: tuple[int, ...]) -> str | list:
+        if len(place) < phase.ndim:
+            return [told((*place, i)) for i in range(phase.shape[len(place)])]
+        told_by = int(bits[place])
+        return Verdict(
+            phase=phases[int(phase[place])],
+            reasons=[text for i, text in enumerate(reasons) if told_by >> i & 1],
+            criteria=verdicts.criteria,
+            unit=verdicts.unit,
+            **{name: values[place] for name, values in columns.items()},
+        ).explain()
+
+    return told(())
+
+
+def _recurrent(v: Verdict) -> str:
+    neutral = abs(v.exponents[0]) <= v.criteria.zero
+    sign = "zero, as of a neutral cycle" if neutral else "negative"
+    if np.isnan(v.exponents[0]):
+        sign = "hidden by rounding, and what bounds it is negative"
+    return (
+        f"the orbit recurs after {v.after(v.period)}, to {v.recurrence_error:.1g} of "
+        f"its size (at most {v.criteria.recurrence:g} is asked), and {v.leading} is "
+        f"{sign}"
+    )
+
+
+def _quasiperiodic(v: Verdict) -> str:
+    return (
+        f"{v.leading} is zero, to {v.criteria.zero:g}, over the window of "
+        f"{v.after(v.steps)} and both of its halves; the orbit does not recur; "
+        f"weighted averages agree to {v.digits:.1f} digits (at least "
+        f"{v.criteria.digits:g} are asked); {v.indicators} are those of a regular "
+        f"orbit; its strongest frequency is {v.rotation_number:.6g} cycles per period "
+        "of the drive"
+    )
+
+
+def _chaotic(v: Verdict) -> str:
+    many = v.stderr[0] > 0
+    errors = f", {v.exponents[0] / v.stderr[0]:.3g} standard errors," if many else ""
+    count = "" if v.positive < 2 else f", {v.positive} exponents are"
+    witness = (
+        f"{v.indicators} look regular, but more than {v.criteria.clear_sigmas:g} "
+        "errors and a spectrum with a floor need no other witness"
+        if v.regular
+        else f"{v.indicators} are those of an irregular orbit"
+    )
+    return (
+        f"{v.leading} is positive{errors}{count} over the window of "
+        f"{v.after(v.steps)} and both of its halves; the orbit does not recur; "
+        f"{witness}"
+    )
+
+
+def _transient(v: Verdict) -> str:
+    first, last = v.quarters_of_leading[[0, -1]]
+    return (
+        f"λ_1 is {first:.3g} nat/{v.unit} in the first quarter of the window of "
+        f"{v.after(v.steps)} and {last:.3g} in the last: chaos that has ended; "
+        f"{_undecided(v)}"
+    )
+
+
+def _undecided(v: Verdict) -> str:
+    return "; ".join(
+        f"{reason} ({numbers})" if (numbers := _numbers(v, reason)) else reason
+        for reason in v.reasons
+    )
+
+
+def _diverged(v: Verdict) -> str:
+    return "the state became infinite or not a number"
+
+
+def _numbers(v: Verdict, reason: str) -> str:
+    """What a reason goes by."""
+    for words, numbers in (
+        ("the quarters", f"by {v.quarters:.3g} standard errors"),
+        ("like its beginning", f"by {v.drift:.3g} standard errors"),
+        ("of one sign", v.leading),
+        ("an exponent is positive", v.leading),
+        ("still converging", f"returns to {v.recurrence_error:.1g} of its size"),
+        (
+            "no recurrence was found",
+            f"{v.leading}; nearest return to {v.recurrence_error:.1g} of its size",
+        ),
+        ("averages converge", f"{v.digits:.1f} of {v.criteria.digits:g} digits"),
+        ("irregular", v.indicators),
+        ("say regular", v.indicators),
+        ("the cap", f"{v.after(v.steps)}"),
+    ):
+        if words in reason:
+            return numbers
+    return ""
+
+
+_TOLD = {
+    "fixed": _recurrent,
+    "periodic": _recurrent,
+    "quasiperiodic": _quasiperiodic,
+    "chaotic": _chaotic,
+    "hyperchaotic": _chaotic,
+    "transient": _transient,
+    "diverged": _diverged,
+}

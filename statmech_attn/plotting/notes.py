@@ -1,0 +1,81 @@
+"""What the small print below a picture says: sizes and fixed parameters."""
+
+import json
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from statmech_attn import dmft
+from statmech_attn.storage import toml
+
+
+SYMBOLS = {"beta": r"\beta", "gamma": r"\gamma", "epsilon": r"\epsilon"}
+
+SIZES = {"n_train": "P", "n_test": r"P_\mathrm{test}"}
+
+
+def network(dataset: xr.Dataset) -> str:
+    r"""The network and its parameters that have one value, as far as they are known.
+
+    Example:
+        >>> network(xr.Dataset(coords={"gamma": 127.017}, attrs={"context": 4}))
+        '$C = 4$, $\\gamma = 127.02$'
+    """
+    table = _table(dataset)
+    words = []
+    name = table.get("patterns")
+    if name in dmft.presets():
+        words = [f"network {name}", f"$M = {dmft.load(name).patterns.n_patterns}$"]
+    elif "n_patterns" in table:
+        words = [f"{name} patterns", f"$M = {table['n_patterns']}$"]
+    if "context" in dataset.attrs:
+        words.append(f"$C = {int(dataset.attrs['context'])}$")
+    return ", ".join([*words, *fixed(dataset)])
+
+
+def task(dataset: xr.Dataset) -> str:
+    """Sizes of a learning task and the temperature, as far as they are known."""
+    described = of_task(dataset)
+    words = [
+        f"${symbol} = {described[name]}$"
+        for name, symbol in SIZES.items()
+        if name in described
+    ]
+    return ", ".join([*words, *fixed(dataset)])
+
+
+def of_task(dataset: xr.Dataset) -> dict[str, Any]:
+    """The task that a learning file is about."""
+    described = json.loads(dataset.attrs.get("task", "{}"))
+    return described if isinstance(described, dict) else {}
+
+
+def fixed(dataset: xr.Dataset) -> list[str]:
+    """Parameters of the network, or of a system of one's own, that have one value."""
+    words = []
+    for name, value in dataset.coords.items():
+        symbol = SYMBOLS.get(str(name)) or value.attrs.get("symbol")
+        number = value.ndim == 0 and np.issubdtype(value.dtype, np.number)
+        if symbol and number and np.isfinite(value):
+            words.append(f"${symbol} = {float(value):.5g}$")
+    return words
+
+
+def joined(*words: str) -> str:
+    """Small print of several parts, of which some may be empty.
+
+    Example:
+        >>> joined("100 runs", "", "$C = 4$")
+        '100 runs, $C = 4$'
+    """
+    return ", ".join(filter(None, words))
+
+
+def _table(dataset: xr.Dataset) -> dict[str, Any]:
+    """The table [network] of the study that a file was computed from."""
+    try:
+        table = toml.loads(dataset.attrs.get("study", "")).get("network")
+    except ValueError:
+        return {}
+    return table if isinstance(table, dict) else {}

@@ -1,0 +1,77 @@
+"""Two sweeps of one attractor: phases, samples over branches of cycles, exponents.
+
+Takes a file of kind `bifurcation` with two starts, the first of which was followed
+upward and the second downward (analysis/pe5_sweeps.py), and files of kind
+`continuation`.
+"""
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from statmech_attn.plotting import notes, sheets, style
+from statmech_attn.plotting.basins import sweep_samples
+from statmech_attn.plotting.bifurcation import (
+    BANDS,
+    lyapunov_spectrum,
+    phase_ribbon,
+    span,
+)
+from statmech_attn.plotting.continuation import bifurcation_points, branches
+from statmech_attn.plotting.sheets import Given
+from statmech_attn.studies import compare_sweeps
+
+
+HEIGHTS = (0.13, 1.0, 0.6, 0.6)
+
+
+@style.styled
+def sweep_diagram(
+    scan: xr.Dataset, *continuations: xr.Dataset, axes: Given = None
+) -> Figure:
+    """Phases of both sweeps, their samples over branches of cycles, their exponents.
+
+    Args:
+        scan: one parameter, two starts: followed upward and followed downward.
+        continuations: in that parameter, whose branches are drawn over the samples.
+        axes: four to draw on, for phases, samples, exponents upward and downward.
+    """
+    make = lambda: sheets.grid(style.DOUBLE, 6.2, 4, sharex=True, height_ratios=HEIGHTS)
+    sheet = sheets.sheet(axes, 4, make)
+    ribbon, samples, *spectra = sheet.axes
+    phase_ribbon(scan, ax=ribbon)
+    ribbon.set_yticks([0.5, 1.5], ["up", "down"])
+    ribbon.tick_params(axis="y", length=0)
+    swept = ways(scan)
+    compared = compare_sweeps(*swept)
+    sweep_samples(compared, ax=samples)
+    for continuation in continuations:
+        branches(continuation, ax=samples)
+        bifurcation_points(continuation, ax=samples)
+    span(samples, compared, str(compared.differ.dims[0]))
+    for axis, sweep in zip(spectra, swept, strict=True):
+        lyapunov_spectrum(sweep, ax=axis)
+        axis.set_title(f"followed {sweep.attrs['direction']}ward", loc="left", pad=2.5)
+    for axis in (samples, spectra[0]) if sheet.whole else ():
+        axis.set_xlabel("")
+    sheet.legend(of=slice(2))
+    sheet.letters()
+    sheet.note(notes.joined(BANDS, notes.network(scan)))
+    return sheet.figure
+
+
+def ways(scan: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
+    """The sweeps up and down of a file with two starts.
+
+    Raises:
+        ValueError: another number of starts.
+    """
+    if scan.sizes.get("start", 1) != 2:
+        raise ValueError(
+            "this picture needs two starts, followed upward and downward; "
+            f"got {scan.sizes.get('start', 1)}."
+        )
+    up, down = (
+        scan.isel(start=i, drop=True).assign_attrs(direction=way)
+        for i, way in enumerate(("up", "down"))
+    )
+    return up, down

@@ -1,0 +1,263 @@
+"""Results as users see them: lines of text, a table in a notebook, a data set.
+
+A class of results says once, in rows of `Shown`, what its numbers are, and takes over
+the three methods that read them:
+
+    class Rotation(eqx.Module):
+        number: Float[Array, "*batch"]
+        error: Float[Array, "*batch"]
+        _shown = (Shown("rotation_number", "rotation number", value="number"),)
+        __repr__, _repr_html_, to_dataset = presentation.METHODS
+"""
+
+import html
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TYPE_CHECKING
+
+import numpy as np
+
+from statmech_attn.labels import unit_of, Variable, words
+
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+LISTED = 6  # numbers of a row that are listed; of more there is their range
+PLAIN = -3, 6  # powers of ten of numbers that are written without one
+HTML = "<table><caption>{}</caption>{}</table>"
+HTML_ROW = '<tr><th style="text-align:left">{}</th><td style="text-align:left">{}</td>'
+
+
+class Shown(NamedTuple):
+    """A number of a result, or several.
+
+    Attributes:
+        name, long_name, dims, units, symbol, flags: of the variable in a data set, as
+            `labels.Variable`; dims are those of one result, without a batch.
+        value: attribute of the result, with dots where it is one of an attribute, or a
+            function of it.
+        error: attribute with its standard error, or another one that is written after
+            ± and has the ending `ending` in a data set.
+        line: whether it stands in the text, where it does if it is known, and not in
+            the data set alone.
+    """
+
+    name: str
+    long_name: str
+    dims: str = ""
+    units: str = "1"
+    symbol: str = ""
+    flags: tuple[str, ...] = ()
+    value: str | Callable[[Any], Any] = ""
+    error: str | Callable[[Any], Any] = ""
+    ending: str = "_stderr"
+    line: bool = True
+
+    def variable(self, unit: str) -> Variable:
+        """The row of a data set; `{unit}` stands for what a step is."""
+        return Variable(
+            self.name,
+            self.dims,
+            self.long_name,
+            self.units.format(unit=unit),
+            self.symbol or self.name,
+            flags=words(self.flags),
+        )
+
+
+def quantity(value: Any, error: Any = math.nan) -> str:
+    """A number with its error, to the digits that the error leaves.
+
+    Example:
+        >>> quantity(0.41922, 0.00061), quantity(-1.5, float("nan")), quantity(3)
+        ('0.4192 ± 0.0006', '-1.5', '3')
+        >>> quantity(-0.91629073187, 1.3e-10), quantity(float("-inf"))
+        ('-0.9162907319 ± 1e-10', '-∞')
+    """
+    number, error = float(value), float(error)
+    if not math.isfinite(number):
+        return str(number).replace("inf", "∞").replace("nan", "NaN")
+    if not (math.isfinite(error) and error > 0):
+        return f"{number:.6g}"
+    place = -math.floor(math.log10(error))
+    size = math.floor(math.log10(abs(number))) if number else 0
+    rounded = f"{round(number, place):.{max(place, 0)}f}"
+    if not PLAIN[0] <= size < PLAIN[1] and number:
+        rounded = f"{number:.{max(size + place, 0)}e}"
+    return f"{rounded} ± {float(f'{error:.1g}'):g}"
+
+
+def text(self: Any) -> str:
+    """Name of the class, and a line for every row; shapes while JAX traces it."""
+    rows = _lines(self)
+    if rows is None:
+        return _structure(self)
+    width = max((len(name) for name, _ in rows), default=0)
+    lines = [f"  {name:<{width}}  {words}" for name, words in rows]
+    return "\n".join([type(self).__name__, *lines])
+
+
+def as_html(self: Any) -> str:
+    """The same as a table."""
+    rows = _lines(self)
+    if rows is None:
+        return f"<pre>{html.escape(_structure(self))}</pre>"
+    body = [HTML_ROW.format(*map(html.escape, row)) for row in rows]
+    return HTML.format(html.escape(type(self).__name__), "".join(body))
+
+
+def to_dataset(self: Any) -> "xr.Dataset":
+    """All numbers with their names, units and errors; the axes of a batch first.
+
+    `statmech_attn.storage.write` writes it, and so does its own `to_netcdf`.
+    """
+    import xarray as xr
+
+    variables, kind = {}, _words_of(type(self).__name__)
+    for row, values, errors in _rows(self, self._shown):
+        variable = row.variable(_unit(self))
+        for part, numbers in ((variable, values), (variable.ended(row.ending), errors)):
+            for ending, real in _real(numbers):
+                dims, attributes = _dims(row, real), part.attributes()
+                variables[part.name + ending] = (dims, real, attributes)
+    return xr.Dataset(variables, attrs={"kind": kind, "title": kind.replace("-", " ")})
+
+
+METHODS = (text, as_html, to_dataset)  # __repr__, _repr_html_ and to_dataset
+
+
+def batch_first(result: Any, values: np.ndarray, own: int) -> np.ndarray:
+    """Numbers of a batch with its axes before their own ones, which are so many.
+
+    The package puts the axes of a batch last, `jax.vmap` puts its own first.
+    """
+    leading = _leading(result)
+    trailing = values.ndim - leading - own
+    if trailing <= 0:
+        return values
+    last = range(values.ndim - trailing, values.ndim)
+    return np.moveaxis(values, last, range(leading, leading + trailing))
+
+
+def _leading(result: Any) -> int:
+    """Axes of a batch that stand first."""
+    return getattr(result, "leading_axes", 0)
+
+
+def _unit(result: Any) -> str:
+    return getattr(result, "unit", "step")
+
+
+def _rows(result: Any, rows: Iterable[Shown]):
+    """Rows with their numbers and errors, or None where there are none."""
+    for row in rows:
+        value = _attribute(result, row.value or row.name)
+        if value is None:
+            continue
+        error = _attribute(result, row.error) if row.error else None
+        own = len(row.dims.split())
+        first = lambda x: batch_first(result, np.asarray(x), own)
+        yield row, first(value), None if error is None else first(error)
+
+
+def _attribute(result: Any, path: str | Callable[[Any], Any]) -> Any:
+    if not isinstance(path, str):
+        return path(result)
+    for name in path.split("."):
+        result = getattr(result, name)
+    return result
+
+
+def _lines(result: Any) -> list[tuple[str, str]] | None:
+    """Name and words of every row; None where the numbers are not known (yet)."""
+    import jax
+    import jax.core
+
+    leaves = jax.tree.leaves(result)
+    if any(isinstance(x, (jax.core.Tracer, jax.ShapeDtypeStruct)) for x in leaves):
+        return None
+    lines = []
+    shown = [row for row in result._shown if row.line]
+    for row, values, errors in _rows(result, shown):
+        unknown = values.dtype.kind == "f" and np.isnan(values).all()
+        if not (unknown and errors is None):
+            unit = unit_of(row.variable(_unit(result)).attributes())
+            unit = "" if unit == "1" else f" {unit}"
+            lines.append((row.long_name, f"{_said(row, values, errors)}{unit}"))
+    why = getattr(result, "explain", None)
+    if why is not None and isinstance(words := why(), str):
+        lines.append(("why", words))
+    return lines
+
+
+def _said(row: Shown, values: np.ndarray, errors: np.ndarray | None) -> str:
+    """The numbers of a row in words."""
+    if row.flags or values.dtype == bool:
+        words = row.flags or ("no", "yes")
+        if not values.ndim:
+            return words[int(values)]
+        codes, counts = np.unique(values.astype(int), return_counts=True)
+        word = lambda code: words[code] if 0 <= code < len(words) else str(code)
+        return ", ".join(f"{word(c)} {n}" for c, n in zip(codes, counts))
+    if values.dtype.kind in "UO":
+        return ", ".join(map(str, values.ravel()[:LISTED]))
+    if errors is None:
+        errors = np.full(values.shape, np.nan)
+    if values.size <= LISTED:
+        pairs = zip(values.ravel(), np.broadcast_to(errors, values.shape).ravel())
+        return ", ".join(_complex(value, error) for value, error in pairs)
+    sizes = " × ".join(map(str, values.shape))
+    known = np.abs(values) if values.dtype.kind == "c" else values
+    known = known[~np.isnan(known)]
+    if not known.size:
+        return f"NaN ({sizes})"
+    low, high = quantity(known.min()), quantity(known.max())
+    span = f"{low} to {high}" if low != high else f"all {low}"
+    known_errors = errors[np.isfinite(errors)]
+    bound = f", errors up to {known_errors.max():.1g}" if known_errors.size else ""
+    return f"{span}{bound} ({sizes})"
+
+
+def _complex(value: Any, error: Any) -> str:
+    """A number that may have an imaginary part."""
+    if not np.iscomplexobj(value):
+        return quantity(value, error)
+    if value.imag == 0:
+        return quantity(value.real)
+    return f"{value.real:.6g} {'-' if value.imag < 0 else '+'} {abs(value.imag):.6g}i"
+
+
+def _real(values: Any):
+    """Real and imaginary parts with the endings of their names; real ones alone."""
+    if values is None:
+        return []
+    if np.iscomplexobj(values):
+        return [("_re", values.real), ("_im", values.imag)]
+    return [("", values)]
+
+
+def _dims(row: Shown, values: np.ndarray) -> tuple[str, ...]:
+    """Dimensions of a variable, those of a batch first."""
+    own = row.dims.split()
+    count = values.ndim - len(own)
+    batch = ["batch"] if count == 1 else [f"batch_{i + 1}" for i in range(count)]
+    return (*batch, *own)
+
+
+def _structure(result: Any) -> str:
+    """Fields with their shapes."""
+    import equinox as eqx
+
+    return eqx.tree_pformat(result)
+
+
+def _words_of(name: str) -> str:
+    """The name of a class as that of a kind of file.
+
+    Example:
+        >>> _words_of("CycleSpectrum")
+        'cycle-spectrum'
+    """
+    return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).strip("-")

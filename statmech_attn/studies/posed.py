@@ -1,0 +1,394 @@
+"""A study's system with its parameters and initial states: the network's, or one's own.
+
+What computes takes a `Posed`, and does not ask where it is from.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, PyTree
+
+from statmech_attn import dmft
+from statmech_attn.comparison import network_digest
+from statmech_attn.dynamics import diagrams, flow, System
+from statmech_attn.labels import Variable, Variables
+from statmech_attn.studies import build, code
+from statmech_attn.studies.dmft_tables import DmftStudy
+from statmech_attn.studies.system_tables import (
+    Box,
+    LabelSpec,
+    SectionSpec,
+    SystemSpec,
+    SystemStudy,
+)
+
+
+NOWHERE = float(np.finfo(float).max)  # value of a section that no orbit meets
+RESERVED = ("point",)  # dimensions of files that are no variables
+NETWORK = Variables(
+    diagrams.variables(
+        build.PARAMETERS,
+        unit="token",
+        shown="m_o_se_1",
+        section="|m_o_se_2| < tolerance",
+        symbol="m^{o,SE}_1",
+    ),
+    attributes=("section_tolerance",),
+)
+
+
+OBSERVABLES = Variables(
+    Variable("observable", "observable", "name of an observable", "1", "i", group=""),
+    Variable(
+        "observable_words", "observable", "what the observable is", "1", "x", group=""
+    ),
+    Variable(
+        "observable_unit", "observable", "unit of the observable", "1", "x", group=""
+    ),
+    Variable(
+        "observable_symbol",
+        "observable",
+        "symbol of the observable",
+        "1",
+        "x",
+        group="",
+    ),
+)
+
+
+class Coordinates(eqx.Module):
+    """States of points as arrays that a file can hold, and back.
+
+    Attributes:
+        template: a state of one point, on the last axis.
+    """
+
+    system: System
+    template: PyTree
+
+    def advance(self, params: PyTree, state: PyTree, steps: int) -> PyTree:
+        """States so many steps later."""
+        return _advanced(self.system, params, state, jnp.asarray(steps))
+
+    def array(self, params: PyTree, state: PyTree) -> Float[Array, "dim points"]:
+        """Coordinates of states."""
+        return self.system.beside(params).vector(state)
+
+    def state(self, params: PyTree, array: Float[Array, "dim points"]) -> PyTree:
+        """States with these coordinates, at the clock of the template."""
+        count = array.shape[-1]
+        repeat = lambda a: jnp.repeat(a, count, axis=-1) if jnp.ndim(a) else a
+        template = jax.tree.map(repeat, self.template)
+        return self.system.beside(params).at(template, array)
+
+
+class Windows(eqx.Module):
+    """The same of a network: its attention windows, at clock 0."""
+
+    net: dmft.Network
+
+    def advance(self, params: PyTree, state: PyTree, steps: int) -> PyTree:
+        return dmft.advance(self.net, params, state, steps)
+
+    def array(self, params: PyTree, state: PyTree) -> Float[Array, "C M points"]:
+        return dmft.window(state)
+
+    def state(self, params: PyTree, array: Float[Array, "C M points"]) -> PyTree:
+        return dmft.from_window(self.net, params, array, 0)
+
+
+class Posed(NamedTuple):
+    """A system, its parameters, its initial states, and how all of them are called.
+
+    Attributes:
+        starts: parameters and numbers of the starts of some points -> their states,
+            with the points on the last axis.
+        layout: states as arrays, and back.
+        dimension: coordinates of a state.
+        turn: steps after which the drive and the layout of a state repeat.
+        observables: what is observed of a state, in order.
+        section: options of a `diagrams.Plan` that say what is recorded where.
+        parameters: as they are labelled.
+        variables: of the file of a diagram.
+        attributes: of every file: which system it is, and how it starts.
+    """
+
+    system: System
+    axes: diagrams.Axes
+    starts: Callable[[PyTree, np.ndarray], PyTree]
+    layout: Coordinates | Windows
+    dimension: int
+    turn: int
+    observables: tuple[Variable, ...]
+    section: Mapping[str, Any]
+    parameters: Variables
+    variables: Variables
+    attributes: Mapping[str, Any]
+
+
+@eqx.filter_jit
+def _advanced(system: System, params: PyTree, state: PyTree, steps) -> PyTree:
+    step = lambda _, state: system.steps(state, params)
+    return jax.lax.fori_loop(0, steps, step, state)
+
+
+def only_one(axes: diagrams.Axes, kind: str) -> diagrams.Axes:
+    """Refuse two scanned parameters.
+
+    Raises:
+        ValueError: naming the second one.
+    """
+    if len(axes.names) > 1:
+        raise ValueError(
+            f"parameters.{axes.names[1]}: a {kind} study scans one parameter; give one "
+            "number."
+        )
+    return axes
+
+
+def with_labels(variables: Variables, problem: Posed) -> Variables:
+    """Variables of a file, with the parameters of a system."""
+    return Variables(
+        variables, problem.parameters, attributes=variables.file_attributes
+    )
+
+
+def described(
+    dataset: xr.Dataset, problem: Posed, kind: str, table: Variables
+) -> xr.Dataset:
+    """A data set with fixed parameters, labels of observables, and what it is of."""
+    rows = problem.observables
+    words = {
+        "observable_words": [row.long_name for row in rows],
+        "observable_unit": [row.units for row in rows],
+        "observable_symbol": [row.symbol for row in rows],
+    }
+    texts = {
+        name: (("observable",), texts, table.attributes(name))
+        for name, texts in words.items()
+        if "observable" in dataset.dims
+    }
+    fixed = {
+        name: ((), value, table.attributes(name))
+        for name, value in problem.axes.fixed.items()
+    }
+    return dataset.assign_coords(texts | fixed).assign_attrs(
+        kind=kind, **problem.attributes
+    )
+
+
+def pose(
+    study: DmftStudy | SystemStudy, values: Mapping[str, Any] | None = None
+) -> Posed:
+    """The system of a study; runs the code that it names.
+
+    Args:
+        values: of the parameters of a system of one's own, numbers, lists or ranges;
+            those of the study when omitted.
+
+    Raises:
+        ValueError: an impossible setting, or a function that is no system, in one
+            line.
+    """
+    if isinstance(study, SystemStudy):
+        return _own(study, study.parameters if values is None else values)
+    return _network(study)
+
+
+def _network(study: DmftStudy) -> Posed:
+    made, options = build.model(study.network), study.run
+    net = made.net
+    axes = build.axes(study.parameters, made.file)  # type: ignore[arg-type]
+    epsilon = float(np.max((axes.fixed | axes.scanned)["epsilon"]))
+    return Posed(
+        dmft.system(net, epsilon),
+        axes,
+        lambda params, numbers: build.starts(options, made, params, numbers),
+        Windows(net),
+        net.dimension,
+        net.context,
+        (),
+        {},
+        build.PARAMETERS,
+        NETWORK,
+        {
+            "network": network_digest(net),
+            "context": net.context,
+            "start": build.describe_start(options, made),
+        },
+    )
+
+
+def _own(study: SystemStudy, values: Mapping[str, Any]) -> Posed:
+    spec, names = study.system, list(values)
+    system = _system(spec, names)
+    on_device = lambda table: jax.tree.map(jnp.asarray, table)
+    axes = build.grid(values, on_device)
+    starts = partial(_starts, spec.initial, jax.random.key(study.run.seed))
+    index = np.zeros((1, len(axes.shape)), int)
+    params = axes.at(index)
+    state = starts(params, np.zeros(1, int))
+    _check(spec, system, state, params)
+    rows = _observables(study, system, state)
+    study.require_named([*names, *(row.name for row in rows)])
+    shown = _place(spec.shown or rows[0].name, rows, "system.shown")
+    section = _section(spec.section, rows)
+    parameters = Variables(*(_labelled(name, study.labels) for name in names))
+    variables = diagrams.variables(
+        parameters,
+        unit=system.unit,
+        shown=rows[shown].long_name,
+        shown_unit=rows[shown].units,
+        section=_section_words(spec.section),
+        symbol=rows[shown].symbol,
+    )
+    _require_free(names, variables)
+    dimension = jax.eval_shape(system.beside(params).vector, state).shape[0]
+    random = f"random {study.run.seed}" if isinstance(spec.initial, Box) else "initial"
+    return Posed(
+        system,
+        axes,
+        starts,
+        Coordinates(system, state),
+        dimension,
+        system.drive_period,
+        rows,
+        {"value": shown, **section},
+        parameters,
+        variables,
+        {"system": spec.name, "unit": system.unit, "start": random},
+    )
+
+
+def _system(spec: SystemSpec, names: list[str]) -> System:
+    """The system that a study names."""
+    reference, *others = spec.references
+    named = code.load(reference)
+    observe = code.function(others[0], names) if others else None
+    if isinstance(named, System):
+        if spec.flow is not None:
+            raise ValueError(
+                f"system.flow: {spec.name} is a System, which has its steps already."
+            )
+        step = code.Function(reference, named.step, names)
+        return _replaced(named, step, spec, observe)
+    step = code.function(reference, names)
+    if spec.flow is None:
+        return System(step, observe, unit=spec.unit or "step")
+    system = flow(step, time=spec.flow.time, substeps=spec.flow.substeps)
+    return _replaced(system, system.step, spec, observe)
+
+
+def _replaced(system: System, step, spec: SystemSpec, observe) -> System:
+    """A system with the study's own observables and word for a step."""
+    return System(
+        step,
+        observe or system.observe,
+        system.drive_period,
+        system.tangent,
+        system.batched,
+        spec.unit or system.unit,
+        system.display if observe is None else None,
+        system.clock,
+        system.any_width,
+    )
+
+
+def _starts(initial, key: jax.Array, params: PyTree, numbers: np.ndarray):
+    """States of some points, the points on the last axis."""
+    if not isinstance(initial, Box):
+        state = np.asarray(initial, float)
+        return np.repeat(state[..., None], len(numbers), axis=-1)
+    low, high = (np.asarray(x, float) for x in (initial.low, initial.high))
+    shape = tuple(initial.shape or np.broadcast_shapes(low.shape, high.shape))
+    draw = lambda number: jax.random.uniform(
+        jax.random.fold_in(key, number), shape, float, low, high
+    )
+    return jnp.moveaxis(jax.vmap(draw)(jnp.asarray(numbers)), 0, -1)
+
+
+def _check(spec: SystemSpec, system: System, state: PyTree, params: PyTree) -> None:
+    """Refuse a function that is no map of the state, or leaves the numbers at once.
+
+    Raises:
+        ValueError: with the name of the system.
+    """
+    try:
+        system.check(state, params)
+    except code.Refused:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{spec.name}: {error}") from error
+    after = jax.tree.leaves(jax.jit(system.steps)(state, params))
+    if any(np.isnan(x).any() for x in after):
+        values = ", ".join(f"{n} = {float(x[0]):g}" for n, x in params.items())
+        raise ValueError(f"{spec.name}: returns NaN for the initial state at {values}.")
+
+
+def _observables(
+    study: SystemStudy, system: System, state: PyTree
+) -> tuple[Variable, ...]:
+    """What is observed, labelled as the study says."""
+    count = jax.eval_shape(system.seen, state).shape[0]
+    names = study.system.observables
+    if names is None:
+        names = ["x"] if count == 1 else [f"x_{i}" for i in range(1, count + 1)]
+    if len(names) != count or len(set(names)) < count:
+        raise ValueError(
+            f"system.observables: {study.system.name} has {count} observables, each "
+            f"with a name of its own; got {len(set(names))} names."
+        )
+    return tuple(_labelled(name, study.labels) for name in names)
+
+
+def _labelled(name: str, labels: Mapping[str, LabelSpec]) -> Variable:
+    label = labels.get(name, LabelSpec())
+    return Variable(name, "", label.words or name, label.unit, label.symbol or name)
+
+
+def _place(name: str, rows: tuple[Variable, ...], key: str) -> int:
+    names = [row.name for row in rows]
+    if name not in names:
+        shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+        raise ValueError(f"{key}: there is no observable {name!r}; there are {shown}.")
+    return names.index(name)
+
+
+def _section(spec: SectionSpec | None, rows: tuple[Variable, ...]) -> dict[str, Any]:
+    """Options of a `diagrams.Plan`."""
+    if spec is None:
+        return {"on": 0, "level": NOWHERE, "section_samples": 1}
+    return {
+        "on": _place(spec.observable, rows, "system.section.observable"),
+        "level": spec.value,
+        "section_tolerance": spec.tolerance,
+    }
+
+
+def _section_words(spec: SectionSpec | None) -> str:
+    if spec is None:
+        return ""
+    if spec.tolerance is None:
+        return f"{spec.observable} = {spec.value:g}, upwards"
+    return f"|{spec.observable} - {spec.value:g}| < {spec.tolerance:g}"
+
+
+def _require_free(names: list[str], variables: Variables) -> None:
+    """Refuse parameters that have the name of another variable of the file.
+
+    Raises:
+        ValueError: naming the key.
+    """
+    rows = [row.name for row in variables]
+    for name in names:
+        if rows.count(name) > 1 or name in RESERVED:
+            raise ValueError(
+                f"parameters.{name}: files have a variable of this name; choose "
+                "another one."
+            )

@@ -1,0 +1,36 @@
+"""`statmech-attn new` and the hints for keys in a wrong table."""
+
+import pytest
+
+from statmech_attn import kinds, studies
+
+
+def test_a_template_is_written_once(call, tmp_path):
+    file = tmp_path / "study.toml"
+    call("new", "monte-carlo", "-o", file)
+    study, _ = studies.load(file)
+    assert study.kind == "monte-carlo"
+    assert "already exists" in call("new", "basins", "-o", file, code=1).stderr
+    assert call("new", "monte-carlo").stdout == file.read_text()
+
+
+def test_without_a_kind_all_are_listed(call):
+    lines = call("new").output.splitlines()
+    assert [line.split(":")[0] for line in lines] == kinds.studied()
+
+
+@pytest.mark.parametrize(
+    ("setting", "hint"),
+    [
+        ("steps=3", "did you mean 'run.steps'?"),
+        ("run.patterns=cycle", "did you mean 'network.patterns'?"),
+        ("run.sed=3", "did you mean 'seed'?"),
+        ("network.transiet=3", "did you mean 'run.transient'?"),
+        ("seed=3", "did you mean 'network.seed' or 'run.seed'?"),
+    ],
+)
+def test_a_key_in_a_wrong_table_is_placed(call, tmp_path, setting, hint):
+    file = tmp_path / "study.toml"
+    call("new", "trajectory", "-o", file)
+    refused = call("run", file, "-o", tmp_path / "o.h5", "--set", setting, code=1)
+    assert hint in refused.stderr

@@ -1,0 +1,71 @@
+"""What a run tells: lines outside a terminal, a log file, nothing, or more."""
+
+import io
+import types
+
+import pytest
+
+from statmech_attn.cli import progress
+from statmech_attn.cli.terminal import Terminal
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = types.SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(progress, "time", clock)
+    return clock
+
+
+def told(clock) -> list[str]:
+    """Lines of a run of 1000 points at 2/s, of which 200 were there already."""
+    lines = []
+    report = progress.Lines(lines.append)
+    report.note("a note")
+    report.begin("diagram", 1000, 1000.0)
+    report.advance(200.0)
+    while clock.now < 400:
+        clock.now += 10
+        report.advance(20.0)
+    report.finish()
+    return lines
+
+
+def test_a_line_a_minute_says_the_rate_and_the_time_left(clock):
+    lines = told(clock)
+    assert lines[0] == "a note" and len(lines) == 8
+    assert lines[1] == "diagram: 320/1,000 points, 2/s, about 5 min 40 s left"
+    assert lines[6] == "diagram: 920/1,000 points, 2/s, about 40 s left"
+    assert lines[7] == "diagram: 1,000 points in 6 min 40 s"
+
+
+def test_the_time_left_falls_as_fast_as_time_passes(clock):
+    """At a steady rate, from one line to the next."""
+    minutes = [line.split("about ")[1] for line in told(clock)[1:6]]
+    assert minutes == [f"{n} min 40 s left" for n in (5, 4, 3, 2, 1)]
+
+
+def shown(**options) -> str:
+    """What a console says of a run of one point."""
+    console = Terminal(file=io.StringIO())
+    with progress.shown(console, **options) as report:
+        report.note("a note")
+        report.begin("diagram", 1, 1.0)
+        report.advance(1.0)
+        report.finish()
+    return console.file.getvalue()
+
+
+def test_a_run_is_quiet_when_asked_and_logs_all_the_same(tmp_path):
+    log = tmp_path / "run.log"
+    assert shown(quiet=True, log_file=log) == ""
+    first, last = log.read_text().splitlines()
+    assert first.endswith(" a note") and "diagram: 1 points in" in last
+    assert first[:4].isdigit() and "T" in first.split()[0]
+    shown(log_file=log)
+    assert len(log.read_text().splitlines()) == 4  # appended
+    assert "a note" in shown(verbose=True) and "a note" in shown()
+
+
+def test_quiet_and_verbose_exclude_each_other(call, tmp_path):
+    refused = call("run", "s.toml", "-o", "o.h5", "--quiet", "--verbose", code=2)
+    assert "exclude each other" in refused.stderr

@@ -1,0 +1,86 @@
+"""What a notebook does: set up, run a study, draw, describe and save its result."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import statmech_attn
+from statmech_attn import storage
+
+
+STUDY = {
+    "kind": "bifurcation",
+    "parameters": {"beta": {"start": 1.2, "stop": 1.4, "num": 3}},
+    "run": {"transient": 200, "steps": 64, "exponents": 2, "refine": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def result():
+    return statmech_attn.run(STUDY)
+
+
+def test_a_result_draws_itself_in_a_notebook(result):
+    pictures = result.statmech.plot()
+    assert list(pictures) == ["bifurcation", "classifiers"]
+    assert pictures._repr_html_().count("data:image/png;base64,") == 2
+
+
+def test_a_result_says_what_it_is(result):
+    assert result.attrs["kind"] == "bifurcation"
+    assert json.loads(result.attrs["keys"]) == {"seed": 0}
+    text = result.statmech.describe()
+    assert "largest λ_1 (nat/token)" in repr(text)
+    assert text._repr_html_().startswith("<pre>")
+
+
+def test_a_result_is_saved_with_its_study(result, tmp_path):
+    path = tmp_path / "scan.h5"
+    result.statmech.save(path)
+    again = storage.read(path)
+    assert again.drop_attrs(deep=False).equals(result.drop_attrs(deep=False))
+    told = storage.info(path)
+    assert told.started == result.attrs["started"] and told.keys == {"seed": 0}
+    assert len(again.attrs["history"].splitlines()) == 2  # computed, then saved
+    result.statmech.save(path)  # the same study may replace itself
+
+
+def test_a_refined_result_is_gridded_and_tabulated(result):
+    grid, table = result.statmech.grid(), result.statmech.table("phase", "lyapunov")
+    assert np.allclose(grid.beta, [1.2, 1.25, 1.3, 1.35, 1.4])
+    assert grid.phase.sel(beta=result.beta[::2]).equals(result.phase[::2])
+    assert grid.computed.values.sum() == result.sizes["beta"] < 5
+    assert list(table) == ["level", "beta", "phase", "lyapunov_1", "lyapunov_2"]
+    assert table.phase.tolist()[0] == "fixed" and len(table) == result.sizes["beta"]
+
+
+def test_a_study_is_a_path_too(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text('kind = "trajectory"\nparameters.beta = 1.4\nrun.steps = 10\n')
+    assert statmech_attn.run(path, progress=False).A.shape == (1, 10, 3)
+    with pytest.raises(ValueError, match="dictionary or a checked study; got float"):
+        statmech_attn.run(1.4)  # type: ignore[arg-type]
+
+
+def test_without_double_precision_it_says_what_to_call():
+    code = (
+        "import statmech_attn\n"
+        "statmech_attn.run({'kind': 'trajectory', 'parameters': {'beta': 1.4}})"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"JAX_ENABLE_X64": "0"},
+        capture_output=True,
+        text=True,
+    )
+    assert "call statmech_attn.setup()" in ended.stderr.splitlines()[-1]
+
+
+def test_data_sets_of_others_say_what_they_lack():
+    with pytest.raises(ValueError, match="no pictures of kind None"):
+        xr.Dataset().statmech.plot()

@@ -1,0 +1,47 @@
+"""How the time of a run follows from that of a point."""
+
+import time
+
+import pytest
+
+from statmech_attn.batches import lanes, seconds_of, Stage
+from statmech_attn.scan.forecast import Forecast
+from statmech_attn.scan.work import Pilot
+
+
+def seconds(points, per_chunk, workers, **pilot):
+    found = Forecast(points, per_chunk, workers, Pilot(1.0, 0, **pilot), 0)
+    return found.seconds
+
+
+def test_the_busiest_worker_decides():
+    assert seconds(100, 10, 2) == 50
+    assert seconds(90, 10, 2) == 50  # nine chunks: five and four
+    assert seconds(85, 10, 2) == 45  # the last of nine is half a chunk
+    assert seconds(7, 10, 4) == 7
+
+
+def test_compilation_and_refinement_are_contained():
+    assert seconds(100, 10, 2, fixed=3.0) == 53
+    assert seconds(100, 10, 2, most=900, expected=300) == 150
+
+
+def test_what_the_time_rests_on_is_said():
+    pilot = Pilot(1.0, 0, without="phases", fixed=3.0, assumes="0.1 of them move")
+    said = Forecast(10, 10, 1, pilot, 0).assumptions()
+    assert "0.1 of them move" in said and "3 s of further compilation" in said
+    assert said.endswith("not included: phases")
+    assert Forecast(10, 10, 1, None, 0).assumptions() == ""
+
+
+def test_few_points_cost_a_part_of_a_batch():
+    stage = Stage(lambda x: 2.0 * x, lambda n: (lanes.np.zeros(n),), 136)
+    assert stage.part_of_batch(0.0) == 0.0
+    assert stage.part_of_batch(136.0) == pytest.approx(1.0)
+    # A point in every third batch: a narrow one in every third.
+    narrow = (8 + lanes.OVERHEAD) / (136 + lanes.OVERHEAD)
+    assert stage.part_of_batch(1 / 3) == pytest.approx(0.28 * narrow, rel=0.2)
+
+
+def test_time_taken_by_other_programs_does_not_count():
+    assert seconds_of(lambda: time.sleep(0.2), repeats=1) < 0.1

@@ -1,0 +1,166 @@
+"""What a user tries first: it works, or says in one line what to do."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import statmech_attn
+from statmech_attn import bpkr, dynamics
+from statmech_attn.dynamics.continuation import Problem
+
+
+STATE, PAIR = jnp.array(0.3), jnp.array([0.3, 0.2])
+HEADS = [np.zeros((2, 3, 3)), np.ones((2, 3, 3))]
+TOKENS = jnp.ones((2, 3, 5))
+
+
+def growth(x, r):
+    return r * x * (1 - x)
+
+
+def alone(x):
+    return 3.2 * x * (1 - x)
+
+
+def swapped(p, x):
+    return p["r"] * x * (1 - x)
+
+
+def classify(*given, **options):
+    return dynamics.classify(*given, **{"steps": 2000, "max_doublings": 0} | options)
+
+
+def problem(**changes):
+    heads = bpkr.heads_from_products(HEADS)
+    xi = bpkr.attentioned_inputs(TOKENS, heads, readout="last")
+    posed = {"heads": heads, "width": 10, "temperature": 0.1} | changes
+    return bpkr.Problem(posed.pop("xi", xi), posed.pop("Y", [1, -1]), **posed)
+
+
+MISTAKES = {
+    "a map of two arguments without parameters": (
+        lambda: classify(growth, STATE),
+        "step takes parameters: give them after the state",
+    ),
+    "its exponents": (
+        lambda: dynamics.lyapunov_spectrum(growth, STATE, steps=100),
+        "step takes parameters: give them after the state",
+    ),
+    "its attractors": (
+        lambda: dynamics.find_attractors(growth, PAIR),
+        "step takes parameters: give them after the state",
+    ),
+    "a map of one argument with parameters": (
+        lambda: classify(alone, STATE, jnp.array(3.2)),
+        "must take the state and the parameters, f(x, p)",
+    ),
+    "a map of one argument to continue": (
+        lambda: Problem(alone, STATE, {"r": 3.0}, "r"),
+        "must take the state and the parameters, f(x, p)",
+    ),
+    "parameters before the state": (
+        lambda: classify(swapped, STATE, {"r": 3.2}),
+        "takes the state first, then the parameters",
+    ),
+    "a parameter that there is not": (
+        lambda: Problem(growth, STATE, {"r": 3.0}, "q"),
+        "free must be one of ['r']; got 'q'",
+    ),
+    "a float32 state": (
+        lambda: classify(alone, jnp.array(0.3, jnp.float32)),
+        "state must be float64; got float32: make it after statmech_attn.setup()",
+    ),
+    "a float32 template": (
+        lambda: Problem(growth, jnp.array(0.3, jnp.float32), {"r": 3.0}, "r"),
+        "template must be float64 arrays; got ['float32']",
+    ),
+    "a whole number as state": (
+        lambda: classify(alone, 1),
+        "state has no floating-point coordinates",
+    ),
+    "another shape": (
+        lambda: classify(lambda x: jnp.stack([x, x]), STATE),
+        "like the one it takes; got float64[2] from float64[]",
+    ),
+    "a list for an array": (
+        lambda: classify(lambda x: [x[0], x[1]], PAIR),
+        "got float64[], float64[] from float64[2]",
+    ),
+    "nothing returned": (
+        lambda: classify(lambda x: None, STATE),
+        "got nothing from float64[]",
+    ),
+    "NumPy inside": (
+        lambda: classify(lambda x: np.array([x[1], x[0]]), PAIR),
+        "use jax.numpy, not numpy",
+    ),
+    "a condition on a value": (
+        lambda: classify(lambda x: x if x > 0 else -x, STATE),
+        "jnp.where, not if",
+    ),
+    "no function": (
+        lambda: dynamics.lyapunov_spectrum(3.0, STATE, steps=16),  # type: ignore
+        "or a function f(x) or f(x, p)",
+    ),
+    "one start for many": (
+        lambda: dynamics.find_attractors(alone, STATE),
+        "starts must be arrays with the starts on their last axis",
+    ),
+    "too many exponents": (
+        lambda: classify(alone, STATE, exponents=2),
+        "exponents must lie in 1..1; got 2",
+    ),
+    "heads that are no whole numbers": (
+        lambda: problem(heads=(2, 2.5)),
+        "the number of heads of every layer, each a whole number >= 1, such as (2, 2)",
+    ),
+    "tokens for attentioned inputs": (
+        lambda: problem(xi=TOKENS),
+        "(bpkr.attentioned_inputs makes them of tokens); got (2, 3, 5)",
+    ),
+    "labels of other examples": (
+        lambda: problem(Y=[1.0, -1.0, 1.0]),
+        "Y must have shape (2,) or (2, K)",
+    ),
+    "no temperature": (
+        lambda: bpkr.check_temperature(None),
+        "temperature must be finite and > 0",
+    ),
+    "scores of a matrix without heads": (
+        lambda: bpkr.head_scores(np.eye(4)),
+        "give the heads per layer beside U, such as (2, 2), or a solution",
+    ),
+    "a misspelt package": (
+        lambda: statmech_attn.dynamcs,  # type: ignore[attr-defined]
+        "has no attribute 'dynamcs'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_answered_in_one_line(call, message):
+    with pytest.raises((ValueError, AttributeError)) as refused:
+        call()
+    assert message in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_what_users_write_works():
+    """States and parameters as numbers, lists and NumPy arrays; heads by matrices."""
+    exponent = lambda *given: dynamics.lyapunov_spectrum(*given, steps=16).exponents[0]
+    listed = lambda x, p: [growth(x[0], p[0])]
+    found = exponent(alone, 0.3), exponent(growth, np.array(0.3), 3.2)
+    assert found[0] == found[1] == exponent(listed, [0.3], [3.2])
+    assert problem().heads == problem(heads=HEADS).heads == (2, 2)
+
+
+def test_argument_orders_agree():
+    """U11: a map first, then a state, then what is varied; maps are f(x, p)."""
+    cubic = lambda x, r: x + 0.1 * (r + x - x**3)
+    values = jnp.linspace(-1, 1, 5)
+    assert dynamics.hysteresis(cubic, jnp.array(-1.0), values).differ.any()
+    spectra = jax.vmap(
+        lambda r: dynamics.lyapunov_spectrum(growth, STATE, r, steps=64)
+    )(jnp.array([2.5, 3.2]))
+    assert spectra.exponents.shape == (2, 1) and spectra.kaplan_yorke.shape == (2,)

@@ -1,0 +1,105 @@
+"""Results say their numbers: in text, in a table, in a data set, in sentences."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn import bpkr, dmft, presentation, storage
+from statmech_attn.dynamics import classify, EscapeRate, PHASES, Rotation
+
+
+GROWTH = jnp.array([2.5, 3.2, 3.9, 3.0])
+
+
+def logistic(x, r):
+    return r * x * (1 - x)
+
+
+@pytest.fixture(scope="module")
+def verdict_at():
+    def at(r):
+        return classify(logistic, jnp.array(0.3), r, steps=2000, max_doublings=0)
+
+    return at
+
+
+@pytest.fixture(scope="module")
+def batch(verdict_at):
+    """As users make it, the batch on the first axis."""
+    return jax.vmap(verdict_at)(GROWTH)
+
+
+def test_every_verdict_of_a_batch_has_a_sentence_with_its_numbers(batch):
+    fixed, periodic, chaotic, unsettled = batch.explain()
+    assert fixed.startswith("fixed: the orbit recurs after 1 step, to ")
+    assert "λ_1 = -0.6931471806 ± 1e-10 nat/step is negative" in fixed
+    assert periodic.startswith("periodic: the orbit recurs after 2 steps, to ")
+    assert chaotic.startswith("chaotic: λ_1 = 0.5") and "0-1 test K = 0.99" in chaotic
+    assert unsettled.startswith("unsettled: ") and "standard errors" in unsettled
+    assert PHASES[batch.phase].tolist() == ["fixed", "periodic", "chaotic", "unsettled"]
+
+
+def test_a_batch_on_the_first_axis_is_one_on_the_last(verdict_at, batch):
+    last = jax.vmap(verdict_at, out_axes=-1)(GROWTH)
+    assert last.explain() == batch.explain() and repr(last) == repr(batch)
+    assert last.to_dataset().identical(batch.to_dataset())
+    assert last.spectrum.kaplan_yorke.tolist()[:2] == [0, 0]
+    assert np.array_equal(
+        last.spectrum.running, np.moveaxis(batch.spectrum.running, 0, -1)
+    )
+
+
+def test_text_and_table_have_numbers_with_errors_and_words(batch):
+    text, table = repr(batch), batch._repr_html_()
+    for words in ("fixed 1, periodic 1", "-0.6931471806 ± 1e-10", "nat / step"):
+        assert words in text and words in table
+    assert "Array" not in text and len(text) < 1000
+
+
+def test_results_under_a_trace_show_their_shapes(batch):
+    seen = []
+    jax.jit(lambda c: seen.append(repr(c)))(batch)
+    assert "f64[4]" in seen[0] and repr(jax.eval_shape(lambda: batch)) != seen[0]
+
+
+def test_the_data_set_of_a_result_is_written_and_read_back(batch, tmp_path):
+    dataset = batch.to_dataset()
+    assert dataset.lyapunov.dims == ("batch", "exponent")
+    assert dataset.phase.attrs["flag_meanings"].split() == list(PHASES)
+    path = tmp_path / "verdicts.h5"
+    storage.write(path, dataset, study="", kind=dataset.attrs["kind"])
+    assert np.array_equal(storage.read(path).lyapunov, batch.spectrum.exponents)
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (EscapeRate(0.0612, 0.0131, 20, 320.0, 0.0, -1.4), "0.06 ± 0.01 nat / step"),
+        (
+            Rotation(
+                jnp.array([0.25, 0.5]), jnp.array([1e-4, 2e-3]), jnp.array([0, 1])
+            ),
+            "0.2500 ± 0.0001, 0.500 ± 0.002 turn / step",
+        ),
+        (dmft.load("poclopez-pe2"), "context length"),
+        (bpkr.heads_from_products([np.zeros((2, 3, 3))]), "Heads per layer: 2; W of 3"),
+    ],
+)
+def test_results_print_short_and_say_their_numbers(result, words):
+    assert words in repr(result) and len(repr(result)) < 700
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (1.23456, 0.001, "1.235 ± 0.001"),
+        (1234.5, 20, "1230 ± 20"),
+        (1e-7, 2e-9, "1.00e-07 ± 2e-09"),
+        (np.inf, np.nan, "∞"),
+        (np.nan, np.nan, "NaN"),
+        (2.0, 0.0, "2"),
+    ],
+)
+def test_a_number_has_the_digits_that_its_error_leaves(value, error, text):
+    assert presentation.quantity(value, error) == text
