@@ -2,6 +2,7 @@
 
 import enum
 import inspect
+import re
 import typing
 from pathlib import Path
 
@@ -70,6 +71,7 @@ def page() -> str:
         arguments, rows = options_of(function)
         usage = " ".join(["statmech-attn", name, *arguments, "[OPTIONS]"])
         text = (inspect.getdoc(function) or "").replace("\b\n", "").replace("[", r"\[")
+        text = re.sub(r"(?m)^Example: (.*)$", r"Example: `\1`", text)
         lines += [f"## {name}", "", "```", usage, "```", "", text, ""]
         if rows:
             lines += ["| | type | default | |", "| --- | --- | --- | --- |", *rows, ""]

@@ -35,6 +35,9 @@ exclude_patterns = ["build", "**/GALLERY_HEADER.rst"]
 html_theme = "furo"
 html_title = f"statmech_attn {release}"
 html_theme_options = {"navigation_with_keys": True}
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+smartquotes = False
 copybutton_exclude = ".linenos, .gp, .go"
 
 # --- Markdown ---

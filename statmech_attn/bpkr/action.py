@@ -121,6 +121,11 @@ def order_parameters_of(factors: Sequence[Array], heads: Sequence[int]):
 def gaussian_process_limit(heads: Sequence[int], variances, outputs: int = 1):
     r"""$U_l = \sigma_a^2 \prod_{j \ge l} \sigma_j^2 \, 1$, reached for P / N -> 0.
 
+    Args:
+        heads: heads per layer (H_1, ..., H_L).
+        variances: (sigma_0^2, ..., sigma_L^2, sigma_a^2).
+        outputs: number of outputs K.
+
     Returns:
         (U_1, ..., U_L) and U_a as a (K, K) matrix.
     """

@@ -64,6 +64,12 @@ def heads_from_products(layers: Sequence) -> Heads:
     The score that the query t gives to the key s is $x_s^T W x_t$: W = W_K^T W_Q, with
     the key on its rows, which is the transpose of W_Q^T W_K.
 
+    Args:
+        layers: for every layer, the products W of its heads.
+
+    Returns:
+        Heads for `attentioned_inputs` and `Problem`.
+
     Example:
         >>> import numpy as np
         >>> heads_from_products([np.zeros((2, 3, 3)), np.zeros((1, 3, 3))])
@@ -87,7 +93,17 @@ def heads_from_queries(queries: Sequence, keys: Sequence) -> Heads:
     r"""Heads given by Q and K, with the score $x_s^T K^T Q x_t / \sqrt G$ of key s.
 
     Args:
-        queries, keys: one (H_l, G, N_0) array per layer.
+        queries: query matrices Q: one (H_l, G, N_0) array per layer.
+        keys: key matrices K, likewise.
+
+    Returns:
+        Heads for `attentioned_inputs` and `Problem`.
+
+    Example:
+        >>> import numpy as np
+        >>> queries = [np.ones((2, 4, 3))]
+        >>> heads_from_queries(queries, queries)
+        Heads per layer: 2; W of 3 x 3, score x_key^T W x_query
     """
     if len(queries) != len(keys):
         raise ValueError(
@@ -160,6 +176,14 @@ def attentioned_inputs(
 ) -> Float[Array, "P N_0 Pi"]:
     r"""$\xi^\pi = x \Omega^{1,h_1} \cdots \Omega^{L,h_L} e_{t^*}$ of every path.
 
+    Args:
+        x: P examples of T tokens with N_0 features.
+        heads: attention heads of every layer.
+        readout: token that is read out: "first", "last", "mean" or its number.
+
+    Returns:
+        The inputs as every one of the Pi attention paths delivers them.
+
     Example:
         >>> import jax, jax.numpy as jnp
         >>> jax.config.update("jax_enable_x64", True)
@@ -186,7 +210,14 @@ def forward(
     *,
     readout: str | int = "last",
 ) -> Float[Array, "P *K"]:
-    """f(x), layer by layer."""
+    """Output f(x) of a network with given weights, layer by layer.
+
+    Args:
+        weights: all weights, as `draw_weights` gives them.
+        x: P examples of T tokens with N_0 features.
+        heads: attention heads of every layer.
+        readout: token that is read out: "first", "last", "mean" or its number.
+    """
     x = check_inputs(x, heads)
     hidden = jnp.einsum("ni,pit->pnt", weights.V_0, x) / math.sqrt(x.shape[1])
     for V, layer in zip(weights.V, heads):
@@ -241,6 +272,8 @@ def draw_weights(
     """Draw a network from the prior.
 
     Args:
+        key: random key of JAX.
+        n_inputs: number N_0 of features.
         heads: heads per layer (H_1, ..., H_L).
         width: one number, or (N_1, ..., N_L, N_a).
         variances: (sigma_0^2, ..., sigma_L^2, sigma_a^2); one when omitted.

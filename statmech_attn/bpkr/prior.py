@@ -47,6 +47,12 @@ def prior(width, heads: Sequence, variances=None) -> Prior:
 def head_counts(heads: Sequence) -> tuple[int, ...]:
     """Heads per layer (H_1, ..., H_L), of counts or of heads given by their matrices.
 
+    Args:
+        heads: counts, or one array of heads per layer.
+
+    Returns:
+        The number of heads of every layer.
+
     Raises:
         ValueError: no layer, or a count that is no whole number >= 1.
 

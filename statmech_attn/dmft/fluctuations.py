@@ -71,14 +71,22 @@ def linear_noise(
     steps: int,
     covariance: bool = False,
 ) -> NoiseBand:
-    """Spread over runs of N spins that all start from `state`, times sqrt(N).
+    """Standard deviation between runs of N spins from one initial condition.
 
     Row 0 belongs to the first generated token and the attention after it, as in
     `mean_field.trajectory`.
 
     Args:
+        net: the network, as `network` builds it.
+        patterns: those from which the network was built.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: initial condition of all runs.
+        steps: number of tokens.
         covariance: return the joint covariance of all observables as well; inf or NaN
             where it exceeds the range of doubles.
+
+    Returns:
+        Standard deviations times sqrt(N) for every observable and token.
 
     Raises:
         ValueError: steps < 1, or patterns of another network.

@@ -148,6 +148,12 @@ def distinguish(orbits: Orbits) -> Attractors:
     """Group the orbits of one parameter by the set they ended on.
 
     The groups do not depend on the order of the orbits.
+
+    Args:
+        orbits: as `settle` returns them.
+
+    Returns:
+        The attractors, those with most initial conditions first.
     """
     order = _canonical(orbits)
     label = np.where(orbits.kind == GONE, DIVERGED, NOT_SETTLED)

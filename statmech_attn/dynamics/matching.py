@@ -25,6 +25,10 @@ Points = Float[np.ndarray, "_P d"]
 def set_distance(a: Points, b: Points) -> float:
     """Larger mean distance to the nearest neighbour in the other set.
 
+    Args:
+        a: points of a set, (n, d).
+        b: points of another set, (m, d).
+
     Example:
         >>> set_distance(np.array([[0.0], [1.0]]), np.array([[0.0], [1.5]]))
         0.25
@@ -47,7 +51,15 @@ def resolution(a: Points) -> float:
 
 
 def distances(a: Sequence[Points], b: Sequence[Points]) -> Float[np.ndarray, "n m"]:
-    """Set distances between the sets of two lists."""
+    """Set distances between the sets of two lists.
+
+    Args:
+        a: sets of points, each (points, d).
+        b: sets of points, likewise.
+
+    Returns:
+        The distance of every set of `a` from every set of `b`.
+    """
     table = [[set_distance(x, y) for y in b] for x in a]
     return np.array(table).reshape(len(a), len(b))
 

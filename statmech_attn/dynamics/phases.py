@@ -100,7 +100,19 @@ class Evidence(eqx.Module):
 
 
 class Classification(eqx.Module):
-    """Verdict, the evidence for it, and the spectrum of the last window."""
+    """Verdict, the evidence for it, and the spectrum of the last window.
+
+    Attributes:
+        phase: index into `PHASES`.
+        period: in steps; 0 where the orbit is not periodic.
+        rotation_number: cycles per drive period; NaN where the orbit is not on a torus.
+        reasons: bits of `REASONS`: why a phase is undetermined.
+        evidence: what the verdict rests on.
+        spectrum: Lyapunov spectrum of the last window.
+        state: at the end; a longer run may start there.
+        criteria: thresholds of the evidence.
+        unit: what a step is.
+    """
 
     phase: Int[Array, "*batch"]  # index into PHASES
     period: Int[Array, "*batch"]  # steps; 0 where the orbit is not periodic
@@ -188,22 +200,31 @@ def classify(
     max_doublings: int = 4,
     criteria: Criteria = Criteria(),
 ) -> Classification:
-    """Phase of the orbit that starts at `state`, of any system; works under `vmap`.
+    """Phase of the orbit that starts at a state, by several kinds of evidence.
 
     Recurrence, 0-1 test and spectrum look at what the system observes; `fixed` means
-    the period of its drive.
+    the period of its drive.  Works under `jax.vmap`.
 
     Args:
         system: a `System`, or its step: state -> state, or with parameters
             (state, parameters) -> state.
-        state: start of the orbit.
+        state: initial condition.
         parameters: of the system, a tree of arrays; none when omitted.
-        steps: first window; it doubles while the orbit is unsettled.
+        steps: length of the first window; it doubles while the orbit is undetermined.
         transient: steps before the first window.
         exponents: how many leading exponents decide; all when omitted.
         reorthonormalize_every: steps between Gram-Schmidt; the drive period if omitted.
         tail: recorded steps after the window; periods up to tail/3 can be found.
-        max_doublings: cap of the extension.
+        max_doublings: largest number of doublings.
+        criteria: thresholds of the evidence.
+
+    Returns:
+        The phase (index into `PHASES`), period, evidence, reasons, spectrum of the last
+        window and final state; `explain()` states why.
+
+    Raises:
+        ValueError: a count out of range, or a tail below 30 drive periods.
+        RuntimeError: double precision is off.
 
     Example:
         >>> import jax.numpy as jnp

@@ -103,12 +103,13 @@ def simulate(
     points=None,
     batch_runs: int | None = None,
 ) -> Simulation:
-    """Simulate `runs` networks of `n_spins` spins, all from one start.
+    """Simulate networks of N spins, all from one initial condition.
 
     Args:
-        net, patterns: the network and the patterns that it was built from.
+        net: the network, as `dmft.network` builds it.
+        patterns: those from which the network was built.
         params: control parameters of any batch shape.
-        state: the start, as for the theory.
+        state: initial condition, as for the theory.
         n_spins: number of spins, divisible by the class fractions.
         runs: independent runs of every parameter point.
         steps: tokens to generate.
@@ -120,6 +121,10 @@ def simulate(
             batch; 0, 1, ... when omitted.
         batch_runs: runs of a block, of which moments are taken at once; a number that
             depends on `runs`, and on N at the level of spins, when omitted.
+
+    Returns:
+        Means and spreads over runs by token, sample trajectories, and time averages of
+        every run.
 
     Raises:
         ValueError: an argument out of range, or N that the fractions do not divide.

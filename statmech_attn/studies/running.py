@@ -23,6 +23,13 @@ def work(study: StudyTable, batch: int | None = None) -> Work:
 def run(study: StudyTable, report: Reporter = Silent()) -> xr.Dataset:
     """Compute a study in memory; double precision must be on.
 
+    Args:
+        study: a checked study, as `load` or `parse` gives it.
+        report: told how far the computation is.
+
+    Returns:
+        The result, as its file would hold it.
+
     Example:
         >>> from statmech_attn.studies import parse
         >>> study = parse({"kind": "trajectory", "parameters": {"beta": 1.4}})

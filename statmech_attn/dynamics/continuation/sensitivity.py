@@ -66,6 +66,14 @@ def multipliers_at(
     """Eigenvalues of D f^k at x, differentiable in x and in the parameters.
 
     For use with `orbit`; in no order.  The derivative exists where they are simple.
+
+    Args:
+        problem: the map and the period of the cycle.
+        x: a point of the cycle.
+        parameters: values that replace those of the problem, by name.
+
+    Returns:
+        The multipliers, in no order.
     """
     values = {k: jnp.asarray(v, float) for k, v in parameters.items()}
     return jnp.linalg.eigvals(_jacobian(problem, x, {**problem.parameters, **values}))

@@ -96,6 +96,16 @@ def cascade(
     Stops after `doublings` of them, or with a solution that met none.  Steps shrink
     with the windows.
 
+    Args:
+        problem: the map, its parameters and the free one.
+        x: a state near the first cycle, or its coordinates (d,).
+        value: of the free parameter there.
+        doublings: largest number of doublings.
+        direction: 1 or -1: the parameter increases or decreases at first.
+        within: allowed range of the parameter.
+        settings: step sizes and tolerances.
+        unit: unit of length of the parameter, beside 1 in x.
+
     Example:
         >>> import jax.numpy as jnp
         >>> logistic = lambda x, p: p["r"] * x * (1 - x)
