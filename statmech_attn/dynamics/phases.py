@@ -1,10 +1,10 @@
-r"""Phase of an orbit from several witnesses (docs/theory/dynamics.md, section 2).
+r"""Phase of an orbit by several kinds of evidence (docs/theory/dynamics.md, section 2).
 
 Evidence comes from one window of the orbit, pushed with its tangent frame, and from a
 recorded stretch (`tail`) right after it.  A phase is given only when the signs of the
 exponents, recurrence, the 0-1 test, the spectrum and the convergence of weighted
-averages go together and the window looks settled; otherwise the window is doubled, up
-to a stated cap, and then the orbit is called `transient` or `unsettled` with reasons.
+averages agree and the window has settled.  Otherwise the window is doubled, up to a
+limit, and then the orbit is called `transient` or `undetermined`, with reasons.
 
 Exponents are in nats per step, periods in steps.
 """
@@ -34,7 +34,7 @@ PHASES = Words(
     "chaotic",
     "hyperchaotic",
     "transient",
-    "unsettled",
+    "undetermined",
     "diverged",
 )
 (
@@ -44,7 +44,7 @@ PHASES = Words(
     CHAOTIC,
     HYPERCHAOTIC,
     TRANSIENT,
-    UNSETTLED,
+    UNDETERMINED,
     DIVERGED,
 ) = range(len(PHASES))
 
@@ -294,7 +294,7 @@ def _classify(
 
 def undecided(phase):
     """Whether a longer window may tell; of arrays of JAX or NumPy."""
-    return (phase == TRANSIENT) | (phase == UNSETTLED)
+    return (phase == TRANSIENT) | (phase == UNDETERMINED)
 
 
 def extended(first, longer, needs_longer, cap, loop=jax.lax.while_loop):
@@ -434,7 +434,9 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
     phase = jnp.where(recurs, periodic, phase)
     quarter = _quarters(spectrum.blocks[:, 0])
     left_chaos = (quarter[0] > criteria.zero) & (quarter[3] < -criteria.zero)
-    phase = jnp.where(reasons > 0, jnp.where(left_chaos, TRANSIENT, UNSETTLED), phase)
+    phase = jnp.where(
+        reasons > 0, jnp.where(left_chaos, TRANSIENT, UNDETERMINED), phase
+    )
     phase = jnp.where(found.finite, phase, DIVERGED)
     reasons = reasons | jnp.where((reasons > 0) & found.finite & at_cap, R_CAP, 0)
     period = jnp.where(phase <= PERIODIC, found.recurrence_period, 0)

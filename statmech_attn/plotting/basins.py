@@ -22,7 +22,7 @@ LETTERED = 0.07  # a cell wider than this share of the axis carries its period
 CURVES = 6
 SETS = (style.BLUE, style.GREEN, style.SKY, style.ORANGE, style.PURPLE)
 SETS += ("#72260C", "#0C0C8C", "#F2F2A5", "#0C0CF2", "#0C0C3F")
-SHARED = ("transient", "unsettled", "chaotic", "hyperchaotic")
+SHARED = ("transient", "undetermined", "chaotic", "hyperchaotic")
 LEGEND = 14  # sets with an entry of their own
 
 

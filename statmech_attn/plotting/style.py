@@ -45,7 +45,7 @@ PHASE_COLOURS = {
     "chaotic": VERMILION,
     "hyperchaotic": PURPLE,
     "transient": YELLOW,
-    "unsettled": DARK,
+    "undetermined": DARK,
     "diverged": BLACK,
 }
 SETTINGS: dict[Any, Any] = {

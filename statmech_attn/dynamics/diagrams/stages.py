@@ -1,7 +1,7 @@
 r"""The compiled stages of a diagram: phases, exponents and sections of many points.
 
 Every point goes through the same stages: a transient, a window with tangent frame and
-its tail (`phases.examine`), doubled while unsettled, and a recorded stretch for the
+its tail (`phases.examine`), doubled while undecided, and a recorded stretch for the
 bifurcation diagram: the values of one displayed coordinate where another is near or
 crosses a value, and those at the clock's phase 0.  No trajectory is stored.
 """

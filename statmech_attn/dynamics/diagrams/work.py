@@ -70,8 +70,8 @@ class GridWork(Confirming):
 
     title = "diagram"
     empty: Mapping[str, int] = {
-        "phase": phases.UNSETTLED,
-        "phase_paper": phases.UNSETTLED,
+        "phase": phases.UNDETERMINED,
+        "phase_paper": phases.UNDETERMINED,
         "stayed": NOT_RUN,
     }
 
