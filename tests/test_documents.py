@@ -72,3 +72,11 @@ def test_commands_of_the_documents_are_commands_with_these_options():
         for name in re.findall(r"^statmech-attn (\w+)", page.read_text("utf-8"), re.M)
     }
     assert used and used <= known
+
+
+@pytest.mark.parametrize("page", [*PAGES, *THEORY], ids=lambda page: page.stem)
+def test_files_that_a_page_names_exist(page):
+    folders = "analysis|benchmarks|paper_figs|simulations|statmech_attn|tests"
+    pattern = rf"`((?:{folders})/[\w./-]+\.(?:py|toml|md|json))"
+    files = re.findall(pattern, page.read_text("utf-8"))
+    assert not [file for file in files if not (ROOT / file).exists()]
