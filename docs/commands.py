@@ -30,7 +30,8 @@ def kind_of(annotation: typing.Any) -> str:
 
 
 def one_line(text: str | None) -> str:
-    return " ".join((text or "").split()).replace("|", r"\|")
+    line = " ".join((text or "").split()).replace("|", r"\|")
+    return re.sub(r"(?<![\w`-])(--[a-z-]+)", r"`\1`", line)
 
 
 def options_of(command: typing.Any) -> tuple[list[str], list[str]]:

@@ -37,7 +37,7 @@ html_title = f"statmech_attn {release}"
 html_theme_options = {"navigation_with_keys": True}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
-smartquotes = False
+smartquotes_action = "D"  # dashes; quotation marks stay what they are
 copybutton_exclude = ".linenos, .gp, .go"
 
 # --- Markdown ---

@@ -125,6 +125,9 @@ def heads_from_queries(queries: Sequence, keys: Sequence) -> Heads:
 def path_names(counts: Sequence[int]) -> list[str]:
     """Names of the paths in order, heads counted from one.
 
+    Args:
+        counts: heads per layer.
+
     Example:
         >>> path_names((2, 2))
         ['1-1', '1-2', '2-1', '2-2']
@@ -144,7 +147,12 @@ def path_names(counts: Sequence[int]) -> list[str]:
 def attention_matrix(
     x: Float[Array, "P N_0 T"], head: Float[Array, "N_0 N_0"]
 ) -> Float[Array, "P T T"]:
-    """Omega_{st}: every column t is a softmax over the key s."""
+    """Attention matrix of one head: every column t is a softmax over the key s.
+
+    Args:
+        x: examples of T tokens with N_0 features.
+        head: matrix of one head.
+    """
     scores = jnp.einsum("pis,ij,pjt->pst", x, head, x, optimize="optimal")
     return jax.nn.softmax(scores, axis=1)
 
@@ -174,7 +182,9 @@ def attentioned_inputs(
     *,
     readout: str | int = "last",
 ) -> Float[Array, "P N_0 Pi"]:
-    r"""$\xi^\pi = x \Omega^{1,h_1} \cdots \Omega^{L,h_L} e_{t^*}$ of every path.
+    r"""Inputs as each attention path delivers them to the readout.
+
+    $\xi^\pi = x \Omega^{1,h_1} \cdots \Omega^{L,h_L} e_{t^*}$ of every path $\pi$.
 
     Args:
         x: P examples of T tokens with N_0 features.
@@ -239,7 +249,12 @@ def forward(
 def forward_paths(
     weights: Weights, xi: Float[Array, "P N_0 Pi"]
 ) -> Float[Array, "P *K"]:
-    r"""$f = \sum_\pi w_\pi^T V_0 \xi^\pi / \sqrt{N_1 N_0 |\Pi|}$."""
+    r"""$f = \sum_\pi w_\pi^T V_0 \xi^\pi / \sqrt{N_1 N_0 |\Pi|}$.
+
+    Args:
+        weights: all weights of a network.
+        xi: attentioned inputs.
+    """
     n_inputs, n_paths = xi.shape[1:]
     w = effective_weights(weights)
     w = w.reshape((n_paths, -1, w.shape[-1]))
@@ -249,12 +264,25 @@ def forward_paths(
 
 
 def effective_weights(weights: Weights) -> Float[Array, "PiK N_1"]:
-    r"""$w_\pi = V_{1,h_1}^T \cdots V_{L,h_L}^T a$, each step over $\sqrt{width}$."""
+    r"""Effective weights of every path: $w_\pi = V_{1,h_1}^T \cdots V_{L,h_L}^T a$.
+
+    Each step is divided by $\sqrt{width}$.
+
+    Args:
+        weights: all weights of a network.
+    """
     return _all_effective_weights(weights)[0]
 
 
 def order_parameters(weights: Weights):
-    r"""$U_l = w w^T / N_l$ of one network: ((U_1, ..., U_L), U_a)."""
+    r"""Order parameters of one network: $U_l = w w^T / N_l$.
+
+    Args:
+        weights: all weights of a network.
+
+    Returns:
+        (U_1, ..., U_L) and U_a.
+    """
     grams = [w @ w.T / w.shape[1] for w in _all_effective_weights(weights)]
     U_a = grams[-1] if weights.a.ndim == 2 else grams[-1][0, 0]
     return tuple(grams[:-1]), U_a

@@ -262,6 +262,11 @@ def kernel_overlap(
 def paths_through(heads: Sequence[int], layer: int, head: int) -> np.ndarray:
     """Indices of the paths through one head; layers and heads count from zero.
 
+    Args:
+        heads: heads per layer.
+        layer: number of the layer, from 0.
+        head: number of the head, from 0.
+
     Example:
         >>> paths_through((2, 2), 1, 0).tolist()
         [0, 2]

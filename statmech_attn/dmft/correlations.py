@@ -61,7 +61,11 @@ def even_correlations(patterns: Patterns) -> dict[tuple[int, ...], np.ndarray]:
 
 
 def correlations(patterns: Patterns) -> Correlations:
-    """Pair and triple correlations of a network with M <= 3."""
+    """Pair and triple correlations of a network with M <= 3.
+
+    Args:
+        patterns: site classes of the network.
+    """
     _at_most_three(patterns.n_patterns)
     even = even_correlations(patterns)
     n = patterns.n_patterns

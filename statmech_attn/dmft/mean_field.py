@@ -94,6 +94,12 @@ def receive(net: Network, params: Parameters, state: State, overlaps) -> State:
     """Put a token with overlaps (4, M, *batch) into the window and attend.
 
     The theory passes the mean overlaps, a simulation the sampled ones.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: attention window and clock.
+        overlaps: overlaps of the token with the patterns.
     """
     _, m_v, m_q, m_k = overlaps
     v = _set(state.v, m_v, state.clock)
@@ -122,7 +128,15 @@ def attention_weights(gamma, m_q, k, tokens) -> Float[Array, "C *batch"]:
 
 
 def observation(net, params, state: State, overlaps, after: State) -> Observation:
-    """What one step showed, given the state before and after it."""
+    """What one step showed, given the state before and after it.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: attention window and clock.
+        overlaps: overlaps of the token with the patterns.
+        after: the state after the token.
+    """
     m_o_se = semantic_overlaps(net, params, state, overlaps)
     return Observation(m_o_se, overlaps[1], overlaps[2], overlaps[3], after.newest)
 
@@ -166,7 +180,13 @@ def trajectory(net: Network, params: Parameters, state: State, *, steps: int):
 
 @jax.jit
 def advance(net: Network, params: Parameters, state: State, steps) -> State:
-    """Iterate `steps` times (traced: a new number of steps does not recompile)."""
+    """Iterate `steps` times (traced: a new number of steps does not recompile).
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: attention window and clock.
+    """
     return jax.lax.fori_loop(0, steps, lambda _, s: step(net, params, s), state)
 
 
@@ -176,6 +196,11 @@ def jacobian(net: Network, params: Parameters, state: State) -> Float[Array, "MC
 
     Rows and columns are ordered as `window`, newest first; meant for checks and
     Newton iterations, scans use `dmft.tangent`.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: attention window and clock.
     """
 
     def of_window(z):

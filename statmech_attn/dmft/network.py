@@ -155,7 +155,12 @@ def positional_code(context: int, n_bits: int) -> Float[np.ndarray, "C N_p"]:
 
 
 def clock_period(network: Network, epsilon: float) -> int:
-    """Period of the external drive in tokens: C, or 1 when the code has no effect."""
+    """Period of the external drive in tokens: C, or 1 when the code has no effect.
+
+    Args:
+        network: the network.
+        epsilon: weight of the positional code.
+    """
     changes = np.any(
         np.asarray(network.positional) != np.asarray(network.positional[:1])
     )
@@ -356,13 +361,26 @@ def token(
 
     $m^{\alpha,SE}_a = \sum_c w_c W^\alpha_{a,c} \tanh(\beta \sum_b W^o_{b,c} A_b)$,
     mixed with the positional overlap by epsilon.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        attention: attention vector A that draws the token.
+        clock: position of the token.
     """
     means = jnp.tanh(params.beta * contract(net.output.T, attention))
     return token_overlaps(net, params, means, clock)
 
 
 def token_overlaps(net: Network, params: Parameters, means, clock):
-    """Overlaps (4, M, *batch) of a token with given class means (S, *batch)."""
+    """Overlaps (4, M, *batch) of a token with given class means (S, *batch).
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        means: means of a token by site class, (S, *batch).
+        clock: position of the token.
+    """
     semantic = contract(net.weighted, means)
     positional = jax.lax.dynamic_index_in_dim(net.positional, clock, 0, False)
     positional = positional.reshape(positional.shape + (1,) * (semantic.ndim - 2))
@@ -370,7 +388,12 @@ def token_overlaps(net: Network, params: Parameters, means, clock):
 
 
 def contract(matrix: Float[Array, "*rows n"], x: Float[Array, "n *rest"]):
-    """Sum over the last axis of `matrix` and the first of `x`."""
+    """Sum over the last axis of `matrix` and the first of `x`.
+
+    Args:
+        matrix: array whose last axis is summed over.
+        x: array whose first axis is summed over.
+    """
     rows, rest = matrix.shape[:-1], x.shape[1:]
     columns = jnp.moveaxis(matrix, -1, 0).reshape(x.shape[:1] + rows + (1,) * len(rest))
     return add_products(columns, x.reshape(x.shape[:1] + (1,) * len(rows) + rest))

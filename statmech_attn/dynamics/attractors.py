@@ -127,7 +127,14 @@ def follow_with(
     parameters: PyTree = None,
     tick: Tick = lambda steps: None,
 ) -> Orbits:
-    """The same with a map that is already compiled."""
+    """Follow initial conditions as `settle` does, with a map that is already compiled.
+
+    Args:
+        follower: the compiled map.
+        starts: initial conditions on the last axis.
+        parameters: of the system.
+        tick: told the steps that are done.
+    """
     run = _Run(follower, starts, parameters)
     for number in range(follower.looks):
         remaining = follower.looks - number

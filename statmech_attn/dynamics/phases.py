@@ -445,7 +445,12 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
 
 
 def as_in_paper(spectrum: Spectrum, zero: float = 1e-4) -> Int[Array, "*batch"]:
-    """The paper's classifier: sign of the plain leading average, nothing else."""
+    """The paper's classifier: sign of the plain leading average, nothing else.
+
+    Args:
+        spectrum: Lyapunov spectrum.
+        zero: largest size of an exponent that counts as zero, nats per step.
+    """
     leading = spectrum.exponents[0]
     phase = jnp.where(leading > zero, CHAOTIC, QUASIPERIODIC)
     return jnp.where(leading < -zero, PERIODIC, phase)

@@ -54,6 +54,7 @@ def power_spectrum(
         spacing: tokens between samples.
         segments: average over that many segments, half overlapping, which trades
             resolution for scatter.
+        axis: of time.
 
     Raises:
         ValueError: fewer than two samples in a segment, a value that is not finite,

@@ -243,7 +243,9 @@ def point_keys(key: Key[Array, ""], points, batch: tuple[int, ...]) -> Words:
     """One cipher key per parameter point, in a row.
 
     Args:
+        key: random key of JAX.
         points: numbers of the points, shaped like the batch; 0, 1, ... when None.
+        batch: shape of the batch.
     """
     if points is None:
         points = np.arange(int(np.prod(batch))).reshape(batch)

@@ -152,6 +152,7 @@ def learning_pictures(
     """Every picture of order parameters at one temperature, with its name.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         posteriors: samples, drawn beside the accuracies.
         widths: those whose U_1 is drawn, as in `order_parameter_matrices`.
 
@@ -169,6 +170,9 @@ def learning_pictures(
 
 def pruning_pictures(dataset: xr.Dataset) -> Pictures:
     """Every picture of a pruning file, with its name.
+
+    Args:
+        dataset: a result, as `storage.read` gives it.
 
     Example:
         `dict(pruning_pictures(storage.read("pruning.h5")))["pruned_heads"]`

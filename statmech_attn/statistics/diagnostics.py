@@ -66,6 +66,9 @@ def summary(values) -> Summary:
 def bfmi(energy) -> Float[np.ndarray, " chains"]:
     """Bayesian fraction of missing information of chains of energies (chains, draws).
 
+    Args:
+        energy: of every draw, (chains, draws).
+
     Example:
         >>> import numpy as np
         >>> white = np.random.default_rng(0).normal(size=(1, 4000))

@@ -12,6 +12,7 @@ def work(study: StudyTable, batch: int | None = None) -> Work:
     """A study as an engine sees it; double precision must be on.
 
     Args:
+        study: a checked study.
         batch: see `Work`; chosen for this device when omitted.
     """
     row = kinds.of_study(study.kind, study.variant)

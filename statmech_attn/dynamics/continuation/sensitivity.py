@@ -35,6 +35,12 @@ def orbit(
     finds no cycle.  The cycle is the same from any x near it: the derivative in x is
     zero.  Works under `jax.jit`, `grad`, `jvp`, `vmap` over parameters.
 
+    Args:
+        problem: the map, its parameters and the free one.
+        x: a state near the cycle, or its coordinates (d,).
+        settings: step sizes and tolerances.
+        parameters: values that replace those of the problem, by name.
+
     Raises:
         ValueError: a name that is no parameter, x of another size.
 

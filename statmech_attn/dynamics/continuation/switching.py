@@ -43,8 +43,12 @@ def switch(
 
     Args:
         problem: that of the branch on which the point was found.
+        special: the bifurcation from which the branch leaves.
         amplitude: $\\xi$ at the first point, in units of x; its sign chooses between
             the two halves of a pitchfork (those of a doubling are one cycle).
+        within: allowed range of the parameter.
+        settings: step sizes and tolerances.
+        unit: unit of length of the parameter, beside 1 in x.
 
     Raises:
         ValueError: a point of another kind, or a zero amplitude.

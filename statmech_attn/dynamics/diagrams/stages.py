@@ -344,7 +344,13 @@ class Outcome(NamedTuple):
 
 
 def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
-    """All points through all stages; extension rounds take only the unsettled ones."""
+    """Take all points through all stages; longer windows are for undecided ones only.
+
+    Args:
+        scan: the compiled stages.
+        points: parameters and initial conditions.
+        tick: told the steps that are done.
+    """
     everyone, plan = np.arange(points.size), scan.plan
 
     def transient(batch, real, stop):
