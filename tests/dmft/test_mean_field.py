@@ -151,6 +151,12 @@ def test_batches_of_any_shape_give_the_numbers_of_single_points():
         assert np.abs(single(beta) - seen.A.reshape(10, 3, 6)[..., i]).max() < 1e-12
 
 
+def test_parameters_can_be_mapped():
+    mapped = jax.vmap(lambda beta: dmft.parameters(beta, 9.0, 0.1))(jnp.arange(3.0))
+    np.testing.assert_array_equal(mapped.beta, [0, 1, 2])
+    np.testing.assert_array_equal(mapped.gamma, [9, 9, 9])
+
+
 def test_a_new_parameter_value_or_length_does_not_recompile():
     net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
     compiled = []

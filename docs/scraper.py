@@ -1,0 +1,48 @@
+"""Figures of the tutorials and of the gallery, for sphinx-gallery.
+
+Its own scraper sees figures of pyplot only.  Those of this package belong to no
+window: they are values of names, or of the last line, of a block.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from weakref import WeakSet
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+from sphinx_gallery.scrapers import figure_rst
+
+from statmech_attn import plotting
+
+
+DPI = 100  # a figure of two columns fills the page
+SHARP = 2  # times as many pixels for screens that have them
+
+_shown: WeakSet[Figure] = WeakSet()
+
+
+def figures(block, block_vars, gallery_conf) -> str:
+    """Save the figures that a block made; the text that shows them."""
+    drawn = [plt.figure(number) for number in plt.get_fignums()]
+    drawn += _package_figures(block_vars["example_globals"].values())
+    paths, sets = [], []
+    for figure in drawn:
+        if figure not in _shown:
+            _shown.add(figure)
+            path = Path(next(block_vars["image_path_iterator"]))
+            sharp = path.with_stem(f"{path.stem}_2_00x")
+            for name, times in ((path, 1), (sharp, SHARP)):
+                plotting.save(
+                    figure, name.parent, name.stem, formats=("png",), dpi=DPI * times
+                )
+            paths.append(str(path))
+            sets.append({0: str(path), float(SHARP): str(sharp)})
+    plt.close("all")
+    return figure_rst(paths, gallery_conf["src_dir"], srcset_paths=sets)
+
+
+def _package_figures(values: Iterable) -> Iterator[Figure]:
+    """Figures among values, and in dictionaries of them."""
+    for value in list(values):
+        inside = value.values() if isinstance(value, dict) else [value]
+        yield from (x for x in inside if isinstance(x, Figure))
