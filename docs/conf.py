@@ -28,6 +28,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
+    "gallery",
 ]
 exclude_patterns = ["build", "**/GALLERY_HEADER.rst"]
 nitpicky = False
@@ -73,6 +74,10 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "min_reported_time": 1,
     "plot_gallery": True,
+    "image_scrapers": ("scraper.figures",),
+    "capture_repr": ("_repr_html_",),
+    "ignore_repr_types": r"statmech_attn\.interactive",
+    "first_notebook_cell": "%matplotlib inline",
 }
 
 # Packages whose public objects the reference shows, in the order of data flow.

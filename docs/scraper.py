@@ -1,10 +1,9 @@
 """Figures of the tutorials and of the gallery, for sphinx-gallery.
 
 Its own scraper sees figures of pyplot only.  Those of this package belong to no
-window: they are values of names, or of the last line, of a block.
+window: they are the value of the last line of a block, or stand in a dictionary there.
 """
 
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from weakref import WeakSet
 
@@ -16,6 +15,7 @@ from statmech_attn import plotting
 
 
 DPI = 100  # a figure of two columns fills the page
+LAST_VALUE = "___"  # name that sphinx-gallery gives the value of the last line
 SHARP = 2  # times as many pixels for screens that have them
 
 _shown: WeakSet[Figure] = WeakSet()
@@ -24,7 +24,7 @@ _shown: WeakSet[Figure] = WeakSet()
 def figures(block, block_vars, gallery_conf) -> str:
     """Save the figures that a block made; the text that shows them."""
     drawn = [plt.figure(number) for number in plt.get_fignums()]
-    drawn += _package_figures(block_vars["example_globals"].values())
+    drawn += _package_figures(block_vars["example_globals"].get(LAST_VALUE))
     paths, sets = [], []
     for figure in drawn:
         if figure not in _shown:
@@ -41,8 +41,7 @@ def figures(block, block_vars, gallery_conf) -> str:
     return figure_rst(paths, gallery_conf["src_dir"], srcset_paths=sets)
 
 
-def _package_figures(values: Iterable) -> Iterator[Figure]:
-    """Figures among values, and in dictionaries of them."""
-    for value in list(values):
-        inside = value.values() if isinstance(value, dict) else [value]
-        yield from (x for x in inside if isinstance(x, Figure))
+def _package_figures(value) -> list[Figure]:
+    """A figure, or those of a dictionary."""
+    values = value.values() if isinstance(value, dict) else [value]
+    return [x for x in values if isinstance(x, Figure)]

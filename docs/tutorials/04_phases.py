@@ -2,26 +2,29 @@ r"""
 Phases and how they are judged
 ==============================
 
-A Lyapunov exponent alone does not tell a fixed point from a cycle, a torus from a strange
-attractor that is not chaotic, nor chaos from a transient that only looks like it.  The package
-therefore rests a verdict on several kinds of evidence and names the cases that the evidence leaves
-open.  This tutorial shows the evidence, two ways in which a verdict can still mislead, transients
-and coexistence, and what to do about each.
+A Lyapunov exponent alone does not tell a fixed point from a cycle, a torus from a
+strange attractor that is not chaotic, nor chaos from a transient that only looks like
+it.  The package therefore rests a verdict on several kinds of evidence and names the
+cases that the evidence leaves open.  This tutorial shows the evidence, two ways in
+which a verdict can still mislead, transients and coexistence, and what to do about
+each.
 """
 
 # %%
 # Three orbits, three verdicts
 # ----------------------------
 #
-# The published network at three values of :math:`\beta`, after 30 000 tokens from the published
-# start.  ``jax.vmap`` computes all three at once.
+# The published network at three values of :math:`\beta`, after 30 000 tokens from the
+# published start.  ``jax.vmap`` computes all three at once.
 
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
+
 import statmech_attn
 from statmech_attn import dmft, dynamics, plotting
+
 
 statmech_attn.setup()
 plt.rcParams.update(plotting.SETTINGS)
@@ -45,17 +48,17 @@ for beta, sentence in zip(betas, verdicts.explain()):
 # %%
 # Every sentence names what spoke for the verdict:
 #
-# * **recurrence**: the orbit returns to within :math:`10^{-9}` of its size.  This makes a cycle, and
-#   gives its period;
-# * **exponents** with their errors, which the means over blocks of the orbit supply.  A zero exponent
-#   is one below :math:`2\cdot10^{-5}` nat/token *in a weighted average*, which on a torus converges
-#   faster than any power of the time;
+# * **recurrence**: the orbit returns to within :math:`10^{-9}` of its size.  This makes
+#   a cycle, and gives its period;
+# * **exponents** with their errors, which the means over blocks of the orbit supply.  A
+#   zero exponent is one below :math:`2\cdot10^{-5}` nat/token *in a weighted average*,
+#   which on a torus converges faster than any power of the time;
 # * the **0–1 test**, near 0 for regular and near 1 for irregular series;
 # * the **power spectrum**: lines only, or a broad band;
 # * **convergence** of weighted averages: 5 digits or more on a torus, 2 or 3 in chaos.
 #
-# If these disagree, the window is doubled, a stated number of times at most; then the verdict is
-# ``unsettled``, with the reasons.
+# If these disagree, the window is doubled, a stated number of times at most; then the
+# verdict is ``unsettled``, with the reasons.
 
 evidence = verdicts.evidence
 print("positive exponents ", evidence.positive)
@@ -64,7 +67,8 @@ print("K of the 0-1 test  ", np.round(evidence.zero_one, 3))
 print("digits of averages ", np.round(evidence.digits, 1))
 
 # %%
-# The three orbits in the plane of two overlaps, with the power spectra behind the verdicts:
+# The three orbits in the plane of two overlaps, with the power spectra behind the
+# verdicts:
 
 figure, axes = plt.subplots(
     2, 3, figsize=(plotting.DOUBLE, 4.0), layout="constrained", height_ratios=(1.2, 1)
@@ -76,7 +80,11 @@ for column, beta in enumerate(betas):
     plane, spectrum = axes[:, column]
     plane.plot(orbit[:, 0], orbit[:, 1], "k.", ms=1.2 if column != 1 else 4, mew=0)
     word = dynamics.PHASES[int(verdicts.phase[column])]
-    plane.set(title=rf"$\beta = {beta:g}$: {word}", xlabel="observable 1", ylabel="observable 2")
+    plane.set(
+        title=rf"$\beta = {beta:g}$: {word}",
+        xlabel="observable 1",
+        ylabel="observable 2",
+    )
     plane.margins(0.08)
     frequency, power = dynamics.power_spectrum(orbit[:, 0], window="hann")
     spectrum.semilogy(frequency, power, lw=0.5)
@@ -90,10 +98,11 @@ plt.show()
 # A verdict has a horizon
 # -----------------------
 #
-# No finite window tells chaos from a *chaotic transient*, motion that is chaotic for thousands or
-# millions of tokens until it finds a cycle.  Its lifetimes are distributed exponentially: the share
-# of starts that are still on their way falls along a straight line in a logarithmic plot.  A study of
-# kind ``basins`` follows many random starts until each has settled, and says what on.
+# No finite window tells chaos from a *chaotic transient*, motion that is chaotic for
+# thousands or millions of tokens until it finds a cycle.  Its lifetimes are distributed
+# exponentially: the share of starts that are still on their way falls along a straight
+# line in a logarithmic plot.  A study of kind ``basins`` follows many random starts
+# until each has settled, and says what on.
 
 study = {
     "kind": "basins",
@@ -110,14 +119,15 @@ pictures = basins.statmech.plot()
 pictures["lifetimes"]
 
 # %%
-# At :math:`\beta = 1.27` all starts end on the cycle of 28 tokens, but with a mean lifetime of
-# thousands of tokens: a scan with a window of 2000 tokens would report chaos, with a small standard
-# error and a clean 0–1 test.  The error of an exponent is that of the average *over the motion seen*,
-# it knows nothing of what comes after.
+# At :math:`\beta = 1.27` all starts end on the cycle of 28 tokens, but with a mean
+# lifetime of thousands of tokens: a scan with a window of 2000 tokens would report
+# chaos, with a small standard error and a clean 0–1 test.  The error of an exponent is
+# that of the average *over the motion seen*, it knows nothing of what comes after.
 #
 # What gives transients away in a scan are neighbours of another kind, or with another
-# :math:`\lambda_1`.  Such points are marked ``doubtful``, and ``run.confirm`` runs them again from
-# perturbed states and for longer; where one of these leaves, the verdict becomes ``transient``.
+# :math:`\lambda_1`.  Such points are marked ``doubtful``, and ``run.confirm`` runs them
+# again from perturbed states and for longer; where one of these leaves, the verdict
+# becomes ``transient``.
 
 window = {
     "kind": "bifurcation",
@@ -127,7 +137,9 @@ window = {
 short = statmech_attn.run(window, progress=False)
 window["run"] |= {"transient": 150_000}
 long = statmech_attn.run(window, progress=False)
-figure, axes = plt.subplots(2, figsize=(plotting.DOUBLE, 1.3), layout="constrained", sharex=True)
+figure, axes = plt.subplots(
+    2, figsize=(plotting.DOUBLE, 1.3), layout="constrained", sharex=True
+)
 entries = {}
 for axis, scan, words in zip(axes, (short, long), ("after 2000", "after 150 000")):
     plotting.phase_ribbon(scan, ax=axis)
@@ -136,7 +148,9 @@ for axis, scan, words in zip(axes, (short, long), ("after 2000", "after 150 000"
     handles, labels = axis.get_legend_handles_labels()
     entries |= dict(zip(labels, handles))
 axes[1].set_xlabel(r"output inverse temperature $\beta$")
-figure.legend(entries.values(), entries.keys(), ncols=len(entries), loc="outside upper center")
+figure.legend(
+    entries.values(), entries.keys(), ncols=len(entries), loc="outside upper center"
+)
 plt.show()
 print("doubtful after 2000 tokens:", int(short.doubtful.sum()), "of", short.beta.size)
 
@@ -144,22 +158,23 @@ print("doubtful after 2000 tokens:", int(short.doubtful.sum()), "of", short.beta
 # Coexistence
 # -----------
 #
-# At one value of :math:`\beta` several attractors may exist, each with its own set of starts.  The
-# shares of random starts that end on each are counts with binomial errors, and they refer to the
-# distribution the starts are drawn from, here uniform in :math:`[-1, 1]` for every entry of the
-# attention window.
+# At one value of :math:`\beta` several attractors may exist, each with its own set of
+# starts.  The shares of random starts that end on each are counts with binomial errors,
+# and they refer to the distribution the starts are drawn from, here uniform in
+# :math:`[-1, 1]` for every entry of the attention window.
 
 pictures["basin_fractions"]
 
 # %%
-# At :math:`\beta = 1.2645` a torus coexists with a cycle of 44 tokens, at 1.2738 a cycle of 28 with
-# one of 32.  The rarer attractor takes a few per cent of the starts: a scan from a single start sees
-# one of the two and cannot know of the other.  Of 64 starts, an attractor with a share of 5 % is
-# missed altogether with probability :math:`0.95^{64} \approx 4\,\%`.
+# At :math:`\beta = 1.2645` a torus coexists with a cycle of 44 tokens, at 1.2738 a
+# cycle of 28 with one of 32.  The rarer attractor takes a few per cent of the starts: a
+# scan from a single start sees one of the two and cannot know of the other.  Of 64
+# starts, an attractor with a share of 5 % is missed altogether with probability
+# :math:`0.95^{64} \approx 4\,\%`.
 #
-# Coexistence also means memory.  Followed upward in :math:`\beta`, the network stays on one attractor
-# until that disappears; followed downward, on another.  The two sweeps differ where there is
-# hysteresis.
+# Coexistence also means memory.  Followed upward in :math:`\beta`, the network stays on
+# one attractor until that disappears; followed downward, on another.  The two sweeps
+# differ where there is hysteresis.
 
 sweeps = []
 for way in ("up", "down"):
@@ -178,14 +193,16 @@ for way in ("up", "down"):
 
 from statmech_attn import studies
 
+
 plotting.hysteresis(studies.compare_sweeps(*sweeps))
 
 # %%
 # Where to go next
 # ----------------
 #
-# * :doc:`05_continuation` follows the cycles themselves, also where they are unstable, and finds the
-#   folds at which they are born.
+# * :doc:`05_continuation` follows the cycles themselves, also where they are unstable,
+#   and finds the folds at which they are born.
 # * :doc:`06_theory_and_simulation`: a finite network is noisy; noise ends transients.
-# * :doc:`/theory/dynamics` lists the thresholds of the verdict, and the reference systems on which it
-#   is tested; :doc:`/theory/attractors` explains basins and lifetimes.
+# * :doc:`/theory/dynamics` lists the thresholds of the verdict, and the reference
+#   systems on which it is tested; :doc:`/theory/attractors` explains basins and
+#   lifetimes.

@@ -2,26 +2,29 @@ r"""
 Continuation from the first instability to chaos
 ================================================
 
-A scan in :math:`\beta` shows where orbits go.  It does not show what is unstable, where exactly a
-cycle is born, or why.  Continuation follows a fixed point or cycle itself, whether it is stable or
-not, and solves for its bifurcations.  This tutorial follows the published network from rest to chaos:
-the fixed point up to its first instability, the torus that is born there, the cycle on which the
-torus locks, and the folds and period doublings at which that cycle ends.
+A scan in :math:`\beta` shows where orbits go.  It does not show what is unstable, where
+exactly a cycle is born, or why.  Continuation follows a fixed point or cycle itself,
+whether it is stable or not, and solves for its bifurcations.  This tutorial follows the
+published network from rest to chaos: the fixed point up to its first instability, the
+torus that is born there, the cycle on which the torus locks, and the folds and period
+doublings at which that cycle ends.
 """
 
 # %%
 # The first instability
 # ---------------------
 #
-# A study of kind ``continuation`` simulates the network at one end of an interval, refines what it
-# finds by Newton's method, and follows it in pseudo-arclength, so that folds are no obstacle.  On
-# every step it watches the multipliers, and solves for the point at which one crosses the unit
-# circle.
+# A study of kind ``continuation`` simulates the network at one end of an interval,
+# refines what it finds by Newton's method, and follows it in pseudo-arclength, so that
+# folds are no obstacle.  On every step it watches the multipliers, and solves for the
+# point at which one crosses the unit circle.
 
 import matplotlib.pyplot as plt
 import numpy as np
+
 import statmech_attn
 from statmech_attn import dmft, dynamics, plotting
+
 
 statmech_attn.setup()
 plt.rcParams.update(plotting.SETTINGS)
@@ -37,15 +40,15 @@ first = statmech_attn.run(fixed_point, progress=False)
 print(first.statmech.describe())
 
 # %%
-# The fixed point loses its stability at :math:`\beta = 1.24344454781`, where a pair of complex
-# multipliers leaves the unit circle: a Neimark–Sacker bifurcation.  All printed digits hold: the error
-# is the size of the last Newton step, some :math:`10^{-15}`.  Compare a scan, which brackets the same
-# point between two values of its grid.
+# The fixed point loses its stability at :math:`\beta = 1.24344454781`, where a pair of
+# complex multipliers leaves the unit circle: a Neimark–Sacker bifurcation.  All printed
+# digits hold: the error is the size of the last Newton step, some :math:`10^{-15}`.
+# Compare a scan, which brackets the same point between two values of its grid.
 #
-# The coefficient of the normal form is negative, the bifurcation *supercritical*: the torus grows
-# continuously, with the radius :math:`\propto \sqrt{\beta - \beta_c}`, and turns by
-# :math:`\rho = 0.2419` cycles per clock period.  Both are predictions that an orbit can be held
-# against.
+# The coefficient of the normal form is negative, the bifurcation *supercritical*: the
+# torus grows continuously, with the radius :math:`\propto \sqrt{\beta - \beta_c}`, and
+# turns by :math:`\rho = 0.2419` cycles per clock period.  Both are predictions that an
+# orbit can be held against.
 
 special = first.isel(special=0)
 critical, rotation = float(special.special_beta), float(special.special_rotation)
@@ -58,21 +61,24 @@ for distance in (4e-3, 1e-3):
     start = dmft.from_checkpoint(network, parameters, file)
     torus = dynamics.classify(system, start, parameters, transient=40_000, exponents=2)
     found = float(torus.rotation_number)
-    print(f"orbit at a distance of {distance:.0e}: {found:.6f}, {found - rotation:+.1e}")
+    print(
+        f"orbit at a distance of {distance:.0e}: {found:.6f}, {found - rotation:+.1e}"
+    )
 
 # %%
-# (The strongest frequency of an orbit may be an alias, :math:`1 - \rho` or a combination with the
-# clock; here it is the rotation number itself.)
+# The difference vanishes linearly with the distance, as it must: the prediction is the
+# value at the bifurcation itself, and the frequency drifts along the branch of tori.
 #
 # How the instability depends on :math:`\epsilon`
 # ------------------------------------------------
 #
-# With a table ``[curves]`` every bifurcation is followed in a second parameter, here the weight
-# :math:`\epsilon` of the positional part.  Along the curve the rotation number and the coefficient of
-# the normal form vary; where one reaches a distinguished value there is a point of codimension two.
-# At :math:`\epsilon = 0.0300` the rotation number is 1/4, a strong resonance.  Between the two Chenciner
-# points the coefficient is positive and the bifurcation *subcritical*: there the network jumps to a
-# torus of finite size instead of growing one.
+# With a table ``[curves]`` every bifurcation is followed in a second parameter, here
+# the weight :math:`\epsilon` of the positional part.  Along the curve the rotation
+# number and the coefficient of the normal form vary; where one reaches a distinguished
+# value there is a point of codimension two. At :math:`\epsilon = 0.0300` the rotation
+# number is 1/4, a strong resonance.  Between the two Chenciner points the coefficient
+# is positive and the bifurcation *subcritical*: there the network jumps to a torus of
+# finite size instead of growing one.
 
 plotting.critical_curves(first)
 
@@ -80,10 +86,10 @@ plotting.critical_curves(first)
 # A cycle on the torus
 # --------------------
 #
-# As :math:`\beta` grows, the rotation number drifts through rational values, and the torus *locks*: on
-# it a stable and an unstable cycle are born together in a fold.  At :math:`\beta = 1.27` orbits end on
-# a cycle of 28 tokens, seven periods of the clock.  ``period = 7`` follows it, ``switch = 1`` also the
-# doubled cycle that branches off.
+# As :math:`\beta` grows, the rotation number drifts through rational values, and the
+# torus *locks*: on it a stable and an unstable cycle are born together in a fold.  At
+# :math:`\beta = 1.27` orbits end on a cycle of 28 tokens, seven periods of the clock.
+# ``period = 7`` follows it, ``switch = 1`` also the doubled cycle that branches off.
 
 locked = {
     "kind": "continuation",
@@ -118,17 +124,22 @@ scan = statmech_attn.run(window, progress=False)
 plotting.continuation_diagram(locking, scan=scan)
 
 # %%
-# From the left: the chaos at :math:`\beta < 1.267` ends where the cycle of 28 tokens is born in a fold
-# with an unstable partner (dashed).  The stable cycle doubles its period near the right end of the
-# window, and the doubled cycle opens the way to chaos.  Between fold and doubling orbits may still
-# wander for thousands of tokens before the cycle catches them: the chaotic set has not vanished, it
-# has become a transient (:doc:`04_phases`).
+# From the left: the chaos at :math:`\beta < 1.267` ends where the cycle of 28 tokens is
+# born in a fold with an unstable partner (dashed).  The stable cycle doubles its period
+# near the right end of the window, and the doubled cycle opens the way to chaos.
+# Between fold and doubling orbits may still wander for thousands of tokens before the
+# cycle catches them: the chaotic set has not vanished, it has become a transient
+# (:doc:`04_phases`).
 #
-# The exponents of the scan tell the same story from the side of the orbits: negative in the window,
-# zero at its ends, positive beyond.
+# The exponents of the scan tell the same story from the side of the orbits: negative in
+# the window, zero at its ends, positive beyond.
 
 figure, axes = plt.subplots(
-    2, figsize=(plotting.DOUBLE, 2.8), layout="constrained", sharex=True, height_ratios=(0.12, 1)
+    2,
+    figsize=(plotting.DOUBLE, 2.8),
+    layout="constrained",
+    sharex=True,
+    height_ratios=(0.12, 1),
 )
 plotting.phase_ribbon(scan, ax=axes[0])
 plotting.lyapunov_spectrum(scan, ax=axes[1])
@@ -144,6 +155,7 @@ plt.show()
 # ----------------
 #
 # * :doc:`10_own_map` uses the same continuation on a map of yours, from Python.
-# * :doc:`/theory/continuation` and :doc:`/theory/two_parameters` derive what is solved for.
-# * ``analysis/continuation.toml`` and ``analysis/continuation_locking.toml`` are the studies of this
-#   page at full resolution.
+# * :doc:`/theory/continuation` and :doc:`/theory/two_parameters` derive what is solved
+#   for.
+# * ``analysis/continuation.toml`` and ``analysis/continuation_locking.toml`` are the
+#   studies of this page at full resolution.

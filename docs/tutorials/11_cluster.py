@@ -2,19 +2,20 @@ r"""
 A scan on a cluster, from plan to shared file
 =============================================
 
-A phase diagram at publication resolution has :math:`10^4` to :math:`10^6` points.  This tutorial
-takes such a scan through all its stations: the plan and its forecast, the job array, tasks that share
-the work, a task that is killed, the merged file, its verification, and the table that a colleague
-without this package can read.  Everything runs here on a toy size with the very commands that one
-would type on a cluster; only ``sbatch`` is missing.
+A phase diagram at publication resolution has :math:`10^4` to :math:`10^6` points.  This
+tutorial takes such a scan through all its stations: the plan and its forecast, the job
+array, tasks that share the work, a task that is killed, the merged file, its
+verification, and the table that a colleague without this package can read.  Everything
+runs here on a toy size with the very commands that one would type on a cluster; only
+``sbatch`` is missing.
 """
 
 # %%
 # The plan
 # --------
 #
-# A plan is a study file.  The toy has :math:`12 \times 8` points, refined once where neighbours differ;
-# the real one differs in four numbers.
+# A plan is a study file.  The toy has :math:`12 \times 8` points, refined once where
+# neighbours differ; the real one differs in four numbers.
 
 import signal
 import subprocess
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
 
 folder = Path(tempfile.mkdtemp())
 study = """\
@@ -56,8 +58,8 @@ def command(*words, check=True):
 
 
 # %%
-# ``--dry-run`` checks the study and measures a short pilot.  A mistake costs a second here, not a night
-# in the queue.
+# ``--dry-run`` checks the study and measures a short pilot.  A mistake costs a second
+# here, not a night in the queue.
 
 command("run", "plane.toml", "--output", "plane.h5", "--dry-run")
 
@@ -65,28 +67,49 @@ command("run", "plane.toml", "--output", "plane.h5", "--dry-run")
 # Which task computes what
 # ------------------------
 #
-# The points are cut into chunks by the study alone.  A finished chunk is a file, whoever computed it.
-# So there is no master: every task runs the *same* command, claims chunks until none are left, and the
-# one that finds all done merges them.  Any number of tasks may come, go, or die.
+# The points are cut into chunks by the study alone.  A finished chunk is a file,
+# whoever computed it. So there is no master: every task runs the *same* command, claims
+# chunks until none are left, and the one that finds all done merges them.  Any number
+# of tasks may come, go, or die.
 #
 # ``slurm`` writes the job array.
 
-command("slurm", "plane.toml", "--output", "plane.h5", "--tasks", "20", "--cpus", "8", "--time", "04:00:00")
+command(
+    "slurm",
+    "plane.toml",
+    "--output",
+    "plane.h5",
+    "--tasks",
+    "20",
+    "--cpus",
+    "8",
+    "--time",
+    "04:00:00",
+)
 script = (folder / "plane.h5.sh").read_text()
 print("\n".join(line for line in script.splitlines() if line.startswith("#")))
 
 # %%
-# Memory is twice the forecast of a task.  Two minutes before its time ends, a task finishes the chunks
-# at hand and puts itself back into the queue, so that a time limit shorter than the scan is no harm.
-# On a cluster, ``sbatch plane.h5.sh`` is all that is left to do.
+# Memory is twice the forecast of a task.  Two minutes before its time ends, a task
+# finishes the chunks at hand and puts itself back into the queue, so that a time limit
+# shorter than the scan is no harm. On a cluster, ``sbatch plane.h5.sh`` is all that is
+# left to do.
 #
 # Two tasks, one of which dies
 # ----------------------------
 #
-# Here two processes stand for tasks of the array.  One is killed without warning in the middle of its
-# work, as by a node that fails.
+# Here two processes stand for tasks of the array.  One is killed without warning in the
+# middle of its work, as by a node that fails.
 
-call = [sys.executable, "-m", "statmech_attn.cli", "run", "plane.toml", "--output", "plane.h5"]
+call = [
+    sys.executable,
+    "-m",
+    "statmech_attn.cli",
+    "run",
+    "plane.toml",
+    "--output",
+    "plane.h5",
+]
 call += ["--chunk", "24", "--quiet"]
 begin = lambda: subprocess.Popen(call, cwd=folder, stderr=subprocess.DEVNULL)
 first, second = begin(), begin()
@@ -97,9 +120,10 @@ first.send_signal(signal.SIGKILL)
 command("status", "plane.h5")
 
 # %%
-# The other task takes over the claims of the dead one: on the same computer at once, since the kernel
-# drops the lock of a dead process; from another computer after a minute in which its counter has not
-# moved.  A chunk that was half done is computed again, to the same bits.
+# The other task takes over the claims of the dead one: on the same computer at once,
+# since the kernel drops the lock of a dead process; from another computer after a
+# minute in which its counter has not moved.  A chunk that was half done is computed
+# again, to the same bits.
 
 second.wait()
 command("status", "plane.h5")
@@ -108,8 +132,8 @@ command("status", "plane.h5")
 # The file
 # --------
 #
-# The result is one netCDF-4 file that holds its study, the versions and machines that computed it, and
-# a checksum.  ``info --check`` verifies it, on any computer.
+# The result is one netCDF-4 file that holds its study, the versions and machines that
+# computed it, and a checksum.  ``info --check`` verifies it, on any computer.
 
 command("info", "--check", "plane.h5")
 
@@ -118,6 +142,7 @@ command("info", "--check", "plane.h5")
 
 import statmech_attn
 from statmech_attn import plotting, storage
+
 
 statmech_attn.setup()
 plane = storage.read(folder / "plane.h5")
@@ -129,8 +154,9 @@ plotting.phase_diagram(plane)
 # Sharing it
 # ----------
 #
-# Whoever has no Python finds the same file in R, Julia, MATLAB or Octave (:doc:`/recipes`), or takes a
-# table with a row for every point, codes written as words and every number with all its bits.
+# Whoever has no Python finds the same file in R, Julia, MATLAB or Octave
+# (:doc:`/recipes`), or takes a table with a row for every point, codes written as words
+# and every number with all its bits.
 
 command("export", "plane.h5", "--csv", "plane.csv")
 print("\n".join((folder / "plane.csv").read_text().splitlines()[:4]))
@@ -141,11 +167,15 @@ print("\n".join((folder / "plane.csv").read_text().splitlines()[:4]))
 print(storage.read(folder / "plane.h5").attrs["study"][:120], "...")
 
 # %%
-# What if the file does not depend on who computed it?  The digest of the *values* does not: the same
-# study, computed by one process without any interruption, gives the same numbers to the last bit.
+# What if the file does not depend on who computed it?  The digest of the *values* does
+# not: the same study, computed by one process without any interruption, gives the same
+# numbers to the last bit.
 
 command("run", "plane.toml", "--output", "again.h5", "--quiet")
-print("identical:", plane.drop_attrs().identical(storage.read(folder / "again.h5").drop_attrs()))
+print(
+    "identical:",
+    plane.drop_attrs().identical(storage.read(folder / "again.h5").drop_attrs()),
+)
 
 # %%
 # Where to go next
