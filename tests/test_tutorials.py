@@ -53,7 +53,9 @@ def chains(tree: ast.AST):
             yield node.id, attributes[::-1]
 
 
-@pytest.mark.parametrize("path", [*TUTORIALS, DOCS / "gallery.py"], ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", [*TUTORIALS, DOCS / "gallery.py"], ids=lambda p: p.stem
+)
 def test_every_name_of_the_package_exists(path):
     tree = ast.parse(path.read_text("utf-8"))
     modules = named(tree)

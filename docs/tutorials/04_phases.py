@@ -108,7 +108,7 @@ study = {
     "kind": "basins",
     "network": {"patterns": "poclopez-pe2"},
     "parameters": {"beta": [1.2645, 1.27, 1.2738]},
-    "run": {"starts": 64, "seed": 1, "horizon": 200_000, "steps": 4000, "exponents": 2},
+    "run": {"starts": 40, "seed": 1, "horizon": 100_000, "steps": 4000, "exponents": 2},
 }
 basins = statmech_attn.run(study, progress=False)
 print(basins.statmech.describe())
@@ -131,17 +131,17 @@ pictures["lifetimes"]
 
 window = {
     "kind": "bifurcation",
-    "parameters": {"beta": {"start": 1.2730, "stop": 1.2746, "num": 33}},
+    "parameters": {"beta": {"start": 1.2730, "stop": 1.2746, "num": 31}},
     "run": {"transient": 2000, "steps": 4000, "exponents": 2, "max_doublings": 1},
 }
 short = statmech_attn.run(window, progress=False)
-window["run"] |= {"transient": 150_000}
+window["run"] |= {"transient": 100_000}
 long = statmech_attn.run(window, progress=False)
 figure, axes = plt.subplots(
     2, figsize=(plotting.DOUBLE, 1.3), layout="constrained", sharex=True
 )
 entries = {}
-for axis, scan, words in zip(axes, (short, long), ("after 2000", "after 150 000")):
+for axis, scan, words in zip(axes, (short, long), ("after 2000", "after 100 000")):
     plotting.phase_ribbon(scan, ax=axis)
     axis.set_yticks([0.5], [words])
     axis.set_xlabel("")
@@ -170,7 +170,7 @@ pictures["basin_fractions"]
 # cycle of 28 with one of 32.  The rarer attractor takes a few per cent of the starts: a
 # scan from a single start sees one of the two and cannot know of the other.  Of 64
 # starts, an attractor with a share of 5 % is missed altogether with probability
-# :math:`0.95^{64} \approx 4\,\%`.
+# :math:`0.95^{40} \approx 13\,\%`.
 #
 # Coexistence also means memory.  Followed upward in :math:`\beta`, the network stays on
 # one attractor until that disappears; followed downward, on another.  The two sweeps

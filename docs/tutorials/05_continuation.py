@@ -88,8 +88,8 @@ plotting.critical_curves(first)
 #
 # As :math:`\beta` grows, the rotation number drifts through rational values, and the
 # torus *locks*: on it a stable and an unstable cycle are born together in a fold.  At
-# :math:`\beta = 1.27` orbits end on a cycle of 28 tokens, seven periods of the clock.
-# ``period = 7`` follows it, ``switch = 1`` also the doubled cycle that branches off.
+# :math:`\beta = 1.27` orbits end on a cycle of 28 tokens, seven periods of the clock,
+# which ``period = 7`` follows.
 
 locked = {
     "kind": "continuation",
@@ -97,12 +97,11 @@ locked = {
     "parameters": {"beta": {"start": 1.26, "stop": 1.28}},
     "run": {
         "start": "checkpoint",
-        "transient": 100_000,
+        "transient": 60_000,
         "period": 7,
         "at": 1.27,
-        "largest_step": 0.1,
-        "max_points": 60,
-        "switch": 1,
+        "largest_step": 0.2,
+        "max_points": 25,
     },
 }
 locking = statmech_attn.run(locked, progress=False)

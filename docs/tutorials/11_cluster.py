@@ -37,7 +37,7 @@ beta = { start = 0.8, stop = 2.6, num = 12 }    # 201 for the paper
 gamma = { start = 20.0, stop = 180.0, num = 8 } # 161 for the paper
 
 [run]
-transient = 1000                                # 20 000
+transient = 500                                 # 20 000
 steps = 1000                                    # 20 000
 exponents = 2
 extend = false
@@ -110,7 +110,7 @@ call = [
     "--output",
     "plane.h5",
 ]
-call += ["--chunk", "24", "--quiet"]
+call += ["--chunk", "16", "--quiet"]
 begin = lambda: subprocess.Popen(call, cwd=folder, stderr=subprocess.DEVNULL)
 first, second = begin(), begin()
 chunks = folder / "plane.h5.chunks"

@@ -50,8 +50,8 @@ class EnsembleRun(Table):
     """
 
     seed: Seed = 0
-    networks: Count = 32
-    beta: Positive = 1.5
+    networks: Count = 24
+    beta: Positive = 2.2
     gamma: Positive = 127.0
     transient: Count = 2000
     steps: Count = 2000
@@ -234,7 +234,7 @@ except ValueError as error:
 
 with plt.rc_context(plotting.SETTINGS):
     result = statmech_attn.run(
-        {"kind": "ensemble", "run": {"networks": 32}}, progress=False
+        {"kind": "ensemble", "run": {"networks": 24}}, progress=False
     )
     print(result.statmech.describe())
     picture = result.statmech.plot()["exponents"]
@@ -244,7 +244,7 @@ picture
 # The file has units, words and provenance without further work, and a chunked run on a
 # cluster gives it to the last bit (:doc:`11_cluster`).
 
-print(result.largest.attrs["units"], "|", result.largest.attrs["long_name"])
+print(result.largest.attrs["long_name"], "in", result.largest.attrs["unit_name"])
 chaotic = int((result.largest > 3 * result.largest_stderr).sum())
 share = chaotic / result.network.size
 low, high = dynamics.wilson(chaotic, result.network.size)

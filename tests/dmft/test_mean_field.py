@@ -167,6 +167,17 @@ def test_a_new_parameter_value_or_length_does_not_recompile():
     assert compiled[0] == compiled[1]
 
 
+def test_networks_of_one_shape_are_one_program():
+    def compiled_in(seed):
+        drawn = dmft.random_segments(
+            jax.random.key(seed), n_patterns=3, n_segments=3, n_bits=2
+        )
+        system = dmft.system(dmft.network(drawn, context=4))
+        return eqx.filter(system, eqx.is_array, inverse=True)
+
+    assert eqx.tree_equal(compiled_in(0), compiled_in(2))
+
+
 def test_clock_has_the_period_of_the_context_only_when_it_acts():
     net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
     assert dmft.clock_period(net, 0.02) == 4
