@@ -25,20 +25,18 @@ def figures(block, block_vars, gallery_conf) -> str:
     """Save the figures that a block made; the text that shows them."""
     drawn = [plt.figure(number) for number in plt.get_fignums()]
     drawn += _package_figures(block_vars["example_globals"].get(LAST_VALUE))
-    paths, sets = [], []
+    text = ""
     for figure in drawn:
         if figure not in _shown:
             _shown.add(figure)
             path = Path(next(block_vars["image_path_iterator"]))
             sharp = path.with_stem(f"{path.stem}_2_00x")
-            for name, times in ((path, 1), (sharp, SHARP)):
-                plotting.save(
-                    figure, name.parent, name.stem, formats=("png",), dpi=DPI * times
-                )
-            paths.append(str(path))
-            sets.append({0: str(path), float(SHARP): str(sharp)})
+            for file, times in ((path, 1), (sharp, SHARP)):
+                plotting.save(figure, file.parent, file.stem, ("png",), DPI * times)
+            both = [{0: str(path), float(SHARP): str(sharp)}]
+            text += figure_rst([str(path)], gallery_conf["src_dir"], srcsetpaths=both)
     plt.close("all")
-    return figure_rst(paths, gallery_conf["src_dir"], srcset_paths=sets)
+    return text
 
 
 def _package_figures(value) -> list[Figure]:

@@ -60,9 +60,9 @@ right.set(xlim=(-0.55, 0.55), ylim=(-0.4, 0.45), aspect="equal")
 plt.show()
 
 # %%
-# The cloud on the right is what the orbit visits in 8000 tokens.  It has the layered
-# structure of a strange attractor, but a picture proves nothing: a torus with a high
-# frequency ratio can look as dense.
+# The cloud on the right is what the orbit visits in 8000 tokens: neither a curve nor a
+# few points.  But a picture proves nothing: a torus seen from the side can look as
+# dense, and so can a long cycle.
 #
 # What the exponents say
 # ----------------------

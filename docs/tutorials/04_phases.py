@@ -119,10 +119,12 @@ pictures = basins.statmech.plot()
 pictures["lifetimes"]
 
 # %%
-# At :math:`\beta = 1.27` all starts end on the cycle of 28 tokens, but with a mean
-# lifetime of thousands of tokens: a scan with a window of 2000 tokens would report
-# chaos, with a small standard error and a clean 0–1 test.  The error of an exponent is
-# that of the average *over the motion seen*, it knows nothing of what comes after.
+# At :math:`\beta = 1.27` every start ends on a cycle, of 28 tokens or of 56, but after
+# chaotic motion with a mean lifetime of some 2000 tokens; at 1.2738 the mean is
+# :math:`(3.5 \pm 0.6)\cdot 10^4` tokens, and some starts are still on their way at the
+# end.  A scan with a window of 2000 tokens would report chaos there, with a small
+# standard error and a clean 0–1 test.  The error of an exponent is that of the average
+# *over the motion seen*; it knows nothing of what comes after.
 #
 # What gives transients away in a scan are neighbours of another kind, or with another
 # :math:`\lambda_1`.  Such points are marked ``doubtful``, and ``run.confirm`` runs them
@@ -163,12 +165,12 @@ print("doubtful after 2000 tokens:", int(short.doubtful.sum()), "of", short.beta
 # and they refer to the distribution the starts are drawn from, here uniform in
 # :math:`[-1, 1]` for every entry of the attention window.
 
-pictures["basin_fractions"]
+pictures["basins"]
 
 # %%
-# At :math:`\beta = 1.2645` a torus coexists with a cycle of 44 tokens, at 1.2738 a
-# cycle of 28 with one of 32.  The rarer attractor takes a few per cent of the starts: a
-# scan from a single start sees one of the two and cannot know of the other.  Of 64
+# At :math:`\beta = 1.2645` a torus coexists with a cycle of 44 tokens, at 1.2738 a cycle
+# of 28 with one of 32.  The torus takes a few per cent of the starts: a scan from a
+# single start sees one of the two attractors and cannot know of the other.  Of 40
 # starts, an attractor with a share of 5 % is missed altogether with probability
 # :math:`0.95^{40} \approx 13\,\%`.
 #

@@ -81,6 +81,8 @@ class EnsembleStudy(StudyTable):
 # else: then chunks can be computed anywhere, in any order, and again.  Here the number
 # gives the seed of the network.
 #
+# Networks of one shape share their compiled programs, so that only the first is slow.
+#
 # The variables of the file are declared with their words, units and symbols; they are
 # what a reader of the file, ``info`` and the axes of figures show.
 
@@ -183,6 +185,7 @@ def exponents(dataset):
         word = dynamics.PHASES[int(code)]
         axis.errorbar(rank, y, error, fmt="o", ms=3, lw=0.8, label=word)
     axis.axhline(0, color="k", lw=0.5)
+    axis.set_xlim(-1, dataset.network.size)
     axis.set(xlabel="rank of the network", ylabel=r"$\lambda_1$ (nat/token)")
     axis.legend()
     return figure
