@@ -308,7 +308,6 @@ LEARNING = (
         "07_tiberi",
     ),
     Row("one_shot_alignment", [SHOT[0]], tutorial="07_tiberi"),
-    Row("one_shot_kernels", [SHOT[0]], tutorial="07_tiberi"),
     Row("pruned_heads", [PRUNED], tutorial="07_tiberi"),
     Row("pruning_ranks", [PRUNED], tutorial="07_tiberi"),
     Row("cumulative_pruning", [PRUNED], tutorial="07_tiberi"),
@@ -382,6 +381,10 @@ this site is built; the scripts of ``paper_figs`` draw the same at publication s
 ``statmech-attn figure FILE.h5 --output figures`` draws all figures of a file at once;
 the calls below draw one.  Every function takes ``ax=`` or ``axes=`` and then draws its
 panels on axes of yours.
+
+Not drawn here are ``growth``, of a benchmark (:doc:`/performance`), and
+``one_shot_kernels``, which is ``path_kernels`` of trained heads and needs a file with
+``run.kernels = true``.
 """
 
 

@@ -112,10 +112,10 @@ axes[0, 0].legend(ncols=2)
 plt.show()
 
 # %%
-# For the chaotic orbits the errors are some :math:`10^{-3}` nat/token; at
-# :math:`\beta = 1.255` the plain average approaches zero like one over the time.  A
-# weighted average, which suppresses the ends of the window, is at :math:`10^{-7}` to
-# :math:`10^{-9}` by then:
+# For the chaotic orbits the errors are some :math:`10^{-3}` nat/token.  At
+# :math:`\beta = 1.255` the plain average approaches zero like one over the time, and its
+# sign means nothing; a weighted average, which suppresses the ends of the window, is
+# zero to rounding:
 
 print(
     "plain:   ",

@@ -81,6 +81,7 @@ for axis, (name, scan) in zip(axes, scans.items()):
     axis.set_yticks([0.5], [name])
     axis.set_xlabel("")
 axes[-1].set_xlabel(r"output inverse temperature $\beta$")
+axes[-1].tick_params(labelbottom=True)
 entries = {}
 for axis in axes:
     handles, labels = axis.get_legend_handles_labels()

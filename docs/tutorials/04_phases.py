@@ -67,8 +67,8 @@ print("K of the 0-1 test  ", np.round(evidence.zero_one, 3))
 print("digits of averages ", np.round(evidence.digits, 1))
 
 # %%
-# The three orbits in the plane of two overlaps, with the power spectra behind the
-# verdicts:
+# The orbits in the plane of two components of the attention vector, with the power
+# spectra behind the verdicts:
 
 figure, axes = plt.subplots(
     2, 3, figsize=(plotting.DOUBLE, 4.0), layout="constrained", height_ratios=(1.2, 1)
@@ -82,8 +82,8 @@ for column, beta in enumerate(betas):
     word = dynamics.PHASES[int(verdicts.phase[column])]
     plane.set(
         title=rf"$\beta = {beta:g}$: {word}",
-        xlabel="observable 1",
-        ylabel="observable 2",
+        xlabel="$A_1$",
+        ylabel="$A_2$",
     )
     plane.margins(0.08)
     frequency, power = dynamics.power_spectrum(orbit[:, 0], window="hann")
@@ -100,9 +100,8 @@ plt.show()
 #
 # No finite window tells chaos from a *chaotic transient*, motion that is chaotic for
 # thousands or millions of tokens until it finds a cycle.  Its lifetimes are distributed
-# exponentially: the share of starts that are still on their way falls along a straight
-# line in a logarithmic plot.  A study of kind ``basins`` follows many random starts
-# until each has settled, and says what on.
+# exponentially.  A study of kind ``basins`` follows many random starts until each has
+# settled, and says what on and how long it took.
 
 study = {
     "kind": "basins",
@@ -150,6 +149,8 @@ for axis, scan, words in zip(axes, (short, long), ("after 2000", "after 100 000"
     handles, labels = axis.get_legend_handles_labels()
     entries |= dict(zip(labels, handles))
 axes[1].set_xlabel(r"output inverse temperature $\beta$")
+axes[1].tick_params(labelbottom=True)
+axes[1].tick_params(labelbottom=True)
 figure.legend(
     entries.values(), entries.keys(), ncols=len(entries), loc="outside upper center"
 )
@@ -168,8 +169,8 @@ print("doubtful after 2000 tokens:", int(short.doubtful.sum()), "of", short.beta
 pictures["basins"]
 
 # %%
-# At :math:`\beta = 1.2645` a torus coexists with a cycle of 44 tokens, at 1.2738 a cycle
-# of 28 with one of 32.  The torus takes a few per cent of the starts: a scan from a
+# At :math:`\beta = 1.2645` a torus coexists with a cycle of 44 tokens, at 1.2738 one
+# of 28 with one of 32.  The torus takes a few per cent of the starts: a scan with a
 # single start sees one of the two attractors and cannot know of the other.  Of 40
 # starts, an attractor with a share of 5 % is missed altogether with probability
 # :math:`0.95^{40} \approx 13\,\%`.
