@@ -113,9 +113,9 @@ plt.show()
 
 # %%
 # For the chaotic orbits the errors are some :math:`10^{-3}` nat/token.  At
-# :math:`\beta = 1.255` the plain average approaches zero like one over the time, and its
-# sign means nothing; a weighted average, which suppresses the ends of the window, is
-# zero to rounding:
+# :math:`\beta = 1.255` the plain average approaches zero like one over the time, and
+# its sign means nothing; a weighted average, which suppresses the ends of the window,
+# is zero to rounding:
 
 print(
     "plain:   ",

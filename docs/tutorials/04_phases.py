@@ -150,7 +150,6 @@ for axis, scan, words in zip(axes, (short, long), ("after 2000", "after 100 000"
     entries |= dict(zip(labels, handles))
 axes[1].set_xlabel(r"output inverse temperature $\beta$")
 axes[1].tick_params(labelbottom=True)
-axes[1].tick_params(labelbottom=True)
 figure.legend(
     entries.values(), entries.keys(), ncols=len(entries), loc="outside upper center"
 )
