@@ -446,6 +446,5 @@ def _call(row: Row) -> list[str]:
 
 def setup(app) -> None:
     """As an extension of Sphinx: the page is there before sources are read."""
-    folder = HERE / "generated"
-    drawn = lambda: app.config.plot_gallery not in (False, 0, "0", "False")
-    app.connect("builder-inited", lambda app: write(folder, drawn()))
+    drawn = lambda: bool(app.config.sphinx_gallery_conf["plot_gallery"])
+    app.connect("builder-inited", lambda app: write(HERE / "generated", drawn()))

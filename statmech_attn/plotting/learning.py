@@ -20,7 +20,7 @@ from statmech_attn.plotting.sheets import Given
 LOOKS = {  # colour and marker of every estimate
     "saddle": (style.BLACK, ""),
     "corrected": (style.BLUE, ""),
-    "exact": (style.VERMILLION, "o"),
+    "exact": (style.VERMILION, "o"),
     "weights": (style.GREEN, "s"),
     "langevin": (style.PURPLE, "^"),
 }
@@ -211,7 +211,7 @@ def alignment(
     limit = dataset.kernel_overlap_gp.values[:shown]
     overlap = dataset.kernel_overlap.sel(width=width).values[:shown]
     axis.bar(
-        places - 0.2, overlap, 0.4, color=style.VERMILLION, label=f"$N = {width:g}$"
+        places - 0.2, overlap, 0.4, color=style.VERMILION, label=f"$N = {width:g}$"
     )
     axis.bar(places + 0.2, limit, 0.4, color=style.GREY, label="GP limit")
     axis.set_xlabel("rank $i$ of the kernel eigenvector")

@@ -21,7 +21,7 @@ from statmech_attn.statistics import mean_of_known
 
 LOOKS = {  # colour, marker, dashes and name of every order
     "saddle": (style.BLACK, "o", "-", "saddle point"),
-    "exact-law": (style.VERMILLION, "s", (0, (4, 2)), "exact law"),
+    "exact-law": (style.VERMILION, "s", (0, (4, 2)), "exact law"),
     "trained": (style.GREEN, "^", (0, (6, 2, 1, 2)), "trained network"),
     "magnitude": (style.PURPLE, "v", (0, (1, 1.5)), "magnitude"),
     "random": (style.GREY, "", "-", "random"),

@@ -35,14 +35,14 @@ FORMATS: dict[str, tuple[int, dict[str, Any] | None]] = {  # dpi, without dates
 BLACK, GREY, PALE = "#000000", "#8c8c8c", "#d4d4d4"
 DARK, DOTS = "#5f5f5f", "#b5b5b5"
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
-BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
+BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 UPWARD, DOWNWARD = "#882255", "#6F52FF"  # of no phase
-SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
+SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 PHASE_COLOURS = {
     "fixed": SKY,
     "periodic": BLUE,
     "quasiperiodic": GREEN,
-    "chaotic": VERMILLION,
+    "chaotic": VERMILION,
     "hyperchaotic": PURPLE,
     "transient": YELLOW,
     "unsettled": DARK,

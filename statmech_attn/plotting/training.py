@@ -70,7 +70,7 @@ def _accuracies(axis: Axes, dataset: xr.Dataset) -> None:
     N = _apart(dataset)
     for name, colour, marker, label in (
         ("accuracy_train", style.GREY, "s", "training set"),
-        ("accuracy", style.VERMILLION, "o", "test set"),
+        ("accuracy", style.VERMILION, "o", "test set"),
     ):
         values = dataset[name].transpose("width", "restart")
         axis.plot(
