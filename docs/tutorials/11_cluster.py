@@ -87,7 +87,7 @@ command(
     "04:00:00",
 )
 script = (folder / "plane.h5.sh").read_text()
-print("\n".join(line for line in script.splitlines() if line.startswith("#")))
+print("\n".join(line for line in script.splitlines() if line.startswith("#SBATCH")))
 
 # %%
 # Memory is twice the forecast of a task.  Two minutes before its time ends, a task
