@@ -24,6 +24,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import pandas as pd
+
 
 folder = Path(tempfile.mkdtemp())
 study = """\
@@ -37,8 +39,8 @@ beta = { start = 0.8, stop = 2.6, num = 12 }    # 201 for the paper
 gamma = { start = 20.0, stop = 180.0, num = 8 } # 161 for the paper
 
 [run]
-transient = 500                                 # 20 000
-steps = 1000                                    # 20 000
+transient = 2000                                # 20 000
+steps = 2000                                    # 20 000
 exponents = 2
 extend = false
 refine = 1
@@ -159,7 +161,8 @@ plotting.phase_diagram(plane)
 # and every number with all its bits.
 
 command("export", "plane.h5", "--csv", "plane.csv")
-print("\n".join((folder / "plane.csv").read_text().splitlines()[:4]))
+table = pd.read_csv(folder / "plane.csv")
+table[["beta", "gamma", "phase", "period", "lyapunov_1", "lyapunov_stderr_1"]].head()
 
 # %%
 # A colleague who has only the file can repeat the computation: the study is inside.
