@@ -123,15 +123,18 @@ scan = statmech_attn.run(window, progress=False)
 plotting.continuation_diagram(locking, scan=scan)
 
 # %%
-# From the left: the chaos at :math:`\beta < 1.267` ends where the cycle of 28 tokens is
-# born in a fold with an unstable partner (dashed).  The stable cycle doubles its period
-# near the right end of the window, and the doubled cycle opens the way to chaos.
-# Between fold and doubling orbits may still wander for thousands of tokens before the
-# cycle catches them: the chaotic set has not vanished, it has become a transient
+# From the left: chaos ends at :math:`\beta = 1.26696`, where the cycle of 28 tokens is
+# born in a fold together with an unstable partner (dashed).  It doubles its period at
+# 1.26756, is stable again from 1.26869 to 1.27112 and from 1.27304 on; in between the
+# orbits are on the doubled cycle, of 56 tokens, which ``switch = 1`` would follow.  At
+# 1.27386 the cycle ends in a second fold, and chaos returns.  It was never far: already
+# before that fold orbits wander for thousands of tokens until the cycle catches them.
+# The chaotic set does not vanish in the window, it becomes a transient
 # (:doc:`04_phases`).
 #
-# The exponents of the scan tell the same story from the side of the orbits: negative in
-# the window, zero at its ends, positive beyond.
+# The exponents of the scan tell the same from the side of the orbits.  The largest one
+# (solid) touches zero where the dotted lines stand, at the bifurcations that
+# continuation found without simulating anything.
 
 figure, axes = plt.subplots(
     2,
@@ -146,7 +149,6 @@ for value in locking.special_beta.values[np.isfinite(locking.special_beta.values
     axes[1].axvline(value, color="0.6", lw=0.6, ls=":")
 axes[0].set_xlabel("")
 figure.legend(*axes[0].get_legend_handles_labels(), ncols=4, loc="outside upper center")
-axes[1].legend(loc="lower left", ncols=2)
 plt.show()
 
 # %%
