@@ -26,6 +26,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "api",
     "commands",
+    "gallery",
     "packages",
 ]
 exclude_patterns = ["build", "**/GALLERY_HEADER.rst"]
@@ -71,5 +72,9 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "min_reported_time": 1,
+    "image_scrapers": ("scraper.figures",),
+    "capture_repr": ("_repr_html_",),
+    "ignore_repr_types": r"statmech_attn\.interactive",
+    "first_notebook_cell": "%matplotlib inline",
     "plot_gallery": not tags.has("unexecuted"),  # noqa: F821  (Sphinx gives tags)
 }

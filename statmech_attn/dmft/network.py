@@ -181,11 +181,16 @@ def parameters(beta, gamma, epsilon) -> Parameters:
     Raises:
         ValueError: a value out of range or not finite.
 
+    Inside `jax.vmap` and `jax.jit` the numbers are not known yet, and not checked.
+
     Example:
         >>> parameters([0.5, 1.5], 127.0, 0.02).gamma
         Array([127., 127.], dtype=float64)
     """
     require_double()
+    if any(isinstance(x, jax.core.Tracer) for x in (beta, gamma, epsilon)):
+        traced = (jnp.asarray(x, float) for x in (beta, gamma, epsilon))
+        return Parameters(*jnp.broadcast_arrays(*traced))
     values = [np.asarray(x, float) for x in (beta, gamma, epsilon)]
     for name, value in zip(("beta", "gamma", "epsilon"), values, strict=True):
         if not np.isfinite(value).all():

@@ -50,15 +50,23 @@ def system(net: Network, epsilon: float | None = None) -> System:
     """
     return System(
         Step(net),
-        observe=lambda state: state.newest,
+        observe=_newest,
         drive_period=clock_period(net, 1.0 if epsilon is None else epsilon),
         tangent=Tangent(net),
         batched=True,
         unit="token",
         display=Display(net),
-        clock=lambda state: state.clock,
+        clock=_clock,
         any_width=max(net.n_classes, net.dimension) <= WRITTEN_OUT,
     )
+
+
+def _newest(state: State) -> Float[Array, "M *batch"]:
+    return state.newest
+
+
+def _clock(state: State) -> Array:
+    return state.clock
 
 
 class Step(eqx.Module):
