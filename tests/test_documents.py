@@ -2,13 +2,14 @@
 
 import ast
 import functools
+import importlib.util
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from statmech_attn import studies
+from statmech_attn import __version__, studies
 
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,15 +64,21 @@ def test_whole_studies_of_the_guide_are_valid(page):
 
 
 def test_commands_of_the_documents_are_commands_with_these_options():
-    from statmech_attn.cli import app
-
-    known = {command.callback.__name__ for command in app.registered_commands}
-    used = {
-        name
-        for page in [ROOT / "README.md", *PAGES]
-        for name in re.findall(r"^statmech-attn (\w+)", page.read_text("utf-8"), re.M)
-    }
-    assert used and used <= known
+    script = importlib.util.spec_from_file_location("commands", DOCS / "commands.py")
+    commands = importlib.util.module_from_spec(script)
+    script.loader.exec_module(commands)
+    known = dict(
+        re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", commands.page(), re.M | re.S)
+    )
+    wrong, count = [], 0
+    for page in [ROOT / "README.md", *PAGES]:
+        text = page.read_text("utf-8").replace("\\\n", " ")
+        for name, words in re.findall(r"^statmech-attn (\w+)(.*)$", text, re.M):
+            for option in re.findall(r"(?<= )--?[a-z][a-z-]*", words.partition("#")[0]):
+                count += 1
+                if f"`{option}`" not in known[name]:
+                    wrong.append(f"{page.name}: {name} {option}")
+    assert count > 50 and not wrong
 
 
 @pytest.mark.parametrize("page", [*PAGES, *THEORY], ids=lambda page: page.stem)
@@ -80,3 +87,8 @@ def test_files_that_a_page_names_exist(page):
     pattern = rf"`((?:{folders})/[\w./-]+\.(?:py|toml|md|json))"
     files = re.findall(pattern, page.read_text("utf-8"))
     assert not [file for file in files if not (ROOT / file).exists()]
+
+
+def test_the_citation_is_of_this_version():
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert re.findall(r"^version: (.*)$", citation, re.M) == [__version__]
