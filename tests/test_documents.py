@@ -5,6 +5,7 @@ import functools
 import importlib.util
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,17 @@ PAGES = [*DOCS.glob("*.md"), *DOCS.glob("howto/*.md"), *DOCS.glob("decisions/*.m
 
 
 @functools.cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+@functools.cache
 def words() -> str:
     """All texts of the library; parts of one text follow each other."""
     texts = [
         node.value
         for path in (ROOT / "statmech_attn").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     return "\n".join(texts)
@@ -61,6 +67,31 @@ def test_whole_studies_of_the_guide_are_valid(page):
         tree = tomllib.loads(block)
         if "kind" in tree:
             studies.parse(tree)
+
+
+def public_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Functions on the faces of packages, by the module that defines them."""
+    for face in (ROOT / "statmech_attn").rglob("__init__.py"):
+        imports = [x for x in ast.walk(tree(face)) if isinstance(x, ast.ImportFrom)]
+        for node in imports:
+            module = ROOT.joinpath(*(node.module or "").split(".")).with_suffix(".py")
+            names = {alias.name for alias in node.names}
+            for definition in tree(module).body if module.exists() else ():
+                if isinstance(definition, ast.FunctionDef) and definition.name in names:
+                    yield module.stem, definition
+
+
+def test_every_parameter_of_a_public_function_is_described():
+    silent, count = [], 0
+    for module, function in public_functions():
+        text = ast.get_docstring(function) or ""
+        spec = function.args
+        for parameter in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+            count += 1
+            named = rf"^ *([*\w]+, )*\*{{0,2}}{parameter.arg}(, [*\w]+)*( \(.*\))?:"
+            if not re.search(named, text, re.MULTILINE):
+                silent.append(f"{module}.{function.name}: {parameter.arg}")
+    assert count > 500 and not silent
 
 
 def test_commands_of_the_documents_are_commands_with_these_options():

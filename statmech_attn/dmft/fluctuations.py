@@ -157,6 +157,9 @@ def noise_steps(
 
     Args:
         net: the network, as `network` builds it.
+        noise: covariance and derivatives carried along, as `noise_start` makes them.
+        steps: number of tokens.
+        covariance: return the joint covariance as well.
     """
     lane = partial(_one_lane, net, noise.fractions, steps, covariance)
     carried = ((-1, -1, -1, None, None), -1, -1)  # one clock for all points

@@ -186,6 +186,7 @@ def advance(net: Network, params: Parameters, state: State, steps) -> State:
         net: the network, as `network` builds it.
         params: control parameters of any batch shape, as `parameters` makes them.
         state: attention window and clock.
+        steps: number of tokens.
     """
     return jax.lax.fori_loop(0, steps, lambda _, s: step(net, params, s), state)
 

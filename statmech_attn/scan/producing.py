@@ -232,6 +232,7 @@ def merge(
         work: what a kind computes, a `Work`.
         job: what to compute and where.
         output: result file of the run.
+        overwrite: replace a file that holds another study.
 
     Raises:
         Incomplete: chunks are missing.

@@ -158,6 +158,7 @@ def bias_slope(n_spins, difference, stderr, used, axes: tuple[int, ...]) -> Slop
         difference: of simulation and theory.
         stderr: standard errors.
         used: which steps are used.
+        axes: axes of the profile, over which the projections are summed.
     """
     part, usable = _common(used, axes)
     first = part.argmax(axis=0)[None]

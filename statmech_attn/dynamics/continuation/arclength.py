@@ -96,6 +96,10 @@ def correct(
 
     Args:
         residual: residual of the cycle.
+        guess: point to begin from.
+        row: last row of the system: the direction that is held.
+        tolerance: of the residual.
+        max_iterations: largest number of Newton steps.
     """
 
     def linearised(u):
