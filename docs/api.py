@@ -325,7 +325,7 @@ def heading(text: str, line: str) -> list[str]:
 
 def first_sentence(value: Any) -> str:
     text = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
-    sentence = re.split(r"(?<=[a-z0-9)`$\]][.:]) ", text)[0].rstrip(":")
+    sentence = re.split(r"(?<=[a-z0-9)`$\]][.:])(?<!sec[.]) ", text)[0].rstrip(":")
     return escaped(sentence)
 
 

@@ -2,6 +2,7 @@
 
 import enum
 import inspect
+import re
 import typing
 from pathlib import Path
 
@@ -29,7 +30,8 @@ def kind_of(annotation: typing.Any) -> str:
 
 
 def one_line(text: str | None) -> str:
-    return " ".join((text or "").split()).replace("|", r"\|")
+    line = " ".join((text or "").split()).replace("|", r"\|")
+    return re.sub(r"(?<![\w`-])(--[a-z-]+)", r"`\1`", line)
 
 
 def options_of(command: typing.Any) -> tuple[list[str], list[str]]:
@@ -70,6 +72,7 @@ def page() -> str:
         arguments, rows = options_of(function)
         usage = " ".join(["statmech-attn", name, *arguments, "[OPTIONS]"])
         text = (inspect.getdoc(function) or "").replace("\b\n", "").replace("[", r"\[")
+        text = re.sub(r"(?m)^Example: (.*)$", r"Example: `\1`", text)
         lines += [f"## {name}", "", "```", usage, "```", "", text, ""]
         if rows:
             lines += ["| | type | default | |", "| --- | --- | --- | --- |", *rows, ""]

@@ -36,6 +36,9 @@ exclude_patterns = ["build", "**/GALLERY_HEADER.rst"]
 html_theme = "furo"
 html_title = f"statmech_attn {release}"
 html_theme_options = {"navigation_with_keys": True}
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+smartquotes_action = "D"  # dashes; quotation marks stay what they are
 copybutton_exclude = ".linenos, .gp, .go"
 
 # --- Markdown ---

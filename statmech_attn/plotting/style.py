@@ -45,7 +45,7 @@ PHASE_COLOURS = {
     "chaotic": VERMILION,
     "hyperchaotic": PURPLE,
     "transient": YELLOW,
-    "unsettled": DARK,
+    "undetermined": DARK,
     "diverged": BLACK,
 }
 SETTINGS: dict[Any, Any] = {
@@ -136,9 +136,15 @@ def save(
     """Write NAME.png and NAME.pdf into a folder, which is made if it is missing.
 
     Args:
+        drawn: a figure.
+        folder: where to write; made if it is missing.
+        name: of the files, without an ending.
         formats: any of `FORMATS`.
         dpi: pixels per inch; `PNG_DPI`, or `PDF_DPI` in the rasterised parts of vector
             graphics, when omitted.
+
+    Returns:
+        Paths of the files.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

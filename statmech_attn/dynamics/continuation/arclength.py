@@ -93,6 +93,9 @@ def correct(
     """Newton for residual(u) = 0 in the plane row . (u - guess) = 0.
 
     The unit tangent points along `row`.
+
+    Args:
+        residual: residual of the cycle.
     """
 
     def linearised(u):
@@ -321,8 +324,10 @@ def follow(
     Args:
         residual: R^{n+1} -> R^n.  An `eqx.Module` (or a function defined once) is
             compiled once; its arrays are traced.
+        start: first point of the curve.
         direction: a vector (n+1,) that the first tangent shall follow; 1 or -1 for the
             last coordinate, up or down.
+        settings: step sizes and tolerances.
         inside: whether a point may still be part of the curve.
         scales: unit of length of each coordinate; ones when omitted.
 
@@ -386,7 +391,13 @@ def place_on_step(a: Point, b: Point, u, scales) -> float | None:
 
 
 def interpolate(a: Point, b: Point, fraction: float) -> Float[np.ndarray, " n+1"]:
-    """Cubic Hermite interpolation of the curve between two of its points."""
+    """Cubic Hermite interpolation of the curve between two of its points.
+
+    Args:
+        a: a point of the curve.
+        b: the next point.
+        fraction: of the way from a to b.
+    """
     s, length = fraction, b.arclength - a.arclength
     return (
         (1 + 2 * s) * (1 - s) ** 2 * a.u

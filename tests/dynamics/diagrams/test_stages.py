@@ -176,7 +176,7 @@ def test_section_buffer_keeps_the_first_and_counts_all():
     assert buffer.values[:2, 1].tolist() == [5.0, 5.0] and np.isnan(buffer.values[2, 1])
 
 
-def test_unsettled_points_are_extended_and_say_so(published):
+def test_undetermined_points_are_extended_and_say_so(published):
     """At 1.2434, just past the first instability, the torus closes in slowly."""
     betas = np.array([1.2428, 1.4])
     points = points_at(published, betas)
@@ -189,7 +189,7 @@ def test_unsettled_points_are_extended_and_say_so(published):
         Scan(dmft.system(published[0]), Plan(max_doublings=6, **options), points),
         points,
     )
-    assert PHASES[cut.verdicts.phase[0]] in ("unsettled", "transient")
+    assert PHASES[cut.verdicts.phase[0]] in ("undetermined", "transient")
     assert cut.verdicts.reasons[0] > 0
     assert PHASES[long.verdicts.phase[0]] == "fixed"
     assert long.verdicts.window[0] > cut.verdicts.window[0]
