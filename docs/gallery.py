@@ -50,10 +50,11 @@ class Study(NamedTuple):
 
 
 class Analysis(NamedTuple):
-    """A program of the repository that writes a file."""
+    """A program of the repository that writes a file, maybe from that of a study."""
 
     path: str
     arguments: tuple[str, ...] = ()
+    study: Study | None = None
 
     @property
     def file(self) -> str:
@@ -159,6 +160,7 @@ ORBITS = Study(
 RUNNING = Analysis(
     "analysis/running_lyapunov.py",
     ("trajectories.h5", "--steps", "20000", "--blocks", "100", "--max-doublings", "1"),
+    ORBITS,
 )
 BASINS = Study(
     "analysis/basins.toml",
@@ -353,6 +355,8 @@ def _needed(sources: Sequence[Source]) -> list[Source]:
     for source in sources:
         if isinstance(source, Comparison):
             needed += [source.theory, source.simulation]
+        if isinstance(source, Analysis) and source.study:
+            needed.append(source.study)
         needed.append(source)
     return list(dict.fromkeys(needed))
 

@@ -15,7 +15,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import statmech_attn
-from statmech_attn import plotting
+from statmech_attn import plotting, studies
 
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -85,10 +85,24 @@ def test_links_lead_to_pages():
     assert all("Where to go next" in path.read_text("utf-8") for path in TUTORIALS)
 
 
-def test_the_gallery_has_every_figure():
+@pytest.fixture(scope="module")
+def gallery():
     spec = importlib.util.spec_from_file_location("gallery", DOCS / "gallery.py")
-    gallery = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(gallery)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_what_the_gallery_computes_is_valid(gallery):
+    rows = [row for section in gallery.SECTIONS.values() for row in section]
+    for source in {x for row in rows for x in gallery._needed(row.sources)}:
+        if isinstance(source, gallery.Study):
+            studies.load(gallery.ROOT / source.path, source.settings)
+        if isinstance(source, gallery.Kept):
+            assert (gallery.ROOT / source.file).exists()
+
+
+def test_the_gallery_has_every_figure(gallery):
     rows = [row for section in gallery.SECTIONS.values() for row in section]
     draws = {
         name

@@ -94,9 +94,9 @@ print(f"accuracy {float(saddle.accuracy):.3f} by the saddle point, ", end="")
 print(f"{float(sampled.accuracy):.3f} by the exact law")
 
 # %%
-# :math:`U` is wrong by tens of per cent there, the accuracy by nothing that 1000 chains
-# resolve: predictions depend on the relative weights of paths, which the saddle point
-# gets right.
+# Entries of :math:`U` are off by some 0.4 there, which for the small ones is as much as
+# they are; the accuracy is off by nothing that 1000 chains resolve.  Predictions depend
+# on the relative weights of the good paths, which the saddle point gets right.
 #
 # One-shot images
 # ---------------
