@@ -3,7 +3,10 @@
 # make test-slow  those that take minutes; records their results in docs/validation.md
 #                 (TESTS=tests/scan: of these alone)
 # make test-part  the seventh of those that belongs to this commit
-# make lint       ruff and pyright
+# make lint       ruff, pyright and the spelling
+# make docs       the site in docs/build/html, with the tutorials run
+# make docs-check the site without running them; as in `make docs`, warnings are errors
+# make docs-links every external link of the site; needs the internet
 # make bench      the benchmark tables
 # make reference  the tables of docs/keys.md and docs/hdf5.md, from the declarations
 
@@ -14,9 +17,11 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3; do \
 PIP_INSTALL = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
 	--constraint constraints.txt --editable
 WORKERS ?= 2
+SPHINX = $(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow test-part lint bench reference environment test-environment clean
+.PHONY: demo test test-slow test-part lint docs docs-check docs-links bench reference \
+	environment test-environment docs-environment clean
 
 demo: environment
 	$(VENV)/bin/python analysis/demo.py --out results/demo
@@ -35,6 +40,16 @@ lint: test-environment
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/pyright --pythonpath $(VENV)/bin/python
+	$(VENV)/bin/codespell --dictionary - --dictionary .ci/words.txt
+
+docs: docs-environment
+	$(SPHINX) -b html docs docs/build/html
+
+docs-check: docs-environment
+	$(SPHINX) -b html -t unexecuted docs docs/build/unexecuted
+
+docs-links: docs-environment
+	$(SPHINX) -b linkcheck -t unexecuted docs docs/build/links
 
 bench: environment
 	for file in benchmarks/*.py; do $(VENV)/bin/python $$file || exit 1; done
@@ -45,6 +60,7 @@ reference: environment
 	$(VENV)/bin/python docs/reference.py
 
 environment: $(VENV)/.installed
+docs-environment: $(VENV)/.installed-docs
 test-environment: $(VENV)/.installed-test
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -57,5 +73,10 @@ $(VENV)/.installed-test: pyproject.toml constraints.txt
 	$(PIP_INSTALL) '.[test,dev]'
 	touch $@
 
+$(VENV)/.installed-docs: pyproject.toml constraints.txt
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) '.[docs]'
+	touch $@
+
 clean:
-	rm -rf results build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf results build dist docs/build docs/generated .pytest_cache .ruff_cache .hypothesis

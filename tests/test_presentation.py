@@ -31,13 +31,20 @@ def batch(verdict_at):
 
 
 def test_every_verdict_of_a_batch_has_a_sentence_with_its_numbers(batch):
-    fixed, periodic, chaotic, unsettled = batch.explain()
+    fixed, periodic, chaotic, undetermined = batch.explain()
     assert fixed.startswith("fixed: the orbit recurs after 1 step, to ")
     assert "λ_1 = -0.6931471806 ± 1e-10 nat/step is negative" in fixed
     assert periodic.startswith("periodic: the orbit recurs after 2 steps, to ")
     assert chaotic.startswith("chaotic: λ_1 = 0.5") and "0-1 test K = 0.99" in chaotic
-    assert unsettled.startswith("unsettled: ") and "standard errors" in unsettled
-    assert PHASES[batch.phase].tolist() == ["fixed", "periodic", "chaotic", "unsettled"]
+    assert (
+        undetermined.startswith("undetermined: ") and "standard errors" in undetermined
+    )
+    assert PHASES[batch.phase].tolist() == [
+        "fixed",
+        "periodic",
+        "chaotic",
+        "undetermined",
+    ]
 
 
 def test_a_batch_on_the_first_axis_is_one_on_the_last(verdict_at, batch):

@@ -68,6 +68,7 @@ def lanes_for(n_points: int, *, any_width: bool = True) -> int:
     """Lanes of a batch: 8, 16, ... on each device, and work for every worker.
 
     Args:
+        n_points: number of points.
         any_width: whether numbers are the same for every width; else it does not depend
             on the workers.
     """
@@ -80,6 +81,10 @@ def lanes_for(n_points: int, *, any_width: bool = True) -> int:
 
 def lanes_that_fit(lanes: int, n_bytes: int) -> int:
     """Lanes that an accelerator has memory for, where so many of them take `n_bytes`.
+
+    Args:
+        lanes: points of a batch.
+        n_bytes: bytes of a point.
 
     Raises:
         ValueError: there is no memory for 8 lanes on each device.
@@ -113,7 +118,11 @@ def usable_cores() -> int:
 
 @contextmanager
 def limited(count: int) -> Iterator[None]:
-    """Use at most so many workers in this thread."""
+    """Use at most so many workers in this thread.
+
+    Args:
+        count: number of terms.
+    """
     if count < 1:
         raise ValueError(f"count must be at least 1; got {count}.")
     token = _limit.set(count)
@@ -312,6 +321,10 @@ def batches(indices: np.ndarray, lanes: int) -> Iterator[tuple[np.ndarray, int]]
     """Cut indices into batches of `lanes`, padding the last one with its last index.
 
     Yields the padded indices and how many of them are real.
+
+    Args:
+        indices: of the points.
+        lanes: points of a batch.
     """
     for first in range(0, len(indices), lanes):
         part = indices[first : first + lanes]
@@ -326,6 +339,10 @@ def run_all(
     When the consumer stops early (an error, Ctrl-C), `stop` is set, so that running
     jobs can leave at their next step, and the rest are dropped.  With one worker the
     jobs run in this thread, each when its result is asked for.
+
+    Args:
+        job: function of an item.
+        items: what to compute.
     """
     stop = threading.Event()
     if workers() == 1:

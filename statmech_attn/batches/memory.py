@@ -34,6 +34,9 @@ def device_memory(devices: Sequence[Any]) -> int | None:
     """Bytes free on the fullest of some devices; None where a device does not tell.
 
     Devices of a host share its memory evenly.
+
+    Args:
+        devices: JAX devices.
     """
     if devices[0].platform == "cpu":
         return available_memory() // len(devices)

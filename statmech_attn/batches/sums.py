@@ -21,6 +21,9 @@ PIECE = 16  # terms written out in each turn of a loop
 def add_up(terms: Iterable[Array]) -> Array:
     """Sum of a few arrays, in order.
 
+    Args:
+        terms: arrays of one shape.
+
     Example:
         >>> import jax.numpy as jnp
         >>> float(add_up(jnp.array(x) for x in (1.0, 2.0, 3.0)))
@@ -31,6 +34,10 @@ def add_up(terms: Iterable[Array]) -> Array:
 
 def add_loop(term: Callable[[Array | int], Array], count: int) -> Array:
     """Sum of term(0) .. term(count - 1), in order, as a loop.
+
+    Args:
+        term: function of the index.
+        count: number of terms.
 
     Example:
         >>> float(add_loop(lambda i: 1.0 * i, 101))
@@ -44,6 +51,10 @@ def add_products(
     u: Float[Array, "n *left"], v: Float[Array, "n *right"]
 ) -> Float[Array, "*both"]:
     """Sum over the first axis of the product of two arrays that broadcast.
+
+    Args:
+        u: first factors.
+        v: second factors.
 
     Example:
         >>> import jax.numpy as jnp

@@ -13,6 +13,10 @@ def seconds_of(call: Callable[[], Any], repeats: int = 2) -> float:
     The least of several: of the clock, and on a CPU of the processors, which do not
     count what other programs take.
 
+    Args:
+        call: function without arguments.
+        repeats: number of calls.
+
     Example:
         >>> import time
         >>> seconds_of(lambda: time.sleep(0.01)) <= 0.1

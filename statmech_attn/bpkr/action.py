@@ -30,7 +30,15 @@ from statmech_attn.bpkr.problem import Problem
 def energy(
     K: Float[Array, "n n"], temperature, y: Float[Array, " n"]
 ) -> Float[Array, ""]:
-    r"""$E = \ln\det(K + T) + y^T (K + T)^{-1} y$; NaN outside the cone."""
+    r"""Energy of the labels: $E = \ln\det(K + T) + y^T (K + T)^{-1} y$.
+
+    NaN where K + T is not positive definite.
+
+    Args:
+        K: kernel.
+        temperature: of the posterior, >= 0.
+        y: labels.
+    """
     half = inverse_cholesky(K + temperature * jnp.eye(K.shape[0]))
     whitened = half @ y
     return whitened @ whitened - 2 * jnp.log(jnp.diagonal(half)).sum()
@@ -81,7 +89,14 @@ def sum_over_head(U: Float[Array, "m m"], heads: int) -> Float[Array, "k k"]:
 def entropies(
     U: Sequence[Array], U_a, heads: Sequence[int], widths, variances
 ) -> Float[Array, " layers"]:
-    """s_1 ... s_{L+1}, each with its width over the largest one.
+    """Entropies s_1 ... s_{L+1}, each times its width over the largest one.
+
+    Args:
+        U: order parameters.
+        U_a: order parameter of the readout.
+        heads: heads per layer, or their matrices.
+        widths: (N_1, ..., N_L, N_a).
+        variances: (sigma_0^2, ..., sigma_L^2, sigma_a^2).
 
     Example:
         >>> import jax.numpy as jnp
@@ -119,7 +134,14 @@ def order_parameters_of(factors: Sequence[Array], heads: Sequence[int]):
 
 
 def gaussian_process_limit(heads: Sequence[int], variances, outputs: int = 1):
-    r"""$U_l = \sigma_a^2 \prod_{j \ge l} \sigma_j^2 \, 1$, reached for P / N -> 0.
+    r"""Order parameters at infinite width, reached for P / N -> 0.
+
+    $U_l = \sigma_a^2 \prod_{j \ge l} \sigma_j^2 \, 1$.
+
+    Args:
+        heads: heads per layer (H_1, ..., H_L).
+        variances: (sigma_0^2, ..., sigma_L^2, sigma_a^2).
+        outputs: number of outputs K.
 
     Returns:
         (U_1, ..., U_L) and U_a as a (K, K) matrix.

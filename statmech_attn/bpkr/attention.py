@@ -65,6 +65,12 @@ def heads_from_products(layers: Sequence) -> Heads:
     The score that the query t gives to the key s is $x_s^T W x_t$: W = W_K^T W_Q, with
     the key on its rows, which is the transpose of W_Q^T W_K.
 
+    Args:
+        layers: for every layer, the products W of its heads.
+
+    Returns:
+        Heads for `attentioned_inputs` and `Problem`.
+
     Example:
         >>> import numpy as np
         >>> heads_from_products([np.zeros((2, 3, 3)), np.zeros((1, 3, 3))])
@@ -88,7 +94,17 @@ def heads_from_queries(queries: Sequence, keys: Sequence) -> Heads:
     r"""Heads given by Q and K, with the score $x_s^T K^T Q x_t / \sqrt G$ of key s.
 
     Args:
-        queries, keys: one (H_l, G, N_0) array per layer.
+        queries: query matrices Q: one (H_l, G, N_0) array per layer.
+        keys: key matrices K, likewise.
+
+    Returns:
+        Heads for `attentioned_inputs` and `Problem`.
+
+    Example:
+        >>> import numpy as np
+        >>> queries = [np.ones((2, 4, 3))]
+        >>> heads_from_queries(queries, queries)
+        Heads per layer: 2; W of 3 x 3, score x_key^T W x_query
     """
     if len(queries) != len(keys):
         raise ValueError(
@@ -109,6 +125,9 @@ def heads_from_queries(queries: Sequence, keys: Sequence) -> Heads:
 
 def path_names(counts: Sequence[int]) -> list[str]:
     """Names of the paths in order, heads counted from one.
+
+    Args:
+        counts: heads per layer.
 
     Example:
         >>> path_names((2, 2))
@@ -131,7 +150,13 @@ def attention_matrix(
     head: Float[Array, "N_0 N_0"],
     seen: Bool[Array, "#P T T"] | None = None,
 ) -> Float[Array, "P T T"]:
-    """Omega_{st}: every column t is a softmax over the keys s that it sees."""
+    """Attention matrix of one head: every column t is a softmax over the keys s.
+
+    Args:
+        x: examples of T tokens with N_0 features.
+        head: matrix of one head.
+        seen: which keys a query sees; all when omitted.
+    """
     scores = jnp.einsum("pis,ij,pjt->pst", x, head, x, optimize="optimal")
     return jax.nn.softmax(scores, axis=1, where=seen)
 
@@ -142,7 +167,17 @@ def attentioned_inputs(
     *,
     readout: str | int = "last",
 ) -> Float[Array, "P N_0 Pi"]:
-    r"""$\xi^\pi = x \Omega^{1,h_1} \cdots \Omega^{L,h_L} e_{t^*}$ of every path.
+    r"""Inputs as each attention path delivers them to the readout.
+
+    $\xi^\pi = x \Omega^{1,h_1} \cdots \Omega^{L,h_L} e_{t^*}$ of every path $\pi$.
+
+    Args:
+        x: P examples of T tokens with N_0 features.
+        heads: attention heads of every layer.
+        readout: token that is read out: "first", "last", "mean" or its number.
+
+    Returns:
+        The inputs as every one of the Pi attention paths delivers them.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -241,10 +276,13 @@ def forward(
     *,
     readout: str | int = "last",
 ) -> Float[Array, "P *K"]:
-    """f(x), layer by layer.
+    """Output f(x) of a network with given weights, layer by layer.
 
     Args:
-        heads: heads, or attention given as arrays.
+        weights: all weights, as `draw_weights` gives them.
+        x: P examples of T tokens with N_0 features.
+        heads: attention heads of every layer, or attention given as arrays.
+        readout: token that is read out: "first", "last", "mean" or its number.
     """
     given = isinstance(heads, Attention)
     x = heads.check(x) if given else check_inputs(x, heads)
@@ -273,7 +311,12 @@ def forward(
 def forward_paths(
     weights: Weights, xi: Float[Array, "P N_0 Pi"]
 ) -> Float[Array, "P *K"]:
-    r"""$f = \sum_\pi w_\pi^T V_0 \xi^\pi / \sqrt{N_1 N_0 |\Pi|}$."""
+    r"""$f = \sum_\pi w_\pi^T V_0 \xi^\pi / \sqrt{N_1 N_0 |\Pi|}$.
+
+    Args:
+        weights: all weights of a network.
+        xi: attentioned inputs.
+    """
     n_inputs, n_paths = xi.shape[1:]
     w = effective_weights(weights)
     w = w.reshape((n_paths, -1, w.shape[-1]))
@@ -283,12 +326,25 @@ def forward_paths(
 
 
 def effective_weights(weights: Weights) -> Float[Array, "PiK N_1"]:
-    r"""$w_\pi = V_{1,h_1}^T \cdots V_{L,h_L}^T a$, each step over $\sqrt{width}$."""
+    r"""Effective weights of every path: $w_\pi = V_{1,h_1}^T \cdots V_{L,h_L}^T a$.
+
+    Each step is divided by $\sqrt{width}$.
+
+    Args:
+        weights: all weights of a network.
+    """
     return _all_effective_weights(weights)[0]
 
 
 def order_parameters(weights: Weights):
-    r"""$U_l = w w^T / N_l$ of one network: ((U_1, ..., U_L), U_a)."""
+    r"""Order parameters of one network: $U_l = w w^T / N_l$.
+
+    Args:
+        weights: all weights of a network.
+
+    Returns:
+        (U_1, ..., U_L) and U_a.
+    """
     grams = [w @ w.T / w.shape[1] for w in _all_effective_weights(weights)]
     U_a = grams[-1] if weights.a.ndim == 2 else grams[-1][0, 0]
     return tuple(grams[:-1]), U_a
@@ -306,6 +362,8 @@ def draw_weights(
     """Draw a network from the prior.
 
     Args:
+        key: random key of JAX.
+        n_inputs: number N_0 of features.
         heads: heads per layer (H_1, ..., H_L).
         width: one number, or (N_1, ..., N_L, N_a).
         variances: (sigma_0^2, ..., sigma_L^2, sigma_a^2); one when omitted.

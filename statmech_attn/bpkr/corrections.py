@@ -47,6 +47,16 @@ class Corrected(eqx.Module):
 
     `log_evidence` is Laplace's ln p(Y), relative to Laplace's value without labels,
     which would be zero if exact.
+
+    Attributes:
+        problem: the problem.
+        U: posterior means of the order parameters, to order 1/N.
+        U_a: of that of the readout.
+        U_std: standard deviations, to leading order.
+        U_a_std: of that of the readout.
+        log_evidence: ln p(Y); see above.
+        shift: correction of U_1.
+        modes: directions in which U_1 fluctuates, in standard deviations.
     """
 
     problem: Problem

@@ -59,8 +59,12 @@ def evidence(key: Key[Array, ""], draws: Draws) -> Evidence:
     """Log evidence of a problem from draws of its exact law.
 
     Args:
+        key: random key of JAX.
         draws: of `Problem.posterior`, at least three chains; the error has as many
             degrees of freedom as chains less one.
+
+    Returns:
+        Value, standard error and the values of single chains, in nats.
 
     Raises:
         ValueError: fewer than three chains.

@@ -128,7 +128,13 @@ Operator = PathKernels | PathFactors
 def cross_kernel(
     left: Float[Array, "P N_0 Pi"], right: Float[Array, "Q N_0 Pi"], U
 ) -> Float[Array, "m n"]:
-    """K(x, x') between two sets of scaled attentioned inputs."""
+    """K(x, x') between two sets of scaled attentioned inputs.
+
+    Args:
+        left: scaled attentioned inputs.
+        right: scaled attentioned inputs.
+        U: order parameter U_1.
+    """
     n_left, n_inputs, n_paths = left.shape
     U = _by_output(U, n_paths)
     outputs = U.shape[1]
@@ -223,6 +229,11 @@ def path_readout(
 
 def prefactor(variance: float, n_inputs: int, n_paths: int) -> float:
     r"""$\sigma_0 / \sqrt{N_0 |\Pi|}$: what attentioned inputs lack in the kernel.
+
+    Args:
+        variance: sigma_0^2.
+        n_inputs: number N_0 of features.
+        n_paths: number of attention paths.
 
     Example:
         >>> prefactor(1.0, 2, 8)

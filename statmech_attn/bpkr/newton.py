@@ -43,7 +43,7 @@ class NewtonState(eqx.Module):
 
 
 class NewtonSolver(eqx.Module):
-    """Frozen numerical choices."""
+    """Numerical choices of the Newton iteration."""
 
     tolerance: float = eqx.field(static=True, default=1e-9)
     max_iterations: int = eqx.field(static=True, default=200)

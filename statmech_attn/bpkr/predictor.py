@@ -42,7 +42,12 @@ def dims_of_tests(values) -> str:
 
 
 class Prediction(NamedTuple):
-    """Mean and variance of f over the posterior, per input and output."""
+    """Mean and variance of f over the posterior, per input and output.
+
+    Attributes:
+        mean: of f, for Q inputs and K outputs.
+        variance: of f, likewise.
+    """
 
     mean: Float[Array, "Q *K"]
     variance: Float[Array, "Q *K"]
@@ -201,7 +206,13 @@ def first_order_parameter(U) -> Float[Array, "d d"]:
 def accuracy(
     mean: Float[Array | np.ndarray, "Q *K"], y: Float[Array | np.ndarray, "Q *K"]
 ) -> float:
-    """Share of right classes: by sign, or by the largest of K outputs.
+    """Share of the examples that are classified correctly.
+
+    By the sign of one output, or by the largest of K outputs.
+
+    Args:
+        mean: predictor f of Q examples.
+        y: labels: +-1, or one-hot rows of K.
 
     Example:
         >>> import jax.numpy as jnp
@@ -218,6 +229,10 @@ def correct(
 ) -> Bool[Array, " Q"]:
     """Whether each class is right: by sign, or by the largest of K outputs.
 
+    Args:
+        f: predictor of Q examples.
+        y: labels: +-1, or one-hot rows of K.
+
     Example:
         >>> import jax.numpy as jnp
         >>> correct(jnp.array([0.3, -0.2]), jnp.array([1.0, 1.0])).tolist()
@@ -231,7 +246,14 @@ def correct(
 def kernel_overlap(
     K: Float[Array | np.ndarray, "n n"], Y: Float[Array | np.ndarray, "P *K"]
 ) -> Float[Array, " n"]:
-    """|v_i . Y| / |Y| for the eigenvectors v_i of K, largest eigenvalue first."""
+    """Overlaps of the eigenvectors of a kernel with the labels.
+
+    |v_i . Y| / |Y| for the eigenvectors v_i of K, largest eigenvalue first.
+
+    Args:
+        K: kernel of the training examples.
+        Y: their labels.
+    """
     y = jnp.ravel(Y)
     vectors = jnp.linalg.eigh(K)[1][:, ::-1]
     return jnp.abs(vectors.T @ y) / jnp.linalg.norm(y)
@@ -239,6 +261,11 @@ def kernel_overlap(
 
 def paths_through(heads: Sequence[int], layer: int, head: int) -> np.ndarray:
     """Indices of the paths through one head; layers and heads count from zero.
+
+    Args:
+        heads: heads per layer.
+        layer: number of the layer, from 0.
+        head: number of the head, from 0.
 
     Example:
         >>> paths_through((2, 2), 1, 0).tolist()

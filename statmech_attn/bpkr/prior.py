@@ -47,6 +47,12 @@ def prior(width, heads: Sequence, variances=None) -> Prior:
 def head_counts(heads: Sequence) -> tuple[int, ...]:
     """Heads per layer (H_1, ..., H_L), of counts or of heads given by their matrices.
 
+    Args:
+        heads: counts, or one array of heads per layer.
+
+    Returns:
+        The number of heads of every layer.
+
     Raises:
         ValueError: no layer, or a count that is no whole number >= 1.
 
@@ -82,7 +88,11 @@ def layer_widths(width, layers: int) -> Float[np.ndarray, " {layers}+1"]:
 
 
 def check_temperature(temperature) -> None:
-    """Raise `ValueError` unless the temperature is a finite number >= 0."""
+    """Raise `ValueError` unless the temperature is a finite number >= 0.
+
+    Args:
+        temperature: of the posterior, >= 0.
+    """
     try:
         temperature = np.asarray(temperature, float)
     except (TypeError, ValueError):
@@ -101,6 +111,8 @@ def check_finite_width(
     """Raise `ValueError` unless widths are whole and the temperature is > 0.
 
     Args:
+        widths: (N_1, ..., N_L, N_a).
+        temperature: of the posterior, >= 0.
         where: what needs it, for the message.
 
     Example:

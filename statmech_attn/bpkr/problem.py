@@ -497,7 +497,13 @@ def shown_order_parameters(problem: Problem, *, error: bool = False) -> list[Sho
 
 
 def check_test(xi_test, inputs: int, paths: int) -> Float[Array, "Q N_0 Pi"]:
-    """Attentioned test inputs as an array that fits the training inputs."""
+    """Attentioned test inputs as an array that fits the training inputs.
+
+    Args:
+        xi_test: attentioned inputs of a test set.
+        inputs: number N_0 of features.
+        paths: number of attention paths.
+    """
     xi_test = jnp.asarray(xi_test, float)
     if xi_test.ndim != 3 or xi_test.shape[1:] != (inputs, paths):
         raise ValueError(

@@ -23,6 +23,20 @@ class Solution(eqx.Module):
     is their sum.  Where the result is not "converged" all five are NaN;
     `gradient_norm`, `signature` and `point` then tell where the iteration ended, and
     the solution may be given as `start` to go on.  `iterations` counts Newton steps.
+
+    Attributes:
+        problem: the problem that was solved.
+        U: order parameters (U_1, ..., U_L): U_l over pairs of paths of the layers from
+            l.
+        U_a: order parameter of the readout.
+        action: value of the action at the saddle point.
+        energy: E / N.
+        entropy: sum of the entropies s_l.
+        gradient_norm: where the iteration ended.
+        iterations: Newton steps.
+        result: index into `RESULTS`; `reason` is its word.
+        signature: numbers of negative, zero and positive eigenvalues of the Hessian.
+        point: coordinates of the solution, for a warm start.
     """
 
     problem: Problem

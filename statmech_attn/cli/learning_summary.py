@@ -225,9 +225,9 @@ def estimates(dataset: xr.Dataset, console: Console) -> None:
             )
     console.print(table)
     console.print(
-        f"|z| up to {float(dataset.threshold):.2f} is chance for the number of "
-        "comparisons made; a saddle point differs from the posterior at finite width, "
-        "two ways of sampling it must not",
+        f"with this many comparisons, |z| up to {float(dataset.threshold):.2f} is "
+        "consistent with chance; a saddle point differs from the posterior at finite "
+        "width, but two ways of sampling the posterior must agree",
         highlight=False,
     )
     saddle = dataset.sel(estimate="saddle")

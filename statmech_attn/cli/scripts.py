@@ -123,6 +123,9 @@ class Script:
 def usable(trained: xr.Dataset) -> list[int]:
     """Trainings of a file that ended with a network that answers.
 
+    Args:
+        trained: result file of a training.
+
     Raises:
         SystemExit: there is none.
     """

@@ -63,6 +63,10 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
 
     Only the variables that are needed are read, if they are not in memory yet
     (`storage.opened`), and none where they are very large.
+
+    Args:
+        dataset: a result.
+        console: where to print.
     """
     summary = _summary(dataset)
     given = {name: dataset.attrs.get(name, "") for name in ("free", "second")}

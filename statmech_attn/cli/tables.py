@@ -27,7 +27,12 @@ class Summary(NamedTuple):
 
 
 def titled(title: str, columns: Iterable[str]) -> Table:
-    """An empty table without lines; words to the left, numbers to the right."""
+    """An empty table without lines; words to the left, numbers to the right.
+
+    Args:
+        title: of the table.
+        columns: headings of its columns.
+    """
     table, columns = Table(title=title, box=None, pad_edge=False), [*columns]
     vertical = "bottom" if any("\n" in column for column in columns) else "top"
     for column in columns:

@@ -8,11 +8,14 @@ from statmech_attn.comparison import posteriors, trajectories
 def compare(theory: xr.Dataset, *simulations: xr.Dataset) -> xr.Dataset:
     """Compare the file of a theory with those of its simulations.
 
-    Args:
-        theory: a trajectory, or order parameters at the saddle point.
-        simulations: one Monte Carlo file, or one or more posterior files.
-
     Trajectories and simulations that never were in a file need not name their kinds.
+
+    Args:
+            theory: a trajectory, or order parameters at the saddle point.
+            simulations: one Monte Carlo file, or one or more posterior files.
+
+    Returns:
+        A row of differences, standard errors and verdicts for every point.
 
     Raises:
         ValueError: files that do not belong together, in one line.

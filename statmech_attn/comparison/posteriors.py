@@ -141,7 +141,11 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
 
 
 def sampled_by(posterior: xr.Dataset) -> str:
-    """Name of the estimate: the sampler's, or `EXACT`."""
+    """Name of the estimate: the sampler's, or `EXACT`.
+
+    Args:
+        posterior: result of a posterior study.
+    """
     method = posterior.attrs["method"]
     return EXACT if method == "order-parameter" else str(method)
 

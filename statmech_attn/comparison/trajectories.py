@@ -59,7 +59,11 @@ SAME_NUMBERS = ("gamma", "epsilon")
 
 
 def network_digest(net) -> str:
-    """SHA-256 of a network's patterns and context, for the attribute `network`."""
+    """SHA-256 of a network's patterns and context, for the attribute `network`.
+
+    Args:
+        net: a network.
+    """
     digest = hashlib.sha256(str(net.context).encode())
     for array in (net.weighted, net.output, net.positional):
         array = np.ascontiguousarray(np.asarray(array, "<f8")) + 0.0

@@ -34,6 +34,13 @@ class Correlations(NamedTuple):
 def even_correlations(patterns: Patterns) -> dict[tuple[int, ...], np.ndarray]:
     """All even correlations of any network: odd subset B of outputs -> (4, M) array.
 
+    Args:
+        patterns: of any network.
+
+    Returns:
+        For every set of an odd number of output patterns, its correlations with each of
+        the other patterns, by kind (4) and pattern (M).
+
     Example:
         >>> from statmech_attn.dmft import load
         >>> c = even_correlations(load("poclopez-pe2").patterns)
@@ -54,7 +61,11 @@ def even_correlations(patterns: Patterns) -> dict[tuple[int, ...], np.ndarray]:
 
 
 def correlations(patterns: Patterns) -> Correlations:
-    """Pair and triple correlations of a network with M <= 3."""
+    """Pair and triple correlations of a network with M <= 3.
+
+    Args:
+        patterns: site classes of the network.
+    """
     _at_most_three(patterns.n_patterns)
     even = even_correlations(patterns)
     n = patterns.n_patterns
@@ -67,6 +78,13 @@ def from_correlations(given: Correlations, positional=None) -> Patterns:
 
     Within a cell the patterns are coupled by one uniform variable, which keeps the
     number of classes below 3 M 2^(M-1) + 2^(M-1).
+
+    Args:
+        given: pair and triple correlations of the patterns.
+        positional: (4, M, N_p) of +-1; none when omitted.
+
+    Returns:
+        Patterns that have these correlations.
 
     Raises:
         ValueError: no set of +-1 columns can have these correlations.

@@ -71,14 +71,22 @@ def linear_noise(
     steps: int,
     covariance: bool = False,
 ) -> NoiseBand:
-    """Spread over runs of N spins that all start from `state`, times sqrt(N).
+    """Standard deviation between runs of N spins from one initial condition.
 
     Row 0 belongs to the first generated token and the attention after it, as in
     `mean_field.trajectory`.
 
     Args:
+        net: the network, as `network` builds it.
+        patterns: those from which the network was built.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: initial condition of all runs.
+        steps: number of tokens.
         covariance: return the joint covariance of all observables as well; inf or NaN
             where it exceeds the range of doubles.
+
+    Returns:
+        Standard deviations times sqrt(N) for every observable and token.
 
     Raises:
         ValueError: steps < 1, or patterns of another network.
@@ -116,7 +124,14 @@ class Noise(NamedTuple):
 def noise_start(
     net: Network, patterns: Patterns, params: Parameters, state: State
 ) -> Noise:
-    """No noise yet; arguments as in `linear_noise`."""
+    """No noise yet; arguments as in `linear_noise`.
+
+    Args:
+        net: the network, as `network` builds it.
+        patterns: site classes of the network.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: attention window and clock.
+    """
     if not np.array_equal(patterns.semantic * patterns.fractions, net.weighted):
         raise ValueError("patterns are not those that the network was built from.")
     batch = jnp.broadcast_shapes(params.beta.shape, state.attention.shape[2:])
@@ -138,7 +153,14 @@ def noise_start(
 def noise_steps(
     net: Network, noise: Noise, *, steps: int, covariance: bool = False
 ) -> tuple[Noise, NoiseBand]:
-    """Go on for some steps; the band has the batch (n,)."""
+    """Go on for some steps; the band has the batch (n,).
+
+    Args:
+        net: the network, as `network` builds it.
+        noise: covariance and derivatives carried along, as `noise_start` makes them.
+        steps: number of tokens.
+        covariance: return the joint covariance as well.
+    """
     lane = partial(_one_lane, net, noise.fractions, steps, covariance)
     carried = ((-1, -1, -1, None, None), -1, -1)  # one clock for all points
     along = jax.vmap(lane, in_axes=(-1, *carried), out_axes=(carried, -1))

@@ -29,7 +29,15 @@ from statmech_attn.dmft.network import (
 
 
 class Observation(eqx.Module):
-    """Overlaps of one generated token and the attention after it, (M, *batch)."""
+    """Overlaps of one generated token and the attention after it, (M, *batch).
+
+    Attributes:
+        m_o_se: semantic overlap of the token with the output patterns.
+        m_v: overlap with the value patterns.
+        m_q: overlap with the query patterns.
+        m_k: overlap with the key patterns.
+        A: attention vector after the token.
+    """
 
     m_o_se: Float[Array, "M *batch"]
     m_v: Float[Array, "M *batch"]
@@ -39,7 +47,17 @@ class Observation(eqx.Module):
 
 
 def step(net: Network, params: Parameters, state: State) -> State:
-    """z_t -> z_{t+1}; a pure function, batched over trailing axes.
+    """One token of the mean-field map, z_t -> z_{t+1}.
+
+    A pure function, batched over trailing axes.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: attention window and clock.
+
+    Returns:
+        The state after the token.
 
     Example:
         >>> from statmech_attn import dmft
@@ -57,7 +75,16 @@ def step(net: Network, params: Parameters, state: State) -> State:
 def observe(
     net: Network, params: Parameters, state: State
 ) -> tuple[State, Observation]:
-    """One step together with what the figures plot."""
+    """One token of the map, with the overlaps that figures show.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: attention window and clock.
+
+    Returns:
+        The state after the token, and its overlaps and attention vector.
+    """
     overlaps = token(net, params, state.newest, state.clock)
     after = receive(net, params, state, overlaps)
     return after, observation(net, params, state, overlaps, after)
@@ -67,6 +94,12 @@ def receive(net: Network, params: Parameters, state: State, overlaps) -> State:
     """Put a token with overlaps (4, M, *batch) into the window and attend.
 
     The theory passes the mean overlaps, a simulation the sampled ones.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: attention window and clock.
+        overlaps: overlaps of the token with the patterns.
     """
     _, m_v, m_q, m_k = overlaps
     v = _set(state.v, m_v, state.clock)
@@ -95,7 +128,15 @@ def attention_weights(gamma, m_q, k, tokens) -> Float[Array, "C *batch"]:
 
 
 def observation(net, params, state: State, overlaps, after: State) -> Observation:
-    """What one step showed, given the state before and after it."""
+    """What one step showed, given the state before and after it.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: attention window and clock.
+        overlaps: overlaps of the token with the patterns.
+        after: the state after the token.
+    """
     m_o_se = semantic_overlaps(net, params, state, overlaps)
     return Observation(m_o_se, overlaps[1], overlaps[2], overlaps[3], after.newest)
 
@@ -111,11 +152,27 @@ def semantic_overlaps(
 
 @partial(jax.jit, static_argnames="steps")
 def trajectory(net: Network, params: Parameters, state: State, *, steps: int):
-    """Iterate and keep everything.
+    """Iterate the mean-field map and record every token.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: initial condition, such as `from_checkpoint` gives.
+        steps: number of tokens.
 
     Returns:
         The final state, and an `Observation` whose arrays have a leading time axis of
         `steps` tokens; row 0 is the first generated token and the attention after it.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> start = dmft.from_checkpoint(net, params, file)
+        >>> state, seen = dmft.trajectory(net, params, start, steps=10)
+        >>> seen.m_o_se.shape
+        (10, 3)
     """
     body = lambda state, _: observe(net, params, state)
     return jax.lax.scan(body, state, None, length=steps)
@@ -123,7 +180,14 @@ def trajectory(net: Network, params: Parameters, state: State, *, steps: int):
 
 @jax.jit
 def advance(net: Network, params: Parameters, state: State, steps) -> State:
-    """Iterate `steps` times (traced: a new number of steps does not recompile)."""
+    """Iterate `steps` times (traced: a new number of steps does not recompile).
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: attention window and clock.
+        steps: number of tokens.
+    """
     return jax.lax.fori_loop(0, steps, lambda _, s: step(net, params, s), state)
 
 
@@ -133,6 +197,11 @@ def jacobian(net: Network, params: Parameters, state: State) -> Float[Array, "MC
 
     Rows and columns are ordered as `window`, newest first; meant for checks and
     Newton iterations, scans use `dmft.tangent`.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: attention window and clock.
     """
 
     def of_window(z):

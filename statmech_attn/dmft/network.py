@@ -31,7 +31,15 @@ MAX_WINDOW = 2**20  # numbers of an attention window
 
 
 class Network(eqx.Module):
-    """What does not change along a scan; build with `network`."""
+    """What does not change along a scan; build with `network`.
+
+    Attributes:
+        weighted: semantic patterns times the fractions of the site classes.
+        output: output patterns W^o by site class.
+        positional: overlaps of the positional code with the patterns, by position.
+        context: number C of tokens that attention reads.
+        output_rank: rank of W^o: how many directions of A a token depends on.
+    """
 
     weighted: Float[Array, "4 M S"]
     output: Float[Array, "M S"]
@@ -54,7 +62,13 @@ class Network(eqx.Module):
 
 
 class Parameters(eqx.Module):
-    """Control parameters, dimensionless; scalars or arrays of the batch shape."""
+    """Control parameters, dimensionless; scalars or arrays of the batch shape.
+
+    Attributes:
+        beta: inverse temperature of the output.
+        gamma: inverse temperature of attention.
+        epsilon: weight of the positional code, in [0, 1).
+    """
 
     beta: Float[Array, "*batch"]
     gamma: Float[Array, "*batch"]
@@ -62,7 +76,15 @@ class Parameters(eqx.Module):
 
 
 class State(eqx.Module):
-    """Attention window and clock; see the module docstring."""
+    """Attention window and clock; see the module docstring.
+
+    Attributes:
+        v: value overlaps of the tokens in the window, by slot: token time mod C.
+        k: key overlaps, likewise.
+        attention: the vector A that draws the token of each slot.
+        clock: position of the next token: its time mod C.
+        tokens: number of tokens in the window, up to C.
+    """
 
     v: Float[Array, "C M *batch"]
     k: Float[Array, "C M *batch"]
@@ -77,7 +99,15 @@ class State(eqx.Module):
 
 
 def network(patterns: Patterns, *, context: int) -> Network:
-    """A network from its patterns and context length (tokens).
+    """Build a network from its patterns and its context length.
+
+    Args:
+        patterns: site classes, as `load`, `from_matrices` or `random_segments` give
+            them.
+        context: number C of tokens that attention reads.
+
+    Returns:
+        The network, which does not change along a scan.
 
     Raises:
         ValueError: context < 1.
@@ -125,7 +155,12 @@ def positional_code(context: int, n_bits: int) -> Float[np.ndarray, "C N_p"]:
 
 
 def clock_period(network: Network, epsilon: float) -> int:
-    """Period of the external drive in tokens: C, or 1 when the code has no effect."""
+    """Period of the external drive in tokens: C, or 1 when the code has no effect.
+
+    Args:
+        network: the network.
+        epsilon: weight of the positional code.
+    """
     changes = np.any(
         np.asarray(network.positional) != np.asarray(network.positional[:1])
     )
@@ -133,13 +168,29 @@ def clock_period(network: Network, epsilon: float) -> int:
 
 
 def parameters(beta, gamma, epsilon) -> Parameters:
-    """Broadcast and check beta >= 0, gamma and 0 <= epsilon < 1, all finite.
+    """Control parameters, checked and broadcast to one batch shape.
+
+    Args:
+        beta: inverse temperature of the output, >= 0; a number or an array.
+        gamma: inverse temperature of attention.
+        epsilon: weight of the positional code, in [0, 1).
+
+    Returns:
+        Arrays in double precision, all of the broadcast shape.
+
+    Raises:
+        ValueError: a value out of range or not finite.
+
+    Inside `jax.vmap` and `jax.jit` the numbers are not known yet, and not checked.
 
     Example:
         >>> parameters([0.5, 1.5], 127.0, 0.02).gamma
         Array([127., 127.], dtype=float64)
     """
     require_double()
+    if any(isinstance(x, jax.core.Tracer) for x in (beta, gamma, epsilon)):
+        traced = (jnp.asarray(x, float) for x in (beta, gamma, epsilon))
+        return Parameters(*jnp.broadcast_arrays(*traced))
     values = [np.asarray(x, float) for x in (beta, gamma, epsilon)]
     for name, value in zip(("beta", "gamma", "epsilon"), values, strict=True):
         if not np.isfinite(value).all():
@@ -156,10 +207,18 @@ def parameters(beta, gamma, epsilon) -> Parameters:
 def from_token(
     net: Network, params: Parameters, means: Float[Array, "S *batch"]
 ) -> State:
-    """Start from one token x_0 at position 0, given by its class means <x>_c.
+    """Initial condition that is one token at position 0.
 
     The token sits in the window until it is pushed out, as in a simulation, so that
     theory and simulation agree from the first step.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        means: mean <x>_c of the token in every site class, in [-1, 1].
+
+    Returns:
+        The state after this token.
     """
     overlaps = token_overlaps(net, params, jnp.asarray(means, float), jnp.array(0))
     empty = jnp.zeros((net.context, net.n_patterns) + overlaps.shape[2:])
@@ -174,7 +233,16 @@ def from_token(
 
 
 def from_row(net: Network, params: Parameters, row: int) -> State:
-    """Start from the token x_0 = W^o_row (rows count from 0)."""
+    """Initial condition that is one stored pattern: the token x_0 = W^o_row.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        row: number of the pattern, from 0.
+
+    Returns:
+        The state after this token.
+    """
     if not 0 <= row < net.n_patterns:
         raise ValueError(f"row must lie in 0..{net.n_patterns - 1}; got {row}.")
     batch = (1,) * params.beta.ndim
@@ -182,11 +250,16 @@ def from_row(net: Network, params: Parameters, row: int) -> State:
 
 
 def from_window(net: Network, params: Parameters, window, next_position) -> State:
-    """Start from a checkpoint: A vectors newest first, and the next token's position.
+    """Initial condition that is a whole attention window.
 
     Args:
-        window: (C, M, *batch) attention vectors A_t, A_{t-1}, ...
-        next_position: position code of the token drawn from A_t.
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        window: attention vectors A_t, A_{t-1}, ..., newest first: shape (C, M, *batch).
+        next_position: position, in the positional code, of the token that A_t draws.
+
+    Returns:
+        The state, with a full window.
     """
     window = jnp.asarray(window, float)
     if window.shape[:2] != (net.context, net.n_patterns):
@@ -210,7 +283,27 @@ def from_window(net: Network, params: Parameters, window, next_position) -> Stat
 
 
 def from_random(net: Network, params: Parameters, key: Key[Array, ""]) -> State:
-    """A full window of attention vectors uniform in [-1, 1]^M, the same for a batch."""
+    """Random initial condition: attention vectors uniform in [-1, 1]^M.
+
+    The window is the same for all points of a batch.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        key: random key of JAX.
+
+    Returns:
+        The state, with a full window.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters([1.2, 1.4], file.gamma, file.epsilon)
+        >>> import jax
+        >>> dmft.window(dmft.from_random(net, params, jax.random.key(0))).shape
+        (4, 3, 2)
+    """
     shape = (net.context, net.n_patterns) + (1,) * params.beta.ndim
     return from_window(
         net, params, jax.random.uniform(key, shape, minval=-1, maxval=1), 0
@@ -218,7 +311,27 @@ def from_random(net: Network, params: Parameters, key: Key[Array, ""]) -> State:
 
 
 def from_checkpoint(net: Network, params: Parameters, file: PatternFile) -> State:
-    """Start from the checkpoint stored in a pattern file."""
+    """Initial condition that is stored in a pattern file.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        file: a pattern file that has a checkpoint.
+
+    Returns:
+        The state, of the batch shape of the parameters.
+
+    Raises:
+        ValueError: the file has no checkpoint, or one of another network.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> dmft.window(dmft.from_checkpoint(net, params, file)).shape
+        (4, 3)
+    """
     if file.checkpoint is None:
         raise ValueError("this pattern file holds no checkpoint (key start).")
     window, next_position = file.checkpoint
@@ -231,7 +344,15 @@ def from_checkpoint(net: Network, params: Parameters, file: PatternFile) -> Stat
 
 
 def window(state: State) -> Float[Array, "C M *batch"]:
-    """Attention window z = (A_t, A_{t-1}, ..., A_{t-C+1}), newest first."""
+    """Attention window z = (A_t, A_{t-1}, ..., A_{t-C+1}), newest first.
+
+    Args:
+        state: attention window and clock.
+
+    Returns:
+        The attention vectors, without the order of the ring buffer in which the state
+        stores them.
+    """
     age = (state.clock - jnp.arange(state.attention.shape[0])) % state.attention.shape[
         0
     ]
@@ -245,13 +366,26 @@ def token(
 
     $m^{\alpha,SE}_a = \sum_c w_c W^\alpha_{a,c} \tanh(\beta \sum_b W^o_{b,c} A_b)$,
     mixed with the positional overlap by epsilon.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        attention: attention vector A that draws the token.
+        clock: position of the token.
     """
     means = jnp.tanh(params.beta * contract(net.output.T, attention))
     return token_overlaps(net, params, means, clock)
 
 
 def token_overlaps(net: Network, params: Parameters, means, clock):
-    """Overlaps (4, M, *batch) of a token with given class means (S, *batch)."""
+    """Overlaps (4, M, *batch) of a token with given class means (S, *batch).
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        means: means of a token by site class, (S, *batch).
+        clock: position of the token.
+    """
     semantic = contract(net.weighted, means)
     positional = jax.lax.dynamic_index_in_dim(net.positional, clock, 0, False)
     positional = positional.reshape(positional.shape + (1,) * (semantic.ndim - 2))
@@ -259,7 +393,12 @@ def token_overlaps(net: Network, params: Parameters, means, clock):
 
 
 def contract(matrix: Float[Array, "*rows n"], x: Float[Array, "n *rest"]):
-    """Sum over the last axis of `matrix` and the first of `x`."""
+    """Sum over the last axis of `matrix` and the first of `x`.
+
+    Args:
+        matrix: array whose last axis is summed over.
+        x: array whose first axis is summed over.
+    """
     rows, rest = matrix.shape[:-1], x.shape[1:]
     columns = jnp.moveaxis(matrix, -1, 0).reshape(x.shape[:1] + rows + (1,) * len(rest))
     return add_products(columns, x.reshape(x.shape[:1] + (1,) * len(rows) + rest))

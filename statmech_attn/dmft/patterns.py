@@ -38,7 +38,13 @@ MAX_EXACT_PATTERNS = 12  # 2^12 classes: beyond it, draw columns instead
 
 
 class Patterns(NamedTuple):
-    """Site classes of a network; build with the functions of this module."""
+    """Site classes of a network; build with the functions of this module.
+
+    Attributes:
+        semantic: patterns o, v, q, k (4) by pattern and site class, +-1.
+        fractions: share of the sites in each class; they sum to one.
+        positional: patterns of the positional code, +-1, most significant bit first.
+    """
 
     semantic: Float[np.ndarray, "4 M S"]
     fractions: Float[np.ndarray, " S"]
@@ -86,7 +92,16 @@ def _of_patterns(row: Shown):
 
 
 class PatternFile(NamedTuple):
-    """A pattern file: the patterns and the settings stored beside them."""
+    """A pattern file: the patterns and the settings stored beside them.
+
+    Attributes:
+        patterns: site classes of the network.
+        context: number C of tokens that attention reads.
+        epsilon: weight of the positional code.
+        gamma: inverse temperature of attention.
+        checkpoint: attention window, newest first, and the position of the next token;
+            None if the file has none.
+    """
 
     patterns: Patterns
     context: int
@@ -159,7 +174,20 @@ def site_classes(semantic, fractions=None, positional=None) -> Patterns:
 
 
 def from_matrices(o, v, q, k, positional=None) -> Patterns:
-    """Compress four (M, N) matrices of +-1 to their distinct columns.
+    """Patterns from four matrices, with equal columns joined to site classes.
+
+    Args:
+        o: output patterns W^o, (M, N) of +-1.
+        v: value patterns W^v, likewise.
+        q: query patterns W^q, likewise.
+        k: key patterns W^k, likewise.
+        positional: (4, M, N_p) of +-1, most significant bit first; none when omitted.
+
+    Returns:
+        Patterns whose fractions are the shares of the distinct columns.
+
+    Raises:
+        ValueError: shapes that differ, or entries other than +-1.
 
     Example:
         >>> w = [[1, 1, -1]]
@@ -185,7 +213,25 @@ def from_matrices(o, v, q, k, positional=None) -> Patterns:
 def random_segments(
     key: Key[Array, ""], *, n_patterns: int, n_segments: int, n_bits: int
 ) -> Patterns:
-    """Equal segments of sites, each with one random column (as in the paper)."""
+    """Random patterns on equal segments of sites, as in the paper.
+
+    Args:
+        key: random key of JAX.
+        n_patterns: number M of patterns.
+        n_segments: number S of segments; all sites of a segment have the same random
+            column.
+        n_bits: number N_p of bits of the positional code.
+
+    Returns:
+        Patterns with S site classes of equal fractions.
+
+    Example:
+        >>> import jax
+        >>> patterns = random_segments(
+        ...     jax.random.key(0), n_patterns=3, n_segments=5, n_bits=2)
+        >>> patterns.semantic.shape
+        (4, 3, 5)
+    """
     _check_sizes(n_patterns, n_segments=n_segments, n_bits=n_bits)
     semantic_key, positional_key = jax.random.split(key)
     return site_classes(
@@ -201,6 +247,15 @@ def random_independent(
 
     The sampled fractions are those of this one finite network, so its map is the
     "finite" mean field of the paper.
+
+    Args:
+        key: random key of JAX.
+        n_patterns: number M of patterns.
+        n_sites: number N of spins.
+        n_bits: number N_p of bits of the positional code.
+
+    Returns:
+        Patterns with one site class for every distinct column.
     """
     _check_sizes(n_patterns, n_sites=n_sites, n_bits=n_bits)
     semantic_key, positional_key = jax.random.split(key)
@@ -215,6 +270,14 @@ def cycle(key: Key[Array, ""], *, n_patterns: int, n_bits: int) -> Patterns:
 
     All 2^M columns with equal fractions, the exact limit of infinitely many sites;
     only the positional patterns are drawn from the key.
+
+    Args:
+        key: random key of JAX.
+        n_patterns: number M of patterns.
+        n_bits: number N_p of bits of the positional code.
+
+    Returns:
+        Patterns with 2^M site classes.
     """
     _check_sizes(n_patterns, n_bits=n_bits)
     if n_patterns > MAX_EXACT_PATTERNS:
@@ -237,7 +300,14 @@ def presets() -> list[str]:
 
 
 def load(name_or_path: str | Path) -> PatternFile:
-    """Read a preset by name, or a JSON file of the same format by path.
+    """Read a preset by its name, or a pattern file by its path.
+
+    Args:
+        name_or_path: a name in `presets()`, or the path of a JSON file
+            (docs/patterns.md).
+
+    Returns:
+        The patterns, and the context, gamma, epsilon and checkpoint stored with them.
 
     Raises:
         ValueError: no such preset (the nearest name is suggested), or a file whose
@@ -268,6 +338,8 @@ def save(path: str | Path, file: PatternFile, *, overwrite: bool = False) -> Non
     """Write patterns as the JSON file that `load` and studies read (docs/patterns.md).
 
     Args:
+        path: JSON file to write.
+        file: patterns, and the settings beside them.
         overwrite: replace a file that is there.
 
     Raises:

@@ -67,6 +67,7 @@ def strobe(net: Network, epsilon: float) -> System:
     """The system over one period of the drive: C tokens, or 1 where it has no effect.
 
     Args:
+        net: the network, as `network` builds it.
         epsilon: weight of the positional part; only whether it is zero counts.
 
     Example:
@@ -85,6 +86,11 @@ def strobe_point(net: Network, params: Parameters, state: State) -> Float[Array,
     """The coordinates x of a state (unbatched), advanced to clock 0.
 
     The window must be full: a state that has seen at least C tokens.
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        state: attention window and clock.
     """
     remaining = (-state.clock) % net.context
     return window(advance(net, params, state, remaining)).ravel()

@@ -24,11 +24,17 @@ Given = Parameters | Mapping[str, Any]
 
 
 def system(net: Network, epsilon: float | None = None) -> System:
-    """The map of a network, one step a token, with structured tangent dynamics.
+    """The network as a `dynamics.System`, with structured tangent dynamics.
+
+    A step is a token.
 
     Args:
-        epsilon: weight of the positional part; only whether it is zero counts, since
-            the drive has no period then.  Not zero when omitted.
+        net: the network, as `network` builds it.
+        epsilon: weight of the positional code. Only whether it is zero matters, since
+            the drive has no period then; not zero when omitted.
+
+    Returns:
+        A system for every tool of `dynamics`; its parameters are `Parameters`.
 
     Example:
         >>> from statmech_attn import dmft, dynamics
@@ -44,15 +50,23 @@ def system(net: Network, epsilon: float | None = None) -> System:
     """
     return System(
         Step(net),
-        observe=lambda state: state.newest,
+        observe=_newest,
         drive_period=clock_period(net, 1.0 if epsilon is None else epsilon),
         tangent=Tangent(net),
         batched=True,
         unit="token",
         display=Display(net),
-        clock=lambda state: state.clock,
+        clock=_clock,
         any_width=max(net.n_classes, net.dimension) <= WRITTEN_OUT,
     )
+
+
+def _newest(state: State) -> Float[Array, "M *batch"]:
+    return state.newest
+
+
+def _clock(state: State) -> Array:
+    return state.clock
 
 
 class Step(eqx.Module):

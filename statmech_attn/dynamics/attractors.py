@@ -107,7 +107,11 @@ def settle(
         starts: tree of arrays with the starts on the last axis; arrays without axes
             (a clock) are shared by all.  All starts have the same phase of the drive.
         parameters: tree of the same form: numbers shared by all or one per start.
+        search: horizon and tolerances.
         tick: told the steps that are done or no longer needed, summed over starts.
+
+    Returns:
+        What each orbit ended on, and when.
 
     Raises:
         ValueError: a map that changes its state's shape, starts without a last axis,
@@ -123,7 +127,14 @@ def follow_with(
     parameters: PyTree = None,
     tick: Tick = lambda steps: None,
 ) -> Orbits:
-    """The same with a map that is already compiled."""
+    """Follow initial conditions as `settle` does, with a map that is already compiled.
+
+    Args:
+        follower: the compiled map.
+        starts: initial conditions on the last axis.
+        parameters: of the system.
+        tick: told the steps that are done.
+    """
     run = _Run(follower, starts, parameters)
     for number in range(follower.looks):
         remaining = follower.looks - number

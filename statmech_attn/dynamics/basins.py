@@ -148,6 +148,12 @@ def distinguish(orbits: Orbits) -> Attractors:
     """Group the orbits of one parameter by the set they ended on.
 
     The groups do not depend on the order of the orbits.
+
+    Args:
+        orbits: as `settle` returns them.
+
+    Returns:
+        The attractors, those with most initial conditions first.
     """
     order = _canonical(orbits)
     label = np.where(orbits.kind == GONE, DIVERGED, NOT_SETTLED)
@@ -213,6 +219,9 @@ def _was_left(orbits: Orbits, leader: int) -> bool:
 def most_common(arrived: np.ndarray) -> int:
     """The set most orbits arrived on; -1 if none arrived.
 
+    Args:
+        arrived: set of every orbit; -1 where it did not arrive.
+
     Example:
         >>> most_common(np.array([2, -1, 2, 0]))
         2
@@ -223,6 +232,11 @@ def most_common(arrived: np.ndarray) -> int:
 
 def wilson(count, n: int, z: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Wilson's interval of z standard errors for `count` of n.
+
+    Args:
+        count: number of successes.
+        n: number of trials.
+        z: standard errors of the interval.
 
     Example:
         >>> low, high = wilson(0, 99)

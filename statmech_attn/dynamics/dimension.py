@@ -148,6 +148,11 @@ def delay_embedding(
 ) -> Float[Array, "T_embedded dimension"]:
     """Points (x_t, x_{t+lag}, ..., x_{t+(dimension-1) lag}) of a scalar series.
 
+    Args:
+        series: samples, (T, d) or (T,).
+        dimension: number of delayed coordinates.
+        lag: delay, in samples.
+
     Example:
         >>> import jax.numpy as jnp
         >>> delay_embedding(jnp.arange(4.0), dimension=2).tolist()

@@ -157,6 +157,9 @@ def zero_one_test(series: Float[Array, "T d"]) -> ZeroOne:
     calls chaos regular.  Such a series is flagged by its autocorrelation; a slow torus
     is flagged as well.  Noise reads as chaos.  The last 1000 samples are used.
 
+    Args:
+        series: samples, (T, d) or (T,).
+
     Raises:
         ValueError: not (T, d), or fewer than 100 samples.
 

@@ -133,7 +133,12 @@ def flow_spectrum(
 
 
 def per_unit_time(spectrum: PyTree, interval: float) -> PyTree:
-    """A `Spectrum` of the map over `interval`, in nats per unit time of the flow."""
+    """A `Spectrum` of the map over `interval`, in nats per unit time of the flow.
+
+    Args:
+        spectrum: Lyapunov spectrum.
+        interval: time of one step of the map.
+    """
     if not 0 < interval < math.inf:
         raise ValueError(f"interval must be > 0 and finite; got {interval:g}.")
     names = ("exponents", "weighted", "stderr", "halves", "blocks", "bounds", "log_det")

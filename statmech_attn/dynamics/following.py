@@ -44,7 +44,12 @@ STEADY = 0.01  # largest change of the range between quarters of a regular look
 
 
 def take(tree: PyTree, indices: np.ndarray) -> PyTree:
-    """Some of the lanes of a tree; leaves without axes are shared by all lanes."""
+    """Some of the lanes of a tree; leaves without axes are shared by all lanes.
+
+    Args:
+        tree: tree of arrays.
+        indices: of the lanes.
+    """
     return jax.tree.map(lambda x: x[..., indices] if np.ndim(x) else x, tree)
 
 

@@ -91,6 +91,19 @@ class Spectrum(eqx.Module):
     counts the leading exponents that are numbers.
     Properties of a batch that plain `jax.vmap` made have its axis first, those of one
     with `out_axes=-1` last.
+
+    Attributes:
+        exponents: Lyapunov exponents: averages over the window, nats per step.
+        weighted: the same as weighted averages, which converge fast on regular orbits.
+        stderr: standard errors of the exponents, from blocks.
+        resolved: number of leading exponents that rounding does not hide.
+        halves: weighted averages over each half of the window.
+        blocks: averages over each block.
+        bounds: weighted averages of the window and its halves with nothing left out:
+            upper bounds of exponents that are NaN.
+        steps: length of the window.
+        log_det: mean of ln|det DF|, where all exponents were asked for.
+        dimension: of the tangent space.
     """
 
     exponents: Float[Array, "k *batch"]

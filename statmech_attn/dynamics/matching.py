@@ -25,6 +25,10 @@ Points = Float[np.ndarray, "_P d"]
 def set_distance(a: Points, b: Points) -> float:
     """Larger mean distance to the nearest neighbour in the other set.
 
+    Args:
+        a: points of a set, (n, d).
+        b: points of another set, (m, d).
+
     Example:
         >>> set_distance(np.array([[0.0], [1.0]]), np.array([[0.0], [1.5]]))
         0.25
@@ -33,7 +37,12 @@ def set_distance(a: Points, b: Points) -> float:
 
 
 def directed_distance(a: Points, b: Points) -> float:
-    """Mean over a of the distance to the nearest point of b."""
+    """Mean over a of the distance to the nearest point of b.
+
+    Args:
+        a: points of a set, (n, d).
+        b: points of another set, (m, d).
+    """
     return float(np.mean(KDTree(b).query(a)[0]))
 
 
@@ -42,12 +51,23 @@ def resolution(a: Points) -> float:
 
     The second would do for points that fill an area; those of a quasi-periodic orbit
     come in gaps of up to three lengths, and the nearest neighbour sees the shortest.
+
+    Args:
+        a: points of a set, (n, d).
     """
     return float(np.mean(KDTree(a).query(a, k=4)[0][:, 3]))
 
 
 def distances(a: Sequence[Points], b: Sequence[Points]) -> Float[np.ndarray, "n m"]:
-    """Set distances between the sets of two lists."""
+    """Set distances between the sets of two lists.
+
+    Args:
+        a: sets of points, each (points, d).
+        b: sets of points, likewise.
+
+    Returns:
+        The distance of every set of `a` from every set of `b`.
+    """
     table = [[set_distance(x, y) for y in b] for x in a]
     return np.array(table).reshape(len(a), len(b))
 
@@ -55,10 +75,15 @@ def distances(a: Sequence[Points], b: Sequence[Points]) -> Float[np.ndarray, "n 
 def match_by_distance(
     between: Float[np.ndarray, "n m"], furthest: float = np.inf
 ) -> Int[np.ndarray, " m"]:
-    """Which of n earlier sets each of m later ones goes on from; -1: it is new.
+    """Match sets along a parameter by distance: which earlier set each later one is.
 
-    Pairs further apart than `furthest` are none.  Of the assignments with most of the
-    other pairs, the one with the smallest sum of distances.
+    -1 marks a new set.  Pairs farther apart than `furthest` are not matched.  Of the
+    assignments with most of the other pairs, the one with the smallest sum of distances
+    is taken.
+
+    Args:
+        between: distances of earlier sets (rows) from later ones (columns).
+        furthest: largest distance of a match.
 
     Example:
         >>> match_by_distance(np.array([[0.1, 2.0, 9.0], [3.0, 0.2, 9.0]]))
@@ -77,9 +102,14 @@ def match_by_distance(
 def match_by_flow(
     target: Int[np.ndarray, " n"], between: Float[np.ndarray, "n m"]
 ) -> Int[np.ndarray, " m"]:
-    """The same where set i flows to the later set `target[i]`; -1: to none of them.
+    """Match sets along a parameter by flow: which earlier set each later one is, or -1.
 
-    Of several that flow to one set, the nearest goes on as this set, the others end.
+    Set i flows to the later set `target[i]`; -1: to none of them.  Of several that flow
+    to one set, the nearest goes on as this set, and the others end.
+
+    Args:
+        target: later set to which each earlier set flows, or -1.
+        between: distances of earlier sets (rows) from later ones (columns).
 
     Example:
         >>> match_by_flow(np.array([0, 0, -1]), np.array([[2.0], [1.0], [0.0]]))

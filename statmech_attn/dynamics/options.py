@@ -112,7 +112,7 @@ class Search(Options):
 
     Attributes:
         horizon (step): for how long an orbit is followed at most.
-        transient (step): steps before which a regular orbit is not believed.
+        transient (step): steps before which no orbit is accepted as regular.
         record: drive periods between two looks; cycles have up to a third of them.
         recurrence: distance of points that are one, relative to the same.
         capture: size of the neighbourhood of a set in which a transient ends, relative

@@ -15,6 +15,9 @@ def orthonormalise(frame: Float[Array, "dim k *batch"]):
     columns before; a zero column stays zero.  Sums over the small axes
     are written out, so that XLA vectorises over the batch; dividing by the squared
     length inside keeps it from recomputing the projections for every row.
+
+    Args:
+        frame: tangent vectors in columns, (d, k, *batch).
     """
     k = frame.shape[1]
     done, squares, norms = [], [], []
@@ -48,5 +51,9 @@ def nonzero(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
 
 
 def safe_log(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
-    """Natural logarithm of lengths: ln 0 = -inf, and NaN stays NaN."""
+    """Natural logarithm of lengths: ln 0 = -inf, and NaN stays NaN.
+
+    Args:
+        x: lengths, >= 0.
+    """
     return jnp.where(x == 0, -jnp.inf, jnp.log(jnp.where(x == 0, 1.0, x)))

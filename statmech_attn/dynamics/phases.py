@@ -1,10 +1,10 @@
-r"""Phase of an orbit from several witnesses (docs/theory/dynamics.md, section 2).
+r"""Phase of an orbit by several kinds of evidence (docs/theory/dynamics.md, section 2).
 
 Evidence comes from one window of the orbit, pushed with its tangent frame, and from a
 recorded stretch (`tail`) right after it.  A phase is given only when the signs of the
 exponents, recurrence, the 0-1 test, the spectrum and the convergence of weighted
-averages go together and the window looks settled; otherwise the window is doubled, up
-to a stated cap, and then the orbit is called `transient` or `unsettled` with reasons.
+averages agree and the window has settled.  Otherwise the window is doubled, up to a
+limit, and then the orbit is called `transient` or `undetermined`, with reasons.
 
 Exponents are in nats per step, periods in steps.
 """
@@ -34,7 +34,7 @@ PHASES = Words(
     "chaotic",
     "hyperchaotic",
     "transient",
-    "unsettled",
+    "undetermined",
     "diverged",
 )
 (
@@ -44,7 +44,7 @@ PHASES = Words(
     CHAOTIC,
     HYPERCHAOTIC,
     TRANSIENT,
-    UNSETTLED,
+    UNDETERMINED,
     DIVERGED,
 ) = range(len(PHASES))
 
@@ -100,7 +100,19 @@ class Evidence(eqx.Module):
 
 
 class Classification(eqx.Module):
-    """Verdict, the evidence for it, and the spectrum of the last window."""
+    """Verdict, the evidence for it, and the spectrum of the last window.
+
+    Attributes:
+        phase: index into `PHASES`.
+        period: in steps; 0 where the orbit is not periodic.
+        rotation_number: cycles per drive period; NaN where the orbit is not on a torus.
+        reasons: bits of `REASONS`: why a phase is undetermined.
+        evidence: what the verdict rests on.
+        spectrum: Lyapunov spectrum of the last window.
+        state: at the end; a longer run may start there.
+        criteria: thresholds of the evidence.
+        unit: what a step is.
+    """
 
     phase: Int[Array, "*batch"]  # index into PHASES
     period: Int[Array, "*batch"]  # steps; 0 where the orbit is not periodic
@@ -188,22 +200,31 @@ def classify(
     max_doublings: int = 4,
     criteria: Criteria = Criteria(),
 ) -> Classification:
-    """Phase of the orbit that starts at `state`, of any system; works under `vmap`.
+    """Phase of the orbit that starts at a state, by several kinds of evidence.
 
     Recurrence, 0-1 test and spectrum look at what the system observes; `fixed` means
-    the period of its drive.
+    the period of its drive.  Works under `jax.vmap`.
 
     Args:
         system: a `System`, or its step: state -> state, or with parameters
             (state, parameters) -> state.
-        state: start of the orbit.
+        state: initial condition.
         parameters: of the system, a tree of arrays; none when omitted.
-        steps: first window; it doubles while the orbit is unsettled.
+        steps: length of the first window; it doubles while the orbit is undetermined.
         transient: steps before the first window.
         exponents: how many leading exponents decide; all when omitted.
         reorthonormalize_every: steps between Gram-Schmidt; the drive period if omitted.
         tail: recorded steps after the window; periods up to tail/3 can be found.
-        max_doublings: cap of the extension.
+        max_doublings: largest number of doublings.
+        criteria: thresholds of the evidence.
+
+    Returns:
+        The phase (index into `PHASES`), period, evidence, reasons, spectrum of the last
+        window and final state; `explain()` states why.
+
+    Raises:
+        ValueError: a count out of range, or a tail below 30 drive periods.
+        RuntimeError: double precision is off.
 
     Example:
         >>> import jax.numpy as jnp
@@ -273,7 +294,7 @@ def _classify(
 
 def undecided(phase):
     """Whether a longer window may tell; of arrays of JAX or NumPy."""
-    return (phase == TRANSIENT) | (phase == UNSETTLED)
+    return (phase == TRANSIENT) | (phase == UNDETERMINED)
 
 
 def extended(first, longer, needs_longer, cap, loop=jax.lax.while_loop):
@@ -413,7 +434,9 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
     phase = jnp.where(recurs, periodic, phase)
     quarter = _quarters(spectrum.blocks[:, 0])
     left_chaos = (quarter[0] > criteria.zero) & (quarter[3] < -criteria.zero)
-    phase = jnp.where(reasons > 0, jnp.where(left_chaos, TRANSIENT, UNSETTLED), phase)
+    phase = jnp.where(
+        reasons > 0, jnp.where(left_chaos, TRANSIENT, UNDETERMINED), phase
+    )
     phase = jnp.where(found.finite, phase, DIVERGED)
     reasons = reasons | jnp.where((reasons > 0) & found.finite & at_cap, R_CAP, 0)
     period = jnp.where(phase <= PERIODIC, found.recurrence_period, 0)
@@ -422,7 +445,12 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
 
 
 def as_in_paper(spectrum: Spectrum, zero: float = 1e-4) -> Int[Array, "*batch"]:
-    """The paper's classifier: sign of the plain leading average, nothing else."""
+    """The paper's classifier: sign of the plain leading average, nothing else.
+
+    Args:
+        spectrum: Lyapunov spectrum.
+        zero: largest size of an exponent that counts as zero, nats per step.
+    """
     leading = spectrum.exponents[0]
     phase = jnp.where(leading > zero, CHAOTIC, QUASIPERIODIC)
     return jnp.where(leading < -zero, PERIODIC, phase)

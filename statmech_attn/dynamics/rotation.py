@@ -200,6 +200,10 @@ def series_rotation(
     center; otherwise the result is `ambiguous`.  So it is on a cycle of one or two
     points, which surrounds nothing.
 
+    Args:
+        series: T points in the plane, in the order of time.
+        tolerance: of the order of points along the curve, in turns.
+
     Example:
         >>> import jax.numpy as jnp
         >>> angle = 2 * jnp.pi * 0.2 * jnp.arange(300.0)

@@ -54,6 +54,7 @@ def power_spectrum(
         spacing: tokens between samples.
         segments: average over that many segments, half overlapping, which trades
             resolution for scatter.
+        axis: of time.
 
     Raises:
         ValueError: fewer than two samples in a segment, a value that is not finite,
@@ -95,6 +96,11 @@ def autocorrelation(
 
     The unbiased estimate is noisy, and may exceed one, where few pairs are left: keep
     `max_lag` well below the length.  A constant series has none: NaN at every lag.
+
+    Args:
+        series: samples, equally spaced along `axis`.
+        max_lag: largest lag, in samples.
+        axis: of time.
 
     Raises:
         ValueError: `max_lag` is not in 0..T-1, fewer than two samples, or a value that

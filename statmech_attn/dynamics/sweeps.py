@@ -97,6 +97,10 @@ def intervals(
 
     NaN where the interval reaches the end of the values.
 
+    Args:
+        values: of the parameter, in order.
+        differ: whether the sweeps differ at each value.
+
     Example:
         >>> intervals(np.array([0.0, 1, 2, 3]), np.array([False, True, True, False]))
         array([[0., 1., 2., 3.]])
@@ -110,7 +114,14 @@ def intervals(
 
 
 def sets_differ(distance, scatter: float, size: float, recurs: bool) -> bool:
-    """Whether sets at this distance are two: cycles exactly, others in scatters."""
+    """Whether sets at this distance are two: cycles exactly, others in scatters.
+
+    Args:
+        distance: between the two sets.
+        scatter: within the sets.
+        size: of the sets.
+        recurs: whether the orbits recur.
+    """
     return bool(distance > (10 * CLOSE * (1 + size) if recurs else SCATTERS * scatter))
 
 

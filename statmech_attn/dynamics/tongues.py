@@ -128,6 +128,14 @@ def drift_sign(
 
     An orbit that diverges before it does has the code 2 (`LOST`).
 
+    Args:
+        lift: lift of a circle map, in turns.
+        start: initial condition.
+        parameters: of the system.
+        p: turns of the fraction p/q.
+        q: steps of the fraction p/q.
+        rounds: number of rounds of q steps.
+
     Example:
         >>> turn = lambda x, p: x + p["omega"]
         >>> omega = jnp.array([0.49, 0.5, 0.51])
@@ -178,6 +186,9 @@ def tongue(
         parameters: the other parameters, numbers or arrays.
         free: name of the parameter in which the edges are sought.
         bracket: values of it at which the orbit is behind p/q and ahead of it.
+        p: turns of the fraction p/q.
+        q: steps of the fraction p/q.
+        start: initial condition.
         rounds: rounds of q steps in which a free orbit shows; see the module docstring.
         tolerance: of the bisection, in units of the free parameter.
 

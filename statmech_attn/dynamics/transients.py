@@ -141,6 +141,10 @@ def escape_times(
 def survival(lifetime: Times, ended: Bool[np.ndarray, " n"]) -> Survival:
     """Share of orbits with a lifetime beyond t, censored runs taken into account.
 
+    Args:
+        lifetime: steps; where not `ended`, a lower bound.
+        ended: whether each lifetime ended.
+
     Example:
         >>> survival(np.array([1, 2, 2, 5]), np.array([True, True, True, False])).share
         array([0.75, 0.25, 0.25])
@@ -170,6 +174,7 @@ def escape_rate(
 
     Args:
         lifetime: steps; where not `ended`, at least so many.
+        ended: whether each lifetime ended; others are lower bounds.
         after: where the tail begins, steps; when omitted the earliest of a few
             quantiles of the ended ones from which the rate is constant within two
             standard errors.

@@ -33,6 +33,10 @@ ROUNDING = 2e-15  # of fractions that were normalised in double precision
 def class_counts(patterns: Patterns, n_spins: int) -> Int[np.ndarray, " S"]:
     """Spins per site class, N_c = w_c N.
 
+    Args:
+        patterns: of the network.
+        n_spins: number N of spins.
+
     Raises:
         ValueError: N that the fractions do not divide (the nearest that they do is
             named), fractions with no small common denominator, or N out of range.

@@ -44,7 +44,11 @@ OF_RUNS = {
 
 
 def stationary(name: str) -> str:
-    """Name of the variable that holds time averages of single runs."""
+    """Name of the variable that holds time averages of single runs.
+
+    Args:
+        name: of an observable.
+    """
     observable, part = name.rsplit("_", 1)
     return f"{observable}_stationary_{part}"
 

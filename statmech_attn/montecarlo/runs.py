@@ -71,6 +71,11 @@ def layout(runs: int, method: str, n_spins: int) -> Layout:
     """The cut that everyone makes who simulates so many runs.
 
     At the level of spins a block is smaller where it would take long for one step.
+
+    Args:
+        runs: number of runs.
+        method: "collapsed" or "spins".
+        n_spins: number N of spins.
     """
     longest = min(max(runs // BLOCKS, SMALLEST), LARGEST)
     if method == "spins":
@@ -194,7 +199,13 @@ class Simulator:
 
 
 def rows_of_a_call(size: int, method: str, n_spins: int) -> int:
-    """How many blocks of so many runs this device simulates at once."""
+    """How many blocks of so many runs this device simulates at once.
+
+    Args:
+        size: runs of a block.
+        method: "collapsed" or "spins".
+        n_spins: number N of spins.
+    """
     rows = (LANES if on_cpu() else LANES_ELSEWHERE) // size
     if method == "spins":
         rows = min(rows, STRETCH[method] // (size * n_spins))
@@ -311,7 +322,12 @@ class Moments:
 
 
 def observations(x: np.ndarray, batch: tuple[int, ...]) -> Observation:
-    """(points, *runs, steps, 5, M) as observables (steps, M, *batch, *runs)."""
+    """(points, *runs, steps, 5, M) as observables (steps, M, *batch, *runs).
+
+    Args:
+        x: recorded numbers.
+        batch: shape of the batch.
+    """
     x = np.moveaxis(x, (-3, -2, -1), (1, 0, 2))
     parts = dict(
         zip(OBSERVABLES, x.reshape(*x.shape[:3], *batch, *x.shape[4:]), strict=True)

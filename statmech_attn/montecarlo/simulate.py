@@ -103,12 +103,13 @@ def simulate(
     points=None,
     batch_runs: int | None = None,
 ) -> Simulation:
-    """Simulate `runs` networks of `n_spins` spins, all from one start.
+    """Simulate networks of N spins, all from one initial condition.
 
     Args:
-        net, patterns: the network and the patterns that it was built from.
+        net: the network, as `dmft.network` builds it.
+        patterns: those from which the network was built.
         params: control parameters of any batch shape.
-        state: the start, as for the theory.
+        state: initial condition, as for the theory.
         n_spins: number of spins, divisible by the class fractions.
         runs: independent runs of every parameter point.
         steps: tokens to generate.
@@ -120,6 +121,10 @@ def simulate(
             batch; 0, 1, ... when omitted.
         batch_runs: runs of a block, of which moments are taken at once; a number that
             depends on `runs`, and on N at the level of spins, when omitted.
+
+    Returns:
+        Means and spreads over runs by token, sample trajectories, and time averages of
+        every run.
 
     Raises:
         ValueError: an argument out of range, or N that the fractions do not divide.
@@ -238,7 +243,9 @@ def point_keys(key: Key[Array, ""], points, batch: tuple[int, ...]) -> Words:
     """One cipher key per parameter point, in a row.
 
     Args:
+        key: random key of JAX.
         points: numbers of the points, shaped like the batch; 0, 1, ... when None.
+        batch: shape of the batch.
     """
     if points is None:
         points = np.arange(int(np.prod(batch))).reshape(batch)

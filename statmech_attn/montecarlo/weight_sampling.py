@@ -94,15 +94,25 @@ def sample_weights(
     """Draw weights from their posterior, in blocks that survive a kill.
 
     Args:
+        key: random key of JAX.
+        posterior: of the weights, as `weight_space.posterior(problem)` gives it.
         method: a name in `kinds.SAMPLERS`: "weights" is NUTS, or "langevin".
-        xi_test, y_test: attentioned inputs and labels of a test set.
-        draws, warmup: per chain.
+        xi_test: attentioned inputs of a test set.
+        y_test: labels of the test set.
+        draws: per chain, after the warm-up.
+        warmup: draws per chain that are discarded; the sampler adapts in them.
+        chains: independent chains.
         block: draws between two writes to disk, of which `draws` is a multiple.
         folder: for the blocks; a run that was cut off goes on from those that it finds.
             None keeps all blocks in memory.
         study: TOML text of the study that the blocks belong to.
+        report: told what is done.
         step_size: of a sampler that does not adapt it; from the stiffness at the start
             when omitted.
+
+    Returns:
+        Draws of the order parameters, predictors on the test set with Monte Carlo
+        errors, and diagnostics of the chains.
 
     Raises:
         ValueError: arguments out of range, a density that overflows, or a step size at

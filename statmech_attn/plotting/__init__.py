@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         pruned_heads,
         pruning_ranks,
     )
-    from statmech_attn.plotting.style import DOUBLE, FORMATS, save, SINGLE
+    from statmech_attn.plotting.style import DOUBLE, FORMATS, save, SETTINGS, SINGLE
     from statmech_attn.plotting.sweeps import sweep_diagram
     from statmech_attn.plotting.training import training
     from statmech_attn.plotting.training_curves import learning_curves
@@ -122,6 +122,7 @@ __all__ = [
     "pruning_ranks",
     "running_lyapunov",
     "save",
+    "SETTINGS",
     "SINGLE",
     "spectra",
     "sweep_diagram",

@@ -22,7 +22,7 @@ LETTERED = 0.07  # a cell wider than this share of the axis carries its period
 CURVES = 6
 SETS = (style.BLUE, style.GREEN, style.SKY, style.ORANGE, style.PURPLE)
 SETS += ("#72260C", "#0C0C8C", "#F2F2A5", "#0C0CF2", "#0C0C3F")
-SHARED = ("transient", "unsettled", "chaotic", "hyperchaotic")
+SHARED = ("transient", "undetermined", "chaotic", "hyperchaotic")
 LEGEND = 14  # sets with an entry of their own
 
 
@@ -33,6 +33,7 @@ def basin_fractions(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     A set keeps its colour along the parameter; the number in a cell is its period.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         axes: three to draw on, for the stack, the errors and the lifetimes.
     """
     name = _axis(dataset)
@@ -61,6 +62,7 @@ def lifetimes(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     first.  Dashed: the maximum likelihood rate, from where the tail begins.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         ax: one to draw on.
     """
     name = _axis(dataset)
@@ -90,6 +92,7 @@ def sweep_samples(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """Samples of the sweeps up and down a parameter; shaded where they differ.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         ax: one to draw on.
     """
     name = str(dataset.differ.dims[0])
@@ -125,6 +128,7 @@ def hysteresis(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Samples of the sweeps up and down a parameter, and the distance of their sets.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         axes: two to draw on, for the samples and the distance.
     """
     name = str(dataset.differ.dims[0])

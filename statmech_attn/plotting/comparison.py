@@ -125,7 +125,7 @@ def _run_panel(axis: Axes, point, theory, observable: str, n: int, tokens: int) 
     axis.plot(
         time,
         mean,
-        color=style.VERMILLION,
+        color=style.VERMILION,
         lw=0.8,
         ls=(0, (3, 1.5)),
         label=f"average of {runs} runs",
@@ -145,6 +145,7 @@ def agreement(
     The line of slope -1 stands where a bias was resolved and its exponent fitted.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         observable: "A" or "m_o_se".
         axes: three to draw on, for differences, spread and bias.
     """
@@ -240,13 +241,13 @@ def _differences(axis: Axes, dataset: xr.Dataset) -> None:
         ms=3.6,
         mfc="none",
         mew=0.7,
-        color=style.VERMILLION,
+        color=style.VERMILION,
         label=r"$N \to \infty$",
     )
     axis.axhline(float(dataset.threshold), color=style.BLACK, lw=0.8, label="allowed")
     axis.axhline(
         float(dataset.limit_threshold),
-        color=style.VERMILLION,
+        color=style.VERMILION,
         lw=0.8,
         ls="--",
         label=r"allowed, $N \to \infty$",

@@ -102,6 +102,7 @@ def critical_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Curves of bifurcations in two parameters, and what changes along them.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         axes: three to draw on, for the plane, the rotation number and the coefficient.
     """
     free, second = _plane(dataset)
@@ -130,6 +131,7 @@ def branches(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """Every branch over the free parameter; unstable parts dashed.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         ax: one to draw on.
     """
     sheet = sheets.single(ax, style.SINGLE, 2.8)
@@ -155,6 +157,7 @@ def bifurcation_points(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure
     """Markers at the bifurcations on branches, hollow where subcritical.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         ax: one to draw on.
     """
     sheet = sheets.single(ax, style.SINGLE, 2.8)
@@ -206,6 +209,7 @@ def bifurcation_curves(
     (folds are solid).  They have a white rim, so as to be seen over a phase diagram.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         x: the parameter across, one of the two; the continuation's free one when left
             out.
         names: whether to mark and name points of codimension two.

@@ -75,6 +75,13 @@ class Picture(NamedTuple):
 def draw(dataset: xr.Dataset, folder: str | Path) -> list[Path]:
     """Draw all pictures of a result file into a folder, as PNG and PDF.
 
+    Args:
+        dataset: a result.
+        folder: where to write; made if it is missing.
+
+    Returns:
+        Paths of the files.
+
     Raises:
         ValueError: a kind of file that has no pictures.
 
@@ -92,7 +99,11 @@ def pictures(dataset: xr.Dataset, only: Sequence[str] | None = None) -> Pictures
     """All pictures of a result file, with their names.
 
     Args:
+        dataset: a result.
         only: names of those that are drawn; all when omitted.
+
+    Returns:
+        Figures by name.
 
     Raises:
         ValueError: a kind of file that has no pictures.
@@ -102,6 +113,9 @@ def pictures(dataset: xr.Dataset, only: Sequence[str] | None = None) -> Pictures
 
 def names(dataset: xr.Dataset) -> list[str]:
     """Names of the pictures of a result file, without the numbers of their pages.
+
+    Args:
+        dataset: a result.
 
     Raises:
         ValueError: a kind of file that has no pictures.
@@ -138,6 +152,7 @@ def learning_pictures(
     """Every picture of order parameters at one temperature, with its name.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         posteriors: samples, drawn beside the accuracies.
         widths: those whose U_1 is drawn, as in `order_parameter_matrices`.
 
@@ -155,6 +170,9 @@ def learning_pictures(
 
 def pruning_pictures(dataset: xr.Dataset) -> Pictures:
     """Every picture of a pruning file, with its name.
+
+    Args:
+        dataset: a result, as `storage.read` gives it.
 
     Example:
         `dict(pruning_pictures(storage.read("pruning.h5")))["pruned_heads"]`

@@ -20,7 +20,7 @@ from statmech_attn.plotting.sheets import Given
 LOOKS = {  # colour and marker of every estimate
     "saddle": (style.BLACK, ""),
     "corrected": (style.BLUE, ""),
-    "exact": (style.VERMILLION, "o"),
+    "exact": (style.VERMILION, "o"),
     "weights": (style.GREEN, "s"),
     "langevin": (style.PURPLE, "^"),
 }
@@ -141,6 +141,7 @@ def order_parameter_matrices(
     """U_1 as matrices over pairs of paths, one panel for each width.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         widths: which; the smallest, the middle one and the largest when omitted.
         axes: those to draw on, one for each width.
     """
@@ -198,6 +199,7 @@ def alignment(
     """Overlap of the leading kernel eigenvectors with the labels, at one N and GP.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         width: the smallest one when omitted.
         ranks: eigenvectors shown.
         ax: one to draw on.
@@ -211,7 +213,7 @@ def alignment(
     limit = dataset.kernel_overlap_gp.values[:shown]
     overlap = dataset.kernel_overlap.sel(width=width).values[:shown]
     axis.bar(
-        places - 0.2, overlap, 0.4, color=style.VERMILLION, label=f"$N = {width:g}$"
+        places - 0.2, overlap, 0.4, color=style.VERMILION, label=f"$N = {width:g}$"
     )
     axis.bar(places + 0.2, limit, 0.4, color=style.GREY, label="GP limit")
     axis.set_xlabel("rank $i$ of the kernel eigenvector")
@@ -232,6 +234,7 @@ def path_kernels(
     and class -; every panel has its own scale, the entries' 2nd to 98th percentile.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         width: the smallest one when omitted.
         axes: those to draw on, one for each path and two more.
     """
@@ -283,6 +286,7 @@ def finite_width(comparison: xr.Dataset, *, axes: Given = None) -> Figure:
     """Entries of U_1, differences from the reference and accuracy against N.
 
     Args:
+        comparison: a comparison of order parameters.
         axes: three to draw on.
     """
     comparison = _one_temperature(comparison)
@@ -433,6 +437,7 @@ def growth(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     Takes a file of `benchmarks/saddle.py --growth`.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         axes: those to draw on, one for each size.
     """
     names = [name for name in SIZES if f"seconds_{name}" in dataset]

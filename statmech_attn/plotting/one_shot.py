@@ -362,6 +362,7 @@ def one_shot_alignment(
     """Overlap of the 50 leading kernel eigenvectors with the labels, at one N and GP.
 
     Args:
+        theory: result of an order-parameter study.
         width: the smallest one when omitted; at the temperature chosen there.
         ax: one to draw on.
     """
@@ -379,6 +380,7 @@ def one_shot_kernels(theory: xr.Dataset, *, axes: Given = None) -> Figure:
     """Kernels of the paths, of the GP limit, and at the smallest width.
 
     Args:
+        theory: result of an order-parameter study.
         axes: as in `path_kernels`.
     """
     width = smallest_width(theory)

@@ -21,7 +21,7 @@ from statmech_attn.statistics import mean_of_known
 
 LOOKS = {  # colour, marker, dashes and name of every order
     "saddle": (style.BLACK, "o", "-", "saddle point"),
-    "exact-law": (style.VERMILLION, "s", (0, (4, 2)), "exact law"),
+    "exact-law": (style.VERMILION, "s", (0, (4, 2)), "exact law"),
     "trained": (style.GREEN, "^", (0, (6, 2, 1, 2)), "trained network"),
     "magnitude": (style.PURPLE, "v", (0, (1, 1.5)), "magnitude"),
     "random": (style.GREY, "", "-", "random"),
@@ -48,6 +48,7 @@ def pruned_heads(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     One panel for each training; errors of the accuracies are binomial.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         axes: those to draw on, one for each training that was pruned.
 
     Raises:
@@ -152,6 +153,7 @@ def pruning_ranks(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     of the drop, a paired difference on the same tasks, and none of the correlation.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         axes: two to draw on.
     """
     make = lambda: sheets.grid(style.DOUBLE, 3.4, 1, 2, width_ratios=(1.1, 1))
@@ -302,6 +304,7 @@ def cumulative_pruning(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     line ends, with a cross, where one head more empties a layer of some training.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         axes: those to draw on, one for each test set.
     """
     wanted = [dataset.test_set.values[0], "fashion-mnist"]

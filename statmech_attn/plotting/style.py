@@ -35,17 +35,17 @@ FORMATS: dict[str, tuple[int, dict[str, Any] | None]] = {  # dpi, without dates
 BLACK, GREY, PALE = "#000000", "#8c8c8c", "#d4d4d4"
 DARK, DOTS = "#5f5f5f", "#b5b5b5"
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
-BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
+BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 UPWARD, DOWNWARD = "#882255", "#6F52FF"  # of no phase
-SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
+SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 PHASE_COLOURS = {
     "fixed": SKY,
     "periodic": BLUE,
     "quasiperiodic": GREEN,
-    "chaotic": VERMILLION,
+    "chaotic": VERMILION,
     "hyperchaotic": PURPLE,
     "transient": YELLOW,
-    "unsettled": DARK,
+    "undetermined": DARK,
     "diverged": BLACK,
 }
 SETTINGS: dict[Any, Any] = {
@@ -136,9 +136,15 @@ def save(
     """Write NAME.png and NAME.pdf into a folder, which is made if it is missing.
 
     Args:
+        drawn: a figure.
+        folder: where to write; made if it is missing.
+        name: of the files, without an ending.
         formats: any of `FORMATS`.
         dpi: pixels per inch; `PNG_DPI`, or `PDF_DPI` in the rasterised parts of vector
             graphics, when omitted.
+
+    Returns:
+        Paths of the files.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

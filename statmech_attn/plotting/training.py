@@ -23,6 +23,7 @@ def training(
     """Losses by width, accuracies and the diagonal of U_1 against N.
 
     Args:
+        dataset: a result, as `storage.read` gives it.
         theory: order parameters of the same task, whose saddle points are drawn as
             lines: the end of a descent is the maximum of the posterior, not its mean.
         axes: three to draw on, for losses, accuracies and order parameters.
@@ -70,7 +71,7 @@ def _accuracies(axis: Axes, dataset: xr.Dataset) -> None:
     N = _apart(dataset)
     for name, colour, marker, label in (
         ("accuracy_train", style.GREY, "s", "training set"),
-        ("accuracy", style.VERMILLION, "o", "test set"),
+        ("accuracy", style.VERMILION, "o", "test set"),
     ):
         values = dataset[name].transpose("width", "restart")
         axis.plot(

@@ -262,6 +262,10 @@ def changed_inputs(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     Of files in folders, which have the folder in their names, a missing one is a
     difference too, unless one side has none at all.
 
+    Args:
+        before: inputs with their digests when the run began.
+        now: the same at present.
+
     Example:
         >>> changed_inputs({"a.json": "1"}, {"a.json": "2", "images/b.zip": "3"})
         'a.json'
@@ -279,6 +283,9 @@ def remove(path: Path) -> None:
     """Remove a chunk folder and what was written there; what else is in it stays.
 
     It goes out of the way first, so that no other process sees a part of it.
+
+    Args:
+        path: a file or folder.
     """
     away = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
     try:
@@ -293,7 +300,11 @@ def remove(path: Path) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Go on with removals of a chunk folder that were interrupted."""
+    """Go on with removals of a chunk folder that were interrupted.
+
+    Args:
+        path: a file or folder.
+    """
     for away in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         _empty(away)
 

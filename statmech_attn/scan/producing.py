@@ -44,7 +44,11 @@ class Incomplete(StorageError):
 
 
 def chunks_of(output: Path) -> Path:
-    """Folder where a study is computed until `output` is written."""
+    """Folder where a study is computed until `output` is written.
+
+    Args:
+        output: result file of the run.
+    """
     return output.with_name(f"{output.name}.chunks")
 
 
@@ -80,6 +84,9 @@ def compute(
     """Compute a job, or what is left of it, and write its result.
 
     Args:
+        job: what to compute and where.
+        output: result file of the run.
+        report: told how far the run is.
         overwrite: replace a result that is there, and chunks of another study.
         engine: the threads of this process when omitted.
         points_per_chunk: chosen from a pilot when omitted; numbers do not depend on it.
@@ -220,6 +227,13 @@ def merge(
 ) -> None:
     """Write the result of a folder in which all chunks are done.
 
+    Args:
+        folder: the chunks of a run.
+        work: what a kind computes, a `Work`.
+        job: what to compute and where.
+        output: result file of the run.
+        overwrite: replace a file that holds another study.
+
     Raises:
         Incomplete: chunks are missing.
         ValueError: no point has numbers.
@@ -304,6 +318,8 @@ def holds(file: Path, text: str, inputs: Mapping[str, str] = {}) -> bool:
     """Whether a file exists and holds the result of this study.
 
     Args:
+        file: result file.
+        text: study (TOML).
         inputs: of the study, see `StudyTable.inputs`.
     """
     if not file.exists():

@@ -55,7 +55,12 @@ class Repairs(NamedTuple):
 
 
 def status(folder: Folder, work: Work) -> Status:
-    """Look at a folder without changing it."""
+    """Look at a folder without changing it.
+
+    Args:
+        folder: the chunks of a run.
+        work: what a kind computes, a `Work`.
+    """
     per_chunk = folder.manifest.points_per_chunk
     session = Session(work, folder, per_chunk, Silent(), Stop())
     session.look()
@@ -80,7 +85,11 @@ def status(folder: Folder, work: Work) -> Status:
 
 
 def repair(folder: Folder) -> Repairs:
-    """Verify every chunk, put damaged ones aside and give back what the dead hold."""
+    """Verify every chunk, put damaged ones aside and give back what the dead hold.
+
+    Args:
+        folder: the chunks of a run.
+    """
     errors = []
     for number in sorted(folder.listing()[0]):
         try:

@@ -32,6 +32,11 @@ def threshold(comparisons: int, runs: int | None = None, level: float = LEVEL) -
 
     With `runs` the errors are sampled over that many runs, so Student's law is used.
 
+    Args:
+        comparisons: number of comparisons.
+        runs: number of runs.
+        level: probability of a false alarm.
+
     Raises:
         ValueError: no comparison, fewer than two runs, or a level outside (0, 1).
 
@@ -58,6 +63,11 @@ def in_standard_errors(difference, stderr, floor=0.0):
 
     A class that is saturated in all runs has no sampled spread, though it has some.
     Without any error, zero stands for agreement to rounding and inf for none.
+
+    Args:
+        difference: of simulation and theory.
+        stderr: standard errors.
+        floor: smallest standard error.
     """
     difference, stderr, floor = np.broadcast_arrays(difference, stderr, floor)
     error = np.where(stderr > 0, stderr, floor)
@@ -102,6 +112,11 @@ def spread_ratio(spread, predicted, runs):
 
     A Gaussian spread of R runs has relative error 1/sqrt(2 (R - 1)).  NaN where
     nothing fluctuates in theory.
+
+    Args:
+        spread: standard deviation over runs.
+        predicted: spread by linear noise.
+        runs: number of runs.
     """
     ratio = np.divide(
         spread, predicted, out=np.full(spread.shape, np.nan), where=predicted > 0
@@ -119,6 +134,7 @@ def spread_slope(n_spins, spread, used, runs, axes: tuple[int, ...]) -> Slope:
         n_spins: (K,).
         spread: (K, *batch).
         used: (K, *batch), which entries count.
+        runs: number of runs.
         axes: axes to average over.
     """
     part, usable = _common(used, axes)
@@ -136,6 +152,13 @@ def bias_slope(n_spins, difference, stderr, used, axes: tuple[int, ...]) -> Slop
     and a power law is fitted to the projections.  Entries are taken as fully
     correlated, which bounds the error.  NaN where the bias at the smallest N is not
     five errors from zero: there is none to follow.
+
+    Args:
+        n_spins: numbers N of spins.
+        difference: of simulation and theory.
+        stderr: standard errors.
+        used: which steps are used.
+        axes: axes of the profile, over which the projections are summed.
     """
     part, usable = _common(used, axes)
     first = part.argmax(axis=0)[None]
@@ -199,6 +222,7 @@ def linear_until(noise_std, n_spins, limit: float) -> Bool[np.ndarray, "K *batch
     Args:
         noise_std: (*batch, time), times sqrt(N).
         n_spins: (K,).
+        limit: largest predicted spread that counts as linear.
     """
     root = np.sqrt(np.asarray(n_spins, float)).reshape((-1,) + (1,) * noise_std.ndim)
     return np.maximum.accumulate(noise_std / root, axis=-1) <= limit

@@ -38,6 +38,13 @@ def summary(values) -> Summary:
     chain, and its R-hat is infinite.  If it is the same number in all chains nothing
     can be said of its error: `stderr` and `r_hat` are NaN.
 
+    Args:
+        values: draws: (chains, draws, *shape).
+
+    Returns:
+        Mean, Monte Carlo standard error, standard deviation, effective number of draws
+        and R-hat, each of `shape`.
+
     Raises:
         ValueError: fewer than 4 draws, or a value that is not finite.
 
@@ -58,6 +65,9 @@ def summary(values) -> Summary:
 
 def bfmi(energy) -> Float[np.ndarray, " chains"]:
     """Bayesian fraction of missing information of chains of energies (chains, draws).
+
+    Args:
+        energy: of every draw, (chains, draws).
 
     Example:
         >>> import numpy as np

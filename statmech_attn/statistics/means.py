@@ -17,6 +17,9 @@ def mean_of_known(
 
     NaN for the mean of none and for the error of one.
 
+    Args:
+        values: samples.
+
     Example:
         >>> mean, error = mean_of_known(np.array([[1.0, 2.0], [3.0, np.nan]]))
         >>> mean.tolist(), error.tolist()
@@ -32,6 +35,10 @@ def mean_of_known(
 
 def block_stderr(series, blocks: int = 20):
     """Standard error of the mean over the last axis, from block means.
+
+    Args:
+        series: samples, time first.
+        blocks: number of blocks.
 
     Raises:
         ValueError: fewer draws than blocks.

@@ -15,6 +15,10 @@ SHOWN = 40  # characters of a value
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Readable lines, one for each key with another value.
 
+    Args:
+        old: study (TOML).
+        new: study (TOML).
+
     Example:
         >>> differences({"jax": "0.10.2"}, {"jax": "0.11.0", "driver": "12.9"})
         ['jax: 0.10.2 -> 0.11.0', 'driver: absent -> 12.9']
@@ -31,6 +35,10 @@ def study_differences(old: str, new: str) -> list[str]:
 
     Comments, order, spacing and the spelling of numbers are no differences.
 
+    Args:
+        old: study (TOML).
+        new: study (TOML).
+
     Raises:
         ValueError: a text is not TOML.
 
@@ -44,6 +52,10 @@ def study_differences(old: str, new: str) -> list[str]:
 
 def in_one_line(lines: Sequence[str], most: int = 3) -> str:
     """The first lines and how many there are beyond them.
+
+    Args:
+        lines: what is to be said.
+        most: largest number of lines that are shown.
 
     Example:
         >>> in_one_line(["a: 1 -> 2", "b: 3 -> 4"], most=1)

@@ -95,13 +95,19 @@ def with_provenance(dataset: xr.Dataset, study: str, **how: Any) -> xr.Dataset:
     """A result in memory with the attributes that its file would have.
 
     Args:
+        dataset: a result.
+        study: full text of a study (TOML).
         how: see `provenance`.
     """
     return dataset.assign_attrs(provenance(study, **how))
 
 
 def origin(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """What `write` takes of how a result came about, from the attributes it has."""
+    """What `write` takes of how a result came about, from the attributes it has.
+
+    Args:
+        attributes: of a data set.
+    """
     started = attributes.get("started")
     return {
         "keys": json.loads(attributes.get("keys", "{}")),

@@ -74,6 +74,12 @@ class Info(NamedTuple):
 def read(path: str | Path) -> xr.Dataset:
     """Load a whole file and verify it; nothing stays open.
 
+    Args:
+        path: result file.
+
+    Returns:
+        The data set, with its provenance as attributes.
+
     Raises:
         StorageError: missing, not HDF5, damaged, foreign, from a newer schema, or
             larger than the memory that is free.
@@ -94,6 +100,9 @@ def opened(path: str | Path) -> Iterator[xr.Dataset]:
     The seal, which is of the whole file, and the attributes are verified; the
     checksums of variables are not (`check`).
 
+    Args:
+        path: result file.
+
     Raises:
         StorageError: as `read`, of whatever size.
 
@@ -111,6 +120,9 @@ def opened(path: str | Path) -> Iterator[xr.Dataset]:
 def check(path: str | Path) -> int:
     """Verify every checksum of a file, a piece at a time; returns how many variables.
 
+    Args:
+        path: result file.
+
     Raises:
         StorageError: as `read`, of whatever size.
     """
@@ -126,6 +138,9 @@ def verified(path: str | Path) -> str:
 
 def info(path: str | Path) -> Info:
     """What a file is and how it was made, without reading its data.
+
+    Args:
+        path: result file.
 
     Raises:
         StorageError: as `read`, except that the data is not verified.

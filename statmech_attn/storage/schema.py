@@ -81,6 +81,9 @@ def canonical_study(study: str) -> str:
 def study_digest(study: str) -> str:
     """SHA-256 of the canonical study.
 
+    Args:
+        study: full text of a study (TOML).
+
     Example:
         >>> study_digest("a = 1 # one") == study_digest("a = 1.0")
         True
@@ -89,7 +92,12 @@ def study_digest(study: str) -> str:
 
 
 def same_study(first: str, second: str) -> bool:
-    """Whether two study texts ask for the same computation."""
+    """Whether two study texts ask for the same computation.
+
+    Args:
+        first: study (TOML).
+        second: study (TOML).
+    """
     return canonical_study(first) == canonical_study(second)
 
 
@@ -204,6 +212,9 @@ def seal(digest: str) -> bytes:
 
     Readers look at it before HDF5 interprets anything, because damaged metadata can
     make the HDF5 library loop forever or crash.
+
+    Args:
+        digest: SHA-256 of the rest of the file.
     """
     return SEAL + digest.encode() + b"\n"
 

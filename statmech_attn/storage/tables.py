@@ -43,7 +43,8 @@ def table(dataset: xr.Dataset, *names: str) -> pd.DataFrame:
     """A row for every point of a result, a column for every number of it.
 
     Args:
-        names: variables; when omitted all that fill `WIDEST` columns at most, and the
+        dataset: a result.
+        names: variables; when omitted, all that fill `WIDEST` columns at most, and the
             fixed parameters.
 
     Raises:

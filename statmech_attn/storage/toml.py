@@ -40,6 +40,9 @@ def loads(text: str) -> dict[str, Any]:
 def dumps(tree: dict[str, Any]) -> str:
     """Nested dictionaries of numbers, strings and lists as TOML.
 
+    Args:
+        tree: tables and keys.
+
     Example:
         >>> dumps({"kind": "diagram", "run": {"steps": 500}})
         'kind = "diagram"\\n\\n[run]\\nsteps = 500\\n'

@@ -124,6 +124,8 @@ def check_output(
     """Refuse a destination before a long computation, as `write` would after it.
 
     Args:
+        path: a file.
+        study: full text of a study (TOML).
         overwrite: replace a file of this package that holds something else.
         inputs: files that the result is made from, which stay as they are.
 
@@ -153,6 +155,9 @@ def check_output(
 def check_place(path: Path) -> bool:
     """Whether there is a file at a destination; folders on the way are made.
 
+    Args:
+        path: a file.
+
     Raises:
         ValueError: the path is not UTF-8.
         StorageError: no regular file is there, its folder cannot be written, or its
@@ -172,6 +177,10 @@ def check_place(path: Path) -> bool:
 
 def require_no_input(path: Path, inputs: Iterable[str | Path]) -> None:
     """Refuse to write over a file that is read.
+
+    Args:
+        path: a file.
+        inputs: files that are read.
 
     Raises:
         StorageError: the path is that of one of the inputs, by whatever name.
@@ -304,7 +313,13 @@ def _sync_folder(folder: Path) -> None:
 
 
 def unwritable(path: Path, error: OSError, needed: int = 0) -> StorageError:
-    """One line for a failure to write; it says the space if that was missing."""
+    """One line for a failure to write; it says the space if that was missing.
+
+    Args:
+        path: a file.
+        error: of the operating system.
+        needed: bytes that were to be written.
+    """
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         free = shutil.disk_usage(path.parent).free
         return StorageError(

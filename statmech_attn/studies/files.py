@@ -39,6 +39,8 @@ def compute(
 
     Args:
         study, text: as `load` returns them.
+        output: HDF5 file; chunks are stored beside it.
+        report: told how far the computation is.
         how: `overwrite`, `engine`, `points_per_chunk`, as `scan.compute` takes them,
             which says what is raised as well.
     """
@@ -159,7 +161,17 @@ def produce(
     *,
     overwrite: bool = False,
 ) -> xr.Dataset:
-    """Load a file if it holds the study of `path`, else compute and write it.
+    """Load a file if it holds the study of `path`; otherwise compute and write it.
+
+    Args:
+        path: study file (TOML).
+        output: HDF5 file.
+        settings: such as "run.steps=500", which override keys of the file.
+        report: told how far the computation is.
+        overwrite: replace a file of this package that holds another study.
+
+    Returns:
+        The result.
 
     Raises:
         StorageError: the file holds another study, unless `overwrite`.

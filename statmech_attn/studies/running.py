@@ -12,6 +12,7 @@ def work(study: StudyTable, batch: int | None = None) -> Work:
     """A study as an engine sees it; double precision must be on.
 
     Args:
+        study: a checked study.
         batch: see `Work`; chosen for this device when omitted.
     """
     row = kinds.of_study(study.kind, study.variant)
@@ -22,6 +23,13 @@ def work(study: StudyTable, batch: int | None = None) -> Work:
 
 def run(study: StudyTable, report: Reporter = Silent()) -> xr.Dataset:
     """Compute a study in memory; double precision must be on.
+
+    Args:
+        study: a checked study, as `load` or `parse` gives it.
+        report: told how far the computation is.
+
+    Returns:
+        The result, as its file would hold it.
 
     Example:
         >>> from statmech_attn.studies import parse

@@ -37,6 +37,8 @@ def load(
     Files named in it are relative to its folder.  No code that it names is run.
 
     Args:
+        path: study file (TOML).
+        settings: such as "run.steps=500", which override keys of the file.
         allow_code: take a study whose code lies outside its folder as well.
 
     Returns:
@@ -62,7 +64,23 @@ def load(
 
 
 def parse(tree: dict[str, Any], name: str = "study") -> StudyTable:
-    """Check a study given as nested dictionaries."""
+    """Check a study that is given as nested dictionaries.
+
+    Args:
+        tree: tables and keys, as in a study file.
+        name: of the study, in messages.
+
+    Returns:
+        The checked study, with all defaults filled in.
+
+    Raises:
+        ValueError: a key that is unknown, missing or out of range, in one line.
+
+    Example:
+        >>> study = parse({"kind": "trajectory", "parameters": {"beta": 1.4}})
+        >>> study.run.steps > 0
+        True
+    """
     try:
         model = model_of(tree)
     except ValueError as error:

@@ -38,6 +38,13 @@ class TrainedNetworks(NamedTuple):
 def load_trained(path: str | Path) -> TrainedNetworks:
     """Read the networks of a one-shot training.
 
+    Args:
+        path: result file of a training study with the one-shot task.
+
+    Returns:
+        The setting of the task, the split of the classes, and the heads and weights of
+        every network.
+
     Raises:
         ValueError: a file of another kind or task.
         StorageError: missing or damaged.

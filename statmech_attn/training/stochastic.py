@@ -39,7 +39,11 @@ MEASURED = "accuracy", "output_rms", "loss_validation"
 
 
 def precision_here(choices: Minibatches) -> Precision:
-    """Precision of matrix products on this device."""
+    """Precision of matrix products on this device.
+
+    Args:
+        choices: numerical choices.
+    """
     if choices.precision == "auto":
         return "single" if on_cpu() else "mixed"
     return choices.precision

@@ -62,6 +62,8 @@ def initial(
     r"""Weights before training, uniform on $\pm$ gain / sqrt(fan in), in float32.
 
     Args:
+        key: random key of JAX.
+        n_inputs: number of features.
         heads: heads per layer (H_1, ..., H_L).
         width: N, of all layers.
         key_size: G.
@@ -111,6 +113,8 @@ def outputs(
     """f(x), in the precision of the weights.
 
     Args:
+        transformer: all weights of the network.
+        x: examples.
         precision: "mixed" rounds the factors of products over tokens to bfloat16; sums,
             softmax and effective weights are those of "single".
 
@@ -133,7 +137,11 @@ def outputs(
 
 
 def attention_heads(transformer: Transformer) -> bpkr.Heads:
-    """Its heads as the theory takes them, in float64."""
+    """Its heads as the theory takes them, in float64.
+
+    Args:
+        transformer: all weights of the network.
+    """
     return bpkr.heads_from_queries(transformer.queries, transformer.keys)
 
 
@@ -142,6 +150,9 @@ def value_weights(transformer: Transformer) -> bpkr.Weights:
 
     `bpkr.forward(value_weights(t), x, attention_heads(t), readout="mean")` is
     `outputs(t, x)`.
+
+    Args:
+        transformer: all weights of the network.
     """
     scaled = lambda w: jnp.asarray(w, jnp.float64) * math.sqrt(w.shape[-1])
     V_0, V, a = transformer[2:]

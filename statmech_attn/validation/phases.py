@@ -12,7 +12,7 @@ from statmech_attn.validation.systems import GOLDEN
 LOGISTIC = {
     "r=2.5": (2.5, "fixed"),
     "r=2": (2.0, "fixed"),
-    "r=3, marginal": (3.0, "unsettled"),
+    "r=3, marginal": (3.0, "undetermined"),
     "r=3.2": (3.2, "periodic"),
     "r=3.5": (3.5, "periodic"),
     "r=3.83": (3.83, "periodic"),

@@ -12,6 +12,10 @@ ROWS: tuple[Row, ...] = exponents.ROWS + phases.ROWS + geometry.ROWS + bifurcati
 def select(words: Sequence[str] = (), rows: Sequence[Row] = ROWS) -> list[Row]:
     """Rows whose name contains one of the words, in any case; all without words.
 
+    Args:
+        words: parts of names; a row whose name contains one is selected.
+        rows: to select from; all of `ROWS` when omitted.
+
     Raises:
         ValueError: a word that no name contains.
 

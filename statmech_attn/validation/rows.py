@@ -77,7 +77,14 @@ class Comparison(NamedTuple):
 
 
 def run_row(row: Row) -> Result:
-    """Measure one row; one that fails has no values, and says why."""
+    """Measure one row; one that fails has no values, and says why.
+
+    Args:
+        row: one of `ROWS`, or a row of your own.
+
+    Returns:
+        The measured values, or the reason why there are none.
+    """
     start = time.perf_counter()
     try:
         measured, failure = _measured(row), ""
@@ -100,7 +107,14 @@ def _measured(row: Row) -> Measurement:
 
 
 def judge(results: Sequence[Result]) -> list[Comparison]:
-    """Compare all results, the threshold set from their number."""
+    """Compare all results, the threshold set from their number.
+
+    Args:
+        results: of `run_row`.
+
+    Returns:
+        For every value its reference, its deviation, what is allowed and the verdict.
+    """
     statistical = sum(
         len(r.row.reference) for r in results if r.measured.errors is not None
     )

@@ -55,7 +55,7 @@ def test_chaotic_transients_near_1_2738_are_not_the_last_word():
     short = scan(betas, transient=2_000, steps=10_000, extend=False)
     patient = scan(betas, transient=300_000, steps=10_000, max_doublings=4)
     early, late = names(short), names(patient)
-    assert np.mean(np.isin(early, ("chaotic", "transient", "unsettled"))) > 0.5
+    assert np.mean(np.isin(early, ("chaotic", "transient", "undetermined"))) > 0.5
     settled = late == "periodic"
     assert settled.mean() > 0.8
     assert (patient.period.values[settled] % 4 == 0).all()

@@ -151,6 +151,12 @@ def test_batches_of_any_shape_give_the_numbers_of_single_points():
         assert np.abs(single(beta) - seen.A.reshape(10, 3, 6)[..., i]).max() < 1e-12
 
 
+def test_parameters_can_be_mapped():
+    mapped = jax.vmap(lambda beta: dmft.parameters(beta, 9.0, 0.1))(jnp.arange(3.0))
+    np.testing.assert_array_equal(mapped.beta, [0, 1, 2])
+    np.testing.assert_array_equal(mapped.gamma, [9, 9, 9])
+
+
 def test_a_new_parameter_value_or_length_does_not_recompile():
     net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
     compiled = []
@@ -159,6 +165,17 @@ def test_a_new_parameter_value_or_length_does_not_recompile():
         dmft.advance(net, params, dmft.from_row(net, params, 0), steps)
         compiled.append(dmft.advance._cache_size())
     assert compiled[0] == compiled[1]
+
+
+def test_networks_of_one_shape_are_one_program():
+    def compiled_in(seed):
+        drawn = dmft.random_segments(
+            jax.random.key(seed), n_patterns=3, n_segments=3, n_bits=2
+        )
+        system = dmft.system(dmft.network(drawn, context=4))
+        return eqx.filter(system, eqx.is_array, inverse=True)
+
+    assert eqx.tree_equal(compiled_in(0), compiled_in(2))
 
 
 def test_clock_has_the_period_of_the_context_only_when_it_acts():

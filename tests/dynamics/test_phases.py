@@ -38,7 +38,7 @@ def test_logistic_map_through_its_phases():
     assert phases_of(found)[:-1] == expected
     assert found.period.tolist()[:-1] == [1, 1, 2, 2, 4, 3, 0, 0, 0]
     # r = 3 is marginal: algebraic decay must not read as chaos, torus or cycle.
-    assert phases_of(found)[-1] == "unsettled"
+    assert phases_of(found)[-1] == "undetermined"
     assert not bool(found.settled[-1])
 
 
@@ -87,7 +87,7 @@ def test_spiralling_out_to_a_torus_is_not_weak_chaos():
     early, late = at(0), at(6)
     # Multipliers of modulus sqrt(a - 1): a growth of 5e-5 a step.
     assert float(early.spectrum.exponents[0]) == pytest.approx(5e-5, rel=0.2)
-    assert phases_of(early) == ["unsettled"]
+    assert phases_of(early) == ["undetermined"]
     assert phases_of(late) == ["quasiperiodic"]
 
 
@@ -107,7 +107,7 @@ def test_strange_nonchaotic_attractor_is_not_called_a_torus():
         System(forced(sigma), observe), (jnp.array(0.5), jnp.array(0.1))
     )
     found = jax.vmap(at)(jnp.array([0.5, 1.5]))
-    assert phases_of(found) == ["quasiperiodic", "unsettled"]
+    assert phases_of(found) == ["quasiperiodic", "undetermined"]
     assert float(found.rotation_number[0]) == pytest.approx(1 - GOLDEN, abs=1e-7)
     strange = jax.tree.map(lambda x: x[1], found)
     assert np.abs(strange.spectrum.weighted[0]) < 2e-5
@@ -149,12 +149,12 @@ def test_escape_to_infinity_is_diverged():
 
 
 @pytest.mark.slow
-def test_a_finite_orbit_with_a_broken_jacobian_is_unsettled():
+def test_a_finite_orbit_with_a_broken_jacobian_is_undetermined():
     """d/dx of sqrt(max(x - 2, 0)) below 2 is 0 * inf: no exponent, hence no cycle."""
     rooted = lambda x: 3.2 * x * (1 - x) + jnp.sqrt(jnp.maximum(x - 2, 0.0))
     options = dict(steps=2000, max_doublings=0)
     found = classify(rooted, jnp.array(0.3), **options)
-    assert phases_of(found) == ["unsettled"]
+    assert phases_of(found) == ["undetermined"]
     assert "leading exponents are not resolved" in found.explain()
 
 
@@ -182,14 +182,14 @@ def test_a_chaotic_transient_is_followed_until_it_ends():
     # what left during the window must be neither: it was extended, or says so.
     for verdict, first in zip(phases_of(settle), phases_of(cut), strict=True):
         assert verdict in ("fixed", "chaotic")
-        assert first in ("fixed", "chaotic", "transient", "unsettled")
+        assert first in ("fixed", "chaotic", "transient", "undetermined")
     # A cycle is never reported with the exponents of the chaos before it.
     resting = np.array(phases_of(settle)) == "fixed"
     assert (settle.spectrum.exponents[resting, 0] < 0).all()
-    mixed = [f for f in phases_of(cut) if f in ("transient", "unsettled")]
+    mixed = [f for f in phases_of(cut) if f in ("transient", "undetermined")]
     assert mixed, "no start left the chaotic set inside its first window"
     for verdict, first in zip(phases_of(settle), phases_of(cut), strict=True):
-        if first in ("transient", "unsettled"):
+        if first in ("transient", "undetermined"):
             assert verdict == "fixed"
 
 
@@ -220,7 +220,7 @@ def test_a_cycle_with_the_exponents_of_another_stretch_is_not_reported():
         finite=jnp.array(True),
     )
     verdict = decide(spectrum, found, dynamics.Criteria(), 4, jnp.array(False))
-    assert PHASES[int(verdict[0])] in ("transient", "unsettled")
+    assert PHASES[int(verdict[0])] in ("transient", "undetermined")
     assert int(verdict[1]) == 0
 
 

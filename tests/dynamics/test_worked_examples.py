@@ -22,8 +22,11 @@ def test_lorenz_and_rossler_go_through_every_call_of_the_page():
     assert float(names["D2"].dimension) > 1.9
 
 
-def test_blocks_of_the_guide_define_every_name_they_use():
-    text = (DOCS / "howto.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    "page", sorted((DOCS / "howto").glob("*.md")), ids=lambda x: x.stem
+)
+def test_blocks_of_the_guide_define_every_name_they_use(page):
+    text = page.read_text(encoding="utf-8")
     for block in re.findall(r"```python\n(.*?)```", text, re.S):
         nodes = list(ast.walk(ast.parse(block)))
         names = [node for node in nodes if isinstance(node, ast.Name)]

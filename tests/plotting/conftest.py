@@ -13,7 +13,7 @@ from statmech_attn.dynamics.sweeps import intervals
 from statmech_attn.labels import Variable, Variables
 
 
-FOUND = ("fixed", "periodic", "quasiperiodic", "chaotic", "unsettled")
+FOUND = ("fixed", "periodic", "quasiperiodic", "chaotic", "undetermined")
 
 
 def table(kind: str):

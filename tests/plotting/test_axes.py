@@ -181,4 +181,4 @@ def test_legends_of_given_axes_are_left_to_the_caller(scan):
     plotting.phase_ribbon(scan, ax=axis)
     assert axis.get_legend() is None
     words = [text.get_text() for text in axis.legend().get_texts()]
-    assert words == ["fixed", "periodic", "quasiperiodic", "chaotic", "unsettled"]
+    assert words == ["fixed", "periodic", "quasiperiodic", "chaotic", "undetermined"]

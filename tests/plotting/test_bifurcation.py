@@ -142,7 +142,7 @@ def test_a_scan_that_collapses_everywhere_is_still_drawn(scan):
 
 def test_points_that_failed_are_left_white(scan):
     shown = plotting.bifurcation_diagram(scan)
-    beta = float(scan.beta[scan.phase == PHASES.index("unsettled")][0])
+    beta = float(scan.beta[scan.phase == PHASES.index("undetermined")][0])
     failed = (scan.beta == beta).astype(np.int8)
     figure = plotting.bifurcation_diagram(scan.assign(failure=failed))
     codes = panels(figure)[0].collections[0].get_array()
@@ -151,4 +151,4 @@ def test_points_that_failed_are_left_white(scan):
         == (scan.sortby("beta").beta == beta).values.tolist()
     )
     words = lambda found: [text.get_text() for text in found.legends[0].get_texts()]
-    assert set(words(shown)) - set(words(figure)) == {"unsettled"}
+    assert set(words(shown)) - set(words(figure)) == {"undetermined"}

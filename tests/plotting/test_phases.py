@@ -71,7 +71,7 @@ def test_a_phase_diagram_of_one_parameter_is_refused(scan):
 
 
 def test_fixed_counts_as_periodic_and_undecided_as_no_disagreement(scan):
-    # phases: fixed, periodic, quasiperiodic, chaotic, unsettled
+    # phases: fixed, periodic, quasiperiodic, chaotic, undetermined
     # paper:  periodic, chaotic, quasiperiodic, chaotic, chaotic
     np.testing.assert_array_equal(where_they_differ(scan).ravel(), [0, 1, 0, 0, -1])
 
@@ -86,7 +86,7 @@ def test_disagreements_are_marked_at_their_exponents(scan):
 def test_the_strips_differ_exactly_where_the_third_says_so(scan):
     strips = plotting.classifier_disagreement(scan).axes[:3]
     ours, sign, differ = (np.ravel(a.collections[0].get_array()) for a in strips)
-    # In order of beta: fixed, unsettled, quasiperiodic, periodic, chaotic.
+    # In order of beta: fixed, undetermined, quasiperiodic, periodic, chaotic.
     assert ours.tolist() == [0, -1, 1, 0, 2]
     assert sign.tolist() == [0, 2, 1, 2, 2]
     np.testing.assert_array_equal(differ == 1, (ours != sign) & (ours >= 0))

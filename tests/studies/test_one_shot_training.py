@@ -269,7 +269,7 @@ def test_a_preset_fills_what_is_left_out_and_every_value_can_be_given():
 
 
 def test_the_guide_shows_the_values_of_the_laptop_preset():
-    guide = pathlib.Path(__file__).parents[2] / "docs" / "howto.md"
+    guide = pathlib.Path(__file__).parents[2] / "docs" / "howto" / "images.md"
     blocks = re.findall(r"```toml\n(.*?)```", guide.read_text("utf-8"), re.DOTALL)
     (block,) = (block for block in blocks if 'preset = "laptop"' in block)
     shown = studies.parse(tomllib.loads(block)).model_dump()

@@ -93,6 +93,13 @@ def correct(
     """Newton for residual(u) = 0 in the plane row . (u - guess) = 0.
 
     The unit tangent points along `row`.
+
+    Args:
+        residual: residual of the cycle.
+        guess: point to begin from.
+        row: last row of the system: the direction that is held.
+        tolerance: of the residual.
+        max_iterations: largest number of Newton steps.
     """
 
     def linearised(u):
@@ -321,8 +328,10 @@ def follow(
     Args:
         residual: R^{n+1} -> R^n.  An `eqx.Module` (or a function defined once) is
             compiled once; its arrays are traced.
+        start: first point of the curve.
         direction: a vector (n+1,) that the first tangent shall follow; 1 or -1 for the
             last coordinate, up or down.
+        settings: step sizes and tolerances.
         inside: whether a point may still be part of the curve.
         scales: unit of length of each coordinate; ones when omitted.
 
@@ -386,7 +395,13 @@ def place_on_step(a: Point, b: Point, u, scales) -> float | None:
 
 
 def interpolate(a: Point, b: Point, fraction: float) -> Float[np.ndarray, " n+1"]:
-    """Cubic Hermite interpolation of the curve between two of its points."""
+    """Cubic Hermite interpolation of the curve between two of its points.
+
+    Args:
+        a: a point of the curve.
+        b: the next point.
+        fraction: of the way from a to b.
+    """
     s, length = fraction, b.arclength - a.arclength
     return (
         (1 + 2 * s) * (1 - s) ** 2 * a.u

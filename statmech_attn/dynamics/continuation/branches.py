@@ -254,12 +254,18 @@ def follow_cycle(
     """Follow a cycle, stable or unstable, in the free parameter.
 
     Args:
+        problem: the map, its parameters and the free one.
         x: a state near the cycle, or its coordinates (d,).
         value: the free parameter there.
         direction: 1 or -1 for the parameter up or down at first, or a vector (d + 1,)
             of (x, value) along which to leave.
         within: allowed range of the parameter; the branch ends on its edge.
+        settings: step sizes and tolerances.
         unit: what counts as a unit of length in the parameter, beside 1 in x.
+
+    Returns:
+        A branch; `run()` computes it, and iterating over it gives one point after
+        another.
 
     Raises:
         ValueError: x of another size, or an empty range.

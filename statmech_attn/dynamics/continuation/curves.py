@@ -317,9 +317,14 @@ def critical_curve(
         kind: "fold", "period_doubling" or "neimark_sacker".
         second: name of the second parameter.
         direction: 1 or -1, towards larger or smaller values of the second parameter.
+        settings: step sizes and tolerances.
         inside: whether a pair of values (free, second) may still be part of the curve.
         scales: units of length of the two parameters; arclengths are measured in
             these, in units of the state, and in the critical vector of unit length.
+
+    Returns:
+        A curve; iterating over it gives its points, and `codimension_two` those where
+        it degenerates.
 
     Raises:
         ValueError: an unknown kind or parameter, a state of another size, or

@@ -70,7 +70,14 @@ def find_cycle(
     """Newton for a cycle, stable or not, near a state x at one value of `free`.
 
     Args:
+        problem: the map, its parameters and the free one.
         x: a state, or its coordinates (d,).
+        value: of the free parameter.
+        settings: tolerance and number of iterations of Newton's method.
+
+    Returns:
+        The cycle, its smallest period and its multipliers; `result` states whether
+        Newton converged.
 
     Example:
         >>> import jax.numpy as jnp

@@ -54,6 +54,12 @@ def locate(residual: Callable, kind: int, u, angle: float = 0.0) -> Located:
     """The special point of a kind near u; `angle` starts that of the multiplier.
 
     `residual` is G(x, p) = f^k(x, p) - x of u = (x, p).
+
+    Args:
+        residual: residual of the cycle.
+        kind: of the bifurcation.
+        u: point near the bifurcation.
+        angle: of the critical multiplier, radians.
     """
     step_of = _branching_step if kind == BRANCHING else _critical_step
     angle = {FOLD: 0.0, DOUBLING: np.pi, BRANCHING: 0.0}.get(kind, angle)

@@ -112,7 +112,13 @@ class NormalForm(eqx.Module):
 
 
 def normal_form(residual, kind: int, located: Located) -> NormalForm:
-    """Coefficients at a located point of residual G(x, p) = f^k(x, p) - x."""
+    """Coefficients at a located point of residual G(x, p) = f^k(x, p) - x.
+
+    Args:
+        residual: residual of the cycle.
+        kind: of the bifurcation.
+        located: the bifurcation point.
+    """
     jacobian = np.asarray(linearise(residual, jnp.asarray(located.u))[1])
     A, f_p = jacobian[:, :-1] + np.eye(len(jacobian)), jacobian[:, -1]
     B = lambda a, b: second(residual, located.u, a, b)

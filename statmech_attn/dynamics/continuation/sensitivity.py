@@ -35,6 +35,12 @@ def orbit(
     finds no cycle.  The cycle is the same from any x near it: the derivative in x is
     zero.  Works under `jax.jit`, `grad`, `jvp`, `vmap` over parameters.
 
+    Args:
+        problem: the map, its parameters and the free one.
+        x: a state near the cycle, or its coordinates (d,).
+        settings: step sizes and tolerances.
+        parameters: values that replace those of the problem, by name.
+
     Raises:
         ValueError: a name that is no parameter, x of another size.
 
@@ -66,6 +72,14 @@ def multipliers_at(
     """Eigenvalues of D f^k at x, differentiable in x and in the parameters.
 
     For use with `orbit`; in no order.  The derivative exists where they are simple.
+
+    Args:
+        problem: the map and the period of the cycle.
+        x: a point of the cycle.
+        parameters: values that replace those of the problem, by name.
+
+    Returns:
+        The multipliers, in no order.
     """
     values = {k: jnp.asarray(v, float) for k, v in parameters.items()}
     return jnp.linalg.eigvals(_jacobian(problem, x, {**problem.parameters, **values}))

@@ -43,8 +43,12 @@ def switch(
 
     Args:
         problem: that of the branch on which the point was found.
+        special: the bifurcation from which the branch leaves.
         amplitude: $\\xi$ at the first point, in units of x; its sign chooses between
             the two halves of a pitchfork (those of a doubling are one cycle).
+        within: allowed range of the parameter.
+        settings: step sizes and tolerances.
+        unit: unit of length of the parameter, beside 1 in x.
 
     Raises:
         ValueError: a point of another kind, or a zero amplitude.
@@ -95,6 +99,16 @@ def cascade(
     Yields one solution per period, which ends at its doubling: the last of `special`.
     Stops after `doublings` of them, or with a solution that met none.  Steps shrink
     with the windows.
+
+    Args:
+        problem: the map, its parameters and the free one.
+        x: a state near the first cycle, or its coordinates (d,).
+        value: of the free parameter there.
+        doublings: largest number of doublings.
+        direction: 1 or -1: the parameter increases or decreases at first.
+        within: allowed range of the parameter.
+        settings: step sizes and tolerances.
+        unit: unit of length of the parameter, beside 1 in x.
 
     Example:
         >>> import jax.numpy as jnp

@@ -65,6 +65,9 @@ class Axes(NamedTuple):
 def axes_of(grid: Mapping[str, Any]) -> Axes:
     """One or two scanned parameters (values) and fixed ones (numbers).
 
+    Args:
+        grid: parameters by name: lists that are scanned, numbers that are fixed.
+
     Raises:
         ValueError: none or more than two to scan, values that are not finite and
             distinct, or more than one dimension.

@@ -25,6 +25,9 @@ CLASS_OF = {
 def classes(phases) -> np.ndarray:
     """Index into `CLASSES` of each code of a phase, or `UNDECIDED`.
 
+    Args:
+        phases: codes of phases.
+
     Example:
         >>> classes([PHASES.index("hyperchaotic"), PHASES.index("transient")])
         array([ 2, -1])

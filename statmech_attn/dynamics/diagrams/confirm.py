@@ -17,7 +17,7 @@ from statmech_attn.dynamics.diagrams.stages import Scan, Tick
 
 
 CHAOS = (phases.CHAOTIC, phases.HYPERCHAOTIC)
-UNDECIDED = (phases.TRANSIENT, phases.UNSETTLED)
+UNDECIDED = (phases.TRANSIENT, phases.UNDETERMINED)
 SIGMAS = 6.0  # differences of the largest exponent in standard errors
 SHARE = 0.5  # and of the larger one, before neighbours make each other doubtful
 LOOKS = (1 / 16, 1 / 4, 1)  # of the horizon, after which orbits are asked

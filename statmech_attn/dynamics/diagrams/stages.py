@@ -1,7 +1,7 @@
 r"""The compiled stages of a diagram: phases, exponents and sections of many points.
 
 Every point goes through the same stages: a transient, a window with tangent frame and
-its tail (`phases.examine`), doubled while unsettled, and a recorded stretch for the
+its tail (`phases.examine`), doubled while undecided, and a recorded stretch for the
 bifurcation diagram: the values of one displayed coordinate where another is near or
 crosses a value, and those at the clock's phase 0.  No trajectory is stored.
 """
@@ -344,7 +344,13 @@ class Outcome(NamedTuple):
 
 
 def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
-    """All points through all stages; extension rounds take only the unsettled ones."""
+    """Take all points through all stages; longer windows are for undecided ones only.
+
+    Args:
+        scan: the compiled stages.
+        points: parameters and initial conditions.
+        tick: told the steps that are done.
+    """
     everyone, plan = np.arange(points.size), scan.plan
 
     def transient(batch, real, stop):

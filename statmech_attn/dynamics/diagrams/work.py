@@ -56,6 +56,7 @@ def diagram_work(diagram: Diagram, batch: int | None = None) -> "GridWork":
     """The kind of work that a diagram asks for.
 
     Args:
+        diagram: system, grid and plan.
         batch: see `Work`; chosen for this device when omitted.
     """
     if diagram.refine:
@@ -70,8 +71,8 @@ class GridWork(Confirming):
 
     title = "diagram"
     empty: Mapping[str, int] = {
-        "phase": phases.UNSETTLED,
-        "phase_paper": phases.UNSETTLED,
+        "phase": phases.UNDETERMINED,
+        "phase_paper": phases.UNDETERMINED,
         "stayed": NOT_RUN,
     }
 

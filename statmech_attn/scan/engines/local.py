@@ -53,7 +53,12 @@ def compute(session: Session, count: int) -> None:
 
 
 def in_memory(work: Work, report: Reporter = Silent()) -> xr.Dataset:
-    """Compute all points of a study and return its result."""
+    """Compute all points of a study and return its result.
+
+    Args:
+        work: what a kind computes, a `Work`.
+        report: told how far the run is.
+    """
     count = engine().workers_for(work)
     share = -(-first_round(work) // (4 * count))
     per_chunk = -(-share // work.batch) * work.batch

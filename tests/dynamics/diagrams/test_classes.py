@@ -21,7 +21,7 @@ def test_fixed_is_periodic_and_hyperchaotic_is_chaotic():
 
 
 def test_a_point_without_a_verdict_neither_agrees_nor_differs():
-    ours = codes("fixed", "transient", "unsettled", "diverged", "chaotic", "chaotic")
+    ours = codes("fixed", "transient", "undetermined", "diverged", "chaotic", "chaotic")
     signs = codes("periodic", *["chaotic"] * 3, "periodic", "periodic")
     failed = np.array([False] * 5 + [True])
     assert disagreement(ours, signs, failed).tolist() == [0, -1, -1, -1, 1, -1]

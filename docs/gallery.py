@@ -1,0 +1,454 @@
+"""The gallery: every figure of `plotting`, with the commands that make it.
+
+Results are computed by the studies of the repository at reduced size, or are those kept
+in `paper_figs/results`; both the figures and what they are drawn from stay in
+`docs/generated/gallery` and are made anew when this file changes.
+"""
+
+import hashlib
+import inspect
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import xarray as xr
+from matplotlib.figure import Figure
+
+import statmech_attn
+from statmech_attn import comparison, plotting, storage, studies
+
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+KEPT = ROOT / "paper_figs" / "results"
+DPI = 200
+COLUMNS = 3
+
+
+class Study(NamedTuple):
+    """A study of the repository, with what differs from it here."""
+
+    path: str
+    settings: tuple[str, ...] = ()
+
+    @property
+    def file(self) -> str:
+        return f"{Path(self.path).stem}.h5"
+
+    @property
+    def command(self) -> str:
+        words = ["statmech-attn run", self.path, "--output", self.file]
+        return " \\\n    ".join(
+            [" ".join(words), *(f"--set {x}" for x in self.settings)]
+        )
+
+    def compute(self, folder: Path) -> None:
+        studies.produce(ROOT / self.path, folder / self.file, self.settings)
+
+
+class Analysis(NamedTuple):
+    """A program of the repository that writes a file, maybe from that of a study."""
+
+    path: str
+    arguments: tuple[str, ...] = ()
+    study: Study | None = None
+
+    @property
+    def file(self) -> str:
+        return f"{Path(self.path).stem}.h5"
+
+    @property
+    def command(self) -> str:
+        words = ["python", self.path, *self.arguments, "--output", self.file]
+        return " ".join(words)
+
+    def compute(self, folder: Path) -> None:
+        words = [*self.arguments, "--output", self.file]
+        call = [sys.executable, str(ROOT / self.path), *words]
+        subprocess.run(call, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+
+class Comparison(NamedTuple):
+    """The comparison of two files."""
+
+    theory: Study
+    simulation: Study
+    file: str
+
+    @property
+    def command(self) -> str:
+        files = f"{self.theory.file} {self.simulation.file}"
+        return f"statmech-attn compare {files} --output {self.file}"
+
+    def compute(self, folder: Path) -> None:
+        files = (self.theory.file, self.simulation.file)
+        found = comparison.compare(*(storage.read(folder / name) for name in files))
+        found.statmech.save(folder / self.file)
+
+
+class Kept(NamedTuple):
+    """A result that lies in the repository."""
+
+    name: str
+
+    @property
+    def file(self) -> str:
+        return f"paper_figs/results/{self.name}-laptop.h5"
+
+    command = ""
+
+    def compute(self, folder: Path) -> None:
+        """It is there."""
+
+
+Source = Study | Analysis | Comparison | Kept
+
+
+class Row(NamedTuple):
+    """A figure: the files it is drawn from, and how.
+
+    Attributes:
+        function: name in `plotting`.
+        sources: in the order of `draw`'s arguments.
+        draw: what is drawn of them; the function itself when omitted.
+        call: the same as a reader writes it, of variables `a`, `b`, `c`.
+        tutorial: where the figure is explained.
+    """
+
+    function: str
+    sources: Sequence[Source]
+    draw: Callable[..., Figure] | None = None
+    call: str = ""
+    tutorial: str = ""
+
+
+ZOOM = Study(
+    "analysis/bifurcation_zoom.toml",
+    (
+        "parameters.beta.num=129",
+        "run.transient=20000",
+        "run.steps=4000",
+        "run.max_doublings=1",
+    ),
+)
+PLANE = Study(
+    "analysis/phase_diagram.toml",
+    (
+        "parameters.beta.num=16",
+        "parameters.gamma.num=12",
+        "run.transient=1000",
+        "run.steps=1000",
+        "run.extend=false",
+        "run.refine=1",
+    ),
+)
+BOUNDARY = Study(
+    "analysis/phase_boundary.toml",
+    ("run.transient=20000", "run.largest_step=0.05", "curves.max_points=20"),
+)
+CURVES = Study(
+    "analysis/continuation.toml",
+    ("run.transient=20000", "run.largest_step=0.05", "curves.max_points=25"),
+)
+ORBITS = Study(
+    "analysis/trajectories.toml",
+    ("parameters.beta=[1.255, 1.27, 1.28]", "run.transient=20000", "run.steps=2000"),
+)
+RUNNING = Analysis(
+    "analysis/running_lyapunov.py",
+    ("trajectories.h5", "--steps", "20000", "--blocks", "100", "--max-doublings", "1"),
+    ORBITS,
+)
+BASINS = Study(
+    "analysis/basins.toml",
+    (
+        "parameters.beta.num=7",
+        "run.starts=32",
+        "run.horizon=80000",
+        "run.transient=20000",
+        "run.steps=4000",
+    ),
+)
+SWEEP = (
+    "parameters.beta.num=31",
+    "run.transient=6000",
+    "run.steps=3000",
+    "run.exponents=1",
+    "run.max_doublings=0",
+)
+UP, DOWN = (Study(f"analysis/sweep_{way}.toml", SWEEP) for way in ("up", "down"))
+BETAS = "parameters.beta=[0.5, 1.0, 1.4]"
+THEORY = Study("analysis/demo_theory.toml", (BETAS,))
+SIMULATION = Study(
+    "simulations/demo_simulation.toml",
+    (BETAS, "run.runs=300", "run.n_spins=[300000, 30000000, 3000000000]"),
+)
+AGREEMENT = Comparison(THEORY, SIMULATION, "agreement.h5")
+INDICATORS = Analysis(
+    "analysis/chaos_indicators.py",
+    ("--length", "500", "--points", "4000", "--runs", "2"),
+)
+CHAINS = ("task.n_train=50", "task.n_test=400", "task.length=12", "task.features=40")
+SADDLE = Study(
+    "analysis/hidden_markov.toml", (*CHAINS, "network.width=[10, 30, 100, 1000]")
+)
+EXACT = Study(
+    "simulations/hidden_markov_exact.toml",
+    (
+        *CHAINS,
+        "network.width=[10, 100]",
+        "run.draws=200",
+        "run.warmup=200",
+        "run.evidence=false",
+    ),
+)
+WIDTHS = Comparison(SADDLE, EXACT, "widths.h5")
+DESCENT = Study(
+    "simulations/hidden_markov_training.toml",
+    (*CHAINS, "network.width=[10, 100]", "run.steps=400", "run.restarts=2"),
+)
+PE5 = Kept("pe5_continuation"), Kept("pe5_continuation_locking")
+TORUS = Kept("pe5_torus")
+UPWARD = lambda scan: scan.isel(start=0, drop=True)
+SHOT = [Kept(f"one_shot_theory-{i}") for i in range(4)]
+SAMPLES = [Kept(f"one_shot_{of}-0") for of in ("exact", "weights")]
+TRAINED, PRUNED = Kept("one_shot_training"), Kept("one_shot_pruning")
+
+DYNAMICS = (
+    Row("bifurcation_diagram", [ZOOM], tutorial="02_poclopez_aguilera"),
+    Row("bifurcation_samples", [ZOOM], tutorial="10_own_map"),
+    Row("lyapunov_spectrum", [ZOOM], tutorial="05_continuation"),
+    Row("phase_ribbon", [ZOOM], tutorial="04_phases"),
+    Row("classifier_disagreement", [ZOOM], tutorial="02_poclopez_aguilera"),
+    Row("phase_diagram", [PLANE, BOUNDARY], tutorial="11_cluster"),
+    Row("phase_map", [PLANE], tutorial="11_cluster"),
+    Row("exponent_map", [PLANE], tutorial="11_cluster"),
+    Row(
+        "trajectory_windows",
+        [ORBITS, RUNNING],
+        lambda a, b: plotting.trajectory_windows(a, phases=b),
+        "trajectory_windows(a, phases=b)",
+        "02_poclopez_aguilera",
+    ),
+    Row(
+        "phase_planes",
+        [ORBITS, RUNNING],
+        lambda a, b: plotting.phase_planes(a, phases=b),
+        "phase_planes(a, phases=b)",
+        "02_poclopez_aguilera",
+    ),
+    Row(
+        "spectra",
+        [ORBITS, RUNNING],
+        lambda a, b: plotting.spectra(a, phases=b),
+        "spectra(a, phases=b)",
+        "02_poclopez_aguilera",
+    ),
+    Row("running_lyapunov", [RUNNING], tutorial="02_poclopez_aguilera"),
+    Row("continuation_diagram", PE5, tutorial="05_continuation"),
+    Row("branches", PE5[1:], tutorial="05_continuation"),
+    Row("bifurcation_points", PE5[1:], tutorial="05_continuation"),
+    Row("critical_curves", [CURVES], tutorial="05_continuation"),
+    Row("bifurcation_curves", [CURVES], tutorial="05_continuation"),
+    Row("sweep_diagram", [TORUS, *PE5], tutorial="02_poclopez_aguilera"),
+    Row("basin_fractions", [BASINS], tutorial="04_phases"),
+    Row("lifetimes", [BASINS], tutorial="04_phases"),
+    Row(
+        "hysteresis",
+        [UP, DOWN],
+        lambda a, b: plotting.hysteresis(studies.compare_sweeps(a, b)),
+        "hysteresis(studies.compare_sweeps(a, b))",
+        "04_phases",
+    ),
+    Row(
+        "sweep_samples",
+        [UP, DOWN],
+        lambda a, b: plotting.sweep_samples(studies.compare_sweeps(a, b)),
+        "sweep_samples(studies.compare_sweeps(a, b))",
+        "04_phases",
+    ),
+    Row("chaos_indicators", [INDICATORS]),
+    Row(
+        "finite_size",
+        [SIMULATION, THEORY],
+        lambda a, b: plotting.finite_size(a, b, tokens=60),
+        "finite_size(a, b, tokens=60)",
+        "06_theory_and_simulation",
+    ),
+    Row("agreement", [AGREEMENT], tutorial="06_theory_and_simulation"),
+    Row("finite_series", [INDICATORS]),
+)
+LEARNING = (
+    Row(
+        "accuracy_against_width",
+        [SADDLE, EXACT],
+        lambda a, b: plotting.accuracy_against_width(a, [b]),
+        "accuracy_against_width(a, [b])",
+        "07_tiberi",
+    ),
+    Row("order_parameter_matrices", [SADDLE], tutorial="07_tiberi"),
+    Row("alignment", [SADDLE], tutorial="07_tiberi"),
+    Row("path_kernels", [SADDLE], tutorial="07_tiberi"),
+    Row("finite_width", [WIDTHS], tutorial="09_exact_law"),
+    Row("training", [DESCENT, SADDLE]),
+    Row("learning_curves", [TRAINED]),
+    Row(
+        "one_shot_accuracy",
+        [*SHOT, TRAINED],
+        lambda *files: plotting.one_shot_accuracy(files[:4], trained=files[4]),
+        "one_shot_accuracy([a, b, c, d], trained=e)",
+        "07_tiberi",
+    ),
+    Row(
+        "one_shot_matrices",
+        [SHOT[0], *SAMPLES, TRAINED],
+        lambda a, b, c, d: plotting.one_shot_matrices(a, [b, c], d),
+        "one_shot_matrices(a, [b, c], d)",
+        "07_tiberi",
+    ),
+    Row("one_shot_alignment", [SHOT[0]], tutorial="07_tiberi"),
+    Row("pruned_heads", [PRUNED], tutorial="07_tiberi"),
+    Row("pruning_ranks", [PRUNED], tutorial="07_tiberi"),
+    Row("cumulative_pruning", [PRUNED], tutorial="07_tiberi"),
+)
+SECTIONS = {"Dynamics": DYNAMICS, "Learning": LEARNING}
+
+
+def write(folder: Path, drawn: bool = True) -> None:
+    """Draw what is missing, and write the page `gallery.rst` of a folder.
+
+    Args:
+        drawn: whether figures are computed; the page has its commands in either case.
+    """
+    pictures, data = folder / "gallery", folder / "gallery" / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    stamp, digest = pictures / "digest", hashlib.sha256(Path(__file__).read_bytes())
+    current = stamp.exists() and stamp.read_text() == digest.hexdigest()
+    if drawn and not current:
+        _draw(pictures, data)
+        stamp.write_text(digest.hexdigest())
+    page = _page(drawn or current)
+    path = folder / "gallery.rst"
+    if not path.exists() or path.read_text("utf-8") != page:
+        path.write_text(page, "utf-8")
+
+
+def _draw(pictures: Path, data: Path) -> None:
+    statmech_attn.setup()
+    for rows in SECTIONS.values():
+        for row in rows:
+            for source in _needed(row.sources):
+                if not (data / source.file).exists():
+                    source.compute(data)
+            files = [_read(source, data) for source in row.sources]
+            figure = (row.draw or getattr(plotting, row.function))(*files)
+            plotting.save(figure, pictures, row.function, formats=("png",), dpi=DPI)
+    jax.clear_caches()
+
+
+def _needed(sources: Sequence[Source]) -> list[Source]:
+    """Sources with those that they are made from, first things first."""
+    needed: list[Source] = []
+    for source in sources:
+        if isinstance(source, Comparison):
+            needed += [source.theory, source.simulation]
+        if isinstance(source, Analysis) and source.study:
+            needed.append(source.study)
+        needed.append(source)
+    return list(dict.fromkeys(needed))
+
+
+def _read(source: Source, data: Path) -> xr.Dataset:
+    kept = isinstance(source, Kept)
+    return storage.read(ROOT / source.file if kept else data / source.file)
+
+
+def _page(drawn: bool) -> str:
+    lines = ["Gallery", "=======", "", inspect.cleandoc(INTRODUCTION), ""]
+    for title, rows in SECTIONS.items():
+        lines += [title, "-" * len(title), ""]
+        lines += _thumbnails(rows) if drawn else []
+        for row in rows:
+            lines += _section(row, drawn)
+    return "\n".join(lines) + "\n"
+
+
+INTRODUCTION = """
+Every figure of :mod:`statmech_attn.plotting`, with the commands that make it.  The
+small pictures lead to the commands.  Sizes are reduced, so that all can be drawn while
+this site is built; the scripts of ``paper_figs`` draw the same at publication size
+(:doc:`/figures`).
+
+``statmech-attn figure FILE.h5 --output figures`` draws all figures of a file at once;
+the calls below draw one.  Every function takes ``ax=`` or ``axes=`` and then draws its
+panels on axes of yours.
+
+Not drawn here are ``growth``, of a benchmark (:doc:`/performance`), and
+``one_shot_kernels``, which is ``path_kernels`` of trained heads and needs a file with
+``run.kernels = true``.
+"""
+
+
+def _thumbnails(rows: Sequence[Row]) -> list[str]:
+    lines = [".. list-table::", f"   :widths: {' '.join(['1'] * COLUMNS)}", ""]
+    for first in range(0, len(rows), COLUMNS):
+        cells = [*rows[first : first + COLUMNS], *[None] * COLUMNS][:COLUMNS]
+        for number, row in enumerate(cells):
+            lines.append("   * -" if number == 0 else "     -")
+            if row is not None:
+                lines[-1] += f" .. image:: gallery/{row.function}.png"
+                lines += [
+                    f"          :alt: {row.function}",
+                    f"          :target: gallery-{row.function}_",
+                ]
+    return [*lines, ""]
+
+
+def _section(row: Row, drawn: bool) -> list[str]:
+    function = getattr(plotting, row.function)
+    words = inspect.getdoc(function).split("\n\n")[0].replace("\n", " ")
+    lines = [
+        f".. _gallery-{row.function}:",
+        "",
+        row.function,
+        "~" * len(row.function),
+        "",
+    ]
+    where = (
+        f"  Explained in :doc:`/generated/tutorials/{row.tutorial}`."
+        if row.tutorial
+        else ""
+    )
+    lines += [f"{words}{where}", ""]
+    commands = [source.command for source in _needed(row.sources) if source.command]
+    if commands:
+        lines += [".. code-block:: sh", ""]
+        lines += [f"    {line}" for text in commands for line in text.split("\n")] + [
+            ""
+        ]
+    lines += [".. code-block:: python", ""]
+    lines += [f"    {line}" for line in _call(row)] + [""]
+    if drawn:
+        lines += [f".. image:: gallery/{row.function}.png", f"    :alt: {words}", ""]
+    return lines
+
+
+def _call(row: Row) -> list[str]:
+    """The lines of Python that draw a row."""
+    letters = "abcdefgh"[: len(row.sources)]
+    call = row.call or f"{row.function}({', '.join(letters)})"
+    used = "plotting, storage" + (", studies" if "studies." in call else "")
+    read = [
+        f'{letter} = storage.read("{source.file}")'
+        for letter, source in zip(letters, row.sources, strict=True)
+    ]
+    return [f"from statmech_attn import {used}", "", *read, f"plotting.{call}"]
+
+
+def setup(app) -> None:
+    """As an extension of Sphinx: the page is there before sources are read."""
+    drawn = lambda: bool(app.config.sphinx_gallery_conf["plot_gallery"])
+    app.connect("builder-inited", lambda app: write(HERE / "generated", drawn()))

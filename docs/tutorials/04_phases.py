@@ -1,0 +1,210 @@
+r"""
+Phases and how they are judged
+==============================
+
+A Lyapunov exponent alone does not tell a fixed point from a cycle, a torus from a
+strange attractor that is not chaotic, nor chaos from a transient that only looks like
+it.  The package therefore rests a verdict on several kinds of evidence and names the
+cases that the evidence leaves open.  This tutorial shows the evidence, two ways in
+which a verdict can still mislead, transients and coexistence, and what to do about
+each.
+"""
+
+# %%
+# Three orbits, three verdicts
+# ----------------------------
+#
+# The published network at three values of :math:`\beta`, after 30 000 tokens from the
+# published start.  ``jax.vmap`` computes all three at once.
+
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+
+import statmech_attn
+from statmech_attn import dmft, dynamics, plotting
+
+
+statmech_attn.setup()
+plt.rcParams.update(plotting.SETTINGS)
+
+file = dmft.load("poclopez-pe2")
+network = dmft.network(file.patterns, context=file.context)
+system = dmft.system(network)
+betas = jnp.array([1.255, 1.27, 1.28])
+
+
+def judged(beta):
+    parameters = dmft.parameters(beta, file.gamma, file.epsilon)
+    start = dmft.from_checkpoint(network, parameters, file)
+    return dynamics.classify(system, start, parameters, transient=30_000, exponents=3)
+
+
+verdicts = jax.vmap(judged)(betas)
+for beta, sentence in zip(betas, verdicts.explain()):
+    print(f"β = {beta}  {sentence}\n")
+
+# %%
+# Every sentence names what spoke for the verdict:
+#
+# * **recurrence**: the orbit returns to within :math:`10^{-9}` of its size.  This makes
+#   a cycle, and gives its period;
+# * **exponents** with their errors, which the means over blocks of the orbit supply.  A
+#   zero exponent is one below :math:`2\cdot10^{-5}` nat/token *in a weighted average*,
+#   which on a torus converges faster than any power of the time;
+# * the **0–1 test**, near 0 for regular and near 1 for irregular series;
+# * the **power spectrum**: lines only, or a broad band;
+# * **convergence** of weighted averages: 5 digits or more on a torus, 2 or 3 in chaos.
+#
+# If these disagree, the window is doubled, a stated number of times at most; then the
+# verdict is ``unsettled``, with the reasons.
+
+evidence = verdicts.evidence
+print("positive exponents ", evidence.positive)
+print("zero exponents     ", evidence.zeros)
+print("K of the 0-1 test  ", np.round(evidence.zero_one, 3))
+print("digits of averages ", np.round(evidence.digits, 1))
+
+# %%
+# The orbits in the plane of two components of the attention vector, with the power
+# spectra behind the verdicts:
+
+figure, axes = plt.subplots(
+    2, 3, figsize=(plotting.DOUBLE, 4.0), layout="constrained", height_ratios=(1.2, 1)
+)
+for column, beta in enumerate(betas):
+    parameters = dmft.parameters(beta, file.gamma, file.epsilon)
+    state = jax.tree.map(lambda x: x[column], verdicts.state)
+    orbit = dynamics.orbit(system, state, parameters, samples=8192)
+    plane, spectrum = axes[:, column]
+    plane.plot(orbit[:, 0], orbit[:, 1], "k.", ms=1.2 if column != 1 else 4, mew=0)
+    word = dynamics.PHASES[int(verdicts.phase[column])]
+    plane.set(
+        title=rf"$\beta = {beta:g}$: {word}",
+        xlabel="$A_1$",
+        ylabel="$A_2$",
+    )
+    plane.margins(0.08)
+    frequency, power = dynamics.power_spectrum(orbit[:, 0], window="hann")
+    spectrum.semilogy(frequency, power, lw=0.5)
+    spectrum.set(xlabel="frequency (cycles/token)", ylim=(1e-16, 1e4), xlim=(0, 0.5))
+axes[1, 0].set_ylabel("power density")
+plt.show()
+
+# %%
+# Lines on a floor of rounding for torus and cycle, a band for chaos.
+#
+# A verdict has a horizon
+# -----------------------
+#
+# No finite window tells chaos from a *chaotic transient*, motion that is chaotic for
+# thousands or millions of tokens until it finds a cycle.  Its lifetimes are distributed
+# exponentially.  A study of kind ``basins`` follows many random starts until each has
+# settled, and says what on and how long it took.
+
+study = {
+    "kind": "basins",
+    "network": {"patterns": "poclopez-pe2"},
+    "parameters": {"beta": [1.2645, 1.27, 1.2738]},
+    "run": {"starts": 40, "seed": 1, "horizon": 100_000, "steps": 4000, "exponents": 2},
+}
+basins = statmech_attn.run(study, progress=False)
+print(basins.statmech.describe())
+
+# %%
+
+pictures = basins.statmech.plot()
+pictures["lifetimes"]
+
+# %%
+# At :math:`\beta = 1.27` every start ends on a cycle, of 28 tokens or of 56, but after
+# chaotic motion with a mean lifetime of some 2000 tokens; at 1.2738 the mean is
+# :math:`(3.5 \pm 0.6)\cdot 10^4` tokens, and some starts are still on their way at the
+# end.  A scan with a window of 2000 tokens would report chaos there, with a small
+# standard error and a clean 0–1 test.  The error of an exponent is that of the average
+# *over the motion seen*; it knows nothing of what comes after.
+#
+# What gives transients away in a scan are neighbours of another kind, or with another
+# :math:`\lambda_1`.  Such points are marked ``doubtful``, and ``run.confirm`` runs them
+# again from perturbed states and for longer; where one of these leaves, the verdict
+# becomes ``transient``.
+
+window = {
+    "kind": "bifurcation",
+    "parameters": {"beta": {"start": 1.2730, "stop": 1.2746, "num": 31}},
+    "run": {"transient": 2000, "steps": 4000, "exponents": 2, "max_doublings": 1},
+}
+short = statmech_attn.run(window, progress=False)
+window["run"] |= {"transient": 100_000}
+long = statmech_attn.run(window, progress=False)
+figure, axes = plt.subplots(
+    2, figsize=(plotting.DOUBLE, 1.3), layout="constrained", sharex=True
+)
+entries = {}
+for axis, scan, words in zip(axes, (short, long), ("after 2000", "after 100 000")):
+    plotting.phase_ribbon(scan, ax=axis)
+    axis.set_yticks([0.5], [words])
+    axis.set_xlabel("")
+    handles, labels = axis.get_legend_handles_labels()
+    entries |= dict(zip(labels, handles))
+axes[1].set_xlabel(r"output inverse temperature $\beta$")
+axes[1].tick_params(labelbottom=True)
+figure.legend(
+    entries.values(), entries.keys(), ncols=len(entries), loc="outside upper center"
+)
+plt.show()
+print("doubtful after 2000 tokens:", int(short.doubtful.sum()), "of", short.beta.size)
+
+# %%
+# Coexistence
+# -----------
+#
+# At one value of :math:`\beta` several attractors may exist, each with its own set of
+# starts.  The shares of random starts that end on each are counts with binomial errors,
+# and they refer to the distribution the starts are drawn from, here uniform in
+# :math:`[-1, 1]` for every entry of the attention window.
+
+pictures["basins"]
+
+# %%
+# At :math:`\beta = 1.2645` a torus coexists with a cycle of 44 tokens, at 1.2738 one
+# of 28 with one of 32.  The torus takes a few per cent of the starts: a scan with a
+# single start sees one of the two attractors and cannot know of the other.  Of 40
+# starts, an attractor with a share of 5 % is missed altogether with probability
+# :math:`0.95^{40} \approx 13\,\%`.
+#
+# Coexistence also means memory.  Followed upward in :math:`\beta`, the network stays on
+# one attractor until that disappears; followed downward, on another.  The two sweeps
+# differ where there is hysteresis.
+
+sweeps = []
+for way in ("up", "down"):
+    sweep = {
+        "kind": "bifurcation",
+        "parameters": {"beta": {"start": 1.262, "stop": 1.268, "num": 31}},
+        "run": {
+            "start": f"continue-{way}",
+            "transient": 6000,
+            "steps": 3000,
+            "exponents": 1,
+            "max_doublings": 0,
+        },
+    }
+    sweeps.append(statmech_attn.run(sweep, progress=False))
+
+from statmech_attn import studies
+
+
+plotting.hysteresis(studies.compare_sweeps(*sweeps))
+
+# %%
+# Where to go next
+# ----------------
+#
+# * :doc:`05_continuation` follows the cycles themselves, also where they are unstable,
+#   and finds the folds at which they are born.
+# * :doc:`06_theory_and_simulation`: a finite network is noisy; noise ends transients.
+# * :doc:`/theory/dynamics` lists the thresholds of the verdict, and the reference
+#   systems on which it is tested; :doc:`/theory/attractors` explains basins and
+#   lifetimes.

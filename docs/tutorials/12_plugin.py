@@ -1,0 +1,267 @@
+r"""
+Writing a kind of study as a plug-in
+====================================
+
+:doc:`03_own_network` found that networks with random patterns differ much from one draw
+to the next. What is *typical*?  No study of the package asks that: its scans vary
+parameters, not the draw.  This tutorial writes a new kind of study, ``ensemble``, in
+which a point is a network, and which then has everything that the kinds of the package
+have: study files that are checked, chunks that survive a kill, job arrays, files that
+describe themselves, ``info``, ``figure``, templates for editors.
+"""
+
+# %%
+# What can be asked: the tables
+# -----------------------------
+#
+# The tables of the study file are declared as classes.  Types and limits are checked as
+# written, before anything is computed; the sentences in the docstring become help
+# texts.
+
+from typing import Literal
+
+import jax
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+import statmech_attn
+from statmech_attn import dmft, dynamics, plotting
+from statmech_attn.cli import Summary
+from statmech_attn.kinds import Kind, KINDS
+from statmech_attn.labels import Variable, Variables
+from statmech_attn.scan import Assembled, OneRound, Pilot
+from statmech_attn.studies import Count, Positive, Seed, StudyTable, Table
+
+
+statmech_attn.setup()
+
+
+class EnsembleRun(Table):
+    """[run] of an ensemble.
+
+    Attributes:
+        seed: of the first network; the others follow.
+        networks: number of networks.
+        beta: inverse temperature of the outputs.
+        gamma: inverse temperature of attention.
+        transient (token): steps before anything is averaged.
+        steps (token): first window of the exponents.
+    """
+
+    seed: Seed = 0
+    networks: Count = 24
+    beta: Positive = 2.2
+    gamma: Positive = 127.0
+    transient: Count = 2000
+    steps: Count = 2000
+
+
+class EnsembleStudy(StudyTable):
+    """Networks with random patterns.
+
+    Attributes:
+        run: numerical choices.
+    """
+
+    kind: Literal["ensemble"]
+    run: EnsembleRun = EnsembleRun()
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        return {"run": self.run.seed}
+
+
+# %%
+# What is computed: the work
+# --------------------------
+#
+# A work says how many points there are and computes the rows of some of them.  The one
+# rule is that a row depends on the study and on the *number* of its point, on nothing
+# else: then chunks can be computed anywhere, in any order, and again.  Here the number
+# gives the seed of the network.
+#
+# Networks of one shape share their compiled programs, so that only the first is slow.
+#
+# The variables of the file are declared with their words, units and symbols; they are
+# what a reader of the file, ``info`` and the axes of figures show.
+
+VARIABLES = Variables(
+    Variable("phase", "network", "phase", "1", "phase", flags=dynamics.PHASES),
+    Variable(
+        "largest", "network", "largest Lyapunov exponent", "nat/token", "λ_1", group=""
+    ),
+    Variable(
+        "largest_stderr", "network", "its standard error", "nat/token", "δλ_1", group=""
+    ),
+    Variable("network", "network", "seed of the network", "1", "n"),
+)
+
+
+class EnsembleWork(OneRound):
+    """A point is a network with patterns of its own seed; a `scan.Work`."""
+
+    title = "networks"
+    batch = 1
+
+    def __init__(self, study):
+        self.run = study.run
+
+    @property
+    def total(self):
+        return self.run.networks
+
+    def compute(self, chunk, payload, tick, folder):
+        """The phase and largest exponent of every network of a chunk."""
+        rows = []
+        for number in range(chunk.first, chunk.stop):
+            key = jax.random.key(self.run.seed + number)
+            patterns = dmft.random_segments(key, n_patterns=3, n_segments=3, n_bits=2)
+            network = dmft.network(patterns, context=4)
+            parameters = dmft.parameters(self.run.beta, self.run.gamma, 0.02)
+            start = dmft.from_row(network, parameters, 0)
+            verdict = dynamics.classify(
+                dmft.system(network),
+                start,
+                parameters,
+                transient=self.run.transient,
+                steps=self.run.steps,
+                exponents=1,
+                max_doublings=2,
+            )
+            spectrum = verdict.spectrum
+            rows.append((verdict.phase, spectrum.exponents[0], spectrum.stderr[0]))
+            tick(1.0)
+        phase, largest, stderr = np.array(rows, float).T
+        return {
+            "phase": phase.astype(np.int8),
+            "largest": largest,
+            "largest_stderr": stderr,
+        }
+
+    def not_finite(self, arrays):
+        return np.isnan(arrays["largest"])
+
+    def pilot(self):
+        """Seconds of a point, bytes of a chunk in memory, bytes of a point on disk."""
+        return Pilot(1e-5 * (self.run.transient + self.run.steps), 1_000_000, 24)
+
+    def assemble(self, results):
+        columns = {
+            name: results.column(name)
+            for name in ("phase", "largest", "largest_stderr")
+        }
+        dataset = VARIABLES.labelled(
+            {name: (("network",), column) for name, column in columns.items()},
+            {"network": self.run.seed + np.arange(self.total)},
+        )
+        return Assembled(dataset.assign_attrs(kind="ensemble"))
+
+
+# %%
+# What is shown
+# -------------
+#
+# A summary for ``info`` and pictures for ``figure`` are functions of the finished data
+# set.
+
+
+def print_counts(dataset, console):
+    """How many networks have which phase."""
+    for code, word in enumerate(dynamics.PHASES):
+        count = int((dataset.phase == code).sum())
+        if count:
+            console.print(f"{word}: {count} of {dataset.network.size} networks")
+
+
+def exponents(dataset):
+    """The largest exponents in order, with their errors, coloured by phase."""
+    figure = Figure(figsize=(plotting.SINGLE, 2.5), layout="constrained")
+    axis = figure.subplots()
+    ordered = dataset.sortby("largest")
+    for code in np.unique(ordered.phase):
+        rank = np.flatnonzero(ordered.phase == code)
+        y, error = ordered.largest.values[rank], ordered.largest_stderr.values[rank]
+        word = dynamics.PHASES[int(code)]
+        axis.errorbar(rank, y, error, fmt="o", ms=3, lw=0.8, label=word)
+    axis.axhline(0, color="k", lw=0.5)
+    axis.set_xlim(-1, dataset.network.size)
+    axis.set(xlabel="rank of the network", ylabel=r"$\lambda_1$ (nat/token)")
+    axis.legend()
+    return figure
+
+
+SUMMARY = Summary(print_counts, "phase")
+PICTURES = (plotting.Picture("exponents", exponents),)
+
+# %%
+# One row
+# -------
+#
+# A row of the table of kinds names all parts.  In an installed distribution the parts
+# are texts such as ``"ensembles.work:EnsembleWork"``, so that nothing is imported
+# before it is needed, and an entry point leads to the row:
+#
+# .. code-block:: toml
+#
+#     [project.entry-points."statmech_attn.kinds"]
+#     ensemble = "ensembles:KIND"
+#
+# In a notebook the parts may be the things themselves, and ``KINDS.add`` makes the row
+# known.
+
+KIND = Kind(
+    "ensemble",
+    table=EnsembleStudy,
+    work=EnsembleWork,
+    variables=VARIABLES,
+    summary=SUMMARY,
+    pictures=PICTURES,
+)
+KINDS.add(KIND)
+
+# %%
+# Use it
+# ------
+#
+# From here on it is a kind like any other.  A mistake in a study is refused in one line
+# ...
+
+try:
+    statmech_attn.run({"kind": "ensemble", "run": {"network": 12}})
+except ValueError as error:
+    print(error)
+
+# %%
+# ... and a good one runs, describes itself and draws itself.
+
+with plt.rc_context(plotting.SETTINGS):
+    result = statmech_attn.run(
+        {"kind": "ensemble", "run": {"networks": 24}}, progress=False
+    )
+    print(result.statmech.describe())
+    picture = result.statmech.plot()["exponents"]
+picture
+
+# %%
+# The file has units, words and provenance without further work, and a chunked run on a
+# cluster gives it to the last bit (:doc:`11_cluster`).
+
+print(result.largest.attrs["long_name"], "in", result.largest.attrs["unit_name"])
+chaotic = int((result.largest > 3 * result.largest_stderr).sum())
+share = chaotic / result.network.size
+low, high = dynamics.wilson(chaotic, result.network.size)
+print(f"λ_1 is beyond three errors above zero in {chaotic} networks: {share:.0%},")
+print(f"between {low:.0%} and {high:.0%}, one standard error of the count")
+
+# %%
+# Chaos, as in the published network, is not the rule at this :math:`\beta` and
+# :math:`\gamma`.  The interval is Wilson's, of a binomial count; more networks make it
+# narrower, and now that is one number in a study file.
+#
+# Where to go next
+# ----------------
+#
+# * :doc:`/plugins` shows the same as an installable distribution, and how to add a task
+#   for the Bayesian theory or a sampler of weights.
+# * :doc:`/scans` says what a work must hold to, and what it gets for that.

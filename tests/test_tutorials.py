@@ -1,0 +1,131 @@
+"""Tutorials and gallery use what the package offers; the docs build executes them."""
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from matplotlib.figure import Figure
+
+import statmech_attn
+from statmech_attn import plotting, studies
+
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+TUTORIALS = sorted((DOCS / "tutorials").glob("*.py"))
+NOT_DRAWN = {"growth", "one_shot_kernels"}  # as the page itself says
+
+
+def named(tree: ast.AST) -> dict[str, ModuleType]:
+    """Names that a script binds to packages; every name it imports must exist."""
+    modules = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "statmech_attn":
+                    modules["statmech_attn"] = importlib.import_module(alias.name)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            if node.module.split(".")[0] == "statmech_attn":
+                face = importlib.import_module(node.module)
+                for alias in node.names:
+                    offered = getattr(face, "__all__", dir(face))
+                    assert alias.name in offered, f"{node.module}.{alias.name}"
+                    value = getattr(face, alias.name)
+                    if inspect.ismodule(value):
+                        modules[alias.asname or alias.name] = value
+    return modules
+
+
+def chains(tree: ast.AST):
+    """Names with their attributes, as `dynamics.continuation.switch`."""
+    for node in ast.walk(tree):
+        attributes = []
+        while isinstance(node, ast.Attribute):
+            attributes.append(node.attr)
+            node = node.value
+        if attributes and isinstance(node, ast.Name):
+            yield node.id, attributes[::-1]
+
+
+@pytest.mark.parametrize(
+    "path", [*TUTORIALS, DOCS / "gallery.py"], ids=lambda p: p.stem
+)
+def test_every_name_of_the_package_exists(path):
+    tree = ast.parse(path.read_text("utf-8"))
+    modules = named(tree)
+    for name, attributes in chains(tree):
+        value = modules.get(name)
+        for attribute in attributes:
+            if not inspect.ismodule(value):
+                break
+            assert hasattr(value, attribute), f"{name}.{'.'.join(attributes)}"
+            value = getattr(value, attribute)
+
+
+def test_a_name_that_is_gone_is_noticed():
+    tree = ast.parse("from statmech_attn import dmft, lost")
+    with pytest.raises(AssertionError, match="statmech_attn.lost"):
+        named(tree)
+
+
+def test_links_lead_to_pages():
+    tutorials = {path.stem for path in TUTORIALS}
+    for path in [*TUTORIALS, DOCS / "gallery.py"]:
+        for link in re.findall(r":doc:`(.*?)`", path.read_text("utf-8")):
+            page = link.replace("/generated/tutorials/", "")
+            known = page in tutorials or (DOCS / f"{page.lstrip('/')}.md").exists()
+            assert known or "{" in page, f"{path.name}: {link}"
+    assert all("Where to go next" in path.read_text("utf-8") for path in TUTORIALS)
+
+
+@pytest.fixture(scope="module")
+def gallery():
+    spec = importlib.util.spec_from_file_location("gallery", DOCS / "gallery.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_what_the_gallery_computes_is_valid(gallery):
+    rows = [row for section in gallery.SECTIONS.values() for row in section]
+    for source in {x for row in rows for x in gallery._needed(row.sources)}:
+        if isinstance(source, gallery.Study):
+            studies.load(gallery.ROOT / source.path, source.settings)
+        if isinstance(source, gallery.Kept):
+            assert (gallery.ROOT / source.file).exists()
+
+
+def test_the_gallery_has_every_figure(gallery):
+    rows = [row for section in gallery.SECTIONS.values() for row in section]
+    draws = {
+        name
+        for name in plotting.__all__
+        if inspect.isfunction(getattr(plotting, name))
+        and inspect.signature(getattr(plotting, name)).return_annotation is Figure
+    }
+    assert {row.function for row in rows} == draws - NOT_DRAWN
+    tutorials = {path.stem for path in TUTORIALS}
+    assert {row.tutorial for row in rows} <= {"", *tutorials}
+    page = gallery._page(drawn=False)
+    assert all(f".. _gallery-{row.function}:" in page for row in rows)
+    assert all(f"``{name}``" in page for name in NOT_DRAWN)
+
+
+@pytest.mark.slow
+def test_a_tutorial_runs(tmp_path):
+    script = DOCS / "tutorials" / "06_theory_and_simulation.py"
+    root = str(Path(statmech_attn.__file__).resolve().parents[1])
+    environment = os.environ | {"MPLBACKEND": "Agg", "PYTHONPATH": root}
+    call = [sys.executable, "-W", "ignore", str(script)]
+    done = subprocess.run(
+        call, cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "with β wrong by 0.1 %: differs" in done.stdout
