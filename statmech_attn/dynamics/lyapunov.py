@@ -36,6 +36,7 @@ from statmech_attn.dynamics.systems import (
     System,
     TangentSystem,
 )
+from statmech_attn.labels import STEP
 from statmech_attn.presentation import Shown
 
 
@@ -74,10 +75,10 @@ def shown_exponents(place: str = "") -> tuple[Shown, ...]:
         ),
         Shown(
             "window",
-            "steps of the window that decided",
+            "length of the window that decided",
             units="{unit}",
             symbol="n",
-            value=f"{place}steps",
+            value=f"{place}window",
         ),
     )
 
@@ -103,6 +104,8 @@ class Spectrum(eqx.Module):
     steps: Int[Array, ""]  # length of the window
     log_det: Float[Array, "*batch"] | None = None  # <ln|det DF|> beside all exponents
     dimension: int | None = eqx.field(static=True, default=None)  # of tangent space
+    unit: str = eqx.field(static=True, default=STEP)  # of time, that rates are per
+    interval: float = eqx.field(static=True, default=1)  # of a step in that unit
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # blocks, k
 
     _shown = (
@@ -127,6 +130,11 @@ class Spectrum(eqx.Module):
         """Axes of a batch that stand first."""
         halves = (2, self._axes[1])
         return leading_axes((self.blocks, self._axes), (self.halves, halves))
+
+    @property
+    def window(self) -> Int[Array, ""] | Float[Array, ""]:
+        """Length of the window in the unit of time."""
+        return self.steps if self.interval == 1 else self.steps * self.interval
 
     @property
     @of_each
@@ -229,7 +237,8 @@ def lyapunov_spectrum(
     """
     require_double()
     check_counts(steps, transient, reorthonormalize_every, blocks, align or 0)
-    map, every = as_system(system).at(parameters), reorthonormalize_every
+    system, every = as_system(system), reorthonormalize_every
+    map = system.at(parameters)
     per_block = -(-steps // (blocks * every))
     turns = alignment(per_block, every, blocks) if align is None else -(-align // every)
     return _spectrum(
@@ -241,11 +250,12 @@ def lyapunov_spectrum(
         every=every,
         k=frame_size(map, state, exponents),
         blocks=blocks,
+        unit=system.unit,
     )
 
 
 @eqx.filter_jit
-def _spectrum(system, state, *, per_block, transient, turns, every, k, blocks):
+def _spectrum(system, state, *, per_block, transient, turns, every, k, blocks, unit):
     state = advance(system, state, transient)
     lifted, frame = start_frame(system, state, k)
     no_observation = lambda state: jnp.zeros((0,) + frame.shape[2:])
@@ -265,6 +275,7 @@ def _spectrum(system, state, *, per_block, transient, turns, every, k, blocks):
         every=every,
         rank=system.rank,
         dimension=frame.shape[0],
+        unit=unit,
     )
 
 
@@ -419,7 +430,13 @@ def measure(
 
 
 def summarise(
-    sums: Sums, *, per_block, every: int, rank: int | None, dimension: int
+    sums: Sums,
+    *,
+    per_block,
+    every: int,
+    rank: int | None,
+    dimension: int,
+    unit: str = STEP,
 ) -> Spectrum:
     """Exponents, errors and resolution from the sums of one window."""
     k, blocks = sums.noise.shape[0], sums.blocks.shape[0]
@@ -457,6 +474,7 @@ def summarise(
         steps=jnp.asarray(blocks * per_block * every),
         log_det=_log_det(sums, per_block * every) if dimension == k else None,
         dimension=dimension,
+        unit=unit,
     )
 
 

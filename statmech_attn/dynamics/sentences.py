@@ -9,6 +9,7 @@ from typing import NamedTuple, TYPE_CHECKING
 import numpy as np
 
 from statmech_attn.dynamics.options import Criteria
+from statmech_attn.labels import counted
 from statmech_attn.presentation import batch_first, quantity
 
 
@@ -59,7 +60,7 @@ class Verdict(NamedTuple):
         return self.zero_one < limits.zero_one and self.broadband < limits.broadband
 
     def after(self, steps: int) -> str:
-        return f"{steps} {self.unit}{'' if steps == 1 else 's'}"
+        return counted(steps, self.unit)
 
 
 def explain(

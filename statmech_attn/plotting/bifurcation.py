@@ -79,13 +79,16 @@ def bifurcation_samples(
     sheet = sheets.single(ax, style.DOUBLE, 2.9)
     (axis,) = sheet.axes
     look: Any = {"ms": _size(dataset), "mew": 0, "ls": "none", "marker": "."}
-    colours = {"strobe": style.DOTS} if strobe else {}
-    colours |= {"section": style.BLACK} if section else {}
-    for variable, words in _samples(dataset).items():
-        x, y = _cloud(dataset, variable, name)
-        if x.size and variable in colours:
-            colour = colours[variable]
-            axis.plot(x, y, **look, color=colour, rasterized=True, label=words)
+    wanted = {"strobe": strobe, "section": section}
+    clouds = {
+        words: cloud
+        for variable, words in _samples(dataset).items()
+        if wanted[variable] and (cloud := _cloud(dataset, variable, name))[0].size
+    }
+    alone = section and len(clouds) == 1  # nothing is drawn over these samples
+    colours = [style.BLACK] if alone else [style.DOTS, style.BLACK]
+    for colour, (words, cloud) in zip(colours, clouds.items()):
+        axis.plot(*cloud, **look, color=colour, rasterized=True, label=words)
     axis.set_ylabel(shown(dataset))
     axis.set_xlabel(label(dataset, name))
     span(axis, dataset, name)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.diagrams.rows import Diagram
     from statmech_attn.dynamics.diagrams.stages import Outcome, run, Scan
     from statmech_attn.dynamics.diagrams.work import diagram_work, GridWork
-    from statmech_attn.dynamics.options import Confirm, Plan
+    from statmech_attn.dynamics.options import Confirm, Plan, WITHOUT_SECTION
 
 
 __all__ = [
@@ -52,5 +52,6 @@ __all__ = [
     "VARIABLES",
     "variables",
     "Verdicts",
+    "WITHOUT_SECTION",
 ]
 lazy.attach(__name__)
