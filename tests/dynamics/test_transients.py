@@ -140,7 +140,10 @@ def test_around_the_tangent_bifurcation_of_period_three():
         (lambda: escape_rate(np.ones(3), np.ones(2, bool)), "must be of one length"),
         (lambda: escape_rate(-np.ones(2), np.ones(2, bool)), "must be non-negative"),
         (lambda: survival(np.ones(0), np.ones(0, bool)), "hold at least one"),
-        (lambda: escape_rate(np.ones(2), np.ones(2, bool), resolution=0), "resolution must be"),
+        (
+            lambda: escape_rate(np.ones(2), np.ones(2, bool), resolution=0),
+            "resolution must be",
+        ),
         (
             lambda: escape_times(lambda x: x, np.ones(2), inside, horizon=0),
             "horizon must be at least 1",
