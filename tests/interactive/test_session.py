@@ -39,6 +39,11 @@ def test_a_result_says_what_it_is(result):
     assert text._repr_html_().startswith("<pre>")
 
 
+def test_a_point_of_a_result_is_explained(result):
+    told = result.statmech.explain(beta=1.21)
+    assert repr(told).startswith("β = 1.2, fixed: the orbit recurs after 4 tokens")
+
+
 def test_a_result_is_saved_with_its_study(result, tmp_path):
     path = tmp_path / "scan.h5"
     result.statmech.save(path)
