@@ -286,6 +286,9 @@ def frame_size(system: TangentSystem, state: PyTree, exponents: int | None) -> i
         ValueError: a state without coordinates or in single precision, or more
             exponents than it has coordinates.
     """
+    for leaf in jax.tree.leaves(state):
+        if not eqx.is_array_like(leaf):
+            raise ValueError(f"state must hold numbers; got {leaf!r}.")
     coordinates = jax.eval_shape(system.vector, state)
     dimension = coordinates.shape[0]
     if dimension and coordinates.dtype != jnp.float64:
@@ -525,6 +528,8 @@ def check_counts(steps, transient, every, blocks, align=0):
         ("blocks", blocks, 4),
         ("align", align, 0),
     ):
+        if not hasattr(value, "__index__"):
+            raise ValueError(f"{name} must be a whole number; got {value!r}.")
         if value < least:
             raise ValueError(f"{name} must be at least {least}; got {value}.")
     if blocks % 4:

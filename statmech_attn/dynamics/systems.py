@@ -247,6 +247,10 @@ def _refusal(kind: str, said: str) -> str:
         return f"step takes parameters: give them after the state ({said})."
     if "positional argument" in said and "given" in said:
         return f"step must take the state and the parameters, f(x, p) ({said})."
+    if kind == "KeyError":
+        return f"step asks for the parameter {said}, which is not given."
+    if "'list'" in said:
+        return f"step must get its state and parameters as arrays, not lists ({said})."
     return (
         f"step, which takes the state first, then the parameters, ends in {kind}: "
         f"{said.rstrip('.')}."

@@ -23,7 +23,16 @@ BANDS = "bands of exponents: one standard error"
 
 
 def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
-    """The scanned parameters of a file, in the order of its dimensions."""
+    """The scanned parameters of a file, in the order of its dimensions.
+
+    Raises:
+        ValueError: it is no scan.
+    """
+    if "section_count" not in dataset:
+        kind = dataset.attrs.get("kind", "another data set")
+        raise ValueError(
+            f"this picture shows a scan of kind bifurcation or diagram; got {kind}."
+        )
     dims = [str(d) for d in dataset.section_count.dims if d != "start"]
     if "point" in dims:  # two refined ones
         dims = [str(d) for d in dataset.dims if str(d).endswith("_grid")]

@@ -11,6 +11,7 @@ import xarray as xr
 
 import statmech_attn
 from statmech_attn import storage
+from statmech_attn.interactive import session
 
 
 STUDY = {
@@ -37,6 +38,13 @@ def test_a_result_says_what_it_is(result):
     text = result.statmech.describe()
     assert "largest λ_1 (nat/token)" in repr(text)
     assert text._repr_html_().startswith("<pre>")
+
+
+def test_arrays_in_a_study_are_lists():
+    study = {"kind": "trajectory", "run": {"steps": np.int64(5)}}
+    listed = study | {"parameters": {"beta": [1.2, 1.4]}}
+    study |= {"parameters": {"beta": np.array([1.2, 1.4])}}
+    assert session._checked(study) == session._checked(listed)
 
 
 def test_a_point_of_a_result_is_explained(result):
