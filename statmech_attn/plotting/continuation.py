@@ -42,6 +42,7 @@ DEGENERATE = {  # short names of points of codimension two, and what needs words
     "flip_neimark_sacker": ("PD–NS", "period doubling and Neimark–Sacker"),
     "double_neimark_sacker": ("NS–NS", "two Neimark–Sacker"),
 }
+MARGIN = 0.02  # beside branches, of their range
 CROWD = 20  # markers; more are drawn smaller
 STABILITY = {1: ("stable", "-", 1.2), 0: ("unstable", (0, (3, 2)), 0.8)}
 MARK: dict[str, Any] = {
@@ -71,7 +72,9 @@ def continuation_diagram(
     """
     free = _one_free(datasets)
     values = datasets[0][free].values if scan is None else scan[free].values
-    ranges = [(np.nanmin(values), np.nanmax(values))] + ([zoom] if zoom else [])
+    low, high = np.nanmin(values), np.nanmax(values)
+    beyond = 0.0 if scan is not None else MARGIN * (high - low)
+    ranges = [(low - beyond, high + beyond)] + ([zoom] if zoom else [])
     count = len(ranges)
     make = lambda: sheets.grid(style.DOUBLE, 3.5, 1, count, sharey=True)
     sheet = sheets.sheet(axes, count, make)
