@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from statmech_attn.reporting import Silent
+
 
 ROOT = Path(__file__).resolve().parents[1]
 STUDIES = {
@@ -27,7 +29,7 @@ STUDIES = {
 }
 
 
-class Clock:
+class Clock(Silent):
     """A reporter that remembers when the forecast was made."""
 
     def __init__(self) -> None:
@@ -36,15 +38,6 @@ class Clock:
     def note(self, text: str) -> None:
         if "worker(s)" in text:
             self.made = time.perf_counter(), time.process_time()
-
-    def begin(self, description: str, points: int, work: float) -> None:
-        pass
-
-    def advance(self, work: float) -> None:
-        pass
-
-    def finish(self) -> None:
-        pass
 
 
 def measure(study: str, *settings: str) -> dict[str, float]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+STEP = "step"  # what a step of a system is, where it does not say
 NATS = "nat / token"
 # Words of UDUNITS that units of files may be made of, as CF asks.
 UDUNITS = """
@@ -229,6 +230,37 @@ def words(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(
         re.sub(r"[^A-Za-z0-9_.+@-]", "", text.replace(" ", "_")) for text in texts
     )
+
+
+def plural(unit: str) -> str:
+    """What a step is, after a number of them other than one.
+
+    Example:
+        >>> plural("token"), plural("period of the drive"), plural("0.05 units of time")
+        ('tokens', 'periods of the drive', 'times 0.05 units of time')
+    """
+    head, blank, rest = unit.partition(" ")
+    return f"{head}s{blank}{rest}" if head.isalpha() else f"times {unit}"
+
+
+def counted(count: int, unit: str) -> str:
+    """A number of steps in words.
+
+    Example:
+        >>> counted(1, "token"), counted(20, "0.05 units of time")
+        ('1 token', '20 times 0.05 units of time')
+    """
+    return f"{count} {unit if count == 1 else plural(unit)}"
+
+
+def together(times: int, unit: str) -> str:
+    """What so many steps are that are taken as one.
+
+    Example:
+        >>> together(1, "token"), together(4, "token")
+        ('token', '4 tokens')
+    """
+    return unit if times == 1 else counted(times, unit)
 
 
 def unit_of(attributes: Mapping[Any, Any]) -> str:

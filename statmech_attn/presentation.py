@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
-from statmech_attn.labels import unit_of, Variable, words
+from statmech_attn.labels import STEP, unit_of, Variable, words
 
 
 if TYPE_CHECKING:
@@ -147,7 +147,8 @@ def _leading(result: Any) -> int:
 
 
 def _unit(result: Any) -> str:
-    return getattr(result, "unit", "step")
+    """What a step is: a result of a system has the word of its system."""
+    return getattr(result, "unit", STEP)
 
 
 def _rows(result: Any, rows: Iterable[Shown]):

@@ -4,9 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
 import statmech_attn
-from statmech_attn import bpkr, dynamics
+from statmech_attn import bpkr, dmft, dynamics, plotting
 from statmech_attn.dynamics.continuation import Problem
 
 
@@ -21,6 +22,10 @@ def growth(x, r):
 
 def alone(x):
     return 3.2 * x * (1 - x)
+
+
+def by_name(x, p):
+    return p["r"] * x * (1 - x)
 
 
 def swapped(p, x):
@@ -130,6 +135,60 @@ MISTAKES = {
     "scores of a matrix without heads": (
         lambda: bpkr.head_scores(np.eye(4)),
         "give the heads per layer beside U, such as (2, 2), or a solution",
+    ),
+    "order parameters of another width": (
+        lambda: problem(width=20).theory(problem().solve()),
+        "solution must be of this problem, and is of one with other widths",
+    ),
+    "words for labels": (
+        lambda: problem(Y=["cat", "dog"]),
+        "Y must hold numbers, such as 1 and -1; got ['cat', 'dog']",
+    ),
+    "a readout that there is not": (
+        lambda: bpkr.attentioned_inputs(
+            TOKENS, bpkr.heads_from_products(HEADS), readout="cls"
+        ),
+        'readout must be "first", "last", "mean" or a token below 5; got \'cls\'',
+    ),
+    "a list for a grid": (
+        lambda: dynamics.diagram(growth, [3.2, 3.3], STATE),  # type: ignore
+        "grid must be a dictionary of parameters by name",
+    ),
+    "nothing to scan": (
+        lambda: dynamics.diagram(growth, {"r": 3.2}, STATE),
+        "grid must hold one or two parameters with several values; got 0",
+    ),
+    "a parameter that the grid lacks": (
+        lambda: dynamics.diagram(by_name, {"a": [1.0, 1.1]}, STATE),
+        "step asks for the parameter 'r', which is not given",
+    ),
+    "a list for a state": (
+        lambda: classify(by_name, [0.3], {"r": 3.2}),
+        "step must get its state and parameters as arrays, not lists",
+    ),
+    "a text for a state": (
+        lambda: classify(alone, "0.3"),
+        "state must hold numbers; got '0.3'",
+    ),
+    "half a step": (
+        lambda: dynamics.lyapunov_spectrum(alone, STATE, steps=20.5),  # type: ignore
+        "steps must be a whole number; got 20.5",
+    ),
+    "a picture of another file": (
+        lambda: plotting.bifurcation_diagram(xr.Dataset(attrs={"kind": "training"})),
+        "this picture shows a scan of kind bifurcation or diagram; got training",
+    ),
+    "a preset that there is not": (
+        lambda: dmft.load("poclopez-pe3"),
+        "no preset 'poclopez-pe3'; did you mean",
+    ),
+    "a number for a study": (
+        lambda: statmech_attn.run(3),  # type: ignore[arg-type]
+        "must be the path of a study file, a dictionary or a checked study; got int",
+    ),
+    "a misspelt kind": (
+        lambda: statmech_attn.run({"kind": "bifurcaton"}),
+        "no kind 'bifurcaton' (did you mean 'bifurcation'?)",
     ),
     "a misspelt package": (
         lambda: statmech_attn.dynamcs,  # type: ignore[attr-defined]

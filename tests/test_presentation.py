@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn import bpkr, dmft, presentation, storage
-from statmech_attn.dynamics import classify, EscapeRate, PHASES, Rotation
+from statmech_attn import bpkr, dmft, dynamics, presentation, storage
+from statmech_attn.dynamics import classify, EscapeRate, PHASES, Rotation, System
 
 
 GROWTH = jnp.array([2.5, 3.2, 3.9, 3.0])
@@ -77,6 +77,53 @@ def test_the_data_set_of_a_result_is_written_and_read_back(batch, tmp_path):
     path = tmp_path / "verdicts.h5"
     storage.write(path, dataset, study="", kind=dataset.attrs["kind"])
     assert np.array_equal(storage.read(path).lyapunov, batch.spectrum.exponents)
+
+
+def swap(x):
+    return jnp.stack([0.9 * x[1], -0.9 * x[0]])
+
+
+LAYERS = System(swap, unit="layer")
+POINT = jnp.array([0.3, 0.1])
+OF_LAYERS = {
+    "spectrum": lambda: dynamics.lyapunov_spectrum(LAYERS, POINT, steps=16),
+    "cycle": lambda: dynamics.cycle_spectrum(LAYERS, 0 * POINT, period=1),
+    "windows": lambda: dynamics.finite_time_exponents(
+        LAYERS, POINT, window=2, count=4
+    ).merged(2),
+    "alignment": lambda: dynamics.gali(LAYERS, POINT, samples=4, every=1),
+    "attractors": lambda: dynamics.find_attractors(LAYERS, POINT[:, None]),
+    "orbits": lambda: dynamics.settle(LAYERS, POINT[:, None]).take(np.array([0])),
+    "survival": lambda: dynamics.survival(
+        np.array([1, 2]), np.array([True, True]), unit="layer"
+    ),
+    "rate": lambda: dynamics.escape_rate(
+        np.array([3, 5, 8]), np.array([True, True, False]), unit="layer"
+    ),
+    "rotation": lambda: dynamics.curve_rotation(LAYERS, POINT, steps=8),
+}
+
+
+@pytest.mark.parametrize("result", OF_LAYERS.values(), ids=OF_LAYERS)
+def test_results_of_a_system_have_its_word_for_a_step(result):
+    """In their text and in their data set, never the word step."""
+    shown = result()
+    units = {x.attrs.get("unit_name", "1") for x in shown.to_dataset().values()}
+    assert any("layer" in unit for unit in units)
+    assert not any("step" in unit for unit in units)
+    assert " layer" in repr(shown) and "/ step" not in repr(shown)
+
+
+def test_rates_of_a_flow_are_per_unit_of_time():
+    decay = lambda x: -x
+    rates = dynamics.flow_spectrum(decay, jnp.ones(1), time=8.0, substeps=5)
+    assert "-1.0000000000 ± 4e-10 nat / unit of time" in repr(rates)
+    assert rates.steps == 32 and "8 unit of time" in repr(rates)
+    of_steps = dynamics.flow(decay, time=0.5, substeps=5)
+    assert "nat / 0.5 units of time" in repr(
+        dynamics.lyapunov_spectrum(of_steps, jnp.ones(1), steps=16)
+    )
+    assert of_steps.strobed(4).unit == "4 times 0.5 units of time"
 
 
 @pytest.mark.parametrize(

@@ -529,7 +529,10 @@ def _inputs(xi, heads: tuple[int, ...]) -> Float[Array, "P N_0 Pi"]:
 
 def _labels(Y, examples: int) -> Float[Array, "P *K"]:
     """Labels as a finite array, one row per example."""
-    Y = jnp.asarray(Y, float)
+    try:
+        Y = jnp.asarray(Y, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"Y must hold numbers, such as 1 and -1; got {Y!r}.") from None
     if Y.ndim not in (1, 2) or Y.shape[0] != examples or not Y.size:
         raise ValueError(
             f"Y must have shape ({examples},) or ({examples}, K), one row per "

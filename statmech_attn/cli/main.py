@@ -38,7 +38,7 @@ class _Commands(TyperGroup):
 
 app = typer.Typer(
     cls=_Commands,
-    help="Statistical mechanics of attention networks.",
+    help="Compute the statistical mechanics of attention networks.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -54,7 +54,7 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def _main(
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show where in the code an error arose.")
+        bool, typer.Option("--debug", help="Show where in the code an error occurred.")
     ] = False,
     version: Annotated[
         bool,

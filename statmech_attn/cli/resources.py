@@ -14,11 +14,13 @@ from statmech_attn.cli.terminal import err, out
 def download(
     names: Annotated[
         list[str],
-        typer.Argument(help="omniglot, omniglot-small, mnist, fashion-mnist."),
+        typer.Argument(
+            help="The data sets: omniglot, omniglot-small, mnist, fashion-mnist."
+        ),
     ],
     data: Data = None,
 ) -> None:
-    """Download published images into the data folder and verify their SHA-256.
+    """Download published images into a folder and verify their checksums.
 
     Files that exist are not downloaded again.
 
@@ -43,17 +45,21 @@ def _kinds(typed: str) -> list[str]:
 
 def new(
     kind: Annotated[
-        str, typer.Argument(help="Kind of study.", autocompletion=_kinds)
+        str, typer.Argument(help="The kind of study.", autocompletion=_kinds)
     ] = "",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Study file to write; default: stdout."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="The study file to be written; by default it is printed.",
+        ),
     ] = None,
     task: Annotated[
-        str, typer.Option(help="Task of a study of learning, such as one-shot.")
+        str, typer.Option(help="The task of a study of learning, such as one-shot.")
     ] = "",
 ) -> None:
-    """Write a commented study file with every key of a kind; without KIND, list them.
+    """Write a commented study file with every key, or list the kinds of studies.
 
     The name of a task instead of a kind gives the study of its order parameters, and
     "arrays" an example of the file of arrays beside the study.
@@ -82,11 +88,17 @@ def new(
 def schema(
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="JSON file to write; default: stdout."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="The JSON file to be written; by default it is printed.",
+        ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option(help="Replace a file that exists.")
+    ] = False,
 ) -> None:
-    """Write the JSON schema of study files, for editors that complete and check them.
+    """Write the JSON schema of study files, with which editors complete and check them.
 
     A study refers to it in its first line: #:schema FILE
 
@@ -104,7 +116,7 @@ def schema(
 
 def presets(
     name: Annotated[
-        str, typer.Argument(help="Preset, or pattern file (.json), to show.")
+        str, typer.Argument(help="The preset or pattern file (.json) to be shown.")
     ] = "",
 ) -> None:
     """List the presets of patterns and tasks, or show one of them.
@@ -120,15 +132,24 @@ def presets(
 def validate(
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Only systems whose name contains this; repeatable."),
+        typer.Option(
+            help="Check only systems whose name contains this. This option may be "
+            "repeated."
+        ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="JSON file, or a Markdown table (.md)."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="The file to be written: JSON, or a Markdown table (.md).",
+        ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option(help="Replace a file that exists.")
+    ] = False,
 ) -> None:
-    """Compare exponents and other quantities of reference systems with known values.
+    """Compute known quantities of reference systems and compare them with their values.
 
     The exit code is 2 if a deviation is larger than chance allows.
 

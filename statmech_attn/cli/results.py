@@ -22,15 +22,19 @@ class Format(StrEnum):
 
 def compare(
     theory: Annotated[
-        Path, typer.Argument(help="File of trajectories or order parameters.")
+        Path,
+        typer.Argument(
+            help="The file of the theory: trajectories or order parameters."
+        ),
     ],
     simulations: Annotated[
-        list[Path], typer.Argument(help="Monte Carlo file, or posterior files.")
+        list[Path],
+        typer.Argument(help="The file of a simulation, or files of posteriors."),
     ],
     output: Output,
     overwrite: Overwrite = False,
 ) -> None:
-    """Compare theory with simulation, in standard errors; print and store a table.
+    """Compare theory with simulation and give the differences in standard errors.
 
     Example: statmech-attn compare theory.h5 simulation.h5 --output agreement.h5
     """
@@ -49,7 +53,7 @@ def hysteresis(
     output: Output,
     overwrite: Overwrite = False,
 ) -> None:
-    """Find the intervals in which two sweeps of a parameter differ (hysteresis).
+    """Find where an upward and a downward sweep of a parameter differ (hysteresis).
 
     Example: statmech-attn hysteresis up.h5 down.h5 --output hysteresis.h5
     """
@@ -62,16 +66,21 @@ def hysteresis(
 
 
 def rematch(
-    file: Annotated[Path, typer.Argument(help="File of a basins study.")],
+    file: Annotated[Path, typer.Argument(help="The file of a basins study.")],
     output: Output,
-    matching: Annotated[str, typer.Option(help="distance or flow.")] = "distance",
+    matching: Annotated[
+        str, typer.Option(help="How sets are matched: distance or flow.")
+    ] = "distance",
     furthest: Annotated[
-        float, typer.Option(help="Largest distance, in units of the points' extent.")
+        float,
+        typer.Option(
+            help="The largest distance of two matched sets, relative to their size."
+        ),
     ] = 0.1,
     overwrite: Overwrite = False,
     allow_code: AllowCode = False,
 ) -> None:
-    """Match the attractors of a basins file anew, without recomputing any orbit.
+    """Match the attractors of a basins file again without computing any orbit.
 
     Example: statmech-attn rematch basins.h5 --matching distance --output again.h5
     """
@@ -88,11 +97,13 @@ def rematch(
 
 
 def grid(
-    file: Annotated[Path, typer.Argument(help="File of a refined bifurcation study.")],
+    file: Annotated[
+        Path, typer.Argument(help="The file of a refined bifurcation study.")
+    ],
     output: Output,
     overwrite: Overwrite = False,
 ) -> None:
-    """Put a refined scan on its finest grid, and fill in what was not computed.
+    """Put a refined scan on its finest grid; gaps take the values of a neighbour.
 
     Example: statmech-attn grid plane.h5 --output gridded.h5
     """
@@ -105,31 +116,46 @@ def grid(
 
 
 def figure(
-    file: Annotated[Path, typer.Argument(help="HDF5 file of any kind.")],
+    file: Annotated[Path, typer.Argument(help="An HDF5 file of any kind.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the figures.")
+        Path, typer.Option("--output", "-o", help="The folder for the figures.")
     ],
     format_: Annotated[
         list[Format] | None,
-        typer.Option("--format", help="Repeatable; png and pdf when left out."),
+        typer.Option(
+            "--format",
+            help="The format of the files; by default png and pdf. This option may be "
+            "repeated.",
+        ),
     ] = None,
     dpi: Annotated[
-        float | None, typer.Option(help="Pixels per inch.", min=10, max=2400)
+        float | None,
+        typer.Option(help="The resolution in pixels per inch.", min=10, max=2400),
     ] = None,
     size: Annotated[
         str,
-        typer.Option(help="single, double (columns), or inches such as 5 or 5x3.5."),
+        typer.Option(
+            help="The size: single or double for the columns of a page, or inches such "
+            "as 5 or 5x3.5."
+        ),
     ] = "",
     range_: Annotated[
         list[str] | None,
-        typer.Option("--range", help="Part to draw, e.g. beta=1.2:1.3; repeatable."),
+        typer.Option(
+            "--range",
+            help="Draw a part of the file only, for example beta=1.2:1.3. This option "
+            "may be repeated.",
+        ),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Pictures to draw, e.g. bifurcation; repeatable."),
+        typer.Option(
+            help="Draw these pictures only, for example bifurcation. This option may "
+            "be repeated."
+        ),
     ] = None,
 ) -> None:
-    """Draw what a file holds, as PNG and PDF.
+    """Draw the figures of a file.
 
     Example: statmech-attn figure scan.h5 -o figures --only bifurcation --format svg
     """
@@ -146,12 +172,12 @@ def figure(
 
 
 def info(
-    file: Annotated[Path, typer.Argument(help="HDF5 file of any kind.")],
+    file: Annotated[Path, typer.Argument(help="An HDF5 file of any kind.")],
     check: Annotated[
-        bool, typer.Option("--check", help="Verify the checksums as well.")
+        bool, typer.Option("--check", help="Verify the checksums of the data, too.")
     ] = False,
 ) -> None:
-    """Describe a file: its kind, its provenance, its study and its main results.
+    """Describe a file: its study, how it was computed, and its main results.
 
     Example: statmech-attn info scan.h5
     """
@@ -168,20 +194,28 @@ def info(
 
 
 def export(
-    file: Annotated[Path, typer.Argument(help="HDF5 file of any kind.")],
-    csv: Annotated[Path | None, typer.Option(help="CSV file to write.")] = None,
-    json: Annotated[Path | None, typer.Option(help="JSON file to write.")] = None,
+    file: Annotated[Path, typer.Argument(help="An HDF5 file of any kind.")],
+    csv: Annotated[
+        Path | None, typer.Option(help="The CSV file to be written.")
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option(help="The JSON file to be written.")
+    ] = None,
     zarr: Annotated[
-        Path | None, typer.Option(help="Zarr store to write, of the whole file.")
+        Path | None,
+        typer.Option(help="The Zarr store to be written; it holds the whole file."),
     ] = None,
     rows: Annotated[
-        str, typer.Option(help="Dimensions of a row, such as beta,time.")
+        str,
+        typer.Option(
+            help="The dimensions of which every row has one place, such as beta,time."
+        ),
     ] = "",
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace existing files.")
+        bool, typer.Option("--overwrite", help="Replace files that exist.")
     ] = False,
 ) -> None:
-    """Write a file as a table with one row per point (CSV, JSON), or as a Zarr store.
+    """Write the results of a file as a table (CSV or JSON) or as a Zarr store.
 
     Example: statmech-attn export scan.h5 --csv scan.csv
     """

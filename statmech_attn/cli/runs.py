@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,70 +11,45 @@ import typer
 from statmech_attn import batches, scan, storage, studies
 from statmech_attn.cli.arguments import (
     AllowCode,
+    Chunk,
     Data,
+    DryRun,
+    Engine,
+    EngineName,
+    LogFile,
     Output,
     Overwrite,
+    Quiet,
+    RunOutput,
+    Scheduler,
     Settings,
+    Study,
+    Verbose,
+    Workers,
 )
 from statmech_attn.cli.terminal import err, out
 
 
-class EngineName(StrEnum):
-    """Values of --engine."""
-
-    local = "local"
-    dask = "dask"
-
-
 def run(
-    study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="HDF5 file to write; required unless --dry-run."
-        ),
-    ] = None,
+    study: Study,
+    output: RunOutput = None,
     set_: Settings = None,
     overwrite: Overwrite = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Check the study, forecast time and memory, and write nothing.",
-        ),
-    ] = False,
-    chunk: Annotated[
-        int | None,
-        typer.Option(help="Points computed between two writes to disk.", min=1),
-    ] = None,
-    engine: Annotated[
-        EngineName, typer.Option(help="Threads of this process, or a dask cluster.")
-    ] = EngineName.local,
-    workers: Annotated[
-        int | None,
-        typer.Option(help="Chunks at once: threads, or processes of dask.", min=1),
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(help="Address of a dask scheduler that runs; else a local one."),
-    ] = None,
+    dry_run: DryRun = False,
+    chunk: Chunk = None,
+    engine: Engine = EngineName.local,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     data: Data = None,
     allow_code: AllowCode = False,
-    log_file: Annotated[
-        Path | None,
-        typer.Option(help="File to which notes and a line a minute are appended."),
-    ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print errors only.")
-    ] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print a line every five seconds.")
-    ] = False,
+    log_file: LogFile = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
-    """Compute a study and write one HDF5 file.
+    """Compute a study and write its results to an HDF5 file.
 
-    Finished chunks are kept beside the output, in OUTPUT.chunks: after Ctrl-C, a kill
-    or a crash the same command continues, and several at once share the work.
+    Finished parts are kept in the folder OUTPUT.chunks. After Ctrl-C, a kill or a crash
+    the same command continues; several such commands at once share the work.
 
     Example: statmech-attn run analysis/demo_scan.toml -o scan.h5 --set run.steps=500
 
@@ -173,20 +147,23 @@ def _engine(name: EngineName, workers: int | None, scheduler: str | None):
 
 
 ChunkFolder = Annotated[
-    Path, typer.Argument(help="Folder OUTPUT.chunks, or the OUTPUT it belongs to.")
+    Path, typer.Argument(help="The folder OUTPUT.chunks of a run, or its OUTPUT.")
 ]
 
 
 def status(
     path: Annotated[
-        Path, typer.Argument(help="OUTPUT of a run, there or not, or OUTPUT.chunks.")
+        Path,
+        typer.Argument(
+            help="The OUTPUT of a run, whether it exists or not, or OUTPUT.chunks."
+        ),
     ],
     json_: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object instead of lines.")
+        bool, typer.Option("--json", help="Print a JSON object instead of sentences.")
     ] = False,
     allow_code: AllowCode = False,
 ) -> None:
-    """Show the progress of a run: not begun, running, stopped, computed or finished.
+    """Show how far a run is, from any terminal or computer.
 
     Example: statmech-attn status scan.h5
     """
@@ -202,9 +179,10 @@ def status(
 
 
 def repair(folder: ChunkFolder, allow_code: AllowCode = False) -> None:
-    """Verify all chunks, quarantine damaged ones, and release claims of ended runs.
+    """Verify all chunks of a run and put damaged ones aside.
 
-    Run the study again afterwards to compute what was quarantined.
+    Claims of runs that have ended are released. Run the study again afterwards to
+    compute what was put aside.
 
     Example: statmech-attn repair scan.h5.chunks
     """
@@ -221,7 +199,9 @@ def merge(
     overwrite: Overwrite = False,
     allow_code: AllowCode = False,
 ) -> None:
-    """Write the HDF5 file of a run whose chunks are all computed; the chunks stay.
+    """Write the HDF5 file of a run when all of its chunks have been computed.
+
+    The chunks are kept.
 
     Example: statmech-attn merge scan.h5.chunks --output scan.h5
     """
@@ -232,34 +212,43 @@ def merge(
 
 
 def slurm(
-    study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
+    study: Study,
     output: Output,
     set_: Settings = None,
-    tasks: Annotated[int, typer.Option(help="Tasks of the array.")] = 10,
+    tasks: Annotated[int, typer.Option(help="How many tasks the job array has.")] = 10,
     time: Annotated[
-        str, typer.Option(help="Limit of one task, [D-]HH:MM:SS.")
+        str, typer.Option(help="The time limit of one task, as [D-]HH:MM:SS.")
     ] = "04:00:00",
-    cpus: Annotated[int, typer.Option(help="CPUs of one task.")] = 4,
+    cpus: Annotated[int, typer.Option(help="How many CPUs one task has.")] = 4,
     memory: Annotated[
         str | None,
-        typer.Option(help="Memory of one task, e.g. 8G; default: from the forecast."),
+        typer.Option(
+            help="The memory of one task, for example 8G; by default twice what is "
+            "forecast."
+        ),
     ] = None,
-    partition: Annotated[str | None, typer.Option(help="SLURM partition.")] = None,
-    account: Annotated[str | None, typer.Option(help="SLURM account.")] = None,
-    qos: Annotated[str | None, typer.Option(help="SLURM quality of service.")] = None,
+    partition: Annotated[str | None, typer.Option(help="The SLURM partition.")] = None,
+    account: Annotated[str | None, typer.Option(help="The SLURM account.")] = None,
+    qos: Annotated[
+        str | None, typer.Option(help="The SLURM quality of service.")
+    ] = None,
     gpus: Annotated[
-        str | None, typer.Option(help="GPUs of one task, e.g. 1 or a100:1.")
+        str | None, typer.Option(help="The GPUs of one task, for example 1 or a100:1.")
     ] = None,
     setup: Annotated[
         Path | None,
-        typer.Option(help="Shell script that each task sources first (modules, venv)."),
+        typer.Option(
+            help="A shell script that every task sources first, for example to load "
+            "modules."
+        ),
     ] = None,
     script: Annotated[
-        Path | None, typer.Option(help="Script to write; default: OUTPUT.sh.")
+        Path | None,
+        typer.Option(help="The script to be written; by default OUTPUT.sh."),
     ] = None,
     allow_code: AllowCode = False,
 ) -> None:
-    """Write a SLURM job array whose tasks share the chunks of a study.
+    """Write the script of a SLURM job array whose tasks share the work on a study.
 
     Example: statmech-attn slurm analysis/demo_scan.toml -o scan.h5 --tasks 20
     """

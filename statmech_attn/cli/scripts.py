@@ -14,7 +14,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from statmech_attn import storage
-from statmech_attn.cli.progress import Bar
+from statmech_attn.cli import progress
 from statmech_attn.cli.terminal import Terminal, visible
 from statmech_attn.plotting import save
 from statmech_attn.studies import produce, usable as answering
@@ -86,13 +86,11 @@ class Script:
         study = self.root / path
         settings = [*self.sizes[study.stem][self.size], *settings]
         jax.config.update("jax_enable_x64", True)
-        bar = Bar(Terminal(stderr=True))
         try:
-            return produce(study, file, settings, bar, overwrite=self.overwrite)
+            with progress.shown(Terminal(stderr=True)) as report:
+                return produce(study, file, settings, report, overwrite=self.overwrite)
         except (OSError, ValueError) as error:
             raise SystemExit(visible(f"{path}: {error}")) from error
-        finally:
-            bar.close()
 
     def analysis(
         self, path: str, of: str | None = None, study: str | None = None
@@ -147,15 +145,16 @@ def _parser(description: str, kept: bool) -> argparse.ArgumentParser:
         "--size",
         choices=SIZES,
         default="laptop",
-        help="seconds, minutes on 2 cores, or the published resolution",
+        help="smoke takes seconds, laptop takes minutes on two cores, and paper has "
+        "the published resolution",
     )
     add("--smoke", action="store_true", help="the same as --size smoke")
     where = "paper_figs/results at laptop size, else " if kept else ""
     add(
         "--data",
         type=Path,
-        help=f"folder of HDF5 results (default: {where}that of --out)",
+        help=f"the folder of the HDF5 results (default: {where}that of --out)",
     )
-    add("--out", type=Path, default=Path("results"), help="folder of the figures")
+    add("--out", type=Path, default=Path("results"), help="the folder of the figures")
     add("--overwrite", action="store_true", help="replace results of other studies")
     return parser

@@ -12,7 +12,7 @@ from statmech_attn import kinds
 from statmech_attn.cli.tables import formatted, Summary, titled
 from statmech_attn.dmft import SCORE_LIMIT
 from statmech_attn.dynamics import diagrams, PHASES
-from statmech_attn.labels import unit_of
+from statmech_attn.labels import counted, plural, unit_of
 from statmech_attn.layout import AT_ONCE
 from statmech_attn.storage import Info
 
@@ -171,11 +171,12 @@ def _continuation(dataset: xr.Dataset, console: Console) -> None:
     """Every branch with its end, every bifurcation, every curve with its end."""
     free = dataset.attrs["free"]
     ends = dataset.branch_result.attrs["flag_meanings"].split()
+    unit = unit_of(dataset.branch_period.attrs)
     for i, period in enumerate(dataset.branch_period.values):
         low, high = (ends[int(code)] for code in dataset.branch_result[i])
         values = dataset[free][i].values
         console.print(
-            f"branch {i}: cycle of {int(period)} {_many(dataset.branch_period)}, "
+            f"branch {i}: cycle of {counted(int(period), unit)}, "
             f"{np.isfinite(values).sum()} points, {free} from {np.nanmin(values):.6g} "
             f"to {np.nanmax(values):.6g}; ends: {low}, {high}",
             highlight=False,
@@ -184,12 +185,6 @@ def _continuation(dataset: xr.Dataset, console: Console) -> None:
         _bifurcations(dataset, console, free)
     if "degenerate_kind" in dataset:
         _degenerate(dataset, console, free)
-
-
-def _many(steps: xr.DataArray) -> str:
-    """What is counted in a variable, as "tokens"."""
-    unit = unit_of(steps.attrs)
-    return f"{unit}s" if unit.isalpha() else f"times {unit}"
 
 
 def _bifurcations(dataset: xr.Dataset, console: Console, free: str) -> None:
@@ -258,8 +253,8 @@ def _basins(dataset: xr.Dataset, console: Console) -> None:
         console.print(f"and {len(places) - SHOWN} sets more", highlight=False)
     console.print(
         "share with Wilson's interval of one standard error; lifetime in "
-        f"{_many(dataset.period)}, of the exponential tail (-: no event, or no "
-        "constant rate)",
+        f"{plural(unit_of(dataset.period.attrs))}, of the exponential tail (-: no "
+        "event, or no constant rate)",
         highlight=False,
     )
 

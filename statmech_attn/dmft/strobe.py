@@ -28,6 +28,7 @@ from statmech_attn.dmft.network import (
 )
 from statmech_attn.dmft.patterns import KINDS
 from statmech_attn.dynamics import System
+from statmech_attn.labels import together
 
 
 class StroboscopicMap(eqx.Module):
@@ -75,11 +76,10 @@ def strobe(net: Network, epsilon: float) -> System:
         >>> file = dmft.load("poclopez-pe2")
         >>> net = dmft.network(file.patterns, context=file.context)
         >>> dmft.strobe(net, file.epsilon).unit, dmft.strobe(net, 0.0).unit
-        ('4 tokens', '1 token')
+        ('4 tokens', 'token')
     """
     tokens = clock_period(net, epsilon)
-    unit = f"{tokens} tokens" if tokens > 1 else "1 token"
-    return System(StroboscopicMap(net, tokens), unit=unit)
+    return System(StroboscopicMap(net, tokens), unit=together(tokens, "token"))
 
 
 def strobe_point(net: Network, params: Parameters, state: State) -> Float[Array, " MC"]:

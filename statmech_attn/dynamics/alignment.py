@@ -38,6 +38,7 @@ from statmech_attn.dynamics.systems import (
     of_each,
     System,
 )
+from statmech_attn.labels import STEP
 from statmech_attn.presentation import Shown
 
 
@@ -51,6 +52,7 @@ class Alignment(eqx.Module):
 
     log_gali: Float[Array, "samples k-1 *batch"]
     every: int = eqx.field(static=True)  # steps between samples
+    unit: str = eqx.field(static=True, default=STEP)
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # samples, k-1
 
     _shown = (
@@ -158,7 +160,8 @@ def gali(
     ):
         if value < least:
             raise ValueError(f"{name} must be at least {least}; got {value}.")
-    map = as_system(system).at(parameters)
+    system = as_system(system)
+    map = system.at(parameters)
     dimension = frame_size(map, state, None)
     if order > dimension:
         raise ValueError(
@@ -167,7 +170,7 @@ def gali(
         )
     counts = jnp.asarray(every), jnp.asarray(transient)
     log_gali = _indices(map, state, *counts, order=order, samples=samples)
-    return Alignment(log_gali, every)
+    return Alignment(log_gali, every, system.unit)
 
 
 @eqx.filter_jit

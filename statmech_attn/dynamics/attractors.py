@@ -26,7 +26,7 @@ from statmech_attn.dynamics.following import (
 from statmech_attn.dynamics.matching import resolution, set_distance
 from statmech_attn.dynamics.phases import EXACT, HORIZON
 from statmech_attn.dynamics.systems import count_of, System
-from statmech_attn.labels import Words
+from statmech_attn.labels import STEP, Words
 from statmech_attn.presentation import Shown
 
 
@@ -50,6 +50,7 @@ class Orbits(NamedTuple):
     ended: np.ndarray  # (n,) bool; False: still on the way after `lifetime` steps
     exact: np.ndarray  # (n,) bool; False: settled by `lifetime`, perhaps long before
     before: np.ndarray  # (n, P, d) the look before it arrived or diverged; or NaN
+    unit: str = STEP  # what a step is
 
     _shown = (
         Shown("kind", "where the start went", "start", flags=KINDS),
@@ -88,8 +89,11 @@ class Orbits(NamedTuple):
 
     def take(self, indices: np.ndarray) -> "Orbits":
         """Some of the orbits."""
-        state, flat = take(self.state, indices), self._replace(state=self.kind)
-        return Orbits(*(x[indices] for x in flat))._replace(state=state)
+        rows = {name: getattr(self, name)[indices] for name in ROWS}
+        return self._replace(state=take(self.state, indices), **rows)
+
+
+ROWS = tuple(name for name in Orbits._fields if name not in ("state", "unit"))
 
 
 def settle(
@@ -210,6 +214,7 @@ class _Run:
             self.ended,
             self.exact,
             self.before,
+            self.follower.system.unit,
         )
 
     def look(self, number: int, last: bool) -> None:

@@ -85,6 +85,11 @@ class Attractors(NamedTuple):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     @property
+    def unit(self) -> str:
+        """What a step is."""
+        return self.orbits.unit
+
+    @property
     def points(self) -> np.ndarray:
         """Points of the sets, (K, P, d)."""
         return self.orbits.points[self.leader]

@@ -38,6 +38,7 @@ from statmech_attn.dynamics.orthonormal import (
     safe_log,
 )
 from statmech_attn.dynamics.systems import as_system, System, TangentSystem
+from statmech_attn.labels import STEP
 from statmech_attn.presentation import Shown
 
 
@@ -75,12 +76,14 @@ class CycleSpectrum(NamedTuple):
         settled: (k, n), whether Newton and the spans converged so far; elsewhere
             nothing is known and both others are NaN.
         vector: (dim, n), a point of each cycle.
+        unit: what a step is.
     """
 
     exponents: np.ndarray
     stderr: np.ndarray
     settled: np.ndarray
     vector: np.ndarray
+    unit: str = STEP
 
     _shown = (
         Shown(
@@ -134,7 +137,8 @@ def cycle_spectrum(
     require_double()
     if period < 1:
         raise ValueError(f"period must be at least 1; got {period}.")
-    map = as_system(system).at(parameters)
+    system = as_system(system)
+    map = system.at(parameters)
     k = frame_size(map, state, exponents)
     guarded = min(k + 1, jax.eval_shape(map.vector, state).shape[0])
     frame = start_frame(map, state, guarded)[1]
@@ -144,7 +148,7 @@ def cycle_spectrum(
         after = _once(map, state, *(jnp.asarray(x) for x in arrays))
         return Round(*(np.asarray(x)[..., None] for x in after))
 
-    cycle = spectra(
+    *arrays, _ = spectra(
         one,
         np.asarray(map.vector(state))[:, None],
         np.asarray(frame)[..., None],
@@ -153,7 +157,7 @@ def cycle_spectrum(
         rank=map.rank,
         patience=PATIENCE,
     )
-    return jax.tree.map(lambda x: x[..., 0], cycle)
+    return CycleSpectrum(*(x[..., 0] for x in arrays), unit=system.unit)
 
 
 def whole_period(system: TangentSystem, period):

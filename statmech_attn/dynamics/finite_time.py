@@ -32,6 +32,7 @@ from statmech_attn.dynamics.systems import (
     require_unbatched,
     System,
 )
+from statmech_attn.labels import STEP
 from statmech_attn.presentation import Shown
 
 
@@ -51,6 +52,7 @@ class FiniteTimeExponents(eqx.Module):
 
     values: Float[Array, "count k *batch"]
     window: int = eqx.field(static=True)  # steps, n
+    unit: str = eqx.field(static=True, default=STEP)
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # count, k
 
     _shown = (
@@ -122,7 +124,8 @@ class FiniteTimeExponents(eqx.Module):
         count = self.values.shape[0] // turns
         whole = self.values[: count * turns]
         grouped = whole.reshape((count, turns) + whole.shape[1:])
-        return FiniteTimeExponents(jnp.mean(grouped, axis=1), self.window * turns)
+        mean, window = jnp.mean(grouped, axis=1), self.window * turns
+        return FiniteTimeExponents(mean, window, self.unit)
 
     @of_each
     def diffusion(self) -> tuple[Array, Array, Array]:
@@ -213,7 +216,8 @@ def finite_time_exponents(
     ):
         if value < least:
             raise ValueError(f"{name} must be at least {least}; got {value}.")
-    map = as_system(system).at(parameters)
+    system = as_system(system)
+    map = system.at(parameters)
     values = _windows(
         map,
         state,
@@ -223,7 +227,7 @@ def finite_time_exponents(
         alignment=jnp.asarray(max(ALIGN, window * count // 10)),
         k=frame_size(map, state, exponents),
     )
-    return FiniteTimeExponents(values, window)
+    return FiniteTimeExponents(values, window, system.unit)
 
 
 @eqx.filter_jit

@@ -11,6 +11,7 @@ changes, and takes about twice as long at the same error of the Lorenz flow
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import diffrax
 import equinox as eqx
@@ -19,6 +20,9 @@ from jaxtyping import Array, Float, PyTree
 
 from statmech_attn.dynamics.lyapunov import BLOCKS, lyapunov_spectrum, Spectrum
 from statmech_attn.dynamics.systems import call, require_like, System
+
+
+UNIT_OF_TIME = "unit of time"
 
 
 def flow(
@@ -39,7 +43,7 @@ def flow(
     """
     autonomous = lambda t, x, parameters: call(field, x, parameters)
     step = _steps(autonomous, 0.0, time, substeps)
-    return System(step, unit=f"{time:g} units of time")
+    return System(step, unit=UNIT_OF_TIME if time == 1 else f"{time:g} units of time")
 
 
 def driven_flow(
@@ -105,7 +109,7 @@ def flow_spectrum(
 
     Returns:
         `Spectrum` whose exponents, errors, halves and blocks are per unit time; `steps`
-        counts intervals.
+        counts intervals, and `window` is their time.
 
     Example:
         >>> import jax.numpy as jnp
@@ -145,7 +149,9 @@ def per_unit_time(spectrum: PyTree, interval: float) -> PyTree:
     rates = lambda s: tuple(
         value for name in names if (value := getattr(s, name)) is not None
     )
-    return eqx.tree_at(rates, spectrum, tuple(x / interval for x in rates(spectrum)))
+    scaled = tuple(x / interval for x in rates(spectrum))
+    in_time = replace(spectrum, unit=UNIT_OF_TIME, interval=interval)
+    return eqx.tree_at(rates, in_time, scaled)
 
 
 def _steps(field, start: float, time: float, substeps: int):

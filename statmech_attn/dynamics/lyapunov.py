@@ -36,6 +36,7 @@ from statmech_attn.dynamics.systems import (
     System,
     TangentSystem,
 )
+from statmech_attn.labels import STEP
 from statmech_attn.presentation import Shown
 
 
@@ -74,10 +75,10 @@ def shown_exponents(place: str = "") -> tuple[Shown, ...]:
         ),
         Shown(
             "window",
-            "steps of the window that decided",
+            "length of the window that decided",
             units="{unit}",
             symbol="n",
-            value=f"{place}steps",
+            value=f"{place}window",
         ),
     )
 
@@ -116,6 +117,8 @@ class Spectrum(eqx.Module):
     steps: Int[Array, ""]  # length of the window
     log_det: Float[Array, "*batch"] | None = None  # <ln|det DF|> beside all exponents
     dimension: int | None = eqx.field(static=True, default=None)  # of tangent space
+    unit: str = eqx.field(static=True, default=STEP)  # of time, that rates are per
+    interval: float = eqx.field(static=True, default=1)  # of a step in that unit
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # blocks, k
 
     _shown = (
@@ -140,6 +143,11 @@ class Spectrum(eqx.Module):
         """Axes of a batch that stand first."""
         halves = (2, self._axes[1])
         return leading_axes((self.blocks, self._axes), (self.halves, halves))
+
+    @property
+    def window(self) -> Int[Array, ""] | Float[Array, ""]:
+        """Length of the window in the unit of time."""
+        return self.steps if self.interval == 1 else self.steps * self.interval
 
     @property
     @of_each
@@ -242,7 +250,8 @@ def lyapunov_spectrum(
     """
     require_double()
     check_counts(steps, transient, reorthonormalize_every, blocks, align or 0)
-    map, every = as_system(system).at(parameters), reorthonormalize_every
+    system, every = as_system(system), reorthonormalize_every
+    map = system.at(parameters)
     per_block = -(-steps // (blocks * every))
     turns = alignment(per_block, every, blocks) if align is None else -(-align // every)
     return _spectrum(
@@ -254,11 +263,12 @@ def lyapunov_spectrum(
         every=every,
         k=frame_size(map, state, exponents),
         blocks=blocks,
+        unit=system.unit,
     )
 
 
 @eqx.filter_jit
-def _spectrum(system, state, *, per_block, transient, turns, every, k, blocks):
+def _spectrum(system, state, *, per_block, transient, turns, every, k, blocks, unit):
     state = advance(system, state, transient)
     lifted, frame = start_frame(system, state, k)
     no_observation = lambda state: jnp.zeros((0,) + frame.shape[2:])
@@ -278,6 +288,7 @@ def _spectrum(system, state, *, per_block, transient, turns, every, k, blocks):
         every=every,
         rank=system.rank,
         dimension=frame.shape[0],
+        unit=unit,
     )
 
 
@@ -288,6 +299,9 @@ def frame_size(system: TangentSystem, state: PyTree, exponents: int | None) -> i
         ValueError: a state without coordinates or in single precision, or more
             exponents than it has coordinates.
     """
+    for leaf in jax.tree.leaves(state):
+        if not eqx.is_array_like(leaf):
+            raise ValueError(f"state must hold numbers; got {leaf!r}.")
     coordinates = jax.eval_shape(system.vector, state)
     dimension = coordinates.shape[0]
     if dimension and coordinates.dtype != jnp.float64:
@@ -432,7 +446,13 @@ def measure(
 
 
 def summarise(
-    sums: Sums, *, per_block, every: int, rank: int | None, dimension: int
+    sums: Sums,
+    *,
+    per_block,
+    every: int,
+    rank: int | None,
+    dimension: int,
+    unit: str = STEP,
 ) -> Spectrum:
     """Exponents, errors and resolution from the sums of one window."""
     k, blocks = sums.noise.shape[0], sums.blocks.shape[0]
@@ -470,6 +490,7 @@ def summarise(
         steps=jnp.asarray(blocks * per_block * every),
         log_det=_log_det(sums, per_block * every) if dimension == k else None,
         dimension=dimension,
+        unit=unit,
     )
 
 
@@ -520,6 +541,8 @@ def check_counts(steps, transient, every, blocks, align=0):
         ("blocks", blocks, 4),
         ("align", align, 0),
     ):
+        if not hasattr(value, "__index__"):
+            raise ValueError(f"{name} must be a whole number; got {value!r}.")
         if value < least:
             raise ValueError(f"{name} must be at least {least}; got {value}.")
     if blocks % 4:

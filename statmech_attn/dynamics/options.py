@@ -1,5 +1,6 @@
 """Options of verdicts, diagrams, searches of attractors, and continuation."""
 
+import sys
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -91,6 +92,13 @@ class Plan(Options):
                 f"exponents must lie in 0..{dimension}, the dimension of the state; "
                 f"got {self.exponents}."
             )
+
+
+WITHOUT_SECTION = {  # options of a plan whose section no orbit meets
+    "on": 0,
+    "level": sys.float_info.max,
+    "section_samples": 1,
+}
 
 
 @dataclass(frozen=True)

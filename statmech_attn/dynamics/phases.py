@@ -23,7 +23,7 @@ from statmech_attn.dynamics import evidence, frames, lyapunov, sentences
 from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
 from statmech_attn.dynamics.options import Criteria
 from statmech_attn.dynamics.systems import advance, as_system, System
-from statmech_attn.labels import Words
+from statmech_attn.labels import STEP, Words
 from statmech_attn.presentation import Shown
 
 
@@ -122,7 +122,6 @@ class Classification(eqx.Module):
     spectrum: Spectrum
     state: PyTree
     criteria: Criteria = eqx.field(static=True, default=Criteria())
-    unit: str = eqx.field(static=True, default="step")
 
     _shown = (
         Shown("phase", "phase of the orbit", flags=PHASES),
@@ -167,6 +166,11 @@ class Classification(eqx.Module):
     @property
     def settled(self) -> Bool[Array, "*batch"]:
         return self.phase < TRANSIENT
+
+    @property
+    def unit(self) -> str:
+        """What a step is."""
+        return self.spectrum.unit
 
     @property
     def leading_axes(self) -> int:
@@ -268,7 +272,7 @@ def turns_per_block(steps: int, every: int, drive_period: int) -> int:
 
 @eqx.filter_jit
 def _classify(
-    system, state, *, per_block, transient, max_doublings, criteria, unit, **window
+    system, state, *, per_block, transient, max_doublings, criteria, **window
 ):
     state = advance(system, state, transient)
 
@@ -282,7 +286,7 @@ def _classify(
         )
         at_cap = doubling >= max_doublings
         verdict = decide(spectrum, witnesses, criteria, window["drive_period"], at_cap)
-        return Classification(*verdict, witnesses, spectrum, state, criteria, unit)
+        return Classification(*verdict, witnesses, spectrum, state, criteria)
 
     return extended(
         attempt(state, jnp.array(0)),
@@ -331,6 +335,7 @@ def examine(
     drive_period,
     criteria,
     spacing=None,
+    unit=STEP,
 ) -> tuple[PyTree, Spectrum, Evidence, tuple[PyTree, Array]]:
     """One window and its tail; batched over trailing axes, constant memory.
 
@@ -355,6 +360,7 @@ def examine(
         every=every,
         rank=system.rank,
         dimension=frame.shape[0],
+        unit=unit,
     )
     record = lambda s, _: (lambda after: (after, observe(after)))(system.step(s))
     middle = system.lower(lifted)

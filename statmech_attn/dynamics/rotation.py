@@ -16,6 +16,7 @@ stated error: it is that of a window half as long, hence an upper bound.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -28,7 +29,7 @@ from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.lyapunov import window_weights
 from statmech_attn.dynamics.systems import as_system, System
-from statmech_attn.labels import Words
+from statmech_attn.labels import STEP, together, Words
 from statmech_attn.presentation import Shown
 
 
@@ -52,6 +53,7 @@ class Rotation(eqx.Module):
     number: Float[Array, "*batch"]
     error: Float[Array, "*batch"]
     result: Int[Array, "*batch"]
+    unit: str = eqx.field(static=True, default=STEP)
 
     _shown = (
         Shown(
@@ -170,9 +172,10 @@ def curve_rotation(
         _check(name, value, least)
     system = as_system(system)
     step = system.at(parameters).step
-    return _curve_rotation(
+    rotation = _curve_rotation(
         step, state, system.observe, jnp.asarray(tolerance), steps, transient, every
     )
+    return replace(rotation, unit=together(every, system.unit))
 
 
 @eqx.filter_jit

@@ -9,6 +9,7 @@ from typing import NamedTuple, TYPE_CHECKING
 import numpy as np
 
 from statmech_attn.dynamics.options import Criteria
+from statmech_attn.labels import counted
 from statmech_attn.presentation import batch_first, quantity
 
 
@@ -25,7 +26,7 @@ class Verdict(NamedTuple):
     reasons: list[str]  # why there is no phase; words of `phases.REASONS`
     exponents: np.ndarray
     stderr: np.ndarray
-    quarters_of_leading: np.ndarray  # its average over each quarter of the window
+    quarters_of_leading: np.ndarray | None  # averages; None: not known
     steps: int  # of the window
     recurrence_error: float
     positive: int
@@ -34,12 +35,12 @@ class Verdict(NamedTuple):
     digits: float
     quarters: float
     drift: float
-    criteria: Criteria
+    criteria: Criteria | None  # None: not known
     unit: str
 
     def explain(self) -> str:
         """The sentence."""
-        tell = _TOLD.get(self.phase, _undecided)
+        tell = _TOLD.get(self.phase, undecided)
         return f"{self.phase}: {tell(self)}."
 
     @property
@@ -59,7 +60,7 @@ class Verdict(NamedTuple):
         return self.zero_one < limits.zero_one and self.broadband < limits.broadband
 
     def after(self, steps: int) -> str:
-        return f"{steps} {self.unit}{'' if steps == 1 else 's'}"
+        return counted(steps, self.unit)
 
 
 def explain(
@@ -147,11 +148,12 @@ def _transient(v: Verdict) -> str:
     return (
         f"λ_1 is {first:.3g} nat/{v.unit} in the first quarter of the window of "
         f"{v.after(v.steps)} and {last:.3g} in the last: chaos that has ended; "
-        f"{_undecided(v)}"
+        f"{undecided(v)}"
     )
 
 
-def _undecided(v: Verdict) -> str:
+def undecided(v: Verdict) -> str:
+    """Why there is no phase."""
     return "; ".join(
         f"{reason} ({numbers})" if (numbers := _numbers(v, reason)) else reason
         for reason in v.reasons
@@ -164,6 +166,7 @@ def _diverged(v: Verdict) -> str:
 
 def _numbers(v: Verdict, reason: str) -> str:
     """What a reason goes by."""
+    asked = f" of {v.criteria.digits:g}" if v.criteria else ""
     for words, numbers in (
         ("the quarters", f"by {v.quarters:.3g} standard errors"),
         ("like its beginning", f"by {v.drift:.3g} standard errors"),
@@ -174,7 +177,7 @@ def _numbers(v: Verdict, reason: str) -> str:
             "no recurrence was found",
             f"{v.leading}; nearest return to {v.recurrence_error:.1g} of its size",
         ),
-        ("averages converge", f"{v.digits:.1f} of {v.criteria.digits:g} digits"),
+        ("averages converge", f"{v.digits:.1f}{asked} digits"),
         ("irregular", v.indicators),
         ("say regular", v.indicators),
         ("the cap", f"{v.after(v.steps)}"),

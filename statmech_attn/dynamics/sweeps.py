@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, PyTree
 
 from statmech_attn import presentation
-from statmech_attn.dynamics.attractors import follow_with, GONE, Orbits
+from statmech_attn.dynamics.attractors import follow_with, GONE, Orbits, ROWS
 from statmech_attn.dynamics.basins import CLOSE, SCATTERS
 from statmech_attn.dynamics.following import Follower, put, Search, take
 from statmech_attn.dynamics.matching import set_distance
@@ -128,12 +128,9 @@ def sets_differ(distance, scatter: float, size: float, recurs: bool) -> bool:
 def _joined(parts: list[Orbits]) -> Orbits:
     join = lambda *xs: np.concatenate(xs)
     last = lambda *xs: np.concatenate(xs, -1) if np.ndim(xs[0]) else xs[0]
-    rows = {
-        name: join(*[getattr(o, name) for o in parts])
-        for name in Orbits._fields
-        if name != "state"
-    }
-    return Orbits(state=jax.tree.map(last, *[o.state for o in parts]), **rows)
+    rows = {name: join(*[getattr(o, name) for o in parts]) for name in ROWS}
+    state = jax.tree.map(last, *[o.state for o in parts])
+    return Orbits(state=state, unit=parts[0].unit, **rows)
 
 
 def _distance(up: Orbits, down: Orbits, i: int) -> float:

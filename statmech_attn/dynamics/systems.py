@@ -25,6 +25,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from statmech_attn.batches import add_up
 from statmech_attn.dynamics.orthonormal import orthonormalise, safe_log
+from statmech_attn.labels import STEP, together
 
 
 class System(eqx.Module):
@@ -65,7 +66,7 @@ class System(eqx.Module):
     drive_period: int = eqx.field(static=True, default=1)
     tangent: "Callable[[PyTree], TangentSystem] | None" = None
     batched: bool = eqx.field(static=True, default=False)
-    unit: str = eqx.field(static=True, default="step")
+    unit: str = eqx.field(static=True, default=STEP)
     display: Callable[[PyTree, PyTree], Any] | None = None
     clock: Callable[[PyTree], Any] | None = None
     any_width: bool = eqx.field(static=True, default=False)
@@ -114,7 +115,7 @@ class System(eqx.Module):
             period,
             None,
             self.batched,
-            f"{times} {self.unit}s",
+            together(times, self.unit),
             self.display,
             self.clock,
             self.any_width,
@@ -246,6 +247,10 @@ def _refusal(kind: str, said: str) -> str:
         return f"step takes parameters: give them after the state ({said})."
     if "positional argument" in said and "given" in said:
         return f"step must take the state and the parameters, f(x, p) ({said})."
+    if kind == "KeyError":
+        return f"step asks for the parameter {said}, which is not given."
+    if "'list'" in said:
+        return f"step must get its state and parameters as arrays, not lists ({said})."
     return (
         f"step, which takes the state first, then the parameters, ends in {kind}: "
         f"{said.rstrip('.')}."

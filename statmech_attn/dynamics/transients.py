@@ -28,6 +28,7 @@ from statmech_attn import presentation
 from statmech_attn.batches import batches, Compiled, lanes_for, require_double, run_all
 from statmech_attn.dynamics.following import put, take
 from statmech_attn.dynamics.systems import as_system, count_of, lane_axes, System
+from statmech_attn.labels import STEP
 from statmech_attn.presentation import Shown
 
 
@@ -44,6 +45,7 @@ class EscapeRate(NamedTuple):
     time: float  # steps at risk
     after: float  # steps, t_0
     constancy: float  # early minus late rate, in standard errors
+    unit: str = STEP  # what a step is
 
     _shown = (
         Shown("rate", "escape rate", units="nat / {unit}", symbol="κ", error="stderr"),
@@ -72,6 +74,7 @@ class Survival(NamedTuple):
     share: np.ndarray
     low: np.ndarray  # one standard error, on the log(-log) scale
     high: np.ndarray
+    unit: str = STEP  # what a step is
 
     _shown = (
         Shown("time", "time", "event", "{unit}", "t"),
@@ -138,12 +141,15 @@ def escape_times(
     return np.minimum(lifetime, horizon), ended
 
 
-def survival(lifetime: Times, ended: Bool[np.ndarray, " n"]) -> Survival:
+def survival(
+    lifetime: Times, ended: Bool[np.ndarray, " n"], *, unit: str = STEP
+) -> Survival:
     """Share of orbits with a lifetime beyond t, censored runs taken into account.
 
     Args:
         lifetime: steps; where not `ended`, a lower bound.
         ended: whether each lifetime ended.
+        unit: what a step is, such as `Orbits.unit`.
 
     Example:
         >>> survival(np.array([1, 2, 2, 5]), np.array([True, True, True, False])).share
@@ -160,6 +166,7 @@ def survival(lifetime: Times, ended: Bool[np.ndarray, " n"]) -> Survival:
         estimate.probabilities,
         between.low.probabilities,
         between.high.probabilities,
+        unit,
     )
 
 
@@ -168,7 +175,8 @@ def escape_rate(
     ended: Bool[np.ndarray, " n"],
     *,
     after: float | None = None,
-    unit: int = 1,
+    resolution: int = 1,
+    unit: str = STEP,
 ) -> EscapeRate:
     """Maximum likelihood rate of the exponential tail of lifetimes.
 
@@ -178,7 +186,8 @@ def escape_rate(
         after: where the tail begins, steps; when omitted the earliest of a few
             quantiles of the ended ones from which the rate is constant within two
             standard errors.
-        unit: resolution of the lifetimes, steps.
+        resolution: of the lifetimes, steps.
+        unit: what a step is, such as `Orbits.unit`.
 
     Example:
         >>> found = escape_rate(np.array([3, 5, 8]), np.array([True, True, False]))
@@ -186,24 +195,24 @@ def escape_rate(
         (2, 0.1335)
     """
     _check(lifetime, ended)
-    if unit < 1:
-        raise ValueError(f"unit must be at least 1 step; got {unit}.")
+    if resolution < 1:
+        raise ValueError(f"resolution must be at least 1 step; got {resolution}.")
     if after is not None:
-        return _rate(lifetime, ended, after, unit)
+        return _rate(lifetime, ended, after, resolution)._replace(unit=unit)
     finished = np.sort(lifetime[ended])
     begins = [np.quantile(finished, q, method="lower") for q in TAILS if finished.size]
-    tails = (_rate(lifetime, ended, after, unit) for after in [0.0, *begins[1:]])
+    tails = (_rate(lifetime, ended, after, resolution) for after in [0.0, *begins[1:]])
     estimate = EscapeRate(np.nan, np.nan, 0, 0.0, 0.0, np.nan)
     for estimate in tails:
         if not abs(estimate.constancy) > 2:
-            return estimate
-    return estimate
+            break
+    return estimate._replace(unit=unit)
 
 
-def _rate(lifetime, ended, after, unit) -> EscapeRate:
+def _rate(lifetime, ended, after, resolution) -> EscapeRate:
     """The rate of the tail beyond `after`, and how its halves differ."""
     tail = lifetime > after
-    waits, over = (lifetime[tail] - after) / unit, ended[tail]
+    waits, over = (lifetime[tail] - after) / resolution, ended[tail]
     rate, error = _likeliest(waits, over)
     middle = np.median(waits[over]) if over.any() else 0.0
     late = waits > middle
@@ -211,10 +220,10 @@ def _rate(lifetime, ended, after, unit) -> EscapeRate:
     later = _likeliest(waits[late] - middle, over[late])
     gap = (early[0] - later[0]) / np.hypot(early[1], later[1])
     return EscapeRate(
-        rate / unit,
-        error / unit,
+        rate / resolution,
+        error / resolution,
         int(over.sum()),
-        float(waits.sum() * unit),
+        float(waits.sum() * resolution),
         float(after),
         float(gap),
     )

@@ -68,6 +68,14 @@ class Accessor:
         assert isinstance(console.file, io.StringIO)
         return Text(console.file.getvalue().rstrip())
 
+    def explain(self, **values: float) -> Text | list[Text]:
+        """Why a point of a scan has its phase, as `scan.statmech.explain(beta=1.27)`.
+
+        See `dynamics.diagrams.explain`.
+        """
+        told = diagrams.explain(self._dataset, **values)
+        return Text(told) if isinstance(told, str) else [Text(text) for text in told]
+
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the result with its study to a file of this package (`storage.write`).
 

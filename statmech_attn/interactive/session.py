@@ -42,7 +42,8 @@ def run(
     `studies.produce`, or to the command line.
 
     Args:
-        study: path of a study file, its content as a dictionary, or a checked study.
+        study: path of a study file, its content as a dictionary, in which arrays may
+            stand for lists, or a checked study.
         progress: draw a bar, in a terminal or a notebook.
 
     Returns:
@@ -82,6 +83,13 @@ def run(
     )
 
 
+def _plain(tree: Any) -> Any:
+    """A study with lists and numbers in place of arrays of NumPy and JAX."""
+    if isinstance(tree, dict):
+        return {key: _plain(value) for key, value in tree.items()}
+    return tree.tolist() if hasattr(tree, "tolist") else tree
+
+
 def _checked(study: Any) -> tuple[studies.StudyTable, str]:
     """A study with its text."""
     if isinstance(study, (str, Path)):
@@ -89,7 +97,8 @@ def _checked(study: Any) -> tuple[studies.StudyTable, str]:
     if isinstance(study, studies.StudyTable):
         return study, studies.dump(study.model_dump(exclude_none=True))
     if isinstance(study, dict):
-        return studies.parse(study), studies.dump(study)
+        tree = _plain(study)
+        return studies.parse(tree), studies.dump(tree)
     raise ValueError(
         "study must be the path of a study file, a dictionary or a checked study; got "
         f"{type(study).__name__}."

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from statmech_attn.dynamics import PHASES, survival
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.bifurcation import span
-from statmech_attn.plotting.exponents import draw_pieces
 from statmech_attn.plotting.labels import label, many, shown, sign
 from statmech_attn.plotting.sheets import Given
 
@@ -50,7 +49,8 @@ def basin_fractions(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     sheet.axes[-1].set_xlabel(label(dataset, name))
     sheet.legend(6)
     sheet.letters()
-    sheet.note(_starts(dataset))
+    cells = f"numbers: period in {many(dataset.period)}"
+    sheet.note(notes.joined(cells, "bars: one standard error", _starts(dataset)))
     return sheet.figure
 
 
@@ -83,7 +83,7 @@ def lifetimes(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     axis.plot([], [], "x", color=style.BLACK, ms=4, label="end of the runs")
     if sheet.whole:
         sheet.figure.legend(loc="outside right upper")
-    sheet.note(_starts(dataset))
+    sheet.note(notes.joined("bands: one standard error", _starts(dataset)))
     return sheet.figure
 
 
@@ -140,9 +140,8 @@ def hysteresis(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     if sheet.whole:
         upper.set_xlabel("")
     _shade(lower, dataset)
-    distance = dataset.distance.values
-    jump = np.diff(dataset.differ.values.astype(int)) != 0
-    draw_pieces(lower, dataset[name].values, distance, jump, 0 * distance, style.BLACK)
+    look: Any = {"ms": 2.5, "mew": 0, "color": style.BLACK}
+    lower.plot(dataset[name].values, dataset.distance.values, ".", **look)
     lower.set_ylabel("distance of\nthe sets")
     lower.set_xlabel(label(dataset, name))
     span(lower, dataset, name)

@@ -23,7 +23,16 @@ BANDS = "bands of exponents: one standard error"
 
 
 def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
-    """The scanned parameters of a file, in the order of its dimensions."""
+    """The scanned parameters of a file, in the order of its dimensions.
+
+    Raises:
+        ValueError: it is no scan.
+    """
+    if "section_count" not in dataset:
+        kind = dataset.attrs.get("kind", "another data set")
+        raise ValueError(
+            f"this picture shows a scan of kind bifurcation or diagram; got {kind}."
+        )
     dims = [str(d) for d in dataset.section_count.dims if d != "start"]
     if "point" in dims:  # two refined ones
         dims = [str(d) for d in dataset.dims if str(d).endswith("_grid")]
@@ -82,13 +91,16 @@ def bifurcation_samples(
     sheet = sheets.single(ax, style.DOUBLE, 2.9)
     (axis,) = sheet.axes
     look: Any = {"ms": _size(dataset), "mew": 0, "ls": "none", "marker": "."}
-    colours = {"strobe": style.DOTS} if strobe else {}
-    colours |= {"section": style.BLACK} if section else {}
-    for variable, words in _samples(dataset).items():
-        x, y = _cloud(dataset, variable, name)
-        if x.size and variable in colours:
-            colour = colours[variable]
-            axis.plot(x, y, **look, color=colour, rasterized=True, label=words)
+    wanted = {"strobe": strobe, "section": section}
+    clouds = {
+        words: cloud
+        for variable, words in _samples(dataset).items()
+        if wanted[variable] and (cloud := _cloud(dataset, variable, name))[0].size
+    }
+    alone = section and len(clouds) == 1  # nothing is drawn over these samples
+    colours = [style.BLACK] if alone else [style.DOTS, style.BLACK]
+    for colour, (words, cloud) in zip(colours, clouds.items()):
+        axis.plot(*cloud, **look, color=colour, rasterized=True, label=words)
     axis.set_ylabel(shown(dataset))
     axis.set_xlabel(label(dataset, name))
     span(axis, dataset, name)

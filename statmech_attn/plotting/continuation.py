@@ -4,7 +4,7 @@ Takes files of kind `continuation` (docs/hdf5.md).  Branches are shown by the ob
 of a scan's stroboscopic section, so that they can be drawn over its diagram.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ DEGENERATE = {  # short names of points of codimension two, and what needs words
     "flip_neimark_sacker": ("PD–NS", "period doubling and Neimark–Sacker"),
     "double_neimark_sacker": ("NS–NS", "two Neimark–Sacker"),
 }
+MARGIN = 0.02  # beside branches, of their range
 CROWD = 20  # markers; more are drawn smaller
 STABILITY = {1: ("stable", "-", 1.2), 0: ("unstable", (0, (3, 2)), 0.8)}
 MARK: dict[str, Any] = {
@@ -71,7 +72,9 @@ def continuation_diagram(
     """
     free = _one_free(datasets)
     values = datasets[0][free].values if scan is None else scan[free].values
-    ranges = [(np.nanmin(values), np.nanmax(values))] + ([zoom] if zoom else [])
+    low, high = np.nanmin(values), np.nanmax(values)
+    beyond = 0.0 if scan is not None else MARGIN * (high - low)
+    ranges = [(low - beyond, high + beyond)] + ([zoom] if zoom else [])
     count = len(ranges)
     make = lambda: sheets.grid(style.DOUBLE, 3.5, 1, count, sharey=True)
     sheet = sheets.sheet(axes, count, make)
@@ -104,22 +107,26 @@ def critical_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     Args:
         dataset: a result, as `storage.read` gives it.
         axes: three to draw on, for the plane, the rotation number and the coefficient.
+            Of its own the figure has no panel of rotation numbers where there are none.
     """
     free, second = _plane(dataset)
-    sheet = sheets.sheet(axes, 3, _panels)
-    left, upper, lower = sheet.axes
+    turns = axes is not None or bool(dataset.curve_rotation.notnull().any())
+    sheet = sheets.sheet(axes, 2 + turns, lambda: _panels(turns))
+    left, *upper, lower = sheet.axes
     bifurcation_curves(dataset, ax=left)
     left.margins(0.1, 0.06)
-    for axis, name in ((upper, "curve_rotation"), (lower, "curve_coefficient")):
-        _along(axis, dataset, name, second)
-        axis.set_xlabel(label(dataset, second))
+    _along(lower, dataset, "curve_coefficient", second)
     lower.set_yscale("symlog", linthresh=1.0)
     lower.axhline(0, color=style.BLACK, lw=0.5, zorder=1)
-    upper.set_ylabel(r"rotation number $\rho$")
-    lower.set_ylabel("coefficient")
-    if sheet.whole:
-        upper.tick_params(labelbottom=False)
-        upper.set_xlabel("")
+    lower.set_ylabel("coefficient of the normal form")
+    for axis in upper:
+        _along(axis, dataset, "curve_rotation", second)
+        axis.set_ylabel(r"rotation number $\rho$")
+    for axis in (*upper, lower):
+        axis.set_xlabel(label(dataset, second))
+    if sheet.whole and upper:
+        upper[0].tick_params(labelbottom=False)
+        upper[0].set_xlabel("")
     sheet.legend()
     sheet.letters()
     sheet.note(_plane_note(dataset))
@@ -134,8 +141,10 @@ def branches(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
         dataset: a result, as `storage.read` gives it.
         ax: one to draw on.
     """
-    sheet = sheets.single(ax, style.SINGLE, 2.8)
-    (axis,) = sheet.axes
+    return _over_the_parameter(dataset, ax, _draw_branches)
+
+
+def _draw_branches(axis: Axes, dataset: xr.Dataset) -> None:
     free = dataset.attrs["free"]
     for branch in range(dataset.sizes["branch"]):
         x, y, stable = _with_special(dataset, branch, free)
@@ -146,10 +155,6 @@ def branches(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
                 x, shown, color=style.BLACK, ls=dashes, lw=width, zorder=3
             )
             lines[0].set_label(words)
-    _name_axes(axis, dataset)
-    sheet.legend()
-    sheet.note(notes.network(dataset))
-    return sheet.figure
 
 
 @style.styled
@@ -160,8 +165,10 @@ def bifurcation_points(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure
         dataset: a result, as `storage.read` gives it.
         ax: one to draw on.
     """
-    sheet = sheets.single(ax, style.SINGLE, 2.8)
-    (axis,) = sheet.axes
+    return _over_the_parameter(dataset, ax, _draw_points)
+
+
+def _draw_points(axis: Axes, dataset: xr.Dataset) -> None:
     kinds = _kinds(dataset)
     crowded = kinds and int(dataset.special_strobe.count()) > CROWD
     size: dict[str, Any] = {"ms": 2.6, "mew": 0.3} if crowded else {}
@@ -176,15 +183,20 @@ def bifurcation_points(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure
             {"mfc": "white", "mec": colour} if subcritical else {"mfc": colour}
         )
         axis.plot(x, y, marker, label=words, **(MARK | size | look))
-    _name_axes(axis, dataset)
+
+
+def _over_the_parameter(
+    dataset: xr.Dataset, ax: Axes | None, draw: Callable[[Axes, xr.Dataset], None]
+) -> Figure:
+    """One panel over the free parameter."""
+    sheet = sheets.single(ax, style.SINGLE, 2.8)
+    (axis,) = sheet.axes
+    draw(axis, dataset)
+    axis.set_xlabel(label(dataset, dataset.attrs["free"]))
+    axis.set_ylabel(_shown(dataset))
     sheet.legend()
     sheet.note(notes.network(dataset))
     return sheet.figure
-
-
-def _name_axes(axis: Axes, dataset: xr.Dataset) -> None:
-    axis.set_xlabel(label(dataset, dataset.attrs["free"]))
-    axis.set_ylabel(_shown(dataset))
 
 
 def _kinds(dataset: xr.Dataset) -> list[str]:
@@ -339,13 +351,18 @@ def _along(axis: Axes, dataset: xr.Dataset, name: str, second: str) -> None:
         )
 
 
-def _panels() -> list[Axes]:
-    """The plane on the left, two panels over the second parameter on the right."""
+def _panels(turns: bool) -> list[Axes]:
+    """The plane on the left, panels over the second parameter on the right.
+
+    Args:
+        turns: whether there is one of rotation numbers.
+    """
     figure = style.figure(style.DOUBLE, 3.4)
-    grid = figure.add_gridspec(2, 2, width_ratios=[1.3, 1.0])
-    left = figure.add_subplot(grid[:, 0])
-    upper = figure.add_subplot(grid[0, 1])
-    return [left, upper, figure.add_subplot(grid[1, 1], sharex=upper)]
+    grid = figure.add_gridspec(1 + turns, 2, width_ratios=[1.3, 1.0])
+    right = [figure.add_subplot(grid[i, 1]) for i in range(1 + turns)]
+    for axis in right[1:]:
+        axis.sharex(right[0])
+    return [figure.add_subplot(grid[:, 0]), *right]
 
 
 def _one_free(datasets) -> str:

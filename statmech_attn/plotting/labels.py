@@ -4,7 +4,7 @@ import re
 
 import xarray as xr
 
-from statmech_attn.labels import unit_of
+from statmech_attn.labels import plural, unit_of
 from statmech_attn.plotting import style
 
 
@@ -31,8 +31,7 @@ def sign(dataset: xr.Dataset, name: str) -> str:
 
 def many(steps: xr.DataArray) -> str:
     """What is counted in a variable, as "tokens"."""
-    unit = unit_of(steps.attrs)
-    return f"{unit}s" if unit.isalpha() else unit
+    return plural(unit_of(steps.attrs)).removeprefix("times ")
 
 
 def shown(dataset: xr.Dataset, samples: str = "strobe") -> str:

@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from statmech_attn.plotting import sheets, style
+from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.labels import symbol, worded
 from statmech_attn.plotting.sheets import Given
 from statmech_attn.plotting.trajectory import few, fit_height, square
@@ -33,7 +33,7 @@ def trajectories(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """
     name = str(dataset.observed.dims[0])
     count = dataset.sizes[name]
-    size = style.DOUBLE, ROW * count + 0.35
+    size = style.DOUBLE, ROW * count + 0.5
     make = lambda: sheets.grid(*size, count, 2, width_ratios=[2.6, 1])
     sheet = sheets.sheet(axes, 2 * count, make)
     for i, row in enumerate(zip(sheet.axes[::2], sheet.axes[1::2], strict=True)):
@@ -49,6 +49,7 @@ def trajectories(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
         row[0].set_title(f"{sign} = {float(orbit[name]):g}", loc="left", pad=2.5)
     sheet.axes[-2].set_xlabel(f"{dataset.attrs['unit']} $t$")
     sheet.letters()
+    sheet.note(notes.network(dataset))
     return sheet.figure
 
 

@@ -31,7 +31,7 @@ from statmech_attn.dynamics import (
     take,
     wilson,
 )
-from statmech_attn.labels import Variable, Variables
+from statmech_attn.labels import STEP, Variable, Variables
 from statmech_attn.scan import (
     Arrays,
     Assembled,
@@ -177,7 +177,7 @@ def variables(rows: Iterable[Variable], parameters: Variables, unit: str) -> Var
 
 
 VARIABLES = variables(OF_NETWORK, build.PARAMETERS, "token")
-SYSTEM_VARIABLES = variables(OF_SYSTEM, Variables(), "step")
+SYSTEM_VARIABLES = variables(OF_SYSTEM, Variables(), STEP)
 EMPTY = {"count": 0, "period": 0, "n_points": 0, "fraction": 0.0, "phase": -1}
 
 
@@ -514,7 +514,7 @@ def arrival_rate(found: Attractors, period: int) -> dict[str, float]:
     lifetime, ended = orbits.lifetime[known], orbits.ended[known]
     if not known.any():
         lifetime, ended = np.zeros(1), np.array([False])
-    fit = escape_rate(lifetime, ended, unit=period)
+    fit = escape_rate(lifetime, ended, resolution=period)
     if abs(fit.constancy) > 2 or inexact > INEXACT * (inexact + ended.sum()):
         fit = fit._replace(rate=np.nan, stderr=np.nan)
     return {

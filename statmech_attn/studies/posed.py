@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PyTree
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import diagrams, flow, System
-from statmech_attn.labels import Variable, Variables
+from statmech_attn.labels import STEP, Variable, Variables
 from statmech_attn.studies import build, code
 from statmech_attn.studies.dmft_tables import DmftStudy
 from statmech_attn.studies.system_tables import (
@@ -29,7 +29,6 @@ from statmech_attn.studies.system_tables import (
 )
 
 
-NOWHERE = float(np.finfo(float).max)  # value of a section that no orbit meets
 RESERVED = ("point",)  # dimensions of files that are no variables
 NETWORK = Variables(
     diagrams.variables(
@@ -280,7 +279,7 @@ def _system(spec: SystemSpec, names: list[str]) -> System:
         return _replaced(named, step, spec, observe)
     step = code.function(reference, names)
     if spec.flow is None:
-        return System(step, observe, unit=spec.unit or "step")
+        return System(step, observe, unit=spec.unit or STEP)
     system = flow(step, time=spec.flow.time, substeps=spec.flow.substeps)
     return _replaced(system, system.step, spec, observe)
 
@@ -363,7 +362,7 @@ def _place(name: str, rows: tuple[Variable, ...], key: str) -> int:
 def _section(spec: SectionSpec | None, rows: tuple[Variable, ...]) -> dict[str, Any]:
     """Options of a `diagrams.Plan`."""
     if spec is None:
-        return {"on": 0, "level": NOWHERE, "section_samples": 1}
+        return diagrams.WITHOUT_SECTION
     return {
         "on": _place(spec.observable, rows, "system.section.observable"),
         "level": spec.value,

@@ -78,7 +78,7 @@ def test_units_scale_rate_and_error():
     lifetime, ended = np.array([4, 8, 8, 20]), np.array([True, True, True, False])
     one, four = (
         escape_rate(lifetime // 4, ended, after=0),
-        escape_rate(lifetime, ended, after=0, unit=4),
+        escape_rate(lifetime, ended, after=0, resolution=4),
     )
     assert one.rate == pytest.approx(-np.log(1 - 3 / 10))
     assert four.rate == pytest.approx(one.rate / 4)
@@ -140,7 +140,10 @@ def test_around_the_tangent_bifurcation_of_period_three():
         (lambda: escape_rate(np.ones(3), np.ones(2, bool)), "must be of one length"),
         (lambda: escape_rate(-np.ones(2), np.ones(2, bool)), "must be non-negative"),
         (lambda: survival(np.ones(0), np.ones(0, bool)), "hold at least one"),
-        (lambda: escape_rate(np.ones(2), np.ones(2, bool), unit=0), "unit must be at"),
+        (
+            lambda: escape_rate(np.ones(2), np.ones(2, bool), resolution=0),
+            "resolution must be",
+        ),
         (
             lambda: escape_times(lambda x: x, np.ones(2), inside, horizon=0),
             "horizon must be at least 1",

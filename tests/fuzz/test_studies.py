@@ -1,6 +1,7 @@
 """Whatever a study file holds is a study or an error of one short line, and soon."""
 
 import pathlib
+import shutil
 import signal
 import tempfile
 import tracemalloc
@@ -14,10 +15,12 @@ from statmech_attn.studies import spec
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FILES = sorted([*ROOT.glob("analysis/*.toml"), *ROOT.glob("simulations/*.toml")])
+FILES = sorted([*ROOT.glob("analysis/*.toml"), *ROOT.glob("simulations/**/*.toml")])
 TEXTS = [path.read_text() for path in FILES]
 # One for all: files that a study names are looked up in its own folder.
 FOLDER = tempfile.TemporaryDirectory()
+for code in ROOT.glob("simulations/systems/*.py"):
+    shutil.copy(code, FOLDER.name)
 WORDS = sorted({word for text in TEXTS for word in text.split()})
 LIMITS = settings(
     max_examples=100,

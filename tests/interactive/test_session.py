@@ -11,6 +11,7 @@ import xarray as xr
 
 import statmech_attn
 from statmech_attn import storage
+from statmech_attn.interactive import session
 
 
 STUDY = {
@@ -37,6 +38,18 @@ def test_a_result_says_what_it_is(result):
     text = result.statmech.describe()
     assert "largest λ_1 (nat/token)" in repr(text)
     assert text._repr_html_().startswith("<pre>")
+
+
+def test_arrays_in_a_study_are_lists():
+    study = {"kind": "trajectory", "run": {"steps": np.int64(5)}}
+    listed = study | {"parameters": {"beta": [1.2, 1.4]}}
+    study |= {"parameters": {"beta": np.array([1.2, 1.4])}}
+    assert session._checked(study) == session._checked(listed)
+
+
+def test_a_point_of_a_result_is_explained(result):
+    told = result.statmech.explain(beta=1.21)
+    assert repr(told).startswith("β = 1.2, fixed: the orbit recurs after 4 tokens")
 
 
 def test_a_result_is_saved_with_its_study(result, tmp_path):

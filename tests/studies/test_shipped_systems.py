@@ -140,6 +140,32 @@ def test_continuation_finds_the_flip_and_its_curve(attention):
 
 
 @pytest.mark.slow
+def test_continuation_finds_the_birth_and_doublings_of_henon_cycles():
+    """A fold at -(1-b)^2/4, a doubling at 3(1-b)^2/4, one of period 2 at 0.9125."""
+    found = run("henon_cycles")
+    kinds = found.special_kind.attrs["flag_meanings"].split()
+    points = {
+        (kinds[int(kind)], int(period)): float(a)
+        for kind, period, a in zip(
+            found.special_kind, found.special_period, found.special_a, strict=True
+        )
+    }
+    assert points == {
+        ("fold", 1): pytest.approx(-(0.7**2) / 4, abs=1e-10),
+        ("period_doubling", 1): pytest.approx(3 * 0.7**2 / 4, abs=1e-10),
+        ("period_doubling", 2): pytest.approx(0.9125, abs=1e-10),
+    }
+    factor = {"fold": -1 / 4, "period_doubling": 3 / 4}
+    of_fixed_points = [i for i, a in enumerate(found.special_period) if int(a) == 1]
+    for i in of_fixed_points:
+        curve = found.isel(curve=i)
+        b = curve.curve_b.values
+        expected = factor[kinds[int(curve.curve_kind)]] * (1 - b) ** 2
+        np.testing.assert_allclose(curve.curve_a.values, expected, atol=1e-9)
+        assert np.nanmin(b) < 0.02 and np.nanmax(b) > 0.88
+
+
+@pytest.mark.slow
 def test_exponents_of_the_lorenz_flow():
     settings = ["parameters.rho=28.0", "run.steps=40000"]
     found = run("lorenz", *settings).isel(rho=0)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         UNDECIDED,
     )
     from statmech_attn.dynamics.diagrams.contents import VARIABLES, variables
+    from statmech_attn.dynamics.diagrams.explained import explain
     from statmech_attn.dynamics.diagrams.points import Points, Verdicts
     from statmech_attn.dynamics.diagrams.refinement import (
         Cells,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.diagrams.rows import Diagram
     from statmech_attn.dynamics.diagrams.stages import Outcome, run, Scan
     from statmech_attn.dynamics.diagrams.work import diagram_work, GridWork
-    from statmech_attn.dynamics.options import Confirm, Plan
+    from statmech_attn.dynamics.options import Confirm, Plan, WITHOUT_SECTION
 
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Diagram",
     "diagram_work",
     "disagreement",
+    "explain",
     "Grid",
     "GridWork",
     "on_grid",
@@ -52,5 +54,6 @@ __all__ = [
     "VARIABLES",
     "variables",
     "Verdicts",
+    "WITHOUT_SECTION",
 ]
 lazy.attach(__name__)

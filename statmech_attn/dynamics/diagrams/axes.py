@@ -69,13 +69,18 @@ def axes_of(grid: Mapping[str, Any]) -> Axes:
         grid: parameters by name: lists that are scanned, numbers that are fixed.
 
     Raises:
-        ValueError: none or more than two to scan, values that are not finite and
-            distinct, or more than one dimension.
+        ValueError: no dictionary, none or more than two to scan, values that are not
+            finite and distinct, or more than one dimension.
 
     Example:
         >>> axes_of({"a": [1.0, 1.2, 1.4], "b": 0.3}).shape
         (3,)
     """
+    if not isinstance(grid, Mapping):
+        raise ValueError(
+            'grid must be a dictionary of parameters by name, such as {"a": values, '
+            f'"b": 0.3}}; got {type(grid).__name__}.'
+        )
     scanned, fixed = {}, {}
     for name, value in grid.items():
         values = np.asarray(value, float)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from statmech_attn.dynamics import cycles
 from statmech_attn.dynamics.phases import PHASES, REASONS
-from statmech_attn.labels import Variable, Variables, words
+from statmech_attn.labels import STEP, Variable, Variables, words
 from statmech_attn.scan import FAILURE
 
 
@@ -156,4 +156,4 @@ def variables(
     )
 
 
-VARIABLES = variables((), unit="step")
+VARIABLES = variables((), unit=STEP)

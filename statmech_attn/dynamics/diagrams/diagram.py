@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import PyTree
 
 from statmech_attn import storage
 from statmech_attn.batches import require_double
-from statmech_attn.dynamics.diagrams.axes import axes_of
+from statmech_attn.dynamics.diagrams.axes import Axes, axes_of
 from statmech_attn.dynamics.diagrams.contents import variables
 from statmech_attn.dynamics.diagrams.rows import Diagram
 from statmech_attn.dynamics.diagrams.work import diagram_work
-from statmech_attn.dynamics.options import Confirm, Plan
+from statmech_attn.dynamics.options import Confirm, Plan, WITHOUT_SECTION
 from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.labels import Variable
 from statmech_attn.reporting import Reporter, Silent
@@ -29,7 +30,7 @@ def diagram(
     system: Callable[..., PyTree] | System,
     grid: Mapping[str, Any],
     start: PyTree | Callable[[PyTree], PyTree],
-    plan: Plan = Plan(),
+    plan: Plan | None = None,
     *,
     refine: int = 0,
     sweep: str = "",
@@ -47,7 +48,9 @@ def diagram(
         start: state in which every point, or every column of a sweep, begins; or a
             function that gives the states of points by their parameters, both with
             the points on the last axis.
-        plan: transient, windows, exponents, and what is recorded.
+        plan: transient, windows, exponents, and what is recorded; when omitted, the
+            default one, without a section, and with as many exponents as a state has
+            coordinates, 4 at most.
         refine: levels of halving where neighbours differ in phase or period.
         sweep: "up" or "down": attractors are followed along the first parameter.
         confirm: how doubtful points are run again.
@@ -82,12 +85,17 @@ def diagram(
     system, axes = as_system(system), axes_of(grid)
     if refine:
         axes.refined(refine)
+    starts = partial(_starts, start)
+    if plan is None:
+        coordinates = _coordinates(system, axes, starts)
+        exponents = min(Plan.exponents, coordinates)
+        plan = Plan(exponents=exponents, **WITHOUT_SECTION)
     names = [*axes.names, *axes.fixed]
     rows = [Variable(name, "", f"parameter {name}", "1", name) for name in names]
     posed = Diagram(
         system,
         axes,
-        partial(_starts, start),
+        starts,
         plan,
         variables(rows, unit=system.unit),
         refine=refine,
@@ -101,6 +109,14 @@ def diagram(
     job = Job(text, text, partial(diagram_work, posed))
     compute(job, Path(file), report, overwrite=overwrite)
     return storage.read(file)
+
+
+def _coordinates(system: System, axes: Axes, starts) -> int:
+    """Of a state, as that of the first point."""
+    params = axes.at(np.zeros((1, len(axes.shape)), int))
+    state = starts(params, np.zeros(1, int))
+    first = jax.tree.map(jnp.asarray, (params, state))
+    return jax.eval_shape(system.beside(first[0]).vector, first[1]).shape[0]
 
 
 def _starts(start, params: PyTree, numbers: np.ndarray) -> PyTree:

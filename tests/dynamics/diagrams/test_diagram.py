@@ -8,9 +8,10 @@ import pytest
 import xarray as xr
 
 from statmech_attn import dmft, dynamics, studies
-from statmech_attn.dynamics import diagram, PHASES, System
-from statmech_attn.dynamics.diagrams import Plan
+from statmech_attn.dynamics import diagram, diagrams, PHASES, System
+from statmech_attn.dynamics.diagrams import explain, Plan, WITHOUT_SECTION
 from statmech_attn.dynamics.diagrams.work import GridWork
+from statmech_attn.presentation import quantity
 from statmech_attn.scan import producing
 from statmech_attn.scan.signals import Unfinished
 from statmech_attn.storage import StorageError
@@ -35,6 +36,15 @@ def in_memory():
     return henon_diagram()
 
 
+def test_without_a_plan_a_map_of_one_coordinate_has_one_exponent(monkeypatch):
+    monkeypatch.setattr(diagrams.diagram, "diagram_work", lambda posed: posed)
+    monkeypatch.setattr(diagrams.diagram, "in_memory", lambda posed, report: posed)
+    square = lambda x, p: p["a"] - x**2
+    assert diagram(square, {"a": [0.2]}, jnp.array(0.1)).plan == Plan(
+        exponents=1, **WITHOUT_SECTION
+    )
+
+
 def words(dataset):
     return [PHASES[int(code)] for code in dataset.phase.values.ravel()]
 
@@ -54,6 +64,40 @@ def test_henon_map_goes_through_its_cascade(in_memory):
     np.testing.assert_allclose(in_memory.strobe[0], x, rtol=0, atol=1e-12)
     multipliers = np.sort(np.log(np.abs(np.roots([1, 0.4 * x, -0.3]))))[::-1]
     np.testing.assert_allclose(in_memory.lyapunov[0], multipliers, rtol=0, atol=1e-12)
+
+
+def test_a_point_of_a_diagram_explains_its_phase_with_the_numbers_of_the_file(
+    in_memory,
+):
+    fixed, cycle, chaos = (explain(in_memory, a=a) for a in (0.2, 0.99, 1.4))
+    assert fixed.startswith("a = 0.2, fixed: the orbit recurs after 1 step, to ")
+    assert cycle.startswith("a = 1, periodic: the orbit recurs after 4 steps, to ")
+    assert "nat/step, of the cycle itself; the window that decided has" in cycle
+    assert f"held for {int(in_memory.horizon[2])} steps" in cycle
+    value, error = in_memory.lyapunov[3, 0], in_memory.lyapunov_stderr[3, 0]
+    assert f"λ_1 = {quantity(value, error)} nat/step is positive, " in chaos
+    assert f"{float(value / error):.3g} standard errors" in chaos
+    for values, words in (
+        ({}, "takes a value of a; got none"),
+        ({"c": 1.0}, "takes a value of a; got c"),
+        ({"a": 2.0}, "a must lie in the scanned range, 0.2 to 1.4; got 2"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            explain(in_memory, **values)
+    with pytest.raises(ValueError, match="of kind bifurcation or diagram, with exp"):
+        explain(in_memory.drop_vars("phase"), a=1.0)
+
+
+def test_an_undecided_point_says_why_and_a_checked_one_what_it_was_put_to(in_memory):
+    changed = in_memory.copy(deep=True)
+    changed.phase[3], changed.reasons[3] = PHASES.index("unsettled"), 1 << 1
+    changed.drift[3], changed.doubtful[3] = 7.5, 1
+    changed["confirmed"] = ("a", np.full(4, 5, np.int8))
+    changed.attrs |= {"confirm_starts": 8, "confirm_horizon": 2000}
+    told = explain(changed, a=1.4)
+    assert "look like its beginning (by 7.5 standard errors)" in told
+    assert "5 of 8 perturbed starts kept to it for 2000 steps" in told
+    assert told.endswith("a neighbour makes the verdict doubtful.")
 
 
 def test_a_cycle_that_looks_like_a_fixed_point_keeps_its_averages():

@@ -1,0 +1,73 @@
+"""The scripts of docs/users.md run from an empty folder and give what the page says."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from statmech_attn import storage
+
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+ANALYSIS = ROOT / "analysis"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def call(tmp_path):
+    """Run a program in an empty folder, with the package and its command at hand."""
+
+    def call(*words) -> str:
+        search = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": search}
+        command = tmp_path / "statmech-attn"
+        command.write_text(
+            f'#!/bin/sh\nexec "{sys.executable}" -m statmech_attn.cli "$@"\n'
+        )
+        command.chmod(0o755)
+        done = subprocess.run(
+            list(map(str, words)),
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return call
+
+
+def test_a_map_of_ones_own_is_drawn_in_ten_lines(call, tmp_path):
+    script = ANALYSIS / "own_map.py"
+    lines = [line for line in script.read_text().splitlines() if line.strip()]
+    assert len(lines) - 1 <= 10  # without the docstring
+    call(sys.executable, script)
+    assert (tmp_path / "results/own_map.pdf").stat().st_size > 10_000
+    scan = storage.read(tmp_path / "results/own_map.h5")
+    assert int(scan.period.sel(r=3.2, method="nearest")) == 2
+
+
+def test_the_head_that_knows_the_task_has_the_largest_score(call):
+    *_, first, second, third, fourth = call(
+        sys.executable, ANALYSIS / "own_heads.py"
+    ).splitlines()
+    scores = [float(line.split()[-1]) for line in (first, second, third, fourth)]
+    assert second == "layer 1, head 2: score 1.000" and sorted(scores)[-2] < 0.5
+
+
+def test_a_million_points_are_planned_and_a_toy_is_shared_and_merged(call, tmp_path):
+    said = call("sh", ANALYSIS / "cluster_plane.sh", "work")
+    assert "the study is valid" in said and "1000000 points" in said
+    assert "#SBATCH --array=0-99" in (tmp_path / "work/plane.h5.sh").read_text()
+    status, _ = json.JSONDecoder().raw_decode(said, said.index("{\n"))
+    assert status["state"] == "finished"
+    rows = (tmp_path / "work/toy.csv").read_text().splitlines()
+    assert sum(not row.startswith("#") for row in rows) == 1 + 6 * 4
+    assert (tmp_path / "work/phase_diagram.pdf").exists()
+    logs = [path.read_text() for path in (tmp_path / "work").glob("worker-*.log")]
+    assert len(logs) == 3 and any("merging the chunks" in text for text in logs)
