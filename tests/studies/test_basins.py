@@ -132,8 +132,8 @@ def test_the_command_line_matches_a_stored_file_anew(stored, tmp_path):
     run = STUDY["run"] | {"matching": "distance"}
     assert files.holds(output, spec.dump(STUDY | {"run": run}))
     assert not files.holds(output, text)
-    for matching in ("distance", "flow"):
-        onto = ["rematch", str(stored), "-o", str(stored), "--matching", matching]
+    for by in ("distance", "flow"):
+        onto = ["rematch", str(stored), "-o", str(stored), "--matching", by]
         refused = CliRunner().invoke(app, onto)
         assert refused.exit_code and files.holds(stored, text)
 
