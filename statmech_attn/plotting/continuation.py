@@ -359,10 +359,11 @@ def _panels(turns: bool) -> list[Axes]:
     """
     figure = style.figure(style.DOUBLE, 3.4)
     grid = figure.add_gridspec(1 + turns, 2, width_ratios=[1.3, 1.0])
+    left = figure.add_subplot(grid[:, 0])
     right = [figure.add_subplot(grid[i, 1]) for i in range(1 + turns)]
     for axis in right[1:]:
         axis.sharex(right[0])
-    return [figure.add_subplot(grid[:, 0]), *right]
+    return [left, *right]
 
 
 def _one_free(datasets) -> str:
