@@ -21,6 +21,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn.batches import add_products, require_double
@@ -188,7 +189,7 @@ def parameters(beta, gamma, epsilon) -> Parameters:
         Array([127., 127.], dtype=float64)
     """
     require_double()
-    if any(isinstance(x, jax.core.Tracer) for x in (beta, gamma, epsilon)):
+    if any(isinstance(x, Tracer) for x in (beta, gamma, epsilon)):
         traced = (jnp.asarray(x, float) for x in (beta, gamma, epsilon))
         return Parameters(*jnp.broadcast_arrays(*traced))
     values = [np.asarray(x, float) for x in (beta, gamma, epsilon)]

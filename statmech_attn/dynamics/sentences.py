@@ -4,7 +4,8 @@ The conditions are those of `phases.decide` (docs/theory/dynamics.md, section 2)
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from statmech_attn.dynamics.phases import Classification
 
 
-class Verdict(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
     """One verdict and what it rests on, as plain numbers."""
 
     phase: str
@@ -26,7 +28,6 @@ class Verdict(NamedTuple):
     reasons: list[str]  # why there is no phase; words of `phases.REASONS`
     exponents: np.ndarray
     stderr: np.ndarray
-    quarters_of_leading: np.ndarray | None  # averages; None: not known
     steps: int  # of the window
     recurrence_error: float
     positive: int
@@ -35,13 +36,7 @@ class Verdict(NamedTuple):
     digits: float
     quarters: float
     drift: float
-    criteria: Criteria | None  # None: not known
     unit: str
-
-    def explain(self) -> str:
-        """The sentence."""
-        tell = _TOLD.get(self.phase, undecided)
-        return f"{self.phase}: {tell(self)}."
 
     @property
     def leading(self) -> str:
@@ -54,13 +49,35 @@ class Verdict(NamedTuple):
         return f"0-1 test K = {self.zero_one:.3g}, broadband power {self.broadband:.2g}"
 
     @property
+    def asked(self) -> str:
+        """How many digits were asked for, where that is known."""
+        return ""
+
+    def after(self, steps: int) -> str:
+        return counted(steps, self.unit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedVerdict(Verdict):
+    """A verdict with the criteria that it was judged by."""
+
+    quarters_of_leading: np.ndarray  # averages of the leading exponent
+    criteria: Criteria
+
+    def explain(self) -> str:
+        """The sentence."""
+        tell = _TOLD.get(self.phase, undecided)
+        return f"{self.phase}: {tell(self)}."
+
+    @property
+    def asked(self) -> str:
+        return f" of {self.criteria.digits:g}"
+
+    @property
     def regular(self) -> bool:
         """Whether the 0-1 test and the spectrum say so."""
         limits = self.criteria
         return self.zero_one < limits.zero_one and self.broadband < limits.broadband
-
-    def after(self, steps: int) -> str:
-        return counted(steps, self.unit)
 
 
 def explain(
@@ -92,7 +109,7 @@ def explain(
         if len(place) < phase.ndim:
             return [told((*place, i)) for i in range(phase.shape[len(place)])]
         told_by = int(bits[place])
-        return Verdict(
+        return JudgedVerdict(
             phase=phases[int(phase[place])],
             reasons=[text for i, text in enumerate(reasons) if told_by >> i & 1],
             criteria=verdicts.criteria,
@@ -103,7 +120,7 @@ def explain(
     return told(())
 
 
-def _recurrent(v: Verdict) -> str:
+def _recurrent(v: JudgedVerdict) -> str:
     neutral = abs(v.exponents[0]) <= v.criteria.zero
     sign = "zero, as of a neutral cycle" if neutral else "negative"
     if np.isnan(v.exponents[0]):
@@ -115,7 +132,7 @@ def _recurrent(v: Verdict) -> str:
     )
 
 
-def _quasiperiodic(v: Verdict) -> str:
+def _quasiperiodic(v: JudgedVerdict) -> str:
     return (
         f"{v.leading} is zero, to {v.criteria.zero:g}, over the window of "
         f"{v.after(v.steps)} and both of its halves; the orbit does not recur; "
@@ -126,7 +143,7 @@ def _quasiperiodic(v: Verdict) -> str:
     )
 
 
-def _chaotic(v: Verdict) -> str:
+def _chaotic(v: JudgedVerdict) -> str:
     many = v.stderr[0] > 0
     errors = f", {v.exponents[0] / v.stderr[0]:.3g} standard errors," if many else ""
     count = "" if v.positive < 2 else f", {v.positive} exponents are"
@@ -143,7 +160,7 @@ def _chaotic(v: Verdict) -> str:
     )
 
 
-def _transient(v: Verdict) -> str:
+def _transient(v: JudgedVerdict) -> str:
     first, last = v.quarters_of_leading[[0, -1]]
     return (
         f"λ_1 is {first:.3g} nat/{v.unit} in the first quarter of the window of "
@@ -160,13 +177,12 @@ def undecided(v: Verdict) -> str:
     )
 
 
-def _diverged(v: Verdict) -> str:
+def _diverged(v: JudgedVerdict) -> str:
     return "the state became infinite or not a number"
 
 
 def _numbers(v: Verdict, reason: str) -> str:
     """What a reason goes by."""
-    asked = f" of {v.criteria.digits:g}" if v.criteria else ""
     for words, numbers in (
         ("the quarters", f"by {v.quarters:.3g} standard errors"),
         ("like its beginning", f"by {v.drift:.3g} standard errors"),
@@ -177,7 +193,7 @@ def _numbers(v: Verdict, reason: str) -> str:
             "no recurrence was found",
             f"{v.leading}; nearest return to {v.recurrence_error:.1g} of its size",
         ),
-        ("averages converge", f"{v.digits:.1f}{asked} digits"),
+        ("averages converge", f"{v.digits:.1f}{v.asked} digits"),
         ("irregular", v.indicators),
         ("say regular", v.indicators),
         ("the cap", f"{v.after(v.steps)}"),

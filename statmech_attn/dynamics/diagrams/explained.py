@@ -85,7 +85,6 @@ def _explained(point: xr.Dataset) -> str:
         reasons=[text for i, text in enumerate(REASONS) if bits >> i & 1],
         exponents=of("lyapunov"),
         stderr=of("lyapunov_stderr"),
-        quarters_of_leading=None,
         steps=int(point.window),
         recurrence_error=float(point.recurrence_error),
         positive=int(point.n_positive),
@@ -94,7 +93,6 @@ def _explained(point: xr.Dataset) -> str:
         digits=float(point.convergence_digits),
         quarters=float(point.quarter_disagreement),
         drift=float(point.drift),
-        criteria=None,
         unit=unit_of(point.period.attrs),
     )
     parts = [_why(verdict, str(_source(point))), *_tested(point, verdict)]
