@@ -58,7 +58,7 @@ for beta, sentence in zip(betas, verdicts.explain()):
 # * **convergence** of weighted averages: 5 digits or more on a torus, 2 or 3 in chaos.
 #
 # If these disagree, the window is doubled, a stated number of times at most; then the
-# verdict is ``unsettled``, with the reasons.
+# verdict is ``undetermined``, with the reasons.
 
 evidence = verdicts.evidence
 print("positive exponents ", evidence.positive)

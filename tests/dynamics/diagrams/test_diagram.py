@@ -90,7 +90,7 @@ def test_a_point_of_a_diagram_explains_its_phase_with_the_numbers_of_the_file(
 
 def test_an_undecided_point_says_why_and_a_checked_one_what_it_was_put_to(in_memory):
     changed = in_memory.copy(deep=True)
-    changed.phase[3], changed.reasons[3] = PHASES.index("unsettled"), 1 << 1
+    changed.phase[3], changed.reasons[3] = PHASES.index("undetermined"), 1 << 1
     changed.drift[3], changed.doubtful[3] = 7.5, 1
     changed["confirmed"] = ("a", np.full(4, 5, np.int8))
     changed.attrs |= {"confirm_starts": 8, "confirm_horizon": 2000}
