@@ -191,24 +191,23 @@ INDICATORS = Analysis(
     "analysis/chaos_indicators.py",
     ("--length", "500", "--points", "4000", "--runs", "2"),
 )
-CHAINS = ("task.n_train=50", "task.n_test=400", "task.length=12", "task.features=40")
 SADDLE = Study(
-    "analysis/hidden_markov.toml", (*CHAINS, "network.width=[10, 30, 100, 1000]")
+    "analysis/hidden_markov.toml", ("network.width=[10, 30, 50, 100, 300, 1000]",)
 )
 EXACT = Study(
     "simulations/hidden_markov_exact.toml",
     (
-        *CHAINS,
-        "network.width=[10, 100]",
+        "network.width=[10, 30]",
         "run.draws=200",
         "run.warmup=200",
+        "run.chains=2",
         "run.evidence=false",
     ),
 )
 WIDTHS = Comparison(SADDLE, EXACT, "widths.h5")
 DESCENT = Study(
     "simulations/hidden_markov_training.toml",
-    (*CHAINS, "network.width=[10, 100]", "run.steps=400", "run.restarts=2"),
+    ("network.width=[10, 100]", "run.steps=400", "run.restarts=2"),
 )
 PE5 = Kept("pe5_continuation"), Kept("pe5_continuation_locking")
 TORUS = Kept("pe5_torus")
