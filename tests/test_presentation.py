@@ -114,6 +114,7 @@ def test_results_of_a_system_have_its_word_for_a_step(result):
     assert " layer" in repr(shown) and "/ step" not in repr(shown)
 
 
+@pytest.mark.slow
 def test_rates_of_a_flow_are_per_unit_of_time():
     decay = lambda x: -x
     rates = dynamics.flow_spectrum(decay, jnp.ones(1), time=8.0, substeps=5)

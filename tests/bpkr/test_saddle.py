@@ -80,6 +80,7 @@ def test_action_is_entropy_plus_energy_of_the_public_functions(problem):
     assert float(solution.energy) == pytest.approx(float(E), abs=1e-11)
 
 
+@pytest.mark.slow
 def test_no_nearby_order_parameter_has_less_action(problem):
     problem = problem.at(width=4)
     solution = problem.solve()

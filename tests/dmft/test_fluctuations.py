@@ -217,6 +217,7 @@ def test_spread_of_the_scores_is_that_of_the_attention_logits():
     assert float(band.score[0]) == pytest.approx(spread * weight, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_the_spread_of_the_scores_says_where_linear_noise_ends():
     """At beta = 1 from a token: N = 60 000 is too small, 100 times as many are not.
 

@@ -119,6 +119,7 @@ def test_a_cycle_surrounds_its_center_from_three_points_on(p, q):
     assert float(found.number) == pytest.approx(p / q, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_diverging_orbit_is_not_a_number():
     x = jnp.ones((40, 2)).at[7].set(jnp.nan)
     assert int(rotation.series_rotation(x).result) == rotation.NOT_A_NUMBER

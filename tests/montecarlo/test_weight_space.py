@@ -100,6 +100,7 @@ def test_contracted_paths_give_the_function_of_the_layers(outputs):
     assert float(posterior.log_density(z)) == pytest.approx(log_density, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_few_inputs_leave_dimensions_to_the_prior():
     """One example: V_0 acts on the four dimensions of its four paths only."""
     keys = jax.random.split(jax.random.key(5), 4)
@@ -143,6 +144,7 @@ def test_principal_axes_need_the_memory_of_the_inputs():
     assert compiled.memory_analysis().temp_size_in_bytes < 3 * flat.size * 8
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_weights_of_the_prior_have_its_moments(data):
     """V_0 in all dimensions, the free ones included, and the other layers."""

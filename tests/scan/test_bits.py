@@ -100,6 +100,7 @@ def test_no_bit_depends_on_cuts_and_order(work, whole, per_chunk):
     assert same(arrays(shuffled(work, per_chunk, seed=per_chunk)), arrays(whole))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", (1, 3))
 def test_no_bit_depends_on_the_number_of_threads(work, whole, threads):
     with Session(work, Memory(), 5, Silent(), Stop()) as session:
@@ -122,6 +123,7 @@ def test_a_window_with_few_turns_of_the_clock_has_numbers(compiled):
     assert np.isnan(found.strobe).any() and "failure" not in found
 
 
+@pytest.mark.slow
 def test_a_point_that_raises_changes_no_bit_of_its_neighbours(work, whole, monkeypatch):
     beta, gamma = (
         values[i] for values, i in zip(work.axes.values, (2, 0), strict=True)

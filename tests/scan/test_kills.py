@@ -207,6 +207,7 @@ def test_a_second_signal_leaves_at_once(server, study, tmp_path, sent, code):
     assert left_over(tmp_path)  # for the next start
 
 
+@pytest.mark.slow
 def test_a_signal_while_merging_lets_the_merge_finish(server, study, tmp_path, whole):
     output = tmp_path / "out.h5"
     run = server.start("run", study(**KEYS), "-o", output, pause_before="out.h5")

@@ -104,6 +104,7 @@ def test_gp_limits_of_single_paths_are_those_of_smaller_networks(found):
     np.testing.assert_array_equal(pairs.values, pairs.values.T)
 
 
+@pytest.mark.slow
 def test_one_temperature_is_a_coordinate_and_ratios_set_the_layers_widths():
     ratios = [1.0, 2.0, 0.5]
     study = changed(
@@ -120,6 +121,7 @@ def test_one_temperature_is_a_coordinate_and_ratios_set_the_layers_widths():
     assert "U_1_corrected" not in found
 
 
+@pytest.mark.slow
 def test_a_width_below_the_number_of_paths_has_no_correction():
     study = changed(network={"width": [3, 10], "temperature": 0.5})
     found = studies.run(studies.parse(study))

@@ -186,6 +186,7 @@ def test_the_gain_over_the_limit_has_the_error_of_a_paired_difference(work, foun
     assert float(here.accuracy_gain_stderr.min()) > 0
 
 
+@pytest.mark.slow
 def test_every_set_shows_classes_of_its_own_part_only(data, trained, monkeypatch):
     """Tokens less positions and symbols are patches of images of the right classes."""
     drawn = drawn_sets(trained, monkeypatch)

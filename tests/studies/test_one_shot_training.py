@@ -202,6 +202,7 @@ def test_blocks_of_other_images_are_refused(work, tmp_path, monkeypatch):
         rows(work, 0, 1, folder=tmp_path)
 
 
+@pytest.mark.slow
 def test_every_stream_of_a_seed_begins_with_a_key_of_its_own(data, monkeypatch):
     """Purposes and networks, and points of other studies, numbered from zero."""
     given = {}

@@ -59,6 +59,7 @@ def test_the_loss_is_minus_the_log_density():
     assert float(difference) == pytest.approx(float(slope), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_short_step_gains_the_squared_gradient_and_a_cosine_half_of_many():
     problem, z = network(0.1)
     gradient = jax.grad(lambda z: sum(TERMS(problem, z)))(z)

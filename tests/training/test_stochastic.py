@@ -96,6 +96,7 @@ def test_the_weights_that_are_kept_are_the_best_on_the_validation_tasks(trainer,
     assert found.accuracy[best] > found.accuracy[0]
 
 
+@pytest.mark.slow
 def test_the_records_are_of_the_validation_classes(found):
     """Of tasks drawn here again; both parts have six drawings of a class."""
     patches, sizes = drawings(20, 2), {"n_classes": 20, "n_drawings": 6, "examples": 64}
@@ -197,6 +198,7 @@ def test_weights_that_overflow_are_told(trainer):
     assert np.isnan(found.loss[1:]).all() and np.isnan(found.accuracy[1:]).all()
 
 
+@pytest.mark.slow
 def test_a_late_divergence_keeps_the_records_before_it(trainer, found, monkeypatch):
     advance = trainer.advance
 

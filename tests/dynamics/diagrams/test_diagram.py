@@ -100,6 +100,7 @@ def test_an_undecided_point_says_why_and_a_checked_one_what_it_was_put_to(in_mem
     assert told.endswith("a neighbour makes the verdict doubtful.")
 
 
+@pytest.mark.slow
 def test_a_cycle_that_looks_like_a_fixed_point_keeps_its_averages():
     """y -> y^3 - a y has the stable cycle +-sqrt(a - 1), whose square stands still.
 

@@ -40,6 +40,7 @@ def short_scan(published):
     return betas, points, scan, run(scan, points)
 
 
+@pytest.mark.slow
 def test_phases_of_the_published_network(short_scan):
     betas, _, _, outcome = short_scan
     names = np.array([PHASES[i] for i in outcome.verdicts.phase])
