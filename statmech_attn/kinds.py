@@ -420,7 +420,7 @@ TASKS = Rows(
         ),
         TaskKind(
             "arrays",
-            table=f"{_STUDIES}.arrays:ArraysTask",
+            table=f"{_STUDIES}.bpkr_tables:ArraysTask",
             draw=f"{_STUDIES}.arrays:learning",
             example="statmech_attn.tasks.arrays:write_example",
         ),

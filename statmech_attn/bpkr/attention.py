@@ -206,6 +206,7 @@ def attended(
     gives it for heads $W$.
 
     Args:
+        x: P examples of T tokens with N_0 features.
         attention: `attention_arrays` takes those of a trained network,
             `attention_of` makes those of heads.
         readout: "first", "last" or "mean" of the tokens that are no padding, or the
@@ -238,6 +239,7 @@ def attention_of(
     """The attention of heads on some inputs, as arrays.
 
     Args:
+        x: P examples of T tokens with N_0 features.
         heads: one array W a layer, as in `heads_from_products`; None is a linear block.
         real: which tokens are no padding; all when omitted.
         causal: a query sees no token that comes after it.

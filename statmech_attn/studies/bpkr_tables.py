@@ -1,7 +1,9 @@
 """Tables of the studies of Bayesian learning: order parameters and posteriors."""
 
+import os
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -13,6 +15,7 @@ from pydantic import (
 
 from statmech_attn.kinds import SAMPLERS
 from statmech_attn.options import Count, either, Positive, Seed, WholeNumber
+from statmech_attn.studies import digests
 from statmech_attn.studies.tables import (
     AnyTask,
     chosen,
@@ -83,6 +86,32 @@ class HiddenMarkovTable(of(options.Task, optional=True), ExamplesTable, frozen=T
         given = self.model_dump(exclude_none=True, exclude={"name", "preset", "seed"})
         renamed = {"heads": "layers"}
         return {renamed.get(name, name): value for name, value in given.items()}
+
+
+class ArraysTask(TaskTable, frozen=True):
+    """[task] of one's own data: a file with inputs, labels, and heads or attention.
+
+    Attributes:
+        name: name of the task.
+        file: npz or HDF5 file of arrays, beside the study.
+        readout: token that is read: "first", "last" or its number, or their "mean".
+        queries: whether queries are "columns" or "rows" of attention matrices.
+    """
+
+    name: Literal["arrays"]
+    file: Annotated[str, Field(examples=["arrays.npz"])]
+    readout: Readout = "last"
+    queries: Literal["columns", "rows"] = "columns"
+
+    def files(self) -> list[Path]:
+        return [Path(self.file)]
+
+    def inputs(self) -> dict[str, str]:
+        path = Path(self.file)
+        return {path.name: digests.of_file(path)}
+
+    def beside(self, folder: Path) -> Self:
+        return self.model_copy(update={"file": os.path.abspath(folder / self.file)})
 
 
 class WidthsTable(Table, frozen=True):

@@ -301,7 +301,7 @@ def test_the_guide_shows_the_values_of_the_laptop_preset():
         (SMALL | {"network": 3}, "network: should be a table"),
         (
             changed("task", name="two-shot"),
-            "should be 'hidden-markov' or 'one-shot'",
+            "should be 'hidden-markov', 'one-shot' or 'arrays'",
         ),
     ],
 )
