@@ -113,7 +113,9 @@ def test_the_number_of_compilations_does_not_depend_on_that_of_chunks(work):
     few = shuffled(work, 3)
     before = compilations.count()
     assert len(shuffled(work, 1).chunks) > 2 * len(few.chunks)
-    assert compilations.count().since(before)[:2] == (0, 0)
+    # One small program cuts the last values of a sweep out of chunks of a new size.
+    made, read, *_ = compilations.count().since(before)
+    assert made + read <= 1
 
 
 def test_a_window_with_few_turns_of_the_clock_has_numbers(compiled):
