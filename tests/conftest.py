@@ -63,6 +63,20 @@ def helper(name: str) -> ModuleType:
     return module
 
 
+# Examples of docstrings that compile for seconds.
+SLOW_EXAMPLES = {
+    "statmech_attn.bpkr.evidence.evidence",
+    "statmech_attn.bpkr.problem.Problem.posterior",
+    "statmech_attn.dmft.system.system",
+    "statmech_attn.dynamics.diagrams.diagram.diagram",
+    "statmech_attn.dynamics.flows.flow_spectrum",
+    "statmech_attn.dynamics.phases.Classification.explain",
+    "statmech_attn.dynamics.rotation.series_rotation",
+    "statmech_attn.montecarlo.simulate.simulate",
+    "statmech_attn.montecarlo.weight_sampling.sample_weights",
+    "statmech_attn.tasks.hidden_markov.draw",
+    "statmech_attn.training.transformer.initial",
+}
 _memory = helper("memory.py")
 _slow_suite = helper("slow_suite.py")
 
@@ -75,8 +89,12 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """The part of the tests that was asked for."""
+    """Examples that compile for long are slow; of all, the part that was asked for."""
+    for item in items:
+        if item.name in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
     if (part := config.getoption("part")) is None:
         return
     tests = [item.nodeid for item in items if item.get_closest_marker("slow")]
@@ -168,7 +186,7 @@ def two_samples() -> ModuleType:
 
 
 MAPPINGS = pathlib.Path("/proc/self/maps")
-MANY_MAPPINGS = 20_000
+MANY_MAPPINGS = 40_000
 MUCH_MEMORY = _memory.LIMIT // 2
 
 

@@ -129,6 +129,7 @@ def test_corrected_means_are_those_of_the_exact_law(data, outputs):
     assert (spread < 4.5 * exact.variance_stderr + 0.05 * exact.variance).all()
 
 
+@pytest.mark.slow
 def test_a_saddle_point_known_less_well_is_accepted():
     """Of a solver with a wide tolerance, and with kernels of another form."""
     problem = one_path_problem(20, 4)

@@ -70,6 +70,7 @@ def test_correlations_of_a_network_can_be_given_back(n_patterns):
     assert np.allclose(again.triple, given.triple, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_networks_with_the_same_even_correlations_move_alike():
     p = dmft.random_segments(jax.random.key(0), n_patterns=3, n_segments=9, n_bits=2)
     other = dmft.from_correlations(dmft.correlations(p), p.positional)

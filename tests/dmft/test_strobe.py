@@ -30,6 +30,7 @@ def test_one_turn_of_the_clock_is_c_steps(published):
     np.testing.assert_allclose(after, dmft.window(later).ravel(), rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_its_jacobian_is_the_product_of_those_of_the_steps(published):
     net, params, start = published
     state = dmft.advance(net, params, start, (-start.clock) % net.context)

@@ -120,6 +120,7 @@ def test_lifetimes_from_tens_to_millions_stop_early():
     )
 
 
+@pytest.mark.slow
 def test_around_the_tangent_bifurcation_of_period_three():
     """r = 1 + sqrt 8: below it intermittent chaos, above it transients end on 3."""
     starts = jax.random.uniform(jax.random.key(12), (50,), minval=0.05, maxval=0.95)

@@ -113,6 +113,7 @@ def test_branches_of_doubled_cycles_are_found_level_by_level(bubbles):
             np.testing.assert_allclose(np.abs(same), np.abs(ends), atol=EXACT)
 
 
+@pytest.mark.slow
 def test_a_doubled_branch_holds_cycles_of_its_full_period_alone(bubbles):
     for parent, track in zip(bubbles, bubbles[1:], strict=False):
         assert not any(

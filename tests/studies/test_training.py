@@ -122,6 +122,7 @@ def test_a_training_goes_on_from_its_last_block(work, found, tmp_path):
         np.testing.assert_array_equal(values[0], found[name].values[1, 0, 1])
 
 
+@pytest.mark.slow
 def test_a_descent_that_diverges_is_told_and_leaves_no_numbers():
     tree = changed(optimiser="gd", learning_rate=10.0)
     work = TrainingWork(studies.parse(tree))

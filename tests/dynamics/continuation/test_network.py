@@ -62,6 +62,7 @@ def test_the_first_instability_is_a_supercritical_neimark_sacker_point(branch):
     np.testing.assert_array_equal(branch.stable, branch.values < special.value)
 
 
+@pytest.mark.slow
 def test_its_place_is_confirmed_by_the_jacobians_of_single_steps(
     published, instability
 ):

@@ -38,6 +38,7 @@ def test_first_derivative_in_both_modes():
     assert jax.jit(jax.grad(point))(3.2) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_second_derivative():
     """Also by reverse over reverse: the rule uses itself."""
     expected = float(jax.grad(jax.grad(exact))(3.2))
