@@ -208,6 +208,15 @@ def forget_compiled():
         _memory.give_back()
 
 
+@pytest.fixture(autouse=True)
+def keep_within_memory():
+    """Drop the compiled functions before the limit, within a long module too."""
+    yield
+    if MAPPINGS.exists() and _memory.held() > 3 * _memory.LIMIT // 4:
+        jax.clear_caches()
+        _memory.give_back()
+
+
 @pytest.fixture
 def unchecked(monkeypatch):
     """Annotations are not checked: what a function itself says of wrong arguments."""
