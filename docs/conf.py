@@ -22,6 +22,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "sphinx-mathjax-offline",  # formulas need no internet
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "api",

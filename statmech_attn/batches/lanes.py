@@ -122,6 +122,9 @@ def limited(count: int) -> Iterator[None]:
 
     Args:
         count: number of terms.
+
+    Raises:
+        ValueError: `count` is below 1.
     """
     if count < 1:
         raise ValueError(f"count must be at least 1; got {count}.")

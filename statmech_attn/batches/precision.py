@@ -6,6 +6,9 @@ import jax.numpy as jnp
 def require_double() -> None:
     """Raise `RuntimeError` unless JAX computes in float64.
 
+    Raises:
+        RuntimeError: JAX computes in float32.
+
     Example:
         >>> import jax
         >>> jax.config.update("jax_enable_x64", True)

@@ -52,7 +52,13 @@ class _Layers(tuple):
 
 
 class Weights(NamedTuple):
-    """Weights of one network: V_0, one V per layer, the readout a."""
+    """Weights of one network: V_0, one V per layer, the readout a.
+
+    Attributes:
+        V_0: embedding.
+        V: values of every layer, head by head.
+        a: readout.
+    """
 
     V_0: Float[Array, "N_1 N_0"]
     V: tuple[Float[Array, "H N_out N_in"], ...]
@@ -70,6 +76,9 @@ def heads_from_products(layers: Sequence) -> Heads:
 
     Returns:
         Heads for `attentioned_inputs` and `Problem`.
+
+    Raises:
+        ValueError: there is no layer, or the shapes do not fit each other.
 
     Example:
         >>> import numpy as np
@@ -99,6 +108,9 @@ def heads_from_queries(queries: Sequence, keys: Sequence) -> Heads:
 
     Returns:
         Heads for `attentioned_inputs` and `Problem`.
+
+    Raises:
+        ValueError: the numbers of layers differ, or the shapes do not fit each other.
 
     Example:
         >>> import numpy as np

@@ -34,7 +34,13 @@ ITERATIONS = 100  # of the fixed point, which gains a digit or so in each
 
 
 class Evidence(NamedTuple):
-    """ln p(Y): mean over chains, its standard error, and the chains' estimates."""
+    """ln p(Y): mean over chains, its standard error, and the chains' estimates.
+
+    Attributes:
+        value: ln p(Y), nats.
+        stderr: its standard error.
+        by_chain: estimates of the single chains.
+    """
 
     value: float
     stderr: float

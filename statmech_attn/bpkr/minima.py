@@ -21,7 +21,13 @@ from statmech_attn.presentation import Shown
 
 
 class Minima(NamedTuple):
-    """Distinct minima, lowest action first, and how many starts led to each."""
+    """Distinct minima, lowest action first, and how many starts led to each.
+
+    Attributes:
+        solutions: the minima.
+        counts: initial conditions that led to each.
+        failed: initial conditions from which the iteration did not converge.
+    """
 
     solutions: list[Solution]
     counts: list[int]

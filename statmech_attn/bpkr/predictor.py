@@ -75,7 +75,13 @@ class Prediction(NamedTuple):
 
 
 class Theory(eqx.Module):
-    """The Gaussian process of a problem at one U_1; build with `Problem.theory`."""
+    """The Gaussian process of a problem at one U_1; build with `Problem.theory`.
+
+    Attributes:
+        problem: the problem that was posed.
+        U: order parameter U_1 over pairs of paths.
+        half: inverse Cholesky factor of K(U) + T.
+    """
 
     problem: Problem
     U: Float[Array, "d d"]
@@ -214,6 +220,12 @@ def accuracy(
         mean: predictor f of Q examples.
         y: labels: +-1, or one-hot rows of K.
 
+    Returns:
+        A number between 0 and 1.
+
+    Raises:
+        ValueError: `mean` and `y` have different shapes.
+
     Example:
         >>> import jax.numpy as jnp
         >>> accuracy(jnp.array([0.3, -0.2]), jnp.array([1.0, 1.0]))
@@ -266,6 +278,12 @@ def paths_through(heads: Sequence[int], layer: int, head: int) -> np.ndarray:
         heads: heads per layer.
         layer: number of the layer, from 0.
         head: number of the head, from 0.
+
+    Returns:
+        Numbers of the paths, in increasing order.
+
+    Raises:
+        ValueError: there is no such head.
 
     Example:
         >>> paths_through((2, 2), 1, 0).tolist()

@@ -92,6 +92,9 @@ def check_temperature(temperature) -> None:
 
     Args:
         temperature: of the posterior, >= 0.
+
+    Raises:
+        ValueError: it is something else.
     """
     try:
         temperature = np.asarray(temperature, float)
@@ -114,6 +117,9 @@ def check_finite_width(
         widths: (N_1, ..., N_L, N_a).
         temperature: of the posterior, >= 0.
         where: what needs it, for the message.
+
+    Raises:
+        ValueError: a width is not whole, or the temperature is not positive.
 
     Example:
         >>> check_finite_width(prior(10, (2, 2)).widths, 0.1, "weight space")

@@ -236,6 +236,9 @@ class Problem(eqx.Module):
 
         Args:
             what: what belongs to the other problem, for the message.
+
+        Raises:
+            ValueError: inputs, labels, heads, widths or temperature differ.
         """
         if other is self:
             return
@@ -503,6 +506,12 @@ def check_test(xi_test, inputs: int, paths: int) -> Float[Array, "Q N_0 Pi"]:
         xi_test: attentioned inputs of a test set.
         inputs: number N_0 of features.
         paths: number of attention paths.
+
+    Returns:
+        The array in float64, (Q, N_0, paths).
+
+    Raises:
+        ValueError: the shape is another.
     """
     xi_test = jnp.asarray(xi_test, float)
     if xi_test.ndim != 3 or xi_test.shape[1:] != (inputs, paths):

@@ -25,7 +25,12 @@ TOLERANCE = 1e-12  # slack for correlations given in decimal
 
 
 class Correlations(NamedTuple):
-    """Even correlations for M <= 3; `triple` is zero and unused for M < 3."""
+    """Even correlations for M <= 3; `triple` is zero and unused for M < 3.
+
+    Attributes:
+        pair: <W^o_b W^alpha_a>, by kind alpha and patterns b, a.
+        triple: <W^o_1 W^o_2 W^o_3 W^alpha_a>, by kind alpha and pattern a.
+    """
 
     pair: Float[np.ndarray, "4 M M"]
     triple: Float[np.ndarray, "4 M"]

@@ -55,11 +55,17 @@ SCORE_LIMIT = 0.3  # of the spread of a score: variances are then off by a fifth
 
 
 class NoiseBand(NamedTuple):
-    """Linear noise along a trajectory, for N = 1: divide by sqrt(N), or by N."""
+    """Linear noise along a trajectory, for N = 1: divide by sqrt(N), or by N.
 
-    std: Observation  # (steps, M, *batch)
+    Attributes:
+        std: standard deviations of the observables, arrays (steps, M, *batch).
+        score: sqrt(N) times the spread of the scores (docs/theory/dmft.md, section 5).
+        covariance: of all observables, in the order `OBSERVABLES`.
+    """
+
+    std: Observation
     score: Float[Array, "steps *batch"]
-    covariance: Float[Array, "steps 5M 5M *batch"] | None  # in the order OBSERVABLES
+    covariance: Float[Array, "steps 5M 5M *batch"] | None
 
 
 def linear_noise(
@@ -131,6 +137,12 @@ def noise_start(
         patterns: site classes of the network.
         params: control parameters of any batch shape, as `parameters` makes them.
         state: attention window and clock.
+
+    Returns:
+        `Noise`: the state with a covariance of zero, for `noise_steps`.
+
+    Raises:
+        ValueError: the network was built from other patterns.
     """
     if not np.array_equal(patterns.semantic * patterns.fractions, net.weighted):
         raise ValueError("patterns are not those that the network was built from.")

@@ -243,6 +243,9 @@ def from_row(net: Network, params: Parameters, row: int) -> State:
 
     Returns:
         The state after this token.
+
+    Raises:
+        ValueError: there is no such row.
     """
     if not 0 <= row < net.n_patterns:
         raise ValueError(f"row must lie in 0..{net.n_patterns - 1}; got {row}.")
@@ -261,6 +264,9 @@ def from_window(net: Network, params: Parameters, window, next_position) -> Stat
 
     Returns:
         The state, with a full window.
+
+    Raises:
+        ValueError: the window has not the shape (C, M, ...).
     """
     window = jnp.asarray(window, float)
     if window.shape[:2] != (net.context, net.n_patterns):

@@ -278,6 +278,9 @@ def cycle(key: Key[Array, ""], *, n_patterns: int, n_bits: int) -> Patterns:
 
     Returns:
         Patterns with 2^M site classes.
+
+    Raises:
+        ValueError: there are too many patterns for 2^M site classes.
     """
     _check_sizes(n_patterns, n_bits=n_bits)
     if n_patterns > MAX_EXACT_PATTERNS:

@@ -48,10 +48,15 @@ class Alignment(eqx.Module):
     -inf: the map sent a vector to zero, as at a superstable point; NaN: rounding hid
     one within a single step.  Properties and methods of a batch that plain `jax.vmap`
     made have its axis first, those of one with `out_axes=-1` last.
+
+    Attributes:
+        log_gali: ln GALI_2 to ln GALI_k, one row for each sample.
+        every: steps between two samples.
+        unit: what a step is.
     """
 
     log_gali: Float[Array, "samples k-1 *batch"]
-    every: int = eqx.field(static=True)  # steps between samples
+    every: int = eqx.field(static=True)
     unit: str = eqx.field(static=True, default=STEP)
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # samples, k-1
 

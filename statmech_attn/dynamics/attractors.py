@@ -38,19 +38,34 @@ Tick = Callable[[float], None]
 
 
 class Orbits(NamedTuple):
-    """Where every start went; n starts, P = record / 2 points, d coordinates."""
+    """Where every start went; n starts, P = record / 2 points, d coordinates.
 
-    kind: np.ndarray  # (n,) index into KINDS
-    period: np.ndarray  # (n,) steps; 0 where the orbit does not recur
-    points: np.ndarray  # (n, P, d) of the set it ended on, once per drive period
-    distinct: np.ndarray  # (n,) points before they repeat
-    scatter: np.ndarray  # (n,) distance of two pieces of the orbit
-    state: PyTree  # at the end, starts on the last axis
-    lifetime: np.ndarray  # (n,) steps before the set was entered for good
-    ended: np.ndarray  # (n,) bool; False: still on the way after `lifetime` steps
-    exact: np.ndarray  # (n,) bool; False: settled by `lifetime`, perhaps long before
-    before: np.ndarray  # (n, P, d) the look before it arrived or diverged; or NaN
-    unit: str = STEP  # what a step is
+    Attributes:
+        kind: index into `KINDS`, (n,).
+        period: steps, (n,); 0 where the orbit does not recur.
+        points: of the set that the orbit ended on, once per drive period, (n, P, d).
+        distinct: number of points before they repeat, (n,).
+        scatter: distance between two pieces of the orbit, (n,).
+        state: states at the end, with the orbits on the last axis.
+        lifetime: steps before the set was entered for good, (n,).
+        ended: False where the orbit was still on its way after `lifetime` steps, (n,).
+        exact: False where `lifetime` is an upper bound only, (n,).
+        before: points of the look before the orbit arrived or diverged, (n, P, d); NaN
+            where there is none.
+        unit: what a step is.
+    """
+
+    kind: np.ndarray
+    period: np.ndarray
+    points: np.ndarray
+    distinct: np.ndarray
+    scatter: np.ndarray
+    state: PyTree
+    lifetime: np.ndarray
+    ended: np.ndarray
+    exact: np.ndarray
+    before: np.ndarray
+    unit: str = STEP
 
     _shown = (
         Shown("kind", "where the start went", "start", flags=KINDS),

@@ -37,14 +37,24 @@ NOT_SETTLED, DIVERGED = -1, -2
 
 
 class Attractors(NamedTuple):
-    """K sets on which n starts ended, those with most starts first."""
+    """K sets on which n starts ended, those with most starts first.
 
-    kind: np.ndarray  # (K,) index into KINDS
-    period: np.ndarray  # (K,) steps; 0 where orbits do not recur
-    counts: np.ndarray  # (K,) starts that ended there
-    transient: np.ndarray  # (K,) bool: orbits were seen to leave this set
-    label: np.ndarray  # (n,) set of each start; -1 not settled, -2 diverged
-    leader: np.ndarray  # (K,) the start that stands for the set
+    Attributes:
+        kind: index into `KINDS`, (K,).
+        period: steps, (K,); 0 where orbits do not recur.
+        counts: number of initial conditions that ended on each set, (K,).
+        transient: whether orbits were seen to leave the set, (K,).
+        label: set of each initial condition, (n,); -1 not settled, -2 diverged.
+        leader: number of the orbit that stands for the set, (K,).
+        orbits: all orbits.
+    """
+
+    kind: np.ndarray
+    period: np.ndarray
+    counts: np.ndarray
+    transient: np.ndarray
+    label: np.ndarray
+    leader: np.ndarray
     orbits: Orbits
 
     _shown = (

@@ -52,18 +52,32 @@ DIMENSION_RESULTS = Words(
 
 
 class CorrelationDimension(eqx.Module):
-    """D_2 with its error, and what it was read from."""
+    """D_2 with its error, and what it was read from.
 
-    dimension: Float[Array, "*batch"]  # NaN without a scaling region
-    stderr: Float[Array, "*batch"]  # statistical error, scatter of the slopes, edges
-    statistical: Float[Array, "*batch"]  # jackknife over blocks of reference points
-    scatter: Float[Array, "*batch"]  # standard deviation of local slopes
-    low: Float[Array, "*batch"]  # scaling region, in the units of the points
+    Attributes:
+        dimension: D_2; NaN without a scaling region.
+        stderr: the three errors of docs/theory/indicators.md, section 2, added in
+            squares.
+        statistical: jackknife error over blocks of reference points.
+        scatter: standard deviation of the local slopes.
+        low: smallest radius of the scaling region, in the units of the points.
+        high: largest radius of it.
+        radii: radii r, four to the octave.
+        correlation: correlation sum C(r).
+        slopes: d ln C / d ln r over the octave around r.
+        result: index into `DIMENSION_RESULTS`.
+    """
+
+    dimension: Float[Array, "*batch"]
+    stderr: Float[Array, "*batch"]
+    statistical: Float[Array, "*batch"]
+    scatter: Float[Array, "*batch"]
+    low: Float[Array, "*batch"]
     high: Float[Array, "*batch"]
     radii: Float[Array, "*batch R"]
-    correlation: Float[Array, "*batch R"]  # C(r)
-    slopes: Float[Array, "*batch R"]  # d ln C / d ln r over the octave around r
-    result: Int[Array, "*batch"]  # index into DIMENSION_RESULTS
+    correlation: Float[Array, "*batch R"]
+    slopes: Float[Array, "*batch R"]
+    result: Int[Array, "*batch"]
 
     _shown = (
         Shown(
@@ -149,9 +163,15 @@ def delay_embedding(
     """Points (x_t, x_{t+lag}, ..., x_{t+(dimension-1) lag}) of a scalar series.
 
     Args:
-        series: samples, (T, d) or (T,).
+        series: samples, (T,).
         dimension: number of delayed coordinates.
         lag: delay, in samples.
+
+    Returns:
+        Vectors (T - (dimension - 1) lag, dimension), the oldest sample first.
+
+    Raises:
+        ValueError: `dimension` or `lag` is below 1, or the series is too short.
 
     Example:
         >>> import jax.numpy as jnp

@@ -134,11 +134,18 @@ ZERO_ONE_RESULTS = Words(
 
 
 class ZeroOne(eqx.Module):
-    """K of the 0-1 test, and whether the series is one that it can judge."""
+    """K of the 0-1 test, and whether the series is one that it can judge.
 
-    K: Float[Array, "*batch"]  # near 0 regular, near 1 chaotic; NaN: no series
-    correlation: Float[Array, "*batch"]  # autocorrelation of neighbouring samples
-    result: Int[Array, "*batch"]  # index into ZERO_ONE_RESULTS
+    Attributes:
+        K: near 0 for regular series, near 1 for chaotic ones; NaN without a series.
+        correlation: autocorrelation of neighbouring samples; above 0.9 the test is
+            flagged.
+        result: index into `ZERO_ONE_RESULTS`.
+    """
+
+    K: Float[Array, "*batch"]
+    correlation: Float[Array, "*batch"]
+    result: Int[Array, "*batch"]
 
     _shown = (
         Shown("zero_one", "K of the 0-1 test", symbol="K", value="K"),

@@ -48,10 +48,15 @@ class FiniteTimeExponents(eqx.Module):
     hides, with those after it, or a state that diverged.
     Properties and methods of a batch that plain `jax.vmap` made have its axis first,
     those of one with `out_axes=-1` last.
+
+    Attributes:
+        values: exponents of every window, nats per step.
+        window: length n of a window, steps.
+        unit: what a step is.
     """
 
     values: Float[Array, "count k *batch"]
-    window: int = eqx.field(static=True)  # steps, n
+    window: int = eqx.field(static=True)
     unit: str = eqx.field(static=True, default=STEP)
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # count, k
 
@@ -117,7 +122,11 @@ class FiniteTimeExponents(eqx.Module):
 
     @of_each
     def merged(self, turns: int) -> "FiniteTimeExponents":
-        """The same orbit cut into windows `turns` times as long."""
+        """The same orbit cut into windows `turns` times as long.
+
+        Raises:
+            ValueError: `turns` is below 1, or fewer than two windows would be left.
+        """
         most = self.values.shape[0] // 2
         if not 1 <= turns <= most:
             raise ValueError(f"turns must lie in 1..{most}; got {turns}.")
@@ -164,6 +173,9 @@ class FiniteTimeExponents(eqx.Module):
 
         Unbatched.  Returns the centres of the bins (nats per step) and S (per step),
         NaN in empty bins; it carries corrections of order ln(n)/n.
+
+        Raises:
+            ValueError: there is no such exponent.
         """
         require_unbatched(self.values, self._axes)
         if not 0 <= exponent < self.values.shape[1]:

@@ -111,6 +111,10 @@ def flow_spectrum(
         `Spectrum` whose exponents, errors, halves and blocks are per unit time; `steps`
         counts intervals, and `window` is their time.
 
+    Raises:
+        ValueError: a time is not finite, `time` or `interval` is not positive, or
+            `transient` is negative.
+
     Example:
         >>> import jax.numpy as jnp
         >>> spiral = lambda x: jnp.stack([-0.1 * x[0] - x[1], x[0] - 0.1 * x[1]])
@@ -142,6 +146,12 @@ def per_unit_time(spectrum: PyTree, interval: float) -> PyTree:
     Args:
         spectrum: Lyapunov spectrum.
         interval: time of one step of the map.
+
+    Returns:
+        The spectrum with exponents, errors, halves and blocks over `interval`.
+
+    Raises:
+        ValueError: the interval is not positive and finite.
     """
     if not 0 < interval < math.inf:
         raise ValueError(f"interval must be > 0 and finite; got {interval:g}.")

@@ -84,6 +84,9 @@ class Plan(Options):
         Args:
             dimension: coordinates of a state.
             turn: steps after which the drive and the layout of a state repeat.
+
+        Raises:
+            ValueError: more exponents than coordinates, or too few steps in `tail`.
         """
         if self.tail < 30 * turn:
             raise ValueError(f"tail must be at least {30 * turn}; got {self.tail}.")

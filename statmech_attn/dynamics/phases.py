@@ -84,18 +84,33 @@ HORIZON = 1e12  # a coordinate beyond this has diverged
 
 
 class Evidence(eqx.Module):
-    """What the verdict rests on; every entry has the batch shape."""
+    """What the verdict rests on; every entry has the batch shape.
 
-    recurrence_period: Int[Array, "*batch"]  # steps; 0: none found
+    Attributes:
+        recurrence_period: steps after which the orbit recurs; 0 where none was found.
+        recurrence_error: distance at that recurrence, relative to the size of the
+            orbit.
+        positive: number of positive exponents.
+        zeros: number of zero exponents.
+        zero_one: K of the 0-1 test.
+        broadband: median over mean of the spectral power; 0 for lines, near 1 for noise.
+        digits: decimal digits to which the weighted averages of the two halves agree.
+        frequency: of the strongest line of the spectrum, cycles per drive period.
+        quarters: disagreement of the exponents of the quarters, in standard errors.
+        drift: disagreement of means and ranges of the quarters, in standard errors.
+        finite: whether the state stayed finite.
+    """
+
+    recurrence_period: Int[Array, "*batch"]
     recurrence_error: Float[Array, "*batch"]
-    positive: Int[Array, "*batch"]  # number of positive exponents
-    zeros: Int[Array, "*batch"]  # number of zero exponents
+    positive: Int[Array, "*batch"]
+    zeros: Int[Array, "*batch"]
     zero_one: Float[Array, "*batch"]
     broadband: Float[Array, "*batch"]
     digits: Float[Array, "*batch"]
-    frequency: Float[Array, "*batch"]  # cycles per drive period
-    quarters: Float[Array, "*batch"]  # disagreement of exponents, standard errors
-    drift: Float[Array, "*batch"]  # of means and ranges by quarter, standard errors
+    frequency: Float[Array, "*batch"]
+    quarters: Float[Array, "*batch"]
+    drift: Float[Array, "*batch"]
     finite: Bool[Array, "*batch"]
 
 

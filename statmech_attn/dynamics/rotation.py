@@ -48,7 +48,14 @@ NEAR_HALF = 0.45  # turns from the mean advance at which unwrapping gets ambiguo
 
 class Rotation(eqx.Module):
     """Rotation number in turns per step, its error, and an index into
-    `ROTATION_RESULTS`."""
+    `ROTATION_RESULTS`.
+
+    Attributes:
+        number: turns per step.
+        error: difference between the two halves of the window, turns per step.
+        result: index into `ROTATION_RESULTS`.
+        unit: what a step is.
+    """
 
     number: Float[Array, "*batch"]
     error: Float[Array, "*batch"]

@@ -22,14 +22,23 @@ from statmech_attn.presentation import Shown
 
 
 class Hysteresis(NamedTuple):
-    """Two sweeps over the same n values, in the order of the values."""
+    """Two sweeps over the same n values, in the order of the values.
+
+    Attributes:
+        values: of the parameter.
+        up: the orbits of the sweep with increasing parameter.
+        down: those of the sweep with decreasing parameter.
+        distance: between the sets of the two sweeps; NaN where one of them diverged.
+        differ: whether the sets are different ones.
+        interval: where the sweeps differ, one row for each interval, see `intervals`.
+    """
 
     values: Float[np.ndarray, " n"]
     up: Orbits
     down: Orbits
-    distance: Float[np.ndarray, " n"]  # of the sets; NaN where one diverged
+    distance: Float[np.ndarray, " n"]
     differ: Bool[np.ndarray, " n"]
-    interval: Float[np.ndarray, "k 4"]  # see `intervals`
+    interval: Float[np.ndarray, "k 4"]
 
     _shown = (
         Shown("value", "value of the parameter", "value", symbol="p", value="values"),

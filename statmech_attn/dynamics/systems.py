@@ -96,6 +96,9 @@ class System(eqx.Module):
     def strobed(self, times: int) -> "System":
         """The map iterated so many times; its own tangent dynamics is not used.
 
+        Raises:
+            ValueError: `times` is below 1.
+
         Example:
             >>> turn = System(lambda x: (x + 0.25) % 1.0).strobed(3)
             >>> float(turn.step(jnp.array(0.5)))

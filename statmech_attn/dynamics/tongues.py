@@ -48,6 +48,11 @@ class Locking(NamedTuple):
 
     `chance` is the expected number of fractions with denominators up to q that lie that
     close to a number drawn at random: a large one means that p/q says nothing.
+
+    Attributes:
+        p: numerator.
+        q: denominator.
+        chance: expected number of fractions so near by chance.
     """
 
     p: int
@@ -95,6 +100,12 @@ class Tongue(eqx.Module):
 
     `error` is the larger of the bisection's tolerance and the last change of the
     extrapolated edges; edges that were not found are NaN.
+
+    Attributes:
+        lower: lower edge in the free parameter.
+        upper: upper edge.
+        error: of either edge.
+        result: index into `TONGUE_RESULTS`.
     """
 
     lower: Float[Array, "*batch"]

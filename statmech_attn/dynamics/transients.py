@@ -37,15 +37,25 @@ TAILS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)  # shares of the ended that may be 
 
 
 class EscapeRate(NamedTuple):
-    """Rate of an exponential tail; NaN where nothing ended after `after`."""
+    """Rate of an exponential tail; NaN where nothing ended after `after`.
 
-    rate: float  # nats per step
+    Attributes:
+        rate: escape rate, nats per step.
+        stderr: its standard error.
+        events: number of lifetimes that ended after `after`.
+        time: steps at risk.
+        after: time t_0 from which on the tail is exponential, steps.
+        constancy: early minus late rate, in standard errors.
+        unit: what a step is.
+    """
+
+    rate: float
     stderr: float
-    events: int  # lifetimes that ended after `after`
-    time: float  # steps at risk
-    after: float  # steps, t_0
-    constancy: float  # early minus late rate, in standard errors
-    unit: str = STEP  # what a step is
+    events: int
+    time: float
+    after: float
+    constancy: float
+    unit: str = STEP
 
     _shown = (
         Shown("rate", "escape rate", units="nat / {unit}", symbol="κ", error="stderr"),
@@ -68,13 +78,21 @@ class EscapeRate(NamedTuple):
 
 
 class Survival(NamedTuple):
-    """Kaplan-Meier estimate of the share of orbits that are still on their way."""
+    """Kaplan-Meier estimate of the share of orbits that are still on their way.
 
-    time: np.ndarray  # steps
+    Attributes:
+        time: steps.
+        share: share of orbits with a longer lifetime.
+        low: lower end of one standard error, on the scale of log(-log).
+        high: upper end.
+        unit: what a step is.
+    """
+
+    time: np.ndarray
     share: np.ndarray
-    low: np.ndarray  # one standard error, on the log(-log) scale
+    low: np.ndarray
     high: np.ndarray
-    unit: str = STEP  # what a step is
+    unit: str = STEP
 
     _shown = (
         Shown("time", "time", "event", "{unit}", "t"),
@@ -112,6 +130,9 @@ def escape_times(
     Returns:
         lifetime (n,), steps, 0 for a start that is outside; and ended (n,), False for
         an orbit that was inside for the whole of `horizon`.
+
+    Raises:
+        ValueError: `horizon` or `chunk` is below one step.
 
     Example:
         >>> import jax.numpy as jnp
@@ -188,6 +209,13 @@ def escape_rate(
             standard errors.
         resolution: of the lifetimes, steps.
         unit: what a step is, such as `Orbits.unit`.
+
+    Returns:
+        `EscapeRate`: the rate in nats per step, its standard error, the number of
+        lifetimes that it rests on and where the tail begins.
+
+    Raises:
+        ValueError: `resolution` is below one step.
 
     Example:
         >>> found = escape_rate(np.array([3, 5, 8]), np.array([True, True, False]))

@@ -38,7 +38,14 @@ from statmech_attn.presentation import Shown
 
 
 class TimeAverages(NamedTuple):
-    """Averages over the kept steps of every run, (M, *batch, runs)."""
+    """Averages over the kept steps of every run, (M, *batch, runs).
+
+    Attributes:
+        A_mean: means of the attention A over the steps that are kept.
+        A_square: means of its square.
+        m_o_se_mean: means of the semantic overlap with the outputs.
+        m_o_se_square: means of its square.
+    """
 
     A_mean: Float[np.ndarray, "M *batch runs"]
     A_square: Float[np.ndarray, "M *batch runs"]
@@ -47,11 +54,23 @@ class TimeAverages(NamedTuple):
 
 
 class Simulation(NamedTuple):
-    """What a simulation returns; row 0 of time is the first generated token."""
+    """What a simulation returns; row 0 of time is the first generated token.
 
-    mean: Observation  # (steps, M, *batch)
-    spread: Observation  # unbiased standard deviation over runs; NaN for one run
-    sample: Observation  # (steps, M, *batch, stored)
+    Attributes:
+        mean: means over the runs, arrays (steps, M, *batch).
+        spread: unbiased standard deviations over the runs, of the same shape; NaN for
+            one run.
+        sample: the runs that are stored whole, arrays (steps, M, *batch, stored).
+        averages: time averages of every run.
+        n_spins: number N of spins.
+        runs: number of runs.
+        transient: tokens that the time averages leave out.
+        method: "collapsed" or "spins".
+    """
+
+    mean: Observation
+    spread: Observation
+    sample: Observation
     averages: TimeAverages
     n_spins: int
     runs: int
@@ -246,6 +265,12 @@ def point_keys(key: Key[Array, ""], points, batch: tuple[int, ...]) -> Words:
         key: random key of JAX.
         points: numbers of the points, shaped like the batch; 0, 1, ... when None.
         batch: shape of the batch.
+
+    Returns:
+        Keys of the batch's points, one row for each.
+
+    Raises:
+        ValueError: the points have not the shape of the batch.
     """
     if points is None:
         points = np.arange(int(np.prod(batch))).reshape(batch)

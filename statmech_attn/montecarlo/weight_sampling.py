@@ -48,7 +48,26 @@ FIRST_STEP = 0.5  # over the largest frequency: of Langevin, and where NUTS star
 
 
 class WeightDraws(NamedTuple):
-    """What the draws say; chains first."""
+    """What the draws say; chains first.
+
+    Attributes:
+        U: order parameters (U_1, ..., U_L) of every draw.
+        U_a: order parameter of the readout.
+        accuracy: share of the test examples that the network of a draw classifies
+            correctly.
+        predictor_mean: mean of f over all draws, for every test example.
+        predictor_mean_stderr: its Monte Carlo standard error.
+        predictor_variance: variance of f over the draws.
+        predictor_variance_stderr: its Monte Carlo standard error.
+        log_density: ln p(z | Y) up to a constant.
+        energy: Hamiltonian of the sampler, for `bfmi`.
+        divergences: number of transitions whose energy error diverged.
+        leapfrog_steps: gradients that a draw took.
+        acceptance: mean acceptance probability of a transition.
+        bfmi: fraction of missing information of every chain, where every draw has new
+            momenta.
+        step_size: step size of every chain.
+    """
 
     U: tuple[Float[np.ndarray, "chains draws d d"], ...]
     U_a: Float[np.ndarray, "chains draws *KK"]
@@ -60,9 +79,9 @@ class WeightDraws(NamedTuple):
     log_density: Float[np.ndarray, "chains draws"]
     energy: Float[np.ndarray, "chains draws"]
     divergences: int
-    leapfrog_steps: Int[np.ndarray, "chains draws"]  # gradients
+    leapfrog_steps: Int[np.ndarray, "chains draws"]
     acceptance: Float[np.ndarray, "chains draws"]
-    bfmi: Float[np.ndarray, " chains"] | None  # where every draw has new momenta
+    bfmi: Float[np.ndarray, " chains"] | None
     step_size: Float[np.ndarray, " chains"]
 
     _shown = (

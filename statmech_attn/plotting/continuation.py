@@ -192,6 +192,8 @@ def _over_the_parameter(
     sheet = sheets.single(ax, style.SINGLE, 2.8)
     (axis,) = sheet.axes
     draw(axis, dataset)
+    if sheet.whole:  # folds lie at the ends of a branch
+        axis.margins(MARGIN, 2 * MARGIN)
     axis.set_xlabel(label(dataset, dataset.attrs["free"]))
     axis.set_ylabel(_shown(dataset))
     sheet.legend()
@@ -226,6 +228,9 @@ def bifurcation_curves(
             out.
         names: whether to mark and name points of codimension two.
         ax: one to draw on.
+
+    Raises:
+        ValueError: `x` is neither of the two parameters.
     """
     free, second = _plane(dataset)
     if x not in (None, free, second):

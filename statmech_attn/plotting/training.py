@@ -27,6 +27,9 @@ def training(
         theory: order parameters of the same task, whose saddle points are drawn as
             lines: the end of a descent is the maximum of the posterior, not its mean.
         axes: three to draw on, for losses, accuracies and order parameters.
+
+    Raises:
+        ValueError: the result holds several temperatures.
     """
     if dataset.sizes.get("temperature", 1) > 1:
         raise ValueError(

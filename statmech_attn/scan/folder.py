@@ -124,7 +124,11 @@ class Folder:
         return cls(path, stored)
 
     def require(self, study: str, inputs: Mapping[str, str]) -> None:
-        """Refuse to go on with another study, or with other files that it names."""
+        """Refuse to go on with another study, or with other files that it names.
+
+        Raises:
+            StorageError: the folder was begun with other ones.
+        """
         if storage.same_study(study, self.manifest.study):
             if changed := changed_inputs(self.manifest.inputs, inputs):
                 raise StorageError(
@@ -186,7 +190,11 @@ class Folder:
         return stored
 
     def verified(self, number: int, names: Sequence[str] | None = ()) -> Stored:
-        """As `read`, of the chunk that has a number."""
+        """As `read`, of the chunk that has a number.
+
+        Raises:
+            Damaged: the chunk is missing, damaged or that of another study.
+        """
         path = self.file(number)
         try:
             stored = chunk_file.read(path, names)

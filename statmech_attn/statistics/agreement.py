@@ -21,7 +21,12 @@ LEVEL = 1e-3  # family-wise: the chance that any of all comparisons fails by cha
 
 
 class Slope(NamedTuple):
-    """A power law in N: value and standard error of the exponent."""
+    """A power law in N: value and standard error of the exponent.
+
+    Attributes:
+        value: exponent of N.
+        stderr: its standard error.
+    """
 
     value: Float[np.ndarray, "*batch"]
     stderr: Float[np.ndarray, "*batch"]

@@ -22,7 +22,15 @@ CHUNK = 2**19  # numbers whose ranks and transforms are held together
 
 
 class Summary(NamedTuple):
-    """Posterior mean and spread of every entry, and what they can be trusted for."""
+    """Posterior mean and spread of every entry, and what they can be trusted for.
+
+    Attributes:
+        mean: posterior mean.
+        stderr: Monte Carlo standard error of the mean.
+        std: posterior standard deviation.
+        n_eff: effective number of draws.
+        r_hat: R-hat; 1 where the chains have mixed.
+    """
 
     mean: Float[np.ndarray, "*shape"]
     stderr: Float[np.ndarray, "*shape"]
@@ -68,6 +76,13 @@ def bfmi(energy) -> Float[np.ndarray, " chains"]:
 
     Args:
         energy: of every draw, (chains, draws).
+
+    Returns:
+        One number for every chain, (chains,); below about 0.3 the sampler does not
+        explore the energies.
+
+    Raises:
+        ValueError: `energy` has not two axes.
 
     Example:
         >>> import numpy as np

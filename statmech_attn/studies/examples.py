@@ -14,6 +14,16 @@ class Learning(NamedTuple):
 
     Where a task has several test sets, `sets` has them by name, the test set first;
     where its heads have names, `names` has them, layer by layer.
+
+    Attributes:
+        xi: attentioned inputs of the training set.
+        Y: labels of the training set.
+        xi_test: attentioned inputs of the test set.
+        Y_test: labels of the test set.
+        heads: number of heads of every layer.
+        description: of the task, the same for the same examples and heads.
+        sets: all test sets by name.
+        names: names of the heads, layer by layer.
     """
 
     xi: Float[Array, "P N_0 Pi"]
@@ -21,7 +31,7 @@ class Learning(NamedTuple):
     xi_test: Float[Array, "Q N_0 Pi"]
     Y_test: Float[Array, " Q"]
     heads: tuple[int, ...]
-    description: str  # of the task, the same for the same examples and heads
+    description: str
     sets: Mapping[str, Attended] = {}
     names: tuple[str, ...] = ()
 

@@ -40,10 +40,17 @@ Terms = Callable[[Any, Any], tuple[Array, Array]]
 
 
 class State(eqx.Module):
-    """All that the next step depends on."""
+    """All that the next step depends on.
+
+    Attributes:
+        weights: weights of the network, a tree of arrays.
+        memory: memory of the optimiser.
+        steps: steps that were made.
+        result: index into `RESULTS`.
+    """
 
     weights: Any
-    memory: Any  # of the optimiser
+    memory: Any
     steps: Int[Array, ""]
     result: Int[Array, ""]
 
@@ -52,6 +59,14 @@ class Trained(NamedTuple):
     """The end of a run, and its losses at `Descent.recorded`.
 
     They stay what they are after the end of a run, NaN where it diverged.
+
+    Attributes:
+        weights: weights at the end.
+        data: squared error over 2T at every record.
+        prior: half the squared length of the weights at every record.
+        gradient_norm: length of the gradient at the end.
+        steps: steps that were made.
+        result: index into `RESULTS`.
     """
 
     weights: Any
@@ -59,7 +74,7 @@ class Trained(NamedTuple):
     prior: Float[np.ndarray, " records"]
     gradient_norm: float
     steps: int
-    result: int  # index into `RESULTS`
+    result: int
 
     _shown = (
         Shown("result", "result", flags=RESULTS),

@@ -22,16 +22,33 @@ from statmech_attn.statistics import threshold
 
 
 class Measurement(NamedTuple):
-    """Values of a row's quantities; `blocks` behind the errors, None: no statistics."""
+    """Values of a row's quantities; `blocks` behind the errors, None: no statistics.
+
+    Attributes:
+        values: of the quantities of a row.
+        errors: their standard errors; none for deterministic values.
+        blocks: number of blocks behind the errors.
+        systematic: bounds beside the errors.
+    """
 
     values: Sequence[float] | Sequence[str]
     errors: Sequence[float] | None = None
     blocks: int | None = None
-    systematic: Sequence[float] | None = None  # bounds beside the errors
+    systematic: Sequence[float] | None = None
 
 
 class Row(NamedTuple):
     """A reference system; one entry of the registry.
+
+    Attributes:
+        name: of the system, as `validate --only` takes it.
+        quantities: names of what is measured.
+        measure: the measurement.
+        reference: published or exact values of the quantities.
+        source: where they are from.
+        error: of the reference: a unit of its last digit, or as published.
+        tolerance: allowed deviation of a deterministic quantity.
+        unit: of the quantities.
 
     Example:
         >>> row = Row("rounding", ("1/3 + 2/3",), lambda: Measurement((1/3 + 2/3,)),
@@ -40,40 +57,62 @@ class Row(NamedTuple):
         'ok'
     """
 
-    name: str  # of the system, as `--only` takes it
+    name: str
     quantities: tuple[str, ...]
     measure: Callable[[], Measurement]
     reference: Sequence[float] | Sequence[str]
     source: str
-    error: float = 0.0  # of the reference: a unit of its last digit, or as published
-    tolerance: float | None = None  # of a deterministic quantity
+    error: float = 0.0
+    tolerance: float | None = None
     unit: str = "nat/step"
 
 
 class Result(NamedTuple):
-    """A measured row and the seconds it took."""
+    """A measured row and the seconds it took.
+
+    Attributes:
+        row: the reference system.
+        measured: what was measured.
+        seconds: that it took.
+        failure: the error that ended the measurement; empty without one.
+    """
 
     row: Row
     measured: Measurement
     seconds: float
-    failure: str = ""  # the error that ended the measurement
+    failure: str = ""
 
 
 class Comparison(NamedTuple):
-    """One line of the table."""
+    """One line of the table.
+
+    Attributes:
+        name: of the system.
+        quantity: what was measured.
+        unit: of the values.
+        value: measured value.
+        error: its standard error; NaN where there is no statistics.
+        reference: published or exact value.
+        source: where it is from.
+        deviation: in standard errors, or over the tolerance if deterministic.
+        allowed: largest deviation that passes.
+        verdict: "ok" or "MISS".
+        seconds: that the whole row took.
+        failure: why there is no value; empty otherwise.
+    """
 
     name: str
     quantity: str
     unit: str
     value: float | str
-    error: float  # standard error; NaN where there is no statistics
+    error: float
     reference: float | str
     source: str
-    deviation: float  # in standard errors, or over the tolerance if deterministic
-    allowed: float  # largest deviation that passes
-    verdict: str  # "ok" or "MISS"
-    seconds: float  # of the whole row
-    failure: str = ""  # why there is no value
+    deviation: float
+    allowed: float
+    verdict: str
+    seconds: float
+    failure: str = ""
 
 
 def run_row(row: Row) -> Result:

@@ -52,7 +52,15 @@ EASY = 3  # Newton iterations of a step after which the next may be longer
 
 
 class Point(eqx.Module):
-    """A point of a curve, `u` (n+1,), with its unit tangent and Jacobian there."""
+    """A point of a curve, `u` (n+1,), with its unit tangent and Jacobian there.
+
+    Attributes:
+        u: coordinates, the state and then the free parameter.
+        tangent: unit tangent of the curve.
+        jacobian: derivative of the residual in u.
+        arclength: length of the curve up to this point.
+        iterations: Newton iterations that the point took.
+    """
 
     u: Float[np.ndarray, " n+1"]
     tangent: Float[np.ndarray, " n+1"]

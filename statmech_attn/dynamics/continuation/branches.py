@@ -46,6 +46,14 @@ class BranchPoint(eqx.Module):
     """One cycle of a branch; `tangent` and `arclength` are those of (x, value).
 
     `special` are the bifurcations met since the point before.
+
+    Attributes:
+        value: of the free parameter.
+        x: coordinates of a point of the cycle.
+        multipliers: eigenvalues of the Jacobian of one period.
+        tangent: unit tangent of the branch at (x, value).
+        arclength: length of the branch up to this point.
+        special: bifurcations met since the point before.
     """
 
     value: float
@@ -66,6 +74,19 @@ class Solution(eqx.Module):
 
     `period` is the number of iterates that was asked for, `smallest_period` the one
     after which the orbits do close (away from a `period_halving`).
+
+    Attributes:
+        values: of the free parameter, in the order in which the branch was followed.
+        x: coordinates of a point of the cycle.
+        multipliers: eigenvalues of the Jacobian of one period.
+        stable: whether all multipliers lie inside the unit circle.
+        tangents: unit tangents of the branch at (x, value).
+        arclength: length of the branch up to each point.
+        special: bifurcations on the branch.
+        period: number of iterates that was asked for.
+        smallest_period: number of iterates after which the orbits close.
+        free: name of the free parameter.
+        result: how the branch ended, index into `RESULTS`.
     """
 
     values: Float[np.ndarray, " n"]

@@ -53,13 +53,22 @@ class CriticalPoint(eqx.Module):
 
     `coefficient` is the normal form's: b of a fold, c of a period doubling (positive:
     supercritical), Re d of a Neimark-Sacker point (negative: supercritical).
+
+    Attributes:
+        values: of the two parameters, the free one first.
+        state: coordinates of a point of the cycle.
+        multipliers: eigenvalues of the Jacobian of one period.
+        coefficient: of the normal form.
+        rotation_number: turns per period of the cycle.
+        arclength: length of the curve up to this point.
+        tests: functions that change their signs at points of codimension two, by name.
     """
 
     values: Float[np.ndarray, " 2"]
     state: Float[np.ndarray, " d"]
     multipliers: Complex[np.ndarray, " d"]
     coefficient: float
-    rotation_number: float  # turns per period of the cycle
+    rotation_number: float
     arclength: float
     tests: dict[str, float]
 

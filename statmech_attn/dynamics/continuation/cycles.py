@@ -26,6 +26,15 @@ class Cycle(eqx.Module):
 
     `period` is the smallest number of iterates after which the orbit closes, which may
     be a divisor of the one that was asked for; `asked` is that one.
+
+    Attributes:
+        x: coordinates of a point of the cycle.
+        value: of the free parameter.
+        period: smallest number of iterates after which the orbit closes.
+        asked: number of iterates that was asked for.
+        multipliers: eigenvalues of the Jacobian of one period.
+        result: index into `RESULTS`.
+        iterations: of Newton's method.
     """
 
     x: Float[np.ndarray, " d"]

@@ -84,7 +84,11 @@ class Problem(eqx.Module):
         return Problem(self.map, self.template, self.parameters, self.free, period)
 
     def with_parameters(self, **values: ArrayLike) -> "Problem":
-        """The same orbit at other values of the parameters."""
+        """The same orbit at other values of the parameters.
+
+        Raises:
+            ValueError: the problem has no parameter of such a name.
+        """
         unknown = sorted(set(values) - set(self.parameters))
         if unknown:
             raise ValueError(

@@ -62,6 +62,17 @@ class SpecialPoint(eqx.Module):
     its period, "unresolved" several multipliers at once or a point that Newton did not
     reach.  `error` is the size of the last Newton step (NaN where unresolved);
     `form` the normal form, None where unresolved.
+
+    Attributes:
+        kind: one of `KINDS`.
+        value: of the free parameter.
+        x: coordinates of a point of the cycle.
+        period: number of iterates after which the orbit closes.
+        arclength: length of the branch up to this point.
+        multipliers: eigenvalues of the Jacobian of one period.
+        tangent: unit tangent of the branch.
+        error: size of the last Newton step.
+        form: normal form with its coefficients.
     """
 
     kind: str

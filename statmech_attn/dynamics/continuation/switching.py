@@ -110,6 +110,9 @@ def cascade(
         settings: step sizes and tolerances.
         unit: unit of length of the parameter, beside 1 in x.
 
+    Raises:
+        ValueError: `doublings` is below 1.
+
     Example:
         >>> import jax.numpy as jnp
         >>> logistic = lambda x, p: p["r"] * x * (1 - x)
