@@ -69,16 +69,22 @@ def test_whole_studies_of_the_guide_are_valid(page):
             studies.parse(tree)
 
 
-def public_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Functions on the faces of packages, by the module that defines them."""
+def public_statements() -> Iterator[tuple[str, ast.stmt]]:
+    """Functions and classes on the faces of packages, by the module they are in."""
     for face in (ROOT / "statmech_attn").rglob("__init__.py"):
         imports = [x for x in ast.walk(tree(face)) if isinstance(x, ast.ImportFrom)]
         for node in imports:
             module = ROOT.joinpath(*(node.module or "").split(".")).with_suffix(".py")
             names = {alias.name for alias in node.names}
             for definition in tree(module).body if module.exists() else ():
-                if isinstance(definition, ast.FunctionDef) and definition.name in names:
-                    yield module.stem, definition
+                if getattr(definition, "name", None) in names:
+                    yield f"{module.parent.name}.{module.stem}", definition
+
+
+def public_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
+    for module, statement in public_statements():
+        if isinstance(statement, ast.FunctionDef):
+            yield module, statement
 
 
 def test_every_parameter_of_a_public_function_is_described():
@@ -92,6 +98,62 @@ def test_every_parameter_of_a_public_function_is_described():
             if not re.search(named, text, re.MULTILINE):
                 silent.append(f"{module}.{function.name}: {parameter.arg}")
     assert count > 500 and not silent
+
+
+def public_methods() -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Those of public classes that a docstring describes, by class."""
+    for module, statement in public_statements():
+        if isinstance(statement, ast.ClassDef):
+            for method in statement.body:
+                if isinstance(method, ast.FunctionDef) and method.name[0] != "_":
+                    if ast.get_docstring(method):
+                        yield f"{module}.{statement.name}", method
+
+
+def test_every_value_error_of_a_public_function_is_described():
+    silent, count = [], 0
+    for module, function in (*public_functions(), *public_methods()):
+        raised = [x.exc for x in ast.walk(function) if isinstance(x, ast.Raise)]
+        calls = [x.func for x in raised if isinstance(x, ast.Call)]
+        if any(isinstance(x, ast.Name) and x.id == "ValueError" for x in calls):
+            count += 1
+            if "Raises:" not in ast.get_docstring(function):
+                silent.append(f"{module}.{function.name}")
+    assert count > 80 and not silent
+
+
+def test_results_of_several_parts_are_described():
+    """What a tuple, a dictionary, a data set or an object of the package holds."""
+    classes = {x.name for _, x in public_statements() if isinstance(x, ast.ClassDef)}
+    parts = {"tuple", "dict", "xr.Dataset", *classes}
+    silent, count = [], 0
+    for module, function in public_functions():
+        text, result = ast.get_docstring(function), function.returns
+        kind = ast.unparse(result).strip("'") if result else ""
+        name = re.split(r"[\[ ]", kind)[0]
+        if not module.startswith(("cli", "plotting")) and name in parts:
+            count += 1
+            if not re.search("^(Returns|Yields):", text, re.MULTILINE):
+                silent.append(f"{module}.{function.name}")
+    assert count > 90 and not silent
+
+
+def test_fields_of_what_public_functions_return_are_described():
+    """`help` of a class shows its docstring, not the comments beside its fields."""
+    returns = [x.returns for _, x in public_functions() if x.returns]
+    returned = set(re.findall(r"\w+", " ".join(map(ast.unparse, returns))))
+    silent, count = [], 0
+    for module, statement in public_statements():
+        if isinstance(statement, ast.ClassDef) and statement.name in returned:
+            named = [x.target for x in statement.body if isinstance(x, ast.AnnAssign)]
+            fields = [x.id for x in named if isinstance(x, ast.Name)]
+            text = ast.get_docstring(statement) or ""
+            told = re.findall(r"^ {4}([\w, ]+)(?: \(.*\))?:", text, re.MULTILINE)
+            names = ", ".join(told).split(", ")
+            count += len(fields)
+            public = [x for x in fields if x[0] != "_" and x not in names]
+            silent += [f"{module}.{statement.name}: {x}" for x in public]
+    assert count > 300 and not silent
 
 
 def test_commands_of_the_documents_are_commands_with_these_options():

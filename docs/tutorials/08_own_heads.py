@@ -131,8 +131,8 @@ plt.show()
 # Which heads could go?
 # ---------------------
 #
-# ``head_scores`` sums what a head carries in :math:`U_1`, relative to the largest of
-# its layer; ``silenced`` answers what the trained network would lose without it.
+# ``head_scores`` sums what a head carries in :math:`U_1`, relative to the largest sum
+# of all heads; ``silenced`` answers what the trained network would lose without it.
 
 theory = problem.theory(solution)
 full = float(bpkr.accuracy(theory.predict(xi_test).mean, Y_test))

@@ -51,6 +51,9 @@ def devices() -> tuple[Any, ...]:
     """What the lanes of a batch are on: all local devices, or the one chosen.
 
     `jax.default_device` chooses a device, or all of a platform by its name.
+
+    Returns:
+        Devices of JAX.
     """
     chosen = getattr(jax.config, "jax_default_device", None)
     if chosen is None or isinstance(chosen, str):

@@ -256,6 +256,9 @@ def attention_of(
         real: which tokens are no padding; all when omitted.
         causal: a query sees no token that comes after it.
 
+    Returns:
+        `Attention`: arrays (H, P, T, T), one for each layer.
+
     Raises:
         ValueError: inputs that do not fit the heads.
 
@@ -382,6 +385,9 @@ def draw_weights(
         width: one number, or (N_1, ..., N_L, N_a).
         variances: (sigma_0^2, ..., sigma_L^2, sigma_a^2); one when omitted.
         outputs: number of outputs K; a scalar network when omitted.
+
+    Returns:
+        `Weights` with independent Gaussian entries.
     """
     law = prior(width, heads, variances)
     sizes = [int(n) for n in layer_widths(width, len(heads))]

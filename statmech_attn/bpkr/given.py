@@ -79,6 +79,9 @@ def attention_arrays(
             flax.
         real: which tokens are no padding; all when omitted.
 
+    Returns:
+        `Attention`, for `attended`.
+
     Raises:
         ValueError: shapes that disagree, weights that are not finite, do not add up to
             one over the keys of a query, or read padding.

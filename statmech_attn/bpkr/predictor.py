@@ -306,6 +306,9 @@ def head_scores(U, heads: Sequence | None = None) -> tuple[Array, ...]:
         heads: heads per layer (H_1, ..., H_L), or the heads themselves; a solution
             knows its own.
 
+    Returns:
+        One array (H_l,) for each layer; the largest score of all heads is 1.
+
     Raises:
         ValueError: no heads, or a matrix of another size than their paths.
 
@@ -368,6 +371,9 @@ def block_structure(U, heads: Sequence | None = None) -> tuple[float, ...]:
 
     Args:
         U, heads: as for `head_scores`.
+
+    Returns:
+        One number for each layer.
 
     Example:
         >>> import jax.numpy as jnp

@@ -70,6 +70,9 @@ def correlations(patterns: Patterns) -> Correlations:
 
     Args:
         patterns: site classes of the network.
+
+    Returns:
+        `Correlations`, by kind of pattern.
     """
     _at_most_three(patterns.n_patterns)
     even = even_correlations(patterns)

@@ -172,6 +172,9 @@ def noise_steps(
         noise: covariance and derivatives carried along, as `noise_start` makes them.
         steps: number of tokens.
         covariance: return the joint covariance as well.
+
+    Returns:
+        The noise to go on with, and the band of these steps.
     """
     lane = partial(_one_lane, net, noise.fractions, steps, covariance)
     carried = ((-1, -1, -1, None, None), -1, -1)  # one clock for all points

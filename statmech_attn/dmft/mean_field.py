@@ -100,6 +100,9 @@ def receive(net: Network, params: Parameters, state: State, overlaps) -> State:
         params: control parameters of any batch shape, as `parameters` makes them.
         state: attention window and clock.
         overlaps: overlaps of the token with the patterns.
+
+    Returns:
+        The state after this token.
     """
     _, m_v, m_q, m_k = overlaps
     v = _set(state.v, m_v, state.clock)
@@ -136,6 +139,9 @@ def observation(net, params, state: State, overlaps, after: State) -> Observatio
         state: attention window and clock.
         overlaps: overlaps of the token with the patterns.
         after: the state after the token.
+
+    Returns:
+        `Observation`: overlaps and attention of this token, (M, *batch) each.
     """
     m_o_se = semantic_overlaps(net, params, state, overlaps)
     return Observation(m_o_se, overlaps[1], overlaps[2], overlaps[3], after.newest)
@@ -187,6 +193,9 @@ def advance(net: Network, params: Parameters, state: State, steps) -> State:
         params: control parameters of any batch shape, as `parameters` makes them.
         state: attention window and clock.
         steps: number of tokens.
+
+    Returns:
+        The state after these steps.
     """
     return jax.lax.fori_loop(0, steps, lambda _, s: step(net, params, s), state)
 

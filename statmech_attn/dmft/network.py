@@ -392,6 +392,9 @@ def token_overlaps(net: Network, params: Parameters, means, clock):
         params: control parameters of any batch shape, as `parameters` makes them.
         means: means of a token by site class, (S, *batch).
         clock: position of the token.
+
+    Returns:
+        Overlaps by kind (o, v, q, k) and pattern.
     """
     semantic = contract(net.weighted, means)
     positional = jax.lax.dynamic_index_in_dim(net.positional, clock, 0, False)
@@ -405,6 +408,9 @@ def contract(matrix: Float[Array, "*rows n"], x: Float[Array, "n *rest"]):
     Args:
         matrix: array whose last axis is summed over.
         x: array whose first axis is summed over.
+
+    Returns:
+        Array (*rows, *rest).
     """
     rows, rest = matrix.shape[:-1], x.shape[1:]
     columns = jnp.moveaxis(matrix, -1, 0).reshape(x.shape[:1] + rows + (1,) * len(rest))

@@ -133,6 +133,9 @@ def site_classes(semantic, fractions=None, positional=None) -> Patterns:
         fractions: (S,) site fractions; equal when omitted.
         positional: (4, M, N_p) array of +-1; no positional bits when omitted.
 
+    Returns:
+        `Patterns`, for `network`.
+
     Raises:
         ValueError: an entry is not +-1, shapes disagree, or the fractions are
             negative or do not sum to one.

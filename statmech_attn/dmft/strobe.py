@@ -71,6 +71,9 @@ def strobe(net: Network, epsilon: float) -> System:
         net: the network, as `network` builds it.
         epsilon: weight of the positional part; only whether it is zero counts.
 
+    Returns:
+        `System` for every tool of `dynamics`; a step is a period of the drive.
+
     Example:
         >>> from statmech_attn import dmft
         >>> file = dmft.load("poclopez-pe2")

@@ -146,6 +146,9 @@ def gali(
         every: steps between records.
         transient: steps before the vectors are set out, orthonormal.
 
+    Returns:
+        `Alignment`: ln GALI_2 to ln GALI_order at the sampled steps.
+
     Raises:
         ValueError: an order below 2 or above the dimension, or a count below 1.
 

@@ -153,6 +153,9 @@ def follow_with(
         starts: initial conditions on the last axis.
         parameters: of the system.
         tick: told the steps that are done.
+
+    Returns:
+        `Orbits`, one entry for each initial condition.
     """
     run = _Run(follower, starts, parameters)
     for number in range(follower.looks):

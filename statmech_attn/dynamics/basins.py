@@ -146,6 +146,9 @@ def find_attractors(
         parameters: of the system, numbers shared by all starts.
         search: horizon and tolerances.
 
+    Returns:
+        `Attractors`: the sets, the initial conditions that go to each, and all orbits.
+
     Raises:
         ValueError: a map that changes its state's shape, or a choice that makes no
             sense.
@@ -252,6 +255,9 @@ def wilson(count, n: int, z: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
         count: number of successes.
         n: number of trials.
         z: standard errors of the interval.
+
+    Returns:
+        Lower and upper end, between 0 and 1.
 
     Example:
         >>> low, high = wilson(0, 99)

@@ -129,6 +129,9 @@ def correlation_dimension(
             correlation time, or the D = 1 of a single stretch of orbit is found.
         references: points that are compared with all others.
 
+    Returns:
+        `CorrelationDimension`: D_2 with its errors, the scaling region and C(r).
+
     Raises:
         ValueError: not (T, d), or a count that the length does not allow.
 

@@ -167,6 +167,9 @@ def zero_one_test(series: Float[Array, "T d"]) -> ZeroOne:
     Args:
         series: samples, (T, d) or (T,).
 
+    Returns:
+        `ZeroOne`: K, and whether the series is one that the test can judge.
+
     Raises:
         ValueError: not (T, d), or fewer than 100 samples.
 

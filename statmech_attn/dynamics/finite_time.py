@@ -210,6 +210,9 @@ def finite_time_exponents(
             a tenth of the run but at least 64 steps.
         exponents: how many leading exponents; all when omitted.
 
+    Returns:
+        `FiniteTimeExponents`, in nats per step.
+
     Raises:
         ValueError: a count out of range, or a state without coordinates.
 

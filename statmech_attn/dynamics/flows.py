@@ -35,6 +35,9 @@ def flow(
         time: time of one step of the map, in the units of the flow.
         substeps: solver steps within it.
 
+    Returns:
+        `System` whose step is the flow over `time`.
+
     Example:
         >>> import jax.numpy as jnp
         >>> decay = flow(lambda x: -x, time=1.0, substeps=10)
@@ -65,6 +68,9 @@ def driven_flow(
         period: period of the drive, in the units of the flow.
         substeps: solver steps within it.
         phase: time at which the state is looked at.
+
+    Returns:
+        `System` whose step is the flow over a period of the drive.
 
     Example:
         >>> import jax.numpy as jnp

@@ -49,6 +49,9 @@ def take(tree: PyTree, indices: np.ndarray) -> PyTree:
     Args:
         tree: tree of arrays.
         indices: of the lanes.
+
+    Returns:
+        A tree of the same structure, with these lanes only.
     """
     return jax.tree.map(lambda x: x[..., indices] if np.ndim(x) else x, tree)
 

@@ -105,6 +105,8 @@ class Spectrum(eqx.Module):
         steps: length of the window.
         log_det: mean of ln|det DF|, where all exponents were asked for.
         dimension: of the tangent space.
+        unit: unit of time of the rates.
+        interval: length of a step in this unit.
     """
 
     exponents: Float[Array, "k *batch"]
@@ -117,8 +119,8 @@ class Spectrum(eqx.Module):
     steps: Int[Array, ""]  # length of the window
     log_det: Float[Array, "*batch"] | None = None  # <ln|det DF|> beside all exponents
     dimension: int | None = eqx.field(static=True, default=None)  # of tangent space
-    unit: str = eqx.field(static=True, default=STEP)  # of time, that rates are per
-    interval: float = eqx.field(static=True, default=1)  # of a step in that unit
+    unit: str = eqx.field(static=True, default=STEP)
+    interval: float = eqx.field(static=True, default=1)
     _axes: tuple[int, ...] = eqx.field(static=True, init=False)  # blocks, k
 
     _shown = (
@@ -237,6 +239,9 @@ def lyapunov_spectrum(
             directions; what is left of its start biases a window of n steps by O(1/n).
             One block, but at least 1000 steps or as many as the window has, when
             omitted.
+
+    Returns:
+        `Spectrum`: exponents in nats per step, largest first, with standard errors.
 
     Raises:
         ValueError: a count that is out of range, or a state without coordinates.

@@ -85,6 +85,9 @@ def match_by_distance(
         between: distances of earlier sets (rows) from later ones (columns).
         furthest: largest distance of a match.
 
+    Returns:
+        For each later set the number of the earlier one; -1 for none.
+
     Example:
         >>> match_by_distance(np.array([[0.1, 2.0, 9.0], [3.0, 0.2, 9.0]]))
         array([ 0,  1, -1])
@@ -111,6 +114,9 @@ def match_by_flow(
         target: later set to which each earlier set flows, or -1.
         between: distances of earlier sets (rows) from later ones (columns).
 
+    Returns:
+        For each later set the number of the earlier one; -1 for none.
+
     Example:
         >>> match_by_flow(np.array([0, 0, -1]), np.array([[2.0], [1.0], [0.0]]))
         array([1])
@@ -129,6 +135,9 @@ def identities(parents: Sequence[Int[np.ndarray, " _m"]]) -> list[np.ndarray]:
     Args:
         parents: for each value of the parameter, the parent of each set among those of
             the value before, or -1; those of the first value are not used.
+
+    Returns:
+        One array for every value of the parameter: a number for each of its sets.
 
     Example:
         >>> [x.tolist() for x in identities([np.array([-1, -1]), np.array([1, -1])])]

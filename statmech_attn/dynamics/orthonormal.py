@@ -11,13 +11,16 @@ from statmech_attn.batches import add_products, add_up
 def orthonormalise(frame: Float[Array, "dim k *batch"]):
     """Gram-Schmidt, twice, on a batch of small frames.
 
-    Returns the orthonormal frame, the lengths R_jj (k, *batch), and the lengths of the
-    columns before; a zero column stays zero.  Sums over the small axes
-    are written out, so that XLA vectorises over the batch; dividing by the squared
-    length inside keeps it from recomputing the projections for every row.
+    Sums over the small axes are written out, so that XLA vectorises over the batch;
+    dividing by the squared length inside keeps it from recomputing the projections for
+    every row.
 
     Args:
         frame: tangent vectors in columns, (d, k, *batch).
+
+    Returns:
+        The orthonormal frame; the lengths R_jj (k, *batch); the lengths of the columns
+        before.  A zero column stays zero.
     """
     k = frame.shape[1]
     done, squares, norms = [], [], []

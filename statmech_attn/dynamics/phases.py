@@ -93,7 +93,7 @@ class Evidence(eqx.Module):
         positive: number of positive exponents.
         zeros: number of zero exponents.
         zero_one: K of the 0-1 test.
-        broadband: median over mean of the spectral power; 0 for lines, near 1 for noise.
+        broadband: median over mean spectral power; 0 for lines, near 1 for noise.
         digits: decimal digits to which the weighted averages of the two halves agree.
         frequency: of the strongest line of the spectrum, cycles per drive period.
         quarters: disagreement of the exponents of the quarters, in standard errors.

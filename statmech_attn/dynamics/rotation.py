@@ -95,6 +95,9 @@ def rotation_number(
         transient: steps before the window.
         tolerance: largest difference between the halves that counts as converged.
 
+    Returns:
+        `Rotation`: turns per step, with an error.
+
     Raises:
         ValueError: a count out of range, or F(x + 1) is not F(x) + 1.
 
@@ -213,6 +216,9 @@ def series_rotation(
     Args:
         series: T points in the plane, in the order of time.
         tolerance: of the order of points along the curve, in turns.
+
+    Returns:
+        `Rotation`: turns per sample, with an error.
 
     Example:
         >>> import jax.numpy as jnp

@@ -56,6 +56,10 @@ def power_spectrum(
             resolution for scatter.
         axis: of time.
 
+    Returns:
+        `PowerSpectrum`: frequencies in cycles per token, and the power at each, along
+        `axis`.
+
     Raises:
         ValueError: fewer than two samples in a segment, a value that is not finite,
             or an unknown window or scaling.

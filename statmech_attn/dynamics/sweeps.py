@@ -70,6 +70,9 @@ def hysteresis(
         values: values of the parameter; sorted before use.
         search: horizon and tolerances.
 
+    Returns:
+        `Hysteresis`: both sweeps and the intervals in which they differ.
+
     Raises:
         ValueError: fewer than two values, or what `find_attractors` refuses.
 

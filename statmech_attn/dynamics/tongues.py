@@ -73,6 +73,9 @@ def locking(
         largest: largest denominator that is looked for.
         chance: largest chance at which a fraction is reported.
 
+    Returns:
+        `Locking`; None where chance explains the nearest fraction.
+
     Example:
         >>> locking(0.3636363636, 1e-9)[:2], locking(0.6180339887, 1e-9)
         ((4, 11), None)
@@ -202,6 +205,9 @@ def tongue(
         start: initial condition.
         rounds: rounds of q steps in which a free orbit shows; see the module docstring.
         tolerance: of the bisection, in units of the free parameter.
+
+    Returns:
+        `Tongue`: lower and upper edge, with an error.
 
     Raises:
         ValueError: not a lift, a count out of range, or a tolerance below rounding of

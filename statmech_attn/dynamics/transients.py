@@ -172,6 +172,9 @@ def survival(
         ended: whether each lifetime ended.
         unit: what a step is, such as `Orbits.unit`.
 
+    Returns:
+        `Survival`: the share at every time at which a lifetime ended.
+
     Example:
         >>> survival(np.array([1, 2, 2, 5]), np.array([True, True, True, False])).share
         array([0.75, 0.25, 0.25])

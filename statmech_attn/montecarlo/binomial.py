@@ -45,6 +45,9 @@ def binomial(key: Key[Array, ""], n, p, shape: tuple[int, ...] | None = None):
         p: probabilities in [0, 1].
         shape: shape to broadcast `n` and `p` to.
 
+    Returns:
+        Array of the broadcast shape.
+
     Raises:
         ValueError: a count that is not whole or too large, or a probability outside.
 

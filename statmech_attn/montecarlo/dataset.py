@@ -107,6 +107,9 @@ def monte_carlo_dataset(
         attrs: more attributes, such as the network and the start.
         averages: whether to add the time averages of single runs.
 
+    Returns:
+        Data set with the variables of kind `monte-carlo` (docs/hdf5.md).
+
     Raises:
         ValueError: simulations that do not belong together.
     """

@@ -15,11 +15,20 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 
 class Transition(NamedTuple):
-    """What is known of the last step of a chain."""
+    """What is known of the last step of a chain.
+
+    Attributes:
+        z: coordinates after the transition.
+        energy: Hamiltonian at its start.
+        leapfrog_steps: gradients that it took.
+        acceptance: mean acceptance probability.
+        diverging: whether the energy error diverged.
+        step_size: step size of the integrator.
+    """
 
     z: Float[Array, " n"]
     energy: Float[Array, ""]
-    leapfrog_steps: Int[Array, ""]  # gradients
+    leapfrog_steps: Int[Array, ""]
     acceptance: Float[Array, ""]
     diverging: Bool[Array, ""]
     step_size: Float[Array, ""]

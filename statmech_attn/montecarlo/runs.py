@@ -76,6 +76,9 @@ def layout(runs: int, method: str, n_spins: int) -> Layout:
         runs: number of runs.
         method: "collapsed" or "spins".
         n_spins: number N of spins.
+
+    Returns:
+        `Layout`: sizes of the blocks and of the calls.
     """
     longest = min(max(runs // BLOCKS, SMALLEST), LARGEST)
     if method == "spins":
@@ -327,6 +330,9 @@ def observations(x: np.ndarray, batch: tuple[int, ...]) -> Observation:
     Args:
         x: recorded numbers.
         batch: shape of the batch.
+
+    Returns:
+        `Observation` with arrays (steps, M, *batch, *runs).
     """
     x = np.moveaxis(x, (-3, -2, -1), (1, 0, 2))
     parts = dict(

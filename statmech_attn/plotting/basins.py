@@ -32,7 +32,7 @@ def basin_fractions(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     A set keeps its colour along the parameter; the number in a cell is its period.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `basins`.
         axes: three to draw on, for the stack, the errors and the lifetimes.
     """
     name = _axis(dataset)
@@ -62,7 +62,7 @@ def lifetimes(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     first.  Dashed: the maximum likelihood rate, from where the tail begins.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `basins`.
         ax: one to draw on.
     """
     name = _axis(dataset)
@@ -92,7 +92,7 @@ def sweep_samples(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """Samples of the sweeps up and down a parameter; shaded where they differ.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `hysteresis`.
         ax: one to draw on.
     """
     name = str(dataset.differ.dims[0])
@@ -128,7 +128,7 @@ def hysteresis(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Samples of the sweeps up and down a parameter, and the distance of their sets.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `hysteresis`.
         axes: two to draw on, for the samples and the distance.
     """
     name = str(dataset.differ.dims[0])

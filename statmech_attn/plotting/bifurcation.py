@@ -82,7 +82,7 @@ def bifurcation_samples(
     """Section samples, and those at the clock's phase 0 behind them, over a parameter.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `bifurcation` over one parameter.
         strobe: whether strobe samples are drawn.
         section: whether section samples are drawn.
         ax: one to draw on.
@@ -142,7 +142,7 @@ def phase_ribbon(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """A strip with the phase of every point; one row for each start.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `bifurcation` over one parameter.
         ax: one to draw on.
     """
     name = one_parameter(dataset)
@@ -172,7 +172,7 @@ def lyapunov_spectrum(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     Lines end where the phase or the period changes.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `bifurcation` over one parameter.
         ax: one to draw on.
     """
     name = one_parameter(dataset)

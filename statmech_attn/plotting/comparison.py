@@ -145,7 +145,7 @@ def agreement(
     The line of slope -1 stands where a bias was resolved and its exponent fitted.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `comparison`.
         observable: "A" or "m_o_se".
         axes: three to draw on, for differences, spread and bias.
     """

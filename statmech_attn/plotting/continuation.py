@@ -105,7 +105,7 @@ def critical_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Curves of bifurcations in two parameters, and what changes along them.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `continuation`.
         axes: three to draw on, for the plane, the rotation number and the coefficient.
             Of its own the figure has no panel of rotation numbers where there are none.
     """
@@ -138,7 +138,7 @@ def branches(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """Every branch over the free parameter; unstable parts dashed.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `continuation`.
         ax: one to draw on.
     """
     return _over_the_parameter(dataset, ax, _draw_branches)
@@ -162,7 +162,7 @@ def bifurcation_points(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure
     """Markers at the bifurcations on branches, hollow where subcritical.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `continuation`.
         ax: one to draw on.
     """
     return _over_the_parameter(dataset, ax, _draw_points)
@@ -223,7 +223,7 @@ def bifurcation_curves(
     (folds are solid).  They have a white rim, so as to be seen over a phase diagram.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `continuation`.
         x: the parameter across, one of the two; the continuation's free one when left
             out.
         names: whether to mark and name points of codimension two.

@@ -152,8 +152,8 @@ def learning_pictures(
     """Every picture of order parameters at one temperature, with its name.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
-        posteriors: samples, drawn beside the accuracies.
+        dataset: a result of kind `order-parameter`.
+        posteriors: results of kind `posterior`, drawn beside the accuracies.
         widths: those whose U_1 is drawn, as in `order_parameter_matrices`.
 
     Example:
@@ -172,7 +172,7 @@ def pruning_pictures(dataset: xr.Dataset) -> Pictures:
     """Every picture of a pruning file, with its name.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `pruning`.
 
     Example:
         `dict(pruning_pictures(storage.read("pruning.h5")))["pruned_heads"]`

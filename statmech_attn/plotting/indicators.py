@@ -31,7 +31,7 @@ def chaos_indicators(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Local slopes of the correlation sum, finite-time exponents, alignment.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `chaos-indicators`.
         axes: three to draw on.
     """
     sheet = sheets.sheet(axes, 3, lambda: sheets.grid(style.DOUBLE, 2.8, 1, 3))
@@ -53,7 +53,7 @@ def finite_series(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     the infinite network.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `chaos-indicators`.
         axes: three to draw on, for exponent, dimension and entropy.
     """
     sheet = sheets.sheet(axes, 3, lambda: sheets.grid(style.DOUBLE, 2.8, 1, 3))

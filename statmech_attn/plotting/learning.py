@@ -141,7 +141,7 @@ def order_parameter_matrices(
     """U_1 as matrices over pairs of paths, one panel for each width.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `order-parameter`.
         widths: which; the smallest, the middle one and the largest when omitted.
         axes: those to draw on, one for each width.
     """
@@ -199,7 +199,7 @@ def alignment(
     """Overlap of the leading kernel eigenvectors with the labels, at one N and GP.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `order-parameter`.
         width: the smallest one when omitted.
         ranks: eigenvectors shown.
         ax: one to draw on.
@@ -234,7 +234,7 @@ def path_kernels(
     and class -; every panel has its own scale, the entries' 2nd to 98th percentile.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `order-parameter`.
         width: the smallest one when omitted.
         axes: those to draw on, one for each path and two more.
     """
@@ -437,7 +437,7 @@ def growth(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     Takes a file of `benchmarks/saddle.py --growth`.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `benchmark`.
         axes: those to draw on, one for each size.
     """
     names = [name for name in SIZES if f"seconds_{name}" in dataset]

@@ -31,7 +31,7 @@ def running_lyapunov(
     is the weighted average over the whole window.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `running-lyapunov`.
         exponents: how many, the largest ones.
         axes: those to draw on, one for every beta.
     """

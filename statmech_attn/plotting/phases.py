@@ -40,7 +40,7 @@ def phase_diagram(
     """Phases and largest exponent over two parameters, the first one across.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `bifurcation` over two parameters.
         curves: as in `phase_map`.
         axes: two to draw on, for phases and exponent.
     """
@@ -67,7 +67,7 @@ def phase_map(
     their neighbours of a coarser level.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `bifurcation` over two parameters.
         curves: a continuation file with curves of bifurcations in the same parameters,
             drawn over the phases.
         ax: one to draw on.
@@ -99,7 +99,7 @@ def exponent_map(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     The scale is set by the bulk of the values; an exponent that is missing is white.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `bifurcation` over two parameters.
         ax: one to draw on.
     """
     x, y = two_parameters(dataset)
@@ -134,7 +134,7 @@ def classifier_disagreement(dataset: xr.Dataset, *, axes: Given = None) -> Figur
     exactly where the third strip says so.  Points without a verdict are marked apart.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `bifurcation` over one parameter.
         axes: four to draw on, for the three strips and the exponents.
     """
     name = one_parameter(dataset)
@@ -184,7 +184,7 @@ def describe_phase(dataset: xr.Dataset, **selected: float) -> str:
     """The measured phase of one point in words, with its period.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `bifurcation`.
         selected: the points that are described.
 
     Example:

@@ -48,7 +48,7 @@ def pruned_heads(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     One panel for each training; errors of the accuracies are binomial.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `pruning`.
         axes: those to draw on, one for each training that was pruned.
 
     Raises:
@@ -153,7 +153,7 @@ def pruning_ranks(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     of the drop, a paired difference on the same tasks, and none of the correlation.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `pruning`.
         axes: two to draw on.
     """
     make = lambda: sheets.grid(style.DOUBLE, 3.4, 1, 2, width_ratios=(1.1, 1))
@@ -304,7 +304,7 @@ def cumulative_pruning(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     line ends, with a cross, where one head more empties a layer of some training.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `pruning`.
         axes: those to draw on, one for each test set.
     """
     wanted = [dataset.test_set.values[0], "fashion-mnist"]

@@ -23,7 +23,7 @@ def training(
     """Losses by width, accuracies and the diagonal of U_1 against N.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `training`.
         theory: order parameters of the same task, whose saddle points are drawn as
             lines: the end of a descent is the maximum of the posterior, not its mean.
         axes: three to draw on, for losses, accuracies and order parameters.

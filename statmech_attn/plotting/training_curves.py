@@ -27,7 +27,7 @@ def learning_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     Circles are at the step whose weights were kept.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `training`.
         axes: two to draw on, for loss and accuracy.
     """
     dataset = dataset.isel(restart=np.isfinite(dataset.loss).any("step").values)

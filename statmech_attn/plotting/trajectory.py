@@ -85,7 +85,7 @@ def phase_planes(
     place of A_3.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `trajectory`.
         phases: measured phases with the same beta, for the titles.
         axes: those to draw on, two for each beta.
 
@@ -143,7 +143,7 @@ def spectra(
     """Power spectrum, linear and logarithmic, and autocorrelation of one overlap.
 
     Args:
-        dataset: a result, as `storage.read` gives it.
+        dataset: a result of kind `trajectory`.
         phases: measured phases with the same beta, for the titles.
         pattern: which overlap, counted from 1.
         max_lag: of the autocorrelation, in tokens.

@@ -18,12 +18,14 @@ class Status(NamedTuple):
     """Counts of chunks, unless said otherwise.
 
     Attributes:
+        done: that are finished.
         known: of all rounds that have begun; more may come where results decide.
         complete: whether no chunk is missing.
         points: that are done.
         computing: claimed by processes that live, as far as can be seen from here.
         abandoned: claimed by processes that have ended.
         truncated: numbers of chunks that lack their end.
+        quarantined: that were put aside as damaged.
         workers: processes that live.
         seconds: mean time of a chunk on one worker; None before the first.
     """
@@ -48,7 +50,12 @@ class Status(NamedTuple):
 
 
 class Repairs(NamedTuple):
-    """What `repair` did: chunks put aside with the reason, claims given back."""
+    """What `repair` did: chunks put aside with the reason, claims given back.
+
+    Attributes:
+        quarantined: names of the chunks that were put aside, with the reasons.
+        released: number of claims that were given back.
+    """
 
     quarantined: list[str]
     released: int
@@ -60,6 +67,9 @@ def status(folder: Folder, work: Work) -> Status:
     Args:
         folder: the chunks of a run.
         work: what a kind computes, a `Work`.
+
+    Returns:
+        `Status`: how many chunks are done, claimed and damaged, and who computes.
     """
     per_chunk = folder.manifest.points_per_chunk
     session = Session(work, folder, per_chunk, Silent(), Stop())
@@ -89,6 +99,9 @@ def repair(folder: Folder) -> Repairs:
 
     Args:
         folder: the chunks of a run.
+
+    Returns:
+        `Repairs`: what was put aside, and what was given back.
     """
     errors = []
     for number in sorted(folder.listing()[0]):

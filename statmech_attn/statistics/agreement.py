@@ -73,6 +73,9 @@ def in_standard_errors(difference, stderr, floor=0.0):
         difference: of simulation and theory.
         stderr: standard errors.
         floor: smallest standard error.
+
+    Returns:
+        An array of the broadcast shape.
     """
     difference, stderr, floor = np.broadcast_arrays(difference, stderr, floor)
     error = np.where(stderr > 0, stderr, floor)
@@ -89,6 +92,9 @@ def limit_difference(n_spins, difference, stderr, used):
         n_spins: (K,), increasing.
         difference, stderr: (K, *batch).
         used: (K, *batch), which N count at each point: the largest ones.
+
+    Returns:
+        b_0, its standard error, and the number of N that it rests on.
     """
     shape = difference.shape[1:]
     value, error = np.full(shape, np.nan), np.full(shape, np.nan)
@@ -122,6 +128,9 @@ def spread_ratio(spread, predicted, runs):
         spread: standard deviation over runs.
         predicted: spread by linear noise.
         runs: number of runs.
+
+    Returns:
+        The ratio, and its distance from one in standard errors.
     """
     ratio = np.divide(
         spread, predicted, out=np.full(spread.shape, np.nan), where=predicted > 0
@@ -141,6 +150,9 @@ def spread_slope(n_spins, spread, used, runs, axes: tuple[int, ...]) -> Slope:
         used: (K, *batch), which entries count.
         runs: number of runs.
         axes: axes to average over.
+
+    Returns:
+        `Slope`: the exponent and its standard error.
     """
     part, usable = _common(used, axes)
     usable &= ((spread > 0) | ~part).all(axis=0)
@@ -164,6 +176,9 @@ def bias_slope(n_spins, difference, stderr, used, axes: tuple[int, ...]) -> Slop
         stderr: standard errors.
         used: which steps are used.
         axes: axes of the profile, over which the projections are summed.
+
+    Returns:
+        `Slope`: the exponent and its standard error.
     """
     part, usable = _common(used, axes)
     first = part.argmax(axis=0)[None]

@@ -20,6 +20,9 @@ def mean_of_known(
     Args:
         values: samples.
 
+    Returns:
+        Means; standard errors.
+
     Example:
         >>> mean, error = mean_of_known(np.array([[1.0, 2.0], [3.0, np.nan]]))
         >>> mean.tolist(), error.tolist()
@@ -37,8 +40,11 @@ def block_stderr(series, blocks: int = 20):
     """Standard error of the mean over the last axis, from block means.
 
     Args:
-        series: samples, time first.
+        series: samples, time last.
         blocks: number of blocks.
+
+    Returns:
+        Standard errors, with the shape of the series less its last axis.
 
     Raises:
         ValueError: fewer draws than blocks.

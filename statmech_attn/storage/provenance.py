@@ -98,6 +98,9 @@ def with_provenance(dataset: xr.Dataset, study: str, **how: Any) -> xr.Dataset:
         dataset: a result.
         study: full text of a study (TOML).
         how: see `provenance`.
+
+    Returns:
+        The same data set with more attributes.
     """
     return dataset.assign_attrs(provenance(study, **how))
 
@@ -107,6 +110,9 @@ def origin(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         attributes: of a data set.
+
+    Returns:
+        Keyword arguments of `write`.
     """
     started = attributes.get("started")
     return {

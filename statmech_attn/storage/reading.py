@@ -34,7 +34,16 @@ NOT_TEXTS = ("schema_version", "keys", "versions", "environment", "elapsed", "bu
 
 
 class VariableInfo(NamedTuple):
-    """What is known of a variable without reading its data."""
+    """What is known of a variable without reading its data.
+
+    Attributes:
+        dims: names of the dimensions.
+        shape: length of each.
+        dtype: type of the numbers.
+        long_name: meaning, in words.
+        units: of the numbers.
+        symbol: that figures show.
+    """
 
     dims: tuple[str, ...]
     shape: tuple[int, ...]
@@ -45,7 +54,32 @@ class VariableInfo(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What a file is and how it was made; None where it was not recorded."""
+    """What a file is and how it was made; None where it was not recorded.
+
+    Attributes:
+        path: of the file.
+        size_bytes: its size.
+        schema_version: version of the layout of the file.
+        kind: kind of study.
+        study: text of the study, TOML.
+        study_sha256: digest of the canonical study.
+        keys: random keys by name.
+        package_version: version of this package.
+        git_describe: state of its repository.
+        versions: of the packages that it used, by name.
+        platform: operating system and processor.
+        backend: of JAX.
+        device_kind: name of the device.
+        dtype: of the numbers.
+        environment: everything that may change the last bit.
+        started: UTC time at which the run began.
+        finished: UTC time at which the file was written.
+        elapsed: wall time of the run, seconds.
+        busy: time of all workers together, seconds.
+        command: that was typed.
+        attributes: all other attributes.
+        variables: what the file holds, by name.
+    """
 
     path: str
     size_bytes: int
@@ -141,6 +175,9 @@ def info(path: str | Path) -> Info:
 
     Args:
         path: result file.
+
+    Returns:
+        `Info`: kind, study, sizes, versions and variables.
 
     Raises:
         StorageError: as `read`, except that the data is not verified.

@@ -47,6 +47,9 @@ def table(dataset: xr.Dataset, *names: str) -> pd.DataFrame:
         names: variables; when omitted, all that fill `WIDEST` columns at most, and the
             fixed parameters.
 
+    Returns:
+        Data frame; codes are words, and `lyapunov_1` is the first exponent.
+
     Raises:
         ValueError: a name that there is not, or a variable of more columns.
 

@@ -319,6 +319,9 @@ def unwritable(path: Path, error: OSError, needed: int = 0) -> StorageError:
         path: a file.
         error: of the operating system.
         needed: bytes that were to be written.
+
+    Returns:
+        The error, to be raised.
     """
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         free = shutil.disk_usage(path.parent).free

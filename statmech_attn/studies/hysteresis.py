@@ -62,6 +62,10 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
     Args:
         up, down: files of kind `bifurcation` over the same values of one parameter.
 
+    Returns:
+        Data set with the samples of both sweeps, their distance, and the intervals in
+        which they differ.
+
     Raises:
         ValueError: other kinds, systems, values or directions, or more than one
             parameter.

@@ -46,7 +46,7 @@ def rematch(
     *,
     allow_code: bool = False,
 ) -> xr.Dataset:
-    """A basin file with its sets matched anew, and the study that gives these numbers.
+    """A basin file with its sets matched anew.
 
     Args:
         dataset: a file of kind `basins`.
@@ -57,6 +57,10 @@ def rematch(
         folder: where the files are that the study names.
         allow_code: run the code that the study names, if it names any, which matching
             by flow does.
+
+    Returns:
+        The data set with other numbers of the sets; its attribute `study` is the study
+        that gives these.
 
     Raises:
         ValueError: another kind of file, an unknown way of matching, a distance that

@@ -14,6 +14,9 @@ def work(study: StudyTable, batch: int | None = None) -> Work:
     Args:
         study: a checked study.
         batch: see `Work`; chosen for this device when omitted.
+
+    Returns:
+        What `scan` computes, a `Work`.
     """
     row = kinds.of_study(study.kind, study.variant)
     assert row is not None, f"no kind {study.kind!r}"

@@ -24,6 +24,10 @@ class TrainedNetworks(NamedTuple):
 
     Attributes:
         task: of the file, as stored.
+        setting: of the tasks that the networks were trained on.
+        split: name of the split of the classes.
+        heads: number of heads of every layer.
+        transformers: the networks.
         results: indices into `training.RESULTS`; -1 of a network that has no numbers.
     """
 

@@ -62,8 +62,8 @@ class Trained(NamedTuple):
 
     Attributes:
         weights: weights at the end.
-        data: squared error over 2T at every record.
-        prior: half the squared length of the weights at every record.
+        data: data term of the loss at every record.
+        prior: prior term of the loss at every record.
         gradient_norm: length of the gradient at the end.
         steps: steps that were made.
         result: index into `RESULTS`.

@@ -43,6 +43,9 @@ def precision_here(choices: Minibatches) -> Precision:
 
     Args:
         choices: numerical choices.
+
+    Returns:
+        One of the names of `Precision`.
     """
     if choices.precision == "auto":
         return "single" if on_cpu() else "mixed"
@@ -78,6 +81,16 @@ class Learnt(NamedTuple):
     before (at zero: of the validation tasks, as new to the network as any), share of
     validation tasks answered rightly, rms of f and loss on them.  After the end of a
     run they stay what they are, NaN where it diverged.
+
+    Attributes:
+        weights: the best weights, by the validation set.
+        loss: mean loss of the steps since the record before.
+        accuracy: share of the validation tasks that are answered correctly.
+        output_rms: root mean square of f on the validation tasks.
+        loss_validation: loss on the validation tasks.
+        best_step: step of the weights that are kept.
+        steps: steps that were made.
+        result: index into `RESULTS`.
     """
 
     weights: Transformer
@@ -87,7 +100,7 @@ class Learnt(NamedTuple):
     loss_validation: Float[np.ndarray, " records"]
     best_step: int
     steps: int
-    result: int  # index into `RESULTS`
+    result: int
 
 
 class StochasticTrainer:

@@ -36,7 +36,15 @@ Precision = Literal["single", "mixed"]
 
 
 class Transformer(NamedTuple):
-    """All weights of one network."""
+    """All weights of one network.
+
+    Attributes:
+        queries: query matrices, one array for each layer.
+        keys: key matrices, likewise.
+        V_0: embedding.
+        V: value matrices, one array for each layer.
+        a: readout.
+    """
 
     queries: tuple[Float[Array, "H G N_0"], ...]
     keys: tuple[Float[Array, "H G N_0"], ...]
@@ -68,6 +76,9 @@ def initial(
         width: N, of all layers.
         key_size: G.
         gain: 1 is the published start; sqrt(3) has the variances of the prior.
+
+    Returns:
+        `Transformer` with the weights of every layer.
 
     Raises:
         ValueError: a size below one, or a gain that is not finite and > 0.
@@ -141,6 +152,9 @@ def attention_heads(transformer: Transformer) -> bpkr.Heads:
 
     Args:
         transformer: all weights of the network.
+
+    Returns:
+        Heads for `bpkr.attentioned_inputs`.
     """
     return bpkr.heads_from_queries(transformer.queries, transformer.keys)
 
@@ -153,6 +167,9 @@ def value_weights(transformer: Transformer) -> bpkr.Weights:
 
     Args:
         transformer: all weights of the network.
+
+    Returns:
+        `bpkr.Weights`, in the normalisation of the theory.
     """
     scaled = lambda w: jnp.asarray(w, jnp.float64) * math.sqrt(w.shape[-1])
     V_0, V, a = transformer[2:]

@@ -108,6 +108,9 @@ def correct(
         row: last row of the system: the direction that is held.
         tolerance: of the residual.
         max_iterations: largest number of Newton steps.
+
+    Returns:
+        `Correction`: the point, its tangent and Jacobian, and how the iteration ended.
     """
 
     def linearised(u):
@@ -342,6 +345,9 @@ def follow(
         settings: step sizes and tolerances.
         inside: whether a point may still be part of the curve.
         scales: unit of length of each coordinate; ones when omitted.
+
+    Returns:
+        `Curve`, an iterator over its points.
 
     Raises:
         ValueError: shapes that disagree.

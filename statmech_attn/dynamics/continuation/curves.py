@@ -85,7 +85,12 @@ class CriticalPoint(eqx.Module):
 
 
 class CodimensionTwo(eqx.Module):
-    """A point where a second condition holds, by name; see `codimension_two`."""
+    """A point where a second condition holds, by name; see `codimension_two`.
+
+    Attributes:
+        name: of the degeneracy, one of `CODIMENSION_TWO`.
+        point: the cycle at which it occurs.
+    """
 
     name: str = eqx.field(static=True)
     point: CriticalPoint

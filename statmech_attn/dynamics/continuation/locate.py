@@ -33,6 +33,11 @@ class Located(eqx.Module):
     """A point on a curve, with the angle of its critical multiplier.
 
     `error` is the size of the last Newton step; NaN where Newton did not converge.
+
+    Attributes:
+        u: coordinates, the state and then the free parameter.
+        angle: of the critical multiplier, radians.
+        error: size of the last Newton step.
     """
 
     u: Float[np.ndarray, " n+1"]
@@ -60,6 +65,9 @@ def locate(residual: Callable, kind: int, u, angle: float = 0.0) -> Located:
         kind: of the bifurcation.
         u: point near the bifurcation.
         angle: of the critical multiplier, radians.
+
+    Returns:
+        `Located`: coordinates of the point, with the size of the last Newton step.
     """
     step_of = _branching_step if kind == BRANCHING else _critical_step
     angle = {FOLD: 0.0, DOUBLING: np.pi, BRANCHING: 0.0}.get(kind, angle)

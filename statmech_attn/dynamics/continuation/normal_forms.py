@@ -49,6 +49,18 @@ class NormalForm(eqx.Module):
     bifurcating orbit, $x = x_0 + x' \\delta p + \\xi q + \\xi^2 h/2$, and `drift` x'.
     `resonance` is the order of the strong resonance it is at, 0 if none: at orders 1
     to 3 there is no d, at 4 it does not decide alone.
+
+    Attributes:
+        name: of the bifurcation.
+        coefficient: b, c or Re d.
+        speed: rate at which the critical multiplier changes with the parameter.
+        vector: right critical vector q.
+        adjoint: left critical vector p.
+        drift: slope x' of the branch in the parameter.
+        quadratic: second-order term h of the bifurcating orbit.
+        twist: Im d.
+        rotation: rotation number at the point, turns per period of the cycle.
+        resonance: order of a strong resonance; 0 for none.
     """
 
     name: str
@@ -118,6 +130,9 @@ def normal_form(residual, kind: int, located: Located) -> NormalForm:
         residual: residual of the cycle.
         kind: of the bifurcation.
         located: the bifurcation point.
+
+    Returns:
+        `NormalForm`: coefficients, critical vectors and the direction of the new orbit.
     """
     jacobian = np.asarray(linearise(residual, jnp.asarray(located.u))[1])
     A, f_p = jacobian[:, :-1] + np.eye(len(jacobian)), jacobian[:, -1]

@@ -50,6 +50,9 @@ def switch(
         settings: step sizes and tolerances.
         unit: unit of length of the parameter, beside 1 in x.
 
+    Returns:
+        `Branch`, an iterator over the cycles of the new branch.
+
     Raises:
         ValueError: a point of another kind, or a zero amplitude.
 

@@ -15,6 +15,9 @@ class Axes(NamedTuple):
     """Scanned parameters and fixed ones; points are the product, last axis fastest.
 
     Attributes:
+        names: of the scanned parameters.
+        values: of each of them.
+        fixed: the other parameters by name.
         make: parameters of the system from a mapping of arrays by name.
     """
 
@@ -67,6 +70,9 @@ def axes_of(grid: Mapping[str, Any]) -> Axes:
 
     Args:
         grid: parameters by name: lists that are scanned, numbers that are fixed.
+
+    Returns:
+        `Axes`: names and values of what is scanned, and the fixed parameters.
 
     Raises:
         ValueError: no dictionary, none or more than two to scan, values that are not

@@ -135,6 +135,9 @@ def variables(
         unit: what a step is.
         shown, shown_unit, symbol: of the coordinate that is recorded, in words.
         section: where it is recorded, in words.
+
+    Returns:
+        `Variables`: dimensions, values and attributes by name.
     """
     told = {"unit": unit, "shown": shown, "section": section, "symbol": symbol}
     told["shown_unit"] = shown_unit

@@ -128,6 +128,10 @@ def on_grid(dataset: xr.Dataset, *names: str) -> xr.Dataset:
         dataset: a bifurcation file of one or two refined parameters (docs/hdf5.md).
         names: variables with a number for every point; all of them when omitted.
 
+    Returns:
+        Data set over the finest grid; points that were not computed have the numbers of
+        a neighbour, and `computed` is False there.
+
     Raises:
         ValueError: a file that was not refined, or a name that there is not.
 

@@ -334,11 +334,19 @@ class Scan:
 
 
 class Outcome(NamedTuple):
-    """Result of a scan; points on the last axis of the verdicts, first elsewhere."""
+    """Result of a scan; points on the last axis of the verdicts, first elsewhere.
 
-    section: np.ndarray  # (points, samples), NaN-padded
+    Attributes:
+        section: samples on the section.
+        section_count: number of samples that were met on the section.
+        strobe: stroboscopic samples.
+        verdicts: phases with their evidence; None where no exponents were asked for.
+        final: states at the end.
+    """
+
+    section: np.ndarray
     section_count: np.ndarray
-    strobe: np.ndarray  # (points, samples)
+    strobe: np.ndarray
     verdicts: Verdicts | None
     final: PyTree
 
@@ -350,6 +358,9 @@ def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
         scan: the compiled stages.
         points: parameters and initial conditions.
         tick: told the steps that are done.
+
+    Returns:
+        `Outcome`: the rows of all points.
     """
     everyone, plan = np.arange(points.size), scan.plan
 

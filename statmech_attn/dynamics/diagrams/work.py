@@ -58,6 +58,9 @@ def diagram_work(diagram: Diagram, batch: int | None = None) -> "GridWork":
     Args:
         diagram: system, grid and plan.
         batch: see `Work`; chosen for this device when omitted.
+
+    Returns:
+        `GridWork`, for an engine of `scan`.
     """
     if diagram.refine:
         return RefinedWork(diagram, batch)
@@ -67,7 +70,11 @@ def diagram_work(diagram: Diagram, batch: int | None = None) -> "GridWork":
 
 
 class GridWork(Confirming):
-    """Every point of a grid, each on its own; a `scan.Work`."""
+    """Every point of a grid, each on its own; a `scan.Work`.
+
+    Attributes:
+        empty: what integer columns hold for points that were not computed.
+    """
 
     title = "diagram"
     empty: Mapping[str, int] = {

@@ -58,6 +58,9 @@ def in_memory(work: Work, report: Reporter = Silent()) -> xr.Dataset:
     Args:
         work: what a kind computes, a `Work`.
         report: told how far the run is.
+
+    Returns:
+        The data set that a run writes to its file, without provenance.
     """
     count = engine().workers_for(work)
     share = -(-first_round(work) // (4 * count))
