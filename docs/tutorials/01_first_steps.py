@@ -61,8 +61,8 @@ plt.show()
 
 # %%
 # The cloud on the right is what the orbit visits in 8000 tokens: neither a curve nor a
-# few points.  But a picture proves nothing: a torus seen from the side can look as
-# dense, and so can a long cycle.
+# few points.  But a picture is no proof: the projection of a torus can look as dense,
+# and so can a long cycle.
 #
 # What the exponents say
 # ----------------------

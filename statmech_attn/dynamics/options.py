@@ -109,8 +109,9 @@ class Confirm(Options):
     """How doubtful points of a diagram are run again.
 
     Attributes:
-        starts: perturbed states from which a doubtful point is run again.
-        horizon (step): for how long.
+        starts: perturbed states from which a doubtful point is run again; none without
+            a table `confirm`.
+        horizon (step): steps for which it is run again at most.
     """
 
     starts: Annotated[int, Ge(1), Le(1000)] = 8

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import psutil
 
 from statmech_attn.batches import available_memory
+from statmech_attn.labels import counted
 from statmech_attn.reporting import duration, size
 from statmech_attn.scan.engines.engine import Engine
 from statmech_attn.scan.results import first_round
@@ -70,7 +71,7 @@ class Forecast(NamedTuple):
             about = f"about {self.expected}, " if self.expected > self.points else ""
             more = f" (refined to {about}at most {self.most})"
         line = (
-            f"{self.points} points{more} in {chunks} chunks of "
+            f"{self.points} points{more} in {counted(chunks, 'chunk')} of "
             f"{self.points_per_chunk}, {self.workers} worker(s)"
         )
         if self.pilot is None or self.seconds is None:

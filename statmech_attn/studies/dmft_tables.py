@@ -191,7 +191,8 @@ class BifurcationRun(
     """[run] of a scan.
 
     Attributes:
-        start: state that orbits start from; "continue-up" and "continue-down" follow
+        start: state that orbits start from; the checkpoint of the pattern file where it
+            fits, else a token, when left out; "continue-up" and "continue-down" follow
             attractors along the first parameter.
         section_tolerance: half width of the section in the second overlap.
         confirm: how doubtful verdicts are confirmed; not at all when left out.
