@@ -172,7 +172,8 @@ def escaped(text: str) -> str:
 
     def plain(part: str) -> str:
         part = re.sub(r"(?<!\\)([*|])", r"\\\1", part)
-        return re.sub(r"(?<=\w)_(?!\w)", r"\_", part)
+        part = re.sub(r"(?<=\w)_(?!\w)", r"\_", part)
+        return re.sub(r"docs/([\w/]+)\.md", r":doc:`\1 </\1>`", part)
 
     def span(part: str) -> str:
         if part.startswith("$"):
@@ -401,6 +402,11 @@ def groups(module: Any, names: list[str]) -> dict[str, list[str]]:
     return dict(sorted(result.items(), key=lambda item: (item[0] == "", item[0])))
 
 
+def titled(name: str) -> str:
+    """A module's name as a heading."""
+    return name[0].upper() + name[1:].replace("_", " ")
+
+
 class Pages:
     """The reference, page by page; an object is described once."""
 
@@ -453,8 +459,13 @@ class Pages:
             "",
         ]
         table, body = [], []
-        for home, members in groups(module, names).items():
+        homes = groups(module, names)
+        for home, members in homes.items():
             described = []
+            if home and len(homes) > 2:
+                title = titled(home.rpartition(".")[2])
+                words = first_sentence(importlib.import_module(home))
+                table += [f"   * - **{title}**", f"     - {words}"]
             for name in members:
                 value = getattr(module, name)
                 place, here = self.place(full, name, value)
@@ -462,8 +473,7 @@ class Pages:
                 if here:
                     described += documented(full, name, value)
             if described and home not in ("", full):
-                title = home.rpartition(".")[2].replace("_", " ")
-                body += heading(title[0].upper() + title[1:], "-")
+                body += heading(titled(home.rpartition(".")[2]), "-")
                 body += [first_sentence(importlib.import_module(home)), ""]
             elif described and not home:
                 body += heading("Constants and types", "-")
@@ -482,7 +492,7 @@ class Pages:
 
 
 def public_names(module: Any) -> list[str]:
-    """Documented functions and classes that a module defines."""
+    """Classes that a module defines, and functions whose parameters are described."""
     return [
         name
         for name, value in vars(module).items()
@@ -490,6 +500,7 @@ def public_names(module: Any) -> list[str]:
         and is_documented(value)
         and value.__module__ == module.__name__
         and inspect.getdoc(value)
+        and (is_class(value) or "Args:" in inspect.getdoc(value))
     ]
 
 

@@ -5,12 +5,15 @@ import builtins
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import statmech_attn
+from statmech_attn import dmft
 
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "theory" / "indicators.md"
-PLACEHOLDERS = {"o", "v", "q", "k", "positional", "pair", "triple"}  # the reader's own
 
 
 @pytest.mark.slow
@@ -20,6 +23,18 @@ def test_lorenz_and_rossler_go_through_every_call_of_the_page():
     exec(compile(example, str(PAGE), "exec"), names)
     assert names["diffusion"].shape == names["error"].shape == (4, 1)
     assert float(names["D2"].dimension) > 1.9
+
+
+def test_patterns_of_the_guide_become_networks_and_come_back(monkeypatch):
+    monkeypatch.setattr(statmech_attn, "setup", lambda: None)  # the tests' own settings
+    text = (DOCS / "howto" / "networks.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    names = {}
+    exec(example, names)
+    assert names["net"].n_patterns == 3
+    given = dmft.even_correlations(names["like_the_paper"])
+    rebuilt = dmft.even_correlations(names["rebuilt"])
+    assert all(np.allclose(given[key], rebuilt[key]) for key in given)
 
 
 @pytest.mark.parametrize(
@@ -40,4 +55,4 @@ def test_blocks_of_the_guide_define_every_name_they_use(page):
             if isinstance(node, ast.Import | ast.ImportFrom)
             for alias in node.names
         }
-        assert used - known - set(dir(builtins)) <= PLACEHOLDERS, block
+        assert used - known - set(dir(builtins)) == set(), block
