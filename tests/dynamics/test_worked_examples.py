@@ -25,6 +25,7 @@ def test_lorenz_and_rossler_go_through_every_call_of_the_page():
     assert float(names["D2"].dimension) > 1.9
 
 
+@pytest.mark.slow
 def test_patterns_of_the_guide_become_networks_and_come_back(monkeypatch):
     monkeypatch.setattr(statmech_attn, "setup", lambda: None)  # the tests' own settings
     text = (DOCS / "howto" / "networks.md").read_text("utf-8")
