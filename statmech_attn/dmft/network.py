@@ -200,8 +200,9 @@ def parameters(beta, gamma, epsilon) -> Parameters:
             )
     if (values[0] < 0).any():
         raise ValueError(f"beta must be >= 0; got {values[0].min():g}.")
-    if ((values[2] < 0) | (values[2] >= 1)).any():
-        raise ValueError(f"epsilon must lie in [0, 1); got {values[2].flat[0]:g}.")
+    outside = values[2][(values[2] < 0) | (values[2] >= 1)]
+    if outside.size:
+        raise ValueError(f"epsilon must lie in [0, 1); got {outside[0]:g}.")
     return Parameters(*(jnp.asarray(x) for x in np.broadcast_arrays(*values)))
 
 
@@ -354,10 +355,8 @@ def window(state: State) -> Float[Array, "C M *batch"]:
         The attention vectors, without the order of the ring buffer in which the state
         stores them.
     """
-    age = (state.clock - jnp.arange(state.attention.shape[0])) % state.attention.shape[
-        0
-    ]
-    return state.attention[age]
+    context = state.attention.shape[0]
+    return state.attention[(state.clock - jnp.arange(context)) % context]
 
 
 def token(
