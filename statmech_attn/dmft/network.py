@@ -24,7 +24,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int, Key
 
-from statmech_attn.batches import add_products, require_double
+from statmech_attn.batches import add_products, require_double, rng
 from statmech_attn.dmft.patterns import KINDS, PatternFile, Patterns
 
 
@@ -307,9 +307,7 @@ def from_random(net: Network, params: Parameters, key: Key[Array, ""]) -> State:
         (4, 3, 2)
     """
     shape = (net.context, net.n_patterns) + (1,) * params.beta.ndim
-    return from_window(
-        net, params, jax.random.uniform(key, shape, minval=-1, maxval=1), 0
-    )
+    return from_window(net, params, rng.uniform(key, shape, -1, 1), 0)
 
 
 def from_checkpoint(net: Network, params: Parameters, file: PatternFile) -> State:
