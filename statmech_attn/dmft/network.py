@@ -50,10 +50,12 @@ class Network(eqx.Module):
 
     @property
     def n_patterns(self) -> int:
+        """Number M of patterns."""
         return self.output.shape[0]
 
     @property
     def n_classes(self) -> int:
+        """Number S of site classes."""
         return self.output.shape[1]
 
     @property

@@ -75,14 +75,17 @@ class Patterns(NamedTuple):
 
     @property
     def n_patterns(self) -> int:
+        """Number M of patterns."""
         return self.semantic.shape[1]
 
     @property
     def n_classes(self) -> int:
+        """Number S of site classes."""
         return self.fractions.size
 
     @property
     def n_bits(self) -> int:
+        """Number N_p of bits of the positional code."""
         return self.positional.shape[2]
 
 

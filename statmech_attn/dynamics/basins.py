@@ -106,6 +106,7 @@ class Attractors(NamedTuple):
 
     @property
     def scatter(self) -> np.ndarray:
+        """Distance of two pieces of an orbit on each set, (K,)."""
         return self.orbits.scatter[self.leader]
 
     @property

@@ -100,6 +100,7 @@ class Follower:
 
     @property
     def steps_per_look(self) -> int:
+        """Steps between two looks."""
         return self.search.record * self.system.drive_period
 
     @property

@@ -180,6 +180,7 @@ class Classification(eqx.Module):
 
     @property
     def settled(self) -> Bool[Array, "*batch"]:
+        """Whether the phase is neither transient, undetermined nor diverged."""
         return self.phase < TRANSIENT
 
     @property

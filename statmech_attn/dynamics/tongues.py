@@ -126,6 +126,7 @@ class Tongue(eqx.Module):
 
     @property
     def width(self) -> Float[Array, "*batch"]:
+        """Upper minus lower edge."""
         return self.upper - self.lower
 
 

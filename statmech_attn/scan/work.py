@@ -54,6 +54,7 @@ class Chunk(NamedTuple):
 
     @property
     def size(self) -> int:
+        """Number of points."""
         return self.stop - self.first
 
 

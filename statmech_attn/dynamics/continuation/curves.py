@@ -140,6 +140,7 @@ class CriticalCurve(Iterator[CriticalPoint]):
 
     @property
     def kind(self) -> str:
+        """Kind of bifurcation that the curve consists of."""
         return self.system.kind
 
     def __next__(self) -> CriticalPoint:

@@ -60,6 +60,7 @@ class Cycle(eqx.Module):
 
     @property
     def converged(self) -> bool:
+        """Whether Newton's method converged."""
         return self.result == CONVERGED
 
     @property

@@ -46,6 +46,7 @@ class Located(eqx.Module):
 
     @property
     def converged(self) -> bool:
+        """Whether Newton's method converged."""
         return bool(np.isfinite(self.error))
 
 

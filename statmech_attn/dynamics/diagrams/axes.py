@@ -28,6 +28,7 @@ class Axes(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Number of values of each axis."""
         return tuple(len(v) for v in self.values)
 
     def points(self, repeat: int = 1) -> Any:

@@ -21,6 +21,7 @@ class Points(NamedTuple):
 
     @property
     def size(self) -> int:
+        """Number of points."""
         return count_of(self.starts)
 
     def take(self, indices: np.ndarray) -> "Points":
