@@ -1,4 +1,4 @@
-r"""Where many starts go, and when they arrive (docs/theory/attractors.md, section 1).
+r"""Where many orbits end, and when they arrive (docs/theory/attractors.md, section 1).
 
 `settle` looks at all starts that are still on the way; those that have settled leave,
 until nobody is left or the horizon is reached.
@@ -38,7 +38,7 @@ Tick = Callable[[float], None]
 
 
 class Orbits(NamedTuple):
-    """Where every start went; n starts, P = record / 2 points, d coordinates.
+    """Where n orbits ended, with P = record / 2 points each and d coordinates.
 
     Attributes:
         kind: index into `KINDS`, (n,).

@@ -37,7 +37,7 @@ NOT_SETTLED, DIVERGED = -1, -2
 
 
 class Attractors(NamedTuple):
-    """K sets on which n starts ended, those with most starts first.
+    """K attractors on which n orbits ended, the most frequent first.
 
     Attributes:
         kind: index into `KINDS`, (K,).
@@ -236,7 +236,7 @@ def _was_left(orbits: Orbits, leader: int) -> bool:
 
 
 def most_common(arrived: np.ndarray) -> int:
-    """The set most orbits arrived on; -1 if none arrived.
+    """Number of the set that most orbits arrived on; -1 if none arrived.
 
     Args:
         arrived: set of every orbit; -1 where it did not arrive.

@@ -157,7 +157,7 @@ class ZeroOne(eqx.Module):
 
 @eqx.filter_jit
 def zero_one_test(series: Float[Array, "T d"]) -> ZeroOne:
-    """The 0-1 test for chaos on the most varying component of a series; `vmap`s.
+    """The 0-1 test for chaos on the component of a series that varies most.
 
     The test needs samples about as far apart as the orbit decorrelates, which it
     cannot know: of a flow that is sampled finely, or of a map near the identity, it

@@ -63,7 +63,7 @@ class Locking(NamedTuple):
 def locking(
     number: float, error: float, *, largest: int = 1000, chance: float = CHANCE
 ) -> Locking | None:
-    r"""The simplest fraction within the error of a rotation number, if it is a finding.
+    r"""The simplest fraction within the error of a rotation number, unless by chance.
 
     Between 0 and 1 there are about $3 q^2/\pi^2$ fractions with denominators up to q,
     so a window of $\pm$ error holds $6 \, \mathrm{error} \, q^2/\pi^2$ of them.

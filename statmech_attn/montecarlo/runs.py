@@ -68,7 +68,7 @@ class Layout(NamedTuple):
 
 
 def layout(runs: int, method: str, n_spins: int) -> Layout:
-    """The cut that everyone makes who simulates so many runs.
+    """Sizes of the blocks into which runs are cut, the same on every computer.
 
     At the level of spins a block is smaller where it would take long for one step.
 

@@ -95,7 +95,7 @@ def status(folder: Folder, work: Work) -> Status:
 
 
 def repair(folder: Folder) -> Repairs:
-    """Verify every chunk, put damaged ones aside and give back what the dead hold.
+    """Verify every chunk, put damaged ones aside, release claims of ended processes.
 
     Args:
         folder: the chunks of a run.

@@ -46,7 +46,7 @@ def rematch(
     *,
     allow_code: bool = False,
 ) -> xr.Dataset:
-    """A basin file with its sets matched anew.
+    """Match the sets of a basin file along the parameter again.
 
     Args:
         dataset: a file of kind `basins`.

@@ -149,7 +149,7 @@ def outputs(
 
 
 def attention_heads(transformer: Transformer) -> bpkr.Heads:
-    """Its heads as the theory takes them, in float64.
+    """Attention heads of a network as the theory takes them, in float64.
 
     Args:
         transformer: all weights of the network.
@@ -161,7 +161,7 @@ def attention_heads(transformer: Transformer) -> bpkr.Heads:
 
 
 def value_weights(transformer: Transformer) -> bpkr.Weights:
-    r"""Its other weights times sqrt(fan in), in float64: as a prior of variance 1.
+    r"""Other weights of a network times sqrt(fan in), as under a prior of variance 1.
 
     `bpkr.forward(value_weights(t), x, attention_heads(t), readout="mean")` is
     `outputs(t, x)`.

@@ -352,7 +352,7 @@ class Outcome(NamedTuple):
 
 
 def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
-    """Take all points through all stages; longer windows are for undecided ones only.
+    """Take all points through all stages, undecided ones also through longer windows.
 
     Args:
         scan: the compiled stages.
