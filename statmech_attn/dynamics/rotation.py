@@ -162,7 +162,7 @@ def curve_rotation(
         tolerance: largest difference between the halves that counts as converged.
 
     Returns:
-        turns per `every` applications of the map.
+        `Rotation`: turns per `every` applications of the map, with an error.
 
     Example:
         >>> import jax.numpy as jnp

@@ -16,8 +16,8 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Readable lines, one for each key with another value.
 
     Args:
-        old: study (TOML).
-        new: study (TOML).
+        old: values by key.
+        new: values by key.
 
     Example:
         >>> differences({"jax": "0.10.2"}, {"jax": "0.11.0", "driver": "12.9"})

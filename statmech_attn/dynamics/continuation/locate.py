@@ -63,7 +63,7 @@ def locate(residual: Callable, kind: int, u, angle: float = 0.0) -> Located:
 
     Args:
         residual: residual of the cycle.
-        kind: of the bifurcation.
+        kind: 0 fold, 1 period doubling, 2 Neimark-Sacker, 3 branch point.
         u: point near the bifurcation.
         angle: of the critical multiplier, radians.
 

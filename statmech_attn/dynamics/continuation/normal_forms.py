@@ -128,7 +128,7 @@ def normal_form(residual, kind: int, located: Located) -> NormalForm:
 
     Args:
         residual: residual of the cycle.
-        kind: of the bifurcation.
+        kind: 0 fold, 1 period doubling, 2 Neimark-Sacker, 3 branch point.
         located: the bifurcation point.
 
     Returns:
