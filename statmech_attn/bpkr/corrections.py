@@ -78,7 +78,11 @@ class Corrected(eqx.Module):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     def predict(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Prediction:
-        """Mean and variance of f on new attentioned inputs, to order 1/N."""
+        """Mean and variance of f on new attentioned inputs, to order 1/N.
+
+        Args:
+            xi_test: attentioned inputs (Q, N_0, paths), of `attended` for example.
+        """
         problem = self.problem
         test = problem.scaled(xi_test)
         mean, variance = _predict(

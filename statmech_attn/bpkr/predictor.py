@@ -93,7 +93,11 @@ class Theory(eqx.Module):
         return cross_kernel(self.problem.inputs, self.problem.inputs, self.U)
 
     def predict(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Prediction:
-        """Mean and variance on new attentioned inputs, one column per path."""
+        """Mean and variance on new attentioned inputs, one column per path.
+
+        Args:
+            xi_test: attentioned inputs (Q, N_0, paths), of `attended` for example.
+        """
         test = self.problem.scaled(xi_test)
         k = cross_kernel(test, self.problem.inputs, self.U)
         prior_variances = own_variances(self_path_path(test), self.U)
@@ -103,6 +107,9 @@ class Theory(eqx.Module):
 
     def mean(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Float[Array, "Q *K"]:
         """The mean of `predict` alone, which needs no kernel of the new inputs.
+
+        Args:
+            xi_test: attentioned inputs (Q, N_0, paths), of `attended` for example.
 
         Example:
             >>> import jax, jax.numpy as jnp
@@ -123,6 +130,9 @@ class Theory(eqx.Module):
 
         The kernel keeps its prefactor 1 / |Pi| and the entries of U among the paths;
         all others are zero.  Test inputs have the columns of all paths, as before.
+
+        Args:
+            paths: numbers of the paths that stay.
 
         Raises:
             ValueError: indices that are no paths, or come twice.

@@ -200,6 +200,9 @@ class Problem(eqx.Module):
     def scaled(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Float[Array, "Q N_0 Pi"]:
         """New attentioned inputs with the prefactor of the kernel in them.
 
+        Args:
+            xi_test: attentioned inputs (Q, N_0, paths), of `attended` for example.
+
         Raises:
             ValueError: inputs that do not fit the training inputs.
         """
@@ -235,6 +238,7 @@ class Problem(eqx.Module):
         """Raise `ValueError` unless another problem is this one, in any form.
 
         Args:
+            other: a problem.
             what: what belongs to the other problem, for the message.
 
         Raises:
@@ -254,7 +258,12 @@ class Problem(eqx.Module):
             )
 
     def action(self, U: Sequence[Array], U_a) -> Float[Array, ""]:
-        """S of any positive definite order parameters, not only of a saddle point."""
+        """S of any positive definite order parameters, not only of a saddle point.
+
+        Args:
+            U: order parameters (U_1, ..., U_L).
+            U_a: order parameter of the readout.
+        """
         from statmech_attn.bpkr.action import action
 
         return action(self, U, U_a)
@@ -266,6 +275,7 @@ class Problem(eqx.Module):
 
         Args:
             start: a solution of a nearby problem; the GP limit when omitted.
+            solver: numerical choices of Newton's method.
 
         Raises:
             ValueError: a start with other heads or outputs, or kernels too large.
@@ -299,6 +309,7 @@ class Problem(eqx.Module):
 
         Args:
             widths, temperatures: any order; entries as in `Problem`.
+            solver: numerical choices of Newton's method.
 
         Returns:
             A row of solutions, one for each temperature, for every width.
@@ -329,10 +340,12 @@ class Problem(eqx.Module):
         """All minima that the GP limit and random points around it lead to.
 
         Args:
+            key: random key of JAX.
             starts: number of random starts; the GP limit is one more.
             spread: standard deviation of the changes, in relative units of the factors.
             tolerance: minima are the same if no entry of U_1 differs by more than this
                 part of the largest entry.
+            solver: numerical choices of Newton's method.
 
         Raises:
             ValueError: starts < 1; spread or tolerance not > 0.
@@ -420,6 +433,9 @@ class Problem(eqx.Module):
         It needs all third derivatives, n Hessians' worth of work each way for n
         unknowns, and is kept apart for that.
 
+        Args:
+            solution: of this problem.
+
         Raises:
             ValueError: as `corrections`.
         """
@@ -450,6 +466,7 @@ class Problem(eqx.Module):
         """Draws of the order parameters from `law` by NUTS (needs numpyro).
 
         Args:
+            key: random key of JAX.
             options: `draws`, `warmup` and `chains` of `wishart.sample`.
 
         Example:

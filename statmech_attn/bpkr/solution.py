@@ -90,6 +90,9 @@ class Solution(eqx.Module):
         """Mean and variance of f on new attentioned inputs, one column per path.
 
         For several sets of inputs `problem.theory(solution)` factorises K + T once.
+
+        Args:
+            xi_test: attentioned inputs (Q, N_0, paths), of `attended` for example.
         """
         return self.problem.theory(self).predict(xi_test)
 

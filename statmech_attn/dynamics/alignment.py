@@ -105,12 +105,20 @@ class Alignment(eqx.Module):
 
     @of_each
     def rate(self, start: float = 0.5) -> Float[Array, "k-1 *batch"]:
-        """Slope of ln GALI per step over the samples after a share `start` of them."""
+        """Slope of ln GALI per step over the samples after a share `start` of them.
+
+        Args:
+            start: share of the samples that is left out at the beginning, below 1.
+        """
         return self._slope(jnp.asarray(self.time, float), start)
 
     @of_each
     def power(self, start: float = 0.5) -> Float[Array, "k-1 *batch"]:
-        """Slope of ln GALI over ln n, the exponent of a power law in time."""
+        """Slope of ln GALI over ln n, the exponent of a power law in time.
+
+        Args:
+            start: share of the samples that is left out at the beginning, below 1.
+        """
         return self._slope(jnp.log(self.time), start)
 
     def _slope(self, x, start: float):

@@ -99,11 +99,19 @@ class Orbits(NamedTuple):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
     def set_of(self, i: int) -> np.ndarray:
-        """The points that orbit i ended on, without repetitions."""
+        """The points that orbit i ended on, without repetitions.
+
+        Args:
+            i: number of the orbit.
+        """
         return self.points[i, : self.distinct[i]]
 
     def take(self, indices: np.ndarray) -> "Orbits":
-        """Some of the orbits."""
+        """Some of the orbits.
+
+        Args:
+            indices: numbers of the orbits.
+        """
         rows = {name: getattr(self, name)[indices] for name in ROWS}
         return self._replace(state=take(self.state, indices), **rows)
 

@@ -124,6 +124,9 @@ class FiniteTimeExponents(eqx.Module):
     def merged(self, turns: int) -> "FiniteTimeExponents":
         """The same orbit cut into windows `turns` times as long.
 
+        Args:
+            turns: number of windows that become one.
+
         Raises:
             ValueError: `turns` is below 1, or fewer than two windows would be left.
         """
@@ -173,6 +176,10 @@ class FiniteTimeExponents(eqx.Module):
 
         Unbatched.  Returns the centres of the bins (nats per step) and S (per step),
         NaN in empty bins; it carries corrections of order ln(n)/n.
+
+        Args:
+            exponent: number of the exponent, from 0.
+            bins: number of bins of the histogram.
 
         Raises:
             ValueError: there is no such exponent.

@@ -175,7 +175,11 @@ class Follower:
             yield result
 
     def until(self, horizon: int) -> "Follower":
-        """The same compiled map with another horizon, steps."""
+        """The same compiled map with another horizon, steps.
+
+        Args:
+            horizon: steps.
+        """
         other = copy.copy(self)
         other.search = dataclasses.replace(self.search, horizon=horizon)
         return other

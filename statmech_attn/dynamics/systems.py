@@ -81,6 +81,9 @@ class System(eqx.Module):
         """The map at fixed parameters, with its tangent dynamics, for one state.
 
         A `batched` map with a `tangent` of its own takes any number of states.
+
+        Args:
+            parameters: of the map.
         """
         parameters = jax.tree.map(jnp.asarray, parameters)
         if self.tangent is not None:
@@ -88,13 +91,20 @@ class System(eqx.Module):
         return Linearised(self.step, parameters)
 
     def beside(self, parameters: PyTree) -> "TangentSystem":
-        """The same for states and parameters of many points, on the last axis."""
+        """The same for states and parameters of many points, on the last axis.
+
+        Args:
+            parameters: of the map, with the points on the last axis.
+        """
         if self.batched and self.tangent is not None:
             return self.tangent(parameters)
         return SideBySide(self.at, parameters)
 
     def strobed(self, times: int) -> "System":
         """The map iterated so many times; its own tangent dynamics is not used.
+
+        Args:
+            times: number of iterations, at least 1.
 
         Raises:
             ValueError: `times` is below 1.
@@ -139,11 +149,20 @@ class System(eqx.Module):
         return tuple(arrays.values()), system_of
 
     def steps(self, state: PyTree, parameters: PyTree = None) -> PyTree:
-        """One step of many points, on the last axis; a leaf without axes is shared."""
+        """One step of many points, on the last axis; a leaf without axes is shared.
+
+        Args:
+            state: states, with the points on the last axis.
+            parameters: of the map, likewise.
+        """
         return self._many(self.step, state, parameters, like_state=True)
 
     def seen(self, state: PyTree) -> Float[Array, "d points"]:
-        """What is observed of the states of many points, (d, points)."""
+        """What is observed of the states of many points, (d, points).
+
+        Args:
+            state: states, with the points on the last axis.
+        """
         if self.observe is None:
             floats = [
                 x
@@ -154,7 +173,12 @@ class System(eqx.Module):
         return self._many(self.observe, state, None)
 
     def shown(self, state: PyTree, parameters: PyTree) -> Float[Array, "d points"]:
-        """What a diagram shows of the states of many points, (d, points)."""
+        """What a diagram shows of the states of many points, (d, points).
+
+        Args:
+            state: states, with the points on the last axis.
+            parameters: of the map, likewise.
+        """
         if self.display is None:
             return self.seen(state)
         return self._many(self.display, state, parameters)

@@ -80,6 +80,7 @@ class Accessor:
         """Write the result with its study to a file of this package (`storage.write`).
 
         Args:
+            path: file that is written; folders on the way are made.
             overwrite: replace a file of this package that holds something else.
 
         Raises:

@@ -310,12 +310,24 @@ class Curve(Iterator[Point]):
         )
 
     def between(self, a: Point, b: Point, fraction: float) -> Point | None:
-        """The point of the curve at a fraction of the way from a to b; None if lost."""
+        """The point of the curve at a fraction of the way from a to b; None if lost.
+
+        Args:
+            a: a point of the curve.
+            b: the next one.
+            fraction: between 0 and 1.
+        """
         arclength = a.arclength + fraction * (b.arclength - a.arclength)
         return self.onto(interpolate(a, b, fraction), b.u - a.u, arclength)
 
     def onto(self, guess, direction, arclength: float) -> Point | None:
-        """The point of the curve in the plane through `guess` across `direction`."""
+        """The point of the curve in the plane through `guess` across `direction`.
+
+        Args:
+            guess: coordinates near the point.
+            direction: normal of the plane.
+            arclength: of the point.
+        """
         row = direction / self.scales
         corrected = self._correct(guess / self.scales, row / np.linalg.norm(row))
         return (

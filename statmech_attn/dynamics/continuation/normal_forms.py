@@ -99,6 +99,9 @@ class NormalForm(eqx.Module):
         The orbit is $x_0 \pm \xi q$ at fold, doubling and pitchfork, and the closed
         curve $x_0 + 2 \mathrm{Re}(z q)$ at Neimark-Sacker.  NaN on the other side.
         At a transcritical point it is the distance of the two branches, on both sides.
+
+        Args:
+            distance: of the parameter from the bifurcation.
         """
         if self.name == "transcritical":
             return abs(self.speed.real * distance / self.coefficient)
@@ -111,13 +114,20 @@ class NormalForm(eqx.Module):
         """The bifurcating orbit of amplitude xi at a doubling or pitchfork.
 
         Returns x - x_0 and the distance in the parameter, both to second order.
+
+        Args:
+            xi: amplitude.
         """
         distance = -self.coefficient * xi**2 / self.speed.real
         shift = xi * np.real(self.vector) + distance * self.drift
         return shift + xi**2 / 2 * self.quadratic, float(distance)
 
     def rotation_at(self, distance: float) -> float:
-        """Rotation number of the closed curve, to first order in the distance."""
+        """Rotation number of the closed curve, to first order in the distance.
+
+        Args:
+            distance: of the parameter from the bifurcation.
+        """
         square = -self.speed.real * distance / self.coefficient
         turn = self.speed.imag * distance + self.twist * square
         return self.rotation + turn / (2 * np.pi)

@@ -76,11 +76,19 @@ class Problem(eqx.Module):
         return sum(leaf.size for leaf in jax.tree.leaves(self.template))
 
     def with_free(self, free: str) -> "Problem":
-        """The same orbit, with another parameter free."""
+        """The same orbit, with another parameter free.
+
+        Args:
+            free: name of the parameter.
+        """
         return Problem(self.map, self.template, self.parameters, free, int(self.period))
 
     def with_period(self, period: int) -> "Problem":
-        """The same map, iterated `period` times."""
+        """The same map, iterated `period` times.
+
+        Args:
+            period: number of iterates.
+        """
         return Problem(self.map, self.template, self.parameters, self.free, period)
 
     def with_parameters(self, **values: ArrayLike) -> "Problem":
@@ -103,15 +111,28 @@ class Problem(eqx.Module):
         )
 
     def ravel(self, state: PyTree) -> Float[Array, " d"]:
-        """Coordinates of a state."""
+        """Coordinates of a state.
+
+        Args:
+            state: a state of the map.
+        """
         return ravel_pytree(state)[0]
 
     def unravel(self, x: Float[Array, " d"]) -> PyTree:
-        """The state with these coordinates."""
+        """The state with these coordinates.
+
+        Args:
+            x: coordinates, (d,).
+        """
         return ravel_pytree(self.template)[1](x)
 
     def image(self, x: Float[Array, " d"], value) -> Float[Array, " d"]:
-        """The state one period later, f^k; infinite if the orbit is on the way."""
+        """The state one period later, f^k; infinite if the orbit is on the way.
+
+        Args:
+            x: coordinates, (d,).
+            value: of the free parameter.
+        """
         return self.iterate(x, {**self.parameters, self.free: value}, self.period)
 
     def iterate(self, x: Float[Array, " d"], parameters: dict, times):
@@ -124,7 +145,11 @@ class Problem(eqx.Module):
         return jax.lax.fori_loop(0, times, body, x)
 
     def residual(self, u: Float[Array, " d+1"]) -> Float[Array, " d"]:
-        """G(x, p) of u = (x, p), whose zeros are the orbits."""
+        """G(x, p) of u = (x, p), whose zeros are the orbits.
+
+        Args:
+            u: coordinates and then the free parameter, (d + 1,).
+        """
         return self.image(u[:-1], u[-1]) - u[:-1]
 
 
