@@ -143,7 +143,11 @@ def chain(
 
 
 def below(
-    F: Float[Array, "d m"], C: Float[Array, "r n"], heads: int, b, scale=1.0
+    F: Float[Array, "d m"],
+    C: Float[Array, "r n"],
+    heads: int,
+    b,
+    scale: Float[Array, ""] | float = 1.0,
 ) -> Float[Array, "e n"]:
     r"""F_l of F_{l+1}: $b F_{l+1} (1 \; 0)$ over `scale` $(1 \otimes F_{l+1}) C_l$.
 

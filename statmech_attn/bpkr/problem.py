@@ -173,7 +173,7 @@ class Problem(eqx.Module):
         return sizes_of.branches(self.heads, self.skip)
 
     @property
-    def skipped(self) -> dict[int, Array]:
+    def skipped(self) -> dict[int, Array | float]:
         """b_l of the layers that have a skip connection, by layer counted from one."""
         return {l: b for l, b in enumerate(self.skip, 1) if b is not None}
 

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import saddle, wishart
@@ -391,6 +392,36 @@ def test_samples_of_the_weights_have_the_exact_law(tokens, method):
     f = exact.predict(xi[2:])
     error = np.hypot(sampled.predictor_mean_stderr, f.mean_stderr)
     assert (np.abs(sampled.predictor_mean - f.mean) < 5 * error).all()
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("width", (4, 10))
+def test_ranks_of_networks_from_the_prior_are_uniform(tokens, width):
+    """Simulation-based calibration: truth drawn from the prior, labels from it."""
+    xi = bpkr.attentioned_inputs(*tokens, skip=SKIP)[:2]
+    repeats, kept, T = 96, 15, 0.2
+    blank = posed(xi, width=width, temperature=T, variances=None)
+    entries = lambda U: jnp.stack([U[..., 0, 0], U[..., 0, 4], U[..., 4, 8]])
+
+    def rank(key):
+        weight_key, noise_key, sample_key = jax.random.split(key, 3)
+        weights = bpkr.draw_weights(
+            weight_key, n_inputs=4, heads=(2, 2), width=width, skip=SKIP
+        )
+        noise = np.sqrt(T) * jax.random.normal(noise_key, (2,))
+        y = bpkr.forward_paths(weights, xi) + noise
+        draws = blank.at(Y=y).posterior(
+            sample_key, draws=20 * kept, warmup=100, chains=1
+        )
+        truth = entries(bpkr.order_parameters(weights)[0][0])
+        return (entries(draws.U[0][0, ::20]) < truth[:, None]).sum(axis=1)
+
+    ranks = np.stack([rank(k) for k in jax.random.split(jax.random.key(6), repeats)])
+    counts = np.stack([np.bincount(r // 2, minlength=8) for r in ranks.T])
+    statistic = ((counts - repeats / 8) ** 2).sum(axis=1) / (repeats / 8)
+    # Six tests of eight bins: each below 1e-4 under the null.
+    assert (stats.chi2.sf(statistic, 7) > 1e-4).all()
 
 
 def test_a_skip_has_the_score_of_a_head(problem):
