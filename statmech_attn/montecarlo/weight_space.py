@@ -148,8 +148,8 @@ class WeightPosterior(eqx.Module):
     def _effective(self, z) -> tuple[Float[Array, "PiK N_1"], Float[Array, "N_1 R"]]:
         """w_pi over sqrt(N_1), and whitened V_0.
 
-        All standard deviations are one factor; a skip, which has none, is divided by
-        that of its layer before.
+        All standard deviations are one factor before every path; a skip, which lacks
+        that of its layer, is divided by it.
         """
         weights, sigma = self._whitened(z), np.sqrt(self.variances)
         skip = tuple(
