@@ -1,7 +1,8 @@
 r"""Deep attention with fixed heads (docs/theory/bpkr.md, section 1).
 
     $x^0_t = V_0 x_t / \sqrt{N_0}$,
-    $x^l_t = \sum_h V_{l,h} \sum_s x^{l-1}_s \Omega^{l,h}_{st} / \sqrt{N_l H_l}$,
+    $x^l_t = b_l x^{l-1}_t
+             + \sum_h V_{l,h} \sum_s x^{l-1}_s \Omega^{l,h}_{st} / \sqrt{N_l H_l}$,
     $f = a \cdot x^L_{t^*} / \sqrt{N_a}$
 
     x                 (P, N_0, T)       inputs, tokens last              `x`
@@ -9,11 +10,14 @@ r"""Deep attention with fixed heads (docs/theory/bpkr.md, section 1).
     xi^pi             (P, N_0, Pi)      attentioned inputs of the paths  `xi`
     V_0, V_{l,h}, a                     the weights that are learned     `Weights`
     w_pi              (Pi K, N_1)       effective weights                `w`
+    b_l                                 skip connections, None without   `skip`
 
 Paths are ordered h_1 slowest, h_L fastest; an output index, if any, comes after them.
+In a layer with a skip connection a path may take it, with Omega = 1 and before h_l = 1.
 All numbers are dimensionless.
 """
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -25,7 +29,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from statmech_attn.batches import require_double, rng
 from statmech_attn.bpkr.given import Attention, attention_arrays, readout_weights
-from statmech_attn.bpkr.prior import layer_widths, prior
+from statmech_attn.bpkr.prior import layer_widths, path_shares, prior, Skip, skips
 
 
 Heads = tuple[Float[Array, "_H N_0 N_0"], ...]  # one array a layer
@@ -58,11 +62,14 @@ class Weights(NamedTuple):
         V_0: embedding.
         V: values of every layer, head by head.
         a: readout.
+        skip: factors b_l of its skip connections, None for a layer without; none at all
+            when left out.
     """
 
     V_0: Float[Array, "N_1 N_0"]
     V: tuple[Float[Array, "H N_out N_in"], ...]
     a: Float[Array, "*K N_a"]
+    skip: Skip = ()
 
 
 def heads_from_products(layers: Sequence) -> Heads:
@@ -135,26 +142,22 @@ def heads_from_queries(queries: Sequence, keys: Sequence) -> Heads:
     return heads_from_products(products)
 
 
-def path_names(counts: Sequence[int]) -> list[str]:
-    """Names of the paths in order, heads counted from one.
+def path_names(counts: Sequence[int], skip=None) -> list[str]:
+    """Names of the paths in order, heads counted from one; 0 is a skip connection.
 
     Args:
         counts: heads per layer.
+        skip: as in `Problem`.
 
     Example:
         >>> path_names((2, 2))
         ['1-1', '1-2', '2-1', '2-2']
+        >>> path_names((2, 2), skip=(0.5, 0))
+        ['0-1', '0-2', '1-1', '1-2', '2-1', '2-2']
     """
-    shape = tuple(counts)
-    number = math.prod(shape)
-    digits = [
-        [
-            str(index // math.prod(shape[l + 1 :]) % shape[l] + 1)
-            for l in range(len(shape))
-        ]
-        for index in range(number)
-    ]
-    return ["-".join(d) for d in digits]
+    layers = zip(counts, skips(skip, len(counts)), strict=True)
+    heads = [range(b is None, count + 1) for count, b in layers]
+    return ["-".join(map(str, path)) for path in itertools.product(*heads)]
 
 
 def attention_matrix(
@@ -178,6 +181,7 @@ def attentioned_inputs(
     heads: Heads,
     *,
     readout: str | int = "last",
+    skip=None,
 ) -> Float[Array, "P N_0 Pi"]:
     r"""Inputs as each attention path delivers them to the readout.
 
@@ -187,6 +191,7 @@ def attentioned_inputs(
         x: P examples of T tokens with N_0 features.
         heads: attention heads of every layer.
         readout: token that is read out: "first", "last", "mean" or its number.
+        skip: as in `Problem`: paths may also pass a layer by its skip connection.
 
     Returns:
         The inputs as every one of the Pi attention paths delivers them.
@@ -201,8 +206,8 @@ def attentioned_inputs(
     """
     x = check_inputs(x, heads)
     along = readout_weights(readout, x)[:, :, None]
-    for layer in reversed(heads):
-        along = _through((attention_matrix(x, head) for head in layer), along)
+    for layer, b in zip(heads[::-1], skips(skip, len(heads))[::-1]):
+        along = _through((attention_matrix(x, head) for head in layer), along, b)
     return jnp.einsum("pit,ptr->pir", x, along)
 
 
@@ -211,6 +216,7 @@ def attended(
     attention: Attention,
     *,
     readout: str | int = "last",
+    skip=None,
 ) -> Float[Array, "P N_0 Pi"]:
     r"""Attentioned inputs of every path, for attention of any source.
 
@@ -223,6 +229,8 @@ def attended(
             `attention_of` makes those of heads.
         readout: "first", "last" or "mean" of the tokens that are no padding, or the
             index of a token.
+        skip: as in `Problem`: paths may also pass a layer by its skip connection, which
+            comes before the heads of the layer.
 
     Raises:
         ValueError: inputs that do not fit the attention, or an unknown readout.
@@ -233,11 +241,14 @@ def attended(
         >>> uniform = np.full((2, 5, 4, 4), 1 / 4)  # (H, P, T, T)
         >>> attended(np.ones((5, 3, 4)), attention_arrays([uniform, None])).shape
         (5, 3, 2)
+        >>> omega = attention_arrays([uniform, None])
+        >>> attended(np.ones((5, 3, 4)), omega, skip=0.5).shape
+        (5, 3, 6)
     """
-    x = attention.check(x)
+    x, layers = attention.check(x), attention.layers
     along = readout_weights(readout, x, attention.real)[:, :, None]
-    for layer in reversed(attention.layers):
-        along = along if layer is None else _through(layer, along)
+    for layer, b in zip(layers[::-1], skips(skip, len(layers))[::-1]):
+        along = _through(layer, along, b)
     return jnp.einsum("pit,ptr->pir", x, along)
 
 
@@ -304,16 +315,18 @@ def forward(
     given = isinstance(heads, Attention)
     x = heads.check(x) if given else check_inputs(x, heads)
     hidden = jnp.einsum("ni,pit->pnt", weights.V_0, x) / math.sqrt(x.shape[1])
-    for V, layer in zip(weights.V, heads.layers if given else heads, strict=True):
-        scale = math.sqrt(V.shape[2] * V.shape[0])
+    layers = heads.layers if given else heads
+    for V, layer, b in zip(weights.V, layers, _skips_of(weights), strict=True):
+        scale, below = math.sqrt(V.shape[2] * V.shape[0]), hidden
         if layer is None:
             hidden = jnp.einsum("mn,pnt->pmt", V[0], hidden) / scale
-            continue
-        omegas = layer if given else (attention_matrix(x, head) for head in layer)
-        hidden = sum(
-            jnp.einsum("mn,pns,pst->pmt", v, hidden, omega) / scale
-            for v, omega in zip(V, omegas, strict=True)
-        )
+        else:
+            omegas = layer if given else (attention_matrix(x, head) for head in layer)
+            hidden = sum(
+                jnp.einsum("mn,pns,pst->pmt", v, below, omega) / scale
+                for v, omega in zip(V, omegas, strict=True)
+            )
+        hidden = hidden if b is None else b * below + hidden
     real = heads.real if given else None
     read = jnp.einsum("pnt,pt->pn", hidden, readout_weights(readout, x, real))
     return (
@@ -330,11 +343,16 @@ def forward_paths(
 ) -> Float[Array, "P *K"]:
     r"""$f = \sum_\pi w_\pi^T V_0 \xi^\pi / \sqrt{N_1 N_0 |\Pi|}$.
 
+    With skip connections $c_\pi = \prod H_l^{-1/2}$ over the layers that a path passes
+    through a head stands for $1 / \sqrt{|\Pi|}$.
+
     Args:
         weights: all weights of a network.
         xi: attentioned inputs.
     """
     n_inputs, n_paths = xi.shape[1:]
+    shares = path_shares([len(V) for V in weights.V], _skips_of(weights))
+    xi = xi * np.sqrt(n_paths / shares)
     w = effective_weights(weights)
     w = w.reshape((n_paths, -1, w.shape[-1]))
     f = jnp.einsum("akn,ni,pia->pk", w, weights.V_0, xi, optimize="optimal")
@@ -345,7 +363,7 @@ def forward_paths(
 def effective_weights(weights: Weights) -> Float[Array, "PiK N_1"]:
     r"""Effective weights of every path: $w_\pi = V_{1,h_1}^T \cdots V_{L,h_L}^T a$.
 
-    Each step is divided by $\sqrt{width}$.
+    Each step is divided by $\sqrt{width}$; a skip connection is a factor b_l instead.
 
     Args:
         weights: all weights of a network.
@@ -375,6 +393,7 @@ def draw_weights(
     width,
     variances=None,
     outputs: int | None = None,
+    skip=None,
 ) -> Weights:
     """Draw a network from the prior.
 
@@ -385,11 +404,12 @@ def draw_weights(
         width: one number, or (N_1, ..., N_L, N_a).
         variances: (sigma_0^2, ..., sigma_L^2, sigma_a^2); one when omitted.
         outputs: number of outputs K; a scalar network when omitted.
+        skip: factors of its skip connections, as in `Problem`.
 
     Returns:
         `Weights` with independent Gaussian entries.
     """
-    law = prior(width, heads, variances)
+    law = prior(width, heads, variances, skip)
     sizes = [int(n) for n in layer_widths(width, len(heads))]
     keys = jax.random.split(key, len(heads) + 2)
     draw = lambda k, s2, shape: jnp.sqrt(s2) * rng.normal(k, shape)
@@ -401,7 +421,7 @@ def draw_weights(
     )
     shape_a = (sizes[-1],) if outputs is None else (outputs, sizes[-1])
     V_0 = draw(keys[0], law.variances[0], (sizes[0], n_inputs))
-    return Weights(V_0, V, draw(keys[-1], law.variances[-1], shape_a))
+    return Weights(V_0, V, draw(keys[-1], law.variances[-1], shape_a), law.skip)
 
 
 def check_inputs(x, heads: Heads) -> Float[Array, "P N_0 T"]:
@@ -416,18 +436,33 @@ def check_inputs(x, heads: Heads) -> Float[Array, "P N_0 T"]:
     return x
 
 
-def _through(omegas: Iterable[Array], along: Array) -> Array:
-    """What the paths that go on from a layer read of the tokens below it."""
-    through = [jnp.einsum("pst,ptr->psr", omega, along) for omega in omegas]
+def _through(omegas: Iterable[Array] | None, along: Array, b) -> Array:
+    """What the paths that go on from a layer read of the tokens below it.
+
+    Args:
+        omegas: of its heads, None for a linear block.
+        b: factor of its skip connection, None without.
+    """
+    through = [along]
+    if omegas is not None:
+        through = [jnp.einsum("pst,ptr->psr", omega, along) for omega in omegas]
+    if b is not None:
+        through.insert(0, jnp.broadcast_to(along, through[0].shape))
     return jnp.concatenate(through, axis=-1)
+
+
+def _skips_of(weights: Weights) -> Skip:
+    """b_l of every layer."""
+    return weights.skip or (None,) * len(weights.V)
 
 
 def _all_effective_weights(weights: Weights) -> list[Array]:
     w = jnp.atleast_2d(weights.a)
     chain = [w]
-    for V in reversed(weights.V):
+    for V, b in zip(weights.V[::-1], _skips_of(weights)[::-1], strict=True):
         # (h_l, rest) in this order: the head of the earlier layer is the slowest.
-        w = jnp.einsum("hmn,rm->hrn", V, w).reshape(-1, V.shape[2])
-        w = w / math.sqrt(V.shape[1])
+        through = jnp.einsum("hmn,rm->hrn", V, w).reshape(-1, V.shape[2])
+        through = through / math.sqrt(V.shape[1])
+        w = through if b is None else jnp.concatenate([b * w, through])
         chain.append(w)
     return chain[::-1]

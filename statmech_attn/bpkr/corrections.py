@@ -3,9 +3,10 @@ r"""Corrections of order 1/N to the saddle point (docs/theory/bpkr.md, section 6
 In the chart x of `saddle` the exact law of section 5 has the density
 $e^{-\Phi(x) - \varphi(x)}$ with
 
-    $\Phi = N S / 2$,   $\varphi = \sum_l \sum_i (i - 1) \ln C_{l,ii}$,
+    $\Phi = N S / 2$,   $\varphi = \sum_l \sum_i (m_l + i - 1) \ln \beta_{l,ii}$,
 
-so Laplace's method about the saddle point of S gives, with $\Sigma = (\Phi'')^{-1}$,
+with m_l the columns of a_l, zero without a skip, so Laplace's method about the saddle
+point of S gives, with $\Sigma = (\Phi'')^{-1}$,
 
     $\langle g \rangle = g + g_a \delta_a + \tfrac12 g_{ab} \Sigma_{ab}$,
     $\delta_a = -\Sigma_{ab} (\varphi_b + \tfrac12 \partial_b \ln\det \Phi'')$.
@@ -32,6 +33,7 @@ from statmech_attn.bpkr.action import order_parameters_of
 from statmech_attn.bpkr.kernels import cross_kernel, own_variances, self_path_path
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.predictor import Prediction, regression
+from statmech_attn.bpkr.prior import lower
 from statmech_attn.bpkr.problem import Problem, shown_order_parameters
 from statmech_attn.bpkr.saddle import derivatives, factors_at
 from statmech_attn.bpkr.solution import Solution
@@ -140,16 +142,17 @@ def _require_density(problem: Problem, solution: Solution) -> None:
 
 @eqx.filter_jit
 def _corrected(problem: Problem, point):
-    sizes = problem.sizes
+    shapes = problem.shapes
     value, hessian = _exponent(problem, point)
     root = inverse_cholesky(hessian).T
     covariance = root @ root.T
     # d ln det H = Tr[H^-1 dH] with H^-1 held fixed: one reverse pass.
     slope = jax.grad(lambda x: (covariance * _exponent(problem, x)[1]).sum())
-    delta = -covariance @ (_bend(sizes) + slope(point) / 2)
+    delta = -covariance @ (_bend(shapes) + slope(point) / 2)
 
     def chain(x):
-        U, U_a = order_parameters_of(factors_at(x, sizes), problem.heads)
+        factors = factors_at(x, shapes)
+        U, U_a = order_parameters_of(factors, problem.heads, problem.skip)
         return (*U, U_a)
 
     at_saddle, shift, modes = _moments(chain, point, delta, root)
@@ -157,8 +160,8 @@ def _corrected(problem: Problem, point):
     *U_std, U_a_std = [_spread(m) for m in modes]
     half_log_det = jnp.log(jnp.abs(jnp.diagonal(root))).sum()
     log_evidence = (
-        half_log_det - value - _bend(sizes) @ point - problem.y.size * LOG_2PI / 2
-    ) - _laplace_without_labels(problem, sizes)
+        half_log_det - value - _bend(shapes) @ point - problem.y.size * LOG_2PI / 2
+    ) - _laplace_without_labels(problem)
     return (
         tuple(U),
         U_a,
@@ -172,7 +175,7 @@ def _corrected(problem: Problem, point):
 
 @eqx.filter_jit
 def _next_order(problem: Problem, point):
-    sizes = problem.sizes
+    shapes = problem.shapes
     hessian_at = lambda x: _exponent(problem, x)[1]
     root = inverse_cholesky(hessian_at(point)).T
     white = lambda x: root.T @ hessian_at(x) @ root
@@ -183,12 +186,12 @@ def _next_order(problem: Problem, point):
         return third, jnp.trace(fourth)
 
     third, fourth = jax.lax.map(along, root.T)
-    traced, bend = jnp.trace(third, axis1=1, axis2=2), root.T @ _bend(sizes)
+    traced, bend = jnp.trace(third, axis1=1, axis2=2), root.T @ _bend(shapes)
     term = -fourth.sum() / 8 + traced @ traced / 8 + (third**2).sum() / 12
     term += bend @ bend / 2 + bend @ traced / 2
     without_labels = [
         (1 / 6 + i / 2 + i**2 / 4).sum() / N
-        for i, N in zip(map(np.arange, sizes), problem.widths)
+        for i, N in zip(map(_columns, shapes), problem.widths)
     ]
     return term - jnp.stack(without_labels).sum()
 
@@ -200,16 +203,26 @@ def _exponent(problem: Problem, x):
     return half * value, half * hessian
 
 
-def _bend(sizes) -> Int[np.ndarray, " n"]:
+def _columns(shape: tuple[int, int]) -> Int[np.ndarray, " r"]:
+    """Columns of the diagonal entries of beta_l in (a_l beta_l), from zero."""
+    rows, beside = shape
+    return beside + np.arange(rows)
+
+
+def _bend(shapes) -> Int[np.ndarray, " n"]:
     """The constant gradient of phi."""
-    return np.concatenate([np.diag(np.arange(d))[np.tril_indices(d)] for d in sizes])
+    entries = [(lower(*shape), shape[1]) for shape in shapes]
+    return np.concatenate(
+        [np.where(row + beside == col, col, 0) for (row, col), beside in entries]
+    )
 
 
-def _laplace_without_labels(problem: Problem, sizes) -> Float[Array, ""]:
-    """Laplace's logarithm of the integral over the prior alone, at C_l = sigma_l."""
+def _laplace_without_labels(problem: Problem) -> Float[Array, ""]:
+    """Laplace's logarithm of the integral over the prior alone, at its minimum."""
     total = jnp.asarray(0.0)
-    for d, N, s2 in zip(sizes, problem.widths, problem.variances[1:]):
-        below, log_s2 = d * (d - 1) / 2, jnp.log(s2)
+    blocks = zip(problem.shapes, problem.widths, problem.variances[1:])
+    for (d, beside), N, s2 in blocks:
+        below, log_s2 = d * (d - 1) / 2 + d * beside, jnp.log(s2)
         exponent = N * d * (1 - log_s2) / 2 + below * log_s2 / 2
         log_det = d * jnp.log(2 * N) + below * (jnp.log(N) - log_s2)
         total += -exponent - log_det / 2

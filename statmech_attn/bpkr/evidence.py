@@ -10,7 +10,7 @@ solved for p(Y) by iteration, s_1 and s_2 the shares of both samples in all effe
 draws.  Every chain gives one estimate, q fitted to the other chains; their scatter is
 the error.  A diagonal entry of one degree of freedom, whose sign is free in the law, is
 folded to its modulus first: with the signs of B_l's columns and of B_{l-1}'s rows
-changed together, no U changes.
+changed together, and with a skip those of A_{l-1}'s columns, no U changes.
 
     z                 (n,)         coordinates of `wishart.Law`, folded: ln B_ii = z /
                                    sqrt 2 also for one degree of freedom
@@ -134,12 +134,9 @@ def _bridge(key, posterior: Law, z, others, share) -> Float[Array, ""]:
 
 def log_joint(posterior: Law, z: Float[Array, " n"]) -> Float[Array, ""]:
     """Log of the joint density of folded coordinates and labels."""
-    total, unfolded, used = jnp.asarray(0.0), [], 0
-    for block, N in zip(posterior.blocks, posterior.widths):
-        part = z[used : used + block.entries]
-        used += block.entries
+    total, unfolded = jnp.asarray(0.0), []
+    for block, k, part in posterior.by_block(z):
         diagonal, below = part[: block.columns], part[block.columns :]
-        k = N - np.arange(block.columns)
         total += wishart.log_chi(diagonal, k).sum()
         total += jax.scipy.stats.norm.logpdf(below).sum()
         free = jnp.where(k == 1, jnp.exp(diagonal / np.sqrt(2)), diagonal)
@@ -150,20 +147,16 @@ def log_joint(posterior: Law, z: Float[Array, " n"]) -> Float[Array, ""]:
 @eqx.filter_jit
 def _folded(posterior: Law, z: Float[Array, "chains draws n"]):
     def one(z):
-        folded, used = [], 0
+        folded = []
         signs = jnp.ones(posterior.blocks[0].rows)
-        for block, N in zip(posterior.blocks, posterior.widths):
-            part = z[used : used + block.entries]
-            used += block.entries
-            k = N - np.arange(block.columns)
+        for block, k, part in posterior.by_block(z):
             diagonal = part[: block.columns]
             rows = jnp.tile(signs, block.heads)
             sign = rows[: block.columns] * jnp.where(k == 1, jnp.sign(diagonal), 1.0)
-            B = rows[:, None] * wishart.bartlett(block, k, part) * sign
+            signs = jnp.concatenate([signs[: block.beside], sign])
+            B = rows[:, None] * wishart.bartlett(block, k, part) * signs
             logs = jnp.sqrt(2.0) * jnp.log(jnp.abs(diagonal))
-            below = np.tril_indices(block.rows, -1, block.columns)
-            folded += [jnp.where(k == 1, logs, diagonal), B[below]]
-            signs = sign
+            folded += [jnp.where(k == 1, logs, diagonal), B[block.below]]
         return jnp.concatenate(folded)
 
     return jax.vmap(jax.vmap(one))(z)

@@ -227,19 +227,22 @@ def path_readout(
     return jnp.einsum("akbl,ibl->kia", by_output, through)
 
 
-def prefactor(variance: float, n_inputs: int, n_paths: int) -> float:
-    r"""$\sigma_0 / \sqrt{N_0 |\Pi|}$: what attentioned inputs lack in the kernel.
+def prefactor(
+    variance: float, n_inputs: int, shares: Float[np.ndarray, " Pi"]
+) -> Float[np.ndarray, " Pi"]:
+    r"""$\sigma_0 c_\pi / \sqrt{N_0}$: what attentioned inputs lack in the kernel.
 
     Args:
         variance: sigma_0^2.
         n_inputs: number N_0 of features.
-        n_paths: number of attention paths.
+        shares: of every path $1 / c_\pi^2$, the product of H_l over the layers that it
+            passes through a head: the number of paths where no layer has a skip.
 
     Example:
-        >>> prefactor(1.0, 2, 8)
-        0.25
+        >>> prefactor(1.0, 2, np.array([8.0])).tolist()
+        [0.25]
     """
-    return math.sqrt(variance / (n_inputs * n_paths))
+    return np.sqrt(variance / (n_inputs * shares))
 
 
 def memory(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, int]:

@@ -152,7 +152,8 @@ class Theory(eqx.Module):
         """The same network without the heads in `off`, as by `restricted`.
 
         Args:
-            off: pairs (layer, head), counted from zero.
+            off: pairs (layer, head), counted from zero; a skip is the first of its
+                layer's heads.
 
         Raises:
             ValueError: a head that there is not, or no path is left.
@@ -166,7 +167,7 @@ class Theory(eqx.Module):
             >>> jnp.diagonal(full.silenced([(0, 1), (1, 0)]).U).tolist()
             [0.0, 1.0, 0.0, 0.0]
         """
-        heads = self.problem.heads
+        heads = self.problem.branches
         silent = [paths_through(heads, layer, head) for layer, head in off]
         remaining = np.setdiff1d(
             np.arange(math.prod(heads)), np.concatenate([[], *silent])
@@ -180,8 +181,11 @@ class Theory(eqx.Module):
         return kernel_overlap(self.kernel, self.problem.Y)
 
     def head_scores(self) -> tuple[Array, ...]:
-        """Weight of every head in U_1, over the largest; one (H_l,) array per layer."""
-        return head_scores(self.U, self.problem.heads)
+        """Weight of every head in U_1, over the largest; one (H_l,) array per layer.
+
+        A skip connection is the first of its layer's heads.
+        """
+        return head_scores(self.U, self.problem.branches)
 
 
 def theory(problem: Problem, U) -> Theory:
@@ -313,7 +317,8 @@ def head_scores(U, heads: Sequence | None = None) -> tuple[Array, ...]:
 
     Args:
         U: U_1 of shape (|Pi| K, |Pi| K), or a solution, which has `head_scores` itself.
-        heads: heads per layer (H_1, ..., H_L), or the heads themselves; a solution
+        heads: heads per layer (H_1, ..., H_L), or the heads themselves; with skips
+            `Problem.branches`, as a skip is the first of its layer's heads.  A solution
             knows its own.
 
     Returns:
@@ -348,7 +353,7 @@ def _heads_of(U, heads: Sequence | None) -> tuple[int, ...]:
             "heads: give the heads per layer beside U, such as (2, 2), or a solution, "
             "which knows its own."
         )
-    return head_counts(U.problem.heads if heads is None else heads)
+    return head_counts(U.problem.branches if heads is None else heads)
 
 
 def path_weights(U, heads: Sequence[int]) -> Float[Array, "Pi Pi"]:

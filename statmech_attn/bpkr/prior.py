@@ -2,7 +2,11 @@ r"""Sizes of a problem: widths, heads and variances of the prior, and their chec
 
 (N_1, ..., N_L, N_a)              `widths`     widths into the layers and at readout
 (sigma_0^2, ..., sigma_L^2, sigma_a^2)  `variances`  prior variances of the weights
-d_l = K prod_{j >= l} H_j         `sizes`      size of U_l; the last one is K, of U_a
+(b_1, ..., b_L)                   `skip`       skip connections; None: a layer has none
+H_l, or H_l + 1 with a skip       `branches`   ways of a path through layer l
+d_l = K prod_{j >= l} branches_j  `sizes`      size of U_l; the last one is K, of U_a
+
+The skip of a layer is the first of its branches, its heads follow in their order.
 """
 
 import math
@@ -11,19 +15,23 @@ from operator import index
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Array, Bool, Float, Int
+
+
+Skip = tuple[Float[Array, ""] | float | None, ...]  # one of every layer
 
 
 class Prior(NamedTuple):
-    """Heads per layer, and widths and variances as arrays; build with `prior`."""
+    """Heads and skips by layer, widths and variances as arrays; build with `prior`."""
 
     heads: tuple[int, ...]
     widths: Float[np.ndarray, " layers"]  # L + 1 with the readout
     variances: Float[np.ndarray, " layers+1"]
+    skip: Skip
 
 
-def prior(width, heads: Sequence, variances=None) -> Prior:
-    """Validate widths, heads and variances.
+def prior(width, heads: Sequence, variances=None, skip=None) -> Prior:
+    """Validate widths, heads, variances and skip connections.
 
     Example:
         >>> prior(10, (2, 2)).widths.tolist()
@@ -41,7 +49,72 @@ def prior(width, heads: Sequence, variances=None) -> Prior:
         )
     if not (np.isfinite(variances) & (variances > 0)).all():
         raise ValueError(f"variances must be finite and > 0; got {variances}.")
-    return Prior(heads, widths, variances)
+    skip = skips(skip, len(heads))
+    check_widths(widths, skip)
+    return Prior(heads, widths, variances, skip)
+
+
+def skips(skip, layers: int) -> Skip:
+    """The factor b_l of the skip connection of every layer, None where there is none.
+
+    Args:
+        skip: one number for all layers, or one for each; zero and None are no skip.
+
+    Raises:
+        ValueError: another number of layers, or a factor that is not finite.
+
+    Example:
+        >>> skips(0.5, 2), skips((1, 0), 2), skips(None, 1)
+        ((0.5, 0.5), (1.0, None), (None,))
+    """
+    given = list(skip) if np.ndim(skip) else [skip] * layers
+    try:
+        factors = np.array([0.0 if b is None else b for b in given], float)
+    except (TypeError, ValueError):
+        factors = np.array([np.nan])
+    if factors.shape != (layers,) or not np.isfinite(factors).all():
+        raise ValueError(
+            f"skip: need one finite number, or one for each of {layers} layers (0 for "
+            f"no skip connection); got {skip}."
+        )
+    return tuple(float(b) if b else None for b in factors)
+
+
+def check_widths(widths: Float[np.ndarray, " layers"], skip: Skip) -> None:
+    """Raise `ValueError` where a skip connection joins layers of different width."""
+    for layer, b in enumerate(skip):
+        if b is not None and widths[layer] != widths[layer + 1]:
+            raise ValueError(
+                f"skip: the skip connection of layer {layer + 1} needs equal widths "
+                f"before and after it; got {widths[layer]:g} and "
+                f"{widths[layer + 1]:g}: make them equal, or give this layer skip 0."
+            )
+
+
+def branches(heads: Sequence[int], skip: Skip) -> tuple[int, ...]:
+    """Ways through every layer: its heads, and its skip connection if it has one.
+
+    Example:
+        >>> branches((2, 3), (0.5, None))
+        (3, 3)
+    """
+    return tuple(H + (b is not None) for H, b in zip(heads, skip, strict=True))
+
+
+def path_shares(heads: Sequence[int], skip: Skip) -> Float[np.ndarray, " Pi"]:
+    r"""$\prod_l H_l$ over the layers that each path passes through a head.
+
+    Without skips it is |Pi| for all.
+
+    Example:
+        >>> path_shares((2, 3), (0.5, None)).tolist()
+        [3.0, 3.0, 3.0, 6.0, 6.0, 6.0, 6.0, 6.0, 6.0]
+    """
+    shares = np.ones(1)
+    for H, b in zip(heads, skip, strict=True):
+        layer = [1.0] * (b is not None) + [float(H)] * H
+        shares = np.outer(shares, layer).ravel()
+    return shares
 
 
 def head_counts(heads: Sequence) -> tuple[int, ...]:
@@ -148,8 +221,36 @@ def outside_support(widths, sizes: Sequence[int]) -> Bool[np.ndarray, "*batch"]:
     return np.asarray(np.any(np.asarray(widths) < np.asarray(sizes), axis=-1))
 
 
+def factor_shapes(
+    heads: Sequence[int], skip: Skip, outputs: int = 1
+) -> tuple[tuple[int, int], ...]:
+    """Rows of (a_l beta_l) and columns of a_l, for every layer and the readout.
+
+    beta_l is square and lower triangular; without a skip there is no a_l.
+
+    Example:
+        >>> factor_shapes((2, 3), (0.5, None))
+        ((6, 3), (3, 0), (1, 0))
+    """
+    inner = sizes(branches(heads, skip), outputs)[1:]
+    shapes = [(H * d, d * (b is not None)) for H, d, b in zip(heads, inner, skip)]
+    return *shapes, (outputs, 0)
+
+
+def lower(
+    rows: int, beside: int
+) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+    """Rows and columns of the entries of (a beta), the `beside` columns of a first.
+
+    Example:
+        >>> [index.tolist() for index in lower(2, 1)]
+        [[0, 0, 1, 1, 1], [0, 1, 0, 1, 2]]
+    """
+    return np.tril_indices(rows, beside, rows + beside)
+
+
 def sizes(heads: Sequence[int], outputs: int = 1) -> tuple[int, ...]:
-    """(d_1, ..., d_L, K), the sizes of U_1 ... U_L and U_a.
+    """(d_1, ..., d_L, K), the sizes of U_1 ... U_L and U_a, of the branches by layer.
 
     Example:
         >>> sizes((2, 3))

@@ -11,11 +11,13 @@ the theory are asked of it:
 
     xi                (P, N_0, Pi)       attentioned inputs               `xi`
     X                 (P, N_0, Pi)       the same with the prefactor of the kernel,
-                                         sigma_0 / sqrt(N_0 |Pi|)         `inputs`
+                                         sigma_0 / sqrt(N_0 |Pi|), with skips
+                                         sigma_0 c_pi / sqrt(N_0)         `inputs`
     Y                 (P,) or (P, K)     labels                           `Y`
     T                 ()                 temperature                      `temperature`
     N_1 ... N_L, N_a  (L+1,)             widths                           `widths`
     sigma_0^2 ... sigma_a^2  (L+2,)      variances of the prior           `variances`
+    b_1 ... b_L       (L,)               skip connections, None without   `skip`
     K(U)                                 kernel of U_1                    `operator`
 """
 
@@ -24,6 +26,7 @@ from collections.abc import Sequence
 from typing import Any, TYPE_CHECKING
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
@@ -59,6 +62,7 @@ POSED = {  # what makes a problem, in words
     "widths": "widths",
     "temperature": "temperature",
     "variances": "variances",
+    "skipped": "skip connections",
 }
 
 
@@ -72,6 +76,8 @@ class Problem(eqx.Module):
         width: one number, or (N_1, ..., N_L, N_a).
         temperature: variance of the labels; zero only where K(U) is invertible.
         variances: (sigma_0^2, ..., sigma_L^2, sigma_a^2); one when omitted.
+        skip: factor b of the skip connections, or one a layer, 0 where it has none; xi
+            then has the paths of `attended` with the same skip.
         form: "kernels" or "factors" to choose the form of the kernel by hand.
         memory_limit: bytes that kernels and a Newton step may take.
 
@@ -93,7 +99,8 @@ class Problem(eqx.Module):
     temperature: Float[Array, ""]
     widths: Float[Array, " layers"]  # L + 1 with the readout
     variances: Float[Array, " layers+1"]
-    scale: Float[Array, ""]
+    skip: sizes_of.Skip
+    scale: Float[Array, " Pi"]
     inputs: Float[Array, "P N_0 Pi"]
     operator: Operator
     heads: tuple[int, ...] = eqx.field(static=True)
@@ -104,6 +111,13 @@ class Problem(eqx.Module):
         Shown("examples", "examples", symbol="P", value=lambda p: p.shape[0]),
         Shown("inputs", "size of an input", symbol="N_0", value=lambda p: p.shape[1]),
         Shown("heads", "heads per layer", "layer_with_heads", symbol="H"),
+        Shown(
+            "skip",
+            "skip connections",
+            "layer_with_heads",
+            symbol="b",
+            value=lambda p: [b if b is not None else 0.0 for b in p.skip],
+        ),
         Shown("paths", "attention paths", symbol="|Π|", value=lambda p: p.shape[2]),
         Shown("outputs", "outputs", symbol="K"),
         Shown("width", "widths", "layer", symbol="N", value="widths"),
@@ -121,19 +135,21 @@ class Problem(eqx.Module):
         width,
         temperature: float | Array,
         variances=None,
+        skip=None,
         form: str | None = None,
         memory_limit: int = MEMORY_LIMIT,
     ):
         require_double()
-        law = sizes_of.prior(width, heads, variances)
+        law = sizes_of.prior(width, heads, variances, skip)
         sizes_of.check_temperature(temperature)
         self.heads = law.heads
-        self.xi = _inputs(xi, self.heads)
+        self.skip = jax.tree.map(jnp.asarray, law.skip)
+        self.xi = _inputs(xi, self.heads, self.branches)
         self.Y = _labels(Y, len(self.xi))
         self.temperature = jnp.asarray(float(temperature))
         self.widths, self.variances = map(jnp.asarray, (law.widths, law.variances))
-        _, n_inputs, n_paths = self.xi.shape
-        scale = prefactor(float(law.variances[0]), n_inputs, n_paths)
+        shares = sizes_of.path_shares(law.heads, law.skip)
+        scale = prefactor(float(law.variances[0]), self.xi.shape[1], shares)
         self.scale = jnp.asarray(scale)
         self.inputs = self.xi * self.scale
         self.form, self.memory_limit = form, memory_limit
@@ -152,9 +168,24 @@ class Problem(eqx.Module):
         return self.Y.ravel()
 
     @property
+    def branches(self) -> tuple[int, ...]:
+        """Ways through every layer: its skip first if it has one, then its heads."""
+        return sizes_of.branches(self.heads, self.skip)
+
+    @property
+    def skipped(self) -> dict[int, Array | float]:
+        """b_l of the layers that have a skip connection, by layer counted from one."""
+        return {l: b for l, b in enumerate(self.skip, 1) if b is not None}
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """(d_1, ..., d_L, K), the sizes of U_1 ... U_L and U_a."""
-        return sizes_of.sizes(self.heads, self.outputs)
+        return sizes_of.sizes(self.branches, self.outputs)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """Of the factors of U_1 ... U_L and U_a: `prior.factor_shapes`."""
+        return sizes_of.factor_shapes(self.heads, self.skip, self.outputs)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -184,7 +215,9 @@ class Problem(eqx.Module):
         """
         widths, T, labels = self.widths, self.temperature, self.Y
         if width is not None:
-            widths = jnp.asarray(sizes_of.layer_widths(width, len(self.heads)))
+            widths = sizes_of.layer_widths(width, len(self.heads))
+            sizes_of.check_widths(widths, self.skip)
+            widths = jnp.asarray(widths)
         if temperature is not None:
             sizes_of.check_temperature(temperature)
             T = jnp.asarray(float(temperature))
@@ -400,7 +433,9 @@ class Problem(eqx.Module):
         from statmech_attn.bpkr.action import gaussian_process_limit
         from statmech_attn.bpkr.predictor import theory
 
-        U, _ = gaussian_process_limit(self.heads, self.variances, self.outputs)
+        U, _ = gaussian_process_limit(
+            self.heads, self.variances, self.outputs, skip=self.skip
+        )
         return theory(self, U[0])
 
     def corrections(self, solution: "Solution") -> "Corrected":
@@ -539,15 +574,16 @@ def check_test(xi_test, inputs: int, paths: int) -> Float[Array, "Q N_0 Pi"]:
     return xi_test
 
 
-def _inputs(xi, heads: tuple[int, ...]) -> Float[Array, "P N_0 Pi"]:
+def _inputs(xi, heads: tuple[int, ...], branches) -> Float[Array, "P N_0 Pi"]:
     """Attentioned inputs as a finite array that fits the heads."""
     xi = jnp.asarray(xi, float)
-    n_paths = math.prod(heads)
+    n_paths = math.prod(branches)
     if xi.ndim != 3 or xi.shape[2] != n_paths or not xi.size:
+        skipping = "" if branches == heads else " and skip connections"
         raise ValueError(
             f"xi must have shape (P, N_0, {n_paths}), one column per path of "
-            f"heads = {heads} (bpkr.attentioned_inputs makes them of tokens); got "
-            f"{xi.shape}."
+            f"heads = {heads}{skipping} (bpkr.attentioned_inputs makes them of "
+            f"tokens); got {xi.shape}."
         )
     _check_finite("xi", xi)
     return xi

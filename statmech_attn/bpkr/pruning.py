@@ -43,7 +43,8 @@ def contributions(
         xi: attentioned inputs, as `attentioned_inputs` gives them.
 
     Raises:
-        ValueError: several outputs, or paths that are not those of the weights.
+        ValueError: several outputs, skip connections, or paths that are not those of
+            the weights.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -55,6 +56,11 @@ def contributions(
     if weights.a.ndim != 1:
         raise ValueError(
             f"pruning needs a network with one output; got {weights.a.shape[0]}."
+        )
+    if any(b is not None for b in weights.skip):
+        raise ValueError(
+            "pruning knows no skip connections: take `Theory.silenced` for a network "
+            "with them."
         )
     w, (n_inputs, n_paths) = effective_weights(weights), xi.shape[1:]
     if len(w) != n_paths:

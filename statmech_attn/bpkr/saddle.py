@@ -7,8 +7,9 @@ cone.  `gradient_norm` is the norm of the gradient of S in this chart, that is w
 respect to relative changes of the U_l, and the Hessian's signature is that of S in any
 chart.
 
-    C_l               (d_l, d_l)   lower factors                          `factors`
+    C_l               (d_l, d_l)   lower factors; (a_l beta_l) with a skip `factors`
     chart             (n,)         their entries, log diagonal            `point`
+    shapes            (L+1, 2)     rows of C_l and columns of a_l         `shapes`
 
 All points of a size are solved by one compiled function, one after the other: side by
 side they are no faster on a processor, and the slowest holds up all.  Where a Hessian
@@ -41,12 +42,15 @@ from statmech_attn.bpkr.newton import (
     signature,
     UNDEFINED,
 )
+from statmech_attn.bpkr.prior import lower
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.solution import Solution
 
 
 LARGE = 10**10  # multiplications of a Newton step from which a descent may precede it
 GRADIENTS = 10  # and the number of gradients that it must cost
+
+Shapes = Sequence[tuple[int, int]]
 
 
 def solve(
@@ -105,55 +109,65 @@ def descent_precedes(problem: Problem) -> bool:
 
 
 def starting_point(problem: Problem) -> Float[Array, " n"]:
-    """The chart of the GP limit, where C_l = sigma_l 1."""
+    """The chart of the GP limit, where beta_l = sigma_l 1 and a_l = 0."""
     logs = np.log(np.asarray(problem.variances)[1:]) / 2
-    blocks = zip(logs, problem.sizes)
-    return jnp.asarray(
-        np.concatenate([(log * np.eye(d))[np.tril_indices(d)] for log, d in blocks])
-    )
+    return jnp.asarray(_diagonal(problem.shapes) * logs[_layer(problem.shapes)])
 
 
-def entries_at(point: Float[Array, " n"], sizes: Sequence[int]) -> Float[Array, " n"]:
+def entries_at(point: Float[Array, " n"], shapes: Shapes) -> Float[Array, " n"]:
     """Entries of the factors, one for each unknown."""
-    diagonal = _diagonal(sizes)
+    diagonal = _diagonal(shapes)
     # Nothing else is exponentiated: it may be large, and the gradient NaN.
     return jnp.where(diagonal, jnp.exp(jnp.where(diagonal, point, 0.0)), point)
 
 
-def factors_at(point: Float[Array, " n"], sizes: Sequence[int]) -> tuple[Array, ...]:
+def factors_at(point: Float[Array, " n"], shapes: Shapes) -> tuple[Array, ...]:
     """Factors of given unknowns."""
-    entries = jnp.append(entries_at(point, sizes), 0.0)
+    entries = jnp.append(entries_at(point, shapes), 0.0)
     factors, used = [], 0
-    for d in sizes:
-        place = np.full((d, d), point.size)
-        lower = np.tril_indices(d)
-        place[lower] = used + np.arange(lower[0].size)
+    for rows, beside in shapes:
+        place = np.full((rows, rows + beside), point.size)
+        occupied = lower(rows, beside)
+        place[occupied] = used + np.arange(occupied[0].size)
         factors.append(entries[place])
-        used += lower[0].size
+        used += occupied[0].size
     return tuple(factors)
 
 
 def entropy_at(problem: Problem, point: Float[Array, " n"]) -> Float[Array, ""]:
     r"""$\sum_l s_l$ with $s_l = \frac{N_l}{N} [\|C_l\|^2 / \sigma_l^2
-    - 2 \sum_i \ln C_{l,ii}]$: each unknown has a term of its own."""
-    sizes = problem.sizes
-    layer = np.repeat(np.arange(len(sizes)), [d * (d + 1) // 2 for d in sizes])
+    - 2 \sum_i \ln \beta_{l,ii}]$: each unknown has a term of its own."""
+    shapes = problem.shapes
+    layer = _layer(shapes)
     weight = (problem.widths / problem.widths.max())[layer]
-    square = entries_at(point, sizes) ** 2 / problem.variances[1:][layer]
-    return (weight * (square - 2 * _diagonal(sizes) * point)).sum()
+    square = entries_at(point, shapes) ** 2 / problem.variances[1:][layer]
+    return (weight * (square - 2 * _diagonal(shapes) * point)).sum()
 
 
-def _diagonal(sizes: Sequence[int]) -> np.ndarray:
-    """Which unknowns are logarithms of diagonal entries."""
-    return np.concatenate([np.equal(*np.tril_indices(d)) for d in sizes])
+def _layer(shapes: Shapes) -> np.ndarray:
+    """The layer of each unknown."""
+    return np.repeat(
+        np.arange(len(shapes)), [lower(*shape)[0].size for shape in shapes]
+    )
+
+
+def _diagonal(shapes: Shapes) -> np.ndarray:
+    """Which unknowns are logarithms of diagonal entries of beta_l."""
+    entries = [(lower(*shape), shape[1]) for shape in shapes]
+    return np.concatenate([row + beside == column for (row, column), beside in entries])
 
 
 def action_at(problem: Problem, point: Float[Array, " n"]) -> Float[Array, ""]:
     """S in the chart; differentiable by JAX."""
-    F = chain(factors_at(point, problem.sizes), problem.heads)[0]
+    F = _first_factor(problem, point)
     K = problem.operator.kernel(F @ F.T)
     E = energy(K, problem.temperature, problem.y)
     return entropy_at(problem, point) + E / problem.widths.max()
+
+
+def _first_factor(problem: Problem, point: Float[Array, " n"]) -> Array:
+    factors = factors_at(point, problem.shapes)
+    return chain(factors, problem.heads, problem.skip)[0]
 
 
 def derivatives(problem: Problem, point: Float[Array, " n"]):
@@ -164,7 +178,7 @@ def derivatives(problem: Problem, point: Float[Array, " n"]):
     largest = problem.widths.max()
 
     def U_at(point):
-        F = chain(factors_at(point, problem.sizes), problem.heads)[0]
+        F = _first_factor(problem, point)
         return F @ F.T
 
     U = U_at(point)
@@ -192,8 +206,8 @@ def _newton(problem: Problem, point: Float[Array, " n"], solver: NewtonSolver):
 
 def _described(problem: Problem, state: NewtonState, code):
     entropy = entropy_at(problem, state.point)
-    factors = factors_at(state.point, problem.sizes)
-    U, U_a = order_parameters_of(factors, problem.heads)
+    factors = factors_at(state.point, problem.shapes)
+    U, U_a = order_parameters_of(factors, problem.heads, problem.skip)
     lost = jax.lax.cond(
         problem.temperature == 0,
         lambda: singular(problem.operator.kernel(U[0])),

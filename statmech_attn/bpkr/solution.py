@@ -97,7 +97,10 @@ class Solution(eqx.Module):
         return self.problem.theory(self).predict(xi_test)
 
     def head_scores(self) -> tuple[Array, ...]:
-        """Weight of every head in U_1, over the largest; one (H_l,) array per layer."""
+        """Weight of every head in U_1, over the largest; one (H_l,) array per layer.
+
+        A skip connection is the first of its layer's heads.
+        """
         from statmech_attn.bpkr.predictor import head_scores
 
         return head_scores(self)

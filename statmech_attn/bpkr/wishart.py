@@ -14,6 +14,9 @@ where N_l is smaller than its size; Bartlett factors of the right rank cover tha
     B_l               (r_l, m_l)   lower trapezoidal, r_l = H_l m_{l+1},
                                    m_l = min(N_l, r_l); below the diagonal N(0, 1),
                                    on it chi with N_l, N_l - 1, ... degrees of freedom
+    (A_l B_l)         (r_l, m_l)   with a skip, m_l = min(N_l, r_l + m_{l+1}): A_l has
+                                   m_{l+1} columns N(0, 1), B_l the other degrees of
+                                   freedom; F_l then begins with b_l F_{l+1} (1 0)
     z                 (n,)         all entries, the diagonal as
                                    ln B_ii = ln(k) / 2 + z / sqrt(2 k), k degrees;
                                    B_ii = z for k = 1
@@ -36,7 +39,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn import presentation
-from statmech_attn.bpkr.action import energy, resolvent
+from statmech_attn.bpkr.action import below, energy, resolvent
 from statmech_attn.bpkr.kernels import (
     cross_operator,
     own_variances,
@@ -46,6 +49,7 @@ from statmech_attn.bpkr.kernels import (
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.newton import CONVERGED, minimise, NewtonSolver
 from statmech_attn.bpkr.predictor import dims_of_tests, regression
+from statmech_attn.bpkr.prior import Skip
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.presentation import Shown
 from statmech_attn.statistics import bfmi, Summary, summary
@@ -64,10 +68,20 @@ class Block(NamedTuple):
     heads: int
     rows: int
     columns: int
+    beside: int  # columns of A_l
+
+    @property
+    def below(self) -> tuple[np.ndarray, ...]:
+        """Rows and columns in (A_l B_l) of all entries that are normal."""
+        return np.tril_indices(self.rows, self.beside - 1, self.beside + self.columns)
 
     @property
     def entries(self) -> int:
-        return self.rows * self.columns - self.columns * (self.columns - 1) // 2
+        return self.columns + self.below[0].size
+
+    def degrees(self, N):
+        """Degrees of freedom of the diagonal entries."""
+        return N - self.beside - np.arange(self.columns)
 
 
 class Law(eqx.Module):
@@ -76,6 +90,7 @@ class Law(eqx.Module):
     problem: Problem
     widths: Float[Array, " layers"]  # readout first, layer 1 last, as the blocks
     variances: Float[Array, " layers"]
+    skip: Skip
     blocks: tuple[Block, ...] = eqx.field(static=True)
 
     @property
@@ -91,17 +106,17 @@ class Law(eqx.Module):
     def factors(self, z: Float[Array, " n"]) -> list[Array]:
         """F_{L+1}, F_L, ..., F_1."""
         factors, F = [], jnp.eye(self.blocks[0].rows)
-        for block, k, s2, part in self._by_block(z):
-            B = bartlett(block, k, part).reshape(block.heads, -1, block.columns)
-            F = jnp.einsum("ab,hbc->hac", F, B).reshape(-1, block.columns)
-            F = F * jnp.sqrt(s2 / k[0])
+        networks = zip(self.widths, self.variances, self.skip)
+        for (block, k, part), (N, s2, b) in zip(self.by_block(z), networks):
+            B = bartlett(block, k, part)
+            F = below(F, B, block.heads, b, jnp.sqrt(s2 / N))
             factors.append(F)
         return factors
 
     def log_prior(self, z: Float[Array, " n"]) -> Float[Array, ""]:
         """Log density of z before any label is seen, normalised."""
         total = jnp.asarray(0.0)
-        for block, k, _, part in self._by_block(z):
+        for block, k, part in self.by_block(z):
             total += log_diagonal(part[: block.columns], k).sum()
             total += jax.scipy.stats.norm.logpdf(part[block.columns :]).sum()
         return total
@@ -134,16 +149,11 @@ class Law(eqx.Module):
         hessian = jax.hessian(rest)(z) + J.T @ curvature @ J / 2
         return self.potential(z), jax.grad(rest)(z), (hessian + hessian.T) / 2
 
-    def _by_block(self, z):
-        """Every block with its degrees of freedom, variance and coordinates."""
+    def by_block(self, z):
+        """Every block with its degrees of freedom and its coordinates."""
         used = 0
-        for block, N, s2 in zip(self.blocks, self.widths, self.variances):
-            yield (
-                block,
-                N - np.arange(block.columns),
-                s2,
-                z[used : used + block.entries],
-            )
+        for block, N in zip(self.blocks, self.widths):
+            yield block, block.degrees(N), z[used : used + block.entries]
             used += block.entries
 
 
@@ -304,29 +314,34 @@ def law(problem: Problem) -> Law:
         problem.fitted(),
         problem.widths[::-1],
         problem.variances[:0:-1],
-        blocks(np.asarray(problem.widths), problem.heads, problem.outputs),
+        (None, *problem.skip[::-1]),
+        blocks(
+            np.asarray(problem.widths), problem.heads, problem.outputs, problem.skip
+        ),
     )
 
 
-def blocks(widths, heads: Sequence[int], outputs: int) -> tuple[Block, ...]:
+def blocks(widths, heads: Sequence[int], outputs: int, skip: Skip) -> tuple[Block, ...]:
     """Shapes of all Bartlett factors, the readout's first."""
-    shapes, columns = [], outputs
-    for H, N in zip([1, *reversed(heads)], widths[::-1]):
-        rows = H * columns
-        columns = min(int(N), rows)
-        shapes.append(Block(H, rows, columns))
+    shapes, rank = [], outputs
+    layers = zip([1, *reversed(heads)], widths[::-1], [None, *reversed(skip)])
+    for H, N, b in layers:
+        rows, beside = H * rank, 0 if b is None else rank
+        columns = min(int(N) - beside, rows)
+        shapes.append(Block(H, rows, columns, beside))
+        rank = beside + columns
     return tuple(shapes)
 
 
 def bartlett(block: Block, k, z: Float[Array, " n"]) -> Float[Array, "r m"]:
-    """B_l from its coordinates: the diagonal first, then the entries below it."""
+    """(A_l B_l) from its coordinates: the diagonal of B_l first, then the others."""
     z_diagonal = z[: block.columns]
     positive = jnp.sqrt(k) * jnp.exp(z_diagonal / jnp.sqrt(2 * k))
     diagonal = jnp.where(k == 1, z_diagonal, positive)
-    B = jnp.zeros((block.rows, block.columns))
-    B = B.at[np.diag_indices(block.columns)].set(diagonal)
-    below = np.tril_indices(block.rows, -1, block.columns)
-    return B.at[below].set(z[block.columns :])
+    B = jnp.zeros((block.rows, block.beside + block.columns))
+    row = np.arange(block.columns)
+    B = B.at[row, block.beside + row].set(diagonal)
+    return B.at[block.below].set(z[block.columns :])
 
 
 def log_diagonal(z: Float[Array, " m"], k) -> Float[Array, " m"]:
@@ -369,7 +384,8 @@ def sample(
         >>> sample(jax.random.key(0), problem.law(), draws=100, chains=2).U[0].shape
         (2, 100, 1, 1)
     """
-    degrees = [N - b.columns + 1 for b, N in zip(posterior.blocks, posterior.widths)]
+    shapes = zip(posterior.blocks, posterior.widths)
+    degrees = [N - b.beside - b.columns + 1 for b, N in shapes]
     needed = PER_COORDINATE * posterior.dimension
     learned = bool(min(degrees) < 3 and needed <= (warmup or LEARNING))
     if warmup is None:
@@ -415,7 +431,7 @@ def whitening(posterior: Law) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
 def _mode(posterior: Law):
     # Near the GP limit: where free signs make all U small, U = 0 may be a mode too.
     start = []
-    for block, k, _, part in posterior._by_block(jnp.full(posterior.dimension, SMALL)):
+    for block, k, part in posterior.by_block(jnp.full(posterior.dimension, SMALL)):
         diagonal = jnp.where(k == 1, 1.0, part[: block.columns])
         start += [diagonal, part[block.columns :]]
     solver = NewtonSolver(tolerance=1e-6)

@@ -5,6 +5,8 @@ r"""Posterior of all weights of the attention network (docs/theory/bpkr.md, sect
     $f_k(x) = \sum_{\pi i} \xi^\pi_i(x)\, s_{\pi k i}$,
     $s_{\pi k} = \sigma_0 V_0^T w_{\pi k} / \sqrt{N_1 N_0 |\Pi|}$
 
+(with skip connections $c_\pi$ for $1 / \sqrt{|\Pi|}$, `bpkr.forward_paths`)
+
 in whitened weights z, all N(0, 1) a priori.  Attention needs no weight that is learned,
 so everything before $\xi$ is done once, and the token axis never appears again.  Of the
 rest the paths are contracted from the readout down, w first, then s, then f.
@@ -15,6 +17,7 @@ rest the paths are contracted from the readout down, w first, then s, then f.
                                          xi^pi; the first R span them     `basis`
     X                 (P, R, Pi)         xi in this basis, scaled         `inputs`
     w_pi              (Pi K, N_1)        effective weights                `w`
+    b_l               (L,)               skip connections, None without   `skip`
 
 V_0 acts on the R dimensions that the training inputs span.  In the others it keeps its
 prior, of which the labels say nothing: it is drawn, not sampled.
@@ -33,7 +36,6 @@ from statmech_attn.bpkr import (
     check_test,
     cross_kernel,
     inverse_cholesky,
-    prefactor,
     Problem,
     Weights,
 )
@@ -48,6 +50,8 @@ class WeightPosterior(eqx.Module):
     inputs: Float[Array, "P R Pi"]
     Y: Float[Array, "P *K"]
     basis: Float[Array, "N_0 N_0"]
+    scale: Float[Array, " Pi"]  # prefactor of the inputs
+    skip: bpkr.prior.Skip
     temperature: float
     shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)  # V_0, V_1 ... V_L, a
     variances: tuple[float, ...] = eqx.field(static=True)
@@ -84,16 +88,12 @@ class WeightPosterior(eqx.Module):
 
     def training_outputs(self, z: Float[Array, " n"]) -> Float[Array, "P *K"]:
         """f on the training inputs."""
-        V_0, V, a = self._whitened(z)
-        w = self._scale * bpkr.effective_weights(Weights(V_0, V, a))
+        w, V_0 = self._effective(z)
         return self._outputs(w, V_0, self.inputs)
 
     def order_parameters(self, z: Float[Array, " n"]):
         """(U_1, ..., U_L) and U_a of the network at z."""
-        V_0, V, a = self._whitened(z)
-        sigma = np.sqrt(self.variances)
-        V = tuple(s * v for s, v in zip(sigma[1:-1], V, strict=True))
-        return bpkr.order_parameters(Weights(V_0, V, sigma[-1] * a))
+        return bpkr.order_parameters(self._scaled(self._whitened(z)))
 
     def weights(self, z: Float[Array, " n"], key: Key[Array, ""] | None = None):
         """The network at z.
@@ -101,17 +101,14 @@ class WeightPosterior(eqx.Module):
         Args:
             key: draws V_0 in the free directions, if there are any.
         """
-        V_0, V, a = self._whitened(z)
-        sigma = np.sqrt(self.variances)
-        V = tuple(s * v for s, v in zip(sigma[1:-1], V, strict=True))
-        V_0 = sigma[0] * self._completed(V_0, key) @ self.basis.T
-        return Weights(V_0, V, sigma[-1] * a)
+        weights = self._scaled(self._whitened(z))
+        V_0 = math.sqrt(self.variances[0]) * self._completed(weights.V_0, key)
+        return weights._replace(V_0=V_0 @ self.basis.T)
 
     def rotated_inputs(self, xi_test) -> Float[Array, "Q N_0 Pi"]:
         """New attentioned inputs, made ready for `predict` once."""
         xi_test = check_test(xi_test, self.basis.shape[0], self.inputs.shape[2])
-        scale = prefactor(self.variances[0], *xi_test.shape[1:])
-        return along(xi_test * scale, self.basis)
+        return along(xi_test * self.scale, self.basis)
 
     def predict(
         self,
@@ -120,8 +117,7 @@ class WeightPosterior(eqx.Module):
         key: Key[Array, ""] | None = None,
     ) -> Float[Array, "Q *K"]:
         """f of the network at z on `rotated_inputs`; key as in `weights`."""
-        V_0, V, a = self._whitened(z)
-        w = self._scale * bpkr.effective_weights(Weights(V_0, V, a))
+        w, V_0 = self._effective(z)
         return self._outputs(w, self._completed(V_0, key), inputs)
 
     def draw_prior(self, key: Key[Array, ""]) -> Float[Array, " n"]:
@@ -138,8 +134,7 @@ class WeightPosterior(eqx.Module):
         """
         prior_key, noise_key = jax.random.split(key)
         z = self.draw_prior(prior_key)
-        V_0, V, a = self._whitened(z)
-        w = self._scale * bpkr.effective_weights(Weights(V_0, V, a))
+        w, V_0 = self._effective(z)
         K = cross_kernel(self.inputs, self.inputs, w @ w.T)
         half = inverse_cholesky(K + self.temperature * jnp.eye(K.shape[0]))
         noise = jax.random.normal(noise_key, self.Y.shape)
@@ -150,10 +145,24 @@ class WeightPosterior(eqx.Module):
         s = jnp.einsum("pia,pk->aki", self.inputs, v).reshape(w.shape[0], -1)
         return z.at[: V_0.size].add((w.T @ s).ravel())
 
-    @property
-    def _scale(self) -> float:
-        """What whitened w lack: standard deviations, and 1 / sqrt(N_1)."""
-        return math.sqrt(math.prod(self.variances[1:]) / self.shapes[0][0])
+    def _effective(self, z) -> tuple[Float[Array, "PiK N_1"], Float[Array, "N_1 R"]]:
+        """w_pi over sqrt(N_1), and whitened V_0.
+
+        All standard deviations are one factor before every path; a skip, which lacks
+        that of its layer, is divided by it.
+        """
+        weights, sigma = self._whitened(z), np.sqrt(self.variances)
+        skip = tuple(
+            None if b is None else b / s for b, s in zip(self.skip, sigma[1:-1])
+        )
+        scale = math.sqrt(math.prod(self.variances[1:]) / self.shapes[0][0])
+        return scale * bpkr.effective_weights(weights._replace(skip=skip)), weights.V_0
+
+    def _scaled(self, weights: Weights) -> Weights:
+        """Values and readout with their standard deviations."""
+        sigma = np.sqrt(self.variances)
+        V = tuple(s * v for s, v in zip(sigma[1:-1], weights.V, strict=True))
+        return Weights(weights.V_0, V, sigma[-1] * weights.a, self.skip)
 
     def _outputs(self, w, V_0, inputs) -> Float[Array, "Q *K"]:
         n_paths = inputs.shape[2]
@@ -214,6 +223,8 @@ def posterior(problem: Problem, *, reduced: bool = True) -> WeightPosterior:
         inputs,
         problem.Y,
         axes,
+        problem.scale,
+        problem.skip,
         float(problem.temperature),
         tuple(shapes),
         tuple(float(v) for v in problem.variances),

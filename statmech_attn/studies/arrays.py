@@ -14,7 +14,9 @@ def learning(table: ArraysTask) -> Learning:
         OSError: there is no such file.
         ValueError: it lacks an array, or its arrays do not fit.
     """
-    given = arrays.load(table.file, readout=table.readout, queries=table.queries)
+    given = arrays.load(
+        table.file, readout=table.readout, queries=table.queries, skip=table.skip
+    )
     described = table.model_dump(exclude={"file", "seed"}) | table.inputs()
     return Learning(
         given.xi,
@@ -24,4 +26,5 @@ def learning(table: ArraysTask) -> Learning:
         given.heads,
         json.dumps(described),
         names=given.names,
+        skip=table.skip,
     )

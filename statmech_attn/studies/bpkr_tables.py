@@ -78,12 +78,19 @@ class ExamplesTable(TaskTable, frozen=True):
 
 
 class HiddenMarkovTable(of(options.Task, optional=True), ExamplesTable, frozen=True):
-    """[task]: a published setting; every other key replaces one of its values."""
+    """[task]: a published setting; every other key replaces one of its values.
+
+    Attributes:
+        skip: factor b of the skip connections, or one for each layer, 0 for none.
+    """
+
+    skip: Grid = 0.0
 
     @property
     def changes(self) -> dict[str, Any]:
         """What differs from the preset, as keywords of `hidden_markov.preset`."""
-        given = self.model_dump(exclude_none=True, exclude={"name", "preset", "seed"})
+        kept = {"name", "preset", "seed", "skip"}
+        given = self.model_dump(exclude_none=True, exclude=kept)
         renamed = {"heads": "layers"}
         return {renamed.get(name, name): value for name, value in given.items()}
 
@@ -96,12 +103,14 @@ class ArraysTask(TaskTable, frozen=True):
         file: npz or HDF5 file of arrays, beside the study.
         readout: token that is read: "first", "last" or its number, or their "mean".
         queries: whether queries are "columns" or "rows" of attention matrices.
+        skip: factor b of the skip connections, or one for each layer, 0 for none.
     """
 
     name: Literal["arrays"]
     file: Annotated[str, Field(examples=["arrays.npz"])]
     readout: Readout = "last"
     queries: Literal["columns", "rows"] = "columns"
+    skip: Grid = 0.0
 
     def files(self) -> list[Path]:
         return [Path(self.file)]

@@ -1,9 +1,12 @@
 """What a study of Bayesian learning learns from, and what it is tested on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 from jaxtyping import Array, Float
+
+from statmech_attn.bpkr import prior
 
 
 Attended = tuple[Float[Array, "Q N_0 Pi"], Float[Array, " Q"]]
@@ -24,6 +27,7 @@ class Learning(NamedTuple):
         description: of the task, the same for the same examples and heads.
         sets: all test sets by name.
         names: names of the heads, layer by layer.
+        skip: as in `bpkr.Problem`; a skip is the first of its layer's heads.
     """
 
     xi: Float[Array, "P N_0 Pi"]
@@ -34,6 +38,17 @@ class Learning(NamedTuple):
     description: str
     sets: Mapping[str, Attended] = {}
     names: tuple[str, ...] = ()
+    skip: float | Sequence[float] = 0.0
+
+    @property
+    def skips(self) -> prior.Skip:
+        """b_l of every layer, None where it has no skip connection."""
+        return prior.skips(self.skip, len(self.heads))
+
+    @property
+    def branches(self) -> tuple[int, ...]:
+        """Ways through every layer: its skip first if it has one, then its heads."""
+        return prior.branches(self.heads, self.skips)
 
     @property
     def data(self) -> tuple[Array, Array]:
@@ -45,8 +60,14 @@ class Learning(NamedTuple):
         return list(self.sets.values()) or [(self.xi_test, self.Y_test)]
 
     def of_paths(self, chosen) -> "Learning":
-        """The same examples as some of the paths attend them."""
-        cut = lambda xi: xi[:, :, chosen]
+        """The same examples as some of the paths attend them.
+
+        For a network of these paths with as many heads in one layer: of those that
+        skip more heads than others, by the larger factor that they have in f.
+        """
+        shares = prior.path_shares(self.heads, self.skips)[chosen]
+        squares = shares[0] / shares
+        cut = lambda xi: xi[:, :, chosen] * np.sqrt(squares / squares.mean())
         sets = {name: (cut(xi), y) for name, (xi, y) in self.sets.items()}
         return self._replace(xi=cut(self.xi), xi_test=cut(self.xi_test), sets=sets)
 

@@ -50,7 +50,7 @@ COORDINATES = Variables(
     Variable("temperature", "", "temperature of the posterior", "1", "T"),
     Variable(
         "path_{l}", "path_{l}", "attention path from layer {l} on", "1", "π",
-        note="heads by layer: 2-1 is head 2 of layer 1 and head 1 of layer 2",
+        note="heads by layer: 2-1 is head 2 of layer 1 and head 1 of layer 2; 0 a skip",
     ),
     Variable(
         "path_{l}_pair", "path_{l}_pair", "attention path from layer {l} on", "1", "π"
@@ -147,14 +147,19 @@ def hidden_markov_chains(table: HiddenMarkovTable) -> Learning:
 
     def drawn(key, examples):
         x, y = hidden_markov.draw(key, setting.task, examples=examples)
-        return bpkr.attentioned_inputs(x, setting.heads, readout=setting.readout), y
+        xi = bpkr.attentioned_inputs(
+            x, setting.heads, readout=setting.readout, skip=table.skip
+        )
+        return xi, y
 
     train = drawn(train_key, setting.n_train)
     test = drawn(test_key, setting.n_test)
     layers = table.heads or hidden_markov.PRESETS[table.preset][1]
     described = setting._asdict() | {"task": asdict(setting.task), "heads": layers}
+    described |= {"skip": table.skip} if table.skip else {}
     description = json.dumps({"name": table.name, "seed": table.seed} | described)
-    return Learning(*train, *test, bpkr.head_counts(setting.heads), description)
+    counts = bpkr.head_counts(setting.heads)
+    return Learning(*train, *test, counts, description, skip=table.skip)
 
 
 def grid(table: WidthsTable) -> Grid:
@@ -182,11 +187,11 @@ def dataset(
     }
     for l in range(len(made.heads)):
         for dimension in made.path_dims(l + 1):
-            coordinates[dimension] = bpkr.path_names(made.heads[l:])
+            coordinates[dimension] = bpkr.path_names(made.heads[l:], made.skips[l:])
     coordinates["attention_head"] = list(made.names) or [
         f"{layer}.{head}"
-        for layer, count in enumerate(made.heads, 1)
-        for head in range(1, count + 1)
+        for layer, (count, b) in enumerate(zip(made.heads, made.skips), 1)
+        for head in bpkr.path_names([count], b)
     ]
     if made.sets:
         coordinates |= {"test_set": list(made.sets), "choice": list(choice.CHOICES)}
@@ -229,6 +234,7 @@ class LearningWork(OneRound):
         self.problem = bpkr.Problem(
             *self.made.data,
             heads=self.made.heads,
+            skip=self.made.skip,
             variances=self.grid.variances,
             **self.grid.point(0),
         )
@@ -267,9 +273,9 @@ class LearningWork(OneRound):
         task = self.made
         sizes = dict.fromkeys(("example", "example_pair"), task.Y.size)
         sizes |= {"rank": min(RANKS, task.Y.size), "test_set": len(task.sets)}
-        sizes |= {"test": task.Y_test.size, "attention_head": sum(task.heads)}
+        sizes |= {"test": task.Y_test.size, "attention_head": sum(task.branches)}
         for layer in range(len(task.heads)):
-            paths = math.prod(task.heads[layer:])
+            paths = math.prod(task.branches[layer:])
             sizes |= dict.fromkeys(task.path_dims(layer + 1), paths)
         return sizes
 

@@ -227,7 +227,7 @@ def of_saddle(found: bpkr.Solution) -> dict[str, Any]:
 def singular_laws(made: Learning, grid: Grid) -> list[bool]:
     """Whether the saddle points of each width lie outside the exact law's support."""
     widths = [sizes_of.prior(grid.width(N), made.heads).widths for N in grid.widths]
-    return sizes_of.outside_support(widths, sizes_of.sizes(made.heads)).tolist()
+    return sizes_of.outside_support(widths, sizes_of.sizes(made.branches)).tolist()
 
 
 def predictor(theory: bpkr.Theory, made: Learning, kept: bool) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def accuracy_silenced(theory: bpkr.Theory, made: Learning) -> list[float]:
     other paths has no inverse.
     """
     accuracies = []
-    for layer, count in enumerate(made.heads):
+    for layer, count in enumerate(made.branches):
         for head in range(count):
             if count == 1:
                 accuracies.append(np.nan)

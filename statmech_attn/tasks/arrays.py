@@ -13,10 +13,14 @@ An npz or HDF5 file holds the labels and either attentioned inputs or what makes
     real, real_test               (P, T)              which tokens are no padding
 
     head_names                    (H_1 + ... + H_L,)  texts, layer by layer; optional
+
+xi has a column for every path; with skip connections these are the paths of
+`bpkr.attended` with the same skip.
 """
 
+import itertools
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +31,7 @@ from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
 from statmech_attn.batches import available_memory
+from statmech_attn.bpkr import prior
 from statmech_attn.inputs import require_regular
 
 
@@ -38,7 +43,8 @@ class Given(NamedTuple):
 
     Attributes:
         heads: heads per layer.
-        names: of the heads, layer by layer; none where the file has none.
+        names: of the heads, layer by layer, and of skip connections before those of
+            their layer; none where the file has none.
     """
 
     xi: Float[Array, "P N_0 Pi"]
@@ -50,7 +56,11 @@ class Given(NamedTuple):
 
 
 def load(
-    path: str | Path, *, readout: str | int = "last", queries: str = "columns"
+    path: str | Path,
+    *,
+    readout: str | int = "last",
+    queries: str = "columns",
+    skip: float | Sequence[float] = 0.0,
 ) -> Given:
     """Read a file of arrays.
 
@@ -58,6 +68,7 @@ def load(
         path: ends in .npz, .h5 or .hdf5.
         readout: token that is read; see `bpkr.attended`.
         queries: whether queries are columns or rows of `attention_l`.
+        skip: factors of the skip connections, as in `bpkr.Problem`.
 
     Raises:
         OSError: there is no such file.
@@ -76,7 +87,7 @@ def load(
     path = Path(path)
     arrays = _arrays(path)
     try:
-        return _given(arrays, readout, queries)
+        return _given(arrays, readout, queries, skip)
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from None
 
@@ -118,7 +129,7 @@ def write_example(folder: str | Path) -> Path:
     return file
 
 
-def _given(arrays: Mapping[str, Any], readout: str | int, queries: str) -> Given:
+def _given(arrays: Mapping[str, Any], readout: str | int, queries: str, skip) -> Given:
     Y, Y_test = (_labels(arrays, f"Y{end}") for end in ("", TEST))
     if "xi" in arrays:
         if "heads" not in arrays:
@@ -126,8 +137,8 @@ def _given(arrays: Mapping[str, Any], readout: str | int, queries: str) -> Given
         heads = tuple(int(count) for count in _numbers(arrays, "heads").ravel())
         xi, xi_test = (_numbers(arrays, f"xi{end}") for end in ("", TEST))
     else:
-        xi, heads = _attended(arrays, "", readout, queries)
-        xi_test, _ = _attended(arrays, TEST, readout, queries)
+        xi, heads = _attended(arrays, "", readout, queries, skip)
+        xi_test, _ = _attended(arrays, TEST, readout, queries, skip)
     for end, inputs, labels in (("", xi, Y), (TEST, xi_test, Y_test)):
         name = f"xi{end}" if "xi" in arrays else f"x{end}"
         if inputs.ndim != 3 or len(inputs) != len(labels):
@@ -141,11 +152,21 @@ def _given(arrays: Mapping[str, Any], readout: str | int, queries: str) -> Given
             f"head_names must be {sum(heads)} different names, one for every head; got "
             f"{len(names)}."
         )
+    names = _with_skips(names, heads, skip)
     xi, Y, xi_test, Y_test = (jnp.asarray(a) for a in (xi, Y, xi_test, Y_test))
     return Given(xi, Y, xi_test, Y_test, heads, names)
 
 
-def _attended(arrays: Mapping[str, Any], end: str, readout, queries: str):
+def _with_skips(names: tuple[str, ...], heads: tuple[int, ...], skip):
+    """Names of all heads, if there are any, with those of the skip connections."""
+    remaining, every = iter(names), []
+    for layer, (count, b) in enumerate(zip(heads, prior.skips(skip, len(heads))), 1):
+        every += [f"skip {layer}"] * (b is not None)
+        every += itertools.islice(remaining, count)
+    return tuple(every) if names else ()
+
+
+def _attended(arrays: Mapping[str, Any], end: str, readout, queries: str, skip):
     """Attentioned inputs of a set, and the heads per layer."""
     x = _numbers(arrays, f"x{end}")
     real = arrays.get(f"real{end}")
@@ -158,7 +179,8 @@ def _attended(arrays: Mapping[str, Any], end: str, readout, queries: str):
     of_heads = [W for W in products if W is not None]
     if real is None and not any(omega is not None for omega in weights):
         heads = bpkr.heads_from_products(of_heads)
-        return bpkr.attentioned_inputs(x, heads, readout=readout), counts
+        xi = bpkr.attentioned_inputs(x, heads, readout=readout, skip=skip)
+        return xi, counts
     layers = weights
     if any(omega is not None for omega in weights):
         layers = bpkr.attention_arrays(weights, queries=queries, real=real).layers
@@ -168,7 +190,7 @@ def _attended(arrays: Mapping[str, Any], end: str, readout, queries: str):
     attention = bpkr.Attention(
         tuple(layers), None if real is None else jnp.asarray(real)
     )
-    return bpkr.attended(x, attention, readout=readout), counts
+    return bpkr.attended(x, attention, readout=readout, skip=skip), counts
 
 
 def _layers(arrays: Mapping[str, Any], end: str) -> tuple[list, list]:

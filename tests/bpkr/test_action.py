@@ -62,7 +62,7 @@ def test_entropy_in_the_chart_is_that_in_the_order_parameters(
     U, U_a = random_order_parameters(jax.random.key(0), HEADS, outputs)
     problem = random_problem(jax.random.key(1), outputs)
     factors = factors_of(U, U_a, HEADS)
-    again, again_a = order_parameters_of(factors, HEADS)
+    again, again_a = order_parameters_of(factors, HEADS, (None,) * len(HEADS))
     for one, two in zip((*U, U_a), (*again, again_a)):
         assert np.abs(one - two).max() < 1e-13
     one = bpkr.entropies(U, U_a, HEADS, problem.widths, problem.variances)

@@ -137,6 +137,6 @@ def test_bad_input_is_refused_in_one_line(call, message):
 
 def test_the_page_on_own_data_runs(capsys):
     page = Path(__file__).parents[2] / "docs" / "data.md"
-    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    exec(example.replace("statmech_attn.setup()\n", ""), {})
+    examples = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    exec("".join(examples).replace("statmech_attn.setup()\n", ""), {})
     assert capsys.readouterr().out.startswith("(Array([")

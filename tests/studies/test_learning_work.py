@@ -50,6 +50,16 @@ def all_saddles():
     return rows(OrderParameterWork(studies.parse(SADDLES)), 0, 6)
 
 
+def test_a_skip_connection_is_a_head_of_its_layer():
+    study = SADDLES | {"task": TASK | {"skip": [0.5]}}
+    work = OrderParameterWork(studies.parse(study))
+    assert work.problem.branches == (3,) and work.problem.heads == (2,)
+    assert work.sizes()["attention_head"] == work.sizes()["path_1"] == 3
+    unequal = study | {"network": GRID | {"width_ratios": [1.0, 0.5]}}
+    with pytest.raises(ValueError, match="layer 1 needs equal widths"):
+        OrderParameterWork(studies.parse(unequal))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("first", "stop"), [(0, 3), (1, 2), (2, 5), (5, 6)])
 def test_saddle_points_do_not_depend_on_the_chunk(saddles, all_saddles, first, stop):

@@ -34,6 +34,21 @@ def test_heads_and_attention_by_hand(example, tmp_path):
     assert given.names == ("content", "decisive", "chosen", "noise")
 
 
+def test_paths_may_skip_a_layer(example, tmp_path):
+    given = arrays.load(written(tmp_path, example), skip=(0, 0.5))
+    plain = arrays.load(written(tmp_path, example))
+    assert given.names == ("content", "decisive", "skip 2", "chosen", "noise")
+    assert given.heads == plain.heads
+    np.testing.assert_allclose(given.xi[:, :, [1, 2, 4, 5]], plain.xi, rtol=1e-12)
+    x, W = example["x"], example["heads_1"]
+    omega = np.exp(np.einsum("pis,hij,pj->hps", x, W, x[:, :, -1]))
+    omega /= omega.sum(axis=2, keepdims=True)
+    read = np.einsum("pis,hps->pih", x, omega)
+    np.testing.assert_allclose(given.xi[:, :, [0, 3]], read, rtol=1e-12)
+    with pytest.raises(ValueError, match="mine.npz: skip: need one finite number"):
+        arrays.load(written(tmp_path, example), skip=(0.5, 0.5, 0.5))
+
+
 def test_attentioned_inputs_themselves_and_hdf5(example, tmp_path):
     given = arrays.load(written(tmp_path, example))
     with h5py.File(tmp_path / "mine.h5", "w") as file:
