@@ -29,7 +29,7 @@ LEGEND = 14  # sets with an entry of their own
 def basin_fractions(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Shares of the starts by set, stacked, and with errors; mean lifetimes below.
 
-    A set keeps its colour along the parameter; the number in a cell is its period.
+    A set keeps its colour along the parameter; the number in a wide cell is its period.
 
     Args:
         dataset: a result, as `storage.read` gives it.
@@ -40,16 +40,17 @@ def basin_fractions(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     heights = [1.0, 0.8, 0.8]
     make = lambda: sheets.grid(style.DOUBLE, 4.9, 3, sharex=True, height_ratios=heights)
     sheet = sheets.sheet(axes, 3, make)
-    edges = style.cell_edges(dataset[name].values)
-    for axis, draw in zip(
-        sheet.axes, (_stacked, _with_errors, _mean_lifetimes), strict=True
-    ):
-        draw(axis, dataset, name)
+    edges, colours = style.cell_edges(dataset[name].values), _colours(dataset)
+    stack, errors, rates = sheet.axes
+    _stacked(stack, dataset, name, colours)
+    _with_errors(errors, dataset, name, colours)
+    _mean_lifetimes(rates, dataset, name)
+    for axis in sheet.axes:
         axis.set_xlim(edges[0], edges[-1])
     sheet.axes[-1].set_xlabel(label(dataset, name))
     sheet.legend(6)
     sheet.letters()
-    cells = f"numbers: period in {many(dataset.period)}"
+    cells = f"numbers: period in {many(dataset.period)}" if stack.texts else ""
     sheet.note(notes.joined(cells, "bars: one standard error", _starts(dataset)))
     return sheet.figure
 
@@ -79,7 +80,8 @@ def lifetimes(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     axis.set_xlim(left=0.5 * np.quantile(shown[shown > 0], 0.01))
     axis.set_xlabel(rf"lifetime $\tau$ ({many(dataset.lifetime)})")
     axis.set_ylabel(r"share with a longer lifetime")
-    axis.plot([], [], color=style.BLACK, ls="--", label="exponential tail")
+    if np.isfinite(dataset.escape_rate.values[chosen]).any():
+        axis.plot([], [], color=style.BLACK, ls="--", label="exponential tail")
     axis.plot([], [], "x", color=style.BLACK, ms=4, label="end of the runs")
     if sheet.whole:
         sheet.figure.legend(loc="outside right upper")
@@ -161,14 +163,35 @@ def _axis(dataset: xr.Dataset) -> str:
     return str(dataset["count"].dims[0])
 
 
-def _colour(number: int, phase: str) -> str:
+def _colours(dataset: xr.Dataset) -> dict[int, str]:
+    """The colour of every set that is an attractor for certain somewhere, by number."""
+    numbers, phases = dataset.attractor.values, dataset.phase.values
+    certain = (dataset["count"].values > 0) & ~np.isin(
+        phases, [PHASES.index(phase) for phase in SHARED]
+    )
+    return {
+        int(number): SETS[i % len(SETS)]
+        for i, number in enumerate(np.unique(numbers[certain]))
+    }
+
+
+def _colour(attractor: xr.Dataset, colours: dict[int, str]) -> str:
     """The colour of a set; those that may be no attractors have their phase's."""
+    phase = PHASES[int(attractor.phase)]
     if phase in SHARED:
         return style.PHASE_COLOURS[phase]
-    return SETS[number % len(SETS)]
+    return colours[int(attractor.attractor)]
 
 
-def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> None:
+def _words(attractor: xr.Dataset) -> str:
+    """The phase of a set, with its period where it has one."""
+    phase, period = PHASES[int(attractor.phase)], int(attractor.period)
+    return f"period {period}" if phase == "periodic" and period > 0 else phase
+
+
+def _stacked(
+    axis: Axes, dataset: xr.Dataset, name: str, colours: dict[int, str]
+) -> None:
     """The shares, with a legend entry for each set."""
     edges = style.cell_edges(dataset[name].values)
     width, bottom = np.diff(edges), np.zeros(dataset.sizes[name])
@@ -178,7 +201,7 @@ def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     for i, k in sorted(places.tolist(), key=lambda place: numbers[tuple(place)]):
         attractor = dataset.isel({name: i, "slot": k})
         phase, share = PHASES[int(attractor.phase)], float(attractor.fraction)
-        colour = _colour(int(attractor.attractor), phase)
+        colour = _colour(attractor, colours)
         axis.bar(
             edges[i],
             share,
@@ -204,8 +227,8 @@ def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> None:
                 color=style.BLACK if style.is_light(colour) else "white",
             )
         bottom[i] += share
-        key = phase if phase in SHARED else str(int(attractor.attractor))
-        entries.setdefault(key, (colour, []))[1].append(phase)
+        key = phase if phase in SHARED else f"set {int(attractor.attractor)}"
+        entries.setdefault(key, (colour, []))[1].append(_words(attractor))
     for key, colour in (("unsettled", style.GREY), ("diverged", style.BLACK)):
         share = dataset[f"count_{key}"].values / dataset.sizes["start"]
         if share.any():
@@ -214,14 +237,16 @@ def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> None:
             entries.setdefault(key, (colour, [key]))
     axis.set_ylim(0, 1)
     axis.set_ylabel("share of starts")
-    words = lambda key, phases: (
-        key if key in phases else f"{key}: " + ", ".join(sorted(set(phases)))
+    entry = lambda key, words: (
+        key if key in words else f"{key}: " + ", ".join(dict.fromkeys(words))
     )
-    for key, (colour, phases) in list(entries.items())[:LEGEND]:
-        style.patch(axis, words(key, phases), colour)
+    for key, (colour, of_set) in list(entries.items())[:LEGEND]:
+        style.patch(axis, entry(key, of_set), colour)
 
 
-def _with_errors(axis: Axes, dataset: xr.Dataset, name: str) -> None:
+def _with_errors(
+    axis: Axes, dataset: xr.Dataset, name: str, colours: dict[int, str]
+) -> None:
     for i, k in np.argwhere(dataset["count"].values > 0):
         attractor = dataset.isel({name: i, "slot": k})
         y = float(attractor.fraction)
@@ -229,7 +254,7 @@ def _with_errors(axis: Axes, dataset: xr.Dataset, name: str) -> None:
             [y - float(attractor.fraction_low)],
             [float(attractor.fraction_high) - y],
         ]
-        colour = _colour(int(attractor.attractor), PHASES[int(attractor.phase)])
+        colour = _colour(attractor, colours)
         axis.errorbar(
             float(attractor[name]),
             y,
@@ -240,7 +265,7 @@ def _with_errors(axis: Axes, dataset: xr.Dataset, name: str) -> None:
             color=colour,
             lw=0.8,
         )
-    axis.set_ylim(-0.05, 1.35)
+    axis.set_ylim(-0.05, 1.05)
     axis.set_yticks([0, 0.5, 1])
     axis.set_ylabel("share of starts")
 
@@ -267,7 +292,7 @@ def _survival(axis: Axes, here: xr.Dataset, name: str, colour: str) -> None:
     lifetime, ended = here.lifetime.values[stayed], here.lifetime_ended.values[stayed]
     words = f"{sign(here, name)} = {float(here[name]):.6g}"
     if not ended.any():
-        axis.plot([], [], color=colour, label=f"{words}: nobody settled")
+        axis.plot([], [], color=colour, label=f"{words}: none settled")
         return
     curve = survival(lifetime, ended)
     axis.step(curve.time, curve.share, where="post", color=colour, label=words)
