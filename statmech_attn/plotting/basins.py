@@ -23,6 +23,7 @@ SETS = (style.BLUE, style.GREEN, style.SKY, style.ORANGE, style.PURPLE)
 SETS += ("#72260C", "#0C0C8C", "#F2F2A5", "#0C0CF2", "#0C0C3F")
 SHARED = ("transient", "undetermined", "chaotic", "hyperchaotic")
 LEGEND = 14  # sets with an entry of their own
+PERIODS = 3  # of a set, in its entry
 
 
 @style.styled
@@ -48,7 +49,7 @@ def basin_fractions(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     for axis in sheet.axes:
         axis.set_xlim(edges[0], edges[-1])
     sheet.axes[-1].set_xlabel(label(dataset, name))
-    sheet.legend(6)
+    sheet.legend(5)
     sheet.letters()
     cells = f"numbers: period in {many(dataset.period)}" if stack.texts else ""
     sheet.note(notes.joined(cells, "bars: one standard error", _starts(dataset)))
@@ -183,10 +184,16 @@ def _colour(attractor: xr.Dataset, colours: dict[int, str]) -> str:
     return colours[int(attractor.attractor)]
 
 
-def _words(attractor: xr.Dataset) -> str:
-    """The phase of a set, with its period where it has one."""
-    phase, period = PHASES[int(attractor.phase)], int(attractor.period)
-    return f"period {period}" if phase == "periodic" and period > 0 else phase
+def _entry(key: str, phases: list[str], periods: list[int]) -> str:
+    """A set in the legend: its phases, with the periods that it has."""
+    words = list(dict.fromkeys(phases))
+    if words == [key]:
+        return key
+    shown = [str(period) for period in dict.fromkeys(periods) if period > 0]
+    if shown and words == ["periodic"]:
+        more = ["..."] * (len(shown) > PERIODS)
+        words = [f"period {', '.join(shown[:PERIODS] + more)}"]
+    return f"{key}: {', '.join(words)}"
 
 
 def _stacked(
@@ -195,7 +202,7 @@ def _stacked(
     """The shares, with a legend entry for each set."""
     edges = style.cell_edges(dataset[name].values)
     width, bottom = np.diff(edges), np.zeros(dataset.sizes[name])
-    entries: dict[str, tuple[str, list[str]]] = {}
+    entries: dict[str, tuple[str, list[str], list[int]]] = {}
     numbers = dataset.attractor.values
     places = np.argwhere(dataset["count"].values > 0)
     for i, k in sorted(places.tolist(), key=lambda place: numbers[tuple(place)]):
@@ -228,20 +235,19 @@ def _stacked(
             )
         bottom[i] += share
         key = phase if phase in SHARED else f"set {int(attractor.attractor)}"
-        entries.setdefault(key, (colour, []))[1].append(_words(attractor))
+        _, phases, periods = entries.setdefault(key, (colour, [], []))
+        phases.append(phase)
+        periods.append(int(attractor.period))
     for key, colour in (("unsettled", style.GREY), ("diverged", style.BLACK)):
         share = dataset[f"count_{key}"].values / dataset.sizes["start"]
         if share.any():
             axis.bar(edges[:-1], share, width, bottom, align="edge", color=colour)
             bottom = bottom + share
-            entries.setdefault(key, (colour, [key]))
+            entries.setdefault(key, (colour, [key], []))
     axis.set_ylim(0, 1)
     axis.set_ylabel("share of starts")
-    entry = lambda key, words: (
-        key if key in words else f"{key}: " + ", ".join(dict.fromkeys(words))
-    )
-    for key, (colour, of_set) in list(entries.items())[:LEGEND]:
-        style.patch(axis, entry(key, of_set), colour)
+    for key, (colour, phases, periods) in list(entries.items())[:LEGEND]:
+        style.patch(axis, _entry(key, phases, periods), colour)
 
 
 def _with_errors(
@@ -284,7 +290,7 @@ def _mean_lifetimes(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     )
     if np.isfinite(rate).any():
         axis.set_yscale("log")
-    axis.set_ylabel(rf"$1/\kappa$ ({many(dataset.lifetime)})")
+    axis.set_ylabel(f"mean lifetime\n$1/\\kappa$ ({many(dataset.lifetime)})")
 
 
 def _survival(axis: Axes, here: xr.Dataset, name: str, colour: str) -> None:
