@@ -447,7 +447,7 @@ def growth(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     for axis, name in zip(sheet.axes, names, strict=True):
         for kind, colour, label in (
             ("seconds", style.BLACK, "elapsed"),
-            ("cpu", style.ORANGE, "both cores"),
+            ("cpu", style.ORANGE, "CPU, all cores"),
         ):
             values = dataset[f"{kind}_{name}"]
             axis.plot(dataset[name], values, "o-", color=colour, ms=3, label=label)

@@ -84,7 +84,7 @@ class ParametersSpec(Table, frozen=True):
     """[parameters]: numbers, lists or ranges; gamma, epsilon default to the file's.
 
     Attributes:
-        beta: inverse temperature of the output softmax.
+        beta: inverse temperature of the output.
         gamma: inverse temperature of attention; that of the pattern file when left out.
         epsilon: weight of the positional part; that of the pattern file when left out.
     """
@@ -298,7 +298,7 @@ class BoundsSpec(Table, frozen=True):
     """[parameters] of a continuation: one interval, {start, stop}, and numbers.
 
     Attributes:
-        beta: inverse temperature of the output softmax.
+        beta: inverse temperature of the output.
         gamma: inverse temperature of attention; that of the pattern file when left out.
         epsilon: weight of the positional part; that of the pattern file when left out.
     """

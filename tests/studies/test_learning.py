@@ -141,6 +141,13 @@ def test_a_saddle_point_that_was_not_found_leaves_no_number(monkeypatch):
     assert np.isfinite(found.accuracy_gp).all()
 
 
+def test_as_many_samples_are_stored_as_are_drawn_unless_said():
+    stored = lambda **run: studies.parse(changed(kind="posterior", run=run)).run.stored
+    assert stored() == stored(draws=1000) == 200
+    assert stored(draws=100) == 100
+    assert stored(draws=100, stored=7) == 7
+
+
 def test_temperature_zero_leaves_gaps_where_a_kernel_has_no_inverse():
     """20 training examples: four paths of N_0 = 19 span them, one path cannot."""
     study = changed(network={"width": 10, "temperature": 0.0}, run__corrections=False)
