@@ -129,8 +129,11 @@ def _samples(dataset: xr.Dataset) -> dict[str, str]:
         return {"strobe": r"$t \equiv 0$ mod $C$", "section": section}
     period = int(dataset.attrs["clock_period"])
     every = {"strobe": rf"$t \equiv 0$ mod ${period}$" if period > 1 else "every step"}
+    _, _, where = dataset.section.attrs["long_name"].partition(" on the section ")
     near = "" if np.isnan(tolerance) else f", $\\pm$ {power_of_ten(tolerance)}"
-    return every | {"section": f"on the section{near}"}
+    return every | {
+        "section": f"on the section {where}" if where else f"on the section{near}"
+    }
 
 
 def _crossings_alone(dataset: xr.Dataset) -> bool:
