@@ -231,9 +231,14 @@ class MonteCarloRun(RunSpec, frozen=True):
     @model_validator(mode="after")
     def _something_is_averaged(self):
         if self.transient >= self.steps:
-            raise ValueError("transient must be below steps, or nothing is averaged")
+            raise ValueError(
+                f"transient must be below steps, {self.steps}, or nothing is averaged; "
+                f"got {self.transient}"
+            )
         if self.stored > self.runs:
-            raise ValueError("stored must not exceed runs")
+            raise ValueError(
+                f"stored must not exceed runs, {self.runs}; got {self.stored}"
+            )
         return self
 
 
