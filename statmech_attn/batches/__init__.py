@@ -6,7 +6,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.batches import compilations, runtime
+    from statmech_attn.batches import compilations, rng, runtime
     from statmech_attn.batches.lanes import (
         batches,
         Compiled,
@@ -45,6 +45,7 @@ __all__ = [
     "on_cpu",
     "once",
     "require_double",
+    "rng",
     "run_all",
     "seconds_of",
     "runtime",

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from statmech_attn.batches import require_double
+from statmech_attn.batches import require_double, rng
 from statmech_attn.bpkr.given import Attention, attention_arrays, readout_weights
 from statmech_attn.bpkr.prior import layer_widths, prior
 
@@ -374,7 +374,7 @@ def draw_weights(
     law = prior(width, heads, variances)
     sizes = [int(n) for n in layer_widths(width, len(heads))]
     keys = jax.random.split(key, len(heads) + 2)
-    draw = lambda k, s2, shape: jnp.sqrt(s2) * jax.random.normal(k, shape)
+    draw = lambda k, s2, shape: jnp.sqrt(s2) * rng.normal(k, shape)
     V = tuple(
         draw(k, s2, (H, n_out, n_in))
         for k, s2, H, n_out, n_in in zip(

@@ -7,12 +7,12 @@ that is of the logarithms of the diagonal of the C_l and of the entries below it
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
 from statmech_attn import presentation
+from statmech_attn.batches import rng
 from statmech_attn.bpkr.newton import NewtonSolver
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.saddle import solve_from, starting_point
@@ -56,7 +56,7 @@ def multi_start(
             f"got {starts}, {spread} and {tolerance}."
         )
     limit = starting_point(problem)
-    shifts = spread * jax.random.normal(key, (starts, limit.size))
+    shifts = spread * rng.normal(key, (starts, limit.size))
     points = [limit, *(limit + shifts)]
     ended = [solve_from(problem, point, solver) for point in points]
     reached = [s for s in ended if s.converged]

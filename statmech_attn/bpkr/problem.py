@@ -543,5 +543,5 @@ def _labels(Y, examples: int) -> Float[Array, "P *K"]:
 
 
 def _check_finite(name: str, values: Array) -> None:
-    if not bool(jnp.isfinite(values).all()):
+    if not np.isfinite(values).all():
         raise ValueError(f"{name} must be finite; it holds NaN or infinity.")

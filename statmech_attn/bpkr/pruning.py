@@ -18,12 +18,12 @@ such a network has no output, and its accuracy is NaN.
 import math
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, Real
 from scipy import stats
 
+from statmech_attn.batches import rng
 from statmech_attn.bpkr.attention import effective_weights, Weights
 from statmech_attn.bpkr.predictor import paths_through
 from statmech_attn.bpkr.prior import head_counts
@@ -205,7 +205,7 @@ def random_orders(
         >>> random_orders(jax.random.key(0), (2, 2), 3).shape
         (3, 4)
     """
-    drawn = jax.random.uniform(key, (count, sum(heads)))
+    drawn = rng.uniform(key, (count, sum(heads)))
     return np.argsort(np.asarray(drawn), axis=1)
 
 

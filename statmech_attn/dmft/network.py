@@ -24,7 +24,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int, Key
 
-from statmech_attn.batches import add_products, require_double
+from statmech_attn.batches import add_products, require_double, rng
 from statmech_attn.dmft.patterns import KINDS, PatternFile, Patterns
 
 
@@ -200,8 +200,9 @@ def parameters(beta, gamma, epsilon) -> Parameters:
             )
     if (values[0] < 0).any():
         raise ValueError(f"beta must be >= 0; got {values[0].min():g}.")
-    if ((values[2] < 0) | (values[2] >= 1)).any():
-        raise ValueError(f"epsilon must lie in [0, 1); got {values[2].flat[0]:g}.")
+    outside = values[2][(values[2] < 0) | (values[2] >= 1)]
+    if outside.size:
+        raise ValueError(f"epsilon must lie in [0, 1); got {outside[0]:g}.")
     return Parameters(*(jnp.asarray(x) for x in np.broadcast_arrays(*values)))
 
 
@@ -306,9 +307,7 @@ def from_random(net: Network, params: Parameters, key: Key[Array, ""]) -> State:
         (4, 3, 2)
     """
     shape = (net.context, net.n_patterns) + (1,) * params.beta.ndim
-    return from_window(
-        net, params, jax.random.uniform(key, shape, minval=-1, maxval=1), 0
-    )
+    return from_window(net, params, rng.uniform(key, shape, -1, 1), 0)
 
 
 def from_checkpoint(net: Network, params: Parameters, file: PatternFile) -> State:
@@ -357,10 +356,8 @@ def window(state: State) -> Float[Array, "C M *batch"]:
         The attention vectors, without the order of the ring buffer in which the state
         stores them.
     """
-    age = (state.clock - jnp.arange(state.attention.shape[0])) % state.attention.shape[
-        0
-    ]
-    return state.attention[age]
+    context = state.attention.shape[0]
+    return state.attention[(state.clock - jnp.arange(context)) % context]
 
 
 def token(

@@ -26,6 +26,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from statmech_attn import inputs, presentation
+from statmech_attn.batches import rng
 from statmech_attn.presentation import Shown
 
 
@@ -445,7 +446,7 @@ def _signs(name: str, values: Any) -> Float[np.ndarray, "4 M n"]:
 
 
 def _draw(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
-    return 2.0 * np.asarray(jax.random.bernoulli(key, 0.5, shape)) - 1.0
+    return 2.0 * rng.bernoulli(key, 0.5, shape) - 1.0
 
 
 def _check_sizes(n_patterns: int, **columns: int) -> None:

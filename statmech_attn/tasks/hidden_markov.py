@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Key
 
-from statmech_attn.batches import require_double
+from statmech_attn.batches import require_double, rng
 from statmech_attn.bpkr import Heads, heads_from_products
 from statmech_attn.tasks.options import Task
 
@@ -66,26 +67,25 @@ def draw(key: Key[Array, ""], setting: Task, *, examples: int) -> Examples:
     if examples < 2 or examples % 2:
         raise ValueError(f"examples must be even and >= 2; got {examples}.")
     hidden_key, noise_key = jax.random.split(key)
-    y = jnp.repeat(jnp.array([1.0, -1.0]), examples // 2)
+    y = np.repeat([1.0, -1.0], examples // 2)
     hidden = hidden_states(hidden_key, setting, y)
-    emitted = states_shown(setting)[(hidden < 0).astype(int)]
+    emitted = np.asarray(states_shown(setting))[(hidden < 0).astype(int)]
     emitted = emitted + noise(noise_key, setting, hidden.shape)
-    features = jnp.pad(jnp.swapaxes(emitted, 1, 2), ((0, 0), (0, 0), (1, 0)))
-    code = jnp.broadcast_to(
-        jnp.eye(setting.tokens), (examples,) + (setting.tokens,) * 2
-    )
-    return Examples(jnp.concatenate([features, code], axis=1), y)
+    features = np.pad(np.swapaxes(emitted, 1, 2), ((0, 0), (0, 0), (1, 0)))
+    code = np.broadcast_to(np.eye(setting.tokens), (examples,) + (setting.tokens,) * 2)
+    x = np.concatenate([features, code], axis=1)
+    return Examples(*jax.device_put((x, y)))
 
 
 def hidden_states(
-    key: Key[Array, ""], setting: Task, y: Float[Array, " P"]
-) -> Float[Array, "P length"]:
+    key: Key[Array, ""], setting: Task, y: Float[Array | np.ndarray, " P"]
+) -> Float[np.ndarray, "P length"]:
     """Chains of +-1: the first state uniform, then flips by class."""
     first_key, flip_key = jax.random.split(key)
-    first = jax.random.rademacher(first_key, (y.size, 1), float)
-    rate = jnp.where(y > 0, setting.flip_plus, setting.flip_minus)[:, None]
-    flips = jax.random.bernoulli(flip_key, rate, (y.size, setting.length - 1))
-    return jnp.cumprod(jnp.concatenate([first, 1.0 - 2.0 * flips], axis=1), axis=1)
+    first = rng.bernoulli(first_key, 0.5, (y.size, 1))
+    rate = np.where(np.asarray(y) > 0, setting.flip_plus, setting.flip_minus)[:, None]
+    kept = ~rng.bernoulli(flip_key, rate, (y.size, setting.length - 1))
+    return np.cumprod(2.0 * np.concatenate([first, kept], axis=1) - 1.0, axis=1)
 
 
 def states_shown(setting: Task) -> Float[Array, "2 features"]:
@@ -94,13 +94,13 @@ def states_shown(setting: Task) -> Float[Array, "2 features"]:
     return math.sqrt(2.0) * halves
 
 
-def noise(key, setting: Task, shape) -> Float[Array, "P length features"]:
+def noise(key, setting: Task, shape) -> Float[np.ndarray, "P length features"]:
     """Gaussian noise, scaled in the plane of v_+, v_- and outside it."""
-    draws = jax.random.normal(key, (*shape, setting.features))
+    normal = rng.normal(key, (*shape, setting.features))
     directions = states_shown(setting) / math.sqrt(setting.features)
-    inside = draws @ directions.T @ directions
+    inside = np.asarray(normal @ directions.T @ directions)
     return setting.parallel_noise * inside + setting.perpendicular_noise * (
-        draws - inside
+        np.asarray(normal) - inside
     )
 
 
@@ -123,10 +123,10 @@ def uniform_head(setting: Task) -> Float[Array, "N_0 N_0"]:
 def random_head(key: Key[Array, ""], setting: Task) -> Float[Array, "N_0 N_0"]:
     """Gaussian scores, of order one in every block."""
     F, T = setting.features, setting.tokens
-    draws = jax.random.normal(key, (F + T, F + T))
+    normal = rng.normal(key, (F + T, F + T))
     scale = jnp.concatenate([jnp.full(F, 1 / math.sqrt(F)), jnp.ones(T)])
     strength = setting.random_strength * setting.hardness
-    return strength * draws * jnp.outer(scale, scale)
+    return strength * normal * jnp.outer(scale, scale)
 
 
 GIVEN_HEADS = {"previous-token": previous_token_head, "uniform": uniform_head}

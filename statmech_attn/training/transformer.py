@@ -30,6 +30,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from statmech_attn import bpkr
+from statmech_attn.batches import rng
 
 
 Precision = Literal["single", "mixed"]
@@ -92,7 +93,7 @@ def initial(
     def drawn(name: int, *shape: int) -> Array:
         bound = gain / math.sqrt(shape[-1])
         name_key = jax.random.fold_in(key, name)
-        return jax.random.uniform(name_key, shape, jnp.float32, -bound, bound)
+        return rng.uniform(name_key, shape, -bound, bound, jnp.float32)
 
     scored = [(count, key_size, n_inputs) for count in heads]
     return Transformer(

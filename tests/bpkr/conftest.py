@@ -1,8 +1,11 @@
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
+import scipy.linalg
 
 from statmech_attn import bpkr
+from statmech_attn.batches import rng
 from statmech_attn.tasks import hidden_markov
 
 
@@ -11,10 +14,10 @@ def small():
     """Three layers of 2, 1 and 2 random heads on ten random inputs."""
     keys = jax.random.split(jax.random.key(11), 5)
     heads = bpkr.heads_from_products(
-        [jax.random.normal(k, (H, 6, 6)) for k, H in zip(keys, (2, 1, 2))]
+        [rng.normal(k, (H, 6, 6)) for k, H in zip(keys, (2, 1, 2))]
     )
-    x = jax.random.normal(keys[3], (10, 6, 5))
-    return x, heads, jax.random.normal(keys[4], (10,))
+    x = rng.normal(keys[3], (10, 6, 5))
+    return x, heads, rng.normal(keys[4], (10,))
 
 
 @pytest.fixture(scope="session")
@@ -34,11 +37,11 @@ def factors_of():
     """Factors of given positive definite order parameters, the inverse of `action`."""
 
     def factors_of(U, U_a, heads):
-        lower = [jnp.linalg.cholesky(jnp.atleast_2d(x)) for x in (*U, U_a)]
+        lower = [np.linalg.cholesky(np.atleast_2d(x)) for x in (*U, U_a)]
         factors = [lower[-1]]
         for F, above, H in zip(lower[-2::-1], lower[:0:-1], heads[::-1]):
-            block = jnp.kron(jnp.eye(H), above)
-            factors.append(jax.scipy.linalg.solve_triangular(block, F, lower=True))
+            block = np.kron(np.eye(H), above)
+            factors.append(scipy.linalg.solve_triangular(block, F, lower=True))
         return tuple(factors[::-1])
 
     return factors_of
@@ -49,9 +52,7 @@ def chart():
     """Unknowns of given factors, the inverse of `saddle.factors_at`."""
 
     def chart(factors):
-        logs = [
-            C + jnp.diag(jnp.log(jnp.diagonal(C)) - jnp.diagonal(C)) for C in factors
-        ]
-        return jnp.concatenate([C[jnp.tril_indices(C.shape[0])] for C in logs])
+        logs = [C + np.diag(np.log(np.diagonal(C)) - np.diagonal(C)) for C in factors]
+        return jnp.asarray(np.concatenate([C[np.tril_indices(len(C))] for C in logs]))
 
     return chart

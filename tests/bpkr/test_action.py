@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import bpkr
+from statmech_attn.batches import rng
 from statmech_attn.bpkr import kernels, prior, saddle
 from statmech_attn.bpkr.action import (
     order_parameters_of,
@@ -19,7 +20,7 @@ def random_order_parameters(key, heads, outputs=1):
     keys = jax.random.split(key, len(heads) + 1)
     found = []
     for k, d in zip(keys, prior.sizes(heads, outputs)):
-        A = jax.random.normal(k, (d, 2 * d))
+        A = rng.normal(k, (d, 2 * d))
         found.append(A @ A.T / (2 * d) + 0.1 * jnp.eye(d))
     return tuple(found[:-1]), found[-1]
 
@@ -30,8 +31,8 @@ def random_problem(key, outputs=1, **given):
     settings = dict(
         heads=HEADS, width=(3, 9, 5), variances=(1.7, 0.5, 3, 0.7), temperature=0.2
     )
-    xi = jax.random.normal(x_key, (5, 4, 6))
-    y = jax.random.normal(y_key, (5, outputs) if outputs > 1 else (5,))
+    xi = rng.normal(x_key, (5, 4, 6))
+    y = rng.normal(y_key, (5, outputs) if outputs > 1 else (5,))
     return Problem(xi, y, **settings | given)
 
 
@@ -50,7 +51,7 @@ def test_one_path_is_the_deep_linear_network(u):
         (jnp.full((1, 1), u),), a, (1,), jnp.ones(2), jnp.ones(3)
     ).sum()
     assert float(entropy(np.sqrt(u))) == pytest.approx(2 * np.sqrt(u) - np.log(u))
-    assert abs(float(jax.grad(entropy)(np.sqrt(u)))) < 1e-14
+    assert abs(float(jax.jit(jax.grad(entropy))(np.sqrt(u)))) < 1e-14
 
 
 @pytest.mark.slow
@@ -80,7 +81,7 @@ def test_entries_off_the_diagonal_may_be_large():
         variances=np.full(3, 1e6),
     )
     point = jnp.array([1.0, 3e3, 2.0, 0.5])  # C_1 has 3000 below its diagonal
-    slope = jax.grad(lambda point: saddle.entropy_at(problem, point))(point)
+    slope = jax.jit(jax.grad(lambda point: saddle.entropy_at(problem, point)))(point)
     expected = 2 * 3e3 / 1e6
     assert float(slope[1]) == pytest.approx(expected, rel=1e-14)
     assert np.isfinite(slope).all()
@@ -97,7 +98,7 @@ def test_gradient_of_the_energy_is_the_closed_form():
     problem = random_problem(jax.random.key(1))
     U, _ = random_order_parameters(jax.random.key(2), HEADS)
     y, T, operator = problem.y, 0.1, problem.operator
-    found = jax.grad(lambda U: bpkr.energy(operator.kernel(U), T, y))(U[0])
+    found = jax.jit(jax.grad(lambda U: bpkr.energy(operator.kernel(U), T, y)))(U[0])
     X = np.sqrt(1.7 / (4 * 6)) * np.asarray(problem.xi)
     K = np.einsum("pia,ab,qib->pq", X, U[0], X)
     M = np.linalg.inv(K + T * np.eye(5))
@@ -131,7 +132,7 @@ def test_both_forms_of_the_kernel_give_the_same_numbers(outputs):
     K = K.reshape(y.size, y.size)
     assert np.abs(full.kernel(U[0]) - K).max() < 1e-13
     assert np.abs(factors.kernel(U[0]) - K).max() < 1e-13
-    A = jax.random.normal(jax.random.key(6), K.shape)
+    A = rng.normal(jax.random.key(6), K.shape)
     A = A + A.T
     one, two = full.curvature(A, y), factors.curvature(A, y)
     assert one.shape == (3 * outputs * (6 * outputs + 1),) * 2
@@ -156,7 +157,7 @@ def test_the_newton_hessian_is_that_of_jax(form, outputs, chart, factors_of):
     of_point = jax.jit(lambda point: saddle.derivatives(problem, point))
     value, gradient, hessian = of_point(point)
     assert float(value) == pytest.approx(float(f(point)), rel=1e-13)
-    assert np.abs(gradient - jax.grad(f)(point)).max() < 1e-11
+    assert np.abs(gradient - jax.jit(jax.grad(f))(point)).max() < 1e-11
     exact = jax.jit(jax.hessian(f))(point)
     assert np.abs(hessian - exact).max() < 1e-11 * np.abs(exact).max()
 
@@ -184,6 +185,7 @@ def test_the_form_follows_the_memory_at_hand():
         one.fitted(steps=2)
 
 
+@pytest.mark.slow
 def test_no_number_outside_the_cone():
     problem = random_problem(jax.random.key(9))
     assert np.isnan(bpkr.energy(problem.operator.kernel(-jnp.eye(6)), 0.0, problem.y))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import bpkr
+from statmech_attn.batches import rng
 
 
 @pytest.mark.parametrize("readout", ("first", "last", "mean", 2, -2))
@@ -38,8 +39,8 @@ def test_one_head_by_hand():
 
 def test_queries_and_keys_give_the_head_of_their_product():
     keys = jax.random.split(jax.random.key(2), 3)
-    q, k = (jax.random.normal(key, (2, 3, 4)) for key in keys[:2])
-    x = jax.random.normal(keys[2], (5, 4, 6))
+    q, k = (rng.normal(key, (2, 3, 4)) for key in keys[:2])
+    x = rng.normal(keys[2], (5, 4, 6))
     heads = bpkr.heads_from_queries([q], [k])
     scores = jnp.einsum("gi,pis->pgs", k[1], x), jnp.einsum("gi,pit->pgt", q[1], x)
     scores = jnp.einsum("pgs,pgt->pst", *scores) / np.sqrt(3)

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from statmech_attn import bpkr
+from statmech_attn.batches import rng
 from statmech_attn.bpkr import wishart
 from statmech_attn.bpkr.evidence import evidence
 from statmech_attn.bpkr.problem import Problem
@@ -105,7 +106,7 @@ def test_evidence_of_the_four_paths_is_laplaces_with_its_next_order(chains, N):
 
 def test_bad_input_is_refused(data):
     law = Problem(*data, heads=(2, 2), width=5, temperature=0.3).law()
-    z = jax.random.normal(jax.random.key(0), (2, 10, law.dimension))
+    z = rng.normal(jax.random.key(0), (2, 10, law.dimension))
     draws = wishart.Draws(
         z,
         *law.order_parameters(z[0, 0]),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import bpkr
+from statmech_attn.batches import rng
 from statmech_attn.bpkr.problem import Problem
 
 
@@ -33,7 +34,7 @@ def posed(xi, y, variance=1.0, heads=HEADS, temperature=T):
 
 def test_prediction_is_the_conditional_gaussian(data):
     xi, y, test = data
-    A = jax.random.normal(jax.random.key(0), (4, 4))
+    A = rng.normal(jax.random.key(0), (4, 4))
     U = A @ A.T
     found = posed(xi, y, 1.3).theory(U).predict(test)
     both = np.concatenate([xi, test])
@@ -59,7 +60,7 @@ def test_outputs_without_correlation_are_separate_networks(data):
 
 def test_the_mean_is_linear_in_what_is_attended_also_of_outputs_that_correlate(data):
     xi, y, test = data
-    A = jax.random.normal(jax.random.key(3), (8, 8))
+    A = rng.normal(jax.random.key(3), (8, 8))
     theory = posed(xi, jnp.stack([y, y**2], 1), 1.3).theory(A @ A.T)
     expected = theory.predict(test).mean
     assert expected.shape == (3, 2) and float(jnp.abs(expected).min()) > 1e-3
@@ -142,7 +143,7 @@ def test_accuracy_counts_signs_or_largest_outputs():
 def test_a_silenced_head_is_one_whose_paths_show_nothing(data):
     """heads (2, 1, 2): without a head, its paths' inputs may as well be zero."""
     xi, y, test = data
-    A = jax.random.normal(jax.random.key(3), (4, 4))
+    A = rng.normal(jax.random.key(3), (4, 4))
     full = posed(xi, y).theory(A @ A.T)
     for off, left in (([(0, 1)], [0, 1]), ([(0, 0), (2, 1)], [2])):
         shown = jnp.isin(jnp.arange(4), jnp.array(left))

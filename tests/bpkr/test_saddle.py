@@ -6,6 +6,7 @@ import pytest
 from scipy.linalg import block_diag
 
 from statmech_attn import bpkr
+from statmech_attn.batches import rng
 from statmech_attn.bpkr import minima, saddle
 from statmech_attn.bpkr.problem import Problem
 
@@ -52,7 +53,7 @@ def test_the_saddle_point_is_stationary_in_every_order_parameter(problem):
     N, T = 7, 0.05
     solution = problem.at(width=N, temperature=T).solve()
     energy = lambda U: bpkr.energy(problem.operator.kernel(U), T, problem.y)
-    slope = jax.grad(energy)(solution.U[0])
+    slope = jax.jit(jax.grad(energy))(solution.U[0])
     U_1, U_2, U_3 = (np.asarray(u) for u in solution.U)
     outer = block_diag(U_2, U_2)
     residual = np.linalg.inv(U_1) - np.linalg.inv(outer) - slope / N
@@ -88,11 +89,12 @@ def test_no_nearby_order_parameter_has_less_action(problem):
     for key in jax.random.split(jax.random.key(0), 10):
         near = []
         for k, U in zip(jax.random.split(key, 3), solution.U):
-            A = jnp.eye(len(U)) + 0.05 * jax.random.normal(k, U.shape)
+            A = jnp.eye(len(U)) + 0.05 * rng.normal(k, U.shape)
             near.append(A @ U @ A.T)
         assert problem.action(near, solution.U_a * 1.02) > least
 
 
+@pytest.mark.slow
 def test_exchanging_heads_exchanges_the_order_parameters(problem):
     one = problem.solve()
     two = changed(problem, xi=problem.xi[:, :, [2, 3, 0, 1]]).solve()
@@ -203,6 +205,7 @@ def test_minima_that_differ_are_listed_by_their_action(problem):
     assert actions == sorted(actions) and sorted(counts) == [1, 2]
 
 
+@pytest.mark.slow
 def test_the_form_of_the_kernel_does_not_matter(problem):
     one, two = (changed(problem, form=f).solve() for f in ("kernels", "factors"))
     assert distance(one, two) < CLOSE * float(jnp.abs(one.U[0]).max())
@@ -239,6 +242,7 @@ def test_one_output_in_a_column_is_the_scalar_network(problem):
     assert distance(one, two) == 0 and one.U_a.shape == () and two.U_a.shape == (1, 1)
 
 
+@pytest.mark.slow
 def test_equal_heads_do_not_end_on_a_symmetric_saddle(problem):
     """Two copies of one path: whatever is found is a minimum."""
     twice = jnp.stack([problem.xi[:, :, 0]] * 2, axis=2)

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from statmech_attn import bpkr
+from statmech_attn.batches import rng
 from statmech_attn.bpkr import wishart
 from statmech_attn.bpkr.problem import Problem
 
@@ -80,8 +81,8 @@ def test_many_paths_are_sampled_in_short_trees_without_a_learned_covariance():
     regularises it, and trees of hundreds of gradients follow.
     """
     xi_key, y_key = jax.random.split(jax.random.key(4))
-    xi = jax.random.normal(xi_key, (4, 5, 16))
-    xi, y = xi + xi[:, :, :1], jax.random.normal(y_key, (4,))
+    xi = rng.normal(xi_key, (4, 5, 16))
+    xi, y = xi + xi[:, :, :1], rng.normal(y_key, (4,))
     problem = posed((xi, y), 10, 0.5, heads=(4, 4))
     assert problem.law().dimension == 126
     found = problem.posterior(jax.random.key(5), draws=300, warmup=150, chains=2)
@@ -112,7 +113,7 @@ def test_the_law_agrees_with_the_saddle_point_at_large_width(data):
 
 def test_ranks_are_limited_by_the_width(data):
     posterior = posed(data, 3, 0.1).law()
-    z = jax.random.normal(jax.random.key(4), (posterior.dimension,))
+    z = rng.normal(jax.random.key(4), (posterior.dimension,))
     (U_1, U_2), U_a = posterior.order_parameters(z)
     assert np.linalg.matrix_rank(U_1) == 3 and np.linalg.matrix_rank(U_2) == 2
     assert U_a.shape == (1, 1)
@@ -133,7 +134,7 @@ def test_ranks_of_networks_from_the_prior_are_uniform(data, width):
             weight_key, n_inputs=xi.shape[1], heads=(2, 2), width=width
         )
         f = bpkr.forward_paths(weights, xi)
-        y = f[:2] + np.sqrt(T) * jax.random.normal(noise_key, (2,))
+        y = f[:2] + np.sqrt(T) * rng.normal(noise_key, (2,))
         draws = blank.at(Y=y).posterior(
             sample_key, draws=20 * kept, warmup=100, chains=1
         )
@@ -182,9 +183,9 @@ def test_predictions_do_not_depend_on_the_memory_they_may_take(data, monkeypatch
     """Path-path kernels or inputs, draws together or alone; two outputs."""
     xi, y = data[0][:, :4], data[1]
     Y = jnp.stack([y, y[::-1] ** 2], axis=1)
-    test = jax.random.normal(jax.random.key(9), (200, 4, 4))
+    test = rng.normal(jax.random.key(9), (200, 4, 4))
     law = posed((xi, Y), 4, 0.3).law()
-    z = jax.random.normal(jax.random.key(10), (2, 20, law.dimension))
+    z = rng.normal(jax.random.key(10), (2, 20, law.dimension))
     U, U_a = jax.vmap(jax.vmap(law.order_parameters))(z)
     draws = wishart.Draws(
         z, U, U_a, (), jnp.array(0), jnp.ones((2, 20)), np.ones(2), law
@@ -204,6 +205,7 @@ def test_predictions_do_not_depend_on_the_memory_they_may_take(data, monkeypatch
         draws.predict(test, memory_limit=small - 1)
 
 
+@pytest.mark.slow
 def test_one_neuron_has_its_mode_away_from_zero(data):
     """At N = 1 all factors may vanish together, where the likelihood is flat."""
     posterior = posed(data, 1, 1e-3).law()
@@ -212,6 +214,7 @@ def test_one_neuron_has_its_mode_away_from_zero(data):
     assert np.linalg.matrix_rank(root) == posterior.dimension
 
 
+@pytest.mark.slow
 def test_a_law_without_a_mode_is_refused(data):
     """At T = 1e-300 one neuron leaves K + T singular to round-off."""
     xi, y = data

@@ -48,6 +48,7 @@ def asked(call, path) -> dict:
     return json.loads(call("status", path, "--json").stdout)
 
 
+@pytest.mark.slow
 def test_a_dry_run_forecasts_and_writes_nothing(call, study, tmp_path):
     said = call("run", study, "--dry-run", "-o", tmp_path / "out.h5").stdout
     assert "the study is valid: monte-carlo" in said

@@ -136,6 +136,7 @@ def test_the_width_of_a_batch_changes_no_bit_on_a_gpu():
         assert np.array_equal(one, other, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_another_order_of_rounding_stays_within_the_bound():
     """The comparison itself, on the CPU: the same step, added up in another order."""
     net, points = start()

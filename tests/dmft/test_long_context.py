@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft, dynamics
-from statmech_attn.batches import lanes
+from statmech_attn.batches import lanes, rng
 from statmech_attn.dynamics import PHASES
 from statmech_attn.dynamics.diagrams import Plan, Points, run, Scan
 
@@ -49,7 +49,7 @@ def test_structured_push_is_the_jacobian_at_any_size(name):
     state = dmft.advance(net, params, state, 37)
     system = dmft.TangentMap(net, params)
     z = dmft.window(state)
-    frame = jax.random.normal(jax.random.key(4), (*z.shape, 2))
+    frame = rng.normal(jax.random.key(4), (*z.shape, 2))
 
     @eqx.filter_jit
     def structured(state, by_age):

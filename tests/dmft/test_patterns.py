@@ -128,7 +128,10 @@ SIGNS = np.ones((4, 1, 2))
         (lambda: dmft.network(dmft.site_classes(SIGNS), context=0), "at least 1 token"),
         (lambda: dmft.parameters(np.nan, 1, 0), "beta must be finite; got nan"),
         (lambda: dmft.parameters(-1.0, 1, 0), "beta must be >= 0; got -1"),
-        (lambda: dmft.parameters(1.0, 1, 1.0), r"epsilon must lie in \[0, 1\); got 1"),
+        (
+            lambda: dmft.parameters(1.0, 1, [0.0, 1.0]),
+            r"epsilon must lie in \[0, 1\); got 1",
+        ),
         (lambda: dmft.cycle(jax.random.key(0), n_patterns=20, n_bits=0), "M <= 12"),
     ],
 )

@@ -40,7 +40,7 @@ def test_its_jacobian_is_the_product_of_those_of_the_steps(published):
         state = dmft.step(net, params, state)
     x = dmft.strobe_point(net, params, start)
     turn = dmft.strobe(net, float(params.epsilon)).step
-    jacobian = jax.jacfwd(lambda x: turn(x, values(params)))(x)
+    jacobian = jax.jit(jax.jacfwd(lambda x: turn(x, values(params))))(x)
     np.testing.assert_allclose(jacobian, product, rtol=0, atol=1e-11)
 
 

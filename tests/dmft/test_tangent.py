@@ -41,6 +41,7 @@ def test_structured_push_is_the_jacobian_of_the_map(context, n_patterns):
     assert np.allclose(pushed, expected, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_jacobian_is_the_finite_difference_of_the_window():
     net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
     params = dmft.parameters(1.1, 127.0, 0.02)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from statmech_attn.batches import lanes
+from statmech_attn.batches import lanes, rng
 from statmech_attn.dynamics import (
     attractors,
     find_attractors,
@@ -36,7 +36,7 @@ def assert_shares(counts, n, shares):
 
 def uniform(seed, low, high, n, d=None):
     shape = (n,) if d is None else (d, n)
-    return jax.random.uniform(jax.random.key(seed), shape, minval=low, maxval=high)
+    return rng.uniform(jax.random.key(seed), shape, low, high)
 
 
 def cubic(x):
@@ -44,6 +44,7 @@ def cubic(x):
     return x + 0.05 * (x - x**3)
 
 
+@pytest.mark.slow
 def test_a_known_boundary_cuts_an_asymmetric_box():
     found = find_attractors(cubic, uniform(1, -0.5, 1.5, 2000))
     assert found.period.tolist() == [1, 1]
@@ -51,6 +52,7 @@ def test_a_known_boundary_cuts_an_asymmetric_box():
     assert found.points[:, 0, 0] == pytest.approx([1.0, -1.0], abs=1e-7)
 
 
+@pytest.mark.slow
 def test_newton_roots_have_equal_basins_in_a_disc():
     """z^3 = 1: rotation by a third of a turn permutes the roots and keeps a disc."""
 
@@ -90,6 +92,7 @@ def test_cycles_in_and_out_of_phase_are_two_attractors_of_a_product():
     assert_shares([*found.counts[alike], *found.counts[~alike]], 1000, [both, 1 - both])
 
 
+@pytest.mark.slow
 def test_two_chaotic_attractors_are_told_apart():
     """x' = 2.5 x - x^3: its values on (0, sqrt 2.5) stay there, and so do the odd
     images; every start beyond is in neither half of the box."""
@@ -101,6 +104,7 @@ def test_two_chaotic_attractors_are_told_apart():
     np.testing.assert_array_equal(found.label, np.where(starts > 0, 0, 1))
 
 
+@pytest.mark.slow
 def test_one_torus_is_one_attractor_whatever_the_phase():
     """Rotation with attraction to the unit circle."""
 

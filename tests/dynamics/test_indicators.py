@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import dmft
+from statmech_attn.batches import rng
 from statmech_attn.dynamics import (
     correlation_dimension,
     delay_embedding,
@@ -95,7 +96,7 @@ def test_what_is_of_one_orbit_refuses_a_batch():
 
 
 def test_correlation_sum_is_the_count_of_far_pairs():
-    points = jax.random.normal(jax.random.key(0), (200, 3))
+    points = rng.normal(jax.random.key(0), (200, 3))
     theiler = 7
     counts, pairs = pair_counts(points, theiler, 12)
     time = np.arange(200)
@@ -108,9 +109,10 @@ def test_correlation_sum_is_the_count_of_far_pairs():
     assert int(pairs.sum()) == far.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [1, 2, 3])
 def test_a_uniform_cube_has_its_dimension(dimension):
-    cube = jax.random.uniform(jax.random.key(dimension), (20_000, dimension))
+    cube = rng.uniform(jax.random.key(dimension), (20_000, dimension))
     found = correlation_dimension(cube, theiler=0)
     assert abs(found.dimension - dimension) < 2 * found.stderr < 0.4
     # What is left of the error is D r / 2 at some radius of the region.
@@ -121,7 +123,7 @@ def test_a_uniform_cube_has_its_dimension(dimension):
 
 def test_a_cube_has_the_correlation_sum_of_its_edges():
     """Max norm: C(r) = (2 r - r^2)^d, within the counting error of clustered pairs."""
-    cube = jax.random.uniform(jax.random.key(5), (20_000, 2))
+    cube = rng.uniform(jax.random.key(5), (20_000, 2))
     found = correlation_dimension(cube, theiler=0)
     exact = (2 * found.radii - found.radii**2) ** 2
     chosen = (found.radii > 0.03) & (found.radii < 0.5)
@@ -129,7 +131,7 @@ def test_a_cube_has_the_correlation_sum_of_its_edges():
 
 
 def test_dimension_of_the_cantor_set_is_ln2_over_ln3():
-    bits = jax.random.bernoulli(jax.random.key(2), 0.5, (20_000, 34))
+    bits = rng.bernoulli(jax.random.key(2), 0.5, (20_000, 34))
     points = jnp.sum(2.0 * bits / 3.0 ** jnp.arange(1, 35), axis=1)[:, None]
     found = correlation_dimension(points, theiler=0)
     assert abs(found.dimension - np.log(2) / np.log(3)) < found.stderr
@@ -137,6 +139,7 @@ def test_dimension_of_the_cantor_set_is_ln2_over_ln3():
     assert 0.05 < found.scatter < 0.15
 
 
+@pytest.mark.slow
 def test_a_rotation_and_a_cycle():
     angle = 2 * jnp.pi * jnp.arange(20_000.0) * jnp.array([[GOLDEN], [np.sqrt(2)]])
     torus = jnp.concatenate([jnp.cos(angle), jnp.sin(angle)]).T
@@ -148,6 +151,7 @@ def test_a_rotation_and_a_cycle():
     assert abs(correlation_dimension(cycle).dimension) < 1e-9
 
 
+@pytest.mark.slow
 def test_dimension_of_henon_and_of_one_coordinate_in_delays(henon):
     """Sprott (2003): 1.220 +- 0.036; delays keep the dimension (Takens)."""
     found = correlation_dimension(henon)
@@ -160,6 +164,7 @@ def test_dimension_of_henon_and_of_one_coordinate_in_delays(henon):
     assert found.stderr < 0.1
 
 
+@pytest.mark.slow
 def test_unit_and_batch_do_not_matter(henon):
     clouds = jnp.stack([henon[:4000], 1e6 * henon[:4000]])
     both = jax.vmap(lambda x: correlation_dimension(x, references=320))(clouds)
@@ -170,7 +175,7 @@ def test_unit_and_batch_do_not_matter(henon):
 
 def test_theiler_window_removes_the_line_of_the_orbit():
     """Noise averaged over 3000 steps: neighbours in time look like a curve."""
-    noise = jax.random.normal(jax.random.key(0), (2, 20_000))
+    noise = rng.normal(jax.random.key(0), (2, 20_000))
     smooth = jax.vmap(lambda x: jnp.convolve(x, jnp.ones(3000), mode="same"))(noise).T
     with_line = correlation_dimension(smooth, theiler=0)
     without = correlation_dimension(smooth, theiler=4000)
@@ -185,7 +190,7 @@ def test_points_without_a_dimension_have_a_reason():
     flicker = jax.random.randint(jax.random.key(1), (1000, 2), 0, 3)
     assert words(constant + 2.3e-16 * flicker) == "the points do not differ"
     assert words(constant.at[3, 1].set(jnp.nan)) == "a value is not finite"
-    cloud = jax.random.normal(jax.random.key(0), (1000, 30))
+    cloud = rng.normal(jax.random.key(0), (1000, 30))
     assert "too few close pairs" in words(cloud)
     assert np.isnan(correlation_dimension(cloud).dimension) and CLOSE_PAIRS > 100
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from statmech_attn.batches import rng
 from statmech_attn.dynamics import (
     classify,
     finite_time_exponents,
@@ -122,9 +123,10 @@ def test_lorenz_flow_from_its_time_map():
     assert float(rates.sum()) == pytest.approx(-41 / 3, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_standard_error_is_that_of_repeated_runs():
     """The scatter over starts agrees with the reported error (chi-square, 99.9 %)."""
-    starts = jax.random.uniform(jax.random.key(7), (200,), minval=0.1, maxval=0.9)
+    starts = rng.uniform(jax.random.key(7), (200,), 0.1, 0.9)
     found = jax.vmap(
         lambda x: lyapunov_spectrum(logistic(3.9), x, steps=4000, transient=100)
     )(starts)
@@ -230,8 +232,8 @@ def test_running_average_ends_at_the_average():
 
 @pytest.mark.parametrize("shape", [(12, 12), (12, 4), (3, 3, 5)])
 def test_gram_schmidt_is_a_qr_decomposition(shape):
-    frame = jax.random.normal(jax.random.key(0), shape)
-    basis, lengths, pushed = orthonormalise(frame)
+    frame = rng.normal(jax.random.key(0), shape)
+    basis, lengths, pushed = jax.jit(orthonormalise)(frame)
     wide = lambda x: np.asarray(x).reshape(x.shape[0], x.shape[1], -1)
     for lane in range(wide(frame).shape[2]):
         q, r = np.linalg.qr(wide(frame)[..., lane])

@@ -92,6 +92,7 @@ def test_a_doubled_cycle_is_the_same_attractor(by):
     assert [x.tolist() for x in numbers] == [[0]] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["flow", "distance"])
 def test_at_a_fold_the_attractor_that_ends_gives_its_name_to_nobody(by):
     """x' = x + 0.1 (r + x - x^3): the left one ends at r = 2/sqrt(27)."""

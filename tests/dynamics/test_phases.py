@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import dynamics
+from statmech_attn.batches import rng
 from statmech_attn.dynamics import (
     as_in_paper,
     classify,
@@ -170,7 +171,7 @@ def slow_escape(z):
 @pytest.mark.slow
 def test_a_chaotic_transient_is_followed_until_it_ends():
     """Lifetimes of about 5000 steps: a fixed burn-in would report either phase."""
-    starts = jax.random.uniform(jax.random.key(3), (12,))
+    starts = rng.uniform(jax.random.key(3), (12,))
     options = dict(steps=4000, transient=0, exponents=1, tail=300)
     settle = jax.vmap(
         lambda x: classify(slow_escape, (x, jnp.array(0.0)), max_doublings=5, **options)
@@ -290,7 +291,7 @@ def test_main_frequency_is_found_between_the_bins(frequency):
 
 @pytest.mark.slow
 def test_zero_one_and_spectrum_separate_noise_from_lines():
-    noise = jax.random.normal(jax.random.key(1), (1000, 1))
+    noise = rng.normal(jax.random.key(1), (1000, 1))
     t = jnp.arange(1000.0)
     lines = jnp.stack([jnp.cos(2 * jnp.pi * GOLDEN * t), 0 * t], 1)
     assert float(evidence.zero_one(noise)) > 0.9

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
+from statmech_attn.batches import rng
 from statmech_attn.dynamics import escape_rate, escape_times, find_attractors, Search
 from statmech_attn.dynamics.transients import survival
 
@@ -21,7 +22,7 @@ def tent(s):
 def leaving(request):
     """Open tent map of slope s: of uniform starts 2/s stay at each step, exactly."""
     s = request.param
-    starts = jax.random.uniform(jax.random.key(11), (20_000,))
+    starts = rng.uniform(jax.random.key(11), (20_000,))
     return s, *escape_times(tent(s), starts, inside, horizon=100)
 
 
@@ -123,7 +124,7 @@ def test_lifetimes_from_tens_to_millions_stop_early():
 @pytest.mark.slow
 def test_around_the_tangent_bifurcation_of_period_three():
     """r = 1 + sqrt 8: below it intermittent chaos, above it transients end on 3."""
-    starts = jax.random.uniform(jax.random.key(12), (50,), minval=0.05, maxval=0.95)
+    starts = rng.uniform(jax.random.key(12), (50,), 0.05, 0.95)
     r = 1 + np.sqrt(8)
     at = lambda r: find_attractors(
         lambda x: r * x * (1 - x), starts, search=Search(20_000)

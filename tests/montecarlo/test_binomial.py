@@ -63,6 +63,7 @@ def test_certain_outcomes_are_exact(n, p, k):
     assert (np.asarray(binomial(jax.random.key(0), n, p, (100,))) == k).all()
 
 
+@pytest.mark.slow
 def test_every_number_is_a_whole_count(samples):
     for (n, _), k in samples.items():
         assert (k == np.floor(k)).all() and (k >= 0).all() and (k <= n).all()

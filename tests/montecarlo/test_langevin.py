@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+from statmech_attn.batches import rng
 from statmech_attn.bpkr import Problem
 from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.montecarlo.langevin import langevin, stiffness, TIME
@@ -26,7 +27,7 @@ def variance_of_oscillators(step_size, draws=40):
     @jax.jit
     def run(key):
         start_key, z_key = jax.random.split(key)
-        z = jax.random.normal(z_key, (OSCILLATORS,)) / FREQUENCY
+        z = rng.normal(z_key, (OSCILLATORS,)) / FREQUENCY
         state = sampler.start(start_key, z)
 
         def draw(state, _):
@@ -60,8 +61,8 @@ def test_the_bias_of_the_default_step_is_below_a_percent():
 @pytest.fixture(scope="module")
 def small():
     keys = jax.random.split(jax.random.key(2), 3)
-    xi = jax.random.normal(keys[0], (3, 6, 4))
-    Y = 2 * jax.random.normal(keys[1], (3,))
+    xi = rng.normal(keys[0], (3, 6, 4))
+    Y = 2 * rng.normal(keys[1], (3,))
     problem = Problem(xi, Y, heads=(2, 2), width=3, temperature=0.1)
     return weight_space.posterior(problem), xi, keys[2]
 
@@ -70,7 +71,7 @@ def small():
 def test_stiffness_is_the_largest_frequency(small):
     posterior, _, key = small
     z = posterior.draw_start(key)
-    curvature = np.linalg.eigvalsh(jax.hessian(posterior.log_density)(z))
+    curvature = np.linalg.eigvalsh(jax.jit(jax.hessian(posterior.log_density))(z))
     expected = math.sqrt(np.abs(curvature).max())
     found = stiffness(posterior.log_density, z, jax.random.key(0))
     assert float(found) == pytest.approx(expected, rel=0.02)

@@ -75,6 +75,7 @@ def test_collapsed_spins_and_a_literal_network_have_one_joint_law(gamma, two_sam
         assert test.marginal_p > level, (i, j)
 
 
+@pytest.mark.slow
 def test_laws_of_different_beta_are_told_apart(two_samples):
     given = dict(n_spins=300, runs=400, steps=5, stored=400)
     near, far = (run("collapsed", beta, **given).sample for beta in (1.2, 1.35))
@@ -139,6 +140,7 @@ def test_the_first_runs_are_stored_across_batches():
     assert run("collapsed", 1.0, stored=0, **given).sample.A.shape == (2, 3, 0)
 
 
+@pytest.mark.slow
 def test_one_run_has_no_spread():
     result = run("collapsed", 1.0, n_spins=300, runs=1, steps=2)
     assert np.isnan(result.spread.A).all()

@@ -8,6 +8,7 @@ import pytest
 from scipy import signal, stats
 
 from statmech_attn import bpkr
+from statmech_attn.batches import rng
 from statmech_attn.bpkr import Problem
 from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.montecarlo.nuts import nuts
@@ -24,9 +25,9 @@ STUDY = 'kind = "test"'
 def data():
     """Three inputs and labels; two of the inputs and three others as test inputs."""
     keys = jax.random.split(jax.random.key(3), 3)
-    xi = jax.random.normal(keys[0], (3, 15, 4))
-    others = jax.random.normal(keys[2], (3, 15, 4))
-    labels = 2 * jax.random.normal(keys[1], (3,))
+    xi = rng.normal(keys[0], (3, 15, 4))
+    others = rng.normal(keys[2], (3, 15, 4))
+    labels = 2 * rng.normal(keys[1], (3,))
     return xi, labels, jnp.concatenate([xi[:2], others])
 
 
@@ -64,9 +65,9 @@ def networks():
     """Three layers of 2, 1 and 2 heads on tokens, with unequal widths and variances."""
     keys = jax.random.split(jax.random.key(11), 5)
     heads = bpkr.heads_from_products(
-        [jax.random.normal(k, (H, 6, 6)) for k, H in zip(keys, (2, 1, 2))]
+        [rng.normal(k, (H, 6, 6)) for k, H in zip(keys, (2, 1, 2))]
     )
-    x = jax.random.normal(keys[3], (10, 6, 5))
+    x = rng.normal(keys[3], (10, 6, 5))
     settings = dict(
         width=(4, 3, 5, 2),
         temperature=0.1,
@@ -80,7 +81,7 @@ def networks():
 def test_contracted_paths_give_the_function_of_the_layers(outputs):
     x, heads, settings, key = networks()
     xi = bpkr.attentioned_inputs(x, heads)
-    Y = jax.random.normal(key, (10, *outputs))
+    Y = rng.normal(key, (10, *outputs))
     posterior = weight_space.posterior(Problem(xi, Y, **settings))
     z = posterior.draw_prior(key)
     weights = posterior.weights(z)
@@ -104,7 +105,7 @@ def test_contracted_paths_give_the_function_of_the_layers(outputs):
 def test_few_inputs_leave_dimensions_to_the_prior():
     """One example: V_0 acts on the four dimensions of its four paths only."""
     keys = jax.random.split(jax.random.key(5), 4)
-    xi = jax.random.normal(keys[0], (1, 9, 4))
+    xi = rng.normal(keys[0], (1, 9, 4))
     posterior = posterior_of(xi, jnp.ones(1), 3)
     assert posterior.free_directions == 5
     assert posterior.dimension == 3 * 4 + 2 * 2 * 3 * 3 + 3
@@ -112,7 +113,7 @@ def test_few_inputs_leave_dimensions_to_the_prior():
     weights = posterior.weights(z, keys[2])
     f = bpkr.forward_paths(weights, xi)
     np.testing.assert_allclose(posterior.training_outputs(z), f, rtol=0, atol=1e-12)
-    xi_test = jax.random.normal(keys[3], (7, 9, 4))
+    xi_test = rng.normal(keys[3], (7, 9, 4))
     f = posterior.predict(z, posterior.rotated_inputs(xi_test), keys[2])
     expected = bpkr.forward_paths(weights, xi_test)
     np.testing.assert_allclose(f, expected, rtol=0, atol=1e-12)
@@ -124,9 +125,7 @@ def test_few_inputs_leave_dimensions_to_the_prior():
 def test_principal_axes_are_the_right_singular_vectors(rows, rank):
     """More rows than columns, fewer, and rows that span less."""
     keys = jax.random.split(jax.random.key(12), 2)
-    flat = jax.random.normal(keys[0], (rows, rank)) @ jax.random.normal(
-        keys[1], (rank, 12)
-    )
+    flat = rng.normal(keys[0], (rows, rank)) @ rng.normal(keys[1], (rank, 12))
     axes, found = weight_space.principal_axes(flat[:, :, None])
     assert found == rank
     close = dict(rtol=0, atol=1e-12 * float(jnp.linalg.norm(flat)))
@@ -336,7 +335,7 @@ def calibration_ranks(data, *, networks, seed):
         keys = jax.random.split(key, 4)
         truth = blank.draw_prior(keys[0])
         labels = blank.training_outputs(truth)
-        labels = labels + jnp.sqrt(T) * jax.random.normal(keys[1], labels.shape)
+        labels = labels + jnp.sqrt(T) * rng.normal(keys[1], labels.shape)
         posterior = eqx.tree_at(lambda p: p.Y, blank, labels)
         sampler = nuts(posterior.log_density, warmup=150, step_size=0.1)
         state = sampler.start(keys[2], posterior.draw_start(keys[3]))

@@ -30,6 +30,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.slow
 def test_every_picture_of_a_file_is_written_as_png_and_pdf(orbits, tmp_path):
     before = dict(mpl.rcParams)
     paths = plotting.draw(orbits, tmp_path / "new" / "folder")

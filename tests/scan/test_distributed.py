@@ -246,6 +246,7 @@ def test_a_stop_finishes_what_is_being_computed_only(client, tmp_path):
     assert len(found) == len(list(tmp_path.iterdir())) < 4
 
 
+@pytest.mark.slow
 def test_an_error_that_no_point_causes_ends_the_run(client):
     def build():
         raise OSError("patterns.json: not here")

@@ -176,6 +176,7 @@ def test_a_living_process_of_another_machine_keeps_its_claims(server, study, tmp
     assert left_over(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 75)])
 def test_a_signal_finishes_the_current_chunks_and_the_same_command_goes_on(
     server, study, tmp_path, sent, code

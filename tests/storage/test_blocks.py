@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import storage
+from statmech_attn.batches import rng
 from statmech_attn.bpkr import Problem
 from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.reporting import Silent
@@ -193,11 +194,11 @@ WARMUP, PIECES = 6, 6 + 10  # of warm-up; with those of draws
 
 def sampled(folder, report=None):
     keys = jax.random.split(jax.random.key(0), 3)
-    xi = jax.random.normal(keys[0], (3, 9, 2))
+    xi = rng.normal(keys[0], (3, 9, 2))
     Y = jnp.array([1.0, -2.0, 0.5])
     problem = Problem(xi, Y, heads=(2,), width=3, temperature=0.1)
     posterior = weight_space.posterior(problem)
-    xi_test = jax.random.normal(keys[2], (2, 9, 2))
+    xi_test = rng.normal(keys[2], (2, 9, 2))
     return sample_weights(
         keys[1],
         posterior,

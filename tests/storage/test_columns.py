@@ -178,6 +178,7 @@ def test_memory_is_bounded_for_writing_and_checking(large):
     assert peak < 80 * 2**20
 
 
+@pytest.mark.slow
 def test_columns_that_come_whole_are_in_memory_one_at_a_time(tmp_path):
     numbers = np.zeros(2**22)
 

@@ -99,6 +99,7 @@ except storage.StorageError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_file_the_system_cuts_off_says_what_was_needed(tmp_path):
     path = tmp_path / "a.h5"
     storage.write(path, filled(0.0), study=STUDY)

@@ -165,6 +165,7 @@ def leaking(s):
     return lambda x: jnp.where(x > 1, 1 + x / 2, s * jnp.minimum(x, 1 - x))
 
 
+@pytest.mark.slow
 def test_starts_on_another_chaotic_set_do_not_slow_the_escape():
     """Beside an open tent map (rate ln 1.01), a closed one that nobody leaves."""
     one, other = leaking(2.02), leaking(1.99)

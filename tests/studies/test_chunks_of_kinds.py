@@ -112,14 +112,8 @@ def test_simulations_do_not_depend_on_where_they_are_cut(method):
         assert again.identical(whole) and points == pytest.approx(24), (size, batch)
 
 
-@pytest.mark.parametrize(
-    "stored",
-    [
-        pytest.param(0, marks=pytest.mark.slow),
-        pytest.param(1, marks=pytest.mark.slow),
-        50,
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("stored", [0, 1, 50])
 def test_a_study_is_the_simulation_of_the_same_key(stored):
     found, _ = computed(with_run(SIMULATIONS, stored=stored), 5, batch=4)
     file = dmft.load("poclopez-pe2")

@@ -176,6 +176,7 @@ def test_two_bifurcations_on_one_curve_give_one_curve():
     assert found["period_doubling"] == ["generalized_flip"] * 2
 
 
+@pytest.mark.slow
 def test_a_closed_curve_is_followed_once_from_one_of_its_points():
     kinds, lines = lines_of(ring, [0.0, 0.0], {"p": -1.5, "q": 0.3}, 1.8)
     assert kinds == ["period_doubling"] * 2

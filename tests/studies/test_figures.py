@@ -281,13 +281,8 @@ def test_one_shot_figures_from_made_images(run, data, images, monkeypatch, scrip
         assert not pathlib.PurePath(task.get("trained", "")).is_absolute()
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        pytest.param(name, marks=() if name == "one_shot_deep" else pytest.mark.slow)
-        for name in FROM_KEPT
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("script", FROM_KEPT)
 def test_figures_are_drawn_from_kept_results(script, monkeypatch, tmp_path):
     """Without images, and without computing anything."""
     monkeypatch.delenv("STATMECH_ATTN_DATA", raising=False)
@@ -298,6 +293,7 @@ def test_figures_are_drawn_from_kept_results(script, monkeypatch, tmp_path):
     assert written == FROM_KEPT[script]
 
 
+@pytest.mark.slow
 def test_kept_results_are_small_and_clean():
     """At most 8 MB in all, each computed from a commit, with no place on a disk."""
     kept = sorted(KEPT.glob("*.h5"))

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from statmech_attn import bpkr, plotting, storage, studies
+from statmech_attn.batches import rng
 from statmech_attn.cli.summary import print_summary
 from statmech_attn.cli.tables import with_error
 from statmech_attn.scan.engines.local import in_memory
@@ -199,6 +200,7 @@ def test_every_set_shows_classes_of_its_own_part_only(data, trained, monkeypatch
             assert other == name or largest_distance(x, others) > 1
 
 
+@pytest.mark.slow
 def test_the_chosen_network_attends_tasks_of_its_own(trained, made_trained):
     """With its own heads, and not the tasks of the first one."""
     task = studies.parse(tree(trained, restart=4)).task
@@ -272,7 +274,7 @@ def test_attentioned_inputs_do_not_depend_on_how_many_are_in_memory(
     made_trained, monkeypatch
 ):
     heads = attention_heads(made_trained.drawn_network(SETTING, 0))
-    x = jax.random.normal(jax.random.key(1), (7, SETTING.n_inputs, 6))
+    x = rng.normal(jax.random.key(1), (7, SETTING.n_inputs, 6))
     monkeypatch.setattr(one_shot_studies, "BATCH", 3)
     found = jax.jit(one_shot_studies.attentioned.__wrapped__)(x, heads)
     whole = bpkr.attentioned_inputs(x, heads, readout="mean")

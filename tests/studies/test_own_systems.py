@@ -129,6 +129,7 @@ def computed(folder, write):
     return output
 
 
+@pytest.mark.slow
 def test_a_study_file_gives_the_numbers_of_the_call_in_python(computed):
     found = storage.read(computed)
     henon = lambda x, p: jnp.stack([1 - p["a"] * x[0] ** 2 + x[1], p["b"] * x[0]])

@@ -91,6 +91,7 @@ def done(site: pathlib.Path, *words: list[str]) -> str:
     return said
 
 
+@pytest.mark.slow
 def test_a_kind_of_another_distribution_runs_resumes_is_drawn_and_described(
     site, tmp_path
 ):

@@ -132,6 +132,7 @@ def test_a_descent_that_diverges_is_told_and_leaves_no_numbers():
     assert not work.not_finite(arrays).any()
 
 
+@pytest.mark.slow
 def test_a_pilot_forecasts_time_and_memory(work):
     pilot = work.pilot()
     assert 0 < pilot.seconds < 60

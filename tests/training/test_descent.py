@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from statmech_attn.batches import rng
 from statmech_attn.bpkr import Problem
 from statmech_attn.montecarlo import weight_space
 from statmech_attn.reporting import Silent
@@ -24,8 +25,8 @@ STEEPEST = Descent(
 def network(temperature, heads=(2, 2), examples=3, width=6):
     keys = jax.random.split(jax.random.key(3), 3)
     paths = int(np.prod(heads))
-    xi = jax.random.normal(keys[0], (examples, 5, paths)) * 2
-    Y = 4 * jax.random.normal(keys[1], (examples,))
+    xi = rng.normal(keys[0], (examples, 5, paths)) * 2
+    Y = 4 * rng.normal(keys[1], (examples,))
     problem = Problem(xi, Y, heads=heads, width=width, temperature=temperature)
     found = weight_space.posterior(problem, reduced=False)
     return found.with_traced_temperature(), found.draw_prior(keys[2])
@@ -53,7 +54,7 @@ def test_the_loss_is_minus_the_log_density():
     assert float(sums[0]) == pytest.approx(float(sums[1]), rel=1e-12)
     loss = lambda z: sum(TERMS(problem, z))
     along = jnp.cos(jnp.arange(z.size))
-    slope, h = jax.grad(loss)(z) @ along, 1e-5
+    slope, h = jax.jit(jax.grad(loss))(z) @ along, 1e-5
     # Central differences: h^2 from the third derivative, 1e-16 L / h from rounding.
     difference = (loss(z + h * along) - loss(z - h * along)) / (2 * h)
     assert float(difference) == pytest.approx(float(slope), rel=1e-6)
@@ -62,7 +63,7 @@ def test_the_loss_is_minus_the_log_density():
 @pytest.mark.slow
 def test_a_short_step_gains_the_squared_gradient_and_a_cosine_half_of_many():
     problem, z = network(0.1)
-    gradient = jax.grad(lambda z: sum(TERMS(problem, z)))(z)
+    gradient = jax.jit(jax.grad(lambda z: sum(TERMS(problem, z))))(z)
     rate, moved = 1e-9, []
     for schedule in ("constant", "cosine"):
         descent = Descent(
@@ -79,6 +80,7 @@ def test_a_short_step_gains_the_squared_gradient_and_a_cosine_half_of_many():
     assert float(moved[1] / moved[0]) == pytest.approx(11 / 20, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_every_layer_has_the_same_norm_at_the_end(steepest):
     """f is linear in each layer: z_l . dL/dz_l = |z_l|^2 - sum (Y - f) f / T = 0."""
     problem, start = network(0.1)

@@ -138,6 +138,7 @@ def used(trainer):
     return one_shot.Choices(*map(np.asarray, found))
 
 
+@pytest.mark.slow
 def test_a_pass_takes_no_pair_of_classes_twice(used):
     """Of 780 pairs 12 whole batches of 64; the next pass begins with others."""
     classes = used.classes

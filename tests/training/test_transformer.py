@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from statmech_attn import bpkr
+from statmech_attn.batches import rng
 from statmech_attn.training import (
     attention_heads,
     initial,
@@ -25,7 +26,7 @@ def double(network):
 
 
 def inputs(examples=6, tokens=9, n_inputs=10):
-    return 2 * jax.random.normal(jax.random.key(1), (examples, n_inputs, tokens))
+    return 2 * rng.normal(jax.random.key(1), (examples, n_inputs, tokens))
 
 
 @pytest.mark.parametrize(
@@ -94,11 +95,11 @@ def rounded(x):
 @pytest.mark.slow
 def test_mixed_products_and_their_gradients_are_summed_in_single_precision():
     """Scores of order 40, which bfloat16 itself has to an eighth only."""
-    draws = jax.random.normal(jax.random.key(3), (3, 4, 9, 2, 32), jnp.float32)
+    draws = rng.normal(jax.random.key(3), (3, 4, 9, 2, 32), jnp.float32)
     q, k = (40 / 32**0.5) ** 0.5 * draws[:2]
     scores, product = "bthg,bshg->bhts", transformer._product(jnp.float32, "mixed")
     found, back = jax.vjp(lambda q, k: product(scores, q, k), q, k)
-    above = jax.random.normal(jax.random.key(4), found.shape, jnp.float32)
+    above = rng.normal(jax.random.key(4), found.shape, jnp.float32)
     g, Q, K = map(rounded, (above, q, k))
     expected = {
         "scores": (found, jnp.einsum(scores, Q, K), 32),

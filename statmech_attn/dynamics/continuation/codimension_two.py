@@ -64,9 +64,7 @@ NAMES = {
     },
 }
 CODIMENSION_TWO = tuple(
-    dict.fromkeys(
-        [name for kind in NAMES.values() for name in kind.values()] + ["resonance_1_2"]
-    )
+    dict.fromkeys(name for kind in NAMES.values() for name in kind.values())
 )
 
 

@@ -425,6 +425,7 @@ def test_a_bad_branch_is_refused_in_one_line():
         logistic_cycle().with_parameters(s=1.0)
 
 
+@pytest.mark.slow
 def test_the_state_may_be_any_pytree():
     """The same map on a dictionary of arrays gives the same branch."""
 

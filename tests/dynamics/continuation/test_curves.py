@@ -209,6 +209,7 @@ def test_the_delayed_logistic_maps_strong_resonances(torus_curve):
     assert found["resonance_1_2"].rotation_number == 0.5
 
 
+@pytest.mark.slow
 def test_a_coefficient_that_a_resonance_leaves_out_is_no_change_of_sign():
     # Steps of 0.02 have points within 1e-3 of a turn of 1:3, where Re d is NaN.
     problem = Problem(delayed, jnp.zeros(2), {"a": 3.9, "c": 19 / 29}, "a")
@@ -344,6 +345,7 @@ def saddles(u, p):
     return jnp.concatenate([(u[0] + p["p"] - u[0] ** 2)[None], spiral, saddle])
 
 
+@pytest.mark.slow
 def test_a_neutral_saddle_is_no_neimark_sacker_point():
     start = {"p": 0.0, "q": 0.6}
     values, special, _, _ = both_ways(

@@ -112,6 +112,7 @@ def closed_curve(problem, special, distance):
     return measured / radius, rotation - form.rotation_at(distance)
 
 
+@pytest.mark.slow
 def test_the_torus_above_it_has_the_predicted_size_and_rotation(published, instability):
     r"""Radius $\sqrt{-|\mu|' \delta\beta / a}$ with its prefactor, not a fitted one.
 

@@ -315,6 +315,7 @@ def closed_curve(problem, special, distance, *, steps=2000):
     )
 
 
+@pytest.mark.slow
 def test_torus_has_the_predicted_radius_and_rotation(torus_birth):
     """To leading order; the next ones are dp in the radius, dp^2 in the rotation."""
     problem, special = torus_birth

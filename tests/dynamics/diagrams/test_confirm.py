@@ -69,14 +69,8 @@ def test_transients_that_pass_for_chaos_are_found_out(zoom):
     assert (zoom.attrs["confirm_starts"], zoom.attrs["confirm_horizon"]) == (2, 2e6)
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {},
-        pytest.param({"refine": 1}, marks=pytest.mark.slow),
-        pytest.param({"start": "continue-up"}, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [{}, {"refine": 1}, {"start": "continue-up"}])
 def test_what_stays_has_the_longer_horizon(more):
     """Every kind of scan: confirmed rows keep their verdict and all other numbers."""
     study = {

@@ -113,6 +113,7 @@ def test_a_cycle_that_looks_like_a_fixed_point_keeps_its_averages():
     assert scan.lyapunov == pytest.approx(np.log(0.4), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_killed_diagram_goes_on_and_its_file_is_the_one_in_memory(
     in_memory, tmp_path, monkeypatch
 ):

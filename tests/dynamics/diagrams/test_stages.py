@@ -55,6 +55,7 @@ def test_phases_of_the_published_network(short_scan):
     assert set(period % 4) == {0}
 
 
+@pytest.mark.slow
 def test_periodic_points_have_the_exponents_of_their_cycles(short_scan):
     """One source for all of a point, errors of rounding, and the same phase."""
     betas, _, _, outcome = short_scan

@@ -1,0 +1,79 @@
+"""Processor seconds of the first call in a process, without and with a kept program.
+
+    python benchmarks/first_calls.py
+
+Every call is made by two processes, one after the other, that share a new folder of
+compiled programs: the first compiles, the second reads.  A second call in the same
+process is the computation alone.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import statmech_attn
+from statmech_attn import bpkr, dynamics
+
+
+def henon(x):
+    return jnp.stack([1 - 1.4 * x[0] ** 2 + x[1], 0.3 * x[0]])
+
+
+def problem() -> bpkr.Problem:
+    """40 examples of 20 features, four paths."""
+    draws = np.random.default_rng(0)
+    xi, Y = draws.normal(size=(40, 20, 4)), np.sign(draws.normal(size=40))
+    return bpkr.Problem(xi, Y, heads=(2, 2), width=30, temperature=0.1)
+
+
+def calls() -> dict[str, Callable]:
+    sampled = dict(draws=100, chains=2)
+    return {
+        "dynamics.classify": lambda: dynamics.classify(henon, jnp.array([0.1, 0.1])),
+        "Problem.solve": lambda: problem().solve(),
+        "Problem.corrections": lambda: problem().corrections(problem().solve()),
+        "Problem.posterior": lambda: problem().posterior(jax.random.key(0), **sampled),
+    }
+
+
+def seconds(call: Callable) -> float:
+    begun = time.process_time()
+    jax.block_until_ready(jax.tree.leaves(call()))
+    return time.process_time() - begun
+
+
+def measured(name: str, store: str) -> list[str]:
+    """First and second call of a process of its own."""
+    words = [sys.executable, __file__, "--call", name]
+    kept = os.environ | {"JAX_COMPILATION_CACHE_DIR": store}
+    done = subprocess.run(words, check=True, stdout=subprocess.PIPE, env=kept)
+    return done.stdout.decode().split()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--call", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.call:
+        statmech_attn.setup()
+        call = calls()[options.call]
+        print(f"{seconds(call):.2f} {seconds(call):.2f}")
+        return
+    print("| call | compiled | read | again |\n| --- | --- | --- | --- |")
+    for name in calls():
+        with tempfile.TemporaryDirectory() as store:
+            compiled, again = measured(name, store)
+            read, _ = measured(name, store)
+        print(f"| `{name}` | {compiled} | {read} | {again} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Random numbers of any shape from a few compiled programs.
+
+A program that draws takes half a second to compile, whatever it draws, and JAX makes
+one for every shape.  A number of its generator depends on the key and on its place in
+the array alone (`jax_threefry_partitionable`, the default), so an array is cut out of a
+longer one here, whose length is a power of two.  The numbers are those of `jax.random`,
+to the last bit; inside of a program they are drawn by it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import jax
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Bool, Float, Key
+
+
+SHORTEST = 2**14
+LONGEST = 2**22  # longer arrays take more time and memory than their program
+
+
+def normal(
+    key: Key[Array, ""], shape: Sequence[int], dtype=float
+) -> Float[Array, "*n"]:
+    """Standard normal numbers.
+
+    Args:
+        key: random key of JAX.
+        shape: of the array.
+        dtype: of the numbers.
+
+    Example:
+        >>> import jax
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> key = jax.random.key(0)
+        >>> bool((normal(key, (2, 3)) == jax.random.normal(key, (2, 3))).all())
+        True
+    """
+    return _cut(key, lambda shape: jax.random.normal(key, shape, dtype), shape)
+
+
+def uniform(
+    key: Key[Array, ""], shape: Sequence[int], low=0.0, high=1.0, dtype=float
+) -> Float[Array, "*n"]:
+    """Uniform numbers in [low, high).
+
+    Args:
+        key: random key of JAX.
+        shape: of the array.
+        low: lower end.
+        high: upper end.
+        dtype: of the numbers.
+    """
+    draw = lambda shape: jax.random.uniform(key, shape, dtype, low, high)
+    return _cut(key, draw, shape)
+
+
+def bernoulli(key: Key[Array, ""], p, shape: Sequence[int]) -> Bool[np.ndarray, "*n"]:
+    """True with probability p.
+
+    Args:
+        key: random key of JAX.
+        p: probabilities; a number or an array that broadcasts to the shape.
+        shape: of the array.
+    """
+    return np.asarray(uniform(key, shape)) < p
+
+
+def _cut(key, draw: Callable[[Sequence[int]], Array], shape: Sequence[int]) -> Array:
+    size = math.prod(shape)
+    if isinstance(key, Tracer) or size > LONGEST:
+        return draw(shape)
+    length = max(SHORTEST, 1 << (size - 1).bit_length())
+    return jax.device_put(np.asarray(draw((length,)))[:size].reshape(shape))
