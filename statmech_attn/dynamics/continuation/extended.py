@@ -136,7 +136,7 @@ def start_of(
         if not pairs.any():
             raise ValueError(
                 "x must be near a neimark_sacker point, which needs complex "
-                f"multipliers; got {eigen.eigenvalues.real}."
+                f"multipliers; got {np.real(eigen.eigenvalues)}."
             )
         distance = np.where(pairs, np.abs(distance - 1), np.inf)
     chosen = int(np.argmin(distance))

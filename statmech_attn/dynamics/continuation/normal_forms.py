@@ -17,7 +17,8 @@ $\sum_{i<k} |D_x f^i q|^2 = k$:
 dp is the distance in the parameter, s = <p, f_p>, and m the speed with which the
 multiplier moves along the branch (relative to it for Neimark-Sacker, mu'/mu).  Carried
 along by the map, q belongs to every point of the cycle, so that the coefficients are
-those of the cycle, whichever of its points x is.
+those of the cycle, whichever of its points x is.  The sign of q is such that s > 0 at a
+fold and b > 0 at a transcritical point; no other coefficient depends on it.
 """
 
 import equinox as eqx
@@ -138,6 +139,7 @@ def normal_form(problem: Problem, kind: int, located: Located) -> NormalForm:
 
 
 def _fold(A, f_p, B, C, q, p):
+    q, p = (v * np.copysign(1.0, p @ f_p) for v in (q, p))
     b = p @ B(_flat(q), _flat(q)) / 2
     nothing = np.full(len(q), np.nan)
     return NormalForm(
@@ -204,19 +206,21 @@ def _branching(A, f_p, B, C, q, p):
     h, drift = _in_complement(A, p, q, bend), _in_complement(A, p, q, f_p)
     along = np.append(drift, 1.0)
     b, m, e = p @ bend / 2, p @ B(_flat(q), along), p @ B(along, along) / 2
-    common = dict(vector=q, adjoint=p, quadratic=h)
     c = _cubic(B, C, p, q, h)
     if abs(b) > FLAT * (abs(c) + np.linalg.norm(p) * np.linalg.norm(bend)):
         speed = np.sqrt(max(m**2 - 4 * b * e, 0.0))
-        return NormalForm(
-            name="transcritical", coefficient=b, speed=speed, drift=drift, **common
-        )
+        q, p = (v * np.copysign(1.0, b) for v in (q, p))
+        name, c, m = "transcritical", abs(b), speed
+    else:
+        name, drift = "pitchfork", drift - e / m * q
     return NormalForm(
-        name="pitchfork",
+        name=name,
         coefficient=c,
         speed=m,
-        drift=drift - e / m * q,
-        **common,
+        vector=q,
+        adjoint=p,
+        drift=drift,
+        quadratic=h,
     )
 
 

@@ -106,14 +106,13 @@ def test_logistic_period_three_fold():
         )
         / 3
     )
-    assert fold.form.coefficient == pytest.approx(
-        third.deriv(2)(fold.x[0]) / (2 * Q), rel=1e-6
-    )
     h = 1e-6
     at = lambda r: np.polynomial.Polynomial([0, r, -r])
     difference = at(r + h)(at(r + h)(at(r + h))) - at(r - h)(at(r - h)(at(r - h)))
     slope = difference(fold.x[0]) / (2 * h)
-    assert fold.form.speed.real == pytest.approx(slope * Q, rel=1e-6)
+    b = np.sign(slope) * third.deriv(2)(fold.x[0]) / (2 * Q)
+    assert fold.form.coefficient == pytest.approx(b, rel=1e-6)
+    assert fold.form.speed.real == pytest.approx(abs(slope) * Q, rel=1e-6)
     assert fold.form.side == 1 and fold.form.criticality == ""
 
 
@@ -130,9 +129,9 @@ def test_henon_fold_and_doubling():
     )
     a = -((1 - b) ** 2) / 4
     exact = -a / ((1 + b) * np.sqrt(1 + b**2))
-    # Signs of q and p are arbitrary, and with them those of b and s, not of b s.
-    assert abs(fold.form.coefficient) == pytest.approx(exact, rel=EXACT)
-    assert fold.form.side == 1
+    # Orbits are on the side of larger a: s > 0 by the sign of q, and b < 0.
+    assert fold.form.coefficient == pytest.approx(-exact, rel=EXACT)
+    assert fold.form.speed.real > 0 and fold.form.side == 1
     _, doubling = special_of(henon, [0.7, 0.2], 0.2, within=(0.1, 0.8), **options)
     a = 3 * (1 - b) ** 2 / 4
     exact = a**2 / ((1 - b**2) * (1 + b**2))
@@ -245,15 +244,15 @@ def test_branches_of_a_transcritical_point_part_linearly(sign):
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("a", [1.0, 0.0])
 def test_a_branch_point_has_the_same_name_in_all_units(a, unit):
-    """b = -a/L and c = -1/L^2, in whatever units x is measured."""
+    """b = a/L, by the sign of q, and c = -1/L^2, in whatever units x is measured."""
     for c in (1.0, 0.0) if a else (1.0,):
         parameters = {"p": 0.0, "L": unit, "a": a, "c": c}
         _, special = special_of(
             crossing, [0.0], -0.3, parameters, "p", within=(-0.3, 0.4)
         )
         assert special.kind == ("transcritical" if a else "pitchfork")
-        exact = -a / unit if a else -c / unit**2
-        assert abs(special.form.coefficient) == pytest.approx(abs(exact), rel=EXACT)
+        exact = a / unit if a else -c / unit**2
+        assert special.form.coefficient == pytest.approx(exact, rel=EXACT)
         assert special.form.criticality == ("" if a else "supercritical")
 
 
