@@ -4,11 +4,12 @@
 
 Every call is made by two processes, one after the other, that share a new folder of
 compiled programs: the first compiles, the second reads.  A second call in the same
-process is the computation alone.
+process is the computation alone.  Two commands follow, which compute nothing.
 """
 
 import argparse
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -73,6 +74,12 @@ def main() -> None:
             compiled, again = measured(name, store)
             read, _ = measured(name, store)
         print(f"| `{name}` | {compiled} | {read} | {again} |", flush=True)
+    for words in ("--help", "run no-such-study.toml -o out.h5"):
+        program = [sys.executable, "-m", "statmech_attn.cli", *words.split()]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        subprocess.run(program, capture_output=True)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        print(f"| `statmech-attn {words}` | | | {used:.2f} |")
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def mutated(text: str, chance: random.Random) -> bytes:
     return bytes(content)
 
 
-@many(8, 200)  # the whole takes 10 minutes
+@many(4, 200)  # the whole takes 10 minutes
 def test_mutated_studies(command, tmp_path, rounds):
     chance = random.Random(rounds)
     for path in CODE:
@@ -271,7 +271,7 @@ def attribute_of_long_texts(file):
 BOMBS = (
     one_text_many_times,
     unpacks_to_gigabytes,
-    unpacks_samples,
+    pytest.param(unpacks_samples, marks=pytest.mark.slow),
     unpacks_at_once,
     a_long_dimension,
     attribute_of_long_texts,
@@ -387,7 +387,7 @@ def altered(source: pathlib.Path, path: pathlib.Path, chance: random.Random) -> 
         pass
 
 
-@many(10, 100)  # the whole takes 5 minutes
+@many(4, 100)  # the whole takes 5 minutes
 def test_altered_files(command, tmp_path, rounds):
     chance, path = random.Random(rounds), tmp_path / "altered.h5"
     scan(tmp_path / "scan.h5")
@@ -410,7 +410,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-@many(4, len(NAMES))
+@many(2, len(NAMES))
 def test_any_path(command, tmp_path, rounds):
     for name in NAMES[:: len(NAMES) // rounds]:
         folder = tmp_path / os.fsdecode(name)

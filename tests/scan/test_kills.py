@@ -52,7 +52,7 @@ def kill_often(server, words, output, kills: int, seed: int):
     return server.start(*words).wait()
 
 
-@pytest.mark.parametrize("kills", (6, pytest.param(50, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("kills", (3, pytest.param(50, marks=pytest.mark.slow)))
 def test_kills_of_a_scan_and_its_merge_change_no_bit(
     server, study, tmp_path, whole, kills
 ):
@@ -69,7 +69,7 @@ def part_of(output):
     return lambda: list(output.parent.glob(f".{output.name}.*.part"))
 
 
-@pytest.mark.parametrize("after", (False, True))
+@pytest.mark.parametrize("after", (pytest.param(False, marks=pytest.mark.slow), True))
 def test_killed_while_merging(server, study, tmp_path, whole, after):
     """Before the result is in its place; and after, with the chunks still there."""
     output = tmp_path / "out.h5"
