@@ -184,7 +184,12 @@ def _dataset(variables: dict, sizes) -> xr.Dataset:
     dataset = records.CHAOS_INDICATORS.labelled(
         variables, coordinates | {"alignment_time": time}
     )
-    return dataset.assign_attrs(network=PRESET)
+    file = dmft.load(PRESET)
+    fixed = {"gamma": file.gamma, "epsilon": file.epsilon}
+    of = records.CHAOS_INDICATORS.attributes
+    return dataset.assign_coords(
+        {name: ((), value, of(name)) for name, value in fixed.items()}
+    ).assign_attrs(network=PRESET, context=file.context)
 
 
 def _study(length: int, points: int, runs: int, sizes) -> str:

@@ -273,6 +273,17 @@ def unit_of(attributes: Mapping[Any, Any]) -> str:
     return attributes.get("unit_name", attributes["units"])
 
 
+def rate(unit: str) -> str:
+    """A unit of something over another, in running text.
+
+    Example:
+        >>> rate("nat / token"), rate("nat / 0.05 units of time")
+        ('nat/token', 'nat per 0.05 units of time')
+    """
+    above, _, below = unit.partition(" / ")
+    return f"{above} per {below}" if " " in below else unit.replace(" / ", "/")
+
+
 def _pattern(name: str) -> str:
     """A regular expression of the stored names of a variable."""
     pattern = re.escape(name)

@@ -23,6 +23,7 @@ FLOORS = (
     "inputs",
     "reporting",
     "options",
+    "refusals",
     "kinds",
     "labels",
     "presentation",

@@ -23,6 +23,14 @@ import jax.numpy as jnp
 
 
 def step(differences, parameters):
+    return jnp.remainder(lifted(differences, parameters) + 0.5, 2 * jnp.pi) - 0.5
+
+
+def lifted(differences, parameters):
+    """The step with angles that may leave the interval, at whose ends `step` jumps.
+
+    A branch is followed in these: it may cross the ends.
+    """
     beta, gamma = parameters["beta"], parameters["gamma"]
     angles = jnp.concatenate([jnp.zeros(1), differences])
     apart = angles - angles[:, None]  # (i, j): that of j less that of i
@@ -30,8 +38,7 @@ def step(differences, parameters):
     along = 1 - gamma * jnp.sum(attention * jnp.cos(apart), axis=1)
     across = -gamma * jnp.sum(attention * jnp.sin(apart), axis=1)
     turned = jnp.arctan2(across, along)
-    after = differences + turned[1:] - turned[0]
-    return jnp.remainder(after + 0.5, 2 * jnp.pi) - 0.5
+    return differences + turned[1:] - turned[0]
 
 
 def observe(differences):

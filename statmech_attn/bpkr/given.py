@@ -119,7 +119,8 @@ def attention_arrays(
             )
         if not real.any(axis=1).all():
             raise ValueError(
-                f"real: example {int(np.argmin(real.any(axis=1)))} has no token."
+                f"real: example {int(np.argmin(real.any(axis=1)))} has no token; "
+                "every example needs one that is no padding."
             )
     checked = []
     for number, array in enumerate(arrays, 1):
@@ -194,5 +195,8 @@ def _checked(omega: np.ndarray, real, number: int, queries: str) -> Array:
             "which tokens are padding."
         )
     if real is not None and (np.abs(omega) * ~real[None, :, :, None]).max() > 0:
-        raise ValueError(f"attention: layer {number} reads tokens that are padding.")
+        raise ValueError(
+            f"attention: layer {number} reads tokens that are padding by real=; their "
+            "weights must be 0."
+        )
     return jnp.asarray(omega)

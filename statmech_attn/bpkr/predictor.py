@@ -246,7 +246,7 @@ def accuracy(
         0.5
     """
     if mean.shape != y.shape:
-        raise ValueError(f"mean and y must share one shape: {mean.shape}, {y.shape}.")
+        raise ValueError(f"y must have the shape of mean, {mean.shape}; got {y.shape}.")
     return float(np.asarray(correct(mean, y)).mean())
 
 
@@ -304,7 +304,10 @@ def paths_through(heads: Sequence[int], layer: int, head: int) -> np.ndarray:
         [0, 2]
     """
     if not 0 <= layer < len(heads) or not 0 <= head < heads[layer]:
-        raise ValueError(f"no head {head} of layer {layer} in heads = {tuple(heads)}.")
+        raise ValueError(
+            f"there is no head {head} of layer {layer} in heads = {tuple(heads)}, of "
+            "which both are counted from 0."
+        )
     digits = np.indices(tuple(heads)).reshape(len(heads), -1)
     return np.flatnonzero(digits[layer] == head)
 

@@ -392,8 +392,8 @@ def sample(
         warmup = LEARNING if learned else 150
     if draws < 4 or warmup < 1 or chains < 1:
         raise ValueError(
-            "need draws >= 4, warmup >= 1 and chains >= 1; "
-            f"got {draws}, {warmup} and {chains}."
+            f"draws must be at least 4; got {draws}; warmup and chains at least 1; got "
+            f"{warmup} and {chains}."
         )
     mode, root = whitening(posterior)
     run = lambda key: jax.block_until_ready(

@@ -50,16 +50,26 @@ def resized(figure: Any, size: tuple[float, float | None] | None) -> Any:
 def parts(dataset: xr.Dataset, only: Sequence[str]) -> list[str]:
     """Names of the pictures of a file that any of the patterns fits; all without any.
 
+    A pattern fits the name of a picture, or of the function that draws it.
+
     Raises:
         ValueError: a pattern fits none, or the file has no pictures.
     """
     names = plotting.names(dataset)
     for pattern in only:
-        if not any(fnmatchcase(name, pattern) for name in names):
+        if not any(_fits(both, pattern) for both in names.items()):
             raise ValueError(
                 f"--only {pattern}: no such picture; this file has {', '.join(names)}."
             )
-    return [n for n in names if not only or any(fnmatchcase(n, p) for p in only)]
+    return [
+        name
+        for name, function in names.items()
+        if not only or any(_fits((name, function), pattern) for pattern in only)
+    ]
+
+
+def _fits(names: tuple[str, str], pattern: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names)
 
 
 def within(dataset: xr.Dataset, ranges: Sequence[str]) -> xr.Dataset:

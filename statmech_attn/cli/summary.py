@@ -12,7 +12,7 @@ from statmech_attn import kinds
 from statmech_attn.cli.tables import formatted, Summary, titled
 from statmech_attn.dmft import SCORE_LIMIT
 from statmech_attn.dynamics import diagrams, PHASES
-from statmech_attn.labels import counted, plural, unit_of
+from statmech_attn.labels import counted, plural, rate, unit_of
 from statmech_attn.layout import AT_ONCE
 from statmech_attn.storage import Info
 
@@ -121,7 +121,7 @@ def _phases(dataset: xr.Dataset, console: Console) -> None:
         places = [str(name) for name in dataset.coords if str(name).endswith("_index")]
         axis = places[0].removesuffix("_index")
     table = Table(title="phases", box=None, pad_edge=False)
-    units = unit_of(dataset.lyapunov.attrs).replace(" ", "")
+    units = rate(unit_of(dataset.lyapunov.attrs))
     largest = f"largest λ_1 ({units})"
     for column in ("phase", "points", f"{axis} from", "to", largest):
         table.add_column(column, justify="left" if column == "phase" else "right")

@@ -161,7 +161,10 @@ def _estimates(theory, posteriors) -> dict[str, xr.Dataset]:
     for posterior in posteriors:
         name = sampled_by(posterior)
         if name in files:
-            raise ValueError(f"two files of the method {posterior.attrs['method']!r}.")
+            raise ValueError(
+                f"compare takes one file of a method; got two files of the method "
+                f"{posterior.attrs['method']!r}."
+            )
         for key in SAME:
             if posterior.attrs[key] != theory.attrs[key]:
                 raise ValueError(

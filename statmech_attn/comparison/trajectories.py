@@ -137,7 +137,10 @@ def _match(theory, simulation):
     if int(simulation.attrs["runs"]) < 2:
         raise ValueError("simulation: a standard error needs at least 2 runs; got 1.")
     if simulation.sizes["pattern"] != theory.sizes["pattern"]:
-        raise ValueError("theory and simulation have different numbers of patterns.")
+        raise ValueError(
+            "theory and simulation must be of one network; got "
+            f"{theory.sizes['pattern']} and {simulation.sizes['pattern']} patterns."
+        )
     theory = theory.sel(beta=_common_beta(theory, simulation))
     for name in SAME_NUMBERS:
         _same_number(name, theory, simulation)

@@ -145,7 +145,10 @@ def noise_start(
         ValueError: the network was built from other patterns.
     """
     if not np.array_equal(patterns.semantic * patterns.fractions, net.weighted):
-        raise ValueError("patterns are not those that the network was built from.")
+        raise ValueError(
+            "patterns must be those that net was built from: give the argument of "
+            "dmft.network."
+        )
     batch = jnp.broadcast_shapes(params.beta.shape, state.attention.shape[2:])
     flat = lambda x, leading: jnp.broadcast_to(x, x.shape[:leading] + batch).reshape(
         x.shape[:leading] + (-1,)
@@ -297,7 +300,10 @@ def predictability_horizon(n_spins, lyapunov) -> Float[np.ndarray, "*batch"]:
     if not ((n_spins >= 1) & np.isfinite(n_spins)).all():
         raise ValueError(f"n_spins must be finite and at least 1; got {n_spins}.")
     if np.isnan(lyapunov).any():
-        raise ValueError("lyapunov: the largest exponent is NaN.")
+        raise ValueError(
+            "lyapunov must hold the largest exponent; got NaN, as of an orbit that "
+            "diverged."
+        )
     n_spins, lyapunov = np.broadcast_arrays(n_spins, lyapunov)
     grows = lyapunov > 0
     rate = np.where(grows, lyapunov, 1.0)

@@ -341,7 +341,10 @@ def from_checkpoint(net: Network, params: Parameters, file: PatternFile) -> Stat
         (4, 3)
     """
     if file.checkpoint is None:
-        raise ValueError("this pattern file holds no checkpoint (key start).")
+        raise ValueError(
+            "file holds no checkpoint (key start); begin from dmft.from_random or "
+            "dmft.from_window."
+        )
     window, next_position = file.checkpoint
     return from_window(
         net,

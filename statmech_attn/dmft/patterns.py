@@ -275,6 +275,9 @@ def random_independent(
 def cycle(key: Key[Array, ""], *, n_patterns: int, n_bits: int) -> Patterns:
     """Patterns that recall a cycle: o = q = k independent, v_a = o_{a+1 mod M}.
 
+    Recall goes down in number: where a token is o_a, the value that agrees with it is
+    v_{a-1}, which draws o_{a-1} next.
+
     All 2^M columns with equal fractions, the exact limit of infinitely many sites;
     only the positional patterns are drawn from the key.
 

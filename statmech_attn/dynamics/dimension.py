@@ -187,7 +187,10 @@ def delay_embedding(
         )
     count = series.shape[0] - (dimension - 1) * lag
     if count < 1:
-        raise ValueError(f"series is too short for the delays; got {series.shape[0]}.")
+        raise ValueError(
+            f"series is too short for the delays, {(dimension - 1) * lag} steps; got "
+            f"{series.shape[0]} samples."
+        )
     columns = [series[i * lag : i * lag + count] for i in range(dimension)]
     return jnp.stack(columns, axis=1)
 

@@ -317,4 +317,7 @@ def _check(lifetime, ended) -> None:
             f"got {np.shape(lifetime)} and {np.shape(ended)}."
         )
     if len(lifetime) == 0 or not (np.asarray(lifetime) >= 0).all():
-        raise ValueError("lifetime must be non-negative and hold at least one.")
+        raise ValueError(
+            "lifetime must hold one number or more, none of them negative; got "
+            f"{np.asarray(lifetime)}."
+        )

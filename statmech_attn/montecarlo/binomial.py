@@ -60,7 +60,9 @@ def binomial(key: Key[Array, ""], n, p, shape: tuple[int, ...] | None = None):
     check_counts("n", n)
     p = jnp.asarray(p, float)
     if not isinstance(p, Tracer) and not ((p >= 0) & (p <= 1)).all():
-        raise ValueError("p: probabilities must lie in [0, 1].")
+        raise ValueError(
+            f"p must lie in [0, 1]; got {float(p.min()):g} to {float(p.max()):g}."
+        )
     shape = jnp.broadcast_shapes(np.shape(n), p.shape, shape or ())
     n = jnp.broadcast_to(jnp.asarray(n, float), shape)
     lane = jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)

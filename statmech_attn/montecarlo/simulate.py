@@ -233,7 +233,10 @@ def _check(net, patterns, method, runs, steps, transient, stored) -> None:
     if weighted.shape != net.weighted.shape or not np.array_equal(
         weighted, net.weighted
     ):
-        raise ValueError("patterns are not those that the network was built from.")
+        raise ValueError(
+            "patterns must be those that net was built from: give the argument of "
+            "dmft.network."
+        )
 
 
 class _Points(NamedTuple):

@@ -186,12 +186,12 @@ def check_sizes(method, draws, warmup, chains, block, step_size) -> None:
         raise ValueError(f"draws must be a multiple of block = {block}; got {draws}.")
     if warmup < 1 or chains < 1:
         raise ValueError(
-            f"need warmup >= 1 and chains >= 1; got {warmup} and {chains}."
+            f"warmup and chains must be at least 1; got {warmup} and {chains}."
         )
     if step_size is not None and (sampler.adapts or not 0 < step_size < 1):
         raise ValueError(
-            "step_size lies between 0 and 1, for samplers that do not adapt it; "
-            f"got {step_size} for {method!r}."
+            "step_size must lie between 0 and 1, and be left out for a sampler that "
+            f"adapts it; got {step_size} for {method!r}."
         )
 
 

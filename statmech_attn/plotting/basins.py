@@ -23,13 +23,14 @@ SETS = (style.BLUE, style.GREEN, style.SKY, style.ORANGE, style.PURPLE)
 SETS += ("#72260C", "#0C0C8C", "#F2F2A5", "#0C0CF2", "#0C0C3F")
 SHARED = ("transient", "undetermined", "chaotic", "hyperchaotic")
 LEGEND = 14  # sets with an entry of their own
+PERIODS = 3  # of a set, in its entry
 
 
 @style.styled
 def basin_fractions(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Shares of the starts by set, stacked, and with errors; mean lifetimes below.
 
-    A set keeps its colour along the parameter; the number in a cell is its period.
+    A set keeps its colour along the parameter; the number in a wide cell is its period.
 
     Args:
         dataset: a result of kind `basins`.
@@ -40,16 +41,17 @@ def basin_fractions(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     heights = [1.0, 0.8, 0.8]
     make = lambda: sheets.grid(style.DOUBLE, 4.9, 3, sharex=True, height_ratios=heights)
     sheet = sheets.sheet(axes, 3, make)
-    edges = style.cell_edges(dataset[name].values)
-    for axis, draw in zip(
-        sheet.axes, (_stacked, _with_errors, _mean_lifetimes), strict=True
-    ):
-        draw(axis, dataset, name)
+    edges, colours = style.cell_edges(dataset[name].values), _colours(dataset)
+    stack, errors, rates = sheet.axes
+    _stacked(stack, dataset, name, colours)
+    _with_errors(errors, dataset, name, colours)
+    _mean_lifetimes(rates, dataset, name)
+    for axis in sheet.axes:
         axis.set_xlim(edges[0], edges[-1])
     sheet.axes[-1].set_xlabel(label(dataset, name))
-    sheet.legend(6)
+    sheet.legend(5)
     sheet.letters()
-    cells = f"numbers: period in {many(dataset.period)}"
+    cells = f"numbers: period in {many(dataset.period)}" if stack.texts else ""
     sheet.note(notes.joined(cells, "bars: one standard error", _starts(dataset)))
     return sheet.figure
 
@@ -79,7 +81,8 @@ def lifetimes(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     axis.set_xlim(left=0.5 * np.quantile(shown[shown > 0], 0.01))
     axis.set_xlabel(rf"lifetime $\tau$ ({many(dataset.lifetime)})")
     axis.set_ylabel(r"share with a longer lifetime")
-    axis.plot([], [], color=style.BLACK, ls="--", label="exponential tail")
+    if np.isfinite(dataset.escape_rate.values[chosen]).any():
+        axis.plot([], [], color=style.BLACK, ls="--", label="exponential tail")
     axis.plot([], [], "x", color=style.BLACK, ms=4, label="end of the runs")
     if sheet.whole:
         sheet.figure.legend(loc="outside right upper")
@@ -161,24 +164,51 @@ def _axis(dataset: xr.Dataset) -> str:
     return str(dataset["count"].dims[0])
 
 
-def _colour(number: int, phase: str) -> str:
+def _colours(dataset: xr.Dataset) -> dict[int, str]:
+    """The colour of every set that is an attractor for certain somewhere, by number."""
+    numbers, phases = dataset.attractor.values, dataset.phase.values
+    certain = (dataset["count"].values > 0) & ~np.isin(
+        phases, [PHASES.index(phase) for phase in SHARED]
+    )
+    return {
+        int(number): SETS[i % len(SETS)]
+        for i, number in enumerate(np.unique(numbers[certain]))
+    }
+
+
+def _colour(attractor: xr.Dataset, colours: dict[int, str]) -> str:
     """The colour of a set; those that may be no attractors have their phase's."""
+    phase = PHASES[int(attractor.phase)]
     if phase in SHARED:
         return style.PHASE_COLOURS[phase]
-    return SETS[number % len(SETS)]
+    return colours[int(attractor.attractor)]
 
 
-def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> None:
+def _entry(key: str, phases: list[str], periods: list[int]) -> str:
+    """A set in the legend: its phases, with the periods that it has."""
+    words = list(dict.fromkeys(phases))
+    if words == [key]:
+        return key
+    shown = [str(period) for period in dict.fromkeys(periods) if period > 0]
+    if shown and words == ["periodic"]:
+        more = ["..."] * (len(shown) > PERIODS)
+        words = [f"period {', '.join(shown[:PERIODS] + more)}"]
+    return f"{key}: {', '.join(words)}"
+
+
+def _stacked(
+    axis: Axes, dataset: xr.Dataset, name: str, colours: dict[int, str]
+) -> None:
     """The shares, with a legend entry for each set."""
     edges = style.cell_edges(dataset[name].values)
     width, bottom = np.diff(edges), np.zeros(dataset.sizes[name])
-    entries: dict[str, tuple[str, list[str]]] = {}
+    entries: dict[str, tuple[str, list[str], list[int]]] = {}
     numbers = dataset.attractor.values
     places = np.argwhere(dataset["count"].values > 0)
     for i, k in sorted(places.tolist(), key=lambda place: numbers[tuple(place)]):
         attractor = dataset.isel({name: i, "slot": k})
         phase, share = PHASES[int(attractor.phase)], float(attractor.fraction)
-        colour = _colour(int(attractor.attractor), phase)
+        colour = _colour(attractor, colours)
         axis.bar(
             edges[i],
             share,
@@ -204,24 +234,25 @@ def _stacked(axis: Axes, dataset: xr.Dataset, name: str) -> None:
                 color=style.BLACK if style.is_light(colour) else "white",
             )
         bottom[i] += share
-        key = phase if phase in SHARED else str(int(attractor.attractor))
-        entries.setdefault(key, (colour, []))[1].append(phase)
+        key = phase if phase in SHARED else f"set {int(attractor.attractor)}"
+        _, phases, periods = entries.setdefault(key, (colour, [], []))
+        phases.append(phase)
+        periods.append(int(attractor.period))
     for key, colour in (("unsettled", style.GREY), ("diverged", style.BLACK)):
         share = dataset[f"count_{key}"].values / dataset.sizes["start"]
         if share.any():
             axis.bar(edges[:-1], share, width, bottom, align="edge", color=colour)
             bottom = bottom + share
-            entries.setdefault(key, (colour, [key]))
+            entries.setdefault(key, (colour, [key], []))
     axis.set_ylim(0, 1)
     axis.set_ylabel("share of starts")
-    words = lambda key, phases: (
-        key if key in phases else f"{key}: " + ", ".join(sorted(set(phases)))
-    )
-    for key, (colour, phases) in list(entries.items())[:LEGEND]:
-        style.patch(axis, words(key, phases), colour)
+    for key, (colour, phases, periods) in list(entries.items())[:LEGEND]:
+        style.patch(axis, _entry(key, phases, periods), colour)
 
 
-def _with_errors(axis: Axes, dataset: xr.Dataset, name: str) -> None:
+def _with_errors(
+    axis: Axes, dataset: xr.Dataset, name: str, colours: dict[int, str]
+) -> None:
     for i, k in np.argwhere(dataset["count"].values > 0):
         attractor = dataset.isel({name: i, "slot": k})
         y = float(attractor.fraction)
@@ -229,7 +260,7 @@ def _with_errors(axis: Axes, dataset: xr.Dataset, name: str) -> None:
             [y - float(attractor.fraction_low)],
             [float(attractor.fraction_high) - y],
         ]
-        colour = _colour(int(attractor.attractor), PHASES[int(attractor.phase)])
+        colour = _colour(attractor, colours)
         axis.errorbar(
             float(attractor[name]),
             y,
@@ -240,7 +271,7 @@ def _with_errors(axis: Axes, dataset: xr.Dataset, name: str) -> None:
             color=colour,
             lw=0.8,
         )
-    axis.set_ylim(-0.05, 1.35)
+    axis.set_ylim(-0.05, 1.05)
     axis.set_yticks([0, 0.5, 1])
     axis.set_ylabel("share of starts")
 
@@ -259,7 +290,7 @@ def _mean_lifetimes(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     )
     if np.isfinite(rate).any():
         axis.set_yscale("log")
-    axis.set_ylabel(rf"$1/\kappa$ ({many(dataset.lifetime)})")
+    axis.set_ylabel(f"mean lifetime\n$1/\\kappa$ ({many(dataset.lifetime)})")
 
 
 def _survival(axis: Axes, here: xr.Dataset, name: str, colour: str) -> None:
@@ -267,7 +298,7 @@ def _survival(axis: Axes, here: xr.Dataset, name: str, colour: str) -> None:
     lifetime, ended = here.lifetime.values[stayed], here.lifetime_ended.values[stayed]
     words = f"{sign(here, name)} = {float(here[name]):.6g}"
     if not ended.any():
-        axis.plot([], [], color=colour, label=f"{words}: nobody settled")
+        axis.plot([], [], color=colour, label=f"{words}: none settled")
         return
     curve = survival(lifetime, ended)
     axis.step(curve.time, curve.share, where="post", color=colour, label=words)

@@ -41,13 +41,14 @@ def parameters(dataset: xr.Dataset) -> tuple[str, ...]:
 
 @style.styled
 def bifurcation_diagram(
-    dataset: xr.Dataset, *, strobe: bool = True, axes: Given = None
+    dataset: xr.Dataset, *, strobe: bool | None = None, axes: Given = None
 ) -> Figure:
     """Section samples over the parameter, exponents under them, phases above.
 
     Args:
         dataset: a scan of one parameter.
-        strobe: draw the samples at the clock's phase 0 behind those of the section.
+        strobe: draw the samples at the clock's phase 0 behind those of the section;
+            None as in `bifurcation_samples`.
         axes: three to draw on, for phases, samples and exponents; one for the samples
             of a scan without exponents.
     """
@@ -67,7 +68,10 @@ def bifurcation_diagram(
         samples.set_xlabel("")
     sheet.legend(of=slice(2))
     sheet.letters()
-    sheet.note(notes.joined(BANDS if ribbon else "", notes.network(dataset)))
+    starts = dataset.sizes.get("start", 1)
+    rows = f"{starts} starts at each value" if starts > 1 else ""
+    rows += ", a row of (a) each" if rows and ribbon else ""
+    sheet.note(notes.joined(BANDS if ribbon else "", rows, notes.network(dataset)))
     return sheet.figure
 
 
@@ -75,7 +79,7 @@ def bifurcation_diagram(
 def bifurcation_samples(
     dataset: xr.Dataset,
     *,
-    strobe: bool = True,
+    strobe: bool | None = None,
     section: bool = True,
     ax: Axes | None = None,
 ) -> Figure:
@@ -83,7 +87,8 @@ def bifurcation_samples(
 
     Args:
         dataset: a result of kind `bifurcation` over one parameter.
-        strobe: whether strobe samples are drawn.
+        strobe: whether strobe samples are drawn; None: unless they are those of every
+            step beside crossings of a section, as of a flow without a clock.
         section: whether section samples are drawn.
         ax: one to draw on.
     """
@@ -91,6 +96,8 @@ def bifurcation_samples(
     sheet = sheets.single(ax, style.DOUBLE, 2.9)
     (axis,) = sheet.axes
     look: Any = {"ms": _size(dataset), "mew": 0, "ls": "none", "marker": "."}
+    if strobe is None:
+        strobe = not (section and _crossings_alone(dataset))
     wanted = {"strobe": strobe, "section": section}
     clouds = {
         words: cloud
@@ -115,19 +122,25 @@ def _size(dataset: xr.Dataset) -> float:
 
 
 def _samples(dataset: xr.Dataset) -> dict[str, str]:
-    """Variables of samples, those behind others first, and where they were taken.
-
-    A flow without a clock, of which crossings of a section are known, has no others.
-    """
+    """Variables of samples, those behind others first, and where they were taken."""
     tolerance = float(dataset.attrs["section_tolerance"])
     if not is_own(dataset):
         section = r"$|m^{o,\mathrm{SE}}_2| <$ " + power_of_ten(tolerance)
         return {"strobe": r"$t \equiv 0$ mod $C$", "section": section}
     period = int(dataset.attrs["clock_period"])
     every = {"strobe": rf"$t \equiv 0$ mod ${period}$" if period > 1 else "every step"}
-    if np.isnan(tolerance):
-        return (every if period > 1 else {}) | {"section": "on the section"}
-    return every | {"section": f"on the section, $\\pm$ {power_of_ten(tolerance)}"}
+    _, _, where = dataset.section.attrs["long_name"].partition(" on the section ")
+    near = "" if np.isnan(tolerance) else f", $\\pm$ {power_of_ten(tolerance)}"
+    return every | {
+        "section": f"on the section {where}" if where else f"on the section{near}"
+    }
+
+
+def _crossings_alone(dataset: xr.Dataset) -> bool:
+    """Whether crossings of a section were met, by a system without a clock."""
+    crossings = np.isnan(float(dataset.attrs["section_tolerance"]))
+    clock = is_own(dataset) and int(dataset.attrs["clock_period"]) == 1
+    return bool(crossings and clock and (dataset.section_count > 0).any())
 
 
 def span(axis: Axes, dataset: xr.Dataset, name: str) -> None:
@@ -157,7 +170,7 @@ def phase_ribbon(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     axis.pcolormesh(edges, rows, codes.T, cmap=cmap, norm=norm, rasterized=True)
     style.phase_entries(axis, codes)
     axis.set_yticks([])
-    axis.tick_params(axis="x", which="both", length=0, labelbottom=sheet.whole)
+    axis.tick_params(axis="x", which="both", length=0)
     span(axis, dataset, name)
     if sheet.whole:
         axis.set_xlabel(label(dataset, name))

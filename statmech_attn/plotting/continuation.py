@@ -44,6 +44,7 @@ DEGENERATE = {  # short names of points of codimension two, and what needs words
 }
 MARGIN = 0.02  # beside branches, of their range
 CROWD = 20  # markers; more are drawn smaller
+LINEAR = 20.0  # largest coefficient that an axis with even steps shows
 STABILITY = {1: ("stable", "-", 1.2), 0: ("unstable", (0, (3, 2)), 0.8)}
 MARK: dict[str, Any] = {
     "ms": 3.5,
@@ -116,7 +117,8 @@ def critical_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     bifurcation_curves(dataset, ax=left)
     left.margins(0.1, 0.06)
     _along(lower, dataset, "curve_coefficient", second)
-    lower.set_yscale("symlog", linthresh=1.0)
+    if float(np.abs(dataset.curve_coefficient).max()) > LINEAR:
+        lower.set_yscale("symlog", linthresh=1.0)
     lower.axhline(0, color=style.BLACK, lw=0.5, zorder=1)
     lower.set_ylabel("coefficient of the normal form")
     for axis in upper:

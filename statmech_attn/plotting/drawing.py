@@ -63,6 +63,12 @@ class Picture(NamedTuple):
     when: Callable[[xr.Dataset], bool] = lambda dataset: True
     pages: Callable[[xr.Dataset], Pages] = _one_page
 
+    @property
+    def function(self) -> str:
+        """Name of the function that draws it."""
+        draw = self.draw
+        return draw.rpartition(":")[2] if isinstance(draw, str) else draw.__name__
+
     def drawn(self, page: xr.Dataset, **options: Any) -> Figure:
         """The figure of one page."""
         draw = self.draw
@@ -111,8 +117,10 @@ def pictures(dataset: xr.Dataset, only: Sequence[str] | None = None) -> Pictures
     return _drawn(dataset, _table(dataset), only)
 
 
-def names(dataset: xr.Dataset) -> list[str]:
-    """Names of the pictures of a result file, without the numbers of their pages.
+def names(dataset: xr.Dataset) -> dict[str, str]:
+    """Names of the pictures of a result file, and of the functions that draw them.
+
+    Names are those of the files, without the numbers of pages.
 
     Args:
         dataset: a result.
@@ -120,7 +128,8 @@ def names(dataset: xr.Dataset) -> list[str]:
     Raises:
         ValueError: a kind of file that has no pictures.
     """
-    return [picture.name for picture in _table(dataset) if picture.when(dataset)]
+    table = _table(dataset)
+    return {row.name: row.function for row in table if row.when(dataset)}
 
 
 def _table(dataset: xr.Dataset) -> Sequence[Picture]:
@@ -211,10 +220,11 @@ def _own(dataset: xr.Dataset) -> bool:
     return is_own(dataset)
 
 
-def _one_shot_accuracy(dataset: xr.Dataset) -> Figure:
-    from statmech_attn.plotting.one_shot import one_shot_accuracy
+def one_shot_accuracy(dataset: xr.Dataset) -> Figure:
+    """Accuracies of one file (`statmech_attn.plotting.one_shot`)."""
+    from statmech_attn.plotting import one_shot
 
-    return one_shot_accuracy([dataset])
+    return one_shot.one_shot_accuracy([dataset])
 
 
 _HERE = "statmech_attn.plotting"
@@ -265,7 +275,7 @@ ORDER_PARAMETER = (
         "kernels", f"{_HERE}.learning:path_kernels",
         lambda dataset: "path_kernel" in dataset and _plain(dataset), temperatures,
     ),
-    Picture("accuracy", _one_shot_accuracy, _chosen),
+    Picture("accuracy", one_shot_accuracy, _chosen),
     Picture("order_parameters", f"{_HERE}.one_shot:one_shot_matrices", _chosen),
     Picture("alignment", f"{_HERE}.one_shot:one_shot_alignment", _chosen),
     Picture(

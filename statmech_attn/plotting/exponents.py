@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from statmech_attn.labels import NATS, unit_of
+from statmech_attn.labels import NATS, rate, unit_of
 from statmech_attn.plotting import style
 
 
@@ -88,9 +88,7 @@ def draw_pieces(
 def in_words(index: str, exponents: xr.DataArray) -> str:
     """Label of an axis of exponents, in the units of the file."""
     unit = unit_of({"units": NATS} | exponents.attrs)
-    nats, _, step = unit.partition(" / ")
-    over = " per " if " " in step else "/"
-    return rf"$\lambda_{index}$ ({nats}{over}{step})"
+    return rf"$\lambda_{index}$ ({rate(unit)})"
 
 
 def colour(i: int) -> str:

@@ -41,7 +41,12 @@ def chaos_indicators(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     sheet.axes[1].set_title(chaotic, loc="left", pad=2.5)
     sheet.legend(of=slice(1))
     sheet.letters()
-    sheet.note(notes.network(dataset))
+    lines = (
+        r"bands in (a): $D_2$ $\pm$ one standard error",
+        r"line in (b): $\lambda_1$",
+        r"dashed in (c): $(\lambda_2 - \lambda_1)\, n$",
+    )
+    sheet.note(notes.joined(*lines) + "\n" + notes.network(dataset))
     return sheet.figure
 
 
@@ -87,7 +92,8 @@ def finite_series(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     first.plot([], [], color=style.BLACK, lw=0.8, ls=":", label=limit)
     sheet.legend(of=slice(1))
     sheet.letters()
-    sheet.note(notes.network(dataset))
+    bars = "bars: one standard error of the mean over runs"
+    sheet.note(notes.joined(bars, notes.network(dataset)))
     return sheet.figure
 
 
@@ -136,7 +142,7 @@ def _densities(axis: Axes, dataset: xr.Dataset) -> None:
     axis.set_ylim(bottom=0)
     axis.set_xlabel(r"$\lambda_1^{(n)}$ (nat/token)")
     axis.set_ylabel("density (token/nat)")
-    axis.legend(loc="upper left")
+    axis.legend(loc="upper right")
 
 
 def _alignment(axis: Axes, dataset: xr.Dataset) -> None:

@@ -94,7 +94,9 @@ def accuracy_against_width(
     axis.set_ylabel("test accuracy")
     axis.margins(0.03, 0.06)
     sheet.legend(2)
-    sheet.note(notes.task(dataset))
+    of_tests = "" if "method" in dataset.attrs else "of the test set (saddle point) or "
+    bars = f"bars: standard errors {of_tests}of sampling"
+    sheet.note(f"{bars}\n{notes.task(dataset)}")
     return sheet.figure
 
 
@@ -168,7 +170,8 @@ def order_parameter_matrices(
         axis.set_xlabel(r"path $\pi^\prime$")
     sheet.axes[0].set_ylabel(r"path $\pi$")
     sheet.letters()
-    sheet.note(notes.task(dataset))
+    means = "means over the samples" if "method" in dataset.attrs else ""
+    sheet.note(notes.joined(means, notes.task(dataset)))
     return sheet.figure
 
 
@@ -447,7 +450,7 @@ def growth(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     for axis, name in zip(sheet.axes, names, strict=True):
         for kind, colour, label in (
             ("seconds", style.BLACK, "elapsed"),
-            ("cpu", style.ORANGE, "both cores"),
+            ("cpu", style.ORANGE, "CPU, all cores"),
         ):
             values = dataset[f"{kind}_{name}"]
             axis.plot(dataset[name], values, "o-", color=colour, ms=3, label=label)

@@ -57,7 +57,7 @@ def one_shot_pictures(
         `dict(one_shot_pictures([storage.read("theory.h5")]))["accuracy"]`
     """
     if not theories:
-        raise ValueError("one file of order parameters is required at least; got none.")
+        raise ValueError("theories must hold one file of order parameters; got none.")
     beside = theories[0] if saddle is None else saddle
     yield "accuracy", one_shot_accuracy(theories, posteriors, trained, saddle)
     yield "order_parameters", one_shot_matrices(beside, posteriors, trained)

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from statmech_attn import inputs, storage
+from statmech_attn import inputs, refusals, storage
 from statmech_attn.scan import chunk_file
 from statmech_attn.scan.chunk_file import Damaged, Newer, Stored
 from statmech_attn.scan.claims import Claims
@@ -115,7 +115,7 @@ class Folder:
             first = error.errors()[0]
             key = ".".join(map(str, first["loc"])) or "content"
             raise StorageError(
-                f"{manifest}: is damaged: {key}: {first['msg']}."
+                f"{manifest}: is damaged: {key}: {refusals.words(first)}."
             ) from None
         except ValueError as error:
             raise StorageError(f"{manifest}: is damaged: {error}.") from None

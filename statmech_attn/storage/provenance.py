@@ -53,7 +53,7 @@ def provenance(
     digest = study_digest(study)
     kind = kind or study_kind(study)
     if not kind:
-        raise ValueError("kind: give it, or a study with the key kind.")
+        raise ValueError("kind must be given, or a study that has the key kind.")
     plain_text("kind", kind)
     if started is not None and started.tzinfo is None:
         raise ValueError("started: needs a time zone; use storage.now().")

@@ -176,7 +176,8 @@ class PosteriorRun(Table, frozen=True):
         draws: samples that each chain draws.
         warmup: steps of each chain before its first sample.
         chains: independent Markov chains.
-        stored: samples of the order parameters that are stored for each chain.
+        stored: samples of the order parameters that are stored for each chain; all
+            draws where there are fewer than this default.
         block: samples of the weights between two writes to disk.
         step_size: step of a sampler that does not adapt it; from the stiffness at the
             start when left out.
@@ -201,6 +202,15 @@ class PosteriorRun(Table, frozen=True):
         fitting = [n for n in range(PART, 101, PART) if self.draws % n == 0]
         return max(fitting, default=PART)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_more_stored_than_drawn(cls, table: Any) -> Any:
+        draws = table.get("draws") if isinstance(table, dict) else None
+        most = cls.model_fields["stored"].default
+        if isinstance(draws, int) and draws < most and "stored" not in table:
+            return table | {"stored": draws}
+        return table
+
     @model_validator(mode="after")
     def _keys_of_the_method(self):
         (sampler,) = SAMPLERS.named(self.method)
@@ -220,7 +230,9 @@ class PosteriorRun(Table, frozen=True):
         if self.evidence and self.chains < 3:
             raise ValueError("evidence needs at least 3 chains, for its error")
         if self.stored > self.draws:
-            raise ValueError("stored must not exceed draws")
+            raise ValueError(
+                f"stored must not exceed draws, {self.draws}; got {self.stored}"
+            )
         return self
 
 

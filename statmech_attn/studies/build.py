@@ -20,7 +20,7 @@ from statmech_attn.studies.tables import MAX_POINTS, Range
 
 
 PARAMETERS = Variables(
-    Variable("beta", "", "inverse temperature of the output softmax", "1", "β"),
+    Variable("beta", "", "inverse temperature of the output", "1", "β"),
     Variable("gamma", "", "inverse temperature of attention", "1", "γ"),
     Variable("epsilon", "", "weight of the positional part", "1", "ε"),
 )

@@ -84,7 +84,7 @@ class ParametersSpec(Table, frozen=True):
     """[parameters]: numbers, lists or ranges; gamma, epsilon default to the file's.
 
     Attributes:
-        beta: inverse temperature of the output softmax.
+        beta: inverse temperature of the output.
         gamma: inverse temperature of attention; that of the pattern file when left out.
         epsilon: weight of the positional part; that of the pattern file when left out.
     """
@@ -232,9 +232,14 @@ class MonteCarloRun(RunSpec, frozen=True):
     @model_validator(mode="after")
     def _something_is_averaged(self):
         if self.transient >= self.steps:
-            raise ValueError("transient must be below steps, or nothing is averaged")
+            raise ValueError(
+                f"transient must be below steps, {self.steps}, or nothing is averaged; "
+                f"got {self.transient}"
+            )
         if self.stored > self.runs:
-            raise ValueError("stored must not exceed runs")
+            raise ValueError(
+                f"stored must not exceed runs, {self.runs}; got {self.stored}"
+            )
         return self
 
 
@@ -299,7 +304,7 @@ class BoundsSpec(Table, frozen=True):
     """[parameters] of a continuation: one interval, {start, stop}, and numbers.
 
     Attributes:
-        beta: inverse temperature of the output softmax.
+        beta: inverse temperature of the output.
         gamma: inverse temperature of attention; that of the pattern file when left out.
         epsilon: weight of the positional part; that of the pattern file when left out.
     """

@@ -71,12 +71,16 @@ def rematch(
         raise ValueError(f"furthest must be > 0 and finite; got {furthest:g}.")
     if dataset.attrs.get("kind") != "basins":
         raise ValueError(
-            f"only files of kind 'basins' have sets; got {dataset.attrs.get('kind')!r}."
+            "dataset must be of kind 'basins', which has sets; got "
+            f"{dataset.attrs.get('kind')!r}."
         )
     if matching not in ("flow", "distance"):
         raise ValueError(f"matching must be 'flow' or 'distance'; got {matching!r}.")
     if not dataset.attrs.get("study"):
-        raise ValueError("only a file names its study; store the data set first.")
+        raise ValueError(
+            "dataset must be that of a file: only a file names its study; store the "
+            "data set first."
+        )
     tree = toml.loads(dataset.attrs["study"])
     study = parse(tree).beside(folder)
     assert isinstance(study, BasinsStudy | SystemBasinsStudy)

@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, Tag, ValidationError
 
-from statmech_attn import inputs, kinds
+from statmech_attn import inputs, kinds, refusals
 from statmech_attn.options import either
 from statmech_attn.storage import toml
 from statmech_attn.studies import code
@@ -195,18 +195,14 @@ def _one_line(error: ValidationError, model: type[StudyTable]) -> str:
     first = (unknown or errors)[0]
     location = [str(part) for part in first["loc"] if part not in TAGS]
     path = ".".join(map(_plain, location))
+    message = refusals.words(first)
     if first["type"] == "extra_forbidden":
         allowed = _keys_at(model, first["loc"][:-1])
         hint = _hint(location[-1], allowed, model)
-        return f"{path}: unknown key{hint} allowed here: {', '.join(allowed)}."
-    if first["type"] == "missing":
-        return f"{path}: is missing."
-    message = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    message = message.removesuffix(".")
-    if first["type"] in ("model_type", "dict_type"):
-        message = "should be a table"
+        return f"{path}: {message}{hint} allowed here: {', '.join(allowed)}."
     got = first["input"]
-    shown = "" if isinstance(got, (dict, BaseModel)) else f"; got {_shown(got)}"
+    missing = first["type"] == "missing" or isinstance(got, (dict, BaseModel))
+    shown = "" if missing else f"; got {_shown(got)}"
     # What several keys together break has no place of its own.
     return f"{path}{': ' if path else ''}{message}{shown}."
 

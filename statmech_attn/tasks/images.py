@@ -204,7 +204,7 @@ def _how_to_get(names: str, folder) -> str:
 
 def _check_size(size: int) -> None:
     if size < 1:
-        raise ValueError(f"size is pixels of a side, >= 1; got {size}.")
+        raise ValueError(f"size must be at least 1 pixel of a side; got {size}.")
 
 
 def _stacked(place: Path, found: dict[str, np.ndarray]) -> ImageClasses:

@@ -38,13 +38,15 @@ def test_matrices_compress_to_distinct_columns_with_their_fractions():
             assert by_class == pytest.approx(by_site, abs=1e-15)
 
 
-def test_cycle_maps_every_pattern_to_the_next():
+def test_cycle_recalls_after_every_pattern_the_one_before():
     p = dmft.cycle(jax.random.key(0), n_patterns=3, n_bits=2)
     o, v, q, k = p.semantic
     assert np.array_equal(v, o[[1, 2, 0]])
     assert np.array_equal(q, o) and np.array_equal(k, o)
     overlaps = (p.fractions * o) @ o.T
     assert np.allclose(overlaps, np.eye(3), atol=1e-15)
+    drawn = (p.fractions * v) @ o.T  # (a, b): weight of o_a after a token o_b
+    assert np.array_equal(drawn.argmax(axis=0), [2, 0, 1])
 
 
 def test_random_patterns_depend_on_the_key_only():

@@ -176,6 +176,12 @@ def test_a_whole_figure_has_the_panels_that_can_be_drawn_alone(scan, plane):
         np.testing.assert_array_equal(one.get_array(), other.get_array())
 
 
+def test_tick_labels_of_given_axes_are_left_to_the_caller(scan):
+    axis = Figure().subplots()
+    plotting.phase_ribbon(scan, ax=axis)
+    assert all(label.get_visible() for label in axis.get_xticklabels())
+
+
 def test_legends_of_given_axes_are_left_to_the_caller(scan):
     axis = Figure().subplots()
     plotting.phase_ribbon(scan, ax=axis)

@@ -26,6 +26,15 @@ def test_shares_are_stacked_to_one_and_sets_keep_their_colour(basins):
     assert len(colours) == 4  # three attractors and what did not settle
 
 
+def test_sets_are_named_with_their_periods(basins):
+    figure = plotting.basin_fractions(basins)
+    (legend,) = figure.legends
+    words = [text.get_text() for text in legend.get_texts()]
+    assert any(text.startswith("set 0: period ") for text in words)
+    colours = [patch.get_facecolor() for patch in legend.get_patches()]
+    assert len(set(colours)) == len(colours)
+
+
 def test_errors_of_shares_are_the_stored_intervals(basins):
     axis = plotting.basin_fractions(basins).axes[1]
     drawn = [c for c in axis.containers]
@@ -56,7 +65,7 @@ def test_survival_curves_fall_from_one_beside_their_fit(basins):
     for line in solid:
         assert (np.diff(line.get_ydata()) <= 0).all() and line.get_ydata()[0] <= 1
     labels = [str(x.get_label()) for x in axis.lines]
-    assert any("nobody settled" in label for label in labels)
+    assert any("none settled" in label for label in labels)
 
 
 def test_the_stretches_of_hysteresis_are_shaded(swept):

@@ -76,6 +76,12 @@ def test_a_coefficient_that_a_resonance_leaves_out_is_not_taken_for_subcritical(
     assert solid.all() and not dashed.any()
 
 
+@pytest.mark.parametrize(("largest", "scale"), [(0.5, "linear"), (300.0, "symlog")])
+def test_coefficients_of_one_size_have_an_even_axis(branches, largest, scale):
+    branches.curve_coefficient[0, 0] = largest
+    assert plotting.critical_curves(branches).axes[-1].get_yscale() == scale
+
+
 def test_points_of_codimension_two_are_named(branches):
     axis = plotting.critical_curves(branches).axes[0]
     assert {"cusp"} < {text.get_text() for text in axis.texts}

@@ -74,7 +74,8 @@ def test_pictures_are_drawn_as_asked(scan, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["bifurcation.png"]
     pixels = matplotlib.image.imread(tmp_path / "bifurcation.png").shape[:2]
     assert pixels == (300, 400)
-    figure("scan.h5", "-o", tmp_path, "--only", "classifiers", "--format", "svg")
+    by_function = ("--only", "classifier_disagreement", "--format", "svg")
+    figure("scan.h5", "-o", tmp_path, *by_function)
     assert sorted(os.listdir(tmp_path)) == ["bifurcation.png", "classifiers.svg"]
 
 

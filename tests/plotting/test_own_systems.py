@@ -66,6 +66,8 @@ def test_a_section_is_in_the_legend_where_it_was_met(tolerance):
     assert len(found[f"on the section{near}"]) == scan.section_count.sum()
     assert ("every step" in found) == (tolerance is not None)
     assert axis.get_xlabel() == "$a$" and not axis.texts
+    (asked,) = plotting.bifurcation_samples(scan, strobe=True).axes
+    assert "every step" in [line.get_label() for line in asked.lines]
 
 
 @pytest.mark.parametrize("refine", [0, 1])

@@ -318,10 +318,10 @@ def test_the_command_line_stores_the_intervals(sweeps, tmp_path):
     ("changes", "message"),
     [
         ({"parameters": {"beta": [1, 2.0], "gamma": [1, 2.0]}}, "scans one parameter"),
-        ({"run": {"starts": 1}}, "run.starts: should be greater than or equal to 2"),
+        ({"run": {"starts": 1}}, "run.starts: should be at least 2"),
         ({"run": {"start": "token"}}, "run.start: should be 'random'; got 'token'"),
         ({"run": {"matching": "name"}}, "run.matching: should be 'flow' or 'distance'"),
-        ({"run": {"capture": 0.0}}, "run.capture: should be greater than 0"),
+        ({"run": {"capture": 0.0}}, "run.capture: should be above 0"),
         ({"run": {"exponents": 13}}, "exponents must lie in 0..12"),
     ],
 )

@@ -172,7 +172,7 @@ def test_the_summary_lists_branches_and_bifurcations(found):
         ({"parameters__gamma": {"start": 1.0, "stop": 2.0}}, "give exactly one"),
         ({"run__at": 2.0}, "run.at must lie in the interval of beta, 1 to 1.5"),
         ({"run__smallest_step": 1.0}, "smallest_step must not exceed largest_step"),
-        ({"run__period": 0}, "run.period: .*greater than or equal to 1; got 0"),
+        ({"run__period": 0}, "run.period: should be at least 1; got 0"),
         ({"run__steps": 10}, "run.steps: unknown key"),
         ({"curves__parameter": "beta"}, "curves.parameter must not be beta"),
         ({"curves__parameter": "delta"}, "curves.parameter: .*'gamma' or 'epsilon'"),

@@ -261,7 +261,7 @@ def test_a_system_that_diverges_everywhere_is_named(write, kind):
         ({"labels": {"z": {}}}, "labels.z: is no parameter and no observable"),
         ({"labels": {"a": {"unti": "m"}}}, "labels.a.unti: unknown key .*'unit'"),
         ({"run": {"starts": 2}}, "run.starts > 1 needs random states"),
-        ({"system": {"initial": []}}, "system.initial: .* at least 1 item"),
+        ({"system": {"initial": []}}, "system.initial: should hold at least 1 value"),
         ({"system": {"flow": {"time": 1.0}}}, "system.flow.substeps: is missing"),
         ({"network": {}}, "network: unknown key"),
         (

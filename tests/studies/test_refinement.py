@@ -128,7 +128,11 @@ def test_a_line_is_refined_where_its_phase_changes():
             {"refine": 9},
             "run.refine: 9 levels make a finest grid of 1049076225 points, more than",
         ),
-        ({"beta": [1.0, 2.0]}, {"refine": -1}, "run.refine: .* or equal to 0; got -1"),
+        (
+            {"beta": [1.0, 2.0]},
+            {"refine": -1},
+            "run.refine: should be at least 0; got -1",
+        ),
         ({"beta": [1.0, 2.0]}, {"refine": 11}, "run.refine: .* equal to 10; got 11"),
         ({"beta": [1.0, 2.0]}, {"refine": 1.5}, "run.refine: .* integer; got 1.5"),
         (

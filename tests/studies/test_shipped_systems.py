@@ -22,7 +22,6 @@ SMALL = {  # overrides that leave a second of work, and no exponents to compile
         *QUICK,
         "parameters.K.num=2",
         "run.starts=3",
-        "system.shown=cos_momentum",
     ],
     "logistic_lattice": ["run.transient=300", "run.steps=50"],
     "lorenz": [*QUICK, "parameters.rho=[24.0, 28.0]", "run.steps=2000"],
@@ -137,6 +136,10 @@ def test_continuation_finds_the_flip_and_its_curve(attention):
     np.testing.assert_allclose(gamma[there], expected, rtol=1e-9)
     assert there.sum() > 10
     assert found.branch_period.values.tolist() == [1, 2]
+    assert float(found.beta.max()) == pytest.approx(3.0)
+    ends = found.branch_result.attrs["flag_meanings"].split()
+    met = {ends[int(end)] for end in found.branch_result.values.ravel()}
+    assert met == {"left_range", "closed"}
 
 
 @pytest.mark.slow

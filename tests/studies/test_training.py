@@ -145,7 +145,7 @@ def test_a_pilot_forecasts_time_and_memory(work):
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        ({"learning_rate": 0}, "run.learning_rate: should be greater than 0"),
+        ({"learning_rate": 0}, "run.learning_rate: should be above 0"),
         ({"steps": 205}, "block of 10; got 205 and 50"),
         ({"optimiser": "lbfgs"}, "run.optimiser: should be 'adam' or 'gd'"),
         ({"rate": 1}, "run.rate: unknown key"),

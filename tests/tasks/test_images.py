@@ -353,7 +353,7 @@ def test_labels_and_images_must_fit(made_images, tmp_path):
         images.elsewhere(tmp_path, "mnist")
     with pytest.raises(ValueError, match='"mnist" or "fashion-mnist"; got \'cifar\''):
         images.elsewhere(tmp_path, "cifar")
-    with pytest.raises(ValueError, match="size is pixels of a side"):
+    with pytest.raises(ValueError, match="size must be at least 1 pixel"):
         images.elsewhere(tmp_path, "mnist", size=0)
 
 

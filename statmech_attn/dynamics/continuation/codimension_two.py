@@ -97,7 +97,7 @@ def coefficient(system: Extended, parts: Parts) -> float:
     u = np.append(parts.state, values[free])
     located = Located(u, float(parts.angle), 0.0)
     try:
-        form = normal_form(problem.residual, LOCATED_AS[system.kind], located)
+        form = normal_form(problem, LOCATED_AS[system.kind], located)
     except np.linalg.LinAlgError:
         return np.nan
     if system.kind != FOLD:

@@ -134,7 +134,10 @@ def start_of(
     if kind == NEIMARK_SACKER:
         pairs = np.imag(eigen.eigenvalues) > 0
         if not pairs.any():
-            raise ValueError("a neimark_sacker point needs complex multipliers.")
+            raise ValueError(
+                "x must be near a neimark_sacker point, which needs complex "
+                f"multipliers; got {np.real(eigen.eigenvalues)}."
+            )
         distance = np.where(pairs, np.abs(distance - 1), np.inf)
     chosen = int(np.argmin(distance))
     v = eigen.eigenvectors[:, chosen]

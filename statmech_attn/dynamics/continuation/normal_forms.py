@@ -1,8 +1,9 @@
 r"""Normal forms of bifurcations of cycles (docs/theory/continuation.md, section 4).
 
 With $A = D_x f^k$, forms B and C of $f^k$, $A q = \mu q$, $A^T \bar p = \mu \bar p$,
-$\langle q, q \rangle = 1$, $\langle p, q \rangle = \bar p^T q = 1$ (Kuznetsov,
-*Elements of Applied Bifurcation Theory*, section 5.4):
+$\langle p, q \rangle = \bar p^T q = 1$ (Kuznetsov, *Elements of Applied Bifurcation
+Theory*, section 5.4), and q of root mean square length one over the cycle,
+$\sum_{i<k} |D_x f^i q|^2 = k$:
 
     fold              xi -> xi + s dp + b xi^2      b = <p, B(q, q)> / 2
     period doubling   xi -> -xi + m dp xi + c xi^3  c = <p, C(q, q, q)
@@ -14,11 +15,14 @@ $\langle q, q \rangle = 1$, $\langle p, q \rangle = \bar p^T q = 1$ (Kuznetsov,
                                                     complement of q
 
 dp is the distance in the parameter, s = <p, f_p>, and m the speed with which the
-multiplier moves along the branch (relative to it for Neimark-Sacker, mu'/mu).  The
-coefficients are those of the cycle's point x: the amplitude is measured there.
+multiplier moves along the branch (relative to it for Neimark-Sacker, mu'/mu).  Carried
+along by the map, q belongs to every point of the cycle, so that the coefficients are
+those of the cycle, whichever of its points x is.  The sign of q is such that s > 0 at a
+fold and b > 0 at a transcritical point; no other coefficient depends on it.
 """
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Complex, Float
@@ -33,6 +37,7 @@ from statmech_attn.dynamics.continuation.locate import (
     smallest,
     TORUS,
 )
+from statmech_attn.dynamics.continuation.problem import Problem
 
 
 RESONANCE = 1e-3  # of a turn: distance from m/q, q <= 4, that counts as resonance
@@ -133,30 +138,33 @@ class NormalForm(eqx.Module):
         return self.rotation + turn / (2 * np.pi)
 
 
-def normal_form(residual, kind: int, located: Located) -> NormalForm:
-    """Coefficients at a located point of residual G(x, p) = f^k(x, p) - x.
+def normal_form(problem: Problem, kind: int, located: Located) -> NormalForm:
+    """Coefficients at a located bifurcation of a cycle.
 
     Args:
-        residual: residual of the cycle.
+        problem: the map and the period of the cycle.
         kind: 0 fold, 1 period doubling, 2 Neimark-Sacker, 3 branch point.
         located: the bifurcation point.
 
     Returns:
         `NormalForm`: coefficients, critical vectors and the direction of the new orbit.
     """
-    jacobian = np.asarray(linearise(residual, jnp.asarray(located.u))[1])
+    residual, u = problem.residual, jnp.asarray(located.u)
+    jacobian = np.asarray(linearise(residual, u)[1])
     A, f_p = jacobian[:, :-1] + np.eye(len(jacobian)), jacobian[:, -1]
-    B = lambda a, b: second(residual, located.u, a, b)
-    C = lambda a, b, c: third(residual, located.u, a, b, c)
+    B = lambda a, b: second(residual, u, a, b)
+    C = lambda a, b, c: third(residual, u, a, b, c)
+    critical = {FOLD: 1.0, BRANCHING: 1.0, DOUBLING: -1.0}
     if kind == TORUS:
-        return _torus(A, f_p, B, C, np.exp(1j * abs(located.angle)))
+        mu = np.exp(1j * abs(located.angle))
+        return _torus(A, f_p, B, C, mu, *_vectors(problem, u, A, mu))
     form = {FOLD: _fold, DOUBLING: _doubling, BRANCHING: _branching}[kind]
     real = lambda form: lambda *directions: form(*directions).real
-    return form(A, f_p, real(B), real(C))
+    return form(A, f_p, real(B), real(C), *_vectors(problem, u, A, critical[kind]))
 
 
-def _fold(A, f_p, B, C):
-    q, p = _vectors(A, 1.0)
+def _fold(A, f_p, B, C, q, p):
+    q, p = (v * np.copysign(1.0, p @ f_p) for v in (q, p))
     b = p @ B(_flat(q), _flat(q)) / 2
     nothing = np.full(len(q), np.nan)
     return NormalForm(
@@ -170,8 +178,7 @@ def _fold(A, f_p, B, C):
     )
 
 
-def _doubling(A, f_p, B, C):
-    q, p = _vectors(A, -1.0)
+def _doubling(A, f_p, B, C, q, p):
     eye = np.eye(len(A))
     drift = np.linalg.solve(eye - A, f_p)
     h = np.linalg.solve(eye - A, B(_flat(q), _flat(q)))
@@ -186,8 +193,7 @@ def _doubling(A, f_p, B, C):
     )
 
 
-def _torus(A, f_p, B, C, mu):
-    q, p = _vectors(A, mu)
+def _torus(A, f_p, B, C, mu, q, p):
     eye, conj = np.eye(len(A)), q.conj()
     rotation = float(np.angle(mu)) / (2 * np.pi)
     resonance = _resonance(rotation)
@@ -213,7 +219,7 @@ def _torus(A, f_p, B, C, mu):
     )
 
 
-def _branching(A, f_p, B, C):
+def _branching(A, f_p, B, C, q, p):
     """Transcritical or pitchfork, as the quadratic coefficient tells.
 
     The branches leave along y q + drift, with b y^2 + m y + e = 0; where b = 0 by
@@ -221,31 +227,50 @@ def _branching(A, f_p, B, C):
     With x known to a small part of its unit, a b that is zero comes out as small a part
     of the cubic terms, whatever their size.
     """
-    q, p = _vectors(A, 1.0)
     bend = B(_flat(q), _flat(q))
     h, drift = _in_complement(A, p, q, bend), _in_complement(A, p, q, f_p)
     along = np.append(drift, 1.0)
     b, m, e = p @ bend / 2, p @ B(_flat(q), along), p @ B(along, along) / 2
-    common = dict(vector=q, adjoint=p, quadratic=h)
     c = _cubic(B, C, p, q, h)
     if abs(b) > FLAT * (abs(c) + np.linalg.norm(p) * np.linalg.norm(bend)):
         speed = np.sqrt(max(m**2 - 4 * b * e, 0.0))
-        return NormalForm(
-            name="transcritical", coefficient=b, speed=speed, drift=drift, **common
-        )
+        q, p = (v * np.copysign(1.0, b) for v in (q, p))
+        name, c, m = "transcritical", abs(b), speed
+    else:
+        name, drift = "pitchfork", drift - e / m * q
     return NormalForm(
-        name="pitchfork",
+        name=name,
         coefficient=c,
         speed=m,
-        drift=drift - e / m * q,
-        **common,
+        vector=q,
+        adjoint=p,
+        drift=drift,
+        quadratic=h,
     )
 
 
-def _vectors(A, mu):
-    """Right and left eigenvectors q and p of mu, <q, q> = <p, q> = 1."""
+def _vectors(problem, u, A, mu):
+    """Right and left eigenvectors q and p of mu, <p, q> = 1."""
     left, _, q = smallest(A - mu * np.eye(len(A)))
+    if int(problem.period) > 1:
+        parts = jnp.stack([jnp.real(q), jnp.imag(q)])
+        q = q / np.sqrt(float(_mean_square(problem, u, parts)))
     return q, left / np.vdot(q, left)
+
+
+@eqx.filter_jit
+def _mean_square(problem, u, vectors):
+    """Mean over the cycle of the square size of vectors carried along it."""
+    parameters = {**problem.parameters, problem.free: u[-1]}
+    step = lambda x: problem.iterate(x, parameters, 1)
+
+    def body(_, carry):
+        x, vectors, total = carry
+        after = jax.vmap(lambda v: jax.jvp(step, (x,), (v,))[1])(vectors)
+        return step(x), after, total + jnp.sum(vectors**2)
+
+    start = (u[:-1], vectors, 0.0)
+    return jax.lax.fori_loop(0, problem.period, body, start)[2] / problem.period
 
 
 def _flat(x):

@@ -211,7 +211,7 @@ def _critical_angle(a: Point, b: Point) -> float | None:
 
 
 def _special(problem, a: Point, b: Point, kind: int, found: Located, place: float):
-    form = normal_form(problem.residual, kind, found)
+    form = normal_form(problem, kind, found)
     jacobian = _jacobian_of(problem, found.u)
     period = minimal_period(problem, found.u)
     halved = form.name == "pitchfork" and 2 * period == int(problem.period)

@@ -92,11 +92,15 @@ def axes_of(grid: Mapping[str, Any]) -> Axes:
     for name, value in grid.items():
         values = np.asarray(value, float)
         if values.ndim > 1 or not np.isfinite(values).all():
-            raise ValueError(f"{name} must be finite, a number or one list of them.")
+            raise ValueError(
+                f"{name} must be a finite number or one list of them; got {value}."
+            )
         if values.ndim == 0:
             fixed[name] = float(values)
         elif len(np.unique(values)) < len(values) or not len(values):
-            raise ValueError(f"values of {name} must be distinct, and at least one.")
+            raise ValueError(
+                f"{name} must hold distinct values, at least one; got {value}."
+            )
         else:
             scanned[name] = values
     if len(scanned) not in (1, 2):

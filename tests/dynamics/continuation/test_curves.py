@@ -457,7 +457,7 @@ def test_a_curve_says_why_it_ended_and_can_be_stopped():
         ({"kind": "hopf"}, "kind must be one of fold, period_doubling, .*'hopf'"),
         ({"second": "r"}, r"second must be one of \['q'\]; got 'r'"),
         ({"second": "p"}, r"second must be one of \['q'\]; got 'p'"),
-        ({"kind": "neimark_sacker"}, "needs complex multipliers"),
+        ({"kind": "neimark_sacker"}, "complex multipliers; got"),
         ({"direction": 2}, "direction must be 1, -1"),
     ],
 )

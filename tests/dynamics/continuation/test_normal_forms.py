@@ -1,6 +1,6 @@
 r"""Normal-form coefficients against closed forms, coordinates and simulation.
 
-Closed forms, all by hand with q normalised to length one and <p, q> = 1:
+Closed forms, all by hand with q normalised to length one over the cycle and <p, q> = 1:
 
     logistic, r = 3          c = (3 f''^2 / 2) / 6 = 9
     Henon, fold              q ~ (1, b), p ~ (1, 1):   b_2 = -a / ((1+b) sqrt(1+b^2))
@@ -17,9 +17,11 @@ import pytest
 from statmech_attn.dynamics.continuation import (
     find_cycle,
     follow_cycle,
+    normal_form,
     Problem,
     Settings,
 )
+from statmech_attn.dynamics.continuation.locate import DOUBLING, Located
 from statmech_attn.dynamics.lyapunov import window_weights
 from statmech_attn.validation.families import delayed_logistic, henon, logistic
 
@@ -83,7 +85,10 @@ def test_logistic_doubling():
 
 
 def test_logistic_period_three_fold():
-    """b = (f^3)'' / 2 and s = d f^3 / d r, from the composed polynomial."""
+    """b = (f^3)'' / 2Q and s = Q d f^3 / d r, from the composed polynomial.
+
+    Q^2 = (1 + (f')^2 + ((f^2)')^2) / 3 makes the size of q one over the cycle.
+    """
     problem = Problem(logistic, jnp.zeros(1), {"r": 3.84}, "r", period=3)
     start = find_cycle(problem, jnp.array([0.5]), 3.84)
     branch = follow_cycle(problem, start.x, 3.84, direction=-1, within=(3.5, 3.86))
@@ -94,14 +99,20 @@ def test_logistic_period_three_fold():
     assert third.deriv()(fold.x[0]) == pytest.approx(1, abs=1e-9)
     # Degree 8 with coefficients up to 10^5, evaluated at a point of the fold, where x
     # is known to the square root of rounding.
-    assert fold.form.coefficient == pytest.approx(
-        third.deriv(2)(fold.x[0]) / 2, rel=1e-6
+    Q = np.sqrt(
+        sum(
+            g.deriv()(fold.x[0]) ** 2
+            for g in (np.polynomial.Polynomial([0, 1]), f, f(f))
+        )
+        / 3
     )
     h = 1e-6
     at = lambda r: np.polynomial.Polynomial([0, r, -r])
     difference = at(r + h)(at(r + h)(at(r + h))) - at(r - h)(at(r - h)(at(r - h)))
     slope = difference(fold.x[0]) / (2 * h)
-    assert fold.form.speed.real == pytest.approx(slope, rel=1e-6)
+    b = np.sign(slope) * third.deriv(2)(fold.x[0]) / (2 * Q)
+    assert fold.form.coefficient == pytest.approx(b, rel=1e-6)
+    assert fold.form.speed.real == pytest.approx(abs(slope) * Q, rel=1e-6)
     assert fold.form.side == 1 and fold.form.criticality == ""
 
 
@@ -118,14 +129,41 @@ def test_henon_fold_and_doubling():
     )
     a = -((1 - b) ** 2) / 4
     exact = -a / ((1 + b) * np.sqrt(1 + b**2))
-    # Signs of q and p are arbitrary, and with them those of b and s, not of b s.
-    assert abs(fold.form.coefficient) == pytest.approx(exact, rel=EXACT)
-    assert fold.form.side == 1
+    # Orbits are on the side of larger a: s > 0 by the sign of q, and b < 0.
+    assert fold.form.coefficient == pytest.approx(-exact, rel=EXACT)
+    assert fold.form.speed.real > 0 and fold.form.side == 1
     _, doubling = special_of(henon, [0.7, 0.2], 0.2, within=(0.1, 0.8), **options)
     a = 3 * (1 - b) ** 2 / 4
     exact = a**2 / ((1 - b**2) * (1 + b**2))
     assert doubling.form.coefficient == pytest.approx(exact, rel=EXACT)
     assert doubling.form.criticality == "supercritical"
+
+
+def test_coefficients_are_those_of_the_cycle_not_of_one_of_its_points():
+    """Cycles that double: of period 2 at a = 0.9125, and its third image, period 6."""
+    problem = Problem(henon, jnp.zeros(2), {"a": 0.9, "b": 0.3}, "a", period=2)
+    start = find_cycle(problem, jnp.array([1.2, -0.13]), 0.9)
+    branch = follow_cycle(problem, start.x, 0.9, within=(0.89, 0.92)).run()
+    (special,) = branch.special
+    assert special.kind == "period_doubling" and special.period == 2
+    once, parameters = problem.with_period(1), {"a": special.value, "b": 0.3}
+    for period in (2, 6):
+        of_cycle, x, forms = problem.with_period(period), special.x, []
+        for _ in range(2):
+            located = Located(np.append(x, special.value), np.nan, 0.0)
+            forms.append(normal_form(of_cycle, DOUBLING, located))
+            x = np.asarray(once.iterate(jnp.asarray(x), parameters, 1))
+        lengths = [np.linalg.norm(form.vector) for form in forms]
+        assert abs(lengths[0] / lengths[1] - 1) > 0.2
+        assert sum(length**2 for length in lengths) == pytest.approx(2, rel=1e-9)
+        first, second = forms
+        assert first.coefficient == pytest.approx(second.coefficient, rel=1e-9)
+        assert first.speed == pytest.approx(second.speed, rel=1e-9)
+        # Three turns, -1 each, multiply both by 3: (-1 + e)^3 = -1 + 3 e + O(e^2).
+        assert first.coefficient == pytest.approx(
+            period / 2 * special.form.coefficient, rel=1e-9
+        )
+        assert first.speed == pytest.approx(period / 2 * special.form.speed, rel=1e-9)
 
 
 def test_delayed_logistic_torus(torus_birth):
@@ -206,15 +244,15 @@ def test_branches_of_a_transcritical_point_part_linearly(sign):
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("a", [1.0, 0.0])
 def test_a_branch_point_has_the_same_name_in_all_units(a, unit):
-    """b = -a/L and c = -1/L^2, in whatever units x is measured."""
+    """b = a/L, by the sign of q, and c = -1/L^2, in whatever units x is measured."""
     for c in (1.0, 0.0) if a else (1.0,):
         parameters = {"p": 0.0, "L": unit, "a": a, "c": c}
         _, special = special_of(
             crossing, [0.0], -0.3, parameters, "p", within=(-0.3, 0.4)
         )
         assert special.kind == ("transcritical" if a else "pitchfork")
-        exact = -a / unit if a else -c / unit**2
-        assert abs(special.form.coefficient) == pytest.approx(abs(exact), rel=EXACT)
+        exact = a / unit if a else -c / unit**2
+        assert special.form.coefficient == pytest.approx(exact, rel=EXACT)
         assert special.form.criticality == ("" if a else "supercritical")
 
 
