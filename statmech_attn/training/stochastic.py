@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from statmech_attn.batches import Compiled, on_cpu
+from statmech_attn.batches import Compiled, devices
 from statmech_attn.storage import BlockFolder, BlockMemory
 from statmech_attn.tasks import one_shot
 from statmech_attn.training.descent import follow, optax_module
@@ -48,7 +48,7 @@ def precision_here(choices: Minibatches) -> Precision:
         One of the names of `Precision`.
     """
     if choices.precision == "auto":
-        return "single" if on_cpu() else "mixed"
+        return "single" if devices()[0].platform == "cpu" else "mixed"
     return choices.precision
 
 

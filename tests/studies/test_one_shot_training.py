@@ -6,6 +6,7 @@ import json
 import pathlib
 import re
 import tomllib
+import types
 
 import jax
 import numpy as np
@@ -325,7 +326,13 @@ def test_files_of_other_kinds_are_not_trained_networks(tmp_path, found):
 
 
 def test_precision_follows_the_device(data, monkeypatch):
-    study = studies.parse(SMALL)
-    for cpu, precision in ((True, "single"), (False, "mixed")):
-        monkeypatch.setattr(f"{precision_here.__module__}.on_cpu", lambda cpu=cpu: cpu)
-        assert precision_here(studies.work(study).choices) == precision
+    """Several devices that are parts of a CPU are a CPU."""
+    choices = studies.work(studies.parse(SMALL)).choices
+    for platform, count, precision in (
+        ("cpu", 1, "single"),
+        ("cpu", 2, "single"),
+        ("gpu", 1, "mixed"),
+    ):
+        devices = count * [types.SimpleNamespace(platform=platform)]
+        monkeypatch.setattr(f"{precision_here.__module__}.devices", lambda d=devices: d)
+        assert precision_here(choices) == precision
