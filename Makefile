@@ -26,6 +26,9 @@ SPHINX = $(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going
 demo: environment
 	$(VENV)/bin/python analysis/demo.py --out results/demo
 
+# Tests begin many processes, which share bytecode, that of assertions included.
+test test-slow test-part: export PYTHONDONTWRITEBYTECODE =
+
 test: test-environment
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile
 

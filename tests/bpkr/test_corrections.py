@@ -142,6 +142,7 @@ def test_a_saddle_point_known_less_well_is_accepted():
         np.testing.assert_allclose(a, b, rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked")
 def test_bad_input_is_refused(data):
     xi, test, y = data

@@ -193,7 +193,7 @@ def test_bad_arguments_are_refused():
         noise(1.0, 0)
     other = dmft.cycle(jax.random.key(0), n_patterns=3, n_bits=2)
     params = dmft.parameters(1.0, 1.0, 0.0)
-    with pytest.raises(ValueError, match="not those"):
+    with pytest.raises(ValueError, match="must be those that net was built from"):
         linear_noise(NET, other, params, dmft.from_row(NET, params, 0), steps=1)
 
 

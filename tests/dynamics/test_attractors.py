@@ -203,6 +203,7 @@ def test_lifetimes_are_exact_where_rounding_depends_on_the_width(monkeypatch):
         assert orbits.lifetime[lane] == np.flatnonzero(outside)[-1] + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("memory", "exact"), [(400, True), (4, False)])
 def test_slow_arrival_is_found_by_walking_back_or_says_so(memory, exact):
     """x' = 0.999 x: inside 1e-3 after ln(x0/1e-3)/0.0010005 steps, at rest later."""

@@ -140,8 +140,11 @@ def test_around_the_tangent_bifurcation_of_period_three():
     ("call", "message"),
     [
         (lambda: escape_rate(np.ones(3), np.ones(2, bool)), "must be of one length"),
-        (lambda: escape_rate(-np.ones(2), np.ones(2, bool)), "must be non-negative"),
-        (lambda: survival(np.ones(0), np.ones(0, bool)), "hold at least one"),
+        (
+            lambda: escape_rate(-np.ones(2), np.ones(2, bool)),
+            "none of them negative",
+        ),
+        (lambda: survival(np.ones(0), np.ones(0, bool)), "one number or more"),
         (
             lambda: escape_rate(np.ones(2), np.ones(2, bool), resolution=0),
             "resolution must be",

@@ -160,7 +160,7 @@ def test_counts_that_are_not_exact_are_refused(n):
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, float("nan")])
 def test_probabilities_outside_are_refused(p):
-    with pytest.raises(ValueError, match="probabilities"):
+    with pytest.raises(ValueError, match=r"p must lie in \[0, 1\]"):
         binomial(jax.random.key(0), 10, p)
 
 

@@ -221,7 +221,7 @@ def test_bad_arguments_are_refused(changed, message):
 def test_patterns_of_another_network_are_refused():
     other = dmft.cycle(jax.random.key(0), n_patterns=3, n_bits=2)
     params = dmft.parameters(1.0, 1.0, 0.0)
-    with pytest.raises(ValueError, match="not those"):
+    with pytest.raises(ValueError, match="must be those that net was built from"):
         simulate(
             NET,
             other,

@@ -109,6 +109,7 @@ def test_no_bit_depends_on_the_number_of_threads(work, whole, threads):
     assert same(arrays(session), arrays(whole))
 
 
+@pytest.mark.slow
 def test_the_number_of_compilations_does_not_depend_on_that_of_chunks(work):
     few = shuffled(work, 3)
     before = compilations.count()

@@ -232,6 +232,7 @@ def test_workers_that_are_killed_change_nothing(client, tmp_path):
     assert bits(found) == bits(computed(partial(Toy, 40), here))
 
 
+@pytest.mark.slow
 def test_a_stop_finishes_what_is_being_computed_only(client, tmp_path):
     build, stop = partial(Toy, 400, 1.0, seen=tmp_path), Stop()
 

@@ -131,7 +131,7 @@ def test_a_chunk_of_a_newer_version_is_refused_and_kept(begun, monkeypatch):
         (b"\xff\x00", "not JSON"),
         (b"[" * 100_000, "not JSON"),
         (b"[1, 2]", "is damaged"),
-        (b'{"schema_version": 1}', "study: Field required"),
+        (b'{"schema_version": 1}', "study: is missing"),
     ],
 )
 def test_a_damaged_manifest_is_refused(begun, content, words):

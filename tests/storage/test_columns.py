@@ -274,6 +274,7 @@ def full_disk(tmp_path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small", (10, 510_000))
 def test_a_full_disk_keeps_the_old_file_and_the_process_lives(full_disk, small):
     """Before anything is written, and while columns or small variables are."""

@@ -68,6 +68,7 @@ def test_the_bifurcations_of_a_closed_branch_do_not_depend_on_the_start(isola):
         )
 
 
+@pytest.mark.slow
 def test_a_closed_branch_ends_on_the_cycle_it_began_with(isola):
     first, last = isola.points[0], isola.points[-1]
     assert last.value == first.value

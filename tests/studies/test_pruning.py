@@ -382,7 +382,7 @@ def test_the_file_of_the_networks_is_an_input(folder):
 def test_impossible_studies_are_refused(folder, made_trained, monkeypatch):
     with pytest.raises(ValueError, match="task.restart: unknown key"):
         studies.parse(STUDY | {"task": STUDY["task"] | {"restart": 1}})
-    with pytest.raises(ValueError, match="run.random_orders: should be greater"):
+    with pytest.raises(ValueError, match="run.random_orders: should be at least 2"):
         studies.parse(STUDY | {"run": {"random_orders": 1}})
     networks = [made_trained.drawn_network(SETTING, 0)]
     path = folder / "none.h5"

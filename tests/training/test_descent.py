@@ -96,6 +96,7 @@ def test_every_layer_has_the_same_norm_at_the_end(steepest):
     assert found.prior[-1] == pytest.approx(4 * virial / 2, rel=1e-7)
 
 
+@pytest.mark.slow
 def test_labels_are_missed_in_proportion_to_the_temperature(steepest):
     """Y - f = T d(prior)/df at the end: a tenth of T, a tenth of what is missed."""
     missed = []

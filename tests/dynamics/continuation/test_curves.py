@@ -161,6 +161,7 @@ def test_the_sign_of_b_is_that_for_the_vector_of_the_curve():
     assert codimension_two.coefficient(system, back) == pytest.approx(-b)
 
 
+@pytest.mark.slow
 def test_the_cubics_generalized_flips(cubic_curves):
     values, special, points, _ = cubic_curves["doubling"]
     p, q = values.T
@@ -280,7 +281,8 @@ def ring(x, p):
     return matrix @ x + (a - 0.3) * (x @ x) * x
 
 
-@pytest.mark.parametrize("largest", [0.1, pytest.param(0.03, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("largest", [0.1, 0.03])
 def test_a_closed_curve_is_followed_once_where_the_vector_comes_back_reversed(largest):
     side = np.sqrt(0.5)
     problem = Problem(ring, jnp.zeros(2), {"p": side, "q": side}, "p")

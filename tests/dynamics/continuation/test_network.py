@@ -128,6 +128,7 @@ def test_the_torus_above_it_has_the_predicted_size_and_rotation(published, insta
     assert far[1] / near[1] == pytest.approx(16, rel=0.25)
 
 
+@pytest.mark.slow
 def test_the_cycle_of_44_tokens_is_locked_between_two_folds(published):
     """Its stable and unstable copies, eleven phases of each, form one closed curve."""
     file, net = published.file, published.net

@@ -211,8 +211,14 @@ def test_the_network_has_the_bits_of_its_study():
     ("call", "message"),
     [
         (lambda: diagram(henon, {"a": 1.0, "b": 0.3}, jnp.ones(2)), "one or two"),
-        (lambda: diagram(henon, {"a": [1.0, 1.0]}, jnp.ones(2)), "a must be distinct"),
-        (lambda: diagram(henon, {"a": [np.nan]}, jnp.ones(2)), "a must be finite"),
+        (
+            lambda: diagram(henon, {"a": [1.0, 1.0]}, jnp.ones(2)),
+            "a must hold distinct values",
+        ),
+        (
+            lambda: diagram(henon, {"a": [np.nan]}, jnp.ones(2)),
+            "a must be a finite number",
+        ),
         (
             lambda: henon_diagram(replace(PLAN, exponents=3)),
             r"exponents must lie in 0..2",
