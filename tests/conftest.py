@@ -72,6 +72,7 @@ SLOW_EXAMPLES = {
     "statmech_attn.dynamics.diagrams.diagram.diagram",
     "statmech_attn.dynamics.dimension.correlation_dimension",
     "statmech_attn.dynamics.flows.flow_spectrum",
+    "statmech_attn.dynamics.phases.classify",
     "statmech_attn.dynamics.phases.Classification.explain",
     "statmech_attn.dynamics.rotation.series_rotation",
     "statmech_attn.montecarlo.langevin.langevin",

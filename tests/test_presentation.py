@@ -30,6 +30,7 @@ def batch(verdict_at):
     return jax.vmap(verdict_at)(GROWTH)
 
 
+@pytest.mark.slow
 def test_every_verdict_of_a_batch_has_a_sentence_with_its_numbers(batch):
     fixed, periodic, chaotic, undetermined = batch.explain()
     assert fixed.startswith("fixed: the orbit recurs after 1 step, to ")

@@ -142,8 +142,8 @@ def test_both_forms_of_the_kernel_give_the_same_numbers(outputs):
 @pytest.mark.parametrize(
     "form, outputs",
     (
-        ("kernels", 1),
         ("factors", 2),
+        pytest.param("kernels", 1, marks=pytest.mark.slow),
         # The same numbers come from both forms: see the test above.
         pytest.param("kernels", 2, marks=pytest.mark.slow),
         pytest.param("factors", 1, marks=pytest.mark.slow),

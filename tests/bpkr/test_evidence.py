@@ -104,6 +104,7 @@ def test_evidence_of_the_four_paths_is_laplaces_with_its_next_order(chains, N):
     assert abs(found.value - laplace - term) < 6 * found.stderr + term**2
 
 
+@pytest.mark.slow
 def test_bad_input_is_refused(data):
     law = Problem(*data, heads=(2, 2), width=5, temperature=0.3).law()
     z = rng.normal(jax.random.key(0), (2, 10, law.dimension))

@@ -103,6 +103,7 @@ def test_exchanging_heads_exchanges_the_order_parameters(problem):
     assert float(one.action) == pytest.approx(float(two.action), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_variances_of_neighbouring_layers_can_be_traded(problem):
     """sigma_1^2 -> s sigma_1^2 with sigma_0^2 / s: U_1 -> s U_1, the same energy."""
     one = problem.solve()

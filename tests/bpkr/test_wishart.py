@@ -111,6 +111,7 @@ def test_the_law_agrees_with_the_saddle_point_at_large_width(data):
     assert (np.abs(found.mean - np.eye(4)) > 3 * allowed).any()
 
 
+@pytest.mark.slow
 def test_ranks_are_limited_by_the_width(data):
     posterior = posed(data, 3, 0.1).law()
     z = rng.normal(jax.random.key(4), (posterior.dimension,))

@@ -142,6 +142,7 @@ def test_noise_that_leaves_the_range_of_doubles_is_infinite_never_nan():
     assert (std >= 0).all()
 
 
+@pytest.mark.slow
 def test_noise_grows_at_the_rate_of_the_largest_exponent():
     """On one chaotic orbit, ln std / t tends to lambda_1.
 

@@ -67,6 +67,7 @@ def test_newton_roots_have_equal_basins_in_a_disc():
     assert_shares(found.counts, 1500, [1 / 3] * 3)
 
 
+@pytest.mark.slow
 def test_starts_beyond_the_fixed_point_of_the_quadratic_map_diverge():
     """x^2 - 1: bounded for |x| < (1 + sqrt 5)/2, where the cycle 0, -1 attracts."""
     found = find_attractors(lambda x: x**2 - 1, uniform(3, -3, 3, 2000))
@@ -78,6 +79,7 @@ def test_starts_beyond_the_fixed_point_of_the_quadratic_map_diverge():
     assert (found.orbits.kind[found.label == -2] == GONE).all()
 
 
+@pytest.mark.slow
 def test_cycles_in_and_out_of_phase_are_two_attractors_of_a_product():
     """Two logistic maps at r = 3.2: in phase with p^2 + q^2, else out of phase."""
     logistic = lambda x: 3.2 * x * (1 - x)

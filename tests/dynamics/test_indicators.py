@@ -130,6 +130,7 @@ def test_a_cube_has_the_correlation_sum_of_its_edges():
     assert np.allclose(found.correlation[chosen], exact[chosen], rtol=0.03)
 
 
+@pytest.mark.slow
 def test_dimension_of_the_cantor_set_is_ln2_over_ln3():
     bits = rng.bernoulli(jax.random.key(2), 0.5, (20_000, 34))
     points = jnp.sum(2.0 * bits / 3.0 ** jnp.arange(1, 35), axis=1)[:, None]
@@ -268,6 +269,7 @@ def test_kaplan_yorke_dimension_of_a_torus_is_its_number_of_zeros():
 # Finite-time exponents
 
 
+@pytest.mark.slow
 def test_growth_of_a_skew_tent_diffuses_with_its_exact_constant():
     """Factors 1/a and 1/(1 - a) are independent: mean and variance in closed form."""
     a, count = 0.3, 6000

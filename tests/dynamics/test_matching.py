@@ -67,7 +67,12 @@ def arrivals(moved, found):
 STARTS = np.array([-1.1, -0.6, -0.2, 0.3, 0.7, 1.2])
 
 
-@pytest.mark.parametrize("by", ["flow", "distance"])
+BY = pytest.mark.parametrize(
+    "by", [pytest.param("flow", marks=pytest.mark.slow), "distance"]
+)
+
+
+@BY
 def test_through_a_pitchfork_one_branch_goes_on_and_the_other_is_new(by):
     """x' = r x - x^3: 0 until r = 1, then +-sqrt(r - 1), named as they were before."""
     step = lambda x, r: r * x - x**3
@@ -83,7 +88,7 @@ def test_through_a_pitchfork_one_branch_goes_on_and_the_other_is_new(by):
     assert np.abs(found[3].points[:, 0, 0]) == pytest.approx(np.sqrt(0.3))
 
 
-@pytest.mark.parametrize("by", ["flow", "distance"])
+@BY
 def test_a_doubled_cycle_is_the_same_attractor(by):
     step = lambda x, r: r * x * (1 - x)
     starts = np.linspace(0.1, 0.9, 6)
@@ -93,7 +98,7 @@ def test_a_doubled_cycle_is_the_same_attractor(by):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by", ["flow", "distance"])
+@BY
 def test_at_a_fold_the_attractor_that_ends_gives_its_name_to_nobody(by):
     """x' = x + 0.1 (r + x - x^3): the left one ends at r = 2/sqrt(27)."""
     step = lambda x, r: x + 0.1 * (r + x - x**3)

@@ -77,7 +77,14 @@ def conjugated(omega):
     return lambda u: bend(turn @ straight(u)), bend(jnp.array([0.5, 0.0]))
 
 
-@pytest.mark.parametrize("omega", [0.6180339887, 0.1234567, 0.9])
+@pytest.mark.parametrize(
+    "omega",
+    [
+        0.6180339887,
+        pytest.param(0.1234567, marks=pytest.mark.slow),
+        pytest.param(0.9, marks=pytest.mark.slow),
+    ],
+)
 def test_a_curve_in_the_plane_has_the_rotation_number_of_its_conjugate(omega):
     step, start = conjugated(omega)
     found = rotation.curve_rotation(

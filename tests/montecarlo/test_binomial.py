@@ -69,6 +69,7 @@ def test_every_number_is_a_whole_count(samples):
         assert (k == np.floor(k)).all() and (k >= 0).all() and (k <= n).all()
 
 
+@pytest.mark.slow
 def test_mean_and_variance_are_binomial(samples):
     allowed = threshold(2 * len(CASES))
     for (n, p), k in samples.items():

@@ -147,6 +147,7 @@ def test_one_run_has_no_spread():
     np.testing.assert_array_equal(result.mean.A, result.sample.A[..., 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_zero_beta_forgets_everything(method):
     """Spins are fair coins: m^o_SE has mean 0 and spread 1/sqrt(N)."""

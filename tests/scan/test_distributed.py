@@ -213,6 +213,7 @@ def test_a_payload_that_raises_marks_its_points(client):
     assert found[1].failures[0][1].startswith("no point could be computed")
 
 
+@pytest.mark.slow
 def test_workers_that_are_killed_change_nothing(client, tmp_path):
     build = partial(Toy, 40, 0.3, seen=tmp_path)
     killed = []

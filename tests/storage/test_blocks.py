@@ -167,6 +167,7 @@ def test_blocks_of_another_run_are_refused_and_kept(tmp_path, other):
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_two_processes_in_one_folder_lose_nothing_of_each_other(tmp_path):
     """One begins while the other has drawn a block and not yet stored its state."""
     first = filled(tmp_path, 5)

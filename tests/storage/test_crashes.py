@@ -60,7 +60,7 @@ for turn in range(100_000):
     ("how", "delay"),
     [
         ("memory", 0.01),
-        ("streamed", 0.03),
+        pytest.param("streamed", 0.03, marks=pytest.mark.slow),
         pytest.param("memory", 0.0, marks=pytest.mark.slow),
         pytest.param("streamed", 0.0, marks=pytest.mark.slow),
     ],

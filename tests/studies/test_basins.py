@@ -194,6 +194,7 @@ def test_what_has_no_rate_is_given_none():
     assert np.isnan(basins.arrival_rate(gone, 1)["escape_rate"])
 
 
+@pytest.mark.slow
 def test_a_few_upper_bounds_are_no_events():
     """Of 400 exponential lifetimes 5 per cent are said to be known too late."""
     x = np.random.default_rng(5).uniform(0, 1, 400)

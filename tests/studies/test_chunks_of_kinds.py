@@ -61,6 +61,7 @@ def with_run(tree, **changes):
     return tree | {"run": tree["run"] | changes}
 
 
+@pytest.mark.slow
 def test_trajectories_do_not_depend_on_where_they_are_cut():
     whole, points = computed(TRAJECTORIES, 11, batch=8)
     assert points == pytest.approx(11)
@@ -75,6 +76,7 @@ def test_a_trajectory_alone_is_that_of_its_study():
     assert computed(alone, 1)[0].identical(whole.isel(beta=[9]))
 
 
+@pytest.mark.slow
 def test_segments_of_a_trajectory_are_those_of_one_run():
     """The second segment goes on from the state and the noise of the first."""
     found, _ = computed(TRAJECTORIES, 11)

@@ -241,13 +241,10 @@ def spiral(u, p):
     return jnp.stack([u[1], -p["s"] * u[0] + p["t"] * u[1] + u[0] ** 2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("map", "free", "largest"),
-    [
-        (meeting, "d", 0.1),
-        pytest.param(meeting, "d", 0.02, marks=pytest.mark.slow),
-        pytest.param(spiral, "s", 0.1, marks=pytest.mark.slow),
-    ],
+    [(meeting, "d", 0.1), (meeting, "d", 0.02), (spiral, "s", 0.1)],
 )
 def test_an_end_is_a_point_of_the_curve_or_is_said_not_to_be_found(map, free, largest):
     problem = Problem(map, jnp.zeros(2), {free: 1.0, "t": 1.5}, free)
@@ -368,7 +365,10 @@ def half_turn(x, p):
     return sine(sine(x, p), p) - 1
 
 
-@pytest.mark.parametrize(("p", "q", "map"), [(0, 1, sine), (1, 2, half_turn)])
+@pytest.mark.parametrize(
+    ("p", "q", "map"),
+    [(0, 1, sine), pytest.param(1, 2, half_turn, marks=pytest.mark.slow)],
+)
 def test_a_tongues_edge_is_a_curve_of_folds(p, q, map):
     K = np.array([1.0, 0.9, 0.7, 0.5])
     edges = tongues.tongue(

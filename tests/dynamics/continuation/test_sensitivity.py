@@ -46,6 +46,7 @@ def test_second_derivative():
         assert second(3.2) == pytest.approx(expected, rel=1e-11)
 
 
+@pytest.mark.slow
 def test_many_parameters_at_once():
     r = jnp.linspace(3.15, 3.25, 5)
     np.testing.assert_allclose(
