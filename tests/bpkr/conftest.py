@@ -42,7 +42,7 @@ def factors_of():
         for F, above, H in zip(lower[-2::-1], lower[:0:-1], heads[::-1]):
             block = np.kron(np.eye(H), above)
             factors.append(scipy.linalg.solve_triangular(block, F, lower=True))
-        return tuple(factors[::-1])
+        return tuple(jax.device_put(factors[::-1]))
 
     return factors_of
 
