@@ -192,34 +192,31 @@ def two_samples() -> ModuleType:
 
 MAPPINGS = pathlib.Path("/proc/self/maps")
 MANY_MAPPINGS = 40_000
-MUCH_MEMORY = _memory.LIMIT // 2
+
+
+def forget_compiled():
+    jax.clear_caches()
+    _memory.give_back()
 
 
 @pytest.fixture(scope="module", autouse=True)
-def forget_compiled():
+def keep_few_mappings():
     """Drop the compiled functions where they are many, once a module of tests is done.
 
     Each holds some 17 memory mappings, of which Linux allows a process 65530; at the
-    limit LLVM crashes in the middle of a compilation.  And each holds 2 MB of memory.
+    limit LLVM crashes in the middle of a compilation.
     """
     yield
-    if not MAPPINGS.exists():
-        return
-    if (
-        MAPPINGS.read_bytes().count(b"\n") > MANY_MAPPINGS
-        or _memory.held() > MUCH_MEMORY
-    ):
-        jax.clear_caches()
-        _memory.give_back()
+    if MAPPINGS.exists() and MAPPINGS.read_bytes().count(b"\n") > MANY_MAPPINGS:
+        forget_compiled()
 
 
 @pytest.fixture(autouse=True)
 def keep_within_memory():
-    """Drop the compiled functions before the limit, within a long module too."""
+    """Drop them before the limit, to which each adds 2 MB."""
     yield
     if MAPPINGS.exists() and _memory.held() > 3 * _memory.LIMIT // 4:
-        jax.clear_caches()
-        _memory.give_back()
+        forget_compiled()
 
 
 @pytest.fixture
