@@ -1,7 +1,8 @@
 """Whatever studies, files and paths are, a command works or refuses in one line.
 
 Within 10 seconds of a processor and a gigabyte of memory, and without a character that
-a terminal would obey.  Compiling the programs of a study that is good may take longer.
+a terminal would obey.  Compiling the programs of a study that is good may take longer,
+and a good study whose arrays are large takes the memory that it forecasts.
 """
 
 import hashlib
