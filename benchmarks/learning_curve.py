@@ -13,14 +13,10 @@ import jax
 import numpy as np
 
 import statmech_attn
-
-
-statmech_attn.setup()
-
-from statmech_attn import bpkr  # noqa: E402
-from statmech_attn.batches import compilations  # noqa: E402
-from statmech_attn.bpkr import curves  # noqa: E402
-from statmech_attn.tasks import hidden_markov  # noqa: E402
+from statmech_attn import bpkr
+from statmech_attn.batches import compilations
+from statmech_attn.bpkr import curves
+from statmech_attn.tasks import hidden_markov
 
 
 def task(key, setting, examples):
@@ -36,6 +32,7 @@ def main():
     parser.add_argument("--sizes", type=int, default=20)
     parser.add_argument("--sets", type=int, default=10)
     options = parser.parse_args()
+    statmech_attn.setup()
     keys = jax.random.split(jax.random.key(0), 4)
     setting = hidden_markov.preset("four-paths", keys[0])
     xi, Y = task(keys[1], setting, options.largest * options.sets)

@@ -116,14 +116,14 @@ class Problem(eqx.Module):
         ('converged', 0.908)
     """
 
-    xi: Inputs
+    xi: Float[Array, "P N_0 Pi"] | Any  # Kernels where kernels were given
     Y: Float[Array, "P *K"]
     temperature: Float[Array, ""]
     widths: Float[Array, " layers"]  # L + 1 with the readout
     variances: Float[Array, " layers+1"]
     skip: sizes_of.Skip
     scale: Float[Array, " Pi"]
-    inputs: Inputs
+    inputs: Float[Array, "P N_0 Pi"] | Any
     operator: Operator
     heads: tuple[int, ...] = eqx.field(static=True)
     form: str | None = eqx.field(static=True)
@@ -312,7 +312,7 @@ class Problem(eqx.Module):
         changed = lambda p: (p.widths, p.temperature, p.Y)
         return eqx.tree_at(changed, self, (widths, T, labels))
 
-    def scaled(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Float[Array, "Q N_0 Pi"]:
+    def scaled(self, xi_test: Inputs) -> Float[Array, "_Q N_0 Pi"]:
         """New attentioned inputs with the prefactor of the kernel in them.
 
         Args:

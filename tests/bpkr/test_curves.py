@@ -81,8 +81,6 @@ def test_examples_that_are_none_leave_a_constant_of_the_exact_law(form):
     z = 0.1 * jnp.arange(whole.law().dimension)
     difference = part.law().log_likelihood(z) - alone.law().log_likelihood(z)
     assert float(difference) == pytest.approx(-3 * np.log(2 * np.pi * 0.2), 1e-12)
-    slopes = [jax.grad(p.law().log_likelihood)(z) for p in (part, alone)]
-    np.testing.assert_allclose(*slopes, rtol=1e-10, atol=1e-12)
 
 
 def test_one_program_solves_for_every_number_of_examples():
@@ -105,6 +103,7 @@ def test_the_error_peaks_where_the_kernel_stops_being_invertible():
         assert below > peak > above
 
 
+@pytest.mark.slow
 def test_the_exact_law_stands_beside_the_theory():
     """Both of 6 examples at N = 12; errors are squares of f and agree to 1/N."""
     found = bpkr.learning_curve(
