@@ -209,6 +209,10 @@ DESCENT = Study(
     "simulations/hidden_markov_training.toml",
     ("network.width=[10, 100]", "run.steps=400", "run.restarts=2"),
 )
+CURVE = Study(
+    "analysis/learning_curve.toml",
+    ("task.n_test=300", "network.temperature=0.001", "run.training_sets=4"),
+)
 PE5 = Kept("pe5_continuation"), Kept("pe5_continuation_locking")
 TORUS = Kept("pe5_torus")
 UPWARD = lambda scan: scan.isel(start=0, drop=True)
@@ -298,6 +302,7 @@ LEARNING = (
     Row("alignment", [SADDLE], tutorial="07_tiberi"),
     Row("path_kernels", [SADDLE], tutorial="07_tiberi"),
     Row("finite_width", [WIDTHS], tutorial="09_exact_law"),
+    Row("error_against_examples", [CURVE]),
     Row("training", [DESCENT, SADDLE]),
     Row("learning_curves", [TRAINED]),
     Row(

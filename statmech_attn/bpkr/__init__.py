@@ -9,12 +9,13 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.bpkr import prior, pruning, wishart
+    from statmech_attn.bpkr import curves, prior, pruning, wishart
     from statmech_attn.bpkr.action import (
         energy,
         entropies,
         gaussian_process_limit,
     )
+    from statmech_attn.bpkr.activations import activation_kernels, Kernels
     from statmech_attn.bpkr.attention import (
         attended,
         attention_matrix,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         Weights,
     )
     from statmech_attn.bpkr.corrections import Corrected
+    from statmech_attn.bpkr.curves import learning_curve, LearningCurve
     from statmech_attn.bpkr.evidence import Evidence, evidence
     from statmech_attn.bpkr.given import Attention, attention_arrays
     from statmech_attn.bpkr.kernels import (
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "accuracy",
+    "activation_kernels",
     "attended",
     "Attention",
     "attention_arrays",
@@ -77,6 +80,7 @@ __all__ = [
     "correct",
     "Corrected",
     "cross_kernel",
+    "curves",
     "draw_weights",
     "effective_weights",
     "energy",
@@ -93,6 +97,9 @@ __all__ = [
     "heads_from_queries",
     "inverse_cholesky",
     "kernel_overlap",
+    "Kernels",
+    "learning_curve",
+    "LearningCurve",
     "Minima",
     "NewtonSolver",
     "order_parameters",

@@ -136,6 +136,27 @@ def posterior(dataset: xr.Dataset, console: Console) -> None:
     )
 
 
+def learning_curve(dataset: xr.Dataset, console: Console) -> None:
+    """Per width, temperature and number of examples: test error of every estimate."""
+    estimates = [str(name) for name in np.atleast_1d(dataset.estimate.values)]
+    table = titled("mean squared test error", ("N", "T", "P", *estimates))
+    for point in _points(dataset):
+        for size in point.examples.values:
+            row = point.sel(examples=size)
+            errors = zip(row.error.values, row.error_stderr.values, strict=True)
+            table.add_row(
+                f"{float(point.width):g}", f"{float(point.temperature):g}", str(size),
+                *(with_error(*pair) for pair in errors),
+            )  # fmt: skip
+    console.print(table)
+    sets = dataset.sizes["training_set"]
+    common = ", which have examples in common" if dataset.shared else ""
+    console.print(
+        f"means over {sets} training sets{common}, with their standard errors",
+        highlight=False,
+    )
+
+
 def training(dataset: xr.Dataset, console: Console) -> None:
     """Per width and temperature: the best of all restarts, and how they ended."""
     columns = (
@@ -301,6 +322,10 @@ POSTERIOR = Summary(
     posterior,
     "accuracy accuracy_stderr U_1_n_eff U_1_r_hat divergences bfmi log_evidence* "
     "width temperature",
+)
+LEARNING_CURVE = Summary(
+    learning_curve,
+    "error error_stderr estimate examples shared training_set width temperature",
 )
 TRAINING = Summary(
     training,

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         order_parameter_matrices,
         path_kernels,
     )
+    from statmech_attn.plotting.learning_curve import error_against_examples
     from statmech_attn.plotting.lyapunov import running_lyapunov
     from statmech_attn.plotting.one_shot import (
         one_shot_accuracy,
@@ -92,6 +93,7 @@ __all__ = [
     "describe_phase",
     "DOUBLE",
     "draw",
+    "error_against_examples",
     "exponent_map",
     "finite_series",
     "finite_size",

@@ -365,6 +365,34 @@ def learned():
 
 
 @pytest.fixture
+def curve():
+    """Errors of four estimates at four sizes, with a peak at P = 8."""
+    error = np.outer([1.0, 0.8, 4.0, 0.3], [1.2, 1.0, 1.05, 0.9])
+    over = ("examples", "estimate")
+    return (
+        table("learning-curve")
+        .labelled(
+            {
+                "error": (over, error),
+                "error_stderr": (over, 0.1 * error),
+                "accuracy": (over, 1 / (1 + error)),
+                "accuracy_stderr": (over, 0.01 * error),
+                "error_of_set": ((*over, "training_set"), np.stack([error] * 3, -1)),
+                "rank": ((), 8),
+                "shared": ((), False),
+            },
+            {
+                "examples": [2, 4, 8, 30],
+                "estimate": ["gp", "saddle", "corrected", "exact"],
+                "width": 10.0,
+                "temperature": 0.01,
+            },
+        )
+        .assign_attrs(kind="learning-curve")
+    )
+
+
+@pytest.fixture
 def sampled():
     """The exact law of the same, half a unit above the saddle point at N = 10."""
     U = learned_U() + 5 / WIDTHS[:, None, None]
