@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from statmech_attn.bpkr.given import Attention, attention_arrays
     from statmech_attn.bpkr.kernels import (
         cross_kernel,
+        MEMORY_LIMIT,
+        most_paths,
         PathFactors,
         PathKernels,
         prefactor,
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
         head_counts,
     )
     from statmech_attn.bpkr.problem import check_test, Problem
+    from statmech_attn.bpkr.scores import by_head, HeadScores, score
     from statmech_attn.bpkr.solution import Solution
 
 
@@ -71,6 +74,7 @@ __all__ = [
     "attention_of",
     "attentioned_inputs",
     "block_structure",
+    "by_head",
     "check_finite_width",
     "check_temperature",
     "check_test",
@@ -89,11 +93,14 @@ __all__ = [
     "head_counts",
     "head_scores",
     "Heads",
+    "HeadScores",
     "heads_from_products",
     "heads_from_queries",
     "inverse_cholesky",
     "kernel_overlap",
+    "MEMORY_LIMIT",
     "Minima",
+    "most_paths",
     "NewtonSolver",
     "order_parameters",
     "path_names",
@@ -106,6 +113,7 @@ __all__ = [
     "Problem",
     "pruning",
     "RESULTS",
+    "score",
     "Solution",
     "Theory",
     "Weights",
