@@ -61,6 +61,13 @@ if TYPE_CHECKING:
         head_counts,
     )
     from statmech_attn.bpkr.problem import check_test, Problem
+    from statmech_attn.bpkr.projections import (
+        projected_attention,
+        Projections,
+        projections_from_flax,
+        projections_from_linear,
+        projections_from_torch,
+    )
     from statmech_attn.bpkr.scores import by_head, HeadScores, score
     from statmech_attn.bpkr.solution import Solution
 
@@ -111,6 +118,11 @@ __all__ = [
     "prefactor",
     "prior",
     "Problem",
+    "projected_attention",
+    "Projections",
+    "projections_from_flax",
+    "projections_from_linear",
+    "projections_from_torch",
     "pruning",
     "RESULTS",
     "score",

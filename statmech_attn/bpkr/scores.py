@@ -225,6 +225,10 @@ def default_names(problem: Problem) -> tuple[str, ...]:
 def by_head(U, branches: Sequence[int]) -> Float[np.ndarray, "n n"]:
     """Sum of |U_1| over paths through one head and paths through another.
 
+    Args:
+        U: U_1, (|Pi| K, |Pi| K).
+        branches: heads per layer; with skips `Problem.branches`.
+
     Returns:
         One row and column for each head, layer by layer; the largest entry is 1.
 
