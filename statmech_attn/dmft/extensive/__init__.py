@@ -8,6 +8,7 @@ from statmech_attn import lazy
 if TYPE_CHECKING:
     from statmech_attn.dmft.extensive.closed import closed
     from statmech_attn.dmft.extensive.ensembles import (
+        column_probabilities,
         correlated,
         cycle,
         Ensemble,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from statmech_attn.dmft.extensive.exact import exact
     from statmech_attn.dmft.extensive.problem import Problem, problem
     from statmech_attn.dmft.extensive.results import Trajectory, Values
+    from statmech_attn.dmft.extensive.sampled import sampled, solve
     from statmech_attn.dmft.extensive.stationary import (
         Capacity,
         capacity,
@@ -29,6 +31,7 @@ __all__ = [
     "Capacity",
     "capacity",
     "closed",
+    "column_probabilities",
     "correlated",
     "cycle",
     "Ensemble",
@@ -37,6 +40,8 @@ __all__ = [
     "independent",
     "Problem",
     "problem",
+    "sampled",
+    "solve",
     "Stationary",
     "stationary",
     "Trajectory",

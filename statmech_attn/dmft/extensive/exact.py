@@ -117,7 +117,8 @@ def _summed(problem: Problem, sites: Cells, steps: int, nodes: int) -> Values:
         G[t] = beta[t] * sites.share @ (weight * (1 - theta**2)).sum((1, 2))
         G[:t] = [sites.share @ _score(past, weighted, s) for s in range(t)]
         means = sites.weighted @ weighted.sum((1, 2))
-        order = _add_token(problem, order, jnp.array(t + 1), means, C, G)
+        rows = map(jnp.asarray, (means, C, G))
+        order = _add_token(problem, order, jnp.array(t + 1), *rows)
         past = _extended(past, weight, theta, float(beta[t]))
     return values(problem, _attend(problem, order, jnp.array(steps)))
 

@@ -59,7 +59,7 @@ def first_token(problem: Problem, sites: Cells, steps: int) -> Order:
     n, M = steps + 1, problem.net.n_patterns
     two_times = jnp.zeros((n, n))
     empty = Order(jnp.zeros((n, 4, M)), jnp.zeros((n, M)), *(two_times,) * 10)
-    means = sites.weighted @ sites.start
+    means = jnp.asarray(sites.weighted @ sites.start)
     one = jnp.zeros(n).at[0].set(1.0)
     return add_token(problem, empty, jnp.array(0), means, one, 0 * one)
 

@@ -63,6 +63,7 @@ class Trajectory(eqx.Module):
         error: their errors: of quadrature, or standard errors.
         method: "closed", "exact" or "sampled".
         trajectories: sampled effective trajectories; 0 for the other methods.
+        reached: whether the errors are as small as asked.
         jitter: largest variance of the noise that rounding made negative and that was
             set to zero.
     """
@@ -71,11 +72,13 @@ class Trajectory(eqx.Module):
     error: Values
     method: str = eqx.field(static=True)
     trajectories: int = eqx.field(static=True, default=0)
+    reached: bool = eqx.field(static=True, default=True)
     jitter: Float[Array | np.ndarray, "*batch"] | float = 0.0
 
     _shown = (
         Shown("method", "method"),
         Shown("trajectories", "effective trajectories"),
+        Shown("reached", "error as small as asked"),
         Shown("jitter", "largest negative variance set to zero"),
         _row("m_o_se", "semantic overlap with the outputs", "time pattern", "m^o"),
         _row("A", "attention vector", "time pattern", "A"),

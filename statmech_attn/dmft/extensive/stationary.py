@@ -5,7 +5,8 @@ overlaps, and two-time arrays that depend on the lag.  Since the weights sum to 
 m^v, and the recursion of section 2 is a map of
 
     A              (M,)      attention vector
-    S(lag)         (L + 1,)  correlations of the value overlaps; S(L) at longer lags
+    S(lag)         (L + 1,)  correlations of the value overlaps; S(L) at longer lags;
+                             of one token of context S(0) alone matters
     S^{qk}(lag)    (C,)      correlations of queries with keys, which set the weights
 
 whose fixed points are continued in any parameter; a fold is where retrieval ends.
@@ -84,9 +85,9 @@ class Stationary(eqx.Module):
             (a, a),
             (temperature, temperature),
             (sigma, sigma),
-            alpha * passed[:, None],
+            alpha * passed[1:, None],
         )
-        C = ((spin**2 + connected) @ self.sites.share).at[0].set(1.0)
+        C = jnp.append(1.0, (spin**2 + connected) @ self.sites.share)
         S = C + g**2 * passed if self.ensemble.is_cycle else C
         return {
             "A": self.sites.weighted[V] @ spin,
@@ -129,7 +130,8 @@ class Capacity(eqx.Module):
 
     Attributes:
         value: of the free parameter at the fold.
-        error: of the last Newton step and of the lags that were cut.
+        error: size of the last Newton step; that of the lags shows where more are told
+            apart.
         overlap: attention vector A at the fold.
         free: name of the free parameter.
         branch: the stationary states.
@@ -164,7 +166,7 @@ def stationary(
             without thermal noise; of one beta and without positional code.
         start: mean of the first token in every site class.
         free: parameter to be continued: alpha, beta or gamma.
-        lags: largest lag that is told from an infinite one; 4 C when omitted.
+        lags: largest lag that is told from an infinite one; 8 (C - 1) when omitted.
         at_rest: static spins.
 
     Returns:
@@ -187,9 +189,7 @@ def stationary(
     """
     _check(problem, free, at_rest)
     sites, context = cells(problem.net, start), problem.net.context
-    lags = 4 * context if lags is None else lags
-    if lags < 1:
-        raise ValueError(f"lags must be at least 1; got {lags}.")
+    lags = _lags(problem, lags)
     step = Stationary(problem.net, problem.ensemble, sites, lags, at_rest)
     parameters = {name: getattr(problem, name) for name in PARAMETERS}
     state = {
@@ -240,7 +240,7 @@ def capacity(
         start: mean of the first token in every site class.
         free: parameter that is increased: alpha, beta or gamma.
         at_rest: static spins of identical patterns, as in a Hopfield network.
-        lags: largest lag that is told from an infinite one; 4 C when omitted.
+        lags: largest lag that is told from an infinite one; 8 (C - 1) when omitted.
         settings: of the continuation.
 
     Returns:
@@ -267,16 +267,22 @@ def capacity(
     for point in branch:
         folds = [special for special in point.special if special.kind == "fold"]
         if folds:
-            return _capacity(given, branch, folds[0], free)
+            overlap = np.asarray(given.unravel(jnp.asarray(folds[0].x))["A"])
+            fold = folds[0].value, folds[0].error
+            return Capacity(*fold, overlap, free, branch.solution)
     raise RuntimeError(
         f"stationary state: the branch in {free} has no fold before it ended "
         f"({branch.reason})."
     )
 
 
-def _capacity(given, branch, fold, free: str) -> Capacity:
-    overlap = np.asarray(given.unravel(jnp.asarray(fold.x))["A"])
-    return Capacity(fold.value, fold.error, overlap, free, branch.solution)
+def _lags(problem: Problem, lags: int | None) -> int:
+    longest = problem.net.context - 1
+    if lags is None:
+        return 8 * longest
+    if lags < longest:
+        raise ValueError(f"lags must be at least C - 1 = {longest}; got {lags}.")
+    return lags
 
 
 def _check(problem: Problem, free: str, at_rest: bool) -> None:
