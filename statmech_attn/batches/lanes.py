@@ -279,9 +279,14 @@ class Stage:
         """Cost of so many points on average, in full batches, at the best width."""
         if n_points <= 0:
             return 0.0
-        full = max(self._programs) + OVERHEAD
+        full = max(self._programs)
         batches = lambda width: max(n_points / width, 1 - math.exp(-n_points))
-        return min(batches(n) * (n + OVERHEAD) / full for n in self._programs)
+        return min(batches(n) * self.cost(n) / full for n in self._programs)
+
+    def cost(self, lanes: int) -> float:
+        """Of a batch of this width, in points of full batches."""
+        full = max(self._programs)
+        return full * (lanes + OVERHEAD) / (full + OVERHEAD)
 
     def __call__(self, lanes: int, *args: Any) -> Any:
         return self.program(lanes)(*args)
