@@ -82,6 +82,7 @@ def branches() -> xr.Dataset:
             "special_rotation": (("special",), [np.nan, np.nan]),
             "special_strobe": (("special", "strobe_sample"), [[0.1, np.nan]] * 2),
             "curve_kind": (("curve",), np.array(kinds, np.int8)),
+            "curve_origin": (("curve",), [0, 1]),
             "curve_beta": (("curve", "curve_point"), np.stack([curve, curve + 0.1])),
             "curve_gamma": (("curve", "curve_point"), 100 * np.stack([curve, curve])),
             "curve_coefficient": (

@@ -62,8 +62,11 @@ def test_curves_can_be_drawn_on_a_phase_diagram_either_way(branches, plane):
 def test_curves_are_dashed_where_subcritical_and_folds_never(branches):
     axis = plotting.critical_curves(branches).axes[0]
     shown = [np.isfinite(line.get_ydata()).tolist() for line in axis.lines[:6]]
-    assert shown[1] == [True, True, True, False, False], "c > 0, and one point on"
-    assert shown[2] == [False, True, True, True, True]
+    assert shown[1] == [True, True, True, False, False, False], "up to c = 0"
+    assert shown[2] == [False, True, True, True, True, True]
+    zero = axis.lines[1].get_xydata()[2]
+    between = (branches.curve_beta[0, 1:3].mean(), branches.curve_gamma[0, 1:3].mean())
+    np.testing.assert_allclose(zero, between)
     assert all(shown[4]) and not any(shown[5])
 
 
@@ -80,6 +83,15 @@ def test_a_coefficient_that_a_resonance_leaves_out_is_not_taken_for_subcritical(
 def test_coefficients_of_one_size_have_an_even_axis(branches, largest, scale):
     branches.curve_coefficient[0, 0] = largest
     assert plotting.critical_curves(branches).axes[-1].get_yscale() == scale
+
+
+def test_curves_of_cycles_of_several_periods_say_which(branches):
+    words = lambda: {
+        t.get_text() for t in plotting.bifurcation_curves(branches).axes[0].texts
+    }
+    assert not any("p =" in text for text in words())
+    branches.special_period[1] = 8
+    assert {"$p = 4$", "$p = 8$"} < words()
 
 
 def test_points_of_codimension_two_are_named(branches):
