@@ -288,6 +288,14 @@ def basins() -> xr.Dataset:
 
 
 @pytest.fixture
+def both_ways(scan):
+    """The scan once more, as if it had been followed upward and downward."""
+    several = [str(name) for name in scan if "beta" in scan[name].dims]
+    twice = xr.concat([scan[several]] * 2, "start").sortby("beta")
+    return twice.assign_attrs(scan.attrs | {"network": "of the test"})
+
+
+@pytest.fixture
 def swept() -> xr.Dataset:
     """Two sweeps that differ at the second and third of four values."""
     beta = np.array([0.1, 0.2, 0.3, 0.4])

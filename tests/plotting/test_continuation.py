@@ -106,3 +106,15 @@ def test_a_file_without_curves_is_refused_with_the_reason(branches):
         plotting.critical_curves(branches.drop_vars("curve_kind"))
     with pytest.raises(ValueError, match="one free parameter"):
         plotting.continuation_diagram(branches, branches.assign_attrs(free="gamma"))
+
+
+def test_bifurcations_outside_of_the_sweeps_are_not_in_their_legend(
+    both_ways, branches
+):
+    def words(continuation):
+        (legend,) = plotting.sweep_diagram(both_ways, continuation).legends
+        return {text.get_text() for text in legend.get_texts()}
+
+    assert "fold" in words(branches)
+    beyond = branches.assign(special_beta=branches.special_beta + 10)
+    assert "stable" in words(beyond) and not {"fold", "period doubling"} & words(beyond)
