@@ -233,6 +233,13 @@ class TaskTable(Table, frozen=True):
         """The task with the files that it names looked up in a folder."""
         return self
 
+    def enlarged(self, examples: int) -> Self:
+        """The task with so many training examples at least, where it draws them."""
+        if "n_train" not in type(self).model_fields:
+            return self
+        count = max(examples + examples % 2, getattr(self, "n_train") or 0)
+        return self.model_copy(update={"n_train": count})
+
 
 class LearningStudy(StudyTable, frozen=True):
     """A study with a task.
