@@ -268,12 +268,12 @@ class Stage:
         return self._full.bytes
 
     @property
-    def seconds(self) -> float:
-        """What it took to make the full program ready.
+    def narrow_seconds(self) -> float:
+        """What it takes to make the programs of all narrow widths ready.
 
-        Those of other widths take as long; a moment where the user's cache has them.
+        Each takes as long as the full one did; a moment where the user's cache has it.
         """
-        return self._full.seconds
+        return (len(self._programs) - 1) * self._full.seconds
 
     def part_of_batch(self, n_points: float) -> float:
         """Cost of so many points on average, in full batches, at the best width."""

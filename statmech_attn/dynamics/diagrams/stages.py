@@ -72,7 +72,7 @@ class Times(NamedTuple):
         batch: without extensions.
         extension: of the points whose window is doubled, in a batch.
         unsettled: share of the points whose first window leaves them undecided.
-        narrow: to compile a program for few points.
+        narrow: to compile the programs for few points.
         verdicts: of the points after a short window; None without exponents.
     """
 
@@ -255,7 +255,7 @@ class Scan:
             extension += part * window(2**doubling * first)
         seconds += window(first)
         self._longer = extension / seconds
-        return Times(seconds, extension, share, self.examine.seconds, verdicts)
+        return Times(seconds, extension, share, self.examine.narrow_seconds, verdicts)
 
     def _timed(self, points: Points, turns: int) -> tuple[PyTree, float, Verdicts]:
         """End states of a window, its time, and what it says."""
