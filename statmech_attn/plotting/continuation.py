@@ -299,7 +299,7 @@ def _name(axis: Axes, words: str, place: np.ndarray) -> None:
     """Words beside a point, with a white rim."""
     axis.annotate(
         words,
-        place,
+        (place[0], place[1]),
         xytext=(4, -1),
         fontsize=7,
         textcoords="offset points",

@@ -31,7 +31,7 @@ def test_progress_ends_with_all_points_and_never_falls(toy):
     """Also where a point raises, so that those of its chunk are computed twice."""
     work = toy.ToyWork(toy.ToyStudy(points=8, raises=[3]))
     told, report = [0.0], Silent()
-    report.advance = lambda points: told.append(told[-1] + points)
+    report.advance = lambda work: told.append(told[-1] + work)
     with Session(work, Memory(), 8, report, Stop()) as session:
         local.compute(session, 1)
     assert told == sorted(told) and told[-1] == 8
