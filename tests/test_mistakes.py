@@ -1,16 +1,22 @@
 """What a user tries first: it works, or says in one line what to do."""
 
+import inspect
+import pathlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
+from typer.testing import CliRunner
 
 import statmech_attn
 from statmech_attn import bpkr, dmft, dynamics, plotting
+from statmech_attn.cli import app
 from statmech_attn.dynamics.continuation import Problem
 
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 STATE, PAIR = jnp.array(0.3), jnp.array([0.3, 0.2])
 HEADS = [np.zeros((2, 3, 3)), np.ones((2, 3, 3))]
 TOKENS = jnp.ones((2, 3, 5))
@@ -116,6 +122,10 @@ MISTAKES = {
         lambda: classify(alone, STATE, exponents=2),
         "exponents must lie in 1..1; got 2",
     ),
+    "a number for heads per layer": (
+        lambda: inspect.unwrap(bpkr.head_counts)(4),  # tests check its type before
+        "the number of heads of every layer, each a whole number >= 1, such as (2, 2)",
+    ),
     "heads that are no whole numbers": (
         lambda: problem(heads=(2, 2.5)),
         "the number of heads of every layer, each a whole number >= 1, such as (2, 2)",
@@ -205,6 +215,69 @@ def test_a_mistake_is_answered_in_one_line(call, message):
     assert len(str(refused.value).splitlines()) == 1
 
 
+def refused(*words) -> str:
+    """The line that a command answers."""
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 1, done.output
+    return " ".join(done.stderr.split())
+
+
+COMMANDS = {
+    "a key without its table": (
+        ("run", "{study}", "-o", "{file}", "--set", "steps=3"),
+        "steps: unknown key (did you mean 'run.steps'?)",
+    ),
+    "a study that there is not": (
+        ("run", "absent.toml", "-o", "{file}"),
+        "absent.toml: no such file",
+    ),
+    "an output that is the study": (
+        ("run", "{study}", "-o", "{study}", "--overwrite"),
+        "is read to make this result; choose another output",
+    ),
+    "a kind that there is not": (
+        ("new", "bifurcaton"),
+        "no kind 'bifurcaton' (did you mean 'bifurcation'?)",
+    ),
+    "a preset that there is not": (
+        ("presets", "poclopez-pe3"),
+        "no preset 'poclopez-pe3'; presets: poclopez-pe2, poclopez-pe5",
+    ),
+    "a folder of data that there is not": (
+        ("run", "{study}", "-o", "{file}", "--data", "absent"),
+        "--data: there is no folder absent; statmech-attn download makes it",
+    ),
+    "a size that is none": (
+        ("figure", "{result}", "-o", "{folder}", "--size", "large"),
+        "--size must be single, double, or inches such as 5 or 5x3.5; got 'large'",
+    ),
+    "a picture that there is not": (
+        ("figure", "{result}", "-o", "{folder}", "--only", "lyapunov"),
+        "--only lyapunov: no such picture",
+    ),
+    "a comparison of other kinds": (
+        ("compare", "{result}", "{result}", "-o", "{file}"),
+        "compare takes a file of kind trajectory",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """A study that nobody runs, a kept result, and places for what is written."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    study = folder / "study.toml"
+    study.write_text('kind = "trajectory"\n[parameters]\nbeta = 1.0\n')
+    kept = ROOT / "paper_figs/results/pe5_continuation-laptop.h5"
+    return {"study": study, "result": kept, "file": folder / "a.h5", "folder": folder}
+
+
+@pytest.mark.parametrize(("words", "message"), COMMANDS.values(), ids=COMMANDS)
+def test_a_mistaken_command_is_answered_in_one_line(words, message, places):
+    answer = refused(*(word.format(**places) for word in words))
+    assert message in answer and "Traceback" not in answer
+
+
 def test_what_users_write_works():
     """States and parameters as numbers, lists and NumPy arrays; heads by matrices."""
     exponent = lambda *given: dynamics.lyapunov_spectrum(*given, steps=16).exponents[0]
@@ -212,6 +285,12 @@ def test_what_users_write_works():
     found = exponent(alone, 0.3), exponent(growth, np.array(0.3), 3.2)
     assert found[0] == found[1] == exponent(listed, [0.3], [3.2])
     assert problem().heads == problem(heads=HEADS).heads == (2, 2)
+    solution = problem().solve()
+    theory, xi = problem().theory(solution), problem().xi
+    assert np.array_equal(theory.mean(xi), problem().theory(solution.U).mean(xi))
+    assert np.array_equal(theory.predict(xi).mean, solution.predict(xi).mean)
+    assert "order parameter U_1" in repr(theory)
+    assert [len(scores) for scores in bpkr.head_scores(solution)] == [2, 2]
 
 
 def test_argument_orders_agree():

@@ -268,20 +268,25 @@ class Stage:
         return self._full.bytes
 
     @property
-    def seconds(self) -> float:
-        """What it took to make the full program ready.
+    def narrow_seconds(self) -> float:
+        """What it takes to make the programs of all narrow widths ready.
 
-        Those of other widths take as long; a moment where the user's cache has them.
+        Each takes as long as the full one did; a moment where the user's cache has it.
         """
-        return self._full.seconds
+        return (len(self._programs) - 1) * self._full.seconds
 
     def part_of_batch(self, n_points: float) -> float:
         """Cost of so many points on average, in full batches, at the best width."""
         if n_points <= 0:
             return 0.0
-        full = max(self._programs) + OVERHEAD
+        full = max(self._programs)
         batches = lambda width: max(n_points / width, 1 - math.exp(-n_points))
-        return min(batches(n) * (n + OVERHEAD) / full for n in self._programs)
+        return min(batches(n) * self.cost(n) / full for n in self._programs)
+
+    def cost(self, lanes: int) -> float:
+        """Of a batch of this width, in points of full batches."""
+        full = max(self._programs)
+        return full * (lanes + OVERHEAD) / (full + OVERHEAD)
 
     def __call__(self, lanes: int, *args: Any) -> Any:
         return self.program(lanes)(*args)

@@ -82,6 +82,13 @@ class Theory(eqx.Module):
     U: Float[Array, "d d"]
     half: Float[Array, "n n"]
 
+    _shown = (
+        Shown("examples", "examples", symbol="P", value=lambda t: t.problem.shape[0]),
+        Shown("temperature", "temperature", symbol="T", value="problem.temperature"),
+        Shown("U_1", "order parameter U_1", "path_1 path_1_pair", value="U"),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
+
     @property
     def kernel(self) -> Float[Array, "n n"]:
         """K(U_1) of the training examples."""

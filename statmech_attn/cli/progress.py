@@ -1,7 +1,7 @@
 """Progress of the command line: points per second and time left, on stderr.
 
 On a terminal a bar moves; elsewhere, such as in the log of a job, a line a minute says
-the same.
+the same, whether or not something has been finished in it.
 """
 
 import threading
@@ -20,7 +20,6 @@ from rich.progress import (
     Task,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
     TransferSpeedColumn,
 )
 from rich.text import Text
@@ -31,21 +30,67 @@ from statmech_attn.reporting import duration, Reporter
 
 INTERVAL = 60.0  # seconds between two lines outside a terminal
 FREQUENT = 5.0  # with --verbose
-PERIOD = 60.0  # seconds over which a bar takes the mean of its speed
+
+
+class Pace:
+    """How fast a run is, and when it ends.
+
+    Work is told in pieces, some of which take minutes.  Between two of them the time
+    left falls by the time that passes, as long as the speed so far gives it.
+    """
+
+    def __init__(self, points: int, work: float):
+        self.points, self._work = points, max(work, 1e-300)
+        self._done = self._before = 0.0
+        self._began = self._last = time.monotonic()
+
+    def advance(self, work: float) -> None:
+        self._done += work
+        self._last = time.monotonic()
+        if self._last - self._began < 1.0:  # computed by an earlier run
+            self._before = self._done
+
+    @property
+    def done(self) -> float:
+        """Finished work in points."""
+        return self._done / self._work * self.points
+
+    @property
+    def seconds(self) -> float:
+        """Since the run began."""
+        return time.monotonic() - self._began
+
+    @property
+    def rate(self) -> float:
+        """Points per second."""
+        new = (self._done - self._before) / self._work * self.points
+        return max(new, 0.0) / max(self._last - self._began, 1e-9)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds; None where nothing is known of it."""
+        if not self.rate:
+            return None
+        left = (self.points - self.done) / self.rate
+        left -= time.monotonic() - self._last
+        return left if left > 0 else None
 
 
 class _Rate(ProgressColumn):
     """Finished work as points, and points per second."""
 
     def render(self, task: Task) -> Text:
-        points = task.fields["points"]
-        done = points * task.completed / max(task.total or 1.0, 1e-300)
-        rate = (
-            points
-            * (task.finished_speed or task.speed or 0.0)
-            / max(task.total or 1.0, 1e-300)
-        )
-        return Text(f"{done:,.0f}/{points:,} points {rate:,.3g}/s", no_wrap=True)
+        pace = task.fields["pace"]
+        done = f"{pace.done:,.0f}/{pace.points:,} points {pace.rate:,.3g}/s"
+        return Text(done, no_wrap=True)
+
+
+class _Left(ProgressColumn):
+    """Time left."""
+
+    def render(self, task: Task) -> Text:
+        left = task.fields["pace"].left
+        return Text(duration(left) if left else "-", no_wrap=True)
 
 
 class Lines:
@@ -53,50 +98,58 @@ class Lines:
 
     Args:
         write: takes a line.
+        interval: seconds between two lines.
     """
 
     def __init__(self, write: Callable[[str], None], interval: float = INTERVAL):
         self._write, self._interval = write, interval
-        self._lock = threading.Lock()
-        self._title, self._points, self._work, self._done = "", 0, 0.0, 0.0
-        self._began = self._told = self._before = 0.0
+        self._lock, self._ended = threading.RLock(), threading.Event()
+        self._thread: threading.Thread | None = None
+        self._title, self._pace = "", Pace(0, 0.0)
 
     def note(self, text: str) -> None:
         self._write(text)
 
     def begin(self, description: str, points: int, work: float) -> None:
         with self._lock:
-            self._title, self._points, self._work = description, points, work
-            self._done, self._before = 0.0, 0.0
-            self._began = self._told = time.monotonic()
+            self._title, self._pace = description, Pace(points, work)
+        if self._thread is None:
+            self._ended.clear()
+            self._thread = threading.Thread(target=self._tell_regularly, daemon=True)
+            self._thread.start()
 
     def advance(self, work: float) -> None:
         with self._lock:
-            self._done += work
-            now = time.monotonic()
-            if now - self._began < 1.0:  # found done at the beginning
-                self._before = self._done
-            if now - self._told < self._interval:
-                return
-            self._told = now
-            line = self._line(now)
-        self._write(line)
+            self._pace.advance(work)
 
     def finish(self) -> None:
+        self.close()
+        pace = self._pace
+        self._write(
+            f"{self._title}: {pace.points:,} points in {duration(pace.seconds)}"
+        )
+
+    def close(self) -> None:
+        """Write no more lines by itself."""
+        if self._thread is not None:
+            self._ended.set()
+            self._thread.join()
+            self._thread = None
+
+    def tell(self) -> None:
+        """Write how far the run is."""
         with self._lock:
-            seconds = time.monotonic() - self._began
-            line = f"{self._title}: {self._points:,} points in {duration(seconds)}"
+            pace, left = self._pace, self._pace.left
+            line = f"{self._title}: {pace.done:,.0f}/{pace.points:,} points"
+            line += f" after {duration(pace.seconds)}"
+            if pace.rate:
+                ending = f"about {duration(left)} left" if left else "slower now"
+                line += f", {pace.rate:.3g}/s, {ending}"
         self._write(line)
 
-    def _line(self, now: float) -> str:
-        share = self._done / max(self._work, 1e-300)
-        new = (self._done - self._before) / max(self._work, 1e-300)
-        rate = new / (now - self._began)
-        line = f"{self._title}: {share * self._points:,.0f}/{self._points:,} points"
-        if rate > 0:
-            left = max(1 - share, 0.0) / rate
-            line += f", {rate * self._points:.3g}/s, about {duration(left)} left"
-        return line
+    def _tell_regularly(self) -> None:
+        while not self._ended.wait(self._interval):
+            self.tell()
 
 
 class Several:
@@ -141,16 +194,17 @@ class Bar:
             _Rate(),
             TimeElapsedColumn(),
             TextColumn("left"),
-            TimeRemainingColumn(elapsed_when_finished=False),
+            _Left(),
             console=self.console,
-            speed_estimate_period=PERIOD,
         )
         self._progress.start()
-        self._task = self._progress.add_task(description, total=work, points=points)
+        self._pace = Pace(points, work)
+        self._task = self._progress.add_task(description, total=work, pace=self._pace)
 
     def advance(self, work: float) -> None:
         with self._lock:
             if self._progress is not None:
+                self._pace.advance(work)
                 self._progress.update(self._task, advance=work)
 
     def finish(self) -> None:
@@ -173,19 +227,19 @@ def shown(
     verbose: bool = False,
 ) -> Iterator[Reporter]:
     """What tells of a run: a bar or lines on a console, and lines in a file."""
-    reports: list[Reporter] = []
+    reports: list[Bar | Lines] = []
     with ExitStack() as opened:
         if verbose:
             reports.append(Lines(console.say, FREQUENT))
         elif not quiet and console.is_terminal:
-            bar = Bar(console)
-            opened.callback(bar.close)
-            reports.append(bar)
+            reports.append(Bar(console))
         elif not quiet:
             reports.append(Lines(console.say))
         if log_file is not None:
             file = opened.enter_context(log_file.open("a", encoding="utf-8"))
             reports.append(Lines(lambda line: _log(file, line)))
+        for report in reports:
+            opened.callback(report.close)
         yield Several(*reports)
 
 

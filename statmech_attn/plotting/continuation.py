@@ -120,7 +120,7 @@ def critical_curves(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     if float(np.abs(dataset.curve_coefficient).max()) > LINEAR:
         lower.set_yscale("symlog", linthresh=1.0)
     lower.axhline(0, color=style.BLACK, lw=0.5, zorder=1)
-    lower.set_ylabel("coefficient of the normal form")
+    lower.set_ylabel("normal-form\ncoefficient")
     for axis in upper:
         _along(axis, dataset, "curve_rotation", second)
         axis.set_ylabel(r"rotation number $\rho$")
@@ -228,7 +228,8 @@ def bifurcation_curves(
         dataset: a result of kind `continuation`.
         x: the parameter across, one of the two; the continuation's free one when left
             out.
-        names: whether to mark and name points of codimension two.
+        names: whether to mark and name points of codimension two, and to write the
+            period of the cycles at their curves where it is not the same for all.
         ax: one to draw on.
 
     Raises:
@@ -247,6 +248,7 @@ def bifurcation_curves(
         points = curve[f"curve_{across}"].values, curve[f"curve_{up}"].values
         axis.plot(*points, color="white", lw=2.6, zorder=2.5)
         coefficient = _filled(curve.curve_coefficient.values)
+        *points, coefficient = _with_zeros(*points, coefficient)
         solid = _supercritical(kinds[int(code)], coefficient)
         for chosen, dashes in ((solid, "-"), (~solid, (0, (2, 1)))):
             shown = np.where(_either_side(chosen), points[1], np.nan)
@@ -257,6 +259,8 @@ def bifurcation_curves(
     if any(_subcritical_parts(dataset)):
         look = {"lw": 1.3, "color": style.GREY, "ls": "--"}
         axis.plot([], [], label="subcritical (dashed)", **look)
+    if names:
+        _name_periods(axis, dataset, across, up)
     if names and "degenerate_kind" in dataset:
         _name_degenerate(axis, dataset, across, up)
     axis.set_xlabel(label(dataset, across))
@@ -280,22 +284,38 @@ def _plane_note(dataset: xr.Dataset) -> str:
     return "; ".join([*explained, *filter(None, [fixed])])
 
 
+def _name_periods(axis: Axes, dataset: xr.Dataset, across: str, up: str) -> None:
+    """The period in the middle of each curve, where the curves have several."""
+    periods = dataset.special_period.values[dataset.curve_origin.values]
+    if len(np.unique(periods)) == 1:
+        return
+    for i, period in enumerate(periods):
+        places = [dataset[f"curve_{name}"].values[i] for name in (across, up)]
+        place = np.transpose(places)[np.isfinite(places[0])]
+        _name(axis, f"$p = {period}$", place[len(place) // 2])
+
+
+def _name(axis: Axes, words: str, place: np.ndarray) -> None:
+    """Words beside a point, with a white rim."""
+    axis.annotate(
+        words,
+        (place[0], place[1]),
+        xytext=(4, -1),
+        fontsize=7,
+        textcoords="offset points",
+        va="center",
+        zorder=5,
+        path_effects=[withStroke(linewidth=2, foreground="white")],
+    )
+
+
 def _name_degenerate(axis: Axes, dataset: xr.Dataset, across: str, up: str) -> None:
     kinds = dataset.degenerate_kind.attrs["flag_meanings"].split()
     x, y = (dataset[f"degenerate_{name}"].values for name in (across, up))
     look = {"mfc": "white", "mec": style.BLACK, "mew": 0.5}
     axis.plot(x, y, "o", **(MARK | look))
-    for place in zip(x, y, dataset.degenerate_kind.values, strict=True):
-        axis.annotate(
-            DEGENERATE[kinds[int(place[2])]][0],
-            place[:2],
-            xytext=(4, -1),
-            fontsize=7,
-            textcoords="offset points",
-            va="center",
-            zorder=5,
-            path_effects=[withStroke(linewidth=2, foreground="white")],
-        )
+    for code, place in zip(dataset.degenerate_kind.values, np.transpose([x, y])):
+        _name(axis, DEGENERATE[kinds[int(code)]][0], place)
 
 
 def _subcritical_parts(dataset: xr.Dataset) -> Iterator[bool]:
@@ -319,6 +339,16 @@ def _filled(coefficient: np.ndarray) -> np.ndarray:
     if known.size == 0:
         return coefficient
     return np.interp(np.arange(coefficient.size), known, coefficient[known])
+
+
+def _with_zeros(x, y, coefficient: np.ndarray) -> tuple[np.ndarray, ...]:
+    """A curve with the points where its coefficient changes sign, on straight lines."""
+    before = np.flatnonzero(coefficient[:-1] * coefficient[1:] < 0)
+    at = before + coefficient[before] / (coefficient[before] - coefficient[before + 1])
+    between = lambda values: np.interp(at, np.arange(values.size), values)
+    return tuple(
+        np.insert(values, before + 1, between(values)) for values in (x, y, coefficient)
+    )
 
 
 def _either_side(chosen: np.ndarray) -> np.ndarray:

@@ -46,7 +46,7 @@ def sweep_diagram(
     sweep_samples(compared, ax=samples)
     for continuation in continuations:
         branches(continuation, ax=samples)
-        bifurcation_points(continuation, ax=samples)
+        bifurcation_points(_within(continuation, scan), ax=samples)
     span(samples, compared, str(compared.differ.dims[0]))
     for axis, sweep in zip(spectra, swept, strict=True):
         lyapunov_spectrum(sweep, ax=axis)
@@ -57,6 +57,16 @@ def sweep_diagram(
     sheet.letters()
     sheet.note(notes.joined(BANDS, notes.network(scan)))
     return sheet.figure
+
+
+def _within(continuation: xr.Dataset, scan: xr.Dataset) -> xr.Dataset:
+    """A continuation with the bifurcations in the range of a scan alone."""
+    if "special_kind" not in continuation:
+        return continuation
+    name = continuation.attrs["free"]
+    low, high = float(scan[name].min()), float(scan[name].max())
+    places = continuation[f"special_{name}"].values
+    return continuation.isel(special=(low <= places) & (places <= high))
 
 
 def ways(scan: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:

@@ -74,7 +74,7 @@ def _draw_map(axis: Axes, values: np.ndarray):
         interpolation="nearest",
         rasterized=True,
     )
-    axis.set_ylabel("observable")
+    axis.set_ylabel("observable $i$")
     return image
 
 

@@ -1,6 +1,8 @@
 """What a run tells: lines outside a terminal, a log file, nothing, or more."""
 
 import io
+import threading
+import time
 import types
 
 import pytest
@@ -26,15 +28,19 @@ def told(clock) -> list[str]:
     while clock.now < 400:
         clock.now += 10
         report.advance(20.0)
+        if clock.now % 60 == 0:
+            report.tell()
     report.finish()
     return lines
 
 
-def test_a_line_a_minute_says_the_rate_and_the_time_left(clock):
+def test_a_line_says_the_rate_and_the_time_left(clock):
     lines = told(clock)
     assert lines[0] == "a note" and len(lines) == 8
-    assert lines[1] == "diagram: 320/1,000 points, 2/s, about 5 min 40 s left"
-    assert lines[6] == "diagram: 920/1,000 points, 2/s, about 40 s left"
+    assert lines[1] == (
+        "diagram: 320/1,000 points after 1 min 0 s, 2/s, about 5 min 40 s left"
+    )
+    assert lines[6] == "diagram: 920/1,000 points after 6 min 0 s, 2/s, about 40 s left"
     assert lines[7] == "diagram: 1,000 points in 6 min 40 s"
 
 
@@ -42,6 +48,43 @@ def test_the_time_left_falls_as_fast_as_time_passes(clock):
     """At a steady rate, from one line to the next."""
     minutes = [line.split("about ")[1] for line in told(clock)[1:6]]
     assert minutes == [f"{n} min 40 s left" for n in (5, 4, 3, 2, 1)]
+
+
+def test_a_piece_of_work_that_takes_minutes_has_its_lines(clock):
+    """Before it, while it lasts, and where it is slower than what came before."""
+    lines = []
+    report = progress.Lines(lines.append)
+    report.begin("diagram", 100, 100.0)
+    clock.now = 60
+    report.tell()
+    report.advance(25.0)
+    for clock.now in (120, 180, 300):
+        report.tell()
+    assert [line.removeprefix("diagram: ") for line in lines] == [
+        "0/100 points after 1 min 0 s",
+        "25/100 points after 2 min 0 s, 0.417/s, about 2 min 0 s left",
+        "25/100 points after 3 min 0 s, 0.417/s, about 1 min 0 s left",
+        "25/100 points after 5 min 0 s, 0.417/s, slower now",
+    ]
+    report.close()
+
+
+def test_lines_come_by_themselves_until_the_run_ends():
+    lines, several = [], threading.Event()
+
+    def write(line):
+        lines.append(line)
+        if len(lines) == 3:
+            several.set()
+
+    report = progress.Lines(write, interval=0.01)
+    report.begin("diagram", 100, 100.0)
+    assert several.wait(10.0)
+    report.finish()
+    assert lines[-1].startswith("diagram: 100 points in")
+    count = len(lines)
+    time.sleep(0.05)
+    assert len(lines) == count
 
 
 def shown(**options) -> str:

@@ -82,6 +82,7 @@ def branches() -> xr.Dataset:
             "special_rotation": (("special",), [np.nan, np.nan]),
             "special_strobe": (("special", "strobe_sample"), [[0.1, np.nan]] * 2),
             "curve_kind": (("curve",), np.array(kinds, np.int8)),
+            "curve_origin": (("curve",), [0, 1]),
             "curve_beta": (("curve", "curve_point"), np.stack([curve, curve + 0.1])),
             "curve_gamma": (("curve", "curve_point"), 100 * np.stack([curve, curve])),
             "curve_coefficient": (
@@ -284,6 +285,14 @@ def basins() -> xr.Dataset:
         )
         .assign_attrs(kind="basins")
     )
+
+
+@pytest.fixture
+def both_ways(scan):
+    """The scan once more, as if it had been followed upward and downward."""
+    several = [str(name) for name in scan if "beta" in scan[name].dims]
+    twice = xr.concat([scan[several]] * 2, "start").sortby("beta")
+    return twice.assign_attrs(scan.attrs | {"network": "of the test"})
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import pathlib
 
 import numpy as np
 import pytest
-import xarray as xr
 from matplotlib.figure import Figure
 
 from statmech_attn import plotting, storage
@@ -102,14 +101,6 @@ def trained(learned):
         loss_prior=(over, loss),
         step=step,
     ).squeeze(drop=True)
-
-
-@pytest.fixture
-def both_ways(scan):
-    """The scan once more, as if it had been followed upward and downward."""
-    several = [str(name) for name in scan if "beta" in scan[name].dims]
-    twice = xr.concat([scan[several]] * 2, "start").sortby("beta")
-    return twice.assign_attrs(scan.attrs | {"network": "of the test"})
 
 
 def drawing() -> dict[str, inspect.Signature]:

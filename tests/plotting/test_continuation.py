@@ -62,8 +62,11 @@ def test_curves_can_be_drawn_on_a_phase_diagram_either_way(branches, plane):
 def test_curves_are_dashed_where_subcritical_and_folds_never(branches):
     axis = plotting.critical_curves(branches).axes[0]
     shown = [np.isfinite(line.get_ydata()).tolist() for line in axis.lines[:6]]
-    assert shown[1] == [True, True, True, False, False], "c > 0, and one point on"
-    assert shown[2] == [False, True, True, True, True]
+    assert shown[1] == [True, True, True, False, False, False], "up to c = 0"
+    assert shown[2] == [False, True, True, True, True, True]
+    zero = axis.lines[1].get_xydata()[2]
+    between = (branches.curve_beta[0, 1:3].mean(), branches.curve_gamma[0, 1:3].mean())
+    np.testing.assert_allclose(zero, between)
     assert all(shown[4]) and not any(shown[5])
 
 
@@ -82,6 +85,15 @@ def test_coefficients_of_one_size_have_an_even_axis(branches, largest, scale):
     assert plotting.critical_curves(branches).axes[-1].get_yscale() == scale
 
 
+def test_curves_of_cycles_of_several_periods_say_which(branches):
+    words = lambda: {
+        t.get_text() for t in plotting.bifurcation_curves(branches).axes[0].texts
+    }
+    assert not any("p =" in text for text in words())
+    branches.special_period[1] = 8
+    assert {"$p = 4$", "$p = 8$"} < words()
+
+
 def test_points_of_codimension_two_are_named(branches):
     axis = plotting.critical_curves(branches).axes[0]
     assert {"cusp"} < {text.get_text() for text in axis.texts}
@@ -94,3 +106,15 @@ def test_a_file_without_curves_is_refused_with_the_reason(branches):
         plotting.critical_curves(branches.drop_vars("curve_kind"))
     with pytest.raises(ValueError, match="one free parameter"):
         plotting.continuation_diagram(branches, branches.assign_attrs(free="gamma"))
+
+
+def test_bifurcations_outside_of_the_sweeps_are_not_in_their_legend(
+    both_ways, branches
+):
+    def words(continuation):
+        (legend,) = plotting.sweep_diagram(both_ways, continuation).legends
+        return {text.get_text() for text in legend.get_texts()}
+
+    assert "fold" in words(branches)
+    beyond = branches.assign(special_beta=branches.special_beta + 10)
+    assert "stable" in words(beyond) and not {"fold", "period doubling"} & words(beyond)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from statmech_attn.batches import lanes, seconds_of, Stage
+from statmech_attn.batches import lanes, runtime, seconds_of, Stage
 from statmech_attn.scan.forecast import Forecast
 from statmech_attn.scan.work import Pilot
 
@@ -41,6 +41,14 @@ def test_few_points_cost_a_part_of_a_batch():
     # A point in every third batch: a narrow one in every third.
     narrow = (8 + lanes.OVERHEAD) / (136 + lanes.OVERHEAD)
     assert stage.part_of_batch(1 / 3) == pytest.approx(0.28 * narrow, rel=0.2)
+
+
+def test_programs_for_few_points_are_forecast_where_there_are_any():
+    times = []
+    for lanes_of_batch in (8, 32, 136):
+        stage = Stage(lambda x: 3.0 * x, lambda n: (lanes.np.zeros(n),), lanes_of_batch)
+        times.append(stage.narrow_seconds / stage.program(lanes_of_batch).seconds)
+    assert times == pytest.approx([0, 1, 2] if runtime.has_fused() else [0, 0, 0])
 
 
 def test_time_taken_by_other_programs_does_not_count():

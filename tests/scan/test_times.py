@@ -27,6 +27,16 @@ def test_every_second_of_the_computation_counts_once(toy, monkeypatch):
         assert session.results.elapsed_and_busy() == (14.0, 20.0)
 
 
+def test_progress_ends_with_all_points_and_never_falls(toy):
+    """Also where a point raises, so that those of its chunk are computed twice."""
+    work = toy.ToyWork(toy.ToyStudy(points=8, raises=[3]))
+    told, report = [0.0], Silent()
+    report.advance = lambda work: told.append(told[-1] + work)
+    with Session(work, Memory(), 8, report, Stop()) as session:
+        local.compute(session, 1)
+    assert told == sorted(told) and told[-1] == 8
+
+
 def test_workers_side_by_side_take_less_time_than_all_of_them(toy):
     work = toy.ToyWork(toy.ToyStudy(points=8, seconds=0.1))
     begin = time.perf_counter()

@@ -72,7 +72,7 @@ class Times(NamedTuple):
         batch: without extensions.
         extension: of the points whose window is doubled, in a batch.
         unsettled: share of the points whose first window leaves them undecided.
-        narrow: to compile a program for few points.
+        narrow: to compile the programs for few points.
         verdicts: of the points after a short window; None without exponents.
     """
 
@@ -111,6 +111,7 @@ class Scan:
         fit = fitted(self.system, plan, points.take(np.zeros(1, int)))
         self.turn, self.displayed = fit.turn, fit.displayed
         self.arrays, self._system_of = self.system.split()
+        self._longer = 0.0  # work of doubled windows over the rest, by the pilot
         any_width = self.system.any_width
         self.lanes = lanes or lanes_for(points.size, any_width=any_width)
         self._compile(points)
@@ -222,8 +223,9 @@ class Scan:
         return phases.turns_per_block(1, self._every, self.turn)
 
     def work_per_point(self) -> float:
-        """Cost of a point without extension, in plain steps (for progress)."""
-        return self.plan.transient + self.window_work() + self.plan.steps
+        """Cost of a point in plain steps (for progress)."""
+        once = self.plan.transient + self.window_work() + self.plan.steps
+        return once * (1 + self._longer)
 
     def pilot(self, points: Points) -> Times:
         """Times of a batch, from short runs of points that stand for all of them."""
@@ -252,7 +254,8 @@ class Scan:
             part = self.examine.part_of_batch(pending)
             extension += part * window(2**doubling * first)
         seconds += window(first)
-        return Times(seconds, extension, share, self.examine.seconds, verdicts)
+        self._longer = extension / seconds
+        return Times(seconds, extension, share, self.examine.narrow_seconds, verdicts)
 
     def _timed(self, points: Points, turns: int) -> tuple[PyTree, float, Verdicts]:
         """End states of a window, its time, and what it says."""
@@ -396,7 +399,8 @@ def _classify(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]
     def window(points: Points, pending: np.ndarray, doubling: int):
         def job(batch, real, stop):
             outcome = scan.window(batch, doubling)
-            tick(0.0 if doubling else scan.window_work() * real)
+            work = scan.window_work() * 2**doubling
+            tick(work * (scan.examine.cost(batch.size) if doubling else real))
             return outcome
 
         steps = scan.window_steps(doubling)

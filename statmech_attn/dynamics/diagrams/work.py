@@ -141,7 +141,7 @@ class GridWork(Confirming):
             self.scan.working_memory(),
             self.scan.bytes_per_point(),
             "doubtful points that are run again" if asked else "",
-            fixed=2 * times.narrow if times.extension else 0.0,
+            fixed=times.narrow if times.extension else 0.0,
             assumes=assumes if self.plan.max_doublings else "",
             expected=self._expected(times),
         )

@@ -108,6 +108,7 @@ def _ticking(session: Session, chunk: Chunk) -> tuple[Tick, Callable[[], float]]
         if stop.drop.is_set() or (session.work.keeps_blocks and stop.finish.is_set()):
             session.report.advance(-told)
             raise Stopped
+        points = min(points, chunk.size - told)  # the work of a chunk is an estimate
         told += points
         session.report.advance(points)
 

@@ -83,6 +83,18 @@ def test_every_verdict_has_its_horizon(short_scan):
     assert (horizon[~once] > horizon[once].max() + 8000).all()
 
 
+@pytest.mark.slow
+def test_longer_windows_are_progress_too(short_scan):
+    """Told as they end, and at least what the same points would be in full batches."""
+    _, points, scan, outcome = short_scan
+    doubled = np.flatnonzero(outcome.verdicts.window > scan.window_steps(0))[:3]
+    done = []
+    run(scan, points.take(doubled), done.append)
+    longest = outcome.verdicts.window[doubled] / scan.window_steps(0)
+    longer = scan.window_work() * (2 * longest - 2).sum()
+    assert sum(done) - scan.work_per_point() * len(doubled) >= longer * (1 - 1e-12)
+
+
 one_generator = pytest.mark.skipif(
     not runtime.has_fused(), reason="a study keeps to one width with this jaxlib"
 )
