@@ -51,13 +51,13 @@ SCORES = {  # name: what it is
 class Settings(NamedTuple):
     """Sizes of the whole comparison."""
 
-    trainings: int = 6
+    trainings: int = 5
     steps: int = 500
     batch: int = 64
     train: int = 8000
     test: int = 1000
     scored: int = 120  # examples that every score is taken from
-    resamples: int = 4
+    resamples: int = 4  # for errors of the theory's scores, in the first training
     random_orders: int = 3
 
 
@@ -369,7 +369,8 @@ def one_training(make: Callable, number: int, settings: Settings, folder: Path):
     train_key, score_key = jax.random.split(jax.random.key(number))
     weights = trained(train_key, task, settings)
     file = folder / f"{task.name}_{number}.npz"
-    found, resampled = scored(task, weights, score_key, settings, file)
+    some = settings if number == 0 else settings._replace(resamples=0)
+    found, resampled = scored(task, weights, score_key, some, file)
     orders = {name: [pruning.ascending(values)] for name, values in found.items()}
     random = np.random.default_rng(number)
     orders["random"] = [
@@ -390,7 +391,10 @@ def one_training(make: Callable, number: int, settings: Settings, folder: Path):
         | {"loss gained": gain.mean(axis=1), "its error": error(gain)}
         | {"accuracy lost": drop.mean(axis=1), "error of that": error(drop)}
         | found
-        | {f"{name}, error": x[1:].std(axis=0, ddof=1) for name, x in resampled.items()}
+        | {
+            f"{name}, error": x[1:].std(axis=0, ddof=1) if len(x) > 2 else math.nan
+            for name, x in resampled.items()
+        }
     )
     correlations = pd.DataFrame(
         base
@@ -415,23 +419,45 @@ def one_training(make: Callable, number: int, settings: Settings, folder: Path):
 # --- tables and figure ---
 
 
-def summary(correlations: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
+def within_layers(table: pd.DataFrame) -> pd.Series:
+    """Rank correlations among the heads of one layer, as a mean over both layers."""
+    layer = table["head"].str[0]
+    rows = {
+        (task, score, training, number): pruning.rank_correlation(
+            heads[score], heads["loss gained"]
+        )
+        for (task, training, number), heads in table.groupby(
+            ["task", "training", layer]
+        )
+        for score in SCORES
+    }
+    found = pd.Series(rows).rename_axis(["task", "score", "training", "layer"])
+    return found.groupby(["task", "score", "training"], sort=False).mean()
+
+
+def summary(
+    table: pd.DataFrame, correlations: pd.DataFrame, curves: pd.DataFrame
+) -> pd.DataFrame:
     """Means over trainings with their errors, of a task and score each."""
     over = ["task", "score"]
+    within = within_layers(table).groupby(over, sort=False)
     area = curves.groupby([*over, "training"], sort=False).accuracy.mean()
     found = correlations.groupby(over, sort=False)["rank correlation"]
     means = area.groupby(over, sort=False)
-    return pd.DataFrame(
+    rows = pd.DataFrame(
         {
             "rank correlation": found.mean(),
             "its error": found.sem(),
+            "within layers": within.mean(),
+            "error within layers": within.sem(),
             "mean accuracy of the curve": means.mean(),
             "error of that": means.sem(),
         }
-    ).reset_index()
+    )
+    return rows.reindex(found.mean().index).reset_index()
 
 
-def figure(means: pd.DataFrame, curves: pd.DataFrame, trainings: int):
+def figure(means: pd.DataFrame, curves: pd.DataFrame):
     """Rank correlations, and accuracy against the number of pruned heads."""
     import matplotlib.pyplot as plt
 
@@ -446,7 +472,8 @@ def figure(means: pd.DataFrame, curves: pd.DataFrame, trainings: int):
     )
     colours = dict(zip(SCORES, ("k", "C0", "C2", "C1", "C3", "C4", "C5", "0.6")))
     for (top, bottom), task in zip(axes.T, tasks, strict=True):
-        rows = means[means.task == task]
+        rows, of_task = means[means.task == task], curves[curves.task == task]
+        trainings = of_task.training.nunique()
         chance = 1 / np.sqrt(trainings * (LAYERS * HEADS - 1))
         top.axvspan(-chance, chance, color="0.9", lw=0)
         top.axvline(0, color="0.6", lw=0.6)
@@ -457,9 +484,11 @@ def figure(means: pd.DataFrame, curves: pd.DataFrame, trainings: int):
         top.set_yticks(range(len(rows)), rows.score)
         top.invert_yaxis()
         top.set(
-            title=task, xlabel="rank correlation with the loss gained", xlim=(-1, 1)
+            title=f"{task}, {trainings} trainings",
+            xlabel="rank correlation with the loss gained",
+            xlim=(-1, 1),
         )
-        for name, group in curves[curves.task == task].groupby("score", sort=False):
+        for name, group in of_task.groupby("score", sort=False):
             by_number = group.groupby("pruned").accuracy
             bottom.errorbar(
                 by_number.mean().index,
@@ -487,13 +516,13 @@ def main(arguments: list[str] | None = None) -> None:
             found.append(one_training(make, number, settings, folder))
             print(f"{make.__name__}, training {number}", flush=True)
             table, correlations, curves = map(pd.concat, zip(*found, strict=True))
-            means = summary(correlations, curves)
+            means = summary(table, correlations, curves)
             tables = {"scores": table, "correlations": correlations}
             for name, rows in (tables | {"pruning": curves, "summary": means}).items():
                 rows.to_csv(folder / f"{name}.csv", index=False, float_format="%.4g")
     print(correlations.groupby("task").accuracy.agg(["mean", "sem"]))
     print(means.to_string(index=False, float_format="%.3f"))
-    drawn = figure(means, curves, settings.trainings)
+    drawn = figure(means, curves)
     plotting.save(drawn, folder, "transformer_heads", ["png"])
 
 
