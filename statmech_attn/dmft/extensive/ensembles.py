@@ -50,6 +50,9 @@ class Ensemble(eqx.Module):
 def cycle() -> Ensemble:
     """Patterns of one long sequence: q = k = v of an index are o of the one before.
 
+    Returns:
+        The ensemble, whose recursion is closed.
+
     Example:
         >>> cycle().is_closed
         True
@@ -61,6 +64,9 @@ def cycle() -> Ensemble:
 def identical() -> Ensemble:
     """Patterns whose four kinds are the same: those of a Hopfield network.
 
+    Returns:
+        The ensemble, whose spins act back on themselves.
+
     Example:
         >>> identical().is_closed
         False
@@ -70,6 +76,9 @@ def identical() -> Ensemble:
 
 def independent() -> Ensemble:
     """Patterns whose four kinds are independent.
+
+    Returns:
+        The ensemble, whose recursion is closed.
 
     Example:
         >>> independent().is_closed
