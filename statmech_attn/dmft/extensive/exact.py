@@ -78,7 +78,7 @@ def exact(
         ...     net, extensive.identical(), alpha=0.1, beta=1.0)
         >>> value = extensive.exact(problem, [1.0], steps=2, nodes=8).value
         >>> round(float(value.m_o_se[1, 0]), 4)
-        0.7535
+        0.7722
     """
     check_steps(problem, steps)
     if steps > MAX_STEPS:

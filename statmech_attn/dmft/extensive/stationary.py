@@ -210,7 +210,7 @@ def stationary(
         >>> problem = extensive.loaded_network(
         ...     net, extensive.cycle(), alpha=0.2, beta=np.inf)
         >>> round(float(extensive.stationary(problem, [1.0]).A[0]), 6)
-        0.967459
+        0.966326
     """
     _check(problem, free, at_rest)
     sites, context = cells(problem.net, start), problem.net.context
