@@ -47,11 +47,11 @@ class Overlaps(NamedTuple):
         S: correlations of the value overlaps of the other patterns.
     """
 
-    m_o_se: Float[np.ndarray, "*runs n M"]
-    A: Float[np.ndarray, "*runs n M"]
-    weights: Float[np.ndarray, "*runs n C"]
-    C: Float[np.ndarray, "*runs n n"]
-    S: Float[np.ndarray, "*runs n n"]
+    m_o_se: Float[Array | np.ndarray, "*runs n M"]
+    A: Float[Array | np.ndarray, "*runs n M"]
+    weights: Float[Array | np.ndarray, "*runs n C"]
+    C: Float[Array | np.ndarray, "*runs n n"]
+    S: Float[Array | np.ndarray, "*runs n n"]
 
 
 def _row(name: str, words: str, dims: str, symbol: str) -> Shown:

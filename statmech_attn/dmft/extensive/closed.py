@@ -115,10 +115,11 @@ def _recursion(
         C = jnp.where(time < t, both, 0.0).at[t].set(1.0)
         C = jnp.append((sites.share * sites.start) @ spin, C[:-1])
         G = jnp.zeros(n).at[t].set(slope @ sites.share)
-        means = sites.weighted @ spin
+        means = jnp.asarray(sites.weighted) @ spin
         return (add_token(problem, order, t + 1, means, C, G), fields), None
 
-    fields = Fields(*(jnp.zeros((n, sites.share.size)),) * 2, jnp.zeros(n))
+    empty = jnp.zeros((n, sites.share.size))
+    fields = Fields(empty, empty, jnp.zeros(n))
     start = first_token(problem, sites, steps), fields
     (order, _), _ = jax.lax.scan(generate, start, time)
     return values(problem, order)

@@ -157,9 +157,9 @@ def column_probabilities(ensemble: Ensemble) -> Float[np.ndarray, " 16"]:
     """
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=4)))
     pairs = itertools.combinations(range(4), 2)
-    even = 1 + sum(
-        ensemble.correlations[x, y] * signs[:, x] * signs[:, y] for x, y in pairs
-    )
+    even = np.ones(len(signs))
+    for x, y in pairs:
+        even += ensemble.correlations[x, y] * signs[:, x] * signs[:, y]
     of_all = signs.prod(1)
     low = -even[of_all > 0].min()
     high = even[of_all < 0].min()

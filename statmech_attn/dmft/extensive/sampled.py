@@ -204,7 +204,7 @@ def _population(problem: LoadedNetwork, sites: Cells, steps: int, size: int, key
         C = over(spins.spins, newest).astype(float).at[t + 1].set(1.0)
         G = over(spins.scores, theta).astype(float)
         G = G.at[t].set((averaged * (1 - theta**2)).sum() / T[t])
-        means = sites.weighted @ theta.mean(1, dtype=float)
+        means = jnp.asarray(sites.weighted) @ theta.mean(1, dtype=float)
         after = Population(
             spins.spins.at[t + 1].set(newest),
             spins.scores.at[t].set((newest - theta) / single(T[t])),

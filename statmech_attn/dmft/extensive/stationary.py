@@ -288,9 +288,9 @@ def capacity(
     """
     settled = stationary(problem, start, free=free, lags=lags, at_rest=at_rest)
     value = float(getattr(problem, free))
-    within = tuple(sorted((value / RANGE, value * RANGE)))
+    low, high = sorted((value / RANGE, value * RANGE))
     branch = continuation.follow_cycle(
-        settled.problem, settled.state, value, within=within, settings=settings
+        settled.problem, settled.state, value, within=(low, high), settings=settings
     )
     for point in branch:
         folds = [special for special in point.special if special.kind == "fold"]
