@@ -69,6 +69,7 @@ SLOW_EXAMPLES = {
     "statmech_attn.bpkr.problem.Problem.posterior",
     "statmech_attn.bpkr.wishart.sample",
     "statmech_attn.dmft.extensive.closed.closed",
+    "statmech_attn.dmft.extensive.exact.exact",
     "statmech_attn.dmft.extensive.sampled.sampled",
     "statmech_attn.dmft.extensive.sampled.solve",
     "statmech_attn.dmft.extensive.stationary.capacity",

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float, Int8, Key
 from statmech_attn import presentation
 from statmech_attn.batches import available_memory
 from statmech_attn.dmft import Patterns
-from statmech_attn.dmft.extensive import column_probabilities, Ensemble, Problem
+from statmech_attn.dmft.extensive import column_probabilities, Ensemble, LoadedNetwork
 from statmech_attn.montecarlo.collapsed import class_counts
 from statmech_attn.presentation import Shown
 
@@ -47,11 +47,11 @@ class Overlaps(NamedTuple):
         S: correlations of the value overlaps of the other patterns.
     """
 
-    m_o_se: Float[np.ndarray, "*runs n M"]
-    A: Float[np.ndarray, "*runs n M"]
-    weights: Float[np.ndarray, "*runs n C"]
-    C: Float[np.ndarray, "*runs n n"]
-    S: Float[np.ndarray, "*runs n n"]
+    m_o_se: Float[Array | np.ndarray, "*runs n M"]
+    A: Float[Array | np.ndarray, "*runs n M"]
+    weights: Float[Array | np.ndarray, "*runs n C"]
+    C: Float[Array | np.ndarray, "*runs n n"]
+    S: Float[Array | np.ndarray, "*runs n n"]
 
 
 def _row(name: str, words: str, dims: str, symbol: str) -> Shown:
@@ -92,7 +92,7 @@ class ExtensiveSimulation(NamedTuple):
 
 
 def simulate_extensive(
-    problem: Problem,
+    problem: LoadedNetwork,
     patterns: Patterns,
     start,
     *,
@@ -126,7 +126,8 @@ def simulate_extensive(
         >>> from statmech_attn.dmft import extensive
         >>> one = dmft.site_classes(np.ones((4, 1, 1)))
         >>> net = dmft.network(one, context=1)
-        >>> problem = extensive.problem(net, extensive.cycle(), alpha=0.1, beta=2.0)
+        >>> problem = extensive.loaded_network(
+        ...     net, extensive.cycle(), alpha=0.1, beta=2.0)
         >>> result = simulate_extensive(problem, one, [1.0], n_spins=200, samples=4,
         ...     steps=2, key=jax.random.key(0))
         >>> result.mean.C.shape, result.patterns
@@ -160,7 +161,7 @@ def simulate_extensive(
     )
 
 
-def _check(problem: Problem, n_spins, extra, samples, steps, runs) -> None:
+def _check(problem: LoadedNetwork, n_spins, extra, samples, steps, runs) -> None:
     wanted = float(problem.alpha) * n_spins
     if abs(extra - wanted) > 1e-9 * n_spins:
         raise ValueError(f"alpha N must be a whole number; got {wanted:g}.")
@@ -202,7 +203,7 @@ class _Tokens(eqx.Module):
 
 @eqx.filter_jit
 def _sample(
-    problem: Problem,
+    problem: LoadedNetwork,
     columns: "_Columns",
     classes,
     start,

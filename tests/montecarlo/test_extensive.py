@@ -19,7 +19,7 @@ def case(ensemble, alpha=0.2, **given):
     )
     net = dmft.network(patterns, context=2)
     settings = {"beta": 1.2, "gamma": 5.0, "epsilon": 0.1} | given
-    return extensive.problem(net, ensemble, alpha=alpha, **settings), patterns
+    return extensive.loaded_network(net, ensemble, alpha=alpha, **settings), patterns
 
 
 def differences(ensemble, n_spins, samples, steps=3, **given):

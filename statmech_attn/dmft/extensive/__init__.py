@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         independent,
     )
     from statmech_attn.dmft.extensive.exact import exact
-    from statmech_attn.dmft.extensive.problem import Problem, problem
+    from statmech_attn.dmft.extensive.loaded import loaded_network, LoadedNetwork
     from statmech_attn.dmft.extensive.results import Trajectory, Values
     from statmech_attn.dmft.extensive.sampled import sampled, solve
     from statmech_attn.dmft.extensive.stationary import (
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         capacity,
         Stationary,
         stationary,
+        StationaryState,
     )
 
 
@@ -38,12 +39,13 @@ __all__ = [
     "exact",
     "identical",
     "independent",
-    "Problem",
-    "problem",
+    "loaded_network",
+    "LoadedNetwork",
     "sampled",
     "solve",
     "Stationary",
     "stationary",
+    "StationaryState",
     "Trajectory",
     "Values",
 ]

@@ -18,14 +18,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from statmech_attn.dmft.extensive.gaussian import mean_and_slope, product, Rule, rule
-from statmech_attn.dmft.extensive.order import add_token, attend, first_token, Order
-from statmech_attn.dmft.extensive.problem import (
+from statmech_attn.dmft.extensive.loaded import (
     Cells,
     cells,
     check_steps,
-    Problem,
+    LoadedNetwork,
     temperatures,
 )
+from statmech_attn.dmft.extensive.order import add_token, attend, first_token, Order
 from statmech_attn.dmft.extensive.results import Trajectory, Values, values
 
 
@@ -47,7 +47,7 @@ class Fields(NamedTuple):
     sigma: Float[Array, " n"]
 
 
-def closed(problem: Problem, start, *, steps: int) -> Trajectory:
+def closed(problem: LoadedNetwork, start, *, steps: int) -> Trajectory:
     """Order parameters of an ensemble with Gamma = 0, by quadrature.
 
     Runs under `jax.vmap` over the numbers of the problem.
@@ -70,7 +70,8 @@ def closed(problem: Problem, start, *, steps: int) -> Trajectory:
         >>> from statmech_attn import dmft
         >>> from statmech_attn.dmft import extensive
         >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=2)
-        >>> problem = extensive.problem(net, extensive.cycle(), alpha=0.1, beta=2.0)
+        >>> problem = extensive.loaded_network(
+        ...     net, extensive.cycle(), alpha=0.1, beta=2.0)
         >>> result = extensive.closed(problem, [1.0], steps=4)
         >>> result.value.C.shape, bool(result.error.C.max() < 1e-4)
         ((5, 5), True)
@@ -87,7 +88,9 @@ def closed(problem: Problem, start, *, steps: int) -> Trajectory:
 
 
 @eqx.filter_jit
-def _recursion(problem: Problem, sites: Cells, steps: int, quadrature: Rule) -> Values:
+def _recursion(
+    problem: LoadedNetwork, sites: Cells, steps: int, quadrature: Rule
+) -> Values:
     n, T = steps + 1, temperatures(problem, steps)
     time = jnp.arange(n)
 
@@ -112,10 +115,11 @@ def _recursion(problem: Problem, sites: Cells, steps: int, quadrature: Rule) -> 
         C = jnp.where(time < t, both, 0.0).at[t].set(1.0)
         C = jnp.append((sites.share * sites.start) @ spin, C[:-1])
         G = jnp.zeros(n).at[t].set(slope @ sites.share)
-        means = sites.weighted @ spin
+        means = jnp.asarray(sites.weighted) @ spin
         return (add_token(problem, order, t + 1, means, C, G), fields), None
 
-    fields = Fields(*(jnp.zeros((n, sites.share.size)),) * 2, jnp.zeros(n))
+    empty = jnp.zeros((n, sites.share.size))
+    fields = Fields(empty, empty, jnp.zeros(n))
     start = first_token(problem, sites, steps), fields
     (order, _), _ = jax.lax.scan(generate, start, time)
     return values(problem, order)

@@ -50,6 +50,9 @@ class Ensemble(eqx.Module):
 def cycle() -> Ensemble:
     """Patterns of one long sequence: q = k = v of an index are o of the one before.
 
+    Returns:
+        The ensemble, whose recursion is closed.
+
     Example:
         >>> cycle().is_closed
         True
@@ -61,6 +64,9 @@ def cycle() -> Ensemble:
 def identical() -> Ensemble:
     """Patterns whose four kinds are the same: those of a Hopfield network.
 
+    Returns:
+        The ensemble, whose spins act back on themselves.
+
     Example:
         >>> identical().is_closed
         False
@@ -70,6 +76,9 @@ def identical() -> Ensemble:
 
 def independent() -> Ensemble:
     """Patterns whose four kinds are independent.
+
+    Returns:
+        The ensemble, whose recursion is closed.
 
     Example:
         >>> independent().is_closed
@@ -148,9 +157,9 @@ def column_probabilities(ensemble: Ensemble) -> Float[np.ndarray, " 16"]:
     """
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=4)))
     pairs = itertools.combinations(range(4), 2)
-    even = 1 + sum(
-        ensemble.correlations[x, y] * signs[:, x] * signs[:, y] for x, y in pairs
-    )
+    even = np.ones(len(signs))
+    for x, y in pairs:
+        even += ensemble.correlations[x, y] * signs[:, x] * signs[:, y]
     of_all = signs.prod(1)
     low = -even[of_all > 0].min()
     high = even[of_all < 0].min()

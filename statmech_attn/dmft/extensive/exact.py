@@ -19,14 +19,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from statmech_attn.dmft.extensive.order import add_token, attend, first_token
-from statmech_attn.dmft.extensive.problem import (
+from statmech_attn.dmft.extensive.loaded import (
     Cells,
     cells,
     check_steps,
-    Problem,
+    LoadedNetwork,
     temperatures,
 )
+from statmech_attn.dmft.extensive.order import add_token, attend, first_token
 from statmech_attn.dmft.extensive.results import Trajectory, Values, values
 
 
@@ -53,7 +53,7 @@ class Past(NamedTuple):
 
 
 def exact(
-    problem: Problem, start, *, steps: int, nodes: int | None = None
+    problem: LoadedNetwork, start, *, steps: int, nodes: int | None = None
 ) -> Trajectory:
     """Order parameters of a few steps by sums over all histories of a spin.
 
@@ -74,10 +74,11 @@ def exact(
         >>> from statmech_attn import dmft
         >>> from statmech_attn.dmft import extensive
         >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
-        >>> problem = extensive.problem(net, extensive.identical(), alpha=0.1, beta=1.0)
+        >>> problem = extensive.loaded_network(
+        ...     net, extensive.identical(), alpha=0.1, beta=1.0)
         >>> value = extensive.exact(problem, [1.0], steps=2, nodes=8).value
         >>> round(float(value.m_o_se[1, 0]), 4)
-        0.7535
+        0.7722
     """
     check_steps(problem, steps)
     if steps > MAX_STEPS:
@@ -94,7 +95,7 @@ def exact(
     return Trajectory(fine, error, "exact")
 
 
-def _summed(problem: Problem, sites: Cells, steps: int, nodes: int) -> Values:
+def _summed(problem: LoadedNetwork, sites: Cells, steps: int, nodes: int) -> Values:
     z, w = np.polynomial.hermite_e.hermegauss(nodes)
     w = w / w.sum()
     beta = 1 / np.asarray(temperatures(problem, steps))

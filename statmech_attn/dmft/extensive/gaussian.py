@@ -115,7 +115,8 @@ def mean_and_slope(
     bounded = jnp.clip(fields, -SHARP, SHARP)
     density = np.sqrt(2 / np.pi) * jnp.exp(-(bounded**2) / 2) / width
     strong = erf(fields / np.sqrt(2)) @ THERMAL_WEIGHTS, density @ THERMAL_WEIGHTS
-    return tuple(jnp.where(thermal, x, y) for x, y in zip(mild, strong))
+    either = lambda i: jnp.where(thermal, mild[i], strong[i])
+    return either(0), either(1)
 
 
 def product(

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from statmech_attn.dmft.extensive.ensembles import K, O, Q, V
-from statmech_attn.dmft.extensive.problem import Cells, Problem
+from statmech_attn.dmft.extensive.loaded import Cells, LoadedNetwork
 
 
 class Order(eqx.Module):
@@ -54,7 +54,7 @@ class Order(eqx.Module):
     V: Float[Array, "n n"]
 
 
-def first_token(problem: Problem, sites: Cells, steps: int) -> Order:
+def first_token(problem: LoadedNetwork, sites: Cells, steps: int) -> Order:
     """Order parameters of the token at the start."""
     n, M = steps + 1, problem.net.n_patterns
     two_times = jnp.zeros((n, n))
@@ -65,7 +65,7 @@ def first_token(problem: Problem, sites: Cells, steps: int) -> Order:
 
 
 def add_token(
-    problem: Problem,
+    problem: LoadedNetwork,
     order: Order,
     t,
     means: Float[Array, "4 M"],
@@ -122,7 +122,7 @@ def add_token(
     )
 
 
-def attend(problem: Problem, order: Order, t) -> Order:
+def attend(problem: LoadedNetwork, order: Order, t) -> Order:
     """Attention of token t, and the noise and self-interaction of the field after it.
 
     Args:

@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn import presentation
+from statmech_attn.dmft.extensive.loaded import LoadedNetwork
 from statmech_attn.dmft.extensive.order import Order
-from statmech_attn.dmft.extensive.problem import Problem
 from statmech_attn.presentation import Shown
 
 
@@ -94,7 +94,7 @@ class Trajectory(eqx.Module):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
-def values(problem: Problem, order: Order) -> Values:
+def values(problem: LoadedNetwork, order: Order) -> Values:
     """What a reader needs of the order parameters of one run.
 
     Args:

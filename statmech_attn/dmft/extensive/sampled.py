@@ -23,14 +23,14 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Key
 
 from statmech_attn.dmft.extensive.closed import closed
-from statmech_attn.dmft.extensive.order import add_token, attend, first_token, Order
-from statmech_attn.dmft.extensive.problem import (
+from statmech_attn.dmft.extensive.loaded import (
     Cells,
     cells,
     check_steps,
-    Problem,
+    LoadedNetwork,
     temperatures,
 )
+from statmech_attn.dmft.extensive.order import add_token, attend, first_token, Order
 from statmech_attn.dmft.extensive.results import Trajectory, Values, values
 
 
@@ -59,7 +59,7 @@ class Population(eqx.Module):
 
 
 def solve(
-    problem: Problem,
+    problem: LoadedNetwork,
     start,
     *,
     steps: int,
@@ -85,7 +85,8 @@ def solve(
         >>> from statmech_attn import dmft
         >>> from statmech_attn.dmft import extensive
         >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=2)
-        >>> problem = extensive.problem(net, extensive.cycle(), alpha=0.1, beta=2.0)
+        >>> problem = extensive.loaded_network(
+        ...     net, extensive.cycle(), alpha=0.1, beta=2.0)
         >>> extensive.solve(problem, [1.0], steps=4).method
         'closed'
     """
@@ -97,7 +98,7 @@ def solve(
 
 
 def sampled(
-    problem: Problem,
+    problem: LoadedNetwork,
     start,
     *,
     steps: int,
@@ -132,7 +133,8 @@ def sampled(
         >>> from statmech_attn import dmft
         >>> from statmech_attn.dmft import extensive
         >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
-        >>> problem = extensive.problem(net, extensive.identical(), alpha=0.1, beta=1.0)
+        >>> problem = extensive.loaded_network(
+        ...     net, extensive.identical(), alpha=0.1, beta=1.0)
         >>> result = extensive.sampled(
         ...     problem, [1.0], steps=2, key=jax.random.key(0), population=2**10)
         >>> result.trajectories, result.reached
@@ -176,7 +178,7 @@ def sampled(
 
 
 @eqx.filter_jit
-def _population(problem: Problem, sites: Cells, steps: int, size: int, key):
+def _population(problem: LoadedNetwork, sites: Cells, steps: int, size: int, key):
     n, T = steps + 1, temperatures(problem, steps)
     shape = sites.share.size, size
     normal = partial(jax.random.normal, shape=shape, dtype=jnp.float32)
@@ -202,7 +204,7 @@ def _population(problem: Problem, sites: Cells, steps: int, size: int, key):
         C = over(spins.spins, newest).astype(float).at[t + 1].set(1.0)
         G = over(spins.scores, theta).astype(float)
         G = G.at[t].set((averaged * (1 - theta**2)).sum() / T[t])
-        means = sites.weighted @ theta.mean(1, dtype=float)
+        means = jnp.asarray(sites.weighted) @ theta.mean(1, dtype=float)
         after = Population(
             spins.spins.at[t + 1].set(newest),
             spins.scores.at[t].set((newest - theta) / single(T[t])),

@@ -17,8 +17,6 @@ states, of which the one without remanence, $x = \mathrm{sgn}(m \xi + \phi)$, is
 that of D. J. Amit, H. Gutfreund and H. Sompolinsky, PRL 55, 1530 (1985).
 """
 
-from collections.abc import Mapping
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -29,7 +27,7 @@ from statmech_attn import presentation
 from statmech_attn.dmft.extensive.closed import FINE
 from statmech_attn.dmft.extensive.ensembles import Ensemble, K, O, Q, V
 from statmech_attn.dmft.extensive.gaussian import mean_and_slope, product, rule
-from statmech_attn.dmft.extensive.problem import Cells, cells, Problem
+from statmech_attn.dmft.extensive.loaded import Cells, cells, LoadedNetwork
 from statmech_attn.dmft.network import Network
 from statmech_attn.dynamics import continuation
 from statmech_attn.presentation import Shown
@@ -125,6 +123,34 @@ class Stationary(eqx.Module):
         return {"A": A, "S": static("S"), "S_qk": static("S_qk")}
 
 
+class StationaryState(eqx.Module):
+    """A state of constant overlaps; `problem` and `state` go to `continuation`.
+
+    Attributes:
+        A: attention vector.
+        S: correlations of the value overlaps by lag.
+        S_qk: correlations of query with key overlaps by age.
+        problem: the map of which it is a fixed point, with its free parameter.
+    """
+
+    A: Float[Array, " M"]
+    S: Float[Array, " lags"]
+    S_qk: Float[Array, " C"]
+    problem: continuation.Problem
+
+    _shown = (
+        Shown("A", "attention vector", "pattern"),
+        Shown("S", "correlations of the value overlaps", "lag", symbol="S^{vv}"),
+        Shown("S_qk", "correlations of query with key", "age", symbol="S^{qk}"),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
+
+    @property
+    def state(self) -> dict:
+        """The state of the map."""
+        return {"A": self.A, "S": self.S, "S_qk": self.S_qk}
+
+
 class Capacity(eqx.Module):
     """Where retrieval ends on a branch of stationary states.
 
@@ -152,13 +178,13 @@ class Capacity(eqx.Module):
 
 
 def stationary(
-    problem: Problem,
+    problem: LoadedNetwork,
     start,
     *,
     free: str = "alpha",
     lags: int | None = None,
     at_rest: bool = False,
-) -> tuple[continuation.Problem, Mapping[str, Array]]:
+) -> StationaryState:
     """The stationary state that the network settles in, ready to be continued.
 
     Args:
@@ -170,8 +196,7 @@ def stationary(
         at_rest: static spins.
 
     Returns:
-        A problem for `dynamics.continuation.follow_cycle`, and the state: arrays A, S
-        by lag and S_qk by age.
+        The state, and the problem that `dynamics.continuation.follow_cycle` takes.
 
     Raises:
         ValueError: the recursion does not close, a parameter that is none, beta that
@@ -182,10 +207,10 @@ def stationary(
         >>> from statmech_attn import dmft
         >>> from statmech_attn.dmft import extensive
         >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
-        >>> problem = extensive.problem(net, extensive.cycle(), alpha=0.2, beta=np.inf)
-        >>> _, state = extensive.stationary(problem, [1.0])
-        >>> round(float(state["A"][0]), 6)
-        0.967459
+        >>> problem = extensive.loaded_network(
+        ...     net, extensive.cycle(), alpha=0.2, beta=np.inf)
+        >>> round(float(extensive.stationary(problem, [1.0]).A[0]), 6)
+        0.966326
     """
     _check(problem, free, at_rest)
     sites, context = cells(problem.net, start), problem.net.context
@@ -205,7 +230,9 @@ def stationary(
             f"stationary state: {SETTLING} iterations leave a change of {change:.1g}; "
             "start nearer to it, or at a smaller alpha."
         )
-    return continuation.Problem(step, state, parameters, free), state
+    return StationaryState(
+        problem=continuation.Problem(step, state, parameters, free), **state
+    )
 
 
 @eqx.filter_jit
@@ -225,7 +252,7 @@ def _settle(step: Stationary, state: dict, parameters: dict):
 
 
 def capacity(
-    problem: Problem,
+    problem: LoadedNetwork,
     start,
     *,
     free: str = "alpha",
@@ -254,20 +281,21 @@ def capacity(
         >>> from statmech_attn import dmft
         >>> from statmech_attn.dmft import extensive
         >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
-        >>> problem = extensive.problem(net, extensive.cycle(), alpha=0.2, beta=np.inf)
+        >>> problem = extensive.loaded_network(
+        ...     net, extensive.cycle(), alpha=0.2, beta=np.inf)
         >>> round(extensive.capacity(problem, [1.0]).value, 5)
         0.26906
     """
-    given, state = stationary(problem, start, free=free, lags=lags, at_rest=at_rest)
+    settled = stationary(problem, start, free=free, lags=lags, at_rest=at_rest)
     value = float(getattr(problem, free))
-    within = tuple(sorted((value / RANGE, value * RANGE)))
+    low, high = sorted((value / RANGE, value * RANGE))
     branch = continuation.follow_cycle(
-        given, state, value, within=within, settings=settings
+        settled.problem, settled.state, value, within=(low, high), settings=settings
     )
     for point in branch:
         folds = [special for special in point.special if special.kind == "fold"]
         if folds:
-            overlap = np.asarray(given.unravel(jnp.asarray(folds[0].x))["A"])
+            overlap = np.asarray(settled.problem.unravel(jnp.asarray(folds[0].x))["A"])
             fold = folds[0].value, folds[0].error
             return Capacity(*fold, overlap, free, branch.solution)
     raise RuntimeError(
@@ -276,7 +304,7 @@ def capacity(
     )
 
 
-def _lags(problem: Problem, lags: int | None) -> int:
+def _lags(problem: LoadedNetwork, lags: int | None) -> int:
     longest = problem.net.context - 1
     if lags is None:
         return 8 * longest
@@ -285,7 +313,7 @@ def _lags(problem: Problem, lags: int | None) -> int:
     return lags
 
 
-def _check(problem: Problem, free: str, at_rest: bool) -> None:
+def _check(problem: LoadedNetwork, free: str, at_rest: bool) -> None:
     if free not in PARAMETERS:
         raise ValueError(f"free must be one of {', '.join(PARAMETERS)}; got {free!r}.")
     if problem.beta.ndim:

@@ -27,7 +27,7 @@ def test_without_other_patterns_it_is_the_mean_field_map(segments):
     params = dmft.parameters(beta, gamma, epsilon)
     start = dmft.from_row(segments, params, 1)
     _, seen = dmft.trajectory(segments, params, start, steps=steps)
-    problem = extensive.problem(
+    problem = extensive.loaded_network(
         segments, extensive.cycle(), alpha=0, beta=beta, gamma=gamma, epsilon=epsilon
     )
     value = extensive.closed(problem, segments.output[1], steps=steps).value
@@ -52,7 +52,7 @@ def test_one_token_of_a_cycle_at_zero_temperature_by_hand():
         m.append(erf(x))
         S.append(1 + g**2 * S[-1])
     net = dmft.network(ONE, context=1)
-    problem = extensive.problem(net, extensive.cycle(), alpha=alpha, beta=np.inf)
+    problem = extensive.loaded_network(net, extensive.cycle(), alpha=alpha, beta=np.inf)
     value = extensive.closed(problem, [0.6], steps=5).value
     assert np.allclose(value.m_o_se[:, 0], m, atol=1e-14)
     assert np.allclose(np.diag(value.S), S, atol=1e-13)
@@ -62,7 +62,7 @@ def test_one_token_of_a_cycle_at_zero_temperature_by_hand():
 def independent(segments):
     """A run of patterns whose queries and keys are correlated with the rest."""
     ensemble = extensive.correlated(oq=0.5, ok=-0.3, vq=0.2, vk=0.4, qk=0.2)
-    problem = extensive.problem(
+    problem = extensive.loaded_network(
         segments, ensemble, alpha=0.3, beta=1.5, gamma=6.0, epsilon=0.1
     )
     return problem, extensive.closed(problem, segments.output[0], steps=5)
@@ -96,7 +96,7 @@ def test_rows_solve_the_closed_equations_of_the_matrices(independent):
 
 
 def test_the_cycle_solves_its_equation_for_the_overlaps(segments):
-    problem = extensive.problem(
+    problem = extensive.loaded_network(
         segments, extensive.cycle(), alpha=0.3, beta=1.5, gamma=6.0, epsilon=0.1
     )
     v = extensive.closed(problem, segments.output[0], steps=5).value
@@ -107,7 +107,7 @@ def test_the_cycle_solves_its_equation_for_the_overlaps(segments):
 def test_beta_may_change_in_time(segments, independent):
     problem, result = independent
     betas = np.array([1.5, 1.5, 0.0, 1.5, 1.5])
-    changed = extensive.problem(
+    changed = extensive.loaded_network(
         segments, problem.ensemble, alpha=0.3, beta=betas, gamma=6.0, epsilon=0.1
     )
     value = extensive.closed(changed, segments.output[0], steps=5).value
@@ -125,7 +125,7 @@ def test_errors_are_those_of_quadrature(independent):
 def test_parameters_are_batched_by_vmap(independent, segments):
     problem, result = independent
     of = lambda alpha: extensive.closed(
-        extensive.problem(
+        extensive.loaded_network(
             segments,
             problem.ensemble,
             alpha=alpha,
@@ -149,7 +149,7 @@ def test_a_result_reads_as_text_and_as_a_data_set(independent):
 
 def bad(**given):
     net = dmft.network(ONE, context=1)
-    return extensive.problem(
+    return extensive.loaded_network(
         net, **({"ensemble": extensive.cycle(), "alpha": 0.1, "beta": 1.0} | given)
     )
 

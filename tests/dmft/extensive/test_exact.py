@@ -17,7 +17,9 @@ def net():
 
 
 def problem_of(net, ensemble):
-    return extensive.problem(net, ensemble, alpha=0.2, beta=1.2, gamma=5.0, epsilon=0.1)
+    return extensive.loaded_network(
+        net, ensemble, alpha=0.2, beta=1.2, gamma=5.0, epsilon=0.1
+    )
 
 
 PARTLY = extensive.correlated(ov=0.6, oq=0.3, ok=0.1, vq=0.2, vk=0.4, qk=0.5)
@@ -117,6 +119,6 @@ def test_bad_input_is_refused(net, given, words):
 
 
 def test_deterministic_spins_have_no_score(net):
-    problem = extensive.problem(net, PARTLY, alpha=0.2, beta=np.inf)
+    problem = extensive.loaded_network(net, PARTLY, alpha=0.2, beta=np.inf)
     with pytest.raises(ValueError, match="beta must be finite for sums over histories"):
         extensive.exact(problem, net.output[0], steps=2)

@@ -22,7 +22,9 @@ def net():
 
 
 def problem_of(net, ensemble):
-    return extensive.problem(net, ensemble, alpha=0.2, beta=1.2, gamma=5.0, epsilon=0.1)
+    return extensive.loaded_network(
+        net, ensemble, alpha=0.2, beta=1.2, gamma=5.0, epsilon=0.1
+    )
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +105,6 @@ def test_bad_input_is_refused(net, partly, given, words):
 
 
 def test_deterministic_spins_have_no_score(net):
-    problem = extensive.problem(net, PARTLY, alpha=0.2, beta=np.inf)
+    problem = extensive.loaded_network(net, PARTLY, alpha=0.2, beta=np.inf)
     with pytest.raises(ValueError, match="beta must be finite for sampled"):
         extensive.sampled(problem, net.output[0], steps=3, key=KEY)

@@ -12,7 +12,7 @@ NET = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
 
 
 def problem_of(ensemble, alpha=0.2, beta=np.inf, **given):
-    return extensive.problem(NET, ensemble, alpha=alpha, beta=beta, **given)
+    return extensive.loaded_network(NET, ensemble, alpha=alpha, beta=beta, **given)
 
 
 def fold_by_hand(S_of):
@@ -47,8 +47,8 @@ def test_capacity_of_static_patterns_at_rest():
 
 def test_one_token_of_context_settles_where_its_equation_says():
     """x = m / sqrt(2 alpha S) at S = 1 / (1 - g^2)."""
-    _, state = extensive.stationary(problem_of(extensive.cycle()), [1.0])
-    m, S = float(state["A"][0]), float(state["S"][0])
+    state = extensive.stationary(problem_of(extensive.cycle()), [1.0])
+    m, S = float(state.A[0]), float(state.S[0])
     x = m / np.sqrt(2 * 0.2 * S)
     g = np.sqrt(2 / (np.pi * 0.2 * S)) * np.exp(-(x**2))
     assert m == pytest.approx(erf(x), abs=1e-9)
@@ -58,12 +58,14 @@ def test_one_token_of_context_settles_where_its_equation_says():
 def test_the_recursion_settles_in_the_stationary_state():
     """Two tokens of context with attention, as at long times of a run."""
     net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=2)
-    problem = extensive.problem(net, extensive.cycle(), alpha=0.05, beta=2.0, gamma=3.0)
-    _, state = extensive.stationary(problem, [1.0], lags=24)
+    problem = extensive.loaded_network(
+        net, extensive.cycle(), alpha=0.05, beta=2.0, gamma=3.0
+    )
+    state = extensive.stationary(problem, [1.0], lags=24)
     value = extensive.closed(problem, [1.0], steps=40).value
-    assert float(value.A[-1, 0]) == pytest.approx(float(state["A"][0]), abs=1e-7)
+    assert float(value.A[-1, 0]) == pytest.approx(float(state.A[0]), abs=1e-7)
     lags = np.asarray(value.S)[-1, -1:-12:-1]
-    assert np.allclose(lags, state["S"][:11], rtol=0, atol=1e-6)
+    assert np.allclose(lags, state.S[:11], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from statmech_attn.dmft.network import Network
 TWO_TIME_ARRAYS = 30  # of a run, those that XLA needs on the way included
 
 
-class Problem(eqx.Module):
-    """Physical parameters; build with `problem`.
+class LoadedNetwork(eqx.Module):
+    """Physical parameters; build with `loaded_network`.
 
     Attributes:
         net: the condensed patterns and the context.
@@ -42,9 +42,9 @@ class Problem(eqx.Module):
     epsilon: Float[Array, ""]
 
 
-def problem(
+def loaded_network(
     net: Network, ensemble: Ensemble, *, alpha, beta, gamma=0.0, epsilon=0.0
-) -> Problem:
+) -> LoadedNetwork:
     """A network with M = M_c + alpha N patterns.
 
     Args:
@@ -58,7 +58,7 @@ def problem(
         epsilon: weight of the positional code, in [0, 1).
 
     Returns:
-        The problem, dimensionless numbers in double precision.
+        The network, with dimensionless numbers in double precision.
 
     Raises:
         ValueError: a value out of range.
@@ -70,14 +70,14 @@ def problem(
         >>> from statmech_attn.dmft import extensive
         >>> one = dmft.site_classes(np.ones((4, 1, 1)))
         >>> net = dmft.network(one, context=1)
-        >>> extensive.problem(net, extensive.cycle(), alpha=0.1, beta=2.0).alpha
+        >>> extensive.loaded_network(net, extensive.cycle(), alpha=0.1, beta=2.0).alpha
         Array(0.1, dtype=float64)
     """
     require_double()
     as_array = lambda x: jnp.asarray(x, float)
     numbers = (alpha, beta, gamma, epsilon)
     if any(isinstance(x, Tracer) for x in numbers):
-        return Problem(net, ensemble, *map(as_array, numbers))
+        return LoadedNetwork(net, ensemble, *map(as_array, numbers))
     single = {"alpha": alpha, "gamma": gamma, "epsilon": epsilon}
     for name, value in single.items():
         if np.ndim(value) or not np.isfinite(value):
@@ -92,7 +92,7 @@ def problem(
             "beta must be >= 0, one number or one per step; got "
             f"{np.array2string(betas, threshold=6)}."
         )
-    return Problem(net, ensemble, *map(as_array, numbers))
+    return LoadedNetwork(net, ensemble, *map(as_array, numbers))
 
 
 class Cells(NamedTuple):
@@ -150,7 +150,7 @@ def cells(net: Network, start) -> Cells:
     )
 
 
-def check_steps(problem: Problem, steps: int, further_bytes: int = 0) -> None:
+def check_steps(problem: LoadedNetwork, steps: int, further_bytes: int = 0) -> None:
     """Refuse a number of steps that is none, fits no beta, or takes too much memory.
 
     Args:
@@ -172,7 +172,7 @@ def check_steps(problem: Problem, steps: int, further_bytes: int = 0) -> None:
         )
 
 
-def temperatures(problem: Problem, steps: int) -> Float[Array, " n"]:
+def temperatures(problem: LoadedNetwork, steps: int) -> Float[Array, " n"]:
     """1/beta of every token, that of the last one repeated."""
     return 1 / jnp.append(
         jnp.broadcast_to(problem.beta, (steps,)), problem.beta.ravel()[-1]
