@@ -18,7 +18,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import statmech_attn
-from statmech_attn import comparison, plotting, storage, studies
+from statmech_attn import cli, comparison, plotting, storage, studies
+from statmech_attn.tasks import arrays
 
 
 HERE = Path(__file__).resolve().parent
@@ -104,7 +105,21 @@ class Kept(NamedTuple):
         """It is there."""
 
 
-Source = Study | Analysis | Comparison | Kept
+class Scores(NamedTuple):
+    """Scores of the heads of the example file of arrays."""
+
+    file: str = "scores.h5"
+    command = (
+        "statmech-attn new arrays --output study.toml\n"
+        "statmech-attn score arrays.npz --output scores.h5"
+    )
+
+    def compute(self, folder: Path) -> None:
+        file, output = arrays.write_example(folder), folder / self.file
+        cli.app(["score", str(file), "-o", str(output)], standalone_mode=False)
+
+
+Source = Study | Analysis | Comparison | Kept | Scores
 
 
 class Row(NamedTuple):
@@ -323,6 +338,8 @@ LEARNING = (
     Row("pruned_heads", [PRUNED], tutorial="07_tiberi"),
     Row("pruning_ranks", [PRUNED], tutorial="07_tiberi"),
     Row("cumulative_pruning", [PRUNED], tutorial="07_tiberi"),
+    Row("head_scores", [Scores()]),
+    Row("heads_together", [Scores()]),
 )
 SECTIONS = {"Dynamics": DYNAMICS, "Learning": LEARNING}
 

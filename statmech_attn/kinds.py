@@ -394,6 +394,13 @@ KINDS = Rows(
             dimension="estimate",
         ),
         Kind(
+            "head-scores",
+            variables="statmech_attn.bpkr.scores:VARIABLES",
+            summary=f"{_LEARNING}:HEAD_SCORES",
+            pictures=f"{_DRAWING}:HEAD_SCORES",
+            rows="head_score",
+        ),
+        Kind(
             "running-lyapunov",
             variables=f"{_STUDIES}.records:RUNNING_LYAPUNOV",
             summary=f"{_SUMMARY}:BIFURCATION",

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from statmech_attn.bpkr.given import Attention, attention_arrays
     from statmech_attn.bpkr.kernels import (
         cross_kernel,
+        MEMORY_LIMIT,
+        most_paths,
         PathFactors,
         PathKernels,
         prefactor,
@@ -61,6 +63,14 @@ if TYPE_CHECKING:
         head_counts,
     )
     from statmech_attn.bpkr.problem import check_test, Problem
+    from statmech_attn.bpkr.projections import (
+        projected_attention,
+        Projections,
+        projections_from_flax,
+        projections_from_linear,
+        projections_from_torch,
+    )
+    from statmech_attn.bpkr.scores import by_head, HeadScores, score
     from statmech_attn.bpkr.solution import Solution
 
 
@@ -74,6 +84,7 @@ __all__ = [
     "attention_of",
     "attentioned_inputs",
     "block_structure",
+    "by_head",
     "check_finite_width",
     "check_temperature",
     "check_test",
@@ -93,6 +104,7 @@ __all__ = [
     "head_counts",
     "head_scores",
     "Heads",
+    "HeadScores",
     "heads_from_products",
     "heads_from_queries",
     "inverse_cholesky",
@@ -100,7 +112,9 @@ __all__ = [
     "Kernels",
     "learning_curve",
     "LearningCurve",
+    "MEMORY_LIMIT",
     "Minima",
+    "most_paths",
     "NewtonSolver",
     "order_parameters",
     "path_names",
@@ -111,8 +125,14 @@ __all__ = [
     "prefactor",
     "prior",
     "Problem",
+    "projected_attention",
+    "Projections",
+    "projections_from_flax",
+    "projections_from_linear",
+    "projections_from_torch",
     "pruning",
     "RESULTS",
+    "score",
     "Solution",
     "Theory",
     "Weights",

@@ -299,6 +299,28 @@ def memory(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, int]:
     }
 
 
+def most_paths(
+    n_examples: int, n_inputs: int, outputs: int = 1, memory_limit: int = MEMORY_LIMIT
+) -> int:
+    """Largest number of attention paths whose saddle point fits in memory.
+
+    Args:
+        n_examples: number P of examples.
+        n_inputs: number N_0 of features.
+        outputs: number K of outputs.
+        memory_limit: bytes that kernels and a Newton step may take.
+
+    Example:
+        >>> most_paths(2000, 768), most_paths(200, 64)
+        (33, 95)
+    """
+    n_paths = 0
+    sizes = (n_examples, n_inputs)
+    while min(memory(*sizes, n_paths + 1, outputs).values()) <= memory_limit:
+        n_paths += 1
+    return n_paths
+
+
 class Operations(NamedTuple):
     """Multiplications that a gradient and a Newton step take."""
 

@@ -299,6 +299,24 @@ def _chance(dataset: xr.Dataset) -> float:
     return np.nanmax(chances)
 
 
+def head_scores(dataset: xr.Dataset, console: Console) -> None:
+    """Per head: score with its error, and that of the trained value weights."""
+    trained = "head_score_trained" in dataset
+    columns = ("head", "score", *(["trained weights"] if trained else []))
+    table = titled("head scores", columns)
+    for place, name in enumerate(dataset.attention_head.values):
+        head = dataset.isel(attention_head=place)
+        row = [str(name), with_error(head.head_score, head.head_score_stderr)]
+        if trained:
+            row.append(formatted(head.head_score_trained, ".2g"))
+        table.add_row(*row)
+    console.print(table)
+    words = "bootstrap errors over examples"
+    if failed := int(dataset.failed):
+        words += f"; {failed} resamples have no saddle point"
+    console.print(words, highlight=False)
+
+
 def _folded(names) -> list[str]:
     """Names of test sets as headings that are narrow and stay apart."""
     return [str(name).replace("-", "\n") for name in names]
@@ -338,3 +356,4 @@ ESTIMATES = Summary(
     estimates, "verdict largest_z threshold accuracy U_1_rms* width temperature"
 )
 PRUNING = Summary(pruning, "rank_correlation* accuracy_drop")
+HEAD_SCORES = Summary(head_scores, "head_score* failed")

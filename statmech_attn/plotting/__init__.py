@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         pictures,
         pruning_pictures,
     )
+    from statmech_attn.plotting.head_scores import head_scores, heads_together
     from statmech_attn.plotting.indicators import chaos_indicators, finite_series
     from statmech_attn.plotting.learning import (
         accuracy_against_width,
@@ -100,6 +101,8 @@ __all__ = [
     "finite_width",
     "FORMATS",
     "growth",
+    "head_scores",
+    "heads_together",
     "hysteresis",
     "learning_curves",
     "learning_pictures",

@@ -314,6 +314,10 @@ PRUNING = (
     Picture("pruning_ranks", f"{_HERE}.pruning:pruning_ranks"),
     Picture("cumulative_pruning", f"{_HERE}.pruning:cumulative_pruning"),
 )
+HEAD_SCORES = (
+    Picture("head_scores", f"{_HERE}.head_scores:head_scores"),
+    Picture("heads_together", f"{_HERE}.head_scores:heads_together"),
+)
 BASINS = (
     Picture("basins", f"{_HERE}.basins:basin_fractions"),
     Picture("lifetimes", f"{_HERE}.basins:lifetimes"),

@@ -310,6 +310,31 @@ def swept() -> xr.Dataset:
     )
 
 
+@pytest.fixture
+def scored() -> xr.Dataset:
+    """Scores of three heads and a skip connection, with those of trained weights."""
+    names = ["skip 1", "1.1", "1.2", "2.1"]
+    score = np.array([0.4, 0.2, 1.0, 0.7])
+    pair, paths = np.outer(score, score), np.eye(3)
+    head, path = "attention_head", "path_1"
+    return (
+        table("head-scores")
+        .labelled(
+            {
+                "head_score": ((head,), score),
+                "head_score_stderr": ((head,), [0.05, 0.02, 0.1, np.nan]),
+                "head_score_trained": ((head,), score[::-1]),
+                "U_by_head": ((head, f"{head}_pair"), pair),
+                "U_1": ((path, f"{path}_pair"), paths),
+                "temperature": ((), 0.1),
+                "width": (("layer",), [10.0, 10.0, 20.0]),
+            },
+            {head: names, f"{head}_pair": names},
+        )
+        .assign_attrs(kind="head-scores")
+    )
+
+
 WIDTHS = np.array([10.0, 100.0, 1000.0])
 PATHS = ["1-1", "1-2", "2-1", "2-2"]
 PAIR = ("width", "path_1", "path_1_pair")
@@ -387,10 +412,10 @@ def curve():
                 "examples": [2, 4, 8, 30],
                 "estimate": ["gp", "saddle", "corrected", "exact"],
                 "width": [10.0],
-                "temperature": 0.01,
             },
         )
         .assign_attrs(kind="learning-curve")
+        .assign_coords(temperature=0.01)
     )
 
 

@@ -33,6 +33,8 @@ PANELS = {  # of every function, for the data that it is given here
     "finite_size": (4, "simulation"),
     "finite_width": (3, "side_by_side"),
     "growth": (4, "grown"),
+    "head_scores": (1, "scored"),
+    "heads_together": (1, "scored"),
     "hysteresis": (2, "swept"),
     "learning_curves": (2, "one_shot_training"),
     "lifetimes": (1, "basins"),
