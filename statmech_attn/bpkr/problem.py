@@ -103,6 +103,12 @@ class Problem(eqx.Module):
         form: "kernels" or "factors" to choose the form of the kernel by hand.
         memory_limit: bytes that kernels and a Newton step may take.
 
+    Attributes:
+        widths: (N_1, ..., N_L, N_a).
+        scale: prefactor of the kernel, by path.
+        inputs: attentioned inputs with the prefactor, or the kernels.
+        operator: the kernel of U_1.
+
     Raises:
         ValueError: sizes that disagree, or values that are not finite or out of range.
 
