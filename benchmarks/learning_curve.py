@@ -40,7 +40,9 @@ def main():
     problem = bpkr.Problem(
         xi, Y, heads=setting.heads, width=30, temperature=0.01, form="factors"
     )
-    sizes = np.unique(np.linspace(2, options.largest, options.sizes).astype(int))
+    sizes = np.unique(
+        np.linspace(2, options.largest, options.sizes).astype(int)
+    ).tolist()
     whole = curves.subset(problem, np.arange(options.largest))
     for number, size in enumerate(sizes):
         begun = time.perf_counter(), time.process_time()

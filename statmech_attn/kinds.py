@@ -332,7 +332,7 @@ KINDS = Rows(
             variables=f"{_STUDIES}.learning_curve:VARIABLES",
             summary=f"{_LEARNING}:LEARNING_CURVE",
             pictures=f"{_DRAWING}:LEARNING_CURVE",
-            rows="result",
+            rows="error",
         ),
         Kind(
             "training",

@@ -100,7 +100,14 @@ class Kernels(eqx.Module):
         return self.blocks.shape[2], 0, self.blocks.shape[0]
 
     def check_training(self, n_paths: int) -> None:
-        """Raise `ValueError` unless these are kernels of training examples."""
+        """Refuse what are no kernels of training examples.
+
+        Args:
+            n_paths: number of attention paths.
+
+        Raises:
+            ValueError: another shape, or kernels that are not symmetric.
+        """
         paths, _, rows, columns = self.blocks.shape
         if (paths, rows) != (n_paths, columns):
             raise ValueError(
@@ -186,6 +193,9 @@ def activation_kernels(
         heads: heads per layer (H_1, ..., H_L), or the heads themselves.
         skip: factors of the skip connections, as in `Problem`.
         variance: sigma_0^2, which is part of the kernels.
+
+    Returns:
+        Kernels of the training examples, or of the others beside them.
 
     Raises:
         ValueError: another activation, or inputs that do not fit the heads or one

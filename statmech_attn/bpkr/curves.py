@@ -26,7 +26,7 @@ from jaxtyping import Array, Float, Int, Key
 from statmech_attn import presentation
 from statmech_attn.bpkr.activations import Kernels
 from statmech_attn.bpkr.predictor import accuracy
-from statmech_attn.bpkr.problem import heuristic, Problem
+from statmech_attn.bpkr.problem import heuristic_row, Problem
 from statmech_attn.bpkr.solution import RESULTS, Solution
 from statmech_attn.presentation import Shown
 
@@ -140,7 +140,7 @@ class LearningCurve(NamedTuple):
             Shown("temperature", "temperature", symbol="T",
                   value="problem.temperature"),
             Shown("width", "widths", "layer", symbol="N", value="problem.widths"),
-            heuristic("problem"),
+            heuristic_row("problem"),
         )  # fmt: skip
 
     __repr__, _repr_html_, to_dataset = presentation.METHODS
@@ -226,18 +226,17 @@ def learning_curve(
     of_estimates = lambda name: np.moveaxis(
         gathered(lambda x: [getattr(x.measured[n], name) for n in names]), 1, 2
     )
+    U = [gathered(lambda x, l=l: x.solution.U[l]) for l in range(len(problem.heads))]
     return LearningCurve(
-        problem,
-        sizes,
-        names,
-        *(of_estimates(name) for name in Measured._fields),
-        tuple(
-            gathered(lambda x, l=l: x.solution.U[l]) for l in range(len(problem.heads))
-        ),
-        gathered(lambda x: x.action),
-        gathered(lambda x: x.log_evidence),
-        gathered(lambda x: x.solution.result),
-        shared,
+        problem=problem,
+        examples=sizes,
+        estimates=names,
+        U=tuple(U),
+        action=gathered(lambda x: x.action),
+        log_evidence=gathered(lambda x: x.log_evidence),
+        result=gathered(lambda x: x.solution.result),
+        shared=shared,
+        **{name: of_estimates(name) for name in Measured._fields},
     )
 
 
@@ -297,9 +296,9 @@ def drawn(
 
 def subset(problem: Problem, indices: Int[np.ndarray, " P"]) -> Problem:
     """The same network on some of the examples, its kernels in the cheaper form."""
-    given = isinstance(problem.xi, Kernels)
+    xi = problem.xi
     return Problem(
-        problem.xi.training_among(indices) if given else problem.xi[indices],
+        xi.training_among(indices) if isinstance(xi, Kernels) else xi[indices],
         problem.Y[indices],
         heads=problem.heads,
         width=problem.widths,

@@ -70,7 +70,7 @@ POSED = {  # what makes a problem, in words
 }
 
 
-def heuristic(problem: str = "") -> Shown:
+def heuristic_row(problem: str = "") -> Shown:
     """The row of a result that says where the theory is a heuristic.
 
     Args:
@@ -102,6 +102,12 @@ class Problem(eqx.Module):
             then has the paths of `attended` with the same skip.
         form: "kernels" or "factors" to choose the form of the kernel by hand.
         memory_limit: bytes that kernels and a Newton step may take.
+
+    Attributes:
+        widths: (N_1, ..., N_L, N_a).
+        scale: prefactor of the kernel, by path.
+        inputs: attentioned inputs with the prefactor, or the kernels.
+        operator: the kernel of U_1.
 
     Raises:
         ValueError: sizes that disagree, or values that are not finite or out of range.
@@ -150,7 +156,7 @@ class Problem(eqx.Module):
         Shown("width", "widths", "layer", symbol="N", value="widths"),
         Shown("temperature", "temperature", symbol="T"),
         Shown("variance", "variances of the prior", "weights", value="variances"),
-        heuristic(),
+        heuristic_row(),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
@@ -228,16 +234,15 @@ class Problem(eqx.Module):
         """
         if not isinstance(self.inputs, Kernels):
             return CrossInputs(self.scaled(xi_test), self.inputs)
-        paths, examples = self.inputs.shape[2], self.inputs.shape[0]
-        expected = (paths, paths, examples)
-        got = xi_test.blocks.shape if isinstance(xi_test, Kernels) else None
-        if got is None or (*got[:2], got[3]) != expected:
-            raise ValueError(
-                "this problem has kernels: give bpkr.Kernels of shape "
-                f"({paths}, {paths}, Q, {examples}) with own; got "
-                f"{got or 'an array'}."
-            )
-        return xi_test
+        paths, examples, got = self.inputs.shape[2], self.inputs.shape[0], "an array"
+        if isinstance(xi_test, Kernels):
+            got = xi_test.blocks.shape
+            if (*got[:2], got[3]) == (paths, paths, examples):
+                return xi_test
+        raise ValueError(
+            "this problem has kernels: give bpkr.Kernels of shape "
+            f"({paths}, {paths}, Q, {examples}) with own; got {got}."
+        )
 
     @property
     def outputs(self) -> int:
@@ -635,7 +640,7 @@ def shown_order_parameters(problem: Problem, *, error: bool = False) -> list[Sho
             error="U_a_std" if error else "",
             ending="_std",
         ),
-        heuristic("problem"),
+        heuristic_row("problem"),
     ]
 
 

@@ -46,7 +46,7 @@ from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.newton import CONVERGED, minimise, NewtonSolver
 from statmech_attn.bpkr.predictor import dims_of_tests, regression
 from statmech_attn.bpkr.prior import Skip
-from statmech_attn.bpkr.problem import heuristic, Inputs, Problem
+from statmech_attn.bpkr.problem import heuristic_row, Inputs, Problem
 from statmech_attn.presentation import Shown
 from statmech_attn.statistics import bfmi, Summary, summary
 
@@ -192,7 +192,7 @@ class Draws(NamedTuple):
             Shown("n_eff", "effective number of draws of U_1", "path_1 path_1_pair"),
             Shown("r_hat", "split R-hat of U_1", "path_1 path_1_pair", symbol="R̂"),
             Shown("divergences", "divergences", symbol="n"),
-            heuristic("posterior.problem"),
+            heuristic_row("posterior.problem"),
         )
 
     __repr__, _repr_html_, to_dataset = presentation.METHODS

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from statmech_attn.plotting import learning, notes, sheets, style
 from statmech_attn.plotting.sheets import Given
@@ -94,5 +95,8 @@ def _peak(axis: Axes, dataset: xr.Dataset) -> None:
     P = dataset.examples.values
     if P[-1] >= WIDE * P[0]:
         axis.set_xscale("log")
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.xaxis.set_major_formatter(ScalarFormatter())
+        axis.xaxis.set_minor_formatter(NullFormatter())
     if "rank" in dataset and P[0] <= (rank := float(dataset["rank"])) <= P[-1]:
         axis.axvline(rank, color=style.GREY, lw=0.6, ls=":", zorder=0)

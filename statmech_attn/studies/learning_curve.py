@@ -14,14 +14,15 @@ import jax
 import numpy as np
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import curves, RESULTS
+from statmech_attn.bpkr import curves
 from statmech_attn.comparison import EXACT
-from statmech_attn.labels import Variable, Variables, words
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import Silent
 from statmech_attn.scan import Arrays, Assembled, Results, Tick
 from statmech_attn.studies import learning, posterior, spec
 from statmech_attn.studies.learning import Dimensions, Learning
 from statmech_attn.studies.learning_curve_table import LearningCurveStudy
+from statmech_attn.studies.order_parameter import WORDS
 
 
 _OVER, _OF_SET = "width examples estimate", "width training_set examples"
@@ -53,7 +54,7 @@ VARIABLES = Variables(
     ),
     Variable(
         "result", _OF_SET, "how the search for the saddle point ended", "1", "result",
-        group="", flags=words(RESULTS), note="-1: not computed",
+        group="", flags=WORDS, note="-1: not computed",
     ),
     Variable(
         "shared", "",

@@ -402,7 +402,9 @@ def learned():
 def curve():
     """Errors of four estimates at four sizes, with a peak at P = 8."""
     error = np.outer([1.0, 0.8, 4.0, 0.3], [1.2, 1.0, 1.05, 0.9])
-    over = ("examples", "estimate")
+    over = ("width", "examples", "estimate")
+    of_set = np.stack([error] * 3)[None]
+    error = error[None]
     return (
         table("learning-curve")
         .labelled(
@@ -411,18 +413,18 @@ def curve():
                 "error_stderr": (over, 0.1 * error),
                 "accuracy": (over, 1 / (1 + error)),
                 "accuracy_stderr": (over, 0.01 * error),
-                "error_of_set": ((*over, "training_set"), np.stack([error] * 3, -1)),
+                "error_of_set": (("width", "training_set", *over[1:]), of_set),
                 "rank": ((), 8),
                 "shared": ((), False),
             },
             {
                 "examples": [2, 4, 8, 30],
                 "estimate": ["gp", "saddle", "corrected", "exact"],
-                "width": 10.0,
-                "temperature": 0.01,
+                "width": [10.0],
             },
         )
         .assign_attrs(kind="learning-curve")
+        .assign_coords(temperature=0.01)
     )
 
 
