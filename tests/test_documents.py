@@ -100,6 +100,21 @@ def test_every_parameter_of_a_public_function_is_described():
     assert count > 500 and not silent
 
 
+def test_every_public_function_has_an_example():
+    """In its docstring; that of a figure may be in the gallery."""
+    path = DOCS / "gallery.py"
+    rows = [x for x in ast.walk(tree(path)) if isinstance(x, ast.Call) and x.args]
+    calls = [(ast.unparse(x.func), x.args[0]) for x in rows]
+    gallery = {ast.literal_eval(first) for name, first in calls if name == "Row"}
+    without, count = [], 0
+    for module, function in public_functions():
+        count += 1
+        drawn = module.startswith("plotting.") and function.name in gallery
+        if not drawn and "\nExample:\n" not in ast.get_docstring(function):
+            without.append(f"{module}.{function.name}")
+    assert count > 250 and len(gallery) > 30 and not without
+
+
 def public_methods() -> Iterator[tuple[str, ast.FunctionDef]]:
     """Those of public classes that a docstring describes, by class."""
     for module, statement in public_statements():

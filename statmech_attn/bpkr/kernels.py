@@ -134,6 +134,12 @@ def cross_kernel(
         left: scaled attentioned inputs.
         right: scaled attentioned inputs.
         U: order parameter U_1.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> xi = jnp.ones((2, 3, 4))  # 2 examples, 3 features, 4 paths
+        >>> cross_kernel(xi, xi, jnp.eye(4)).shape
+        (2, 2)
     """
     n_left, n_inputs, n_paths = left.shape
     U = _by_output(U, n_paths)

@@ -168,6 +168,9 @@ def check_temperature(temperature) -> None:
 
     Raises:
         ValueError: it is something else.
+
+    Example:
+        >>> check_temperature(0.01)  # -1 would raise ValueError
     """
     try:
         temperature = np.asarray(temperature, float)

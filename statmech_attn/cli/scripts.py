@@ -126,6 +126,9 @@ def usable(trained: xr.Dataset) -> list[int]:
 
     Raises:
         SystemExit: there is none.
+
+    Example:
+        `first, *others = usable(storage.read("training.h5"))`
     """
     answered = trained.restart.values[
         answering(trained.training_result.values.tolist())

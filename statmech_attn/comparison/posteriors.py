@@ -145,6 +145,10 @@ def sampled_by(posterior: xr.Dataset) -> str:
 
     Args:
         posterior: result of a posterior study.
+
+    Example:
+        >>> sampled_by(xr.Dataset(attrs={"method": "order-parameter"}))
+        'exact'
     """
     method = posterior.attrs["method"]
     return EXACT if method == "order-parameter" else str(method)

@@ -52,6 +52,12 @@ def take(tree: PyTree, indices: np.ndarray) -> PyTree:
 
     Returns:
         A tree of the same structure, with these lanes only.
+
+    Example:
+        >>> import jax.numpy as jnp, numpy as np
+        >>> lanes = {"x": jnp.arange(4.0), "clock": jnp.array(2)}
+        >>> take(lanes, np.array([1, 3]))["x"].tolist()
+        [1.0, 3.0]
     """
     return jax.tree.map(lambda x: x[..., indices] if np.ndim(x) else x, tree)
 

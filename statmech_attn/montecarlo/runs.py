@@ -79,6 +79,10 @@ def layout(runs: int, method: str, n_spins: int) -> Layout:
 
     Returns:
         `Layout`: sizes of the blocks and of the calls.
+
+    Example:
+        >>> layout(1000, "collapsed", 10**6)
+        Layout(runs=1000, size=256)
     """
     longest = min(max(runs // BLOCKS, SMALLEST), LARGEST)
     if method == "spins":
@@ -208,6 +212,10 @@ def rows_of_a_call(size: int, method: str, n_spins: int) -> int:
         size: runs of a block.
         method: "collapsed" or "spins".
         n_spins: number N of spins.
+
+    Example:
+        >>> rows_of_a_call(64, "collapsed", 10**6) >= 1
+        True
     """
     rows = (LANES if on_cpu() else LANES_ELSEWHERE) // size
     if method == "spins":
@@ -333,6 +341,10 @@ def observations(x: np.ndarray, batch: tuple[int, ...]) -> Observation:
 
     Returns:
         `Observation` with arrays (steps, M, *batch, *runs).
+
+    Example:
+        >>> observations(np.zeros((2, 20, 7, 5, 3)), (2,)).A.shape
+        (7, 3, 2, 20)
     """
     x = np.moveaxis(x, (-3, -2, -1), (1, 0, 2))
     parts = dict(

@@ -113,6 +113,9 @@ def pictures(dataset: xr.Dataset, only: Sequence[str] | None = None) -> Pictures
 
     Raises:
         ValueError: a kind of file that has no pictures.
+
+    Example:
+        `dict(pictures(storage.read("scan.h5")))["bifurcation"]`
     """
     return _drawn(dataset, _table(dataset), only)
 
@@ -127,6 +130,10 @@ def names(dataset: xr.Dataset) -> dict[str, str]:
 
     Raises:
         ValueError: a kind of file that has no pictures.
+
+    Example:
+        `names(storage.read("scan.h5"))` gives such as
+        `{"bifurcation": "bifurcation_diagram"}`.
     """
     table = _table(dataset)
     return {row.name: row.function for row in table if row.when(dataset)}

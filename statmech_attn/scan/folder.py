@@ -294,6 +294,15 @@ def remove(path: Path) -> None:
 
     Args:
         path: a file or folder.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     chunks = Path(folder, "scan.h5.chunks")
+        ...     chunks.mkdir()
+        ...     remove(chunks)
+        ...     chunks.exists()
+        False
     """
     away = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
     try:
@@ -312,6 +321,14 @@ def remove_leftovers(path: Path) -> None:
 
     Args:
         path: a file or folder.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Path(folder, ".scan.h5.chunks.0123456789ab.part").mkdir()
+        ...     remove_leftovers(Path(folder, "scan.h5.chunks"))
+        ...     list(Path(folder).iterdir())
+        []
     """
     for away in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         _empty(away)

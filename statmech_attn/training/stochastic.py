@@ -46,6 +46,12 @@ def precision_here(choices: Minibatches) -> Precision:
 
     Returns:
         One of the names of `Precision`.
+
+    Example:
+        >>> choices = Minibatches(
+        ...     learning_rate=1e-3, steps=100, block=10, precision="single")
+        >>> precision_here(choices)
+        'single'
     """
     if choices.precision == "auto":
         return "single" if devices()[0].platform == "cpu" else "mixed"

@@ -361,6 +361,9 @@ def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
 
     Returns:
         `Outcome`: the rows of all points.
+
+    Example:
+        `run(Scan(system, plan, points, batch), points)`, as `diagram` does.
     """
     everyone, plan = np.arange(points.size), scan.plan
 
