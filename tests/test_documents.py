@@ -4,13 +4,16 @@ import ast
 import functools
 import importlib.util
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
+from typer.core import TyperGroup
 
-from statmech_attn import __version__, studies
+from statmech_attn import __version__, cli, studies
 
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,8 +63,8 @@ def test_links_between_pages_lead_somewhere_on_disk_too(page):
     assert not [link for link in links if not (page.parent / link).exists()]
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("howto/*.md")), ids=lambda x: x.stem)
-def test_whole_studies_of_the_guide_are_valid(page):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_whole_studies_of_the_documents_are_valid(page):
     blocks = re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
     for block in blocks:
         tree = tomllib.loads(block)
@@ -187,6 +190,48 @@ def test_commands_of_the_documents_are_commands_with_these_options():
                 if f"`{option}`" not in known[name]:
                     wrong.append(f"{page.name}: {name} {option}")
     assert count > 50 and not wrong
+
+
+def commands_of(page: Path) -> Iterator[list[str]]:
+    """Words of every `statmech-attn COMMAND` in the shell blocks of a page."""
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
+        for line in re.findall(r"^statmech-attn ([a-z].*)$", block, re.MULTILINE):
+            yield shlex.split(line, comments=True)
+
+
+def test_commands_of_the_documents_have_these_arguments():
+    """As the command line reads them, with the study of the repository they name."""
+    app, count = typer.main.get_command(cli.app), 0
+    assert isinstance(app, TyperGroup)
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]:
+        for name, *words in commands_of(page):
+            count += 1
+            given = app.commands[name].make_context(name, [*words]).params
+            study = ROOT / str(given.get("study"))
+            if name == "run" and study.exists():
+                studies.load(study, given["set_"] or ())
+    assert count > 40
+
+
+def test_parts_of_studies_in_the_documents_have_known_keys():
+    table = (DOCS / "keys.md").read_text("utf-8")
+    known, count = set(re.findall(r"^\| `([\w.]+)`", table, re.MULTILINE)), 0
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL):
+            tree = tomllib.loads(block)
+            if "kind" in tree or "project" in tree:
+                continue
+            for name, keys in tree.items():
+                if name in ("parameters", "labels"):  # of the reader's own naming
+                    continue
+                for key, value in keys.items():
+                    inner = value if isinstance(value, dict) else ()
+                    paths = {f"{name}.{key}.{x}" for x in inner} or {f"{name}.{key}"}
+                    count += len(paths)
+                    assert paths <= known, page.name
+    assert count > 20
 
 
 @pytest.mark.parametrize("page", [*PAGES, *THEORY], ids=lambda page: page.stem)
