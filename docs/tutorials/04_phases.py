@@ -48,8 +48,8 @@ for beta, sentence in zip(betas, verdicts.explain()):
 # %%
 # Every sentence names the evidence for the phase:
 #
-# * **recurrence**: the orbit returns to an earlier point to within :math:`10^{-9}` of its
-#   size.  It is then a cycle, and the time of return is its period;
+# * **recurrence**: the orbit returns to an earlier point to within :math:`10^{-9}` of
+#   its size.  It is then a cycle, and the time of return is its period;
 # * **exponents** with their errors, estimated from means over blocks of the orbit.  A
 #   zero exponent is one below :math:`2\cdot10^{-5}` nat/token *in a weighted average*,
 #   which on a torus converges faster than any power of the time;

@@ -99,9 +99,9 @@ plotting.agreement(agreement)
 #   alone.  The threshold accounts for their number: in all comparisons of a study
 #   together, chance crosses it with a probability of :math:`10^{-3}`.
 # * Linear-noise theory holds as long as fluctuations change the attention scores
-#   little.  Attention multiplies overlaps by :math:`\gamma = 127` before its softmax, so
-#   that this ends after two to eight tokens at :math:`\beta = 1.4`; later steps are not
-#   compared.
+#   little.  Attention multiplies overlaps by :math:`\gamma = 127` before its softmax,
+#   so that this ends after two to eight tokens at :math:`\beta = 1.4`; later steps are
+#   not compared.
 # * The spread falls like :math:`N^{-1/2}`; its exponent has an error, and a deviation
 #   beyond it would be reported as ``spread_differs``.
 # * A difference that is significant at finite :math:`N` and falls like :math:`1/N` is
