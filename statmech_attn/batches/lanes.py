@@ -312,7 +312,11 @@ class Stage:
         return self._full.seconds
 
     def part_of_batch(self, n_points: float) -> float:
-        """Cost of so many points on average, in full batches, at the best width."""
+        """Cost of so many points on average, in full batches, at the best width.
+
+        Args:
+            n_points: number of points.
+        """
         if n_points <= 0:
             return 0.0
         full = max(self._programs) + OVERHEAD
@@ -323,7 +327,11 @@ class Stage:
         return self.program(lanes)(*args)
 
     def program(self, lanes: int) -> Compiled:
-        """What computes batches of this width: compiled when first asked for."""
+        """What computes batches of this width: compiled when first asked for.
+
+        Args:
+            lanes: width of the batches.
+        """
         return self._programs[lanes].compiled
 
     def width(self, n_points: int, work: float) -> int:
@@ -332,6 +340,10 @@ class Stage:
         A narrow width is compiled once batches of it would have saved, in all calls,
         what that takes.  An accelerator, where time hardly depends on the width, has
         none.
+
+        Args:
+            n_points: number of points.
+            work: units of work of a point.
         """
         time_of = lambda lanes: _rounds(n_points, lanes) * (lanes + OVERHEAD)
         best, ready = min(self._programs, key=time_of), self._ready()
@@ -348,7 +360,14 @@ class Stage:
         return [n for n, program in self._programs.items() if program.ready]
 
     def measured(self, n_points: int, lanes: int, work: float, seconds: float) -> None:
-        """Learn from a run of all batches of these points."""
+        """Learn from a run of all batches of these points.
+
+        Args:
+            n_points: number of points.
+            lanes: width of their batches.
+            work: units of work of a point.
+            seconds: that they took.
+        """
         if work > 0:
             lanes_done = _rounds(n_points, lanes) * (lanes + OVERHEAD)
             self._rate = seconds / (work * lanes_done)

@@ -52,11 +52,20 @@ class PathKernels(eqx.Module):
         return self.blocks.shape[2]
 
     def kernel(self, U: Float[Array, "d d"]) -> Float[Array, "n n"]:
-        """K(U) on the training examples."""
+        """K(U) on the training examples.
+
+        Args:
+            U: order parameter U_1.
+        """
         return contracted(self.blocks, U)
 
     def curvature(self, A, alpha) -> Float[Array, "m m"]:
-        """Second derivative of the energy."""
+        """Second derivative of the energy.
+
+        Args:
+            A: the matrix (K + T)^-1 - alpha alpha^T.
+            alpha: the vector (K + T)^-1 Y.
+        """
         A, alpha = _split_outputs(A, alpha, self.n_examples)
         d = self.n_paths * alpha.shape[1]
         AK = jnp.einsum("pnrk,abrq->nkabpq", A, self.blocks, optimize="optimal")
@@ -84,7 +93,11 @@ class PathFactors(eqx.Module):
         return self.xi.shape[0]
 
     def kernel(self, U: Float[Array, "d d"]) -> Float[Array, "n n"]:
-        """K(U) on the training examples."""
+        """K(U) on the training examples.
+
+        Args:
+            U: order parameter U_1.
+        """
         return cross_kernel(self.xi, self.xi, U)
 
     def curvature(self, A, alpha) -> Float[Array, "m m"]:
@@ -93,6 +106,10 @@ class PathFactors(eqx.Module):
         Tr[A K_ab A K_cd] = <M_bc, M_ad> and M_ba = M_ab^T, so the M_ab with a >= b are
         enough.  Their symmetric and antisymmetric parts, kept as vectors with the same
         scalar products, do not mix.
+
+        Args:
+            A: the matrix (K + T)^-1 - alpha alpha^T.
+            alpha: the vector (K + T)^-1 Y.
         """
         A, alpha = _split_outputs(A, alpha, self.n_examples)
         outputs = alpha.shape[1]

@@ -181,14 +181,28 @@ class Simulator:
         )
 
     def begin(self, params: Parameters, state: State, keys: Words, block, number):
-        """What `advance` takes: the rows of a call, and what is carried along."""
+        """What `advance` takes: the rows of a call, and what is carried along.
+
+        Args:
+            params: control parameters of the rows.
+            state: initial conditions of the rows.
+            keys: of the points.
+            block: number of the block in each row.
+            number: numbers of the rows.
+        """
         pad = lambda x: _padded(x, self.rows) if np.ndim(x) else x
         params, state, keys = jax.tree.map(pad, (params, state, keys))
         first = np.uint32(pad(block) * self.size)
         return (params, keys, first, pad(number)), _begin(state, self.size)
 
     def advance(self, rows, carry, begin: int):
-        """A stretch of steps from step `begin` on."""
+        """A stretch of steps from step `begin` on.
+
+        Args:
+            rows: of this call, as `begin` gives them.
+            carry: what the last stretch left.
+            begin: number of its first step.
+        """
         return jax.block_until_ready(
             _stretch(
                 self.net,
@@ -313,7 +327,14 @@ class Moments:
         self.square = np.empty((points, *shape))
 
     def add(self, point: int, block: int, mean, square) -> None:
-        """The next block of a point; a point's blocks must come in order."""
+        """The next block of a point; a point's blocks must come in order.
+
+        Args:
+            point: number of the point.
+            block: number of the block.
+            mean: over the runs of the block.
+            square: sum of squared deviations from the mean.
+        """
         if block == 0:
             self.mean[point], self.square[point] = mean, square
             return

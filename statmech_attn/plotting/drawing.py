@@ -70,7 +70,11 @@ class Picture(NamedTuple):
         return draw.rpartition(":")[2] if isinstance(draw, str) else draw.__name__
 
     def drawn(self, page: xr.Dataset, **options: Any) -> Figure:
-        """The figure of one page."""
+        """The figure of one page.
+
+        Args:
+            page: part of a result that has a figure of its own.
+        """
         draw = self.draw
         if isinstance(draw, str):
             module, _, name = draw.partition(":")

@@ -207,7 +207,11 @@ class StudyTable(Table, frozen=True):
         return []
 
     def beside(self, folder: Path) -> Self:
-        """The study with the files that it names looked up in its own folder."""
+        """The study with the files that it names looked up in its own folder.
+
+        Args:
+            folder: of the study file.
+        """
         return self
 
 
@@ -230,7 +234,11 @@ class TaskTable(Table, frozen=True):
         return []
 
     def beside(self, folder: Path) -> Self:
-        """The task with the files that it names looked up in a folder."""
+        """The task with the files that it names looked up in a folder.
+
+        Args:
+            folder: of the study file.
+        """
         return self
 
 

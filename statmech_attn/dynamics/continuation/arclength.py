@@ -197,7 +197,12 @@ class Curve(Iterator[Point]):
         return point
 
     def leave(self, outside: Point) -> None:
-        """End before the last point: the way to it has led through one outside."""
+        """End before the last point: the way to it has led through one outside.
+
+        Args:
+            outside: a point outside the range, through which the way to the last point
+                led.
+        """
         self.points.pop()
         self.result, self.outside = LEFT_RANGE, outside
 
