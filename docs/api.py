@@ -40,6 +40,7 @@ PACKAGES = (
     "batches",
     "kinds",
     "labels",
+    "cli",
 )
 LONGEST_DEFAULT = 40
 

@@ -242,7 +242,7 @@ def write(array: Array, path: Path, found: Forecast | None = None) -> None:
     """Write the script and make the folder of its logs.
 
     Args:
-        found: of one task; it is held against the memory of the array.
+        found: of one task, which the memory of the array must exceed.
 
     Raises:
         ValueError: as `check` does, or less memory than the forecast.
