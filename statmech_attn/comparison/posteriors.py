@@ -1,8 +1,8 @@
 r"""Saddle point, corrected saddle point, exact law and weights, side by side.
 
 Every estimate of a quantity q (U_l, U_a, the mean predictor, the accuracy) at a width
-is compared with one reference, the exact law where it is among the files, else the first
-posterior file:
+is compared with one reference, the exact law where it is among the files, else the
+first posterior file:
 
     $z = (q - q_{ref}) / \sqrt{s^2 + s_{ref}^2}$
 
