@@ -23,6 +23,7 @@ ROOT = "statmech_attn"
 PACKAGES = (
     "interactive",
     "dmft",
+    "dmft.extensive",
     "dynamics",
     "dynamics.diagrams",
     "dynamics.continuation",

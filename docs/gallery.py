@@ -18,7 +18,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import statmech_attn
-from statmech_attn import comparison, plotting, storage, studies
+from statmech_attn import cli, comparison, plotting, storage, studies
+from statmech_attn.tasks import arrays
 
 
 HERE = Path(__file__).resolve().parent
@@ -104,7 +105,21 @@ class Kept(NamedTuple):
         """It is there."""
 
 
-Source = Study | Analysis | Comparison | Kept
+class Scores(NamedTuple):
+    """Scores of the heads of the example file of arrays."""
+
+    file: str = "scores.h5"
+    command = (
+        "statmech-attn new arrays --output study.toml\n"
+        "statmech-attn score arrays.npz --output scores.h5"
+    )
+
+    def compute(self, folder: Path) -> None:
+        file, output = arrays.write_example(folder), folder / self.file
+        cli.app(["score", str(file), "-o", str(output)], standalone_mode=False)
+
+
+Source = Study | Analysis | Comparison | Kept | Scores
 
 
 class Row(NamedTuple):
@@ -209,6 +224,10 @@ DESCENT = Study(
     "simulations/hidden_markov_training.toml",
     ("network.width=[10, 100]", "run.steps=400", "run.restarts=2"),
 )
+CURVE = Study(
+    "analysis/learning_curve.toml",
+    ("task.n_test=300", "network.temperature=0.001", "run.training_sets=4"),
+)
 PE5 = Kept("pe5_continuation"), Kept("pe5_continuation_locking")
 TORUS = Kept("pe5_torus")
 UPWARD = lambda scan: scan.isel(start=0, drop=True)
@@ -298,6 +317,7 @@ LEARNING = (
     Row("alignment", [SADDLE], tutorial="07_tiberi"),
     Row("path_kernels", [SADDLE], tutorial="07_tiberi"),
     Row("finite_width", [WIDTHS], tutorial="09_exact_law"),
+    Row("error_against_examples", [CURVE]),
     Row("training", [DESCENT, SADDLE]),
     Row("learning_curves", [TRAINED]),
     Row(
@@ -318,6 +338,8 @@ LEARNING = (
     Row("pruned_heads", [PRUNED], tutorial="07_tiberi"),
     Row("pruning_ranks", [PRUNED], tutorial="07_tiberi"),
     Row("cumulative_pruning", [PRUNED], tutorial="07_tiberi"),
+    Row("head_scores", [Scores()]),
+    Row("heads_together", [Scores()]),
 )
 SECTIONS = {"Dynamics": DYNAMICS, "Learning": LEARNING}
 

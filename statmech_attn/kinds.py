@@ -325,6 +325,16 @@ KINDS = Rows(
             rows="U_a",
         ),
         Kind(
+            "learning-curve",
+            task="*",
+            table=f"{_STUDIES}.learning_curve_table:LearningCurveStudy",
+            work=f"{_STUDIES}.learning_curve:LearningCurveWork",
+            variables=f"{_STUDIES}.learning_curve:VARIABLES",
+            summary=f"{_LEARNING}:LEARNING_CURVE",
+            pictures=f"{_DRAWING}:LEARNING_CURVE",
+            rows="result",
+        ),
+        Kind(
             "training",
             task="*",
             table=f"{_STUDIES}.bpkr_tables:TrainingStudy",
@@ -382,6 +392,13 @@ KINDS = Rows(
             pictures=f"{_DRAWING}:POSTERIORS_COMPARED",
             rows="verdict",
             dimension="estimate",
+        ),
+        Kind(
+            "head-scores",
+            variables="statmech_attn.bpkr.scores:VARIABLES",
+            summary=f"{_LEARNING}:HEAD_SCORES",
+            pictures=f"{_DRAWING}:HEAD_SCORES",
+            rows="head_score",
         ),
         Kind(
             "running-lyapunov",

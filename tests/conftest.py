@@ -70,6 +70,11 @@ SLOW_EXAMPLES = {
     "statmech_attn.bpkr.evidence.evidence",
     "statmech_attn.bpkr.problem.Problem.posterior",
     "statmech_attn.bpkr.wishart.sample",
+    "statmech_attn.dmft.extensive.closed.closed",
+    "statmech_attn.dmft.extensive.sampled.sampled",
+    "statmech_attn.dmft.extensive.sampled.solve",
+    "statmech_attn.dmft.extensive.stationary.capacity",
+    "statmech_attn.dmft.extensive.stationary.stationary",
     "statmech_attn.dmft.fluctuations.noise_steps",
     "statmech_attn.dmft.mean_field.jacobian",
     "statmech_attn.dmft.system.system",
@@ -80,11 +85,12 @@ SLOW_EXAMPLES = {
     "statmech_attn.dynamics.dimension.correlation_dimension",
     "statmech_attn.dynamics.flows.flow_spectrum",
     "statmech_attn.dynamics.flows.per_unit_time",
+    "statmech_attn.dynamics.phases.Classification.explain",
     "statmech_attn.dynamics.phases.as_in_paper",
     "statmech_attn.dynamics.phases.classify",
-    "statmech_attn.dynamics.phases.Classification.explain",
     "statmech_attn.dynamics.rotation.series_rotation",
     "statmech_attn.montecarlo.dataset.monte_carlo_dataset",
+    "statmech_attn.montecarlo.extensive.simulate_extensive",
     "statmech_attn.montecarlo.langevin.langevin",
     "statmech_attn.montecarlo.nuts.nuts",
     "statmech_attn.montecarlo.simulate.simulate",
@@ -203,34 +209,31 @@ def two_samples() -> ModuleType:
 
 MAPPINGS = pathlib.Path("/proc/self/maps")
 MANY_MAPPINGS = 40_000
-MUCH_MEMORY = _memory.LIMIT // 2
+
+
+def forget_compiled():
+    jax.clear_caches()
+    _memory.give_back()
 
 
 @pytest.fixture(scope="module", autouse=True)
-def forget_compiled():
+def keep_few_mappings():
     """Drop the compiled functions where they are many, once a module of tests is done.
 
     Each holds some 17 memory mappings, of which Linux allows a process 65530; at the
-    limit LLVM crashes in the middle of a compilation.  And each holds 2 MB of memory.
+    limit LLVM crashes in the middle of a compilation.
     """
     yield
-    if not MAPPINGS.exists():
-        return
-    if (
-        MAPPINGS.read_bytes().count(b"\n") > MANY_MAPPINGS
-        or _memory.held() > MUCH_MEMORY
-    ):
-        jax.clear_caches()
-        _memory.give_back()
+    if MAPPINGS.exists() and MAPPINGS.read_bytes().count(b"\n") > MANY_MAPPINGS:
+        forget_compiled()
 
 
 @pytest.fixture(autouse=True)
 def keep_within_memory():
-    """Drop the compiled functions before the limit, within a long module too."""
+    """Drop them before the limit, to which each adds 2 MB."""
     yield
     if MAPPINGS.exists() and _memory.held() > 3 * _memory.LIMIT // 4:
-        jax.clear_caches()
-        _memory.give_back()
+        forget_compiled()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The scripts of docs/users.md run from an empty folder and give what the page says."""
+"""Scripts of docs/users.md and docs/transformer_heads.md run from an empty folder."""
 
 import json
 import os
@@ -6,6 +6,8 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from statmech_attn import storage
@@ -21,9 +23,10 @@ pytestmark = pytest.mark.slow
 def call(tmp_path):
     """Run a program in an empty folder, with the package and its command at hand."""
 
-    def call(*words) -> str:
+    def call(*words, data="") -> str:
         search = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
         environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": search}
+        environment |= {"STATMECH_ATTN_DATA": str(data)} if data else {}
         command = tmp_path / "statmech-attn"
         command.write_text(
             f'#!/bin/sh\nexec "{sys.executable}" -m statmech_attn.cli "$@"\n'
@@ -71,3 +74,18 @@ def test_a_million_points_are_planned_and_a_toy_is_shared_and_merged(call, tmp_p
     assert (tmp_path / "work/phase_diagram.pdf").exists()
     logs = [path.read_text() for path in (tmp_path / "work").glob("worker-*.log")]
     assert len(logs) == 3 and any("merging the chunks" in text for text in logs)
+
+
+def test_scores_of_transformers_stand_beside_their_ablation(call, tmp_path, image_data):
+    """On a few examples; files and columns, no numbers."""
+    script = ANALYSIS / "transformer_heads.py"
+    said = call(sys.executable, script, "heads", "--quick", data=image_data)
+    scores = pd.read_csv(tmp_path / "heads/scores.csv")
+    assert len(scores) == 2 * 2 * 8 and np.isfinite(scores["loss gained"]).all()
+    assert (scores.groupby(["task", "training"])["weights"].nunique() == 8).all()
+    summary = pd.read_csv(tmp_path / "heads/summary.csv")
+    assert len(summary) == 2 * 8 and "gradient" in said
+    assert (tmp_path / "heads/transformer_heads.png").stat().st_size > 10_000
+    words = ("score", "heads/digits_0.npz", "-o", "scores.h5", "--queries", "rows")
+    said = call("statmech-attn", *words, "--skip", "1", "--resamples", "2")
+    assert "skip 2" in said and "trained weights" in said

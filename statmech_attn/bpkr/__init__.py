@@ -9,12 +9,13 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.bpkr import prior, pruning, wishart
+    from statmech_attn.bpkr import curves, prior, pruning, wishart
     from statmech_attn.bpkr.action import (
         energy,
         entropies,
         gaussian_process_limit,
     )
+    from statmech_attn.bpkr.activations import activation_kernels, Kernels
     from statmech_attn.bpkr.attention import (
         attended,
         attention_matrix,
@@ -32,10 +33,13 @@ if TYPE_CHECKING:
         Weights,
     )
     from statmech_attn.bpkr.corrections import Corrected
+    from statmech_attn.bpkr.curves import learning_curve, LearningCurve
     from statmech_attn.bpkr.evidence import Evidence, evidence
     from statmech_attn.bpkr.given import Attention, attention_arrays
     from statmech_attn.bpkr.kernels import (
         cross_kernel,
+        MEMORY_LIMIT,
+        most_paths,
         PathFactors,
         PathKernels,
         prefactor,
@@ -59,11 +63,20 @@ if TYPE_CHECKING:
         head_counts,
     )
     from statmech_attn.bpkr.problem import check_test, Problem
+    from statmech_attn.bpkr.projections import (
+        projected_attention,
+        Projections,
+        projections_from_flax,
+        projections_from_linear,
+        projections_from_torch,
+    )
+    from statmech_attn.bpkr.scores import by_head, HeadScores, score
     from statmech_attn.bpkr.solution import Solution
 
 
 __all__ = [
     "accuracy",
+    "activation_kernels",
     "attended",
     "Attention",
     "attention_arrays",
@@ -71,12 +84,14 @@ __all__ = [
     "attention_of",
     "attentioned_inputs",
     "block_structure",
+    "by_head",
     "check_finite_width",
     "check_temperature",
     "check_test",
     "correct",
     "Corrected",
     "cross_kernel",
+    "curves",
     "draw_weights",
     "effective_weights",
     "energy",
@@ -89,11 +104,17 @@ __all__ = [
     "head_counts",
     "head_scores",
     "Heads",
+    "HeadScores",
     "heads_from_products",
     "heads_from_queries",
     "inverse_cholesky",
     "kernel_overlap",
+    "Kernels",
+    "learning_curve",
+    "LearningCurve",
+    "MEMORY_LIMIT",
     "Minima",
+    "most_paths",
     "NewtonSolver",
     "order_parameters",
     "path_names",
@@ -104,8 +125,14 @@ __all__ = [
     "prefactor",
     "prior",
     "Problem",
+    "projected_attention",
+    "Projections",
+    "projections_from_flax",
+    "projections_from_linear",
+    "projections_from_torch",
     "pruning",
     "RESULTS",
+    "score",
     "Solution",
     "Theory",
     "Weights",

@@ -30,11 +30,11 @@ from jaxtyping import Array, Float, Int
 
 from statmech_attn import presentation
 from statmech_attn.bpkr.action import order_parameters_of
-from statmech_attn.bpkr.kernels import cross_kernel, own_variances, self_path_path
+from statmech_attn.bpkr.kernels import own_variances
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.predictor import Prediction, regression
 from statmech_attn.bpkr.prior import lower
-from statmech_attn.bpkr.problem import Problem, shown_order_parameters
+from statmech_attn.bpkr.problem import Inputs, Problem, shown_order_parameters
 from statmech_attn.bpkr.saddle import derivatives, factors_at
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.presentation import Shown
@@ -79,24 +79,23 @@ class Corrected(eqx.Module):
 
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
-    def predict(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Prediction:
+    def predict(self, xi_test: Inputs) -> Prediction:
         """Mean and variance of f on new attentioned inputs, to order 1/N.
 
         Args:
             xi_test: attentioned inputs (Q, N_0, paths), of `attended` for example.
         """
         problem = self.problem
-        test = problem.scaled(xi_test)
         mean, variance = _predict(
-            test,
-            problem.inputs,
+            problem.against(xi_test),
+            problem.training,
             problem.y,
             self.U[0],
             self.shift,
             self.modes,
             problem.temperature,
         )
-        shape = test.shape[:1] + problem.Y.shape[1:]
+        shape = xi_test.shape[:1] + problem.Y.shape[1:]
         return Prediction(mean.reshape(shape), variance.reshape(shape))
 
 
@@ -250,14 +249,11 @@ def _spread(modes):
 def _predict(test, train, y, U, shift, modes, temperature):
     """Mean and variance of f: those of the GP, averaged over U_1."""
 
-    self_kernels = self_path_path(test)
+    self_kernels = test.own_blocks()
 
     def given(U):
-        half = inverse_cholesky(
-            cross_kernel(train, train, U) + temperature * jnp.eye(y.size)
-        )
-        k = cross_kernel(test, train, U)
-        return regression(k, own_variances(self_kernels, U), half, y)
+        half = inverse_cholesky(train.kernel(U) + temperature * jnp.eye(y.size))
+        return regression(test.kernel(U), own_variances(self_kernels, U), half, y)
 
     columns = jnp.moveaxis(modes, 0, -1)
     (mean, variance), moved, modes = _moments(given, U - shift, shift, columns)

@@ -59,6 +59,14 @@ class PathKernels(eqx.Module):
         """
         return contracted(self.blocks, U)
 
+    def masked(self, known: Float[Array, " P"]) -> "PathKernels":
+        """The same with input zero for the examples where `known` is 0, not 1.
+
+        Args:
+            known: 1 for the examples that stay, 0 for the others.
+        """
+        return PathKernels(self.blocks * known[:, None] * known)
+
     def curvature(self, A, alpha) -> Float[Array, "m m"]:
         """Second derivative of the energy.
 
@@ -100,6 +108,14 @@ class PathFactors(eqx.Module):
         """
         return cross_kernel(self.xi, self.xi, U)
 
+    def masked(self, known: Float[Array, " P"]) -> "PathFactors":
+        """The same with input zero for the examples where `known` is 0, not 1.
+
+        Args:
+            known: 1 for the examples that stay, 0 for the others.
+        """
+        return PathFactors(self.xi * known[:, None, None])
+
     def curvature(self, A, alpha) -> Float[Array, "m m"]:
         """Second derivative of the energy, through M_ab = X_a^T A X_b.
 
@@ -140,6 +156,34 @@ class PathFactors(eqx.Module):
 
 
 Operator = PathKernels | PathFactors
+
+
+class CrossInputs(eqx.Module):
+    """Scaled attentioned inputs beside those of the training examples."""
+
+    left: Float[Array, "Q N_0 Pi"]
+    right: Float[Array, "P N_0 Pi"]
+
+    def kernel(self, U: Float[Array, "d d"]) -> Float[Array, "m n"]:
+        """K(x, x') between the inputs and the training examples."""
+        return cross_kernel(self.left, self.right, U)
+
+    def mean(self, U: Float[Array, "d d"], alpha: Float[Array, " n"]) -> Array:
+        """k^T alpha of every input and output, without their kernel."""
+        readout = path_readout(self.right, U, alpha)
+        return jnp.einsum("qia,kia->qk", self.left, readout)
+
+    def own_blocks(self) -> Float[Array, "Pi Pi Q 1"]:
+        """Kernels of every input with itself, for `own_variances`."""
+        return self_path_path(self.left)
+
+    def operator(
+        self, *, outputs: int, memory_limit: int
+    ) -> tuple[Callable[[Array], Array], int]:
+        """K(x, x') as a function of U, and bytes: `cross_operator`."""
+        return cross_operator(
+            self.left, self.right, outputs=outputs, memory_limit=memory_limit
+        )
 
 
 def cross_kernel(
@@ -284,6 +328,28 @@ def memory(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, int]:
         "kernels": 8 * (blocks * (1 + 2 * outputs**2) + common),
         "factors": 8 * (inputs * (2 + outputs**2) + m * n_inputs**2 + common),
     }
+
+
+def most_paths(
+    n_examples: int, n_inputs: int, outputs: int = 1, memory_limit: int = MEMORY_LIMIT
+) -> int:
+    """Largest number of attention paths whose saddle point fits in memory.
+
+    Args:
+        n_examples: number P of examples.
+        n_inputs: number N_0 of features.
+        outputs: number K of outputs.
+        memory_limit: bytes that kernels and a Newton step may take.
+
+    Example:
+        >>> most_paths(2000, 768), most_paths(200, 64)
+        (33, 95)
+    """
+    n_paths = 0
+    sizes = (n_examples, n_inputs)
+    while min(memory(*sizes, n_paths + 1, outputs).values()) <= memory_limit:
+        n_paths += 1
+    return n_paths
 
 
 class Operations(NamedTuple):

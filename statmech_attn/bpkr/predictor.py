@@ -20,15 +20,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from statmech_attn import presentation
-from statmech_attn.bpkr.kernels import (
-    cross_kernel,
-    own_variances,
-    path_readout,
-    self_path_path,
-)
+from statmech_attn.bpkr.kernels import own_variances
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky, singular
 from statmech_attn.bpkr.prior import head_counts
-from statmech_attn.bpkr.problem import Problem
+from statmech_attn.bpkr.problem import Inputs, Problem
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.presentation import Shown
 
@@ -90,22 +85,23 @@ class Theory(eqx.Module):
     @property
     def kernel(self) -> Float[Array, "n n"]:
         """K(U_1) of the training examples."""
-        return cross_kernel(self.problem.inputs, self.problem.inputs, self.U)
+        return self.problem.training.kernel(self.U)
 
-    def predict(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Prediction:
+    def predict(self, xi_test: Inputs) -> Prediction:
         """Mean and variance on new attentioned inputs, one column per path.
 
         Args:
             xi_test: attentioned inputs (Q, N_0, paths), of `attended` for example.
         """
-        test = self.problem.scaled(xi_test)
-        k = cross_kernel(test, self.problem.inputs, self.U)
-        prior_variances = own_variances(self_path_path(test), self.U)
-        mean, variance = regression(k, prior_variances, self.half, self.problem.y)
-        shape = test.shape[:1] + self.problem.Y.shape[1:]
+        test = self.problem.against(xi_test)
+        prior_variances = own_variances(test.own_blocks(), self.U)
+        mean, variance = regression(
+            test.kernel(self.U), prior_variances, self.half, self.problem.y
+        )
+        shape = xi_test.shape[:1] + self.problem.Y.shape[1:]
         return Prediction(mean.reshape(shape), variance.reshape(shape))
 
-    def mean(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Float[Array, "Q *K"]:
+    def mean(self, xi_test: Inputs) -> Float[Array, "Q *K"]:
         """The mean of `predict` alone, which needs no kernel of the new inputs.
 
         Args:
@@ -119,11 +115,9 @@ class Theory(eqx.Module):
             >>> round(float(problem.theory(jnp.eye(1)).mean(xi)[0]), 12)
             0.5
         """
-        test = self.problem.scaled(xi_test)
         alpha = self.half.T @ (self.half @ self.problem.y)
-        readout = path_readout(self.problem.inputs, self.U, alpha)
-        f = jnp.einsum("qia,kia->qk", test, readout)
-        return f.reshape(test.shape[:1] + self.problem.Y.shape[1:])
+        f = self.problem.against(xi_test).mean(self.U, alpha)
+        return f.reshape(xi_test.shape[:1] + self.problem.Y.shape[1:])
 
     def restricted(self, paths: Sequence[int]) -> "Theory":
         """The same network with all other paths silenced, then trained as before.
@@ -138,7 +132,7 @@ class Theory(eqx.Module):
             ValueError: indices that are no paths, or come twice.
         """
         chosen = np.asarray(paths, int)
-        n_paths = self.problem.xi.shape[2]
+        n_paths = self.problem.shape[2]
         valid = chosen.size and ((chosen >= 0) & (chosen < n_paths)).all()
         if not valid or np.unique(chosen).size != chosen.size:
             raise ValueError(
@@ -199,7 +193,7 @@ def theory(problem: Problem, U) -> Theory:
         raise ValueError(
             f"U must be U_1 of shape {(d, d)}, |Pi| K, or a solution; got {U.shape}."
         )
-    K = cross_kernel(problem.inputs, problem.inputs, U)
+    K = problem.training.kernel(U)
     half = _inverse_cholesky(K + problem.temperature * jnp.eye(K.shape[0]))
     lost = problem.temperature == 0 and bool(singular(K))
     if lost or not bool(jnp.isfinite(half).all()):

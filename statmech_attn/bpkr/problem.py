@@ -9,7 +9,7 @@ the theory are asked of it:
     law, posterior                exact law of the order parameters, and its draws
     theory, gaussian_process      predictor at given order parameters, and N -> infinity
 
-    xi                (P, N_0, Pi)       attentioned inputs               `xi`
+    xi                (P, N_0, Pi)       attentioned inputs, or kernels   `xi`
     X                 (P, N_0, Pi)       the same with the prefactor of the kernel,
                                          sigma_0 / sqrt(N_0 |Pi|), with skips
                                          sigma_0 c_pi / sqrt(N_0)         `inputs`
@@ -34,13 +34,16 @@ from jaxtyping import Array, Float, Key
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.bpkr import prior as sizes_of
+from statmech_attn.bpkr.activations import Kernels
 from statmech_attn.bpkr.kernels import (
     choose_form,
+    CrossInputs,
     fits,
     FORMS,
     MEMORY_LIMIT,
     Operator,
     path_kernels,
+    PathKernels,
     prefactor,
 )
 from statmech_attn.presentation import Shown
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
     from statmech_attn.bpkr.wishart import Draws, Law
 
 
+Inputs = Float[Array, "_Q _N_0 _Pi"] | Kernels
 POSED = {  # what makes a problem, in words
     "xi": "inputs xi",
     "Y": "labels Y",
@@ -66,11 +70,29 @@ POSED = {  # what makes a problem, in words
 }
 
 
+def heuristic(problem: str = "") -> Shown:
+    """The row of a result that says where the theory is a heuristic.
+
+    Args:
+        problem: attribute of the result; itself where it is empty.
+    """
+
+    def value(result):
+        for name in filter(None, problem.split(".")):
+            result = getattr(result, name)
+        return True if result.heuristic else None
+
+    return Shown(
+        "heuristic", "a heuristic: kernels are not of a linear network", value=value
+    )
+
+
 class Problem(eqx.Module):
     """Data, network and temperature of one posterior; a pytree.
 
     Args:
-        xi: attentioned inputs (P, N_0, |Pi|), paths ordered h_1 slowest.
+        xi: attentioned inputs (P, N_0, |Pi|), paths ordered h_1 slowest; or `Kernels`
+            of the training examples, and kernels then wherever inputs are asked for.
         Y: labels (P,), or (P, K) for K outputs; then U has the index (path, output).
         heads: heads per layer (H_1, ..., H_L), or the heads themselves.
         width: one number, or (N_1, ..., N_L, N_a).
@@ -94,14 +116,14 @@ class Problem(eqx.Module):
         ('converged', 0.908)
     """
 
-    xi: Float[Array, "P N_0 Pi"]
+    xi: Float[Array, "P N_0 Pi"] | Any  # Kernels where kernels were given
     Y: Float[Array, "P *K"]
     temperature: Float[Array, ""]
     widths: Float[Array, " layers"]  # L + 1 with the readout
     variances: Float[Array, " layers+1"]
     skip: sizes_of.Skip
     scale: Float[Array, " Pi"]
-    inputs: Float[Array, "P N_0 Pi"]
+    inputs: Float[Array, "P N_0 Pi"] | Any
     operator: Operator
     heads: tuple[int, ...] = eqx.field(static=True)
     form: str | None = eqx.field(static=True)
@@ -109,7 +131,12 @@ class Problem(eqx.Module):
 
     _shown = (
         Shown("examples", "examples", symbol="P", value=lambda p: p.shape[0]),
-        Shown("inputs", "size of an input", symbol="N_0", value=lambda p: p.shape[1]),
+        Shown(
+            "inputs",
+            "size of an input",
+            symbol="N_0",
+            value=lambda p: p.shape[1] or None,
+        ),
         Shown("heads", "heads per layer", "layer_with_heads", symbol="H"),
         Shown(
             "skip",
@@ -123,6 +150,7 @@ class Problem(eqx.Module):
         Shown("width", "widths", "layer", symbol="N", value="widths"),
         Shown("temperature", "temperature", symbol="T"),
         Shown("variance", "variances of the prior", "weights", value="variances"),
+        heuristic(),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
@@ -144,18 +172,72 @@ class Problem(eqx.Module):
         sizes_of.check_temperature(temperature)
         self.heads = law.heads
         self.skip = jax.tree.map(jnp.asarray, law.skip)
-        self.xi = _inputs(xi, self.heads, self.branches)
-        self.Y = _labels(Y, len(self.xi))
         self.temperature = jnp.asarray(float(temperature))
         self.widths, self.variances = map(jnp.asarray, (law.widths, law.variances))
+        self.memory_limit = memory_limit
+        if isinstance(xi, Kernels):
+            self._given(xi, Y, form)
+            return
+        self.xi = _inputs(xi, self.heads, self.branches)
+        self.Y = _labels(Y, len(self.xi))
         shares = sizes_of.path_shares(law.heads, law.skip)
         scale = prefactor(float(law.variances[0]), self.xi.shape[1], shares)
         self.scale = jnp.asarray(scale)
         self.inputs = self.xi * self.scale
-        self.form, self.memory_limit = form, memory_limit
+        self.form = form
         # The factors are the inputs themselves: only what solves needs more memory.
         fitting = fits(*self.shape, form=form, memory_limit=memory_limit)
         self.operator = path_kernels(self.inputs, form=fitting or "factors")
+
+    def _given(self, kernels: Kernels, Y, form: str | None) -> None:
+        """Kernels in place of inputs: there are no factors, and no sigma_0."""
+        kernels.check_training(math.prod(self.branches))
+        if self.variances[0] != 1 or form == "factors":
+            wrong = "form" if form == "factors" else "variances"
+            raise ValueError(
+                f'{wrong}: kernels that are given contain sigma_0^2 and have form "'
+                'kernels"; leave sigma_0^2 = 1 and the form out.'
+            )
+        self.xi = self.inputs = kernels
+        self.Y = _labels(Y, kernels.shape[0])
+        self.scale = jnp.ones(kernels.shape[2])
+        self.form = "kernels"
+        self.operator = PathKernels(kernels.blocks)
+
+    @property
+    def heuristic(self) -> bool:
+        """Whether kernels were given that are not those of a linear network."""
+        return isinstance(self.xi, Kernels) and not self.xi.linear
+
+    @property
+    def training(self) -> CrossInputs | Kernels:
+        """The training examples beside themselves."""
+        if isinstance(self.inputs, Kernels):
+            return self.inputs
+        return CrossInputs(self.inputs, self.inputs)
+
+    def against(self, xi_test: Inputs) -> CrossInputs | Kernels:
+        """New inputs, or kernels of them, beside the training examples.
+
+        Args:
+            xi_test: attentioned inputs (Q, N_0, paths); kernels where kernels were
+                given.
+
+        Raises:
+            ValueError: inputs that do not fit the training inputs.
+        """
+        if not isinstance(self.inputs, Kernels):
+            return CrossInputs(self.scaled(xi_test), self.inputs)
+        paths, examples = self.inputs.shape[2], self.inputs.shape[0]
+        expected = (paths, paths, examples)
+        got = xi_test.blocks.shape if isinstance(xi_test, Kernels) else None
+        if got is None or (*got[:2], got[3]) != expected:
+            raise ValueError(
+                "this problem has kernels: give bpkr.Kernels of shape "
+                f"({paths}, {paths}, Q, {examples}) with own; got "
+                f"{got or 'an array'}."
+            )
+        return xi_test
 
     @property
     def outputs(self) -> int:
@@ -222,7 +304,7 @@ class Problem(eqx.Module):
             sizes_of.check_temperature(temperature)
             T = jnp.asarray(float(temperature))
         if Y is not None:
-            labels = _labels(Y, len(self.xi))
+            labels = _labels(Y, self.shape[0])
             if labels.shape != self.Y.shape:
                 raise ValueError(
                     f"Y must have shape {self.Y.shape}, as before; got {labels.shape}."
@@ -230,7 +312,7 @@ class Problem(eqx.Module):
         changed = lambda p: (p.widths, p.temperature, p.Y)
         return eqx.tree_at(changed, self, (widths, T, labels))
 
-    def scaled(self, xi_test: Float[Array, "Q N_0 Pi"]) -> Float[Array, "Q N_0 Pi"]:
+    def scaled(self, xi_test: Inputs) -> Float[Array, "_Q N_0 Pi"]:
         """New attentioned inputs with the prefactor of the kernel in them.
 
         Args:
@@ -239,6 +321,11 @@ class Problem(eqx.Module):
         Raises:
             ValueError: inputs that do not fit the training inputs.
         """
+        if isinstance(self.inputs, Kernels) or isinstance(xi_test, Kernels):
+            raise ValueError(
+                "this needs attentioned inputs, of the training examples and of "
+                "others; got kernels."
+            )
         return check_test(xi_test, *self.xi.shape[1:]) * self.scale
 
     def fitted(self, steps: float = 1.0) -> "Problem":
@@ -548,6 +635,7 @@ def shown_order_parameters(problem: Problem, *, error: bool = False) -> list[Sho
             error="U_a_std" if error else "",
             ending="_std",
         ),
+        heuristic("problem"),
     ]
 
 

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, Int
 from statmech_attn import presentation
 from statmech_attn.bpkr import prior as sizes_of
 from statmech_attn.bpkr.newton import CONVERGED, RESULTS
-from statmech_attn.bpkr.problem import Problem, shown_order_parameters
+from statmech_attn.bpkr.problem import Inputs, Problem, shown_order_parameters
 from statmech_attn.presentation import Shown
 
 
@@ -86,7 +86,7 @@ class Solution(eqx.Module):
         problem = self.problem
         return bool(sizes_of.outside_support(problem.widths, problem.sizes))
 
-    def predict(self, xi_test: Float[Array, "Q N_0 Pi"]) -> "Prediction":
+    def predict(self, xi_test: Inputs) -> "Prediction":
         """Mean and variance of f on new attentioned inputs, one column per path.
 
         For several sets of inputs `problem.theory(solution)` factorises K + T once.

@@ -40,17 +40,13 @@ from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn import presentation
 from statmech_attn.bpkr.action import below, energy, resolvent
-from statmech_attn.bpkr.kernels import (
-    cross_operator,
-    own_variances,
-    path_readout,
-    self_path_path,
-)
+from statmech_attn.bpkr.activations import Kernels
+from statmech_attn.bpkr.kernels import own_variances, path_readout
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.newton import CONVERGED, minimise, NewtonSolver
 from statmech_attn.bpkr.predictor import dims_of_tests, regression
 from statmech_attn.bpkr.prior import Skip
-from statmech_attn.bpkr.problem import Problem
+from statmech_attn.bpkr.problem import heuristic, Inputs, Problem
 from statmech_attn.presentation import Shown
 from statmech_attn.statistics import bfmi, Summary, summary
 
@@ -196,6 +192,7 @@ class Draws(NamedTuple):
             Shown("n_eff", "effective number of draws of U_1", "path_1 path_1_pair"),
             Shown("r_hat", "split R-hat of U_1", "path_1 path_1_pair", symbol="R̂"),
             Shown("divergences", "divergences", symbol="n"),
+            heuristic("posterior.problem"),
         )
 
     __repr__, _repr_html_, to_dataset = presentation.METHODS
@@ -210,7 +207,7 @@ class Draws(NamedTuple):
         return self.summary[0].r_hat
 
     def predict(
-        self, xi_test: Float[Array, "Q N_0 Pi"], *, memory_limit: int | None = None
+        self, xi_test: Inputs, *, memory_limit: int | None = None
     ) -> "Predictive":
         """Posterior of f on new attentioned inputs.
 
@@ -222,18 +219,16 @@ class Draws(NamedTuple):
             ValueError: inputs that do not fit the training set, or are too many.
         """
         problem = self.posterior.problem
-        test, labels = problem.scaled(xi_test), problem.Y.shape[1:]
-        kernel, size = cross_operator(
-            test,
-            problem.inputs,
+        test, labels = problem.against(xi_test), problem.Y.shape[1:]
+        kernel, size = test.operator(
             outputs=problem.outputs,
             memory_limit=memory_limit or problem.memory_limit,
         )
         block = int(np.clip(BLOCK_MEMORY // size, 1, BLOCK))
         mean, variance = _gaussian_processes(
-            self.U[0], problem, kernel, self_path_path(test), block
+            self.U[0], problem, kernel, test.own_blocks(), block
         )
-        shape = self.z.shape[:2] + test.shape[:1] + labels
+        shape = self.z.shape[:2] + xi_test.shape[:1] + labels
         means, variances = (np.asarray(a).reshape(shape) for a in (mean, variance))
         f = summary(means)
         # E[GP variance] + Var[GP mean] is one mean over draws, and has one error.
@@ -242,9 +237,7 @@ class Draws(NamedTuple):
             f.mean, f.stderr, total.mean, total.stderr, f.n_eff, f.r_hat, means
         )
 
-    def means(
-        self, sets: Sequence[Float[Array, "Q N_0 Pi"]]
-    ) -> list[Float[Array, "Q *K"]]:
+    def means(self, sets: Sequence[Inputs]) -> list[Float[Array, "Q *K"]]:
         """Posterior mean of f on several sets of inputs, without their kernels.
 
         Given U_1 it is linear in the attentioned inputs, and so is its mean over the
@@ -257,6 +250,8 @@ class Draws(NamedTuple):
             `f, g = draws.means([xi, xi_elsewhere])`
         """
         problem = self.posterior.problem
+        if isinstance(problem.inputs, Kernels):
+            return [jnp.asarray(self.predict(xi).mean) for xi in sets]
         readout, means = _mean_path_readout(self.U[0], problem), []
         for xi in sets:
             test = problem.scaled(xi)

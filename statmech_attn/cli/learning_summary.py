@@ -136,6 +136,27 @@ def posterior(dataset: xr.Dataset, console: Console) -> None:
     )
 
 
+def learning_curve(dataset: xr.Dataset, console: Console) -> None:
+    """Per width, temperature and number of examples: test error of every estimate."""
+    estimates = [str(name) for name in np.atleast_1d(dataset.estimate.values)]
+    table = titled("mean squared test error", ("N", "T", "P", *estimates))
+    for point in _points(dataset):
+        for size in point.examples.values:
+            row = point.sel(examples=size)
+            errors = zip(row.error.values, row.error_stderr.values, strict=True)
+            table.add_row(
+                f"{float(point.width):g}", f"{float(point.temperature):g}", str(size),
+                *(with_error(*pair) for pair in errors),
+            )  # fmt: skip
+    console.print(table)
+    sets = dataset.sizes["training_set"]
+    common = ", which have examples in common" if dataset.shared else ""
+    console.print(
+        f"means over {sets} training sets{common}, with their standard errors",
+        highlight=False,
+    )
+
+
 def training(dataset: xr.Dataset, console: Console) -> None:
     """Per width and temperature: the best of all restarts, and how they ended."""
     columns = (
@@ -278,6 +299,24 @@ def _chance(dataset: xr.Dataset) -> float:
     return np.nanmax(chances)
 
 
+def head_scores(dataset: xr.Dataset, console: Console) -> None:
+    """Per head: score with its error, and that of the trained value weights."""
+    trained = "head_score_trained" in dataset
+    columns = ("head", "score", *(["trained weights"] if trained else []))
+    table = titled("head scores", columns)
+    for place, name in enumerate(dataset.attention_head.values):
+        head = dataset.isel(attention_head=place)
+        row = [str(name), with_error(head.head_score, head.head_score_stderr)]
+        if trained:
+            row.append(formatted(head.head_score_trained, ".2g"))
+        table.add_row(*row)
+    console.print(table)
+    words = "bootstrap errors over examples"
+    if failed := int(dataset.failed):
+        words += f"; {failed} resamples have no saddle point"
+    console.print(words, highlight=False)
+
+
 def _folded(names) -> list[str]:
     """Names of test sets as headings that are narrow and stay apart."""
     return [str(name).replace("-", "\n") for name in names]
@@ -302,6 +341,10 @@ POSTERIOR = Summary(
     "accuracy accuracy_stderr U_1_n_eff U_1_r_hat divergences bfmi log_evidence* "
     "width temperature",
 )
+LEARNING_CURVE = Summary(
+    learning_curve,
+    "error error_stderr estimate examples shared training_set width temperature",
+)
 TRAINING = Summary(
     training,
     "loss loss_gradient_norm training_result accuracy accuracy_train width temperature",
@@ -313,3 +356,4 @@ ESTIMATES = Summary(
     estimates, "verdict largest_z threshold accuracy U_1_rms* width temperature"
 )
 PRUNING = Summary(pruning, "rank_correlation* accuracy_drop")
+HEAD_SCORES = Summary(head_scores, "head_score* failed")

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 
-LEFT = ("ended", "estimate", "kind", "order", "phase", "result", "verdict")
+LEFT = ("ended", "estimate", "head", "kind", "order", "phase", "result", "verdict")
 
 
 class Summary(NamedTuple):

@@ -6,6 +6,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
+    from statmech_attn.dmft import extensive
     from statmech_attn.dmft.correlations import (
         Correlations,
         correlations,
@@ -74,6 +75,7 @@ __all__ = [
     "correlations",
     "cycle",
     "even_correlations",
+    "extensive",
     "from_checkpoint",
     "from_correlations",
     "from_matrices",

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
         stationary,
         VARIABLES,
     )
+    from statmech_attn.montecarlo.extensive import (
+        ExtensiveSimulation,
+        Overlaps,
+        simulate_extensive,
+    )
     from statmech_attn.montecarlo.nuts import Sampler, Transition
     from statmech_attn.montecarlo.runs import (
         AVERAGES,
@@ -38,17 +43,20 @@ __all__ = [
     "AVERAGES",
     "binomial",
     "class_counts",
+    "ExtensiveSimulation",
     "layout",
     "Moments",
     "monte_carlo_dataset",
     "OBSERVABLE_LABELS",
     "observations",
+    "Overlaps",
     "PER_RUN",
     "point_keys",
     "rows_of_a_call",
     "sample_weights",
     "Sampler",
     "simulate",
+    "simulate_extensive",
     "Simulation",
     "Simulator",
     "stationary",

@@ -433,8 +433,11 @@ def _digest(key, posterior: weight_space.WeightPosterior, *arrays, **settings) -
     """SHA-256 of all that the numbers depend on besides the study."""
     digest = hashlib.sha256(repr(sorted(settings.items())).encode())
     static = (posterior.shapes, posterior.variances, posterior.temperature)
-    skip = tuple(float(b) for b in posterior.skip if b is not None)
-    digest.update(repr(static + skip).encode())
+    optional = (*posterior.skip, posterior.activation)
+    static += tuple(
+        x if isinstance(x, str) else float(x) for x in optional if x is not None
+    )
+    digest.update(repr(static).encode())
     for array in (jax.random.key_data(key), posterior.inputs, posterior.Y, *arrays):
         digest.update(repr((array.shape, array.dtype.name)).encode())
         digest.update(np.asarray(array).tobytes())

@@ -19,6 +19,10 @@ rest the paths are contracted from the readout down, w first, then s, then f.
     w_pi              (Pi K, N_1)        effective weights                `w`
     b_l               (L,)               skip connections, None without   `skip`
 
+With an activation every path passes a nonlinear block after its attention (section 11):
+$f_k(x) = N_1^{-1/2} \sum_\pi c_\pi w_{\pi k} \cdot \phi(\sigma_0 V_0 \xi^\pi(x) /
+\sqrt{N_0})$.
+
 V_0 acts on the R dimensions that the training inputs span.  In the others it keeps its
 prior, of which the labels say nothing: it is drawn, not sampled.
 """
@@ -41,6 +45,7 @@ from statmech_attn.bpkr import (
 )
 
 
+ACTIVATIONS = {"relu": jax.nn.relu, "erf": jax.scipy.special.erf}
 RANK_TOLERANCE = 1e-12  # singular values below this share of the largest are zero
 
 
@@ -55,6 +60,8 @@ class WeightPosterior(eqx.Module):
     temperature: float
     shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)  # V_0, V_1 ... V_L, a
     variances: tuple[float, ...] = eqx.field(static=True)
+    activation: str | None = eqx.field(static=True, default=None)
+    shares: tuple[float, ...] = eqx.field(static=True, default=())  # 1 / c_pi^2
 
     @property
     def dimension(self) -> int:
@@ -134,6 +141,8 @@ class WeightPosterior(eqx.Module):
         """
         prior_key, noise_key = jax.random.split(key)
         z = self.draw_prior(prior_key)
+        if self.activation is not None:  # then f is not linear in V_0
+            return z
         w, V_0 = self._effective(z)
         K = cross_kernel(self.inputs, self.inputs, w @ w.T)
         half = inverse_cholesky(K + self.temperature * jnp.eye(K.shape[0]))
@@ -166,6 +175,13 @@ class WeightPosterior(eqx.Module):
 
     def _outputs(self, w, V_0, inputs) -> Float[Array, "Q *K"]:
         n_paths = inputs.shape[2]
+        if self.activation is not None:
+            phi = ACTIVATIONS[self.activation]
+            c = 1 / np.sqrt(self.shares)
+            by_path = c[:, None, None] * w.reshape(n_paths, -1, w.shape[1])
+            hidden = phi(jnp.einsum("pia,ni->apn", inputs, V_0))
+            f = jnp.einsum("apn,akn->pk", hidden, by_path)
+            return f.reshape(inputs.shape[:1] + self.Y.shape[1:])
         s = (w @ V_0).reshape(n_paths, -1, V_0.shape[1])
         f = jnp.einsum("pia,aki->pk", inputs, s)
         return f.reshape(inputs.shape[:1] + self.Y.shape[1:])
@@ -190,16 +206,21 @@ class WeightPosterior(eqx.Module):
         return Weights(parts[0], tuple(parts[1:-1]), parts[-1])
 
 
-def posterior(problem: Problem, *, reduced: bool = True) -> WeightPosterior:
+def posterior(
+    problem: Problem, *, reduced: bool = True, activation: str | None = None
+) -> WeightPosterior:
     """The posterior of all weights of a learning problem.
 
     Args:
         problem: the learning problem.
         reduced: V_0 on what the training inputs span, in their principal axes; without
             it all of V_0, as it acts on the inputs, which leaves no free directions.
+        activation: "relu" or "erf" for a nonlinear block that every path passes after
+            its attention; the problem is that of the linear network.
 
     Raises:
-        ValueError: widths that are not whole, temperature <= 0.
+        ValueError: widths that are not whole, temperature <= 0, kernels in place of
+            inputs, another activation.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -210,12 +231,24 @@ def posterior(problem: Problem, *, reduced: bool = True) -> WeightPosterior:
         42
     """
     problem.check_finite_width("weight space")
+    if isinstance(problem.inputs, bpkr.Kernels):
+        raise ValueError(
+            "weight space needs attentioned inputs; this problem was given kernels."
+        )
+    if activation is not None and activation not in ACTIVATIONS:
+        raise ValueError(
+            f"activation must be one of {', '.join(ACTIVATIONS)}; got {activation!r}."
+        )
+    shares = bpkr.prior.path_shares(problem.heads, problem.skip)
+    # The factor c_pi stands after a nonlinear block.
+    scale = problem.scale * (1 if activation is None else np.sqrt(shares))
     if reduced:
         axes, rank = principal_axes(problem.xi)
     else:
         rank = problem.xi.shape[1]
         axes = jnp.eye(rank)
-    inputs = along(problem.inputs, axes[:, :rank])
+    inputs = problem.inputs if activation is None else problem.xi * scale
+    inputs = along(inputs, axes[:, :rank])
     widths = [int(n) for n in problem.widths]
     shapes = [(widths[0], rank)]
     shapes += [(H, n, m) for H, n, m in zip(problem.heads, widths[1:], widths)]
@@ -224,11 +257,13 @@ def posterior(problem: Problem, *, reduced: bool = True) -> WeightPosterior:
         inputs,
         problem.Y,
         axes,
-        problem.scale,
+        scale,
         problem.skip,
         float(problem.temperature),
         tuple(shapes),
         tuple(float(v) for v in problem.variances),
+        activation,
+        tuple(shares.tolist()),
     )
 
 

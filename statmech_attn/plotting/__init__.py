@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         pictures,
         pruning_pictures,
     )
+    from statmech_attn.plotting.head_scores import head_scores, heads_together
     from statmech_attn.plotting.indicators import chaos_indicators, finite_series
     from statmech_attn.plotting.learning import (
         accuracy_against_width,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         order_parameter_matrices,
         path_kernels,
     )
+    from statmech_attn.plotting.learning_curve import error_against_examples
     from statmech_attn.plotting.lyapunov import running_lyapunov
     from statmech_attn.plotting.one_shot import (
         one_shot_accuracy,
@@ -95,12 +97,15 @@ __all__ = [
     "describe_phase",
     "DOUBLE",
     "draw",
+    "error_against_examples",
     "exponent_map",
     "finite_series",
     "finite_size",
     "finite_width",
     "FORMATS",
     "growth",
+    "head_scores",
+    "heads_together",
     "hysteresis",
     "learning_curves",
     "learning_pictures",

@@ -30,6 +30,14 @@ def temperatures(dataset: xr.Dataset) -> Pages:
         yield f"_{number + 1}", dataset.isel(temperature=number)
 
 
+def points(dataset: xr.Dataset) -> Pages:
+    """One page for every width and temperature; suffixes where there are several."""
+    for number in range(dataset.sizes.get("width", 1)):
+        part = dataset.isel(width=number, missing_dims="ignore")
+        suffix = f"_{number + 1}" if dataset.sizes.get("width", 1) > 1 else ""
+        yield from ((suffix + ending, page) for ending, page in temperatures(part))
+
+
 def pages_of_beta(dataset: xr.Dataset) -> Pages:
     """Values of beta that fit on a page; a suffix when there are several pages."""
     return _pages(dataset, "beta")
@@ -304,6 +312,11 @@ POSTERIOR = (
     ),
 )  # fmt: skip
 TRAINING = (Picture("training", f"{_HERE}.training:training", pages=temperatures),)
+LEARNING_CURVE = (
+    Picture(
+        "learning_curve", f"{_HERE}.learning_curve:error_against_examples", pages=points
+    ),
+)
 ONE_SHOT_TRAINING = (
     Picture("learning_curves", f"{_HERE}.training_curves:learning_curves"),
 )
@@ -311,6 +324,10 @@ PRUNING = (
     Picture("pruned_heads", f"{_HERE}.pruning:pruned_heads"),
     Picture("pruning_ranks", f"{_HERE}.pruning:pruning_ranks"),
     Picture("cumulative_pruning", f"{_HERE}.pruning:cumulative_pruning"),
+)
+HEAD_SCORES = (
+    Picture("head_scores", f"{_HERE}.head_scores:head_scores"),
+    Picture("heads_together", f"{_HERE}.head_scores:heads_together"),
 )
 BASINS = (
     Picture("basins", f"{_HERE}.basins:basin_fractions"),

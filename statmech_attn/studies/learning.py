@@ -111,6 +111,10 @@ class Grid(NamedTuple):
     def shape(self) -> tuple[int, int]:
         return len(self.widths), len(self.temperatures)
 
+    @property
+    def total(self) -> int:
+        return math.prod(self.shape)
+
     def width(self, width: float):
         """(N_1, ..., N_L, N_a) of one width, whole numbers."""
         if self.ratios is None:
@@ -229,17 +233,25 @@ class LearningWork(OneRound):
     def __init__(self, study: BpkrStudy):
         """Draw the task and check the grid; `ValueError` for impossible settings."""
         self.study = study
-        self.made = learning(study.task)
+        self.made = self.learned()
         self.grid = grid(study.network)
-        self.problem = bpkr.Problem(
-            *self.made.data,
-            heads=self.made.heads,
-            skip=self.made.skip,
+        self.problem = self.posed(self.made)
+        for number in range(self.grid.total):
+            self.check(self.at(number))
+
+    def learned(self) -> Learning:
+        """What is learned from, and tested on."""
+        return learning(self.study.task)
+
+    def posed(self, made: Learning) -> bpkr.Problem:
+        """The learning problem of some examples at the first point of the grid."""
+        return bpkr.Problem(
+            *made.data,
+            heads=made.heads,
+            skip=made.skip,
             variances=self.grid.variances,
             **self.grid.point(0),
         )
-        for number in range(math.prod(self.grid.shape)):
-            self.check(self.at(number))
 
     @property
     def shape(self) -> tuple[int, ...]:

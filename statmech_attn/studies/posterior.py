@@ -24,6 +24,7 @@ from statmech_attn.studies.order_parameter import alignment_and_scores
 
 
 SETS = ("test_set",)
+EXACT_LAW = "order-parameter"  # the method that samples no weights
 WARMUP = 500  # steps of sampling weights, when not given
 OF_DRAWS = ("_stderr", "_std", "_n_eff", "_r_hat")
 VARIABLES = Variables(
@@ -89,10 +90,7 @@ class PosteriorWork(learning.LearningWork):
     labels = VARIABLES
 
     def __init__(self, study: PosteriorStudy):
-        if importlib.util.find_spec("numpyro") is None:
-            raise ValueError(
-                "sampling needs numpyro: pip install 'statmech-attn[sampling]'."
-            )
+        require_numpyro()
         self.run = study.run
         self.keeps_blocks = study.keeps_blocks
         self.key = jax.random.key(self.run.seed)
@@ -137,12 +135,10 @@ class PosteriorWork(learning.LearningWork):
 
     def _sampled(self, number: int, report: Reporter, folder: Path | None) -> Sampled:
         key, problem = jax.random.fold_in(self.key, number), self.at(number)
-        if self.keeps_blocks:
-            study = spec.dump(self.study.model_dump(exclude_none=True))
-            return all_weights(
-                key, problem, self.made, self.run, report, folder=folder, study=study
-            )
-        return exact_law(key, problem, self.made, self.run, report)
+        study = spec.dump(self.study.model_dump(exclude_none=True))
+        return sampled(
+            key, problem, self.made, self.run, report, folder=folder, study=study
+        )
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         return learning.lacking(arrays, "U_1", "U_a", "predictor_mean", "accuracy")
@@ -164,6 +160,35 @@ class Ticking(Silent):
 
     def advance(self, work: float) -> None:
         self._tick(work / self._work)
+
+
+def require_numpyro() -> None:
+    """Raise `ValueError` unless what samples posteriors is installed."""
+    if importlib.util.find_spec("numpyro") is None:
+        raise ValueError(
+            "sampling needs numpyro: pip install 'statmech-attn[sampling]'."
+        )
+
+
+def sampled(
+    key,
+    problem: bpkr.Problem,
+    made: Learning,
+    options: PosteriorRun,
+    report: Reporter,
+    *,
+    folder: Path | None,
+    study: str,
+) -> Sampled:
+    """The posterior of a problem by the method of the options.
+
+    Args:
+        folder: where blocks of a sampler of weights are kept, if anywhere.
+        study: text of the study that they belong to.
+    """
+    if options.method == EXACT_LAW:
+        return exact_law(key, problem, made, options, report)
+    return all_weights(key, problem, made, options, report, folder=folder, study=study)
 
 
 def exact_law(

@@ -241,6 +241,17 @@ class TaskTable(Table, frozen=True):
         """
         return self
 
+    def enlarged(self, examples: int) -> Self:
+        """The task with so many training examples at least, where it draws them.
+
+        Args:
+            examples: smallest number of training examples.
+        """
+        if "n_train" not in type(self).model_fields:
+            return self
+        count = max(examples + examples % 2, getattr(self, "n_train") or 0)
+        return self.model_copy(update={"n_train": count})
+
 
 class LearningStudy(StudyTable, frozen=True):
     """A study with a task.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         images,
         one_shot,
         options,
+        trained_arrays,
     )
 
 
@@ -23,5 +24,6 @@ __all__ = [
     "images",
     "one_shot",
     "options",
+    "trained_arrays",
 ]
 lazy.attach(__name__)

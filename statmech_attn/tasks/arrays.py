@@ -85,7 +85,7 @@ def load(
         (4, 3, 2)
     """
     path = Path(path)
-    arrays = _arrays(path)
+    arrays = read(path)
     try:
         return _given(arrays, readout, queries, skip)
     except ValueError as error:
@@ -130,15 +130,13 @@ def write_example(folder: str | Path) -> Path:
 
 
 def _given(arrays: Mapping[str, Any], readout: str | int, queries: str, skip) -> Given:
-    Y, Y_test = (_labels(arrays, f"Y{end}") for end in ("", TEST))
+    Y, Y_test = (labels_of(arrays, f"Y{end}") for end in ("", TEST))
     if "xi" in arrays:
-        if "heads" not in arrays:
-            raise ValueError("xi needs heads, the number of heads of every layer.")
-        heads = tuple(int(count) for count in _numbers(arrays, "heads").ravel())
-        xi, xi_test = (_numbers(arrays, f"xi{end}") for end in ("", TEST))
+        heads = head_counts(arrays)
+        xi, xi_test = (numbers(arrays, f"xi{end}") for end in ("", TEST))
     else:
-        xi, heads = _attended(arrays, "", readout, queries, skip)
-        xi_test, _ = _attended(arrays, TEST, readout, queries, skip)
+        xi, heads = attended_set(arrays, "", readout, queries, skip)
+        xi_test, _ = attended_set(arrays, TEST, readout, queries, skip)
     for end, inputs, labels in (("", xi, Y), (TEST, xi_test, Y_test)):
         name = f"xi{end}" if "xi" in arrays else f"x{end}"
         if inputs.ndim != 3 or len(inputs) != len(labels):
@@ -146,18 +144,30 @@ def _given(arrays: Mapping[str, Any], readout: str | int, queries: str, skip) ->
                 f"{name} must have three axes with as many examples as Y{end}; got "
                 f"{inputs.shape} and {labels.shape}."
             )
+    names = with_skips(head_names(arrays, heads), heads, skip)
+    xi, Y, xi_test, Y_test = (jnp.asarray(a) for a in (xi, Y, xi_test, Y_test))
+    return Given(xi, Y, xi_test, Y_test, heads, names)
+
+
+def head_counts(arrays: Mapping[str, Any]) -> tuple[int, ...]:
+    """Heads per layer of attentioned inputs."""
+    if "heads" not in arrays:
+        raise ValueError("xi needs heads, the number of heads of every layer.")
+    return tuple(int(count) for count in numbers(arrays, "heads").ravel())
+
+
+def head_names(arrays: Mapping[str, Any], heads: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of the heads, none where the file has none."""
     names = tuple(str(name) for name in np.ravel(arrays.get("head_names", ())))
     if names and (len(names) != sum(heads) or len(set(names)) < len(names)):
         raise ValueError(
             f"head_names must be {sum(heads)} different names, one for every head; got "
             f"{len(names)}."
         )
-    names = _with_skips(names, heads, skip)
-    xi, Y, xi_test, Y_test = (jnp.asarray(a) for a in (xi, Y, xi_test, Y_test))
-    return Given(xi, Y, xi_test, Y_test, heads, names)
+    return names
 
 
-def _with_skips(names: tuple[str, ...], heads: tuple[int, ...], skip):
+def with_skips(names: tuple[str, ...], heads: tuple[int, ...], skip):
     """Names of all heads, if there are any, with those of the skip connections."""
     remaining, every = iter(names), []
     for layer, (count, b) in enumerate(zip(heads, prior.skips(skip, len(heads))), 1):
@@ -166,16 +176,13 @@ def _with_skips(names: tuple[str, ...], heads: tuple[int, ...], skip):
     return tuple(every) if names else ()
 
 
-def _attended(arrays: Mapping[str, Any], end: str, readout, queries: str, skip):
+def attended_set(arrays: Mapping[str, Any], end: str, readout, queries: str, skip):
     """Attentioned inputs of a set, and the heads per layer."""
-    x = _numbers(arrays, f"x{end}")
+    x = numbers(arrays, f"x{end}")
     real = arrays.get(f"real{end}")
     real = None if real is None else np.asarray(real).astype(bool)
-    products, weights = _layers(arrays, end)
-    counts = tuple(
-        len(W) if W is not None else 1 if omega is None else len(omega)
-        for W, omega in zip(products, weights, strict=True)
-    )
+    products, weights = layers_of(arrays, end)
+    counts = layer_counts(products, weights)
     of_heads = [W for W in products if W is not None]
     if real is None and not any(omega is not None for omega in weights):
         heads = bpkr.heads_from_products(of_heads)
@@ -193,7 +200,15 @@ def _attended(arrays: Mapping[str, Any], end: str, readout, queries: str, skip):
     return bpkr.attended(x, attention, readout=readout, skip=skip), counts
 
 
-def _layers(arrays: Mapping[str, Any], end: str) -> tuple[list, list]:
+def layer_counts(products: list, weights: list) -> tuple[int, ...]:
+    """Heads per layer, one of a linear block."""
+    return tuple(
+        len(W) if W is not None else 1 if omega is None else len(omega)
+        for W, omega in zip(products, weights, strict=True)
+    )
+
+
+def layers_of(arrays: Mapping[str, Any], end: str) -> tuple[list, list]:
     """W of every layer that has heads, and the weights of every one that has those."""
     blocks = {int(number) for number in np.ravel(arrays.get("linear_blocks", ()))}
     products, weights = [], []
@@ -206,9 +221,9 @@ def _layers(arrays: Mapping[str, Any], end: str) -> tuple[list, list]:
         products.append(None)
         weights.append(None)
         if number not in blocks and W in arrays:
-            products[-1] = _numbers(arrays, W)
+            products[-1] = numbers(arrays, W)
         elif number not in blocks:
-            weights[-1] = _numbers(arrays, omega + end)
+            weights[-1] = numbers(arrays, omega + end)
     if len(products) in (0, len(blocks)) or len(products) < max(blocks, default=0):
         raise ValueError(
             f"no heads_{number} and no attention_{number}; there are "
@@ -217,14 +232,21 @@ def _layers(arrays: Mapping[str, Any], end: str) -> tuple[list, list]:
     return products, weights
 
 
-def _labels(arrays: Mapping[str, Any], name: str) -> np.ndarray:
+def labels_of(
+    arrays: Mapping[str, Any], name: str, *, outputs: bool = False
+) -> np.ndarray:
     """Labels of a set.
+
+    Args:
+        arrays: of a file, by name.
+        name: of the labels.
+        outputs: whether there may be several, for the scores of heads.
 
     Raises:
         ValueError: more than one output, or numbers of classes.
     """
-    Y = _numbers(arrays, name)
-    if Y.ndim != 1:
+    Y = numbers(arrays, name)
+    if Y.ndim != 1 and not (outputs and Y.ndim == 2):
         raise ValueError(
             f"{name} must have one label an example, shape (P,), in a study; got "
             f"{Y.shape}: bpkr.Problem takes several outputs."
@@ -232,15 +254,17 @@ def _labels(arrays: Mapping[str, Any], name: str) -> np.ndarray:
     stored = np.asarray(arrays[name]).dtype
     classes = np.unique(Y)
     if np.issubdtype(stored, np.integer) and classes.size > 2:
+        advice = "take two classes, or one-hot columns Y == c with bpkr.Problem"
+        if outputs:
+            advice = "--classes makes one-hot columns Y == c of them"
         raise ValueError(
             f"{name} holds {classes.size} whole numbers, as of classes; labels are "
-            "numbers to be predicted, such as -1 and 1: take two classes, or one-hot "
-            "columns Y == c with bpkr.Problem."
+            f"numbers to be predicted, such as -1 and 1: {advice}."
         )
     return Y
 
 
-def _numbers(arrays: Mapping[str, Any], name: str) -> np.ndarray:
+def numbers(arrays: Mapping[str, Any], name: str) -> np.ndarray:
     """A finite array of numbers.
 
     Raises:
@@ -259,7 +283,7 @@ def _numbers(arrays: Mapping[str, Any], name: str) -> np.ndarray:
     return values
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
+def read(path: Path) -> dict[str, np.ndarray]:
     """All arrays of a file, once it is known that they fit into memory."""
     require_regular(path)
     reads = {".npz": _of_npz, ".h5": _of_hdf5, ".hdf5": _of_hdf5}

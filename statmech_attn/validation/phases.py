@@ -45,7 +45,7 @@ def _forced():
     )
     verdicts = jax.vmap(at)(jnp.array([0.5, 1.5]))
     smooth, strange = (jax.tree.map(lambda x: x[i], verdicts) for i in (0, 1))
-    hint = any("strange nonchaotic" in text for text in strange.explain())
+    hint = "strange nonchaotic" in strange.explain()
     return Measurement(
         [
             PHASES[int(smooth.phase)],

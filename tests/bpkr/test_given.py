@@ -135,6 +135,7 @@ def test_bad_input_is_refused_in_one_line(call, message):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_the_page_on_own_data_runs(capsys):
     page = Path(__file__).parents[2] / "docs" / "data.md"
     examples = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)

@@ -340,7 +340,7 @@ def test_ctrl_c_twice_leaves_at_once(folder, tmp_path):
                 break
         process.send_signal(signal.SIGINT)
         for line in process.stderr:
-            if "once more" in line:
+            if "Ctrl-C again" in line:
                 break
         process.send_signal(signal.SIGINT)
         try:

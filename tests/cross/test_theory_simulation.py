@@ -202,7 +202,7 @@ def changed(dataset, **attrs):
         (lambda t, s: (s, s), "got monte-carlo and monte-carlo"),
         (lambda t, s: (t, t), "simulation: no variable 'A_mean'"),
         (lambda t, s: (t, changed(s, runs=1)), "at least 2 runs"),
-        (lambda t, s: (t.isel(pattern=[0]), s), "numbers of patterns"),
+        (lambda t, s: (t.isel(pattern=[0]), s), "got 1 and 3 patterns"),
     ],
 )
 def test_files_that_do_not_match_are_refused(weak, spoil, message):

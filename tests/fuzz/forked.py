@@ -6,6 +6,7 @@ for each command that it reads.  Runs stop where computing would begin.
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -42,16 +43,22 @@ class Ended(NamedTuple):
     def orderly(self) -> "Ended":
         """Fails unless the command did its work or was refused in one line, quickly.
 
-        A study that is ready to be computed may have compiled for longer.
+        A study that is ready to be computed may have compiled for longer, and holds no
+        more memory than its forecast says.
         """
         lines = self.said.splitlines()
         assert self.code in (0, 1, STOPPED), self
         assert "Traceback" not in self.said, self
         assert all(line.isprintable() for line in lines), self
         assert self.code != 1 or lines[-1].startswith("statmech-attn: "), self
-        assert self.megabytes < 1000, self
+        assert self.megabytes < max(1000, self._forecast()), self
         assert self.seconds < 10 or self.code == STOPPED, self
         return self
+
+    def _forecast(self) -> float:
+        """Megabytes that a run which is ready said to need."""
+        said = re.search(r"([\d.]+) GiB of memory", self.said)
+        return float(said[1]) * 1024 if said and self.code == STOPPED else 0.0
 
 
 class Server:

@@ -310,6 +310,31 @@ def swept() -> xr.Dataset:
     )
 
 
+@pytest.fixture
+def scored() -> xr.Dataset:
+    """Scores of three heads and a skip connection, with those of trained weights."""
+    names = ["skip 1", "1.1", "1.2", "2.1"]
+    score = np.array([0.4, 0.2, 1.0, 0.7])
+    pair, paths = np.outer(score, score), np.eye(3)
+    head, path = "attention_head", "path_1"
+    return (
+        table("head-scores")
+        .labelled(
+            {
+                "head_score": ((head,), score),
+                "head_score_stderr": ((head,), [0.05, 0.02, 0.1, np.nan]),
+                "head_score_trained": ((head,), score[::-1]),
+                "U_by_head": ((head, f"{head}_pair"), pair),
+                "U_1": ((path, f"{path}_pair"), paths),
+                "temperature": ((), 0.1),
+                "width": (("layer",), [10.0, 10.0, 20.0]),
+            },
+            {head: names, f"{head}_pair": names},
+        )
+        .assign_attrs(kind="head-scores")
+    )
+
+
 WIDTHS = np.array([10.0, 100.0, 1000.0])
 PATHS = ["1-1", "1-2", "2-1", "2-2"]
 PAIR = ("width", "path_1", "path_1_pair")
@@ -361,6 +386,34 @@ def learned():
             "kernel": (("width", *pair), kernels[5:8]),
         },
         kind="order-parameter",
+    )
+
+
+@pytest.fixture
+def curve():
+    """Errors of four estimates at four sizes, with a peak at P = 8."""
+    error = np.outer([1.0, 0.8, 4.0, 0.3], [1.2, 1.0, 1.05, 0.9])
+    over = ("examples", "estimate")
+    return (
+        table("learning-curve")
+        .labelled(
+            {
+                "error": (over, error),
+                "error_stderr": (over, 0.1 * error),
+                "accuracy": (over, 1 / (1 + error)),
+                "accuracy_stderr": (over, 0.01 * error),
+                "error_of_set": ((*over, "training_set"), np.stack([error] * 3, -1)),
+                "rank": ((), 8),
+                "shared": ((), False),
+            },
+            {
+                "examples": [2, 4, 8, 30],
+                "estimate": ["gp", "saddle", "corrected", "exact"],
+                "width": 10.0,
+                "temperature": 0.01,
+            },
+        )
+        .assign_attrs(kind="learning-curve")
     )
 
 

@@ -26,6 +26,7 @@ EXPECTED = {
     "grown": {"growth"},
     "indicated": {"chaos_indicators", "finite_series"},
     "basins": {"basins", "lifetimes"},
+    "scored": {"head_scores", "heads_together"},
     "swept": {"hysteresis"},
 }
 

@@ -108,6 +108,23 @@ def test_several_temperatures_are_refused_with_those_at_hand(learned):
         plotting.alignment(several)
 
 
+def test_a_learning_curve_has_bands_of_theory_bars_of_samples_and_the_peak(curve):
+    errors, accuracies = plotting.error_against_examples(curve).axes
+    lines = labelled_lines(errors)
+    assert {"GP limit", "saddle point", "saddle point + $1/N$"} <= set(lines)
+    np.testing.assert_array_equal(lines["saddle point"].get_ydata(), curve.error[:, 1])
+    band = errors.collections[1].get_paths()[0].vertices[:, 1]
+    assert band.max() == pytest.approx(4.4) and band.min() == pytest.approx(0.27)
+    (bars,) = errors.containers
+    np.testing.assert_array_equal(bars[0].get_ydata(), curve.error[:, 3])
+    verticals = [line for line in errors.lines if line.get_linestyle() == ":"]
+    assert [line.get_xdata()[0] for line in verticals] == [8]
+    assert errors.get_xscale() == "log" and accuracies.get_ylabel() == "test accuracy"
+    several = curve.expand_dims(width=[10, 20])
+    with pytest.raises(ValueError, match=r"one width; select one of \[10, 20\]"):
+        plotting.error_against_examples(several)
+
+
 def test_growth_shows_times_against_every_size(grown):
     axes = plotting.growth(grown).axes
     labels = [axis.get_xlabel() for axis in axes]

@@ -119,6 +119,7 @@ def test_the_number_of_compilations_does_not_depend_on_that_of_chunks(work):
     assert made + read <= 1
 
 
+@pytest.mark.slow
 def test_a_window_with_few_turns_of_the_clock_has_numbers(compiled):
     """The strobe of short runs is filled up with NaN, which is no failure."""
     run = RUN | KINDS["grid"] | {"strobe_samples": 4, "steps": 4}

@@ -221,8 +221,8 @@ def test_the_forecast_says_what_a_run_may_cost():
     report = Told()
     small = {"kind": "basins", "parameters": {"beta": 1.0}, "run": {"starts": 4}}
     study = studies.parse(small)
-    said = forecast(studies.work(study), local.engine(1), None).text()
-    assert "without starts that settle later" in said
+    said = forecast(studies.work(study), local.engine(1), None).assumptions()
+    assert "not included: starts that settle later" in said
     studies.run(study, report)
     assert report.done == pytest.approx(report.work)
 
@@ -335,7 +335,7 @@ def test_impossible_studies_are_one_clear_line(changes, message):
 
 @pytest.mark.slow
 def test_only_basin_files_are_matched(found):
-    with pytest.raises(ValueError, match="only files of kind 'basins'"):
+    with pytest.raises(ValueError, match="must be of kind 'basins'"):
         studies.rematch(found.assign_attrs(kind="bifurcation"))
     with pytest.raises(ValueError, match="matching must be 'flow' or 'distance'"):
         studies.rematch(found, "name")

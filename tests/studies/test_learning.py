@@ -130,6 +130,7 @@ def test_a_width_below_the_number_of_paths_has_no_correction():
     assert np.isfinite(found.U_1_corrected.sel(width=10)).all()
 
 
+@pytest.mark.slow
 def test_a_saddle_point_that_was_not_found_leaves_no_number(monkeypatch):
     solver = bpkr.NewtonSolver(max_iterations=1)
     monkeypatch.setattr(saddle, "NewtonSolver", lambda: solver)

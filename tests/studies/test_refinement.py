@@ -133,8 +133,8 @@ def test_a_line_is_refined_where_its_phase_changes():
             {"refine": -1},
             "run.refine: should be at least 0; got -1",
         ),
-        ({"beta": [1.0, 2.0]}, {"refine": 11}, "run.refine: .* equal to 10; got 11"),
-        ({"beta": [1.0, 2.0]}, {"refine": 1.5}, "run.refine: .* integer; got 1.5"),
+        ({"beta": [1.0, 2.0]}, {"refine": 11}, "run.refine: .* at most 10; got 11"),
+        ({"beta": [1.0, 2.0]}, {"refine": 1.5}, "run.refine: .* whole number; got 1.5"),
         (
             {"beta": [1.0, 2.0]},
             {"refine": 1, "start": "continue-up"},
@@ -159,4 +159,4 @@ def test_the_most_that_can_be_computed_is_announced_first():
     run = RUN | {"refine": 2, "steps": 64, "max_doublings": 0}
     tree = {"kind": "bifurcation", "parameters": {"beta": beta}, "run": run}
     text = forecast(studies.work(studies.parse(tree)), local.engine(2), None).text()
-    assert text.startswith("5 points (refined to at most 17) in ")
+    assert text.startswith("5 points (refined to about 7, at most 17) in ")

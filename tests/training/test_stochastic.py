@@ -151,6 +151,7 @@ def test_a_pass_takes_no_pair_of_classes_twice(used):
     assert (passes[0] == passes[1]).all(1).sum() <= 6
 
 
+@pytest.mark.slow
 def test_every_step_draws_drawings_order_and_labels_anew(used):
     """Also in the next pass, and every drawing as often as the others."""
     for part in (used.drawings, used.match, used.y):

@@ -71,6 +71,7 @@ def test_periodic_points_have_the_exponents_of_their_cycles(short_scan):
     assert np.array_equal(verdicts.exponents[of_cycle], verdicts.weighted[of_cycle])
 
 
+@pytest.mark.slow
 def test_every_verdict_has_its_horizon(short_scan):
     """Transient, alignment, windows and tails up to the verdict, doublings included."""
     _, _, scan, outcome = short_scan

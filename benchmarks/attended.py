@@ -1,0 +1,68 @@
+"""Time and memory of attentioned inputs and kernels of a large transformer.
+
+    python benchmarks/attended.py                        2000 examples, 2 x 12 heads
+    python benchmarks/attended.py --examples 500 --heads 4
+
+The kernel is summed over slabs of features, so that nothing of the size of the inputs
+is copied; `GiB` is the highest memory of the process so far, `CPU s` counts all
+threads.  The last line is the largest number of paths whose saddle point fits in 4 GiB.
+"""
+
+import argparse
+import resource
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from statmech_attn import bpkr
+
+
+FEATURES, TOKENS, SLAB = 768, 32, 32
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--examples", type=int, default=2000)
+    parser.add_argument("--heads", type=int, default=12)
+    chosen = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    random = np.random.default_rng(0)
+    P, H = chosen.examples, chosen.heads
+    x = random.normal(size=(P, FEATURES, TOKENS))
+    layers = [random.dirichlet(np.ones(TOKENS), (H, P, TOKENS)) for _ in range(2)]
+    omega = bpkr.attention_arrays(layers, queries="rows")
+    print(f"{'':<24} {'s':>8} {'CPU s':>8} {'GiB':>6}")
+    xi = timed("attended", lambda: bpkr.attended(x, omega))
+    del x, layers, omega
+    U = jnp.eye(H * H)
+    timed("kernel, by slabs", lambda: kernel(xi, U))
+    most = bpkr.most_paths(P, FEATURES)
+    print(f"{H * H} paths; a saddle point of {most} fits in 4 GiB")
+
+
+@jax.jit
+def slab(K, part, U):
+    P = len(part)
+    return K + (part @ U).reshape(P, -1) @ part.reshape(P, -1).T
+
+
+def kernel(xi, U):
+    K = jnp.zeros((len(xi),) * 2)
+    for first in range(0, FEATURES, SLAB):
+        K = slab(K, xi[:, first : first + SLAB], U)
+    return K
+
+
+def timed(name: str, compute):
+    clock, cpu = time.perf_counter(), time.process_time()
+    result = jax.block_until_ready(compute())
+    seconds, used = time.perf_counter() - clock, time.process_time() - cpu
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"{name:<24} {seconds:8.1f} {used:8.1f} {memory:6.2f}", flush=True)
+    return result
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""The command that scores the heads of a trained network."""
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from statmech_attn import batches, bpkr, inputs, plotting, storage, tasks
+from statmech_attn.cli.arguments import Output, Overwrite
+from statmech_attn.cli.terminal import out
+
+
+def score(
+    file: Annotated[
+        Path,
+        typer.Argument(help="Arrays of a network: .npz, .h5 or .hdf5 (docs/data.md)."),
+    ],
+    output: Output,
+    queries: Annotated[
+        str,
+        typer.Option(
+            help="Whether queries are rows of the attention matrices, as in PyTorch "
+            "and flax, or columns."
+        ),
+    ] = "columns",
+    readout: Annotated[
+        str,
+        typer.Option(help="The token that is read: first, last, mean or its number."),
+    ] = "last",
+    skip: Annotated[
+        str,
+        typer.Option(
+            help="The factors of the skip connections: one number, or one for each "
+            "layer with commas; 0 for none."
+        ),
+    ] = "0",
+    heads: Annotated[
+        str,
+        typer.Option(
+            help="The heads that are taken, as layer.head with commas, for example "
+            "1.2,2.1; all heads of a layer of which none is named."
+        ),
+    ] = "",
+    classes: Annotated[
+        bool,
+        typer.Option(
+            "--classes",
+            help="Y holds numbers of classes: two become -1 and 1, more become one-hot "
+            "columns.",
+        ),
+    ] = False,
+    width: Annotated[
+        float | None,
+        typer.Option(
+            help="The width of the network of the theory; by default the number of "
+            "features."
+        ),
+    ] = None,
+    temperature: Annotated[
+        float,
+        typer.Option(
+            help="The variance of the noise of the labels; inputs are scaled such that "
+            "the prior of f has mean variance 1."
+        ),
+    ] = 0.1,
+    resamples: Annotated[
+        int, typer.Option(help="The bootstrap resamples of the examples.", min=0)
+    ] = 20,
+    seed: Annotated[int, typer.Option(help="The seed of the resamples.", min=0)] = 0,
+    memory: Annotated[
+        float,
+        typer.Option(help="The memory in GiB that kernels and a step may take."),
+    ] = 4.0,
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="A folder; the figures of the file are drawn into it."),
+    ] = None,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object instead of a table.")
+    ] = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Score the attention heads of a trained network by its arrays, with errors.
+
+    The file holds x (examples, features, tokens), labels Y and attention_1,
+    attention_2, ... (heads, examples, tokens, tokens), and optionally trained value
+    weights V_1, V_2, ... and a.
+
+    Example: statmech-attn score heads.npz --output scores.h5 --figures figures
+    """
+    chosen, factors = _heads(heads), _skip(skip)
+    read: str | int = int(readout) if re.fullmatch(r"-?\d+", readout) else readout
+    how = {"queries": queries, "readout": read, "skip": factors, "classes": classes}
+    network = {"width": width, "temperature": temperature}
+    study = _study(file, heads, how | network | {"resamples": resamples, "seed": seed})
+    storage.check_output(output, study=study, overwrite=overwrite, inputs=[file])
+    batches.runtime.prepare()
+    import jax
+
+    limit = int(memory * 2**30)
+    given = tasks.trained_arrays.load_scored(
+        file, heads=chosen, memory_limit=limit, **how
+    )
+    problem = given.problem(**network, memory_limit=limit)
+    scores = bpkr.score(
+        problem,
+        jax.random.key(seed),
+        resamples=resamples,
+        names=given.names,
+        weights=given.weights,
+    )
+    dataset = scores.to_dataset()
+    storage.write(
+        output, dataset, study=study, keys={"seed": seed}, overwrite=overwrite
+    )
+    drawn = plotting.draw(dataset, figures) if figures is not None else []
+    if json_:
+        typer.echo(json.dumps(_as_dict(scores), indent=1))
+        return
+    from statmech_attn.cli.summary import print_summary
+
+    print_summary(dataset, out)
+    for path in (output, *drawn):
+        out.say(f"wrote {path}")
+
+
+def _heads(text: str) -> list[tuple[int, int]]:
+    """Pairs (layer, head) of words such as "1.2,2.1".
+
+    Raises:
+        typer.BadParameter: other words.
+    """
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not all(re.fullmatch(r"\d{1,4}\.\d{1,4}", word) for word in words):
+        raise typer.BadParameter(
+            f"--heads takes layer.head with commas, such as 1.2,2.1; got {text!r}."
+        )
+    pairs = (word.split(".") for word in words)
+    return [(int(layer), int(head)) for layer, head in pairs]
+
+
+def _skip(text: str) -> float | list[float]:
+    try:
+        factors = [float(word) for word in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(
+            f"--skip takes numbers with commas, such as 1 or 0.5,0; got {text!r}."
+        ) from None
+    return factors if len(factors) > 1 else factors[0]
+
+
+def _study(file: Path, heads: str, options: dict) -> str:
+    """What the result is of: the content of the file, and how it was read."""
+    table = {key: x for key, x in options.items() if x is not None} | {"heads": heads}
+    arrays = {"file": file.name, "sha256": inputs.sha256(file)}
+    return storage.toml.dumps({"kind": "head-scores", "arrays": arrays, "run": table})
+
+
+def _as_dict(scores: bpkr.HeadScores) -> dict:
+    """Numbers of the scores as JSON knows them: None for NaN."""
+    plain = lambda values: [None if x != x else float(x) for x in values]
+    trained = scores.score_trained
+    return {
+        "heads": list(scores.names),
+        "score": plain(scores.score),
+        "stderr": plain(scores.stderr),
+        "score_trained": None if trained is None else plain(trained),
+        "failed": scores.failed,
+    }

@@ -1,0 +1,121 @@
+r"""The closed recursion where Gamma = 0 (docs/theory/extensive.md, section 3).
+
+Where the response never returns to its own site the field is Gaussian, a spin depends
+on the newest field alone, and with
+$g(t) = \beta \langle 1 - \tanh^2 \beta h(t) \rangle$
+
+    G(t+1, t')   = g(t) delta_{tt'}
+    C(t+1, t'+1) = < tanh beta h(t) tanh beta h(t') >,    C(t, t) = 1
+
+over the site classes and the two Gaussian fields of covariance V.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from statmech_attn.dmft.extensive.gaussian import mean_and_slope, product, Rule, rule
+from statmech_attn.dmft.extensive.order import add_token, attend, first_token, Order
+from statmech_attn.dmft.extensive.problem import (
+    Cells,
+    cells,
+    check_steps,
+    Problem,
+    temperatures,
+)
+from statmech_attn.dmft.extensive.results import Trajectory, Values, values
+
+
+FINE = 6, 12  # Gaussians for the thermal noise, nodes for the correlation
+COARSE = 4, 8  # the errors are the differences from what this rule gives
+
+
+class Fields(NamedTuple):
+    """One-time numbers of the fields h(t), with the cells of the sites last.
+
+    Attributes:
+        a: mean.
+        spin: mean of the spin that is drawn.
+        sigma: standard deviation of the noise.
+    """
+
+    a: Float[Array, "n cells"]
+    spin: Float[Array, "n cells"]
+    sigma: Float[Array, " n"]
+
+
+def closed(problem: Problem, start, *, steps: int) -> Trajectory:
+    """Order parameters of an ensemble with Gamma = 0, by quadrature.
+
+    Runs under `jax.vmap` over the numbers of the problem.
+
+    Args:
+        problem: with an ensemble that `is_closed`.
+        start: mean of the first token in every site class, such as `net.output[0]`.
+        steps: tokens to generate.
+
+    Returns:
+        The trajectory; its errors are differences from a coarser rule and bound those
+        of quadrature.
+
+    Raises:
+        ValueError: another ensemble, steps out of range, a start out of range or
+            without overlap.
+
+    Example:
+        >>> import numpy as np
+        >>> from statmech_attn import dmft
+        >>> from statmech_attn.dmft import extensive
+        >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=2)
+        >>> problem = extensive.problem(net, extensive.cycle(), alpha=0.1, beta=2.0)
+        >>> result = extensive.closed(problem, [1.0], steps=4)
+        >>> result.value.C.shape, bool(result.error.C.max() < 1e-4)
+        ((5, 5), True)
+    """
+    if not problem.ensemble.is_closed:
+        raise ValueError(
+            "ensemble: the recursion closes for cycle() or ov = 0; use sampled()."
+        )
+    check_steps(problem, steps)
+    sites = cells(problem.net, start)
+    fine, coarse = (_recursion(problem, sites, steps, rule(*x)) for x in (FINE, COARSE))
+    error = jax.tree.map(lambda x, y: jnp.abs(x - y), fine, coarse)
+    return Trajectory(fine, error, "closed")
+
+
+@eqx.filter_jit
+def _recursion(problem: Problem, sites: Cells, steps: int, quadrature: Rule) -> Values:
+    n, T = steps + 1, temperatures(problem, steps)
+    time = jnp.arange(n)
+
+    def generate(carry: tuple[Order, Fields], t):
+        order, fields = carry
+        order = attend(problem, order, t)
+        a, sigma = order.A[t] @ sites.output, jnp.sqrt(order.V[t, t])
+        spin, slope = mean_and_slope(a, T[t], sigma)
+        fields = Fields(
+            fields.a.at[t].set(a),
+            fields.spin.at[t].set(spin),
+            fields.sigma.at[t].set(sigma),
+        )
+        connected = product(
+            quadrature,
+            (a, fields.a),
+            (T[t], T[:, None]),
+            (sigma, fields.sigma[:, None]),
+            order.V[t][:, None],
+        )
+        both = (fields.spin * spin + connected) @ sites.share
+        C = jnp.where(time < t, both, 0.0).at[t].set(1.0)
+        C = jnp.append((sites.share * sites.start) @ spin, C[:-1])
+        G = jnp.zeros(n).at[t].set(slope @ sites.share)
+        means = sites.weighted @ spin
+        return (add_token(problem, order, t + 1, means, C, G), fields), None
+
+    fields = Fields(*(jnp.zeros((n, sites.share.size)),) * 2, jnp.zeros(n))
+    start = first_token(problem, sites, steps), fields
+    (order, _), _ = jax.lax.scan(generate, start, time)
+    return values(problem, order)

@@ -1,0 +1,120 @@
+"""What the theory of patterns growing with N returns (docs/theory/extensive.md)."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from statmech_attn import presentation
+from statmech_attn.dmft.extensive.order import Order
+from statmech_attn.dmft.extensive.problem import Problem
+from statmech_attn.presentation import Shown
+
+
+class Values(eqx.Module):
+    """Order parameters of tokens 0, ..., T, the first of which is the start.
+
+    Two-time arrays have the later token in rows; the future is zero where they are not
+    symmetric.
+
+    Attributes:
+        m: overlaps with the condensed patterns, kinds o, v, q, k, positional part
+            included.
+        m_o_se: semantic overlap with the outputs.
+        A: attention vector after each token.
+        weights: attention weights p_d(t) by age d of what is read, 0 the newest.
+        C: correlations of the spins.
+        G: response of token t to a field on the spins of token t' + 1.
+        S: correlations of value overlaps of the other patterns, S^{vv}.
+        S_qk: correlations of their query overlaps at t with key overlaps at t' <= t.
+        Gamma: self-interaction of a spin through the other patterns.
+        noise: covariance of the crosstalk after tokens t and t'.
+    """
+
+    m: Float[Array | np.ndarray, "*batch n 4 M"]
+    m_o_se: Float[Array | np.ndarray, "*batch n M"]
+    A: Float[Array | np.ndarray, "*batch n M"]
+    weights: Float[Array | np.ndarray, "*batch n C"]
+    C: Float[Array | np.ndarray, "*batch n n"]
+    G: Float[Array | np.ndarray, "*batch n n"]
+    S: Float[Array | np.ndarray, "*batch n n"]
+    S_qk: Float[Array | np.ndarray, "*batch n n"]
+    Gamma: Float[Array | np.ndarray, "*batch n n"]
+    noise: Float[Array | np.ndarray, "*batch n n"]
+
+
+def _row(name: str, words: str, dims: str, symbol: str, line: bool = True) -> Shown:
+    return Shown(
+        name,
+        words,
+        dims,
+        symbol=symbol,
+        value=f"value.{name}",
+        error=f"error.{name}",
+        line=line,
+    )
+
+
+class Trajectory(eqx.Module):
+    """Order parameters in time with their errors.
+
+    Attributes:
+        value: the order parameters.
+        error: their errors: of quadrature, or standard errors.
+        method: "closed", "exact" or "sampled".
+        trajectories: sampled effective trajectories; 0 for the other methods.
+        reached: whether the errors are as small as asked.
+        jitter: largest variance of the noise that rounding made negative and that was
+            set to zero.
+    """
+
+    value: Values
+    error: Values
+    method: str = eqx.field(static=True)
+    trajectories: int = eqx.field(static=True, default=0)
+    reached: bool = eqx.field(static=True, default=True)
+    jitter: Float[Array | np.ndarray, "*batch"] | float = 0.0
+
+    _shown = (
+        Shown("method", "method"),
+        Shown("trajectories", "effective trajectories"),
+        Shown("reached", "error as small as asked"),
+        Shown("jitter", "largest negative variance set to zero"),
+        _row("m_o_se", "semantic overlap with the outputs", "time pattern", "m^o"),
+        _row("A", "attention vector", "time pattern", "A"),
+        _row("weights", "attention weights", "time age", "p_d"),
+        _row("C", "correlations of the spins", "time time_2", "C"),
+        _row("G", "response", "time time_2", "G"),
+        _row("S", "correlations of the value overlaps", "time time_2", "S^{vv}"),
+        _row("S_qk", "correlations of query with key", "time time_2", "S^{qk}", False),
+        _row("Gamma", "self-interaction", "time time_2", "Γ"),
+        _row("noise", "covariance of the noise", "time time_2", "V"),
+        _row("m", "overlaps by kind", "time kind pattern", "m", False),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
+
+
+def values(problem: Problem, order: Order) -> Values:
+    """What a reader needs of the order parameters of one run.
+
+    Args:
+        problem: from which they come.
+        order: complete order parameters.
+    """
+    net, epsilon = problem.net, problem.epsilon
+    time = jnp.arange(len(order.A))
+    read = time[:, None] - jnp.arange(net.context)
+    weights = jnp.take_along_axis(order.P, jnp.maximum(read, 0), axis=1)
+    positional = net.positional[time % net.context, 0]
+    return Values(
+        m=order.m,
+        m_o_se=(order.m[:, 0] - epsilon * positional) / (1 - epsilon),
+        A=order.A,
+        weights=jnp.where(read >= 0, weights, 0.0),
+        C=order.C,
+        G=order.G,
+        S=order.S,
+        S_qk=order.S_qk,
+        Gamma=order.Gamma,
+        noise=order.V,
+    )

@@ -1,0 +1,236 @@
+r"""Sampled effective trajectories where Gamma is not zero (docs/theory/extensive.md).
+
+A population of spins follows the effective process together, step by step: their
+averages give the order parameters with which the next step is made (H. Eissfeller and
+M. Opper, PRL 68, 2094, 1992).  The noise grows by a row of the Cholesky factor F of its
+covariance; with $\theta(t) = \tanh \beta h(t)$ and independent $\xi$
+
+    h(t) = sum_a o_a A_a(t) + sum_t' Gamma(t, t') x(t') + sum_t' F(t, t') xi(t')
+    G(t+1, t) = beta < 1 - theta(t)^2 >
+    G(t+1, t') = < theta(t) beta (x(t'+1) - theta(t')) >    t' < t
+
+C is the average of products of spins, so that all covariances are non-negative.
+Populations are independent of one another; errors come from their spread.
+"""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float, Key
+
+from statmech_attn.dmft.extensive.closed import closed
+from statmech_attn.dmft.extensive.order import add_token, attend, first_token, Order
+from statmech_attn.dmft.extensive.problem import (
+    Cells,
+    cells,
+    check_steps,
+    Problem,
+    temperatures,
+)
+from statmech_attn.dmft.extensive.results import Trajectory, Values, values
+
+
+POPULATION = 2**14  # trajectories of one population
+FEWEST, MOST = 8, 2**10  # populations
+SINGULAR = 1e-12  # of the variance: a pivot that is zero up to rounding
+BYTES = 12  # of a trajectory and a step: spin, score and noise in single precision
+
+
+class Population(eqx.Module):
+    """Trajectories up to a step, time first, in single precision.
+
+    Attributes:
+        spins: x(t).
+        scores: beta (x(t+1) - theta(t)).
+        noise: independent normal numbers.
+        factor: Cholesky factor of the covariance of the noise.
+        jitter: largest negative pivot that was set to zero.
+    """
+
+    spins: Float[Array, "n cells K"]
+    scores: Float[Array, "n cells K"]
+    noise: Float[Array, "n cells K"]
+    factor: Float[Array, "n n"]
+    jitter: Float[Array, ""]
+
+
+def solve(
+    problem: Problem,
+    start,
+    *,
+    steps: int,
+    key: Key[Array, ""] | None = None,
+    error: float = 1e-2,
+) -> Trajectory:
+    """Order parameters by the solver that fits: `closed` where Gamma = 0, or `sampled`.
+
+    Args:
+        problem: of any ensemble.
+        start: mean of the first token in every site class.
+        steps: tokens to generate.
+        key: random key of JAX, for trajectories that are sampled.
+        error: largest standard error asked of sampled overlaps, weights, A and C.
+
+    Returns:
+        The trajectory.
+
+    Raises:
+        ValueError: no key where one is needed, or arguments out of range.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> from statmech_attn.dmft import extensive
+        >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=2)
+        >>> problem = extensive.problem(net, extensive.cycle(), alpha=0.1, beta=2.0)
+        >>> extensive.solve(problem, [1.0], steps=4).method
+        'closed'
+    """
+    if problem.ensemble.is_closed:
+        return closed(problem, start, steps=steps)
+    if key is None:
+        raise ValueError("key: effective trajectories are sampled; give a JAX key.")
+    return sampled(problem, start, steps=steps, key=key, error=error)
+
+
+def sampled(
+    problem: Problem,
+    start,
+    *,
+    steps: int,
+    key: Key[Array, ""],
+    error: float = 1e-2,
+    population: int = POPULATION,
+    most: int = MOST,
+) -> Trajectory:
+    """Order parameters by sampled effective trajectories.
+
+    Populations are added, twice as many each time, until the standard errors are small
+    enough.  Their averages have a bias of order 1/population, below the errors as long
+    as there are fewer populations than trajectories in each.
+
+    Args:
+        problem: of any ensemble, with finite beta.
+        start: mean of the first token in every site class.
+        steps: tokens to generate.
+        key: random key of JAX; population b depends on (key, b) alone.
+        error: largest standard error asked of overlaps, weights, A and C.
+        population: trajectories of a population.
+        most: largest number of populations; `Trajectory.reached` says whether it was
+            enough.
+
+    Returns:
+        The trajectory with standard errors over populations.
+
+    Raises:
+        ValueError: an infinite beta, or arguments out of range.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> from statmech_attn.dmft import extensive
+        >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
+        >>> problem = extensive.problem(net, extensive.identical(), alpha=0.1, beta=1.0)
+        >>> result = extensive.sampled(
+        ...     problem, [1.0], steps=2, key=jax.random.key(0), population=2**10)
+        >>> result.trajectories, result.reached
+        (8192, True)
+    """
+    if not np.isfinite(problem.beta).all():
+        raise ValueError("beta must be finite for sampled trajectories.")
+    if not error > 0:
+        raise ValueError(f"error must be positive; got {error:g}.")
+    if most < FEWEST:
+        raise ValueError(f"most must be at least {FEWEST} populations; got {most}.")
+    sites = cells(problem.net, start)
+    size = population // sites.share.size
+    if size < 2:
+        raise ValueError(
+            f"population must be at least 2 for each of {sites.share.size} cells of "
+            f"sites; got {population}."
+        )
+    check_steps(problem, steps, BYTES * population * (steps + 1))
+    runs: list[tuple[Values, Array]] = []
+    count = FEWEST
+    while True:
+        for b in range(len(runs), count):
+            branch = jax.random.fold_in(key, b)
+            runs.append(_population(problem, sites, steps, size, branch))
+        stacked = jax.tree.map(lambda *x: np.stack(x), *(run[0] for run in runs))
+        spread = jax.tree.map(lambda x: x.std(0, ddof=1) / np.sqrt(count), stacked)
+        asked = (spread.m_o_se, spread.A, spread.weights, spread.C)
+        reached = max(x.max() for x in asked) <= error
+        if reached or 2 * count > most:
+            break
+        count *= 2
+    return Trajectory(
+        jax.tree.map(lambda x: x.mean(0), stacked),
+        spread,
+        "sampled",
+        trajectories=count * size * sites.share.size,
+        reached=bool(reached),
+        jitter=float(max(run[1] for run in runs)),
+    )
+
+
+@eqx.filter_jit
+def _population(problem: Problem, sites: Cells, steps: int, size: int, key):
+    n, T = steps + 1, temperatures(problem, steps)
+    shape = sites.share.size, size
+    normal = partial(jax.random.normal, shape=shape, dtype=jnp.float32)
+    uniform = partial(jax.random.uniform, shape=shape, dtype=jnp.float32)
+    single = lambda x: x.astype(jnp.float32)
+    averaged = jnp.asarray(sites.share)[:, None] / size
+
+    def draw(key, mean):
+        return jnp.where(uniform(key) < (1 + mean) / 2, 1.0, -1.0).astype(jnp.float32)
+
+    def generate(carry: tuple[Order, Population], t):
+        order, spins = carry
+        order = attend(problem, order, t)
+        row, jitter = _next_row(spins.factor, order.V[t], t)
+        noise_key, spin_key = jax.random.split(jax.random.fold_in(key, t + 1))
+        noise = spins.noise.at[t].set(normal(noise_key))
+        h = single(order.A[t] @ sites.output)[:, None]
+        h = h + jnp.tensordot(single(row), noise, 1)
+        h = h + jnp.tensordot(single(order.Gamma[t]), spins.spins, 1)
+        theta = jnp.tanh(h / single(T[t]))
+        newest = draw(spin_key, theta)
+        over = lambda past, now: jnp.einsum("nck,ck->n", past, now * single(averaged))
+        C = over(spins.spins, newest).astype(float).at[t + 1].set(1.0)
+        G = over(spins.scores, theta).astype(float)
+        G = G.at[t].set((averaged * (1 - theta**2)).sum() / T[t])
+        means = sites.weighted @ theta.mean(1, dtype=float)
+        after = Population(
+            spins.spins.at[t + 1].set(newest),
+            spins.scores.at[t].set((newest - theta) / single(T[t])),
+            noise,
+            spins.factor.at[t].set(row),
+            jnp.maximum(spins.jitter, jitter),
+        )
+        return (add_token(problem, order, t + 1, means, C, G), after), None
+
+    empty = jnp.zeros((n, *shape), jnp.float32)
+    first = draw(jax.random.fold_in(key, 0), jnp.asarray(sites.start)[:, None])
+    population = Population(
+        empty.at[0].set(first), empty, empty, jnp.zeros((n, n)), jnp.zeros(())
+    )
+    start = first_token(problem, sites, steps), population
+    (order, population), _ = jax.lax.scan(generate, start, jnp.arange(n))
+    return values(problem, order), population.jitter
+
+
+def _next_row(factor: Float[Array, "n n"], covariance: Float[Array, " n"], t):
+    """Row t of the Cholesky factor, and by how much its pivot was below zero."""
+    pivots = jnp.diag(factor)
+    known = pivots > 0
+    lower = factor + jnp.diag(jnp.where(known, 0.0, 1.0))
+    before = jnp.arange(len(factor)) < t
+    past = jnp.where(before, covariance, 0.0)
+    row = jnp.where(known & before, solve_triangular(lower, past, lower=True), 0.0)
+    pivot = covariance[t] - row @ row
+    width = jnp.sqrt(jnp.maximum(pivot, 0.0))
+    width = jnp.where(pivot > SINGULAR * covariance[t], width, 0.0)
+    return row.at[t].set(width), jnp.maximum(-pivot, 0.0)

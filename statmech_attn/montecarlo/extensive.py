@@ -1,0 +1,352 @@
+r"""Networks of N spins with M = M_c + alpha N patterns (docs/theory/extensive.md, 5).
+
+Patterns of +-1 are kept as bytes and multiplied block by block in single precision,
+where the sums of up to 2^24 signs are exact.  As the weights do not depend on the
+pattern, what attention passes on is a mean over tokens of one vector for each,
+
+    u_i(t) = sum_mu o^mu_i m^v_mu(t)
+    h_i(t) = sum_a W^o_{a,i} A_a(t) + (1 - epsilon) sum_d p_d(t) u_i(t - d)
+
+so a token costs one product with each distinct kind of pattern, for all runs at once.
+
+    x     (N, R)         spins of R runs of one sample of patterns
+    w     (M, R)         overlaps sum_i x^mu_i x_i, whole numbers
+    u     (C, N, R)      by slot: token time mod C
+"""
+
+import itertools
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int8, Key
+
+from statmech_attn import presentation
+from statmech_attn.batches import available_memory
+from statmech_attn.dmft import Patterns
+from statmech_attn.dmft.extensive import column_probabilities, Ensemble, Problem
+from statmech_attn.montecarlo.collapsed import class_counts
+from statmech_attn.presentation import Shown
+
+
+ROWS = 128  # patterns of a block
+EXACT = 2**24  # signs whose sum single precision holds
+
+
+class Overlaps(NamedTuple):
+    """What is measured on tokens 0, ..., T of every run.
+
+    Attributes:
+        m_o_se: semantic overlaps with the outputs of the condensed patterns.
+        A: attention vector after each token.
+        weights: attention weights by age.
+        C: correlations of the spins.
+        S: correlations of the value overlaps of the other patterns.
+    """
+
+    m_o_se: Float[np.ndarray, "*runs n M"]
+    A: Float[np.ndarray, "*runs n M"]
+    weights: Float[np.ndarray, "*runs n C"]
+    C: Float[np.ndarray, "*runs n n"]
+    S: Float[np.ndarray, "*runs n n"]
+
+
+def _row(name: str, words: str, dims: str, symbol: str) -> Shown:
+    value, error = f"mean.{name}", f"stderr.{name}"
+    return Shown(name, words, dims, symbol=symbol, value=value, error=error)
+
+
+class ExtensiveSimulation(NamedTuple):
+    """Means over samples of patterns, of what is first averaged over runs.
+
+    Attributes:
+        mean: means over the samples.
+        stderr: their standard errors, from the spread over samples.
+        samples: averages over the runs of every sample, arrays (samples, ...).
+        n_spins: number N of spins.
+        patterns: number alpha N of patterns besides the condensed ones.
+        runs: runs of every sample.
+    """
+
+    mean: Overlaps
+    stderr: Overlaps
+    samples: Overlaps
+    n_spins: int
+    patterns: int
+    runs: int
+
+    _shown = (
+        Shown("n_spins", "spins", symbol="N"),
+        Shown("patterns", "patterns besides the condensed ones", symbol="αN"),
+        Shown("runs", "runs of a sample"),
+        _row("m_o_se", "semantic overlap with the outputs", "time pattern", "m^o"),
+        _row("A", "attention vector", "time pattern", "A"),
+        _row("weights", "attention weights", "time age", "p_d"),
+        _row("C", "correlations of the spins", "time time_2", "C"),
+        _row("S", "correlations of the value overlaps", "time time_2", "S^{vv}"),
+    )
+    __repr__, _repr_html_, to_dataset = presentation.METHODS
+
+
+def simulate_extensive(
+    problem: Problem,
+    patterns: Patterns,
+    start,
+    *,
+    n_spins: int,
+    samples: int,
+    steps: int,
+    key: Key[Array, ""],
+    runs: int = 1,
+) -> ExtensiveSimulation:
+    """Simulate networks of N spins whose patterns are drawn anew for every sample.
+
+    Args:
+        problem: of any ensemble, as for the theory; alpha N must be a whole number.
+        patterns: the condensed ones, from which the network was built.
+        start: mean of the first token in every site class.
+        n_spins: number of spins, divisible by the class fractions.
+        samples: draws of the patterns, at least 2.
+        steps: tokens to generate.
+        key: random key of JAX; sample s depends on (key, s) alone.
+        runs: runs of every sample.
+
+    Returns:
+        Means over samples with standard errors, and the average of every sample.
+
+    Raises:
+        ValueError: an argument out of range, alpha N that is no whole number, or more
+            memory than there is.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> from statmech_attn.dmft import extensive
+        >>> one = dmft.site_classes(np.ones((4, 1, 1)))
+        >>> net = dmft.network(one, context=1)
+        >>> problem = extensive.problem(net, extensive.cycle(), alpha=0.1, beta=2.0)
+        >>> result = simulate_extensive(problem, one, [1.0], n_spins=200, samples=4,
+        ...     steps=2, key=jax.random.key(0))
+        >>> result.mean.C.shape, result.patterns
+        ((3, 3), 20)
+    """
+    counts = class_counts(patterns, n_spins)
+    extra = round(float(problem.alpha) * n_spins)
+    _check(problem, n_spins, extra, samples, steps, runs)
+    classes = np.repeat(np.arange(counts.size), counts)
+    start = np.asarray(start, float)
+    if start.shape != counts.shape or not (np.abs(start) <= 1).all():
+        raise ValueError(
+            f"start must have one mean in [-1, 1] per site class ({counts.size})."
+        )
+    betas = np.broadcast_to(problem.beta, steps)
+    betas = jnp.asarray(np.append(betas, betas[-1]))
+    columns = _columns(problem.ensemble)
+    given = problem, columns, jnp.asarray(classes), jnp.asarray(start), betas
+    found = [
+        _sample(*given, jax.random.fold_in(key, s), extra, steps, runs)
+        for s in range(samples)
+    ]
+    stacked = jax.tree.map(lambda *x: np.stack(x), *found)
+    return ExtensiveSimulation(
+        jax.tree.map(lambda x: x.mean(0), stacked),
+        jax.tree.map(lambda x: x.std(0, ddof=1) / np.sqrt(samples), stacked),
+        stacked,
+        n_spins,
+        extra,
+        runs,
+    )
+
+
+def _check(problem: Problem, n_spins, extra, samples, steps, runs) -> None:
+    wanted = float(problem.alpha) * n_spins
+    if abs(extra - wanted) > 1e-9 * n_spins:
+        raise ValueError(f"alpha N must be a whole number; got {wanted:g}.")
+    if not 1 <= extra < EXACT or n_spins >= EXACT:
+        raise ValueError(
+            f"alpha N must be at least 1, and N below {EXACT}; got {extra} and "
+            f"{n_spins}."
+        )
+    for name, value, least in (
+        ("samples", samples, 2),
+        ("steps", steps, 1),
+        ("runs", runs, 1),
+    ):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}; got {value}.")
+    if problem.beta.ndim and problem.beta.size != steps:
+        raise ValueError(
+            f"beta must have one value per step ({steps}); got {problem.beta.size}."
+        )
+    sites = n_spins * runs * (5 * (steps + 1) + 4 * problem.net.context)
+    kinds = len(_columns(problem.ensemble).signs)
+    needed = kinds * n_spins * extra + sites + 4 * extra * runs * (steps + 1)
+    if needed > (free := available_memory()):
+        raise ValueError(
+            f"{n_spins} spins with {extra} patterns take {needed / 2**30:.2g} GiB of "
+            f"memory, of which {free / 2**30:.2g} GiB are free: take fewer."
+        )
+
+
+class _Tokens(eqx.Module):
+    """Tokens so far: of all times, and what attention reads, by slot."""
+
+    spins: Int8[Array, "n N R"]
+    values: Float[Array, "n M R"]  # overlaps w^v of the other patterns
+    m: Float[Array, "n 4 M_c R"]
+    keys: Float[Array, "C M R"]
+    passed: Float[Array, "C N R"]
+
+
+@eqx.filter_jit
+def _sample(
+    problem: Problem,
+    columns: "_Columns",
+    classes,
+    start,
+    betas,
+    key,
+    extra: int,
+    steps: int,
+    runs: int,
+) -> Overlaps:
+    """One sample of the patterns; averages over its runs."""
+    net, epsilon = problem.net, problem.epsilon
+    n, context, n_spins = steps + 1, net.context, len(classes)
+    pattern_key, start_key, spin_key = jax.random.split(key, 3)
+    blocks = _draw(columns, pattern_key, extra, n_spins)
+    overlaps, fields = partial(_overlaps, blocks), partial(_fields, blocks)
+    shares = jnp.abs(net.weighted[0, 0])
+    ones = jnp.zeros((net.n_classes, n_spins)).at[classes, jnp.arange(n_spins)].set(1)
+    class_mean = (ones / (shares[:, None] * n_spins)).astype(jnp.float32)
+    positional = lambda t: net.positional[t % context][..., None]
+    age = jnp.arange(context)
+
+    def draw(key, mean):
+        uniform = jax.random.uniform(key, (n_spins, runs), jnp.float32)
+        return jnp.where(uniform < (1 + mean) / 2, 1.0, -1.0).astype(jnp.float32)
+
+    def read(tokens: _Tokens, t, x):
+        """Put token t where attention finds it, and attend."""
+        w_v, w_q, w_k = overlaps(x)
+        u = fields(w_v) / n_spins
+        semantic = jnp.einsum("kas,sr->kar", net.weighted, class_mean @ x)
+        m = (1 - epsilon) * semantic + epsilon * positional(t)
+        tokens = _Tokens(
+            tokens.spins.at[t].set(x.astype(jnp.int8)),
+            tokens.values.at[t].set(w_v),
+            tokens.m.at[t].set(m),
+            tokens.keys.at[t % context].set(w_k),
+            tokens.passed.at[t % context].set(u),
+        )
+        time = t - age
+        m_k = tokens.m[time, 3]
+        score = jnp.einsum("ar,dar->dr", m[2], m_k)
+        both = jnp.einsum("mr,dmr->dr", w_q, tokens.keys[time % context])
+        score = score + (1 - epsilon) ** 2 * both / n_spins**2
+        known = (time >= 0)[:, None]
+        p = jax.nn.softmax(problem.gamma * score, axis=0, where=known)
+        p = jnp.where(known, p, 0.0)
+        A = jnp.einsum("dr,dar->ar", p, tokens.m[time, 1])
+        slots = tokens.passed[time % context]
+        crosstalk = jnp.einsum("dr,dir->ir", p.astype(jnp.float32), slots)
+        h = (net.output.T @ A)[classes] + (1 - epsilon) * crosstalk
+        m_o_se = (m[0] - epsilon * positional(t)[0]) / (1 - epsilon)
+        return tokens, h, (m_o_se, A, p)
+
+    def generate(carry, t):
+        tokens, x = carry
+        tokens, h, seen = read(tokens, t, x)
+        beta = betas[t]
+        cold = jnp.isinf(beta)
+        mean = jnp.where(cold, jnp.sign(h), jnp.tanh(jnp.where(cold, 1.0, beta) * h))
+        after = draw(jax.random.fold_in(spin_key, t), mean.astype(jnp.float32))
+        return (tokens, after), seen
+
+    empty = _Tokens(
+        jnp.zeros((n, n_spins, runs), jnp.int8),
+        jnp.zeros((n, extra, runs), jnp.float32),
+        jnp.zeros((n, 4, net.n_patterns, runs)),
+        jnp.zeros((context, extra, runs), jnp.float32),
+        jnp.zeros((context, n_spins, runs), jnp.float32),
+    )
+    first = draw(start_key, start[classes][:, None])
+    (tokens, _), seen = jax.lax.scan(generate, (empty, first), jnp.arange(n))
+    m_o_se, A, p = (x.mean(-1) for x in seen)
+    spins = tokens.spins.astype(jnp.float32)
+    C = jnp.einsum("tir,sir->ts", spins, spins).astype(float) / (n_spins * runs)
+    values = tokens.values / np.sqrt(n_spins)
+    S = jnp.einsum("tmr,smr->ts", values, values).astype(float) / (extra * runs)
+    return Overlaps(m_o_se, A, p, C, S)
+
+
+class _Columns(NamedTuple):
+    """Entries of a pattern at a site; those of kinds that are the same stand once."""
+
+    signs: Int8[np.ndarray, "kinds columns"]
+    chances: Float[np.ndarray, " columns"]
+    place: tuple[int, ...]  # of o, v, q, k among the distinct kinds
+    is_cycle: bool
+
+
+def _columns(ensemble: Ensemble) -> _Columns:
+    if ensemble.is_cycle:
+        signs, chances = np.array([[1, -1]]), np.array([0.5, 0.5])
+        return _Columns(signs.astype(np.int8), chances, (0,) * 4, True)
+    signs = np.array(list(itertools.product((1, -1), repeat=4)), np.int8).T
+    same_as = np.argmax(ensemble.correlations == 1, axis=1)
+    distinct, place = np.unique(same_as, return_inverse=True)
+    chances = column_probabilities(ensemble)
+    return _Columns(signs[distinct], chances, tuple(place.tolist()), False)
+
+
+class _Blocks(NamedTuple):
+    """Patterns in blocks; rows beyond the last pattern are zero."""
+
+    signs: Int8[Array, "blocks kinds rows N"]
+    place: tuple[int, ...]
+    is_cycle: bool
+    extra: int
+
+
+def _draw(columns: _Columns, key, extra: int, n_spins: int) -> _Blocks:
+    edges = jnp.cumsum(columns.chances)[:-1]
+
+    def block(b):
+        shape = ROWS, n_spins
+        uniform = jax.random.uniform(jax.random.fold_in(key, b), shape, jnp.float32)
+        place = sum((uniform >= edge).astype(jnp.int8) for edge in edges)
+        inside = b * ROWS + jnp.arange(ROWS) < extra
+        return jnp.asarray(columns.signs)[:, place] * inside[:, None].astype(jnp.int8)
+
+    signs = jax.lax.map(block, jnp.arange(-(-extra // ROWS)))
+    return _Blocks(signs, columns.place, columns.is_cycle, extra)
+
+
+def _overlaps(blocks: _Blocks, x: Float[Array, "N R"]):
+    """Sums w of v, q and k with the spins, (M, R) each."""
+
+    def of_block(signs):
+        return jnp.einsum("kmi,ir->kmr", signs.astype(jnp.float32), x)
+
+    w = jnp.moveaxis(jax.lax.map(of_block, blocks.signs), 0, 1)
+    w = w.reshape(w.shape[0], -1, x.shape[1])[:, : blocks.extra]
+    return tuple(w[kind] for kind in blocks.place[1:])
+
+
+def _fields(blocks: _Blocks, w: Float[Array, "M R"]) -> Float[Array, "N R"]:
+    """Sum of the outputs times the overlaps; those of a cycle with the next pattern."""
+    if blocks.is_cycle:
+        w = jnp.roll(w, 1, axis=0)
+    count, _, rows, n_spins = blocks.signs.shape
+    w = jnp.pad(w, ((0, count * rows - len(w)), (0, 0))).reshape(count, rows, -1)
+
+    def add(total, block):
+        signs, part = block
+        return total + signs.astype(jnp.float32).T @ part, None
+
+    outputs = blocks.signs[:, blocks.place[0]]
+    start = jnp.zeros((n_spins, w.shape[2]), jnp.float32)
+    return jax.lax.scan(add, start, (outputs, w))[0]

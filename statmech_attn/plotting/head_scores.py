@@ -1,0 +1,89 @@
+"""Scores of heads with their errors, and how far heads work together.
+
+Takes files of kind `head-scores` (docs/data.md), and `HeadScores.to_dataset()`.
+"""
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from statmech_attn.plotting import sheets, style
+
+
+MANY = 24  # heads whose names are turned
+
+
+@style.styled
+def head_scores(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+    """Score of every head with its bootstrap error, and that of the trained weights.
+
+    Args:
+        dataset: scores of heads.
+        ax: one to draw on.
+    """
+    count = dataset.sizes["attention_head"]
+    width = min(style.DOUBLE, max(style.SINGLE, 1.0 + 0.2 * count))
+    sheet = sheets.single(ax, width, 2.5)
+    (axis,) = sheet.axes
+    places = np.arange(count)
+    axis.bar(
+        places,
+        dataset.head_score,
+        0.7,
+        yerr=np.nan_to_num(dataset.head_score_stderr.values),
+        color=style.SKY,
+        error_kw={"elinewidth": 0.8, "capsize": 1.5},
+        label="theory",
+    )
+    if "head_score_trained" in dataset:
+        axis.plot(
+            places,
+            dataset.head_score_trained,
+            "o",
+            color=style.VERMILION,
+            ms=3.6,
+            mew=0.7,
+            mfc="white",
+            label="trained value weights",
+        )
+    names = dataset.attention_head.values
+    axis.set_xticks(places, names, rotation=90 if _long(names) else 0)
+    axis.tick_params(axis="x", length=0)
+    axis.set_xlim(-0.6, count - 0.4)
+    axis.set_ylim(0, None)
+    axis.set_xlabel("head (layer.head)")
+    axis.set_ylabel("head score")
+    sheet.legend()
+    sheet.note(_note(dataset))
+    return sheet.figure
+
+
+@style.styled
+def heads_together(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+    """Order parameters by head: sum of |U_1| over paths through both heads.
+
+    Args:
+        dataset: scores of heads.
+        ax: one to draw on.
+    """
+    sheet = sheets.single(ax, style.SINGLE, 3.0)
+    (axis,) = sheet.axes
+    image = axis.imshow(dataset.U_by_head, cmap="viridis", vmin=0, vmax=1)
+    bar = sheet.figure.colorbar(image, ax=axis, shrink=0.75, pad=0.03)
+    bar.set_label(r"$\sum |U_{\pi\pi^\prime}|$ over the largest")
+    style.matrix_ticks(axis, dataset.attention_head.values)
+    axis.set_xlabel("head of the other path")
+    axis.set_ylabel("head of a path")
+    sheet.note(_note(dataset))
+    return sheet.figure
+
+
+def _long(names) -> bool:
+    return len(names) > MANY or max(map(len, names)) > 4
+
+
+def _note(dataset: xr.Dataset) -> str:
+    widths = np.unique(dataset.width.values)
+    width = f"{widths[0]:g}" if len(widths) == 1 else "…".join(f"{N:g}" for N in widths)
+    return f"$N = {width}$, $T = {float(dataset.temperature):g}$"

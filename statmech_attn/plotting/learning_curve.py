@@ -1,0 +1,98 @@
+"""Learning curves: test error and accuracy against the number of examples.
+
+Takes files of kind `learning-curve` (docs/hdf5.md) at one width and temperature, and
+data sets of `bpkr.LearningCurve`.
+"""
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from statmech_attn.plotting import learning, notes, sheets, style
+from statmech_attn.plotting.sheets import Given
+
+
+SINGLE = ("width", "temperature")
+LIMIT = "gp"
+WIDE = 10  # largest over smallest P from which their axis is logarithmic
+
+
+@style.styled
+def error_against_examples(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+    """Test error and accuracy against P: theory, samples, and the GP limit.
+
+    Bands and bars are standard errors over training sets; a vertical line is at
+    P = |Pi| N_0, where the error has its peak at a low temperature.
+
+    Args:
+        dataset: a result of kind `learning-curve`.
+        axes: two to draw on, for errors and accuracies.
+
+    Raises:
+        ValueError: the result holds several widths or temperatures.
+    """
+    for name in SINGLE:
+        if dataset.sizes.get(name, 1) > 1:
+            raise ValueError(
+                f"this picture shows one {name}; select one of "
+                f"{dataset[name].values.tolist()}."
+            )
+    dataset = dataset.squeeze(
+        [n for n in ("width", "temperature") if n in dataset.dims]
+    )
+    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.9, 1, 2))
+    words = ("mean squared test error", "test accuracy")
+    for axis, name, label in zip(sheet.axes, ("error", "accuracy"), words, strict=True):
+        for estimate in dataset.estimate.values:
+            _drawn(axis, dataset.sel(estimate=estimate), name, str(estimate))
+        _peak(axis, dataset)
+        axis.set_xlabel("training examples $P$")
+        axis.set_ylabel(label)
+        axis.margins(0.03, 0.06)
+    sheet.axes[0].set_yscale("log")
+    sheet.letters()
+    sheet.legend(4)
+    sets = dataset.sizes["training_set"]
+    bars = f"standard errors over {sets} training sets" if sets > 1 else ""
+    sheet.note(notes.joined(bars, *notes.fixed(dataset)))
+    return sheet.figure
+
+
+def _drawn(axis: Axes, curve: xr.Dataset, name: str, estimate: str) -> None:
+    """Mean over training sets; a band of theory, bars of samples."""
+    mean, error = curve[name].values, curve[f"{name}_stderr"].values
+    if estimate == LIMIT:
+        colour, marker, label = style.GREY, "", "GP limit"
+    else:
+        colour, marker = learning.look(estimate)
+        label = learning.named(estimate)
+    P = curve.examples.values
+    if marker:
+        axis.errorbar(
+            P,
+            mean,
+            error if np.isfinite(error).all() else None,
+            fmt=marker,
+            color=colour,
+            ms=3.2,
+            mew=0.7,
+            mfc="white",
+            elinewidth=0.8,
+            capsize=1.5,
+            label=label,
+            zorder=3,
+        )
+        return
+    dashes = {LIMIT: "--", "corrected": (0, (4, 2))}.get(estimate, "-")
+    axis.plot(P, mean, color=colour, ls=dashes, marker=".", ms=3, label=label)
+    axis.fill_between(P, mean - error, mean + error, color=colour, alpha=0.15, lw=0)
+
+
+def _peak(axis: Axes, dataset: xr.Dataset) -> None:
+    """A line at P = |Pi| N_0 where it lies among the examples."""
+    P = dataset.examples.values
+    if P[-1] >= WIDE * P[0]:
+        axis.set_xscale("log")
+    if "rank" in dataset and P[0] <= (rank := float(dataset["rank"])) <= P[-1]:
+        axis.axvline(rank, color=style.GREY, lw=0.6, ls=":", zorder=0)

@@ -1,0 +1,122 @@
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+from statmech_attn import dmft
+from statmech_attn.dmft import extensive
+
+
+@pytest.fixture(scope="module")
+def net():
+    patterns = dmft.random_segments(
+        jax.random.key(3), n_patterns=2, n_segments=5, n_bits=1
+    )
+    return dmft.network(patterns, context=2)
+
+
+def problem_of(net, ensemble):
+    return extensive.problem(net, ensemble, alpha=0.2, beta=1.2, gamma=5.0, epsilon=0.1)
+
+
+PARTLY = extensive.correlated(ov=0.6, oq=0.3, ok=0.1, vq=0.2, vk=0.4, qk=0.5)
+
+
+@pytest.fixture(scope="module")
+def partly(net):
+    problem = problem_of(net, PARTLY)
+    return problem, extensive.exact(problem, net.output[0], steps=3, nodes=14)
+
+
+@pytest.mark.parametrize(
+    "ensemble", [extensive.cycle(), extensive.correlated(oq=0.5, vk=0.4, qk=0.2)]
+)
+def test_histories_agree_with_the_closed_recursion(net, ensemble):
+    problem = problem_of(net, ensemble)
+    summed = extensive.exact(problem, net.output[0], steps=3, nodes=14)
+    closed = extensive.closed(problem, net.output[0], steps=3)
+    pairs = zip(
+        jax.tree.leaves(summed.value), jax.tree.leaves(closed.value), strict=True
+    )
+    for by_histories, by_recursion in pairs:
+        assert np.allclose(by_histories, by_recursion, rtol=0, atol=1e-5)
+    assert float(summed.error.C.max()) < 1e-5
+
+
+def test_matrices_solve_the_general_equations(partly):
+    problem, result = partly
+    v, rho, alpha = result.value, problem.ensemble.correlations, 0.2
+    P = np.zeros((4, 4))
+    for t in range(4):
+        for d in range(min(t + 1, 2)):
+            P[t, t - d] = 0.9 * v.weights[t, d]
+    C, GP = np.asarray(v.C), v.G @ P
+    L = np.linalg.inv(np.eye(4) - rho[1, 0] * GP)
+    B = [rho[x, 0] * GP @ L for x in range(4)]
+    S_qk = rho[2, 3] * C + B[2] @ (rho[1, 3] * C) + rho[2, 1] * C @ B[3].T
+    S_qk = S_qk + B[2] @ C @ B[3].T
+    assert np.allclose(v.S, L @ C @ L.T, atol=1e-13)
+    assert np.allclose(np.tril(v.S_qk), np.tril(S_qk), atol=1e-13)
+    assert np.allclose(v.Gamma, alpha * rho[0, 1] * P @ L, atol=1e-13)
+    assert np.allclose(v.noise, alpha * P @ L @ C @ L.T @ P.T, atol=1e-13)
+
+
+def mean_spins(problem, result, start, field):
+    """Means of one spin by enumeration, with a field added to h, given its process."""
+    v, beta = result.value, 1.2
+    z, w = np.polynomial.hermite_e.hermegauss(14)
+    factor = np.linalg.cholesky(np.asarray(v.noise)[:3, :3])
+    net, total = problem.net, np.zeros(4)
+    shares = np.abs(net.weighted[0, 0])
+    for c, share in enumerate(shares):
+        a = np.asarray(v.A) @ np.asarray(net.output)[:, c]
+        nodes = np.array(list(itertools.product(z, repeat=3)))
+        weights = np.prod(list(itertools.product(w / w.sum(), repeat=3)), axis=1)
+        phi = nodes @ factor.T
+        for tail in itertools.product((1.0, -1.0), repeat=3):
+            x = np.array([float(start[c]), *tail])
+            chance = weights
+            for t in range(3):
+                h = a[t] + phi[:, t] + np.asarray(v.Gamma)[t, : t + 1] @ x[: t + 1]
+                chance = chance * (1 + x[t + 1] * np.tanh(beta * (h + field[t]))) / 2
+            total += share * chance.sum() * x
+    return total
+
+
+def test_the_score_is_the_derivative_in_the_field(partly, net):
+    problem, result = partly
+    step = 1e-4
+    for t in range(3):
+        field = step * np.eye(3)[t]
+        up, down = (
+            mean_spins(problem, result, net.output[0], sign * field) for sign in (1, -1)
+        )
+        by_difference = (up - down) / (2 * step)
+        assert np.allclose(result.value.G[:, t], by_difference, rtol=0, atol=1e-7)
+
+
+def test_a_spin_of_identical_patterns_feels_its_own_past(net):
+    """First token: h = a + alpha x(0), as the diagonal of the coupling matrix."""
+    problem = problem_of(net, extensive.identical())
+    value = extensive.exact(problem, net.output[0], steps=3, nodes=14).value
+    assert float(value.Gamma[0, 0]) == pytest.approx(0.2 * 0.9, abs=1e-15)
+    assert np.all(np.diag(value.Gamma)[1:] > 0) and np.any(np.tril(value.Gamma, -1))
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"steps": 9}, "steps must be at most 8; got 9."),
+        ({"steps": 2, "nodes": 1}, "nodes must be at least 2; got 1."),
+    ],
+)
+def test_bad_input_is_refused(net, given, words):
+    with pytest.raises(ValueError, match=words):
+        extensive.exact(problem_of(net, PARTLY), net.output[0], **given)
+
+
+def test_deterministic_spins_have_no_score(net):
+    problem = extensive.problem(net, PARTLY, alpha=0.2, beta=np.inf)
+    with pytest.raises(ValueError, match="beta must be finite for sums over histories"):
+        extensive.exact(problem, net.output[0], steps=2)

@@ -1,0 +1,108 @@
+import re
+
+import jax
+import numpy as np
+import pytest
+
+from statmech_attn import dmft, statistics
+from statmech_attn.dmft import extensive
+
+
+PARTLY = extensive.correlated(ov=0.6, oq=0.3, ok=0.1, vq=0.2, vk=0.4, qk=0.5)
+KEY = jax.random.key(7)
+POPULATION = 2**12
+
+
+@pytest.fixture(scope="module")
+def net():
+    patterns = dmft.random_segments(
+        jax.random.key(3), n_patterns=2, n_segments=5, n_bits=1
+    )
+    return dmft.network(patterns, context=2)
+
+
+def problem_of(net, ensemble):
+    return extensive.problem(net, ensemble, alpha=0.2, beta=1.2, gamma=5.0, epsilon=0.1)
+
+
+@pytest.fixture(scope="module")
+def partly(net):
+    problem = problem_of(net, PARTLY)
+    given = {"steps": 3, "key": KEY, "population": POPULATION}
+    return problem, extensive.sampled(problem, net.output[0], error=5e-3, **given)
+
+
+def assert_agrees(found, reference):
+    """All order parameters within as many standard errors as chance allows."""
+    populations = found.trajectories // POPULATION
+    known = [
+        (x, s, y)
+        for x, s, y in zip(
+            jax.tree.leaves(found.value),
+            jax.tree.leaves(found.error),
+            jax.tree.leaves(reference.value),
+            strict=True,
+        )
+    ]
+    x, s, y = (np.concatenate([np.ravel(part[i]) for part in known]) for i in range(3))
+    sure = s < 1e-12
+    assert np.allclose(x[sure], y[sure], rtol=0, atol=1e-9)
+    z = np.abs(x - y)[~sure] / s[~sure]
+    assert z.size > 50
+    assert z.max() < statistics.threshold(z.size, populations)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("ensemble", [PARTLY, extensive.identical()])
+def test_trajectories_agree_with_sums_over_histories(net, partly, ensemble):
+    problem, found = partly
+    if ensemble is not PARTLY:
+        problem = problem_of(net, ensemble)
+        found = extensive.sampled(
+            problem, net.output[0], steps=3, key=KEY, population=POPULATION
+        )
+    assert_agrees(found, extensive.exact(problem, net.output[0], steps=3, nodes=14))
+
+
+def test_populations_are_added_until_the_error_is_reached(net, partly):
+    problem, found = partly
+    assert found.reached and found.trajectories > 8 * (POPULATION - 4)
+    assert max(found.error.C.max(), found.error.m_o_se.max()) < 5e-3
+    few = extensive.sampled(
+        problem,
+        net.output[0],
+        steps=3,
+        key=KEY,
+        population=POPULATION,
+        error=1e-6,
+        most=8,
+    )
+    assert not few.reached and "no" in repr(few)
+    assert found.jitter < 1e-12
+
+
+def test_the_solver_is_that_of_the_ensemble(net, partly):
+    problem, _ = partly
+    with pytest.raises(ValueError, match="give a JAX key"):
+        extensive.solve(problem, net.output[0], steps=3)
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"error": 0.0}, "error must be positive; got 0."),
+        ({"most": 2}, "most must be at least 8 populations; got 2."),
+        ({"population": 2}, "population must be at least 2 for each of"),
+        ({"steps": 10**4, "population": 10**9}, "10000 steps take"),
+    ],
+)
+def test_bad_input_is_refused(net, partly, given, words):
+    problem, _ = partly
+    with pytest.raises(ValueError, match=re.escape(words)):
+        extensive.sampled(problem, net.output[0], **{"steps": 3, "key": KEY} | given)
+
+
+def test_deterministic_spins_have_no_score(net):
+    problem = extensive.problem(net, PARTLY, alpha=0.2, beta=np.inf)
+    with pytest.raises(ValueError, match="beta must be finite for sampled"):
+        extensive.sampled(problem, net.output[0], steps=3, key=KEY)
