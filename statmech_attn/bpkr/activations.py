@@ -104,6 +104,9 @@ class Kernels(eqx.Module):
 
         Args:
             n_paths: number of attention paths.
+
+        Raises:
+            ValueError: another shape, or kernels that are not symmetric.
         """
         paths, _, rows, columns = self.blocks.shape
         if (paths, rows) != (n_paths, columns):
@@ -216,6 +219,9 @@ def activation_kernels(
         heads: heads per layer (H_1, ..., H_L), or the heads themselves.
         skip: factors of the skip connections, as in `Problem`.
         variance: sigma_0^2, which is part of the kernels.
+
+    Returns:
+        `Kernels`, which a `Problem` takes in place of attentioned inputs.
 
     Raises:
         ValueError: another activation, or inputs that do not fit the heads or one

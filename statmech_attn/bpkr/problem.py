@@ -103,6 +103,12 @@ class Problem(eqx.Module):
         form: "kernels" or "factors" to choose the form of the kernel by hand.
         memory_limit: bytes that kernels and a Newton step may take.
 
+    Attributes:
+        widths: (N_1, ..., N_L, N_a).
+        scale: factor of each path in the scaled inputs.
+        inputs: scaled attentioned inputs, or kernels.
+        operator: the kernel as a function of U.
+
     Raises:
         ValueError: sizes that disagree, or values that are not finite or out of range.
 

@@ -50,6 +50,9 @@ class Ensemble(eqx.Module):
 def cycle() -> Ensemble:
     """Patterns of one long sequence: q = k = v of an index are o of the one before.
 
+    Returns:
+        `Ensemble`, with which networks and simulations are built.
+
     Example:
         >>> cycle().is_closed
         True
@@ -61,6 +64,9 @@ def cycle() -> Ensemble:
 def identical() -> Ensemble:
     """Patterns whose four kinds are the same: those of a Hopfield network.
 
+    Returns:
+        `Ensemble`, with which networks and simulations are built.
+
     Example:
         >>> identical().is_closed
         False
@@ -70,6 +76,9 @@ def identical() -> Ensemble:
 
 def independent() -> Ensemble:
     """Patterns whose four kinds are independent.
+
+    Returns:
+        `Ensemble`, with which networks and simulations are built.
 
     Example:
         >>> independent().is_closed

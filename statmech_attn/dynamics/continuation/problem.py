@@ -32,6 +32,9 @@ class Problem(eqx.Module):
         free: name of the one that is continued.
         period: iterates of the map after which the orbit closes.
 
+    Attributes:
+        map: one step, of coordinates and parameters.
+
     Raises:
         ValueError: the map changes the shape of its state, the state is not floating
             point, `free` is no parameter, or period < 1.
