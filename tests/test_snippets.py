@@ -15,6 +15,7 @@ DOCS = ROOT / "docs"
 ELSEWHERE = {
     "clusters": "begins a cluster of PBS",
     "data": "tests/bpkr/test_given.py",
+    "images": "needs all of Omniglot, of which the tests have the small zips",
     "indicators": "tests/dynamics/test_worked_examples.py",
     "networks": "tests/dynamics/test_worked_examples.py",
     "plugins": "tests/studies/test_plugins.py",
@@ -40,15 +41,14 @@ def scan(**parameters):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, data_folder):
-    """With the results, studies and images that pages name."""
+def folder(tmp_path_factory):
+    """With the results and studies that pages name."""
     folder = tmp_path_factory.mktemp("snippets")
     beta = {"start": 1.2, "stop": 1.4, "num": 5}
     scan(beta=beta).statmech.save(folder / "scan.h5")
     plane = scan(beta=beta, gamma={"start": 100.0, "stop": 127.0, "num": 3})
     plane.statmech.save(folder / "plane.h5")
     (folder / "analysis").symlink_to(ROOT / "analysis")
-    (folder / "images").symlink_to(data_folder)
     return folder
 
 
