@@ -15,6 +15,8 @@ import tokenize
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from matplotlib.figure import Figure
+
 
 ROOT = "statmech_attn"
 # Packages in the order in which a reader meets them.
@@ -39,6 +41,7 @@ PACKAGES = (
     "batches",
     "kinds",
     "labels",
+    "cli",
 )
 LONGEST_DEFAULT = 40
 
@@ -241,6 +244,17 @@ def on_docstring(app, what, name, obj, options, lines: list[str]) -> None:
             result += ["", *set_off(block)]
         else:
             result += escaped("\n".join(block)).split("\n")
+    if (
+        what == "function"
+        and name.startswith(f"{ROOT}.plotting.")
+        and (
+            inspect.signature(obj).return_annotation is Figure
+            and not any(line.strip() == "Example:" for line in lines)
+        )
+    ):
+        link = f":ref:`in the gallery <gallery-{name.rpartition('.')[2]}>`"
+        words = f"    The figure, with the commands that make it, is {link}."
+        result += ["", "Example:", words, ""]
     lines[:] = result
 
 

@@ -4,13 +4,16 @@ import ast
 import functools
 import importlib.util
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
+from typer.core import TyperGroup
 
-from statmech_attn import __version__, studies
+from statmech_attn import __version__, cli, studies
 
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,8 +63,8 @@ def test_links_between_pages_lead_somewhere_on_disk_too(page):
     assert not [link for link in links if not (page.parent / link).exists()]
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("howto/*.md")), ids=lambda x: x.stem)
-def test_whole_studies_of_the_guide_are_valid(page):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_whole_studies_of_the_documents_are_valid(page):
     blocks = re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
     for block in blocks:
         tree = tomllib.loads(block)
@@ -87,17 +90,21 @@ def public_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
             yield module, statement
 
 
-def test_every_parameter_of_a_public_function_is_described():
-    silent, count = [], 0
-    for module, function in public_functions():
-        text = ast.get_docstring(function) or ""
-        spec = function.args
-        for parameter in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
-            count += 1
-            named = rf"^ *([*\w]+, )*\*{{0,2}}{parameter.arg}(, [*\w]+)*( \(.*\))?:"
-            if not re.search(named, text, re.MULTILINE):
-                silent.append(f"{module}.{function.name}: {parameter.arg}")
-    assert count > 500 and not silent
+def module_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Described functions of modules that are themselves on the face of a package."""
+    for face in (ROOT / "statmech_attn").rglob("__init__.py"):
+        for node in ast.walk(tree(face)):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            for alias in node.names:
+                path = ROOT.joinpath(*(node.module or "").split("."), alias.name)
+                module = path.with_suffix(".py")
+                for definition in tree(module).body if module.exists() else ():
+                    if not isinstance(definition, ast.FunctionDef):
+                        continue
+                    described = "Args:" in (ast.get_docstring(definition) or "")
+                    if described and definition.name[0] != "_":
+                        yield f"{face.parent.name}.{alias.name}", definition
 
 
 def public_methods() -> Iterator[tuple[str, ast.FunctionDef]]:
@@ -108,6 +115,38 @@ def public_methods() -> Iterator[tuple[str, ast.FunctionDef]]:
                 if isinstance(method, ast.FunctionDef) and method.name[0] != "_":
                     if ast.get_docstring(method):
                         yield f"{module}.{statement.name}", method
+
+
+def test_every_parameter_of_a_public_function_is_described():
+    """And of a public method, or of a function of a public module, with a docstring."""
+    functions = (*public_functions(), *public_methods(), *module_functions())
+    silent, count = [], 0
+    for module, function in functions:
+        text = ast.get_docstring(function) or ""
+        spec = function.args
+        for parameter in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+            if parameter.arg in ("self", "cls"):
+                continue
+            count += 1
+            named = rf"^ *([*\w]+, )*\*{{0,2}}{parameter.arg}(, [*\w]+)*( \(.*\))?:"
+            if not re.search(named, text, re.MULTILINE):
+                silent.append(f"{module}.{function.name}: {parameter.arg}")
+    assert count > 1100 and not silent
+
+
+def test_every_public_function_has_an_example():
+    """In its docstring; that of a figure may be in the gallery."""
+    path = DOCS / "gallery.py"
+    rows = [x for x in ast.walk(tree(path)) if isinstance(x, ast.Call) and x.args]
+    calls = [(ast.unparse(x.func), x.args[0]) for x in rows]
+    gallery = {ast.literal_eval(first) for name, first in calls if name == "Row"}
+    without, count = [], 0
+    for module, function in public_functions():
+        count += 1
+        drawn = module.startswith("plotting.") and function.name in gallery
+        if not drawn and "\nExample:\n" not in ast.get_docstring(function):
+            without.append(f"{module}.{function.name}")
+    assert count > 250 and len(gallery) > 30 and not without
 
 
 def test_every_value_error_of_a_public_function_is_described():
@@ -172,6 +211,48 @@ def test_commands_of_the_documents_are_commands_with_these_options():
                 if f"`{option}`" not in known[name]:
                     wrong.append(f"{page.name}: {name} {option}")
     assert count > 50 and not wrong
+
+
+def commands_of(page: Path) -> Iterator[list[str]]:
+    """Words of every `statmech-attn COMMAND` in the shell blocks of a page."""
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
+        for line in re.findall(r"^statmech-attn ([a-z].*)$", block, re.MULTILINE):
+            yield shlex.split(line, comments=True)
+
+
+def test_commands_of_the_documents_have_these_arguments():
+    """As the command line reads them, with the study of the repository they name."""
+    app, count = typer.main.get_command(cli.app), 0
+    assert isinstance(app, TyperGroup)
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]:
+        for name, *words in commands_of(page):
+            count += 1
+            given = app.commands[name].make_context(name, [*words]).params
+            study = ROOT / str(given.get("study"))
+            if name == "run" and study.exists():
+                studies.load(study, given["set_"] or ())
+    assert count > 40
+
+
+def test_parts_of_studies_in_the_documents_have_known_keys():
+    table = (DOCS / "keys.md").read_text("utf-8")
+    known, count = set(re.findall(r"^\| `([\w.]+)`", table, re.MULTILINE)), 0
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL):
+            tree = tomllib.loads(block)
+            if "kind" in tree or "project" in tree:
+                continue
+            for name, keys in tree.items():
+                if name in ("parameters", "labels"):  # of the reader's own naming
+                    continue
+                for key, value in keys.items():
+                    inner = value if isinstance(value, dict) else ()
+                    paths = {f"{name}.{key}.{x}" for x in inner} or {f"{name}.{key}"}
+                    count += len(paths)
+                    assert paths <= known, page.name
+    assert count > 20
 
 
 @pytest.mark.parametrize("page", [*PAGES, *THEORY], ids=lambda page: page.stem)

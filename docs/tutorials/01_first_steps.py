@@ -4,9 +4,9 @@ First steps in ten lines
 
 The network of the published figures has three patterns and attends to the last four
 tokens.  At the output inverse temperature :math:`\beta = 1.28` the overlaps of its
-tokens with the patterns wander without end.  Is that chaos, and how sure can we be?
+tokens with the patterns never settle.  Is that chaos, and how reliable is the answer?
 
-This tutorial takes ten lines to an answer, and a few more to a picture of all other
+Ten lines of code answer the question, and a few more draw the same network at all other
 :math:`\beta`.
 """
 
@@ -28,7 +28,7 @@ file = dmft.load("poclopez-pe2")
 network = dmft.network(file.patterns, context=file.context)
 parameters = dmft.parameters(1.28, file.gamma, file.epsilon)
 start = dmft.from_checkpoint(network, parameters, file)
-state, seen = dmft.trajectory(network, parameters, start, steps=10_000)
+state, observed = dmft.trajectory(network, parameters, start, steps=10_000)
 verdict = dynamics.classify(dmft.system(network), state, parameters, exponents=4)
 print(verdict.explain())
 
@@ -36,8 +36,8 @@ print(verdict.explain())
 # What the overlaps do
 # --------------------
 #
-# ``seen.m_o_se`` has a row for every token and a column for every pattern: the mean of
-# the token's spins times those of the pattern, so that 1 means a token equal to the
+# ``observed.m_o_se`` has a row for every token and a column for every pattern: the mean
+# of the token's spins times those of the pattern, so that 1 means a token equal to the
 # pattern.
 
 import matplotlib.pyplot as plt
@@ -50,19 +50,19 @@ figure, (left, right) = plt.subplots(
     1, 2, figsize=(plotting.DOUBLE, 2.6), layout="constrained", width_ratios=[1.6, 1]
 )
 for pattern in range(3):
-    overlap = seen.m_o_se[-80:, pattern]
+    overlap = observed.m_o_se[-80:, pattern]
     left.plot(overlap, marker=".", label=f"pattern {pattern + 1}")
 left.set(xlabel="token", ylabel=r"overlap $m^{o,\mathrm{SE}}$", ylim=(-0.6, 0.75))
 left.legend(ncols=3, loc="upper center")
-right.plot(seen.m_o_se[2000:, 0], seen.m_o_se[2000:, 1], "k.", ms=0.8, mew=0)
+right.plot(observed.m_o_se[2000:, 0], observed.m_o_se[2000:, 1], "k.", ms=0.8, mew=0)
 right.set(xlabel="overlap with pattern 1", ylabel="overlap with pattern 2")
 right.set(xlim=(-0.55, 0.55), ylim=(-0.4, 0.45), aspect="equal")
 plt.show()
 
 # %%
 # The cloud on the right is what the orbit visits in 8000 tokens: neither a curve nor a
-# few points.  But a picture is no proof: the projection of a torus can look as dense,
-# and so can a long cycle.
+# few points.  But a picture proves nothing: the projection of a torus, or a long cycle,
+# can look as dense.
 #
 # What the exponents say
 # ----------------------
@@ -93,9 +93,10 @@ print(f"Kaplan-Yorke dimension {float(spectrum.kaplan_yorke):.3f}")
 # All other temperatures
 # ----------------------
 #
-# One value of :math:`\beta` is a point.  A *study* is a table of what to compute; the
-# same table is a file for the command line (``statmech-attn run study.toml``).  Points
-# are computed side by side, and every result draws itself.
+# A *study* is a table that says what to compute, here the phase at 121 values of
+# :math:`\beta`.  The same table, written to a file, is the input of the command line
+# (``statmech-attn run study.toml``).  Points are computed in parallel, and every result
+# has methods that summarise and draw it.
 
 study = {
     "kind": "bifurcation",
@@ -116,7 +117,7 @@ scan.statmech.plot()["bifurcation"]
 # a torus (green), on which the largest exponent is zero: small differences neither grow
 # nor shrink along it.  Then chaos and windows of limit cycles alternate.
 #
-# The summary above names points as *doubtful*: their neighbours are of another kind,
+# The summary above counts points as *doubtful*: their neighbours have another phase,
 # and what looks like chaos within 4000 tokens may be a transient that ends later.
 #
 # Results are `xarray <https://docs.xarray.dev>`_ data sets.  They can be saved with
@@ -128,7 +129,7 @@ scan.statmech.table("phase", "period", "lyapunov").iloc[::15]
 # Where to go next
 # ----------------
 #
-# * :doc:`04_phases` explains how a verdict is reached, and when not to trust one.
+# * :doc:`04_phases` explains how a phase is determined, and when not to trust it.
 # * :doc:`03_own_network` replaces the patterns by your own.
 # * :doc:`02_poclopez_aguilera` reproduces the figures of the paper.
 # * :doc:`07_tiberi` is the first step into the other theory, Bayesian learning.

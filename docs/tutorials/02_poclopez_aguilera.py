@@ -49,8 +49,8 @@ phases = compute(
 phases.statmech.table("phase", "period", "lyapunov")
 
 # %%
-# Published are a torus, a cycle of 44 tokens, chaos, a cycle of 28, chaos, chaos; the
-# same is found here.
+# The paper reports a torus, a cycle of 44 tokens, chaos, a cycle of 28 tokens, and
+# chaos at the last two values.  The same phases are measured here.
 
 plotting.trajectory_windows(orbits, phases=phases)
 
@@ -71,9 +71,9 @@ plotting.spectra(
 # Running averages of the exponents
 # ---------------------------------
 #
-# The paper averages exponents over a million tokens and reads their signs.  How long is
-# long enough? The bands below are one standard error, from the scatter of blocks of the
-# same orbit.
+# The paper averages exponents over a million tokens and reads off their signs.  How
+# long is long enough?  The bands below are one standard error, estimated from the
+# scatter between blocks of the same orbit.
 
 file = dmft.load("poclopez-pe2")
 net = dmft.network(file.patterns, context=file.context)
@@ -128,7 +128,7 @@ print("weighted:", f"{float(spectrum.weighted[0, 0]):+.1e}")
 # --------------------
 #
 # The paper scans 4001 values of :math:`\beta` in [0, 3] and in [1.24, 1.28].  With 129
-# each and windows of 6000 tokens the structure is there;
+# values each and windows of 6000 tokens the same structure is visible;
 # ``paper_figs/bifurcation_full.py --size paper`` has the published resolution.
 
 full = compute(
@@ -154,28 +154,28 @@ zoom = compute(
 plotting.bifurcation_diagram(zoom)
 
 # %%
-# Reproduced are the torus from :math:`\beta = 1.24344` on, the cycles of 44 and 28
-# tokens and the onset of chaos.  Two things differ.  Every exponent has an error and
-# every point a phase; and all exponents that can be resolved are shown, where the
-# published axis cuts off the most negative ones.
+# The torus from :math:`\beta = 1.24344` on, the cycles of 44 and 28 tokens and the
+# onset of chaos are reproduced.  Two things differ.  Here every exponent has a standard
+# error and every point a phase; and all exponents that can be resolved are shown,
+# whereas the published axis cuts off the most negative ones.
 #
 # The published classifier
 # ------------------------
 #
 # The paper calls an orbit chaotic if :math:`\lambda_1 > 0` after a fixed transient.  A
-# zero exponent measured over a finite time is never exactly zero, so this needs a
-# threshold, and it knows neither periods nor transients.  Where do its verdicts differ
-# from those by all evidence?
+# zero exponent measured over a finite time is never exactly zero, so that this rule
+# needs a threshold, and it takes neither periods nor transients into account.  Where do
+# its phases differ from those that rest on all evidence?
 
 plotting.classifier_disagreement(zoom)
 
 # %%
-# At two points, both on the torus, where the plain average is still positive after 6000
-# tokens.  Some points near its birth have no verdict by all evidence: there the orbit
-# relaxes more slowly than the window is long, and the package says so.  The larger
-# correction is one that no classifier of a finite window can make: of 50 chaotic points
-# among 256 in this interval, 15 are transients, which end within
-# :math:`2\cdot10^6` tokens (:doc:`04_phases`).
+# They differ at two points, both on the torus, where the plain average is still
+# positive after 6000 tokens.  Some points near the birth of the torus are undetermined
+# by all evidence: there the orbit relaxes more slowly than the window is long.  A
+# larger correction is beyond any classifier with a finite window: of 50 chaotic points
+# among 256 in this interval, 15 are transients, which end within :math:`2\cdot10^6`
+# tokens (:doc:`04_phases`).
 #
 # Five positional bits
 # --------------------
@@ -185,17 +185,17 @@ plotting.classifier_disagreement(zoom)
 # in ``paper_figs/results``; ``paper_figs/pe5.py`` computes them.
 
 results = Path("../../paper_figs/results")
-kept = lambda name: storage.read(results / f"pe5_{name}-laptop.h5")
-cycles = [kept("continuation"), kept("continuation_locking")]
-plotting.sweep_diagram(kept("full"), *cycles)
+load = lambda name: storage.read(results / f"pe5_{name}-laptop.h5")
+cycles = [load("continuation"), load("continuation_locking")]
+plotting.sweep_diagram(load("full"), *cycles)
 
 # %%
 
-plotting.sweep_diagram(kept("torus"), *cycles)
+plotting.sweep_diagram(load("torus"), *cycles)
 
 # %%
 
-plotting.sweep_diagram(kept("locking"), *cycles)
+plotting.sweep_diagram(load("locking"), *cycles)
 
 # %%
 # The published diagrams give no numbers to compare with.  New are the branches of
@@ -237,5 +237,5 @@ plotting.sweep_diagram(kept("locking"), *cycles)
 #
 # * :doc:`04_phases` explains transients and coexistence.
 # * :doc:`05_continuation` derives the bifurcations under these diagrams.
-# * :doc:`06_theory_and_simulation` holds the mean field against networks of :math:`N`
+# * :doc:`06_theory_and_simulation` compares the mean field with networks of :math:`N`
 #   spins.

@@ -3,9 +3,9 @@ Change the network
 ==================
 
 The published figures are those of one network: three patterns, four tokens of context,
-one draw of random patterns.  How much of what it does is typical?  This tutorial
+one draw of random patterns.  Which of its properties are typical?  This tutorial
 changes the patterns, the context and the structure of the network, and ends with a
-network of your own in a file that every study can name.
+network of your own in a file that every study can refer to.
 """
 
 # %%
@@ -38,9 +38,9 @@ print(file)
 # ---------------------------
 #
 # The patterns of the paper are random: the sites fall into three equal segments, and
-# each segment has one random column.  A study can name this generator with a seed, so
-# that "the published network with other patterns" is one changed number.  Five such
-# draws, scanned in :math:`\beta` at the published :math:`\gamma` and :math:`\epsilon`:
+# each segment has one random column.  A study can name this generator and a seed, so
+# that another seed gives another draw of the same kind of network.  Five such draws are
+# scanned in :math:`\beta` at the published :math:`\gamma` and :math:`\epsilon`:
 
 run = {
     "start": "token",
@@ -92,20 +92,21 @@ figure.legend(
 plt.show()
 
 # %%
-# Three random segments give networks of very different kinds: the correlations among
-# four times three signs decide, and they do not average out, since there are only three
-# columns.  The share of :math:`\beta` with a positive exponent varies accordingly:
+# Networks with three random segments behave very differently from one draw to the next.
+# The dynamics depends on the correlations among the patterns, which do not average out,
+# since there are only three columns.  The share of :math:`\beta` with a positive
+# exponent varies accordingly:
 
 for name, scan in scans.items():
     share = float((scan.lyapunov.sel(exponent=1) > 1e-3).mean())
     print(f"{name:10s} λ_1 > 0.001 nat/token at {share:4.0%} of the β")
 
 # %%
-# A statement about "the" network with random patterns is therefore a statement about an
-# ensemble; :doc:`12_plugin` turns the ensemble itself into a study.
+# A statement about a network with random patterns must therefore be one about the
+# ensemble of draws; :doc:`12_plugin` makes this ensemble a kind of study.
 #
-# Structure instead of chance
-# ---------------------------
+# Structured patterns
+# -------------------
 #
 # The generator ``cycle`` builds patterns that recall one another: the value of pattern
 # :math:`a` is the output of pattern :math:`a + 1`, so that a token equal to pattern
@@ -121,9 +122,9 @@ figure, axes = plt.subplots(
 for axis, value in zip(axes, (1.0, 4.0)):
     parameters = dmft.parameters(value, 20.0, 0.02)
     start = dmft.from_row(network, parameters, 0)
-    _, seen = dmft.trajectory(network, parameters, start, steps=60)
+    _, observed = dmft.trajectory(network, parameters, start, steps=60)
     image = axis.imshow(
-        seen.m_o_se.T,
+        observed.m_o_se.T,
         aspect="auto",
         cmap="RdBu_r",
         vmin=-1,
@@ -139,9 +140,10 @@ plt.show()
 # A longer context
 # ----------------
 #
-# The context is another number of the same table.  Each positional bit doubles the
-# period of the clock, and with it the time after which the motion can recur.  For this
-# draw of the semantic patterns chaos begins and ends at about the same :math:`\beta`.
+# The length of the context is another entry of the same table.  Each positional bit
+# doubles the period of the clock, and with it the shortest time after which the orbit
+# can recur.  For this draw of the semantic patterns chaos begins and ends at about the
+# same :math:`\beta` for both lengths.
 
 longer = draw | {"n_bits": 3, "context": 8, "seed": 3}
 contexts = {
@@ -163,9 +165,9 @@ plt.show()
 # A network of your own
 # ---------------------
 #
-# From matrices of signs, ``from_matrices`` counts the classes.  The network below
-# recalls a cycle of four patterns like the one above, but badly: a share of the signs
-# of its values is wrong.
+# ``from_matrices`` finds the site classes of any four matrices of signs.  The network
+# below recalls a cycle of four patterns like the one above, but imperfectly: a share of
+# the signs of its values is wrong.
 
 
 def noisy_cycle(share_wrong, n_sites=400):
@@ -187,9 +189,9 @@ for axis, share in zip(axes, (0.0, 0.2, 0.4)):
         dmft.parameters(3.0, 20.0, 0.02),
     )
     start = dmft.from_row(network, parameters, 0)
-    _, seen = dmft.trajectory(network, parameters, start, steps=40)
+    _, observed = dmft.trajectory(network, parameters, start, steps=40)
     image = axis.imshow(
-        seen.m_o_se.T,
+        observed.m_o_se.T,
         aspect="auto",
         cmap="RdBu_r",
         vmin=-1,
@@ -203,17 +205,17 @@ plt.show()
 print(mine.n_classes, "site classes of 400 sites")
 
 # %%
-# ``even_correlations`` gives the only numbers of the semantic part on which the
-# mean-field map depends: correlations of an odd number of output patterns with a
-# pattern of each kind.  Two networks that share them move alike, whatever their sites.
-# Those with the keys:
+# The semantic patterns enter the mean-field map only through the correlations of an odd
+# number of output patterns with one pattern of each kind, which ``even_correlations``
+# returns.  Two networks with the same correlations have the same mean-field dynamics,
+# whatever their sites.  The correlations with the keys are:
 
 for outputs, numbers in dmft.even_correlations(mine).items():
     print("outputs", [a + 1 for a in outputs], "with keys:", np.round(numbers[3], 2))
 
 # %%
-# Saved as a pattern file, the network is available to every study and every command, by
-# the name of the file: ``patterns = "mine.json"``.
+# Saved as a pattern file, the network is available to every study and every command
+# under the name of the file: ``patterns = "mine.json"``.
 
 mine = noisy_cycle(0.2)
 dmft.save(
@@ -230,13 +232,14 @@ result = statmech_attn.run(orbit, progress=False)
 result.statmech.plot()["trajectories"]
 
 # %%
-# At :math:`\beta = 1.5` the recall has died out within 500 tokens, and only the clock
-# of the positional code is left, with an amplitude of some :math:`10^{-4}`; at 3 it
-# goes on.
+# At :math:`\beta = 1.5` the recall has died out within 500 tokens, and only the
+# response to the positional clock is left, with an amplitude of some :math:`10^{-4}`.
+# At :math:`\beta = 3` the recall continues.
 #
 # Where to go next
 # ----------------
 #
-# * :doc:`04_phases`: which of these verdicts can be trusted, and what coexists.
+# * :doc:`04_phases`: which of these phases can be trusted, and which attractors
+#   coexist.
 # * :doc:`06_theory_and_simulation`: how many spins it takes until the mean field holds.
 # * :doc:`/patterns` describes the pattern file.

@@ -1,18 +1,18 @@
 r"""
-Phases and how they are judged
-==============================
+Phases and how they are determined
+==================================
 
 A Lyapunov exponent alone does not tell a fixed point from a cycle, a torus from a
-strange attractor that is not chaotic, nor chaos from a transient that only looks like
-it.  The package therefore rests a verdict on several kinds of evidence and names the
-cases that the evidence leaves open.  This tutorial shows the evidence, two ways in
-which a verdict can still mislead, transients and coexistence, and what to do about
-each.
+strange attractor that is not chaotic, nor chaos from a transient that only looks
+chaotic.  The package therefore bases the phase of an orbit on several kinds of evidence
+and calls it undetermined where they do not decide.  This tutorial shows the evidence,
+and two situations in which the phase of a single orbit can still mislead, transients
+and coexistence, with what to do about each.
 """
 
 # %%
-# Three orbits, three verdicts
-# ----------------------------
+# Three orbits, three phases
+# --------------------------
 #
 # The published network at three values of :math:`\beta`, after 30 000 tokens from the
 # published start.  ``jax.vmap`` computes all three at once.
@@ -46,19 +46,19 @@ for beta, sentence in zip(betas, verdicts.explain()):
     print(f"β = {beta}  {sentence}\n")
 
 # %%
-# Every sentence names what spoke for the verdict:
+# Every sentence names the evidence for the phase:
 #
-# * **recurrence**: the orbit returns to within :math:`10^{-9}` of its size.  This makes
-#   a cycle, and gives its period;
-# * **exponents** with their errors, which the means over blocks of the orbit supply.  A
+# * **recurrence**: the orbit returns to an earlier point to within :math:`10^{-9}` of
+#   its size.  It is then a cycle, and the time of return is its period;
+# * **exponents** with their errors, estimated from means over blocks of the orbit.  A
 #   zero exponent is one below :math:`2\cdot10^{-5}` nat/token *in a weighted average*,
 #   which on a torus converges faster than any power of the time;
 # * the **0–1 test**, near 0 for regular and near 1 for irregular series;
 # * the **power spectrum**: lines only, or a broad band;
 # * **convergence** of weighted averages: 5 digits or more on a torus, 2 or 3 in chaos.
 #
-# If these disagree, the window is doubled, a stated number of times at most; then the
-# verdict is ``undetermined``, with the reasons.
+# If these disagree, the window is doubled, up to a given number of times.  If they
+# still disagree, the phase is ``undetermined``, with the reasons.
 
 evidence = verdicts.evidence
 print("positive exponents ", evidence.positive)
@@ -67,8 +67,8 @@ print("K of the 0-1 test  ", np.round(evidence.zero_one, 3))
 print("digits of averages ", np.round(evidence.digits, 1))
 
 # %%
-# The orbits in the plane of two components of the attention vector, with the power
-# spectra behind the verdicts:
+# The figure shows the orbits in the plane of two components of the attention vector,
+# and the power spectra on which the phases rest:
 
 figure, axes = plt.subplots(
     2, 3, figsize=(plotting.DOUBLE, 4.0), layout="constrained", height_ratios=(1.2, 1)
@@ -93,15 +93,16 @@ axes[1, 0].set_ylabel("power density")
 plt.show()
 
 # %%
-# Lines on a floor of rounding for torus and cycle, a band for chaos.
+# Torus and cycle have lines above a floor of rounding errors, chaos has a broad band.
 #
-# A verdict has a horizon
-# -----------------------
+# A phase has a horizon
+# ---------------------
 #
 # No finite window tells chaos from a *chaotic transient*, motion that is chaotic for
 # thousands or millions of tokens until it finds a cycle.  Its lifetimes are distributed
-# exponentially.  A study of kind ``basins`` follows many random starts until each has
-# settled, and says what on and how long it took.
+# exponentially.  A study of kind ``basins`` follows orbits from many random initial
+# conditions until each has reached an attractor, and records which one and after how
+# many tokens.
 
 study = {
     "kind": "basins",
@@ -118,17 +119,17 @@ pictures = basins.statmech.plot()
 pictures["lifetimes"]
 
 # %%
-# At :math:`\beta = 1.27` every start ends on a cycle, of 28 tokens or of 56, but after
-# chaotic motion with a mean lifetime of some 2000 tokens; at 1.2738 the mean is
-# :math:`(3.5 \pm 0.6)\cdot 10^4` tokens, and some starts are still on their way at the
-# end.  A scan with a window of 2000 tokens would report chaos there, with a small
-# standard error and a clean 0–1 test.  The error of an exponent is that of the average
-# *over the motion seen*; it knows nothing of what comes after.
+# At :math:`\beta = 1.27` every orbit ends on a cycle, of 28 tokens or of 56, but after
+# chaotic motion with a mean lifetime of some 2000 tokens.  At 1.2738 the mean lifetime
+# is :math:`(3.5 \pm 0.6)\cdot 10^4` tokens, and some orbits have not reached an
+# attractor at the end.  A scan with a window of 2000 tokens would report chaos there,
+# with a small standard error and a clear 0–1 test.  The error of an exponent is that of
+# the average over the window; it contains no information on what happens later.
 #
-# What gives transients away in a scan are neighbours of another kind, or with another
+# In a scan, transients show by neighbours with another phase, or with another
 # :math:`\lambda_1`.  Such points are marked ``doubtful``, and ``run.confirm`` runs them
-# again from perturbed states and for longer; where one of these leaves, the verdict
-# becomes ``transient``.
+# again from perturbed states and for longer; if one of these orbits leaves the chaotic
+# set, the phase becomes ``transient``.
 
 window = {
     "kind": "bifurcation",
@@ -160,23 +161,23 @@ print("doubtful after 2000 tokens:", int(short.doubtful.sum()), "of", short.beta
 # Coexistence
 # -----------
 #
-# At one value of :math:`\beta` several attractors may exist, each with its own set of
-# starts.  The shares of random starts that end on each are counts with binomial errors,
-# and they refer to the distribution the starts are drawn from, here uniform in
-# :math:`[-1, 1]` for every entry of the attention window.
+# At one value of :math:`\beta` several attractors may exist, each with its own basin of
+# attraction.  The shares of random initial conditions that end on each attractor have
+# binomial errors, and they refer to the distribution from which initial conditions are
+# drawn, here uniform in :math:`[-1, 1]` for every entry of the attention window.
 
 pictures["basins"]
 
 # %%
 # At :math:`\beta = 1.2645` a torus coexists with a cycle of 44 tokens, at 1.2738 one
-# of 28 with one of 32.  The torus takes a few per cent of the starts: a scan with a
-# single start sees one of the two attractors and cannot know of the other.  Of 40
-# starts, an attractor with a share of 5 % is missed altogether with probability
-# :math:`0.95^{40} \approx 13\,\%`.
+# of 28 with one of 32.  The torus attracts a few per cent of the initial conditions: a
+# scan with a single initial condition finds one of the two attractors and gives no hint
+# of the other.  With 40 initial conditions, an attractor with a share of 5 % is missed
+# altogether with probability :math:`0.95^{40} \approx 13\,\%`.
 #
-# Coexistence also means memory.  Followed upward in :math:`\beta`, the network stays on
-# one attractor until that disappears; followed downward, on another.  The two sweeps
-# differ where there is hysteresis.
+# Coexistence also means that the state depends on the history.  When :math:`\beta`
+# increases slowly, the network stays on one attractor until that disappears; when it
+# decreases, on another.  The two sweeps differ where there is hysteresis.
 
 sweeps = []
 for way in ("up", "down"):
@@ -204,7 +205,8 @@ plotting.hysteresis(studies.compare_sweeps(*sweeps))
 #
 # * :doc:`05_continuation` follows the cycles themselves, also where they are unstable,
 #   and finds the folds at which they are born.
-# * :doc:`06_theory_and_simulation`: a finite network is noisy; noise ends transients.
-# * :doc:`/theory/dynamics` lists the thresholds of the verdict, and the reference
-#   systems on which it is tested; :doc:`/theory/attractors` explains basins and
-#   lifetimes.
+# * :doc:`06_theory_and_simulation`: a finite network is noisy, and noise can end
+#   transients.
+# * :doc:`/theory/dynamics` lists the thresholds of the classification, and the
+#   reference systems on which it is tested; :doc:`/theory/attractors` explains basins
+#   and lifetimes.

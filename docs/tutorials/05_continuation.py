@@ -5,7 +5,7 @@ Continuation from the first instability to chaos
 A scan in :math:`\beta` shows where orbits go.  It does not show what is unstable, where
 exactly a cycle is born, or why.  Continuation follows a fixed point or cycle itself,
 whether it is stable or not, and solves for its bifurcations.  This tutorial follows the
-published network from rest to chaos: the fixed point up to its first instability, the
+published network from order to chaos: the fixed point up to its first instability, the
 torus that is born there, the cycle on which the torus locks, and the folds and period
 doublings at which that cycle ends.
 """
@@ -15,9 +15,9 @@ doublings at which that cycle ends.
 # ---------------------
 #
 # A study of kind ``continuation`` simulates the network at one end of an interval,
-# refines what it finds by Newton's method, and follows it in pseudo-arclength, so that
-# folds are no obstacle.  On every step it watches the multipliers, and solves for the
-# point at which one crosses the unit circle.
+# refines the fixed point or cycle that it reaches by Newton's method, and follows it in
+# pseudo-arclength, so that it also passes folds.  At every step it monitors the
+# multipliers, and it solves for the points at which one crosses the unit circle.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -42,13 +42,14 @@ print(first.statmech.describe())
 # %%
 # The fixed point loses its stability at :math:`\beta = 1.24344454781`, where a pair of
 # complex multipliers leaves the unit circle: a Neimark–Sacker bifurcation.  All printed
-# digits hold: the error is the size of the last Newton step, some :math:`10^{-15}`.
-# Compare a scan, which brackets the same point between two values of its grid.
+# digits are correct: the error is the size of the last Newton step, some
+# :math:`10^{-15}`.  A scan, in comparison, only brackets this point between two values
+# of its grid.
 #
 # The coefficient of the normal form is negative, the bifurcation *supercritical*: the
 # torus grows continuously, with the radius :math:`\propto \sqrt{\beta - \beta_c}`, and
-# turns by :math:`\rho = 0.2419` cycles per clock period.  Both are predictions that an
-# orbit can be held against.
+# turns by :math:`\rho = 0.2419` cycles per clock period.  Both are predictions with
+# which an orbit can be compared.
 
 special = first.isel(special=0)
 critical, rotation = float(special.special_beta), float(special.special_rotation)
@@ -60,10 +61,8 @@ for distance in (4e-3, 1e-3):
     parameters = dmft.parameters(critical + distance, file.gamma, file.epsilon)
     start = dmft.from_checkpoint(network, parameters, file)
     torus = dynamics.classify(system, start, parameters, transient=40_000, exponents=2)
-    found = float(torus.rotation_number)
-    print(
-        f"orbit at a distance of {distance:.0e}: {found:.6f}, {found - rotation:+.1e}"
-    )
+    number = float(torus.rotation_number)
+    print(f"at β_c + {distance:.0e}: {number:.6f}, difference {number - rotation:+.1e}")
 
 # %%
 # The difference vanishes linearly with the distance, as it must: the prediction is the
@@ -76,9 +75,9 @@ for distance in (4e-3, 1e-3):
 # the weight :math:`\epsilon` of the positional part.  Along the curve the rotation
 # number and the coefficient of the normal form vary; where one reaches a distinguished
 # value there is a point of codimension two. At :math:`\epsilon = 0.0300` the rotation
-# number is 1/4, a strong resonance.  Between the two Chenciner points the coefficient
-# is positive and the bifurcation *subcritical*: there the network jumps to a torus of
-# finite size instead of growing one.
+# number is 1/4, a strong resonance.  Between the first two Chenciner points the
+# coefficient is positive and the bifurcation *subcritical*: there the network jumps to
+# a torus of finite size instead of growing one.
 
 plotting.critical_curves(first)
 
@@ -127,14 +126,13 @@ plotting.continuation_diagram(locking, scan=scan)
 # born in a fold together with an unstable partner (dashed).  It doubles its period at
 # 1.26756, is stable again from 1.26869 to 1.27112 and from 1.27304 on; in between the
 # orbits are on the doubled cycle, of 56 tokens, which ``switch = 1`` would follow.  At
-# 1.27386 the cycle ends in a second fold, and chaos returns.  It was never far: already
-# before that fold orbits wander for thousands of tokens until the cycle catches them.
-# The chaotic set does not vanish in the window, it becomes a transient
+# 1.27386 the cycle ends in a second fold, and chaos returns.  Already before that fold
+# orbits are chaotic for thousands of tokens until they reach the cycle: inside the
+# window of the cycle the chaotic set does not vanish, but it no longer attracts
 # (:doc:`04_phases`).
 #
-# The exponents of the scan tell the same from the side of the orbits.  The largest one
-# (solid) touches zero where the dotted lines stand, at the bifurcations that
-# continuation found without simulating anything.
+# The Lyapunov exponents of the scan agree with this.  The largest one (solid) touches
+# zero at the dotted lines, which mark the bifurcations computed by continuation alone.
 
 figure, axes = plt.subplots(
     2,

@@ -2,11 +2,11 @@ r"""
 Theory against simulation
 =========================
 
-Mean-field theory is exact for infinitely many spins.  A network has :math:`N`.  This
-tutorial simulates networks of :math:`N` up to :math:`3\cdot10^{9}` spins, from the same
-start as the theory, and asks in standard errors whether the two agree: for the mean
-overlaps, for their spread between runs, which linear-noise theory predicts, and for how
-long in time.
+Mean-field theory is exact in the limit of infinitely many spins, and a network has a
+finite number :math:`N` of them.  This tutorial simulates networks of up to
+:math:`3\cdot10^{9}` spins from the same initial condition as the theory.  It tests, in
+standard errors, whether the mean overlaps agree, whether their spread between runs is
+the one that linear-noise theory predicts, and for how many tokens.
 """
 
 # %%
@@ -14,11 +14,11 @@ long in time.
 # -----------
 #
 # The theory is a trajectory with ``noise = true``: beside the mean-field orbit it
-# carries the covariance of small fluctuations, which fall like :math:`N^{-1/2}`.  The
-# simulation runs many networks of each size.  It does not store :math:`N` spins: spins
-# of one class are exchangeable, so only how many are up is drawn, from a binomial law.
-# This *collapsed* simulation is exact, and as fast for :math:`10^{12}` spins as for a
-# thousand.
+# computes the covariance of small fluctuations, which decrease like :math:`N^{-1/2}`.
+# The simulation runs many networks of each size.  It does not store :math:`N` spins:
+# spins of one class are exchangeable, so that only the number of up spins is drawn,
+# from a binomial distribution.  This *collapsed* simulation is exact, and as fast for
+# :math:`10^{12}` spins as for a thousand.
 
 import matplotlib.pyplot as plt
 
@@ -80,8 +80,8 @@ for n in simulation.n_spins.values:
 # Agreement in standard errors
 # ----------------------------
 #
-# Looking alike is not agreement.  ``compare`` takes the difference of every mean from
-# the theory in units of its standard error over runs, extrapolates to
+# Agreement by eye is no test.  ``compare`` computes the difference of every mean from
+# the theory in units of its standard error over runs, extrapolates it to
 # :math:`N \to \infty`, and fits the exponents with which spread and bias fall with
 # :math:`N`.
 
@@ -98,20 +98,21 @@ plotting.agreement(agreement)
 # * With hundreds of comparisons some differences exceed two standard errors by chance
 #   alone.  The threshold accounts for their number: in all comparisons of a study
 #   together, chance crosses it with a probability of :math:`10^{-3}`.
-# * Linear noise holds while fluctuations move the attention scores little.  Attention
-#   multiplies overlaps by :math:`\gamma = 127` before its softmax, so that this ends
-#   after two to eight tokens at :math:`\beta = 1.4`; later steps are not compared.
+# * Linear-noise theory holds as long as fluctuations change the attention scores
+#   little.  Attention multiplies overlaps by :math:`\gamma = 127` before its softmax,
+#   so that this ends after two to eight tokens at :math:`\beta = 1.4`; later steps are
+#   not compared.
 # * The spread falls like :math:`N^{-1/2}`; its exponent has an error, and a deviation
 #   beyond it would be reported as ``spread_differs``.
 # * A difference that is significant at finite :math:`N` and falls like :math:`1/N` is
 #   no disagreement: the mean of a nonlinear function of noisy overlaps is biased by
 #   their variance.  The verdict is then ``bias_only``.
 #
-# Would a mistake be noticed?
-# ---------------------------
+# Would a mistake be detected?
+# ----------------------------
 #
-# A test that nothing can fail is worthless.  So we hold the same simulation against a
-# theory whose :math:`\beta` is wrong by one part in a thousand.
+# A test that cannot fail shows nothing.  We therefore compare the same simulation with
+# a theory whose :math:`\beta` is wrong by one part in a thousand.
 
 wrong = theory.copy(deep=True)
 shifted = dict(shared, parameters={"beta": [b * 1.001 for b in (0.5, 1.0, 1.4)]})
@@ -130,7 +131,7 @@ noticed = comparison.compare(wrong, simulation)
 words = comparison.VERDICTS
 for beta in noticed.beta.values:
     right, shifted = (
-        words[int(found.verdict.sel(beta=beta))] for found in (agreement, noticed)
+        words[int(result.verdict.sel(beta=beta))] for result in (agreement, noticed)
     )
     print(f"β = {beta}: {right}; with β wrong by 0.1 %: {shifted}")
 
@@ -138,7 +139,7 @@ for beta in noticed.beta.values:
 # Where to go next
 # ----------------
 #
-# * :doc:`09_exact_law` does the same for the other theory: what a network of finite
+# * :doc:`09_exact_law` asks the same of the other theory: what a network of finite
 #   width learns.
 # * :doc:`04_phases`: chaotic transients, which the noise of a finite network can end.
 # * ``simulations/finite_size.toml`` goes to :math:`3\cdot10^{10}` spins;

@@ -94,18 +94,19 @@ print(f"accuracy {float(saddle.accuracy):.3f} by the saddle point, ", end="")
 print(f"{float(sampled.accuracy):.3f} by the exact law")
 
 # %%
-# Entries of :math:`U` are off by some 0.4 there, which for the small ones is as much as
-# they are; the accuracy is off by nothing that 1000 chains resolve.  Predictions depend
-# on the relative weights of the good paths, which the saddle point gets right.
+# Entries of :math:`U` are off by some 0.4 there, which is as large as the small entries
+# themselves.  The error of the accuracy cannot be resolved with 1000 test chains:
+# predictions depend on the relative weights of the good paths, which the saddle point
+# gives correctly.
 #
 # One-shot images
 # ---------------
 #
 # An example shows three images; the third is another drawing of one of the first two,
-# and the network must say of which.  Two layers of four heads are trained by gradient
-# descent on Omniglot characters; then the theory is evaluated with these heads,
-# :math:`4 \times 4 = 16` paths.  Four such trainings, smaller than the published one
-# (179 instead of 1028 characters, width 64 instead of 512), lie in
+# and the network must decide of which.  Two layers of four heads are trained by
+# gradient descent on Omniglot characters; then the theory is evaluated with these
+# heads, that is :math:`4 \times 4 = 16` paths.  Four such trainings, smaller than the
+# published one (179 instead of 1028 characters, width 64 instead of 512), lie in
 # ``paper_figs/results`` of the repository; computing them takes about half an hour.
 
 results = Path("../../paper_figs/results")
@@ -119,21 +120,21 @@ shots = dict(plotting.one_shot_pictures(theories, samples, trained, saddle))
 shots["accuracy"]
 
 # %%
-# Again narrow networks are better, and by a different amount on every test set.  Out of
+# Again narrow networks are better, by a different amount on every test set.  Out of
 # distribution, on FashionMNIST, the gain at :math:`N = 10` over the GP limit is
 # :math:`0.081 \pm 0.026` (p = 0.03, four trainings): the published effect is
-# reproduced.  On unseen characters it is :math:`0.024 \pm 0.013` (p = 0.08): suggested,
-# no more.  The errors are those over trainings, and they are the reason why one
-# training would not have been enough.
+# reproduced.  On unseen characters it is :math:`0.024 \pm 0.013` (p = 0.08), which
+# suggests a gain but does not establish it.  These errors are those over trainings: a
+# single training would not have been enough.
 
 shots["order_parameters"]
 
 # %%
-# The order parameters have blocks, by the head of the first layer, in the theory, in
-# samples of all weights, and in the weights that gradient descent found.
+# The order parameters have blocks, one for each head of the first layer, in the theory,
+# in samples of all weights, and in the weights found by gradient descent.
 #
-# Heads that could go
-# -------------------
+# Heads that can be removed
+# -------------------------
 #
 # A head's share in :math:`U` is its *score*.  Does a low score mean that the head can
 # be removed?

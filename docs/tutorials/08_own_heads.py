@@ -4,11 +4,11 @@ Your own data and heads
 
 You have a transformer with trained attention heads, and a task.  Which of its attention
 paths does the task need, how well would a network of width :math:`N` with these heads
-predict, and which heads could go?  This tutorial answers with arrays: queries and keys
-of every head, inputs, labels.
+predict, and which heads can be removed?  This tutorial answers these questions from
+arrays: queries and keys of every head, inputs, labels.
 
-The data here are made on the spot, so that the right answer is known.  Put your own in
-their place; nothing below knows where they come from.
+The data here are generated, so that the right answer is known.  Replace them by your
+own arrays; nothing below depends on where the data come from.
 """
 
 # %%
@@ -90,8 +90,8 @@ for i in order[:4]:
     print(f"path {names[i]}: U = {float(solution.U[0][i, i]):.2f}")
 
 # %%
-# What each width makes of it
-# ---------------------------
+# Accuracy against width
+# ----------------------
 #
 # ``problem.at`` moves the same inputs to another width or temperature without computing
 # kernels again. The GP limit, in which all paths count alike, is the reference.
@@ -128,11 +128,12 @@ plt.show()
 # :math:`N = 9`, the number of paths, the order parameter of the network is singular and
 # the saddle point is not to be trusted; ``solution.outside_support`` says so.)
 #
-# Which heads could go?
-# ---------------------
+# Which heads can be removed?
+# ---------------------------
 #
-# ``head_scores`` sums what a head carries in :math:`U_1`, relative to the largest sum
-# of all heads; ``silenced`` answers what the trained network would lose without it.
+# The score of a head is its share of :math:`U_1`, relative to the largest share of all
+# heads (``head_scores``); ``silenced`` gives the predictions of the trained network
+# without some of its heads.
 
 theory = problem.theory(solution)
 full = float(bpkr.accuracy(theory.predict(xi_test).mean, Y_test))
@@ -151,16 +152,16 @@ for layer, scores in enumerate(solution.head_scores()):
 
 # %%
 # The error of a drop is that of a *paired* difference on the same examples, much
-# smaller than the difference of two independent accuracies would have.  The head that
-# finds the mark is the one that cannot go.  Without the random head of the first layer
-# the network is *better*, by three errors: that is what pruning by scores is after.  A
-# drop within two errors of zero is none.
+# smaller than the error of the difference between two independent accuracies.  The head
+# that finds the mark is indispensable.  Without the random head of the first layer the
+# network is *better*, by three errors: such heads are what pruning by scores looks for.
+# A drop within two errors of zero is consistent with none.
 #
 # Can the numbers be trusted?
 # ---------------------------
 #
-# The saddle point is exact for large widths at fixed :math:`P/N`.  Its own correction
-# of order :math:`1/N` says when not to believe it.
+# The saddle point is exact for large widths at fixed :math:`P/N`.  The size of its
+# correction of order :math:`1/N` shows where it is unreliable.
 
 corrected = problem.corrections(solution)
 shift = np.abs(np.asarray(corrected.U[0] - solution.U[0])).max()

@@ -3,11 +3,11 @@ Exact law and samples at finite width
 =====================================
 
 The theory of attention paths is a saddle point: exact for large widths.  How large is
-large?  This package has two ways to know.  The *exact law* of the order parameters at
-any width, which a change of variables makes cheap to sample, and *all weights* of the
-network sampled by Hamiltonian Monte Carlo, which assumes nothing.  This tutorial holds
-the saddle point, its correction of order :math:`1/N`, the exact law and the weights
-against one another.
+large?  The package answers in two ways.  It samples the *exact law* of the order
+parameters at any width, which a change of variables makes cheap, and it samples *all
+weights* of the network by Hamiltonian Monte Carlo, which makes no assumption about the
+order parameters.  This tutorial compares the saddle point, its correction of order
+:math:`1/N`, the exact law and the samples of all weights.
 """
 
 # %%
@@ -66,8 +66,8 @@ for i, name in enumerate(names):
 # %%
 # The errors of the exact law are Monte Carlo errors of the mean; they shrink with more
 # draws.  They are not the spread of :math:`U` over the posterior, which is a property
-# of the network and stays: at :math:`N = 10` no two networks have the same order
-# parameters.
+# of the network and does not shrink: at :math:`N = 10` the order parameters differ from
+# network to network.
 
 i, j = 0, 0
 samples = np.asarray(draws.U[0])[..., i, j].ravel()
@@ -162,8 +162,8 @@ print(f"          {float(corrected.log_evidence):.3f} by Laplace")
 # All weights
 # -----------
 #
-# The exact law rests on a derivation.  Sampling all weights of the network does not.
-# As studies, both are held against the theory by ``compare``, in standard errors, and
+# The exact law rests on a derivation, the sampling of all weights does not.  As
+# studies, both are compared with the theory by ``compare``, in standard errors, and
 # only where the draws have mixed.
 
 study = {
@@ -193,9 +193,9 @@ print(agreement.statmech.describe())
 agreement.statmech.plot()
 
 # %%
-# The two samplers agree within chance, though one draws :math:`U` from a formula and
-# the other draws thousands of weights and never hears of :math:`U`.  The saddle point
-# does not agree with either at this width, and should not.
+# The two samplers agree within their errors, although one draws :math:`U` from its law
+# and the other draws all weights without any use of that law.  The saddle point agrees
+# with neither at this width, as expected.
 #
 # Where to go next
 # ----------------

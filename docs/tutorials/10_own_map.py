@@ -7,7 +7,7 @@ JAX function.  This tutorial takes the delayed logistic map,
 
 .. math:: x_{t+1} = a\, x_t (1 - x_{t-1}),
 
-from its formula to a figure for a paper: verdicts with reasons, a bifurcation diagram
+from its formula to a figure for a paper: phases with reasons, a bifurcation diagram
 with exponents, the branch of its fixed point with the bifurcation at which it ends, and
 the torus that is born there.  The map is a good test, because its first bifurcation is
 known exactly: the fixed point :math:`1 - 1/a` loses its stability at :math:`a = 2` in a
@@ -43,11 +43,11 @@ def step(state, p):
 
 
 # %%
-# Verdicts
-# --------
+# Phases
+# ------
 #
-# One call classifies an orbit.  ``jax.vmap`` makes it many, and everything that comes
-# back knows that it is a batch.
+# One call classifies an orbit.  ``jax.vmap`` classifies many at once, and the result
+# has the methods of a single one, with one entry for each orbit.
 
 values = jnp.array([1.9, 2.01, 2.2, 2.27])
 start = jnp.array([0.4, 0.45])
@@ -60,9 +60,9 @@ for a, sentence in zip(values, verdicts.explain()):
 # %%
 # Below :math:`a = 2` the orbit is at rest.  Just above it moves on a closed curve,
 # which is what a torus of a map is: its largest exponent is zero within
-# :math:`2\cdot10^{-5}` nat/step, the verdict asks further that weighted averages
-# converge to five digits, which those of chaos never do, and its rotation number is
-# still close to :math:`1/6`.  At :math:`a = 2.27` there is chaos with
+# :math:`2\cdot10^{-5}` nat/step, weighted averages converge to the five digits that
+# the classification asks for and that averages over chaos never reach, and its rotation
+# number is still close to :math:`1/6`.  At :math:`a = 2.27` there is chaos with
 # :math:`\lambda_1 = 0.18`; J. C. Sprott lists 0.1831 in his *Chaos and Time-Series
 # Analysis* (2003).
 
@@ -88,8 +88,8 @@ scan = dynamics.diagram(step, {"a": np.linspace(1.9, 2.27, 128)}, start, plan)
 print(scan.statmech.describe())
 
 # %%
-# The branch beneath
-# ------------------
+# The branch of the fixed point
+# -----------------------------
 #
 # A scan shows where orbits go.  Continuation follows the fixed point itself, also where
 # it is unstable, and locates its bifurcations by Newton's method to ten digits.
@@ -163,14 +163,14 @@ figure.savefig("delayed_logistic.pdf")
 #     exponents = 2
 #     refine = 2
 #
-# Then ``statmech-attn run study.toml -o scan.h5`` computes it with a forecast, in
-# chunks that survive a kill, on as many machines as there are, and
-# ``statmech-attn figure scan.h5`` draws it.
+# Then ``statmech-attn run study.toml -o scan.h5`` forecasts the time of the scan and
+# computes it in chunks, which are kept when the run is interrupted and may be shared
+# between machines; ``statmech-attn figure scan.h5`` draws it.
 #
 # Where to go next
 # ----------------
 #
 # * :doc:`05_continuation` follows cycles through several bifurcations, and curves of
 #   them in two parameters.
-# * :doc:`04_phases` explains how verdicts are reached and what may mislead them.
+# * :doc:`04_phases` explains how phases are determined and what may mislead.
 # * :doc:`11_cluster` takes a scan to a cluster.

@@ -3,10 +3,10 @@ A scan on a cluster, from plan to shared file
 =============================================
 
 A phase diagram at publication resolution has :math:`10^4` to :math:`10^6` points.  This
-tutorial takes such a scan through all its stations: the plan and its forecast, the job
+tutorial takes such a scan through all its stages: the plan and its forecast, the job
 array, tasks that share the work, a task that is killed, the merged file, its
 verification, and the table that a colleague without this package can read.  Everything
-runs here on a toy size with the very commands that one would type on a cluster; only
+runs here at a small size with the commands that one would type on a cluster; only
 ``sbatch`` is missing.
 """
 
@@ -14,8 +14,8 @@ runs here on a toy size with the very commands that one would type on a cluster;
 # The plan
 # --------
 #
-# A plan is a study file.  The toy has :math:`12 \times 8` points, refined once where
-# neighbours differ; the real one differs in four numbers.
+# A plan is a study file.  The small one has :math:`12 \times 8` points, refined once
+# where neighbours differ; the full one differs in four numbers.
 
 import signal
 import subprocess
@@ -70,9 +70,9 @@ command("run", "plane.toml", "--output", "plane.h5", "--dry-run")
 # ------------------------
 #
 # The points are cut into chunks by the study alone.  A finished chunk is a file,
-# whoever computed it. So there is no master: every task runs the *same* command, claims
-# chunks until none are left, and the one that finds all done merges them.  Any number
-# of tasks may come, go, or die.
+# whichever task computed it.  No task is in charge: every task runs the *same* command
+# and claims chunks until none are left, and the one that finds all chunks done merges
+# them.  Tasks may be added, removed or killed at any time.
 #
 # ``slurm`` writes the job array.
 
@@ -92,13 +92,13 @@ script = (folder / "plane.h5.sh").read_text()
 print("\n".join(line for line in script.splitlines() if line.startswith("#SBATCH")))
 
 # %%
-# Memory is twice the forecast of a task.  Two minutes before its time ends, a task
-# finishes the chunks at hand and puts itself back into the queue, so that a time limit
-# shorter than the scan is no harm. On a cluster, ``sbatch plane.h5.sh`` is all that is
-# left to do.
+# The memory asked for is twice the forecast of a task.  Two minutes before its time
+# limit, a task finishes the chunks that it is computing and puts itself back into the
+# queue, so that the time limit may be shorter than the scan.  On a cluster, only
+# ``sbatch plane.h5.sh`` remains to be done.
 #
-# Two tasks, one of which dies
-# ----------------------------
+# Two tasks, one of which is killed
+# ---------------------------------
 #
 # Here two processes stand for tasks of the array.  One is killed without warning in the
 # middle of its work, as by a node that fails.
@@ -151,7 +151,7 @@ plane = storage.read(folder / "plane.h5")
 plotting.phase_diagram(plane)
 
 # %%
-# Refined cells are smaller where the phase changes: that is where the points went.
+# Cells are smaller where the phase changes: the refinement has placed its points there.
 #
 # Sharing it
 # ----------
@@ -170,7 +170,7 @@ table[["beta", "gamma", "phase", "period", "lyapunov_1", "lyapunov_stderr_1"]].h
 print(storage.read(folder / "plane.h5").attrs["study"][:120], "...")
 
 # %%
-# What if the file does not depend on who computed it?  The digest of the *values* does
+# The attributes of a file depend on when and where it was computed, but its values do
 # not: the same study, computed by one process without any interruption, gives the same
 # numbers to the last bit.
 
@@ -185,5 +185,5 @@ print(
 # ----------------
 #
 # * :doc:`/scans` explains chunks, claims, stopping, and points that fail.
-# * :doc:`/howto` has the engine for Dask, for clusters with other queues.
-# * :doc:`12_plugin`: a kind of study of yours gets all this without a line of its own.
+# * :doc:`/howto/clusters` has the engine for Dask, for clusters with other queues.
+# * :doc:`12_plugin`: a kind of study of your own gets all this without further code.

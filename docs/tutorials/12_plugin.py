@@ -3,11 +3,11 @@ Writing a kind of study as a plug-in
 ====================================
 
 :doc:`03_own_network` found that networks with random patterns differ much from one draw
-to the next. What is *typical*?  No study of the package asks that: its scans vary
-parameters, not the draw.  This tutorial writes a new kind of study, ``ensemble``, in
-which a point is a network, and which then has everything that the kinds of the package
-have: study files that are checked, chunks that survive a kill, job arrays, files that
-describe themselves, ``info``, ``figure``, templates for editors.
+to the next.  What is *typical*?  No kind of study of the package answers that: scans
+vary parameters, not the draw.  This tutorial writes a new kind of study, ``ensemble``,
+in which a point is a network.  It then has everything that the kinds of the package
+have: checked study files, chunks that survive interruptions, job arrays,
+self-describing files, ``info``, ``figure``, and a schema for editors.
 """
 
 # %%
@@ -76,9 +76,9 @@ class EnsembleStudy(StudyTable):
 # What is computed: the work
 # --------------------------
 #
-# A work says how many points there are and computes the rows of some of them.  The one
-# rule is that a row depends on the study and on the *number* of its point, on nothing
-# else: then chunks can be computed anywhere, in any order, and again.  Here the number
+# A work states how many points there are and computes the rows of some of them.  Its
+# only rule is that a row depends on nothing but the study and the *number* of its
+# point: then chunks can be computed anywhere, in any order, and again.  Here the number
 # gives the seed of the network.
 #
 # Networks of one shape share their compiled programs, so that only the first is slow.
@@ -224,8 +224,8 @@ KINDS.add(KIND)
 # Use it
 # ------
 #
-# From here on it is a kind like any other.  A mistake in a study is refused in one line
-# ...
+# From here on it is a kind like any other.  A mistake in a study is refused in one
+# line:
 
 try:
     statmech_attn.run({"kind": "ensemble", "run": {"network": 12}})
@@ -233,7 +233,7 @@ except ValueError as error:
     print(error)
 
 # %%
-# ... and a good one runs, describes itself and draws itself.
+# A valid study runs, and its result can be summarised and drawn.
 
 with plt.rc_context(plotting.SETTINGS):
     result = statmech_attn.run(
@@ -244,8 +244,8 @@ with plt.rc_context(plotting.SETTINGS):
 picture
 
 # %%
-# The file has units, words and provenance without further work, and a chunked run on a
-# cluster gives it to the last bit (:doc:`11_cluster`).
+# The file has units, descriptions and provenance without further work, and a run on a
+# cluster gives the same values to the last bit (:doc:`11_cluster`).
 
 print(result.largest.attrs["long_name"], "in", result.largest.attrs["unit_name"])
 chaotic = int((result.largest > 3 * result.largest_stderr).sum())
@@ -255,9 +255,9 @@ print(f"λ_1 is beyond three errors above zero in {chaotic} networks: {share:.0%
 print(f"between {low:.0%} and {high:.0%}, one standard error of the count")
 
 # %%
-# Chaos, as in the published network, is not the rule at this :math:`\beta` and
-# :math:`\gamma`.  The interval is Wilson's, of a binomial count; more networks make it
-# narrower, and now that is one number in a study file.
+# Chaos, as in the published network, is not typical at this :math:`\beta` and
+# :math:`\gamma`.  The interval is Wilson's interval of a binomial share; more networks
+# make it narrower, and their number is now one entry of a study file.
 #
 # Where to go next
 # ----------------

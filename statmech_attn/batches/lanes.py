@@ -54,6 +54,11 @@ def devices() -> tuple[Any, ...]:
 
     Returns:
         Devices of JAX.
+
+    Example:
+        >>> with jax.default_device("cpu"):
+        ...     [device.platform for device in devices()]
+        ['cpu']
     """
     chosen = getattr(jax.config, "jax_default_device", None)
     if chosen is None or isinstance(chosen, str):
@@ -62,7 +67,13 @@ def devices() -> tuple[Any, ...]:
 
 
 def on_cpu() -> bool:
-    """Whether batches are computed by the threads of one CPU."""
+    """Whether batches are computed by the threads of one CPU.
+
+    Example:
+        >>> with jax.default_device("cpu"):
+        ...     on_cpu()
+        True
+    """
     available = devices()
     return available[0].platform == "cpu" and len(available) == 1
 
@@ -74,6 +85,10 @@ def lanes_for(n_points: int, *, any_width: bool = True) -> int:
         n_points: number of points.
         any_width: whether numbers are the same for every width; else it does not depend
             on the workers.
+
+    Example:
+        >>> lanes_for(3, any_width=False)
+        8
     """
     parts = len(devices())
     widest = CPU_LANES if on_cpu() else ACCELERATOR_LANES
@@ -91,6 +106,11 @@ def lanes_that_fit(lanes: int, n_bytes: int) -> int:
 
     Raises:
         ValueError: there is no memory for 8 lanes on each device.
+
+    Example:
+        >>> with jax.default_device("cpu"):
+        ...     lanes_that_fit(32, n_bytes=1000)
+        32
     """
     chosen = devices()
     free = None if on_cpu() else device_memory(chosen)
@@ -107,14 +127,25 @@ def lanes_that_fit(lanes: int, n_bytes: int) -> int:
 
 
 def workers() -> int:
-    """Batches computed at once: the usable cores of a CPU, one on an accelerator."""
+    """Batches computed at once: the usable cores of a CPU, one on an accelerator.
+
+    Example:
+        >>> with limited(1):
+        ...     workers()
+        1
+    """
     if not on_cpu():
         return 1
     return max(1, min(usable_cores(), _limit.get() or os.cpu_count() or 1))
 
 
 def usable_cores() -> int:
-    """Cores that this process may use."""
+    """Cores that this process may use.
+
+    Example:
+        >>> usable_cores() >= 1
+        True
+    """
     usable = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     return len(usable(0))
 
@@ -128,6 +159,11 @@ def limited(count: int) -> Iterator[None]:
 
     Raises:
         ValueError: `count` is below 1.
+
+    Example:
+        >>> with limited(1):
+        ...     workers()
+        1
     """
     if count < 1:
         raise ValueError(f"count must be at least 1; got {count}.")
@@ -276,7 +312,11 @@ class Stage:
         return (len(self._programs) - 1) * self._full.seconds
 
     def part_of_batch(self, n_points: float) -> float:
-        """Cost of so many points on average, in full batches, at the best width."""
+        """Cost of so many points on average, in full batches, at the best width.
+
+        Args:
+            n_points: number of points.
+        """
         if n_points <= 0:
             return 0.0
         full = max(self._programs)
@@ -292,7 +332,11 @@ class Stage:
         return self.program(lanes)(*args)
 
     def program(self, lanes: int) -> Compiled:
-        """What computes batches of this width: compiled when first asked for."""
+        """What computes batches of this width: compiled when first asked for.
+
+        Args:
+            lanes: width of the batches.
+        """
         return self._programs[lanes].compiled
 
     def width(self, n_points: int, work: float) -> int:
@@ -301,6 +345,10 @@ class Stage:
         A narrow width is compiled once batches of it would have saved, in all calls,
         what that takes.  An accelerator, where time hardly depends on the width, has
         none.
+
+        Args:
+            n_points: number of points.
+            work: units of work of a point.
         """
         time_of = lambda lanes: _rounds(n_points, lanes) * (lanes + OVERHEAD)
         best, ready = min(self._programs, key=time_of), self._ready()
@@ -317,7 +365,14 @@ class Stage:
         return [n for n, program in self._programs.items() if program.ready]
 
     def measured(self, n_points: int, lanes: int, work: float, seconds: float) -> None:
-        """Learn from a run of all batches of these points."""
+        """Learn from a run of all batches of these points.
+
+        Args:
+            n_points: number of points.
+            lanes: width of their batches.
+            work: units of work of a point.
+            seconds: that they took.
+        """
         if work > 0:
             lanes_done = _rounds(n_points, lanes) * (lanes + OVERHEAD)
             self._rate = seconds / (work * lanes_done)
@@ -336,6 +391,10 @@ def batches(indices: np.ndarray, lanes: int) -> Iterator[tuple[np.ndarray, int]]
     Args:
         indices: of the points.
         lanes: points of a batch.
+
+    Example:
+        >>> [(part.tolist(), real) for part, real in batches(np.arange(5), lanes=3)]
+        [([0, 1, 2], 3), ([3, 4, 4], 2)]
     """
     for first in range(0, len(indices), lanes):
         part = indices[first : first + lanes]
@@ -354,6 +413,10 @@ def run_all(
     Args:
         job: function of an item.
         items: what to compute.
+
+    Example:
+        >>> sorted(run_all(lambda item, stop: item**2, [1, 2, 3]))
+        [(1, 1), (2, 4), (3, 9)]
     """
     stop = threading.Event()
     if workers() == 1:

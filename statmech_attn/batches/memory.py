@@ -22,7 +22,12 @@ VERSION_2 = ("memory.max", "memory.current", "inactive_file")
 
 
 def available_memory() -> int:
-    """Bytes that this process may still take."""
+    """Bytes that this process may still take.
+
+    Example:
+        >>> available_memory() > 0
+        True
+    """
     limits = [psutil.virtual_memory().available, *_left_by_groups()]
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY:
@@ -37,6 +42,11 @@ def device_memory(devices: Sequence[Any]) -> int | None:
 
     Args:
         devices: JAX devices.
+
+    Example:
+        >>> import jax
+        >>> device_memory(jax.devices("cpu")) > 0
+        True
     """
     if devices[0].platform == "cpu":
         return available_memory() // len(devices)

@@ -123,11 +123,20 @@ class Kernels(eqx.Module):
             )
 
     def kernel(self, U: Float[Array, "d d"]) -> Float[Array, "m n"]:
-        """K(x, x') between the inputs and the training examples."""
+        """K(x, x') between the inputs and the training examples.
+
+        Args:
+            U: order parameter U_1.
+        """
         return contracted(self.blocks, U)
 
     def mean(self, U: Float[Array, "d d"], alpha: Float[Array, " n"]) -> Array:
-        """k^T alpha of every input and output."""
+        """k^T alpha of every input and output.
+
+        Args:
+            U: order parameter U_1.
+            alpha: the vector (K + T)^-1 Y.
+        """
         return self.kernel(U) @ alpha
 
     def own_blocks(self) -> Float[Array, "Pi Pi Q 1"]:
@@ -137,22 +146,39 @@ class Kernels(eqx.Module):
     def operator(
         self, *, outputs: int, memory_limit: int
     ) -> tuple[Callable[[Array], Array], int]:
-        """K(x, x') as a function of U, and the bytes that one call takes."""
+        """K(x, x') as a function of U, and the bytes that one call takes.
+
+        Args:
+            outputs: number of outputs.
+            memory_limit: bytes that may be taken.
+        """
         _, _, n_test, n_train = self.blocks.shape
         call = 8 * outputs**2 * n_train * (3 * n_test + 6 * n_train)
         return Partial(contracted, self.blocks), call
 
     def masked(self, known: Float[Array, " P"]) -> "Kernels":
-        """The same with input zero for the training examples where `known` is 0."""
+        """The same with input zero for the training examples where `known` is 0.
+
+        Args:
+            known: 1 for the examples that stay, 0 for the others.
+        """
         blocks = self.blocks * known[:, None] * known
         return Kernels(blocks, linear=self.linear)
 
     def among(self, indices) -> "Kernels":
-        """Beside some of the training examples alone."""
+        """Beside some of the training examples alone.
+
+        Args:
+            indices: of the training examples.
+        """
         return Kernels(self.blocks[..., indices], self.own, linear=self.linear)
 
     def training_among(self, indices) -> "Kernels":
-        """Kernels of some of the training examples."""
+        """Kernels of some of the training examples.
+
+        Args:
+            indices: of the training examples.
+        """
         blocks = self.blocks[:, :, indices][..., indices]
         return Kernels(blocks, linear=self.linear)
 

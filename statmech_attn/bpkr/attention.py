@@ -171,6 +171,11 @@ def attention_matrix(
         x: examples of T tokens with N_0 features.
         head: matrix of one head.
         seen: which keys a query sees; all when omitted.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> attention_matrix(jnp.ones((1, 3, 2)), jnp.zeros((3, 3)))[0].tolist()
+        [[0.5, 0.5], [0.5, 0.5]]
     """
     scores = jnp.einsum("pis,ij,pjt->pst", x, head, x, optimize="optimal")
     return jax.nn.softmax(scores, axis=1, where=seen)
@@ -311,6 +316,14 @@ def forward(
         x: P examples of T tokens with N_0 features.
         heads: attention heads of every layer, or attention given as arrays.
         readout: token that is read out: "first", "last", "mean" or its number.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> weights = draw_weights(jax.random.key(0), n_inputs=3, heads=(2, 2), width=5)
+        >>> heads = heads_from_products([jnp.zeros((2, 3, 3))] * 2)
+        >>> forward(weights, jnp.ones((5, 3, 4)), heads).shape
+        (5,)
     """
     given = isinstance(heads, Attention)
     x = heads.check(x) if given else check_inputs(x, heads)
@@ -349,6 +362,16 @@ def forward_paths(
     Args:
         weights: all weights of a network.
         xi: attentioned inputs.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> weights = draw_weights(jax.random.key(0), n_inputs=3, heads=(2, 2), width=5)
+        >>> heads = heads_from_products([jnp.zeros((2, 3, 3))] * 2)
+        >>> x = jnp.ones((5, 3, 4))
+        >>> f = forward_paths(weights, attentioned_inputs(x, heads))
+        >>> bool(jnp.allclose(f, forward(weights, x, heads)))
+        True
     """
     n_inputs, n_paths = xi.shape[1:]
     shares = path_shares([len(V) for V in weights.V], _skips_of(weights))
@@ -367,6 +390,13 @@ def effective_weights(weights: Weights) -> Float[Array, "PiK N_1"]:
 
     Args:
         weights: all weights of a network.
+
+    Example:
+        >>> import jax
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> weights = draw_weights(jax.random.key(0), n_inputs=3, heads=(2, 2), width=5)
+        >>> effective_weights(weights).shape  # 4 paths, 5 neurons
+        (4, 5)
     """
     return _all_effective_weights(weights)[0]
 
@@ -379,6 +409,14 @@ def order_parameters(weights: Weights):
 
     Returns:
         (U_1, ..., U_L) and U_a.
+
+    Example:
+        >>> import jax
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> weights = draw_weights(jax.random.key(0), n_inputs=3, heads=(2, 2), width=5)
+        >>> U, U_a = order_parameters(weights)
+        >>> [values.shape for values in U], U_a.shape
+        ([(4, 4), (2, 2)], ())
     """
     grams = [w @ w.T / w.shape[1] for w in _all_effective_weights(weights)]
     U_a = grams[-1] if weights.a.ndim == 2 else grams[-1][0, 0]
@@ -408,6 +446,13 @@ def draw_weights(
 
     Returns:
         `Weights` with independent Gaussian entries.
+
+    Example:
+        >>> import jax
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> weights = draw_weights(jax.random.key(0), n_inputs=3, heads=(2, 2), width=5)
+        >>> [values.shape for values in order_parameters(weights)[0]]
+        [(4, 4), (2, 2)]
     """
     law = prior(width, heads, variances, skip)
     sizes = [int(n) for n in layer_widths(width, len(heads))]

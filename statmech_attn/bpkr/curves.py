@@ -361,6 +361,9 @@ def measured(mean, variance, Y_test, stderr=0.0) -> Measured:
     """Of a predictor on a test set.
 
     Args:
+        mean: predicted mean of every test example.
+        variance: predicted variance of every test example.
+        Y_test: labels.
         stderr: Monte Carlo error of the mean, whose square adds to the squared error
             and is taken off.
 

@@ -50,6 +50,9 @@ class Attention(eqx.Module):
     def check(self, x) -> Float[Array, "P N_0 T"]:
         """Inputs as a float64 (P, N_0, T) array that fits.
 
+        Args:
+            x: inputs, (P, N_0, T).
+
         Raises:
             ValueError: another number of examples or tokens.
         """

@@ -52,15 +52,28 @@ class PathKernels(eqx.Module):
         return self.blocks.shape[2]
 
     def kernel(self, U: Float[Array, "d d"]) -> Float[Array, "n n"]:
-        """K(U) on the training examples."""
+        """K(U) on the training examples.
+
+        Args:
+            U: order parameter U_1.
+        """
         return contracted(self.blocks, U)
 
     def masked(self, known: Float[Array, " P"]) -> "PathKernels":
-        """The same with input zero for the examples where `known` is 0, not 1."""
+        """The same with input zero for the examples where `known` is 0, not 1.
+
+        Args:
+            known: 1 for the examples that stay, 0 for the others.
+        """
         return PathKernels(self.blocks * known[:, None] * known)
 
     def curvature(self, A, alpha) -> Float[Array, "m m"]:
-        """Second derivative of the energy."""
+        """Second derivative of the energy.
+
+        Args:
+            A: the matrix (K + T)^-1 - alpha alpha^T.
+            alpha: the vector (K + T)^-1 Y.
+        """
         A, alpha = _split_outputs(A, alpha, self.n_examples)
         d = self.n_paths * alpha.shape[1]
         AK = jnp.einsum("pnrk,abrq->nkabpq", A, self.blocks, optimize="optimal")
@@ -88,11 +101,19 @@ class PathFactors(eqx.Module):
         return self.xi.shape[0]
 
     def kernel(self, U: Float[Array, "d d"]) -> Float[Array, "n n"]:
-        """K(U) on the training examples."""
+        """K(U) on the training examples.
+
+        Args:
+            U: order parameter U_1.
+        """
         return cross_kernel(self.xi, self.xi, U)
 
     def masked(self, known: Float[Array, " P"]) -> "PathFactors":
-        """The same with input zero for the examples where `known` is 0, not 1."""
+        """The same with input zero for the examples where `known` is 0, not 1.
+
+        Args:
+            known: 1 for the examples that stay, 0 for the others.
+        """
         return PathFactors(self.xi * known[:, None, None])
 
     def curvature(self, A, alpha) -> Float[Array, "m m"]:
@@ -101,6 +122,10 @@ class PathFactors(eqx.Module):
         Tr[A K_ab A K_cd] = <M_bc, M_ad> and M_ba = M_ab^T, so the M_ab with a >= b are
         enough.  Their symmetric and antisymmetric parts, kept as vectors with the same
         scalar products, do not mix.
+
+        Args:
+            A: the matrix (K + T)^-1 - alpha alpha^T.
+            alpha: the vector (K + T)^-1 Y.
         """
         A, alpha = _split_outputs(A, alpha, self.n_examples)
         outputs = alpha.shape[1]
@@ -170,6 +195,12 @@ def cross_kernel(
         left: scaled attentioned inputs.
         right: scaled attentioned inputs.
         U: order parameter U_1.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> xi = jnp.ones((2, 3, 4))  # 2 examples, 3 features, 4 paths
+        >>> cross_kernel(xi, xi, jnp.eye(4)).shape
+        (2, 2)
     """
     n_left, n_inputs, n_paths = left.shape
     U = _by_output(U, n_paths)

@@ -280,6 +280,11 @@ def kernel_overlap(
     Args:
         K: kernel of the training examples.
         Y: their labels.
+
+    Example:
+        >>> import numpy as np
+        >>> kernel_overlap(np.diag([1.0, 2.0]), np.array([3.0, 4.0])).round(3).tolist()
+        [0.8, 0.6]
     """
     y = jnp.ravel(Y)
     vectors = jnp.linalg.eigh(K)[1][:, ::-1]

@@ -58,6 +58,7 @@ def skips(skip, layers: int) -> Skip:
     """The factor b_l of the skip connection of every layer, None where there is none.
 
     Args:
+        layers: number of layers.
         skip: one number for all layers, or one for each; zero and None are no skip.
 
     Raises:
@@ -168,6 +169,9 @@ def check_temperature(temperature) -> None:
 
     Raises:
         ValueError: it is something else.
+
+    Example:
+        >>> check_temperature(0.01)  # -1 would raise ValueError
     """
     try:
         temperature = np.asarray(temperature, float)
@@ -210,6 +214,7 @@ def outside_support(widths, sizes: Sequence[int]) -> Bool[np.ndarray, "*batch"]:
     positive definite, lies outside its support.
 
     Args:
+        sizes: of U_1 ... U_a, as `sizes` gives them.
         widths: (N_1, ..., N_L, N_a) last.
 
     Example:

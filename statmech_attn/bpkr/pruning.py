@@ -40,6 +40,7 @@ def contributions(
     r"""$c_\pi(x)$ of every path of a network with one output.
 
     Args:
+        weights: all weights of the network.
         xi: attentioned inputs, as `attentioned_inputs` gives them.
 
     Raises:
@@ -80,6 +81,7 @@ def pruned_outputs(
     """f without the heads in `off`; NaN where these leave no path.
 
     Args:
+        parts: contributions of the paths, (P, Pi).
         heads: heads per layer (H_1, ..., H_L).
         off: pairs (layer, head), counted from zero.
 
@@ -157,6 +159,9 @@ def cumulative_accuracy(
     """Accuracy after 0, 1, 2, ... heads, pruned one after the other.
 
     Args:
+        parts: contributions of the paths, (P, Pi).
+        y: labels.
+        heads: heads per layer (H_1, ..., H_L).
         order: numbers of the heads as in `heads_in_order`, the first to go first.
 
     Returns:

@@ -368,6 +368,9 @@ def sample(
     else.
 
     Args:
+        key: random key of JAX.
+        posterior: the exact law, as `Problem.law` gives it.
+        chains: number of chains.
         draws, warmup: per chain; 150 steps of warm-up when omitted, or 400 where the
             coordinates are learned too.
 

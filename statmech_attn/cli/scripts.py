@@ -54,13 +54,20 @@ class Script:
         self.overwrite: bool = options.overwrite
 
     def file(self, name: str) -> Path:
-        """The result of this name at this size."""
+        """The result of this name at this size.
+
+        Args:
+            name: of the result, without an ending.
+        """
         return self.data / f"{name}-{self.size}.h5"
 
     def study(self, path: str) -> xr.Dataset:
         """Load the result of a study file at this size; compute it where missing.
 
         A study that cannot be computed ends the program with one line.
+
+        Args:
+            path: study file, relative to the repository.
         """
         return self._produced(path, self.file(Path(path).stem), [])
 
@@ -70,6 +77,8 @@ class Script:
         """The same for a study of networks that the study `trained` has trained.
 
         Args:
+            path: study file, relative to the repository.
+            trained: study file of the trainings.
             restart: the training whose network is studied; a study of all has none.
         """
         study, networks = self.root / path, self.file(Path(trained).stem)
@@ -98,6 +107,8 @@ class Script:
         """Load what an analysis program finds, in the result `of` if it takes one.
 
         Args:
+            path: analysis program, relative to the repository.
+            of: name of the result that it reads; None where it reads none.
             study: what it takes in its place; its settings are those of the study.
         """
         name = Path(study or path).stem
@@ -113,7 +124,12 @@ class Script:
         return storage.read(output)
 
     def save(self, figure: Figure, name: str) -> None:
-        """Write a figure as PNG and PDF and say so."""
+        """Write a figure as PNG and PDF and say so.
+
+        Args:
+            figure: the figure.
+            name: of its files, without an ending.
+        """
         for path in save(figure, self.out, name):
             print(f"wrote {path}", file=sys.stderr)  # noqa: T201
 
@@ -126,6 +142,9 @@ def usable(trained: xr.Dataset) -> list[int]:
 
     Raises:
         SystemExit: there is none.
+
+    Example:
+        `first, *others = usable(storage.read("training.h5"))`
     """
     answered = trained.restart.values[
         answering(trained.training_result.values.tolist())

@@ -67,6 +67,9 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
     Args:
         dataset: a result.
         console: where to print.
+
+    Example:
+        `print_summary(storage.read("scan.h5"), rich.console.Console())`
     """
     summary = _summary(dataset)
     given = {name: dataset.attrs.get(name, "") for name in ("free", "second")}

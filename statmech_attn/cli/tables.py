@@ -32,6 +32,10 @@ def titled(title: str, columns: Iterable[str]) -> Table:
     Args:
         title: of the table.
         columns: headings of its columns.
+
+    Example:
+        >>> [column.justify for column in titled("Points", ["phase", "count"]).columns]
+        ['left', 'right']
     """
     table, columns = Table(title=title, box=None, pad_edge=False), [*columns]
     vertical = "bottom" if any("\n" in column for column in columns) else "top"

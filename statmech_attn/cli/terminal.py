@@ -46,11 +46,20 @@ class Terminal(Console):
         super().__init__(markup=False, emoji=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """The text as it is to be shown; rich calls this for every string."""
+        """The text as it is to be shown; rich calls this for every string.
+
+        Args:
+            text: any text, also of files.
+        """
         return super().render_str(visible(text, kept=LAYOUT), **options)
 
     def say(self, text: str, style: str | None = None) -> None:
-        """Print one line, whatever is in it."""
+        """Print one line, whatever is in it.
+
+        Args:
+            text: the line.
+            style: of rich, such as a colour.
+        """
         self.print(visible(text), style=style, highlight=False, soft_wrap=True)
 
 

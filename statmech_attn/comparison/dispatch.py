@@ -11,14 +11,18 @@ def compare(theory: xr.Dataset, *simulations: xr.Dataset) -> xr.Dataset:
     Trajectories and simulations that never were in a file need not name their kinds.
 
     Args:
-            theory: a trajectory, or order parameters at the saddle point.
-            simulations: one Monte Carlo file, or one or more posterior files.
+        theory: a trajectory, or order parameters at the saddle point.
+        simulations: one Monte Carlo file, or one or more posterior files.
 
     Returns:
         A row of differences, standard errors and verdicts for every point.
 
     Raises:
         ValueError: files that do not belong together, in one line.
+
+    Example:
+        `compare(storage.read("orbit.h5"), storage.read("spins.h5"))`, of a trajectory
+        and a simulation with one network, the same parameters and initial condition.
     """
     first, *others = (file.attrs.get("kind") for file in (theory, *simulations))
     if first == "order-parameter" and others and set(others) == {"posterior"}:

@@ -1,8 +1,8 @@
 r"""Saddle point, corrected saddle point, exact law and weights, side by side.
 
 Every estimate of a quantity q (U_l, U_a, the mean predictor, the accuracy) at a width
-is held against one reference, the exact law where it is among the files, else the first
-posterior file:
+is compared with one reference, the exact law where it is among the files, else the
+first posterior file:
 
     $z = (q - q_{ref}) / \sqrt{s^2 + s_{ref}^2}$
 
@@ -145,6 +145,10 @@ def sampled_by(posterior: xr.Dataset) -> str:
 
     Args:
         posterior: result of a posterior study.
+
+    Example:
+        >>> sampled_by(xr.Dataset(attrs={"method": "order-parameter"}))
+        'exact'
     """
     method = posterior.attrs["method"]
     return EXACT if method == "order-parameter" else str(method)

@@ -63,6 +63,12 @@ def network_digest(net) -> str:
 
     Args:
         net: a network.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
+        >>> len(network_digest(net))
+        64
     """
     digest = hashlib.sha256(str(net.context).encode())
     for array in (net.weighted, net.output, net.positional):

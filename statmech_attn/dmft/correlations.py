@@ -73,6 +73,12 @@ def correlations(patterns: Patterns) -> Correlations:
 
     Returns:
         `Correlations`, by kind of pattern.
+
+    Example:
+        >>> from statmech_attn.dmft import load
+        >>> pair, triple = correlations(load("poclopez-pe2").patterns)
+        >>> pair.shape, triple.shape
+        ((4, 3, 3), (4, 3))
     """
     _at_most_three(patterns.n_patterns)
     even = even_correlations(patterns)
@@ -96,6 +102,13 @@ def from_correlations(given: Correlations, positional=None) -> Patterns:
 
     Raises:
         ValueError: no set of +-1 columns can have these correlations.
+
+    Example:
+        >>> from statmech_attn.dmft import load
+        >>> given = correlations(load("poclopez-pe2").patterns)
+        >>> again = correlations(from_correlations(given))
+        >>> all(np.allclose(a, b) for a, b in zip(given, again))
+        True
     """
     pair, triple = np.asarray(given.pair, float), np.asarray(given.triple, float)
     n = pair.shape[-1]

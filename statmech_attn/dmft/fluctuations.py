@@ -143,6 +143,15 @@ def noise_start(
 
     Raises:
         ValueError: the network was built from other patterns.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(0.5, file.gamma, file.epsilon)
+        >>> start = dmft.from_row(net, params, 0)
+        >>> noise = noise_start(net, file.patterns, params, start)
+        >>> noise, band = noise_steps(net, noise, steps=5)
     """
     if not np.array_equal(patterns.semantic * patterns.fractions, net.weighted):
         raise ValueError(
@@ -178,6 +187,18 @@ def noise_steps(
 
     Returns:
         The noise to go on with, and the band of these steps.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(0.5, file.gamma, file.epsilon)
+        >>> start = dmft.from_row(net, params, 0)
+        >>> noise = noise_start(net, file.patterns, params, start)
+        >>> noise, band = noise_steps(net, noise, steps=5)
+        >>> noise, band = noise_steps(net, noise, steps=5)  # the next five
+        >>> band.std.A.shape
+        (5, 3, 1)
     """
     lane = partial(_one_lane, net, noise.fractions, steps, covariance)
     carried = ((-1, -1, -1, None, None), -1, -1)  # one clock for all points

@@ -84,6 +84,16 @@ def observe(
 
     Returns:
         The state after the token, and its overlaps and attention vector.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> state = dmft.from_checkpoint(net, params, file)
+        >>> state, shown = observe(net, params, state)
+        >>> shown.A.shape
+        (3,)
     """
     overlaps = token(net, params, state.newest, state.clock)
     after = receive(net, params, state, overlaps)
@@ -103,6 +113,16 @@ def receive(net: Network, params: Parameters, state: State, overlaps) -> State:
 
     Returns:
         The state after this token.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> state = dmft.from_checkpoint(net, params, file)
+        >>> overlaps = dmft.token(net, params, state.newest, state.clock)
+        >>> receive(net, params, state, overlaps).newest.shape
+        (3,)
     """
     _, m_v, m_q, m_k = overlaps
     v = _set(state.v, m_v, state.clock)
@@ -142,6 +162,17 @@ def observation(net, params, state: State, overlaps, after: State) -> Observatio
 
     Returns:
         `Observation`: overlaps and attention of this token, (M, *batch) each.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> state = dmft.from_checkpoint(net, params, file)
+        >>> overlaps = dmft.token(net, params, state.newest, state.clock)
+        >>> after = receive(net, params, state, overlaps)
+        >>> observation(net, params, state, overlaps, after).m_o_se.shape
+        (3,)
     """
     m_o_se = semantic_overlaps(net, params, state, overlaps)
     return Observation(m_o_se, overlaps[1], overlaps[2], overlaps[3], after.newest)
@@ -196,6 +227,15 @@ def advance(net: Network, params: Parameters, state: State, steps) -> State:
 
     Returns:
         The state after these steps.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> state = dmft.from_checkpoint(net, params, file)
+        >>> advance(net, params, state, 1000).newest.shape
+        (3,)
     """
     return jax.lax.fori_loop(0, steps, lambda _, s: step(net, params, s), state)
 
@@ -211,6 +251,15 @@ def jacobian(net: Network, params: Parameters, state: State) -> Float[Array, "MC
         net: the network, as `network` builds it.
         params: control parameters of any batch shape, as `parameters` makes them.
         state: attention window and clock.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> state = dmft.from_checkpoint(net, params, file)
+        >>> jacobian(net, params, state).shape
+        (12, 12)
     """
 
     def of_window(z):

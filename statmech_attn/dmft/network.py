@@ -163,6 +163,12 @@ def clock_period(network: Network, epsilon: float) -> int:
     Args:
         network: the network.
         epsilon: weight of the positional code.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
+        >>> clock_period(net, 0.02), clock_period(net, 0.0)
+        (4, 1)
     """
     changes = np.any(
         np.asarray(network.positional) != np.asarray(network.positional[:1])
@@ -223,6 +229,14 @@ def from_token(
 
     Returns:
         The state after this token.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> from_token(net, params, net.output[1]).newest.shape
+        (3,)
     """
     overlaps = token_overlaps(net, params, jnp.asarray(means, float), jnp.array(0))
     empty = jnp.zeros((net.context, net.n_patterns) + overlaps.shape[2:])
@@ -249,6 +263,14 @@ def from_row(net: Network, params: Parameters, row: int) -> State:
 
     Raises:
         ValueError: there is no such row.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> from_row(net, params, 0).newest.shape
+        (3,)
     """
     if not 0 <= row < net.n_patterns:
         raise ValueError(f"row must lie in 0..{net.n_patterns - 1}; got {row}.")
@@ -270,6 +292,14 @@ def from_window(net: Network, params: Parameters, window, next_position) -> Stat
 
     Raises:
         ValueError: the window has not the shape (C, M, ...).
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> from_window(net, params, np.zeros((4, 3)), 0).newest.tolist()
+        [0.0, 0.0, 0.0]
     """
     window = jnp.asarray(window, float)
     if window.shape[:2] != (net.context, net.n_patterns):
@@ -363,6 +393,14 @@ def window(state: State) -> Float[Array, "C M *batch"]:
     Returns:
         The attention vectors, without the order of the ring buffer in which the state
         stores them.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> window(dmft.from_checkpoint(net, params, file)).shape
+        (4, 3)
     """
     context = state.attention.shape[0]
     return state.attention[(state.clock - jnp.arange(context)) % context]
@@ -381,6 +419,15 @@ def token(
         params: control parameters of any batch shape, as `parameters` makes them.
         attention: attention vector A that draws the token.
         clock: position of the token.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> state = dmft.from_checkpoint(net, params, file)
+        >>> token(net, params, state.newest, state.clock).shape
+        (4, 3)
     """
     means = jnp.tanh(params.beta * contract(net.output.T, attention))
     return token_overlaps(net, params, means, clock)
@@ -397,6 +444,15 @@ def token_overlaps(net: Network, params: Parameters, means, clock):
 
     Returns:
         Overlaps by kind (o, v, q, k) and pattern.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> overlaps = token_overlaps(net, params, net.output[1], 0)
+        >>> overlaps.shape
+        (4, 3)
     """
     semantic = contract(net.weighted, means)
     positional = jax.lax.dynamic_index_in_dim(net.positional, clock, 0, False)
@@ -413,6 +469,11 @@ def contract(matrix: Float[Array, "*rows n"], x: Float[Array, "n *rest"]):
 
     Returns:
         Array (*rows, *rest).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> contract(jnp.ones((2, 3)), jnp.ones((3, 5))).shape
+        (2, 5)
     """
     rows, rest = matrix.shape[:-1], x.shape[1:]
     columns = jnp.moveaxis(matrix, -1, 0).reshape(x.shape[:1] + rows + (1,) * len(rest))

@@ -263,6 +263,13 @@ def random_independent(
 
     Returns:
         Patterns with one site class for every distinct column.
+
+    Example:
+        >>> import jax
+        >>> patterns = random_independent(
+        ...     jax.random.key(0), n_patterns=2, n_sites=1000, n_bits=2)
+        >>> patterns.n_classes  # of at most 2^8 distinct columns
+        254
     """
     _check_sizes(n_patterns, n_sites=n_sites, n_bits=n_bits)
     semantic_key, positional_key = jax.random.split(key)
@@ -291,6 +298,11 @@ def cycle(key: Key[Array, ""], *, n_patterns: int, n_bits: int) -> Patterns:
 
     Raises:
         ValueError: there are too many patterns for 2^M site classes.
+
+    Example:
+        >>> import jax
+        >>> cycle(jax.random.key(0), n_patterns=3, n_bits=2).n_classes
+        8
     """
     _check_sizes(n_patterns, n_bits=n_bits)
     if n_patterns > MAX_EXACT_PATTERNS:
@@ -305,7 +317,12 @@ def cycle(key: Key[Array, ""], *, n_patterns: int, n_bits: int) -> Patterns:
 
 
 def presets() -> list[str]:
-    """Names of the patterns shipped with the package."""
+    """Names of the patterns shipped with the package.
+
+    Example:
+        >>> "poclopez-pe2" in presets()
+        True
+    """
     folder = resources.files("statmech_attn.dmft") / "presets"
     return sorted(
         f.name[: -len(".json")] for f in folder.iterdir() if f.name.endswith(".json")

@@ -94,6 +94,15 @@ def strobe_point(net: Network, params: Parameters, state: State) -> Float[Array,
         net: the network, as `network` builds it.
         params: control parameters of any batch shape, as `parameters` makes them.
         state: attention window and clock.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon)
+        >>> state = dmft.from_checkpoint(net, params, file)
+        >>> strobe_point(net, params, state).shape
+        (12,)
     """
     remaining = (-state.clock) % net.context
     return window(advance(net, params, state, remaining)).ravel()

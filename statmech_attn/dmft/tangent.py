@@ -75,7 +75,12 @@ class TangentMap(TangentSystem):
         return self.push_measured(lifted, frame)[:2]
 
     def push_measured(self, lifted: Lifted, frame):
-        """The window moves up; only the A that leaves it is replaced."""
+        """The window moves up; only the A that leaves it is replaced.
+
+        Args:
+            lifted: the step with what its derivative needs, as `lift` gives it.
+            frame: tangent vectors in columns.
+        """
         after, rows = self._linearised(lifted)
         context, slot = self.net.context, after.state.clock
         columns = frame.reshape((context, self.net.n_patterns) + frame.shape[1:])

@@ -143,6 +143,14 @@ def settle(
     Raises:
         ValueError: a map that changes its state's shape, starts without a last axis,
             a choice of `search` that makes no sense.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> starts = jnp.linspace(0.1, 0.9, 8)
+        >>> logistic = lambda x: 3.2 * x * (1 - x)
+        >>> orbits = settle(logistic, starts, search=Search(horizon=500))
+        >>> orbits.period.tolist()
+        [2, 2, 2, 2, 2, 2, 2, 2]
     """
     follower = Follower(system, search, starts, parameters)
     return follow_with(follower, starts, parameters, tick)
@@ -164,6 +172,13 @@ def follow_with(
 
     Returns:
         `Orbits`, one entry for each initial condition.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> starts, logistic = jnp.linspace(0.1, 0.9, 8), lambda x, r: r * x * (1 - x)
+        >>> follower = Follower(logistic, Search(horizon=500), starts, 2.5)
+        >>> [int(follow_with(follower, starts, r).period[0]) for r in (2.5, 3.2)]
+        [1, 2]
     """
     run = _Run(follower, starts, parameters)
     for number in range(follower.looks):

@@ -173,6 +173,16 @@ def distinguish(orbits: Orbits) -> Attractors:
 
     Returns:
         The attractors, those with most initial conditions first.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from statmech_attn.dynamics import Search, settle
+        >>> starts = jnp.linspace(0.1, 0.9, 8)
+        >>> logistic = lambda x: 3.2 * x * (1 - x)
+        >>> orbits = settle(logistic, starts, search=Search(horizon=500))
+        >>> attractors = distinguish(orbits)
+        >>> attractors.counts.tolist(), attractors.period.tolist()
+        ([8], [2])
     """
     order = _canonical(orbits)
     label = np.where(orbits.kind == GONE, DIVERGED, NOT_SETTLED)

@@ -174,6 +174,10 @@ def go_round(system, state, vector, frame, kicks, period) -> Round:
     """Once round, from a state with other coordinates; batched over trailing axes.
 
     Args:
+        system: system with its tangent dynamics.
+        state: a point of the cycle.
+        vector: its coordinates.
+        frame: tangent vectors in columns.
         kicks: (n, dim, 1 + k), kicks to the state (relative) and to the columns (of the
             longest), one after another; all zero for none.
         period: steps of each lane.
@@ -349,6 +353,8 @@ def spectra(
     """Exponents of n cycles.
 
     Args:
+        k: number of exponents.
+        rank: of the Jacobian.
         once: takes indices of cycles, their vectors, frames and periods, and kicks, and
             returns a `Round` of numpy arrays, cycles on the last axis.
         vectors: (dim, n), near the cycles.

@@ -158,6 +158,14 @@ def per_unit_time(spectrum: PyTree, interval: float) -> PyTree:
 
     Raises:
         ValueError: the interval is not positive and finite.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from statmech_attn.dynamics import lyapunov_spectrum
+        >>> decay = flow(lambda x: -x, time=0.5, substeps=10)
+        >>> spectrum = lyapunov_spectrum(decay, jnp.array([1.0]), steps=256)
+        >>> round(float(per_unit_time(spectrum, 0.5).exponents[0]), 6)
+        -1.0
     """
     if not 0 < interval < math.inf:
         raise ValueError(f"interval must be > 0 and finite; got {interval:g}.")

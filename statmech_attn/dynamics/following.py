@@ -52,6 +52,12 @@ def take(tree: PyTree, indices: np.ndarray) -> PyTree:
 
     Returns:
         A tree of the same structure, with these lanes only.
+
+    Example:
+        >>> import jax.numpy as jnp, numpy as np
+        >>> lanes = {"x": jnp.arange(4.0), "clock": jnp.array(2)}
+        >>> take(lanes, np.array([1, 3]))["x"].tolist()
+        [1.0, 3.0]
     """
     return jax.tree.map(lambda x: x[..., indices] if np.ndim(x) else x, tree)
 
@@ -141,7 +147,11 @@ class Follower:
         return gap <= 10.0**-self.search.digits, jnp.max(change, axis=0) <= STEADY
 
     def width(self, count: int) -> int:
-        """Lanes of the batches in which so many are looked at."""
+        """Lanes of the batches in which so many are looked at.
+
+        Args:
+            count: number of orbits.
+        """
         return self.lanes if lanes_for(count) > NARROW else NARROW
 
     def look(
@@ -154,6 +164,9 @@ class Follower:
         """One look at some lanes, in batches: who, their states after it, the look.
 
         Args:
+            state: states, on the last axis.
+            parameters: of the system.
+            indices: of the orbits.
             width: lanes of a batch, as `width` of this class gives them; by default
                 that of so many lanes.
         """
@@ -185,7 +198,11 @@ class Follower:
         return other
 
     def see(self, state: PyTree) -> np.ndarray:
-        """Observables (d, n) of any number of states."""
+        """Observables (d, n) of any number of states.
+
+        Args:
+            state: states, on the last axis.
+        """
         parts = [
             np.asarray(self._see(_on_device(take(state, chosen))))[:, :real]
             for chosen, real in batches(np.arange(count_of(state)), self.lanes)

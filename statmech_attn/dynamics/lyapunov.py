@@ -408,6 +408,12 @@ def measure(
     steps.  Returns the lifted state, the frame and the `Sums`.
 
     Args:
+        system: system with its tangent dynamics.
+        lifted: state with what its derivative needs.
+        frame: tangent vectors in columns.
+        observe: function of the state whose values are averaged.
+        every: steps of a group, after each of which sums are taken.
+        blocks: number of blocks.
         turns: times `every` steps that align the frame; their sums are dropped.
         per_block: times `every` steps in a block.
         spacing: steps between two orthonormalisations, a divisor of `every`.

@@ -42,6 +42,11 @@ def directed_distance(a: Points, b: Points) -> float:
     Args:
         a: points of a set, (n, d).
         b: points of another set, (m, d).
+
+    Example:
+        >>> import numpy as np
+        >>> directed_distance(np.array([[0.0]]), np.array([[1.0], [3.0]]))
+        1.0
     """
     return float(np.mean(KDTree(b).query(a)[0]))
 
@@ -54,6 +59,11 @@ def resolution(a: Points) -> float:
 
     Args:
         a: points of a set, (n, d).
+
+    Example:
+        >>> import numpy as np
+        >>> resolution(np.arange(5.0)[:, None])
+        2.4
     """
     return float(np.mean(KDTree(a).query(a, k=4)[0][:, 3]))
 
@@ -67,6 +77,12 @@ def distances(a: Sequence[Points], b: Sequence[Points]) -> Float[np.ndarray, "n 
 
     Returns:
         The distance of every set of `a` from every set of `b`.
+
+    Example:
+        >>> import numpy as np
+        >>> points = [np.array([[0.0], [1.0]]), np.array([[5.0], [6.0]])]
+        >>> distances(points, points).tolist()
+        [[0.0, 4.5], [4.5, 0.0]]
     """
     table = [[set_distance(x, y) for y in b] for x in a]
     return np.array(table).reshape(len(a), len(b))

@@ -21,6 +21,12 @@ def orthonormalise(frame: Float[Array, "dim k *batch"]):
     Returns:
         The orthonormal frame; the lengths R_jj (k, *batch); the lengths of the columns
         before.  A zero column stays zero.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> frame, lengths, before = orthonormalise(jnp.array([[2.0, 1.0], [0.0, 3.0]]))
+        >>> lengths.tolist()
+        [2.0, 3.0]
     """
     k = frame.shape[1]
     done, squares, norms = [], [], []
@@ -58,5 +64,10 @@ def safe_log(x: Float[Array, "*any"]) -> Float[Array, "*any"]:
 
     Args:
         x: lengths, >= 0.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> safe_log(jnp.array([1.0, 0.0])).tolist()
+        [0.0, -inf]
     """
     return jnp.where(x == 0, -jnp.inf, jnp.log(jnp.where(x == 0, 1.0, x)))

@@ -472,6 +472,14 @@ def as_in_paper(spectrum: Spectrum, zero: float = 1e-4) -> Int[Array, "*batch"]:
     Args:
         spectrum: Lyapunov spectrum.
         zero: largest size of an exponent that counts as zero, nats per step.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from statmech_attn import dynamics
+        >>> spectrum = dynamics.lyapunov_spectrum(
+        ...     lambda x: 0.5 * x, jnp.array([1.0]), steps=256)
+        >>> dynamics.PHASES[int(as_in_paper(spectrum))]
+        'periodic'
     """
     leading = spectrum.exponents[0]
     phase = jnp.where(leading > zero, CHAOTIC, QUASIPERIODIC)

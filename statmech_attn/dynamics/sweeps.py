@@ -133,6 +133,10 @@ def sets_differ(distance, scatter: float, size: float, recurs: bool) -> bool:
         scatter: within the sets.
         size: of the sets.
         recurs: whether the orbits recur.
+
+    Example:
+        >>> sets_differ(0.1, scatter=0.01, size=1.0, recurs=False)
+        True
     """
     return bool(distance > (10 * CLOSE * (1 + size) if recurs else SCATTERS * scatter))
 

@@ -332,14 +332,28 @@ class TangentSystem(eqx.Module):
 
     @abstractmethod
     def vector(self, state: PyTree) -> Float[Array, "dim *batch"]:
-        """The coordinates of the state that the tangent columns belong to."""
+        """The coordinates of the state that the tangent columns belong to.
+
+        Args:
+            state: state of the system.
+        """
 
     @abstractmethod
     def at(self, state: PyTree, vector: Float[Array, "dim *batch"]) -> PyTree:
-        """The state with other coordinates; clocks and counters stay."""
+        """The state with other coordinates; clocks and counters stay.
+
+        Args:
+            state: state of the system.
+            vector: new coordinates, (d,).
+        """
 
     def push_measured(self, lifted: PyTree, frame: Float[Array, "dim k *batch"]):
-        """`push`, with ln |det DF| of the step; -inf where the Jacobian is singular."""
+        """`push`, with ln |det DF| of the step; -inf where the Jacobian is singular.
+
+        Args:
+            lifted: the step with what its derivative needs, as `lift` gives it.
+            frame: tangent vectors in columns, (d, k).
+        """
         dimension, _, *batch = frame.shape
         units = jnp.eye(dimension).reshape(2 * (dimension,) + (1,) * len(batch))
         units = jnp.broadcast_to(units, (dimension, dimension, *batch))

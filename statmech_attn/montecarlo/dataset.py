@@ -48,6 +48,10 @@ def stationary(name: str) -> str:
 
     Args:
         name: of an observable.
+
+    Example:
+        >>> stationary("A_mean")
+        'A_stationary_mean'
     """
     observable, part = name.rsplit("_", 1)
     return f"{observable}_stationary_{part}"
@@ -112,6 +116,19 @@ def monte_carlo_dataset(
 
     Raises:
         ValueError: simulations that do not belong together.
+
+    Example:
+        >>> import jax
+        >>> from statmech_attn import dmft, montecarlo
+        >>> file = dmft.load("poclopez-pe2")
+        >>> net = dmft.network(file.patterns, context=file.context)
+        >>> params = dmft.parameters([0.5, 1.0], file.gamma, file.epsilon)
+        >>> start = dmft.from_row(net, params, 0)
+        >>> simulations = [montecarlo.simulate(
+        ...     net, file.patterns, params, start, n_spins=n, runs=20, steps=5,
+        ...     key=jax.random.key(0)) for n in (300, 3000)]
+        >>> monte_carlo_dataset(simulations, [0.5, 1.0]).A_mean.shape
+        (2, 2, 5, 3)
     """
     beta = np.atleast_1d(np.asarray(beta, float))
     _check(simulations, beta)

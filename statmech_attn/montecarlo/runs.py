@@ -79,6 +79,10 @@ def layout(runs: int, method: str, n_spins: int) -> Layout:
 
     Returns:
         `Layout`: sizes of the blocks and of the calls.
+
+    Example:
+        >>> layout(1000, "collapsed", 10**6)
+        Layout(runs=1000, size=256)
     """
     longest = min(max(runs // BLOCKS, SMALLEST), LARGEST)
     if method == "spins":
@@ -177,14 +181,28 @@ class Simulator:
         )
 
     def begin(self, params: Parameters, state: State, keys: Words, block, number):
-        """What `advance` takes: the rows of a call, and what is carried along."""
+        """What `advance` takes: the rows of a call, and what is carried along.
+
+        Args:
+            params: control parameters of the rows.
+            state: initial conditions of the rows.
+            keys: of the points.
+            block: number of the block in each row.
+            number: numbers of the rows.
+        """
         pad = lambda x: _padded(x, self.rows) if np.ndim(x) else x
         params, state, keys = jax.tree.map(pad, (params, state, keys))
         first = np.uint32(pad(block) * self.size)
         return (params, keys, first, pad(number)), _begin(state, self.size)
 
     def advance(self, rows, carry, begin: int):
-        """A stretch of steps from step `begin` on."""
+        """A stretch of steps from step `begin` on.
+
+        Args:
+            rows: of this call, as `begin` gives them.
+            carry: what the last stretch left.
+            begin: number of its first step.
+        """
         return jax.block_until_ready(
             _stretch(
                 self.net,
@@ -208,6 +226,10 @@ def rows_of_a_call(size: int, method: str, n_spins: int) -> int:
         size: runs of a block.
         method: "collapsed" or "spins".
         n_spins: number N of spins.
+
+    Example:
+        >>> rows_of_a_call(64, "collapsed", 10**6) >= 1
+        True
     """
     rows = (LANES if on_cpu() else LANES_ELSEWHERE) // size
     if method == "spins":
@@ -305,7 +327,14 @@ class Moments:
         self.square = np.empty((points, *shape))
 
     def add(self, point: int, block: int, mean, square) -> None:
-        """The next block of a point; a point's blocks must come in order."""
+        """The next block of a point; a point's blocks must come in order.
+
+        Args:
+            point: number of the point.
+            block: number of the block.
+            mean: over the runs of the block.
+            square: sum of squared deviations from the mean.
+        """
         if block == 0:
             self.mean[point], self.square[point] = mean, square
             return
@@ -333,6 +362,10 @@ def observations(x: np.ndarray, batch: tuple[int, ...]) -> Observation:
 
     Returns:
         `Observation` with arrays (steps, M, *batch, *runs).
+
+    Example:
+        >>> observations(np.zeros((2, 20, 7, 5, 3)), (2,)).A.shape
+        (7, 3, 2, 20)
     """
     x = np.moveaxis(x, (-3, -2, -1), (1, 0, 2))
     parts = dict(

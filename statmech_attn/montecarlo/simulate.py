@@ -274,6 +274,11 @@ def point_keys(key: Key[Array, ""], points, batch: tuple[int, ...]) -> Words:
 
     Raises:
         ValueError: the points have not the shape of the batch.
+
+    Example:
+        >>> import jax
+        >>> [words.shape for words in point_keys(jax.random.key(0), None, (3,))]
+        [(3,), (3,)]
     """
     if points is None:
         points = np.arange(int(np.prod(batch))).reshape(batch)

@@ -212,6 +212,7 @@ def posterior(
     """The posterior of all weights of a learning problem.
 
     Args:
+        problem: the learning problem.
         reduced: V_0 on what the training inputs span, in their principal axes; without
             it all of V_0, as it acts on the inputs, which leaves no free directions.
         activation: "relu" or "erf" for a nonlinear block that every path passes after

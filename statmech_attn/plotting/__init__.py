@@ -1,4 +1,7 @@
-"""Pictures of result files, drawn at the size at which they are printed."""
+"""Pictures of result files, drawn at the size at which they are printed.
+
+The gallery of the documentation shows every figure with the commands that make it.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -78,7 +78,11 @@ class Picture(NamedTuple):
         return draw.rpartition(":")[2] if isinstance(draw, str) else draw.__name__
 
     def drawn(self, page: xr.Dataset, **options: Any) -> Figure:
-        """The figure of one page."""
+        """The figure of one page.
+
+        Args:
+            page: part of a result that has a figure of its own.
+        """
         draw = self.draw
         if isinstance(draw, str):
             module, _, name = draw.partition(":")
@@ -121,6 +125,9 @@ def pictures(dataset: xr.Dataset, only: Sequence[str] | None = None) -> Pictures
 
     Raises:
         ValueError: a kind of file that has no pictures.
+
+    Example:
+        `dict(pictures(storage.read("scan.h5")))["bifurcation"]`
     """
     return _drawn(dataset, _table(dataset), only)
 
@@ -135,6 +142,10 @@ def names(dataset: xr.Dataset) -> dict[str, str]:
 
     Raises:
         ValueError: a kind of file that has no pictures.
+
+    Example:
+        `names(storage.read("scan.h5"))` gives such as
+        `{"bifurcation": "bifurcation_diagram"}`.
     """
     table = _table(dataset)
     return {row.name: row.function for row in table if row.when(dataset)}

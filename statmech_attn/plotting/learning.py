@@ -442,6 +442,9 @@ def growth(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     Args:
         dataset: a result of kind `benchmark`.
         axes: those to draw on, one for each size.
+
+    Example:
+        `growth(storage.read("saddle_growth.h5"))`
     """
     names = [name for name in SIZES if f"seconds_{name}" in dataset]
     count = len(names)

@@ -382,6 +382,9 @@ def one_shot_kernels(theory: xr.Dataset, *, axes: Given = None) -> Figure:
     Args:
         theory: result of an order-parameter study.
         axes: as in `path_kernels`.
+
+    Example:
+        `one_shot_kernels(storage.read("theory.h5"))`
     """
     width = smallest_width(theory)
     return path_kernels(_at_chosen(theory, width), width=width, axes=axes)

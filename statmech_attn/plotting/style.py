@@ -145,6 +145,13 @@ def save(
 
     Returns:
         Paths of the files.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     files = save(Figure(), folder, "empty", formats=("pdf",))
+        >>> files[0].name
+        'empty.pdf'
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

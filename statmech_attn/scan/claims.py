@@ -79,6 +79,9 @@ class Claims:
     def take(self, path: Path) -> bool:
         """Claim a chunk; False when another process has it.
 
+        Args:
+            path: of the chunk's claim.
+
         Raises:
             OSError: the folder cannot be written, the disk is full.
         """
@@ -91,7 +94,11 @@ class Claims:
         return True
 
     def take_over(self, path: Path) -> bool:
-        """Claim a chunk whose owner seems dead; False when it lives."""
+        """Claim a chunk whose owner seems dead; False when it lives.
+
+        Args:
+            path: of the chunk's claim.
+        """
         owner = owner_of(path)
         if owner is None or not self.dead(owner):
             return False
@@ -110,7 +117,11 @@ class Claims:
         path.unlink(missing_ok=True)
 
     def dead(self, worker: str) -> bool:
-        """Whether a worker has ended, as far as can be seen from here and now."""
+        """Whether a worker has ended, as far as can be seen from here and now.
+
+        Args:
+            worker: name of the worker.
+        """
         if worker == self.name:
             return False
         try:

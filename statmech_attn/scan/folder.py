@@ -73,6 +73,10 @@ class Folder:
     def begin(cls, path: Path, manifest: Manifest) -> "Folder":
         """Make a folder; where another process was faster, its manifest holds.
 
+        Args:
+            path: of the folder.
+            manifest: what it is begun for.
+
         Raises:
             OSError: it cannot be written.
             StorageError: it holds another study.
@@ -88,6 +92,9 @@ class Folder:
     @classmethod
     def open(cls, path: Path) -> "Folder":
         """The folder at `path`.
+
+        Args:
+            path: of the folder.
 
         Raises:
             StorageError: no folder of chunks, damaged, or from a newer version.
@@ -126,6 +133,10 @@ class Folder:
     def require(self, study: str, inputs: Mapping[str, str]) -> None:
         """Refuse to go on with another study, or with other files that it names.
 
+        Args:
+            study: text of a study (TOML).
+            inputs: SHA-256 of what the study reads, by name.
+
         Raises:
             StorageError: the folder was begun with other ones.
         """
@@ -149,7 +160,11 @@ class Folder:
         return self.path / f"chunk-{number:07d}.claim"
 
     def blocks(self, number: int) -> Path:
-        """Where a chunk that keeps blocks keeps them."""
+        """Where a chunk that keeps blocks keeps them.
+
+        Args:
+            number: of the chunk.
+        """
         return self.path / f"blocks-{number:07d}"
 
     def listing(self) -> tuple[set[int], set[int]]:
@@ -163,6 +178,10 @@ class Folder:
 
     def write(self, stored: Stored, writer: str) -> None:
         """Keep a finished chunk.
+
+        Args:
+            stored: the chunk with its arrays.
+            writer: name of the worker.
 
         Raises:
             StorageError: no space, no permission, or it reads back differently.
@@ -179,6 +198,10 @@ class Folder:
     def read(self, chunk: Chunk, names: Sequence[str] | None = None) -> Stored:
         """A finished chunk.
 
+        Args:
+            chunk: which.
+            names: of the arrays; all when omitted.
+
         Raises:
             OSError: it cannot be read, or is from a newer version.
             Damaged: it is not what was written here.
@@ -191,6 +214,10 @@ class Folder:
 
     def verified(self, number: int, names: Sequence[str] | None = ()) -> Stored:
         """As `read`, of the chunk that has a number.
+
+        Args:
+            number: of the chunk.
+            names: of the arrays; all when omitted.
 
         Raises:
             Damaged: the chunk is missing, damaged or that of another study.
@@ -220,6 +247,9 @@ class Folder:
     def quarantine(self, number: int) -> Path | None:
         """Put a chunk file aside; it will be computed again.
 
+        Args:
+            number: of the chunk.
+
         Returns:
             Where it is now; None when another process has put it aside.
         """
@@ -244,7 +274,11 @@ class Folder:
                     part.unlink(missing_ok=True)
 
     def remember(self, environment: Mapping[str, str]) -> str:
-        """Keep what this process computes with; its digest names it."""
+        """Keep what this process computes with; its digest names it.
+
+        Args:
+            environment: versions and machine, by name.
+        """
         text = json.dumps(dict(environment), indent=1, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         write_once(self.path / "environments" / f"{digest}.json", text)
@@ -294,6 +328,15 @@ def remove(path: Path) -> None:
 
     Args:
         path: a file or folder.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     chunks = Path(folder, "scan.h5.chunks")
+        ...     chunks.mkdir()
+        ...     remove(chunks)
+        ...     chunks.exists()
+        False
     """
     away = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
     try:
@@ -312,6 +355,14 @@ def remove_leftovers(path: Path) -> None:
 
     Args:
         path: a file or folder.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Path(folder, ".scan.h5.chunks.0123456789ab.part").mkdir()
+        ...     remove_leftovers(Path(folder, "scan.h5.chunks"))
+        ...     list(Path(folder).iterdir())
+        []
     """
     for away in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         _empty(away)

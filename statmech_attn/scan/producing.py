@@ -48,6 +48,10 @@ def chunks_of(output: Path) -> Path:
 
     Args:
         output: result file of the run.
+
+    Example:
+        >>> print(chunks_of(Path("results/scan.h5")))
+        results/scan.h5.chunks
     """
     return output.with_name(f"{output.name}.chunks")
 
@@ -95,6 +99,27 @@ def compute(
         ValueError: an impossible setting, or a run that would not fit.
         StorageError: the output is taken or cannot be written; finished chunks stay.
         signals.Unfinished: stopped by Ctrl-C or SIGTERM.
+
+    Example:
+        >>> import tempfile, numpy as np, xarray as xr
+        >>> from statmech_attn import storage
+        >>> from statmech_attn.scan import Assembled, OneRound, Pilot
+        >>> class Squares(OneRound):
+        ...     title, batch, total = "squares", 1, 5
+        ...     pilot = lambda self: Pilot(1e-6, 1000, 8)
+        ...     not_finite = lambda self, arrays: np.isnan(arrays["y"])
+        ...     def compute(self, chunk, payload, tick, folder):
+        ...         return {"y": np.arange(chunk.first, chunk.stop) ** 2.0}
+        ...     def assemble(self, results):
+        ...         words = {"long_name": "square", "units": "1", "symbol": "y"}
+        ...         columns = {"y": ("x", results.column("y"), words)}
+        ...         return Assembled(xr.Dataset(columns, attrs={"kind": "squares"}))
+        >>> job = Job('kind = "squares"', 'kind = "squares"', lambda batch: Squares())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     output = Path(folder, "squares.h5")
+        ...     compute(job, output, points_per_chunk=2)
+        ...     storage.read(output).y.values.tolist()
+        [0.0, 1.0, 4.0, 9.0, 16.0]
     """
     storage.check_output(output, study=job.text, overwrite=overwrite, inputs=job.files)
     path = chunks_of(output)
@@ -238,6 +263,10 @@ def merge(
         Incomplete: chunks are missing.
         ValueError: no point has numbers.
         StorageError: chunks are damaged, or the output is taken.
+
+    Example:
+        `merge(Folder.open(chunks_of(output)), work, job, output)`, with a work and a
+        job as in the example of `compute`.
     """
     manifest = folder.manifest
     session = Session(work, folder, manifest.points_per_chunk, Silent(), Stop())
@@ -321,6 +350,10 @@ def holds(file: Path, text: str, inputs: Mapping[str, str] = {}) -> bool:
         file: result file.
         text: study (TOML).
         inputs: of the study, see `StudyTable.inputs`.
+
+    Example:
+        >>> holds(Path("no such file.h5"), 'kind = "bifurcation"')
+        False
     """
     if not file.exists():
         return False

@@ -72,6 +72,9 @@ class Session:
     def next(self, *, wait: bool = True) -> Chunk | None:
         """A chunk to compute now.
 
+        Args:
+            wait: whether to wait while others compute the last chunks.
+
         Returns:
             None when all are done (`finished`), when a stop was asked for, or, without
             `wait`, when others compute the rest.
@@ -98,7 +101,11 @@ class Session:
         return len(done.intersection(c.number for c in self._chunks)), len(self._chunks)
 
     def payload(self, chunk: Chunk):
-        """What computing a chunk needs of earlier rounds."""
+        """What computing a chunk needs of earlier rounds.
+
+        Args:
+            chunk: that is to be computed.
+        """
         before = [c for c in self._chunks if c.round < chunk.round]
         payload = self.work.payload(chunk, Results(self.store, before, self.work))
         if chunk == self._chunks[chunk.number]:  # and not a part of it
@@ -141,6 +148,10 @@ class Session:
         """Store a finished chunk.
 
         Args:
+            chunk: that was computed.
+            arrays: its rows.
+            failures: points that could not be computed, with the reasons.
+            seconds: that it took.
             environment: digest of what computed it; this process when omitted.
         """
         if environment is None:
@@ -161,7 +172,11 @@ class Session:
             self._release(chunk.number)
 
     def drop(self, chunk: Chunk) -> None:
-        """Give a chunk back: it was not computed."""
+        """Give a chunk back: it was not computed.
+
+        Args:
+            chunk: that was claimed.
+        """
         with self._lock:
             self._counted.discard(chunk.number)
             self._release(chunk.number)

@@ -165,6 +165,8 @@ def script(array: Array, name: str, found: Forecast | None = None) -> str:
     """Text of the script that is to be submitted as `name`.
 
     Args:
+        array: the job array.
+        name: of the script.
         found: of one task, for the comments, and for the memory where none is given.
 
     Example:
@@ -242,7 +244,9 @@ def write(array: Array, path: Path, found: Forecast | None = None) -> None:
     """Write the script and make the folder of its logs.
 
     Args:
-        found: of one task; it is held against the memory of the array.
+        array: the job array.
+        path: of the script.
+        found: forecast of one task, which the memory of the array must exceed.
 
     Raises:
         ValueError: as `check` does, or less memory than the forecast.

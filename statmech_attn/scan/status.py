@@ -70,6 +70,10 @@ def status(folder: Folder, work: Work) -> Status:
 
     Returns:
         `Status`: how many chunks are done, claimed and damaged, and who computes.
+
+    Example:
+        `status(Folder.open(chunks_of(Path("scan.h5"))), work).done`, with the work of
+        the study that is being computed.
     """
     per_chunk = folder.manifest.points_per_chunk
     session = Session(work, folder, per_chunk, Silent(), Stop())
@@ -102,6 +106,18 @@ def repair(folder: Folder) -> Repairs:
 
     Returns:
         `Repairs`: what was put aside, and what was given back.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from statmech_attn.scan import Manifest, SCHEMA_VERSION
+        >>> from statmech_attn.storage import study_digest
+        >>> manifest = Manifest(
+        ...     schema_version=SCHEMA_VERSION, study="", study_sha256=study_digest(""),
+        ...     resolved="", points_per_chunk=1, batch=1, started="")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     repair(Folder.begin(Path(folder, "scan.h5.chunks"), manifest))
+        Repairs(quarantined=[], released=0)
     """
     errors = []
     for number in sorted(folder.listing()[0]):

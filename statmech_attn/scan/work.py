@@ -98,19 +98,39 @@ class Results(Protocol):
     """The arrays of chunks that are done."""
 
     def column(self, name: str, round: int | None = None) -> np.ndarray:
-        """Rows of one array over all points, or over those of one round, in order."""
+        """Rows of one array over all points, or over those of one round, in order.
+
+        Args:
+            name: of the array.
+            round: number of the round; all of them when omitted.
+        """
         ...
 
     def rows(self, name: str, round: int, first: int, stop: int) -> np.ndarray:
-        """Rows of one array over some points of a round; reads their chunks only."""
+        """Rows of one array over some points of a round; reads their chunks only.
+
+        Args:
+            name: of the array.
+            round: number of the round.
+            first: number of the first row.
+            stop: number after the last row.
+        """
         ...
 
     def blocks(self, name: str) -> Iterator[np.ndarray]:
-        """The same, a piece at a time."""
+        """The same, a piece at a time.
+
+        Args:
+            name: of the array.
+        """
         ...
 
     def like(self, name: str) -> np.ndarray:
-        """No row of an array: its type and the shape of its rows."""
+        """No row of an array: its type and the shape of its rows.
+
+        Args:
+            name: of the array.
+        """
         ...
 
     def failure(self) -> np.ndarray:
@@ -170,11 +190,21 @@ class Work(Protocol):
     def total(self) -> int | None: ...
 
     def points(self, round: int, earlier: Results) -> int | None:
-        """Points of a round, given those before; None when there is no such round."""
+        """Points of a round, given those before; None when there is no such round.
+
+        Args:
+            round: number of the round, from 0.
+            earlier: results of the rounds before.
+        """
         ...
 
     def payload(self, chunk: Chunk, earlier: Results) -> Any:
-        """What `compute` needs of earlier rounds: small, of plain numpy arrays."""
+        """What `compute` needs of earlier rounds: small, of plain numpy arrays.
+
+        Args:
+            chunk: that is to be computed.
+            earlier: results of the rounds before.
+        """
         ...
 
     def compute(
@@ -183,6 +213,8 @@ class Work(Protocol):
         """The rows of a chunk.
 
         Args:
+            chunk: that is to be computed.
+            payload: what `payload` returned for it.
             tick: called now and then; it raises `Stopped` to drop the chunk.
             folder: where a kind that keeps blocks puts those of this chunk.
 
@@ -193,7 +225,11 @@ class Work(Protocol):
         ...
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
-        """Which rows lack numbers that every computed point has."""
+        """Which rows lack numbers that every computed point has.
+
+        Args:
+            arrays: rows of a chunk.
+        """
         ...
 
     def pilot(self) -> Pilot | None:
@@ -201,5 +237,9 @@ class Work(Protocol):
         ...
 
     def assemble(self, results: Results) -> Assembled:
-        """The labelled result."""
+        """The labelled result.
+
+        Args:
+            results: rows of all points.
+        """
         ...

@@ -76,6 +76,11 @@ def in_standard_errors(difference, stderr, floor=0.0):
 
     Returns:
         An array of the broadcast shape.
+
+    Example:
+        >>> import numpy as np
+        >>> in_standard_errors(np.array([0.2, 0.0]), np.array([0.1, 0.0])).tolist()
+        [2.0, 0.0]
     """
     difference, stderr, floor = np.broadcast_arrays(difference, stderr, floor)
     error = np.where(stderr > 0, stderr, floor)
@@ -95,6 +100,13 @@ def limit_difference(n_spins, difference, stderr, used):
 
     Returns:
         b_0, its standard error, and the number of N that it rests on.
+
+    Example:
+        >>> import numpy as np
+        >>> n, stderr, used = np.array([100, 1000]), np.full(2, 1e-3), np.ones(2, bool)
+        >>> limit, error, sizes = limit_difference(n, 0.5 + 3 / n, stderr, used)
+        >>> print(round(float(limit), 3), sizes)
+        0.5 2
     """
     shape = difference.shape[1:]
     value, error = np.full(shape, np.nan), np.full(shape, np.nan)
@@ -131,6 +143,12 @@ def spread_ratio(spread, predicted, runs):
 
     Returns:
         The ratio, and its distance from one in standard errors.
+
+    Example:
+        >>> import numpy as np
+        >>> ratio, z = spread_ratio(np.array(1.1), np.array(1.0), runs=51)
+        >>> print(round(float(ratio), 3), round(float(z), 3))
+        1.1 1.0
     """
     ratio = np.divide(
         spread, predicted, out=np.full(spread.shape, np.nan), where=predicted > 0
@@ -153,6 +171,14 @@ def spread_slope(n_spins, spread, used, runs, axes: tuple[int, ...]) -> Slope:
 
     Returns:
         `Slope`: the exponent and its standard error.
+
+    Example:
+        >>> import numpy as np
+        >>> n, used = np.array([100, 1000]), np.ones((2, 3), bool)
+        >>> spread = n[:, None] ** -0.5 * np.array([1.0, 2.0, 3.0])
+        >>> slope = spread_slope(n, spread, used, runs=200, axes=(1,))
+        >>> print(round(float(slope.value), 3))
+        -0.5
     """
     part, usable = _common(used, axes)
     usable &= ((spread > 0) | ~part).all(axis=0)
@@ -179,6 +205,14 @@ def bias_slope(n_spins, difference, stderr, used, axes: tuple[int, ...]) -> Slop
 
     Returns:
         `Slope`: the exponent and its standard error.
+
+    Example:
+        >>> import numpy as np
+        >>> n, used = np.array([100, 1000]), np.ones((2, 1, 3), bool)
+        >>> bias = np.array([1.0, 2.0, 3.0]) / n[:, None, None]
+        >>> slope = bias_slope(n, bias, np.full((2, 1, 3), 1e-5), used, axes=(2,))
+        >>> slope.value.round(3).tolist()
+        [-1.0]
     """
     part, usable = _common(used, axes)
     first = part.argmax(axis=0)[None]
@@ -243,6 +277,12 @@ def linear_until(noise_std, n_spins, limit: float) -> Bool[np.ndarray, "K *batch
         noise_std: (*batch, time), times sqrt(N).
         n_spins: (K,).
         limit: largest predicted spread that counts as linear.
+
+    Example:
+        >>> import numpy as np
+        >>> noise = np.array([1.0, 3.0, 30.0])  # sqrt(N) times the spread, step by step
+        >>> linear_until(noise, np.array([100, 10_000]), limit=0.2).tolist()
+        [[True, False, False], [True, True, False]]
     """
     root = np.sqrt(np.asarray(n_spins, float)).reshape((-1,) + (1,) * noise_std.ndim)
     return np.maximum.accumulate(noise_std / root, axis=-1) <= limit

@@ -31,7 +31,12 @@ PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "equinox", "xarray", "h5py", "h5n
 
 
 def now() -> datetime:
-    """The time in UTC, for `started`."""
+    """The time in UTC, for `started`.
+
+    Example:
+        >>> str(now().tzinfo)
+        'UTC'
+    """
     return datetime.now(UTC)
 
 
@@ -101,6 +106,11 @@ def with_provenance(dataset: xr.Dataset, study: str, **how: Any) -> xr.Dataset:
 
     Returns:
         The same data set with more attributes.
+
+    Example:
+        >>> result = with_provenance(xr.Dataset(), 'kind = "trajectory"', elapsed=1.5)
+        >>> result.attrs["study"], result.attrs["elapsed"]
+        ('kind = "trajectory"', 1.5)
     """
     return dataset.assign_attrs(provenance(study, **how))
 
@@ -113,6 +123,10 @@ def origin(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         Keyword arguments of `write`.
+
+    Example:
+        >>> origin({"keys": '{"run": 1}', "elapsed": 2.5})["keys"]
+        {'run': 1}
     """
     started = attributes.get("started")
     return {

@@ -117,6 +117,16 @@ def read(path: str | Path) -> xr.Dataset:
     Raises:
         StorageError: missing, not HDF5, damaged, foreign, from a newer schema, or
             larger than the memory that is free.
+
+    Example:
+        >>> import tempfile
+        >>> from statmech_attn.storage import write
+        >>> words = {"long_name": "position", "units": "m", "symbol": "x"}
+        >>> dataset = xr.Dataset({"x": ("t", [1.0, 2.0], words)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write(f"{folder}/x.h5", dataset, study='kind = "example"')
+        ...     read(f"{folder}/x.h5").attrs["study"]
+        'kind = "example"'
     """
     with _guarded(path), _open(path) as dataset:
         _require_memory(path, dataset)
@@ -159,6 +169,16 @@ def check(path: str | Path) -> int:
 
     Raises:
         StorageError: as `read`, of whatever size.
+
+    Example:
+        >>> import tempfile
+        >>> from statmech_attn.storage import write
+        >>> words = {"long_name": "position", "units": "m", "symbol": "x"}
+        >>> dataset = xr.Dataset({"x": ("t", [1.0, 2.0], words)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write(f"{folder}/x.h5", dataset, study='kind = "example"')
+        ...     check(f"{folder}/x.h5")
+        1
     """
     return len(json.loads(verified(path)))
 
@@ -181,6 +201,16 @@ def info(path: str | Path) -> Info:
 
     Raises:
         StorageError: as `read`, except that the data is not verified.
+
+    Example:
+        >>> import tempfile
+        >>> from statmech_attn.storage import write
+        >>> words = {"long_name": "position", "units": "m", "symbol": "x"}
+        >>> dataset = xr.Dataset({"x": ("t", [1.0, 2.0], words)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write(f"{folder}/x.h5", dataset, study='kind = "example"')
+        ...     info(f"{folder}/x.h5").kind
+        'example'
     """
     with _guarded(path), _open(path) as dataset:
         _verify_attributes(path, dataset)

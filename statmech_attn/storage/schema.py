@@ -97,6 +97,10 @@ def same_study(first: str, second: str) -> bool:
     Args:
         first: study (TOML).
         second: study (TOML).
+
+    Example:
+        >>> same_study("a = 1  # one", "a = 1.0"), same_study("a = 1", "a = 2")
+        (True, False)
     """
     return canonical_study(first) == canonical_study(second)
 
@@ -215,6 +219,10 @@ def seal(digest: str) -> bytes:
 
     Args:
         digest: SHA-256 of the rest of the file.
+
+    Example:
+        >>> len(seal("0" * 64))
+        87
     """
     return SEAL + digest.encode() + b"\n"
 

@@ -89,6 +89,7 @@ def tabulate(dataset: xr.Dataset, rows: Sequence[str] = ()) -> Table:
     """The table of a data set, of which no more is read than the table holds.
 
     Args:
+        dataset: a result.
         rows: dimensions of what a row stands for; those of points when empty.
 
     Raises:

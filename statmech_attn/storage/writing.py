@@ -71,6 +71,16 @@ def write(
     Raises:
         ValueError: the data set, a column or the study cannot be stored.
         StorageError: the destination is taken, cannot be written, or the disk is full.
+
+    Example:
+        >>> import tempfile
+        >>> from statmech_attn.storage import read
+        >>> words = {"long_name": "position", "units": "m", "symbol": "x"}
+        >>> dataset = xr.Dataset({"x": ("t", [1.0, 2.0], words)})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write(f"{folder}/x.h5", dataset, study='kind = "example"')
+        ...     read(f"{folder}/x.h5").x.values.tolist()
+        [1.0, 2.0]
     """
     path = Path(path)
     check_output(path, study=study, overwrite=overwrite)
@@ -133,6 +143,11 @@ def check_output(
         ValueError: the path is not UTF-8.
         StorageError: the destination is one of the inputs, exists and holds something
             else than this study, is no regular file, or its folder cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     check_output(f"{folder}/new.h5", study='kind = "bifurcation"')
     """
     path = Path(path)
     if not check_place(path):
@@ -162,6 +177,12 @@ def check_place(path: Path) -> bool:
         ValueError: the path is not UTF-8.
         StorageError: no regular file is there, its folder cannot be written, or its
             name leaves no room for those of temporary files.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     check_place(Path(folder, "new.h5"))
+        False
     """
     require_unicode(path)
     _make_folder(path)
@@ -184,6 +205,9 @@ def require_no_input(path: Path, inputs: Iterable[str | Path]) -> None:
 
     Raises:
         StorageError: the path is that of one of the inputs, by whatever name.
+
+    Example:
+        >>> require_no_input(Path("scan.h5"), ["study.toml"])
     """
     if path.exists() and any(os.path.exists(x) and path.samefile(x) for x in inputs):
         raise StorageError(
@@ -322,6 +346,10 @@ def unwritable(path: Path, error: OSError, needed: int = 0) -> StorageError:
 
     Returns:
         The error, to be raised.
+
+    Example:
+        >>> print(unwritable(Path("scan.h5"), PermissionError(13, "Permission denied")))
+        scan.h5: cannot be written: Permission denied.
     """
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         free = shutil.disk_usage(path.parent).free

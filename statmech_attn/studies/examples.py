@@ -64,6 +64,9 @@ class Learning(NamedTuple):
 
         For a network of these paths with as many heads in one layer: of those that
         skip more heads than others, by the larger factor that they have in f.
+
+        Args:
+            chosen: numbers of the paths.
         """
         shares = prior.path_shares(self.heads, self.skips)[chosen]
         squares = shares[0] / shares
@@ -72,5 +75,9 @@ class Learning(NamedTuple):
         return self._replace(xi=cut(self.xi), xi_test=cut(self.xi_test), sets=sets)
 
     def path_dims(self, layer: int) -> tuple[str, str]:
-        """Names of the two dimensions of U_l, layers counted from one."""
+        """Names of the two dimensions of U_l, layers counted from one.
+
+        Args:
+            layer: number of the layer, from 1.
+        """
         return f"path_{layer}", f"path_{layer}_pair"

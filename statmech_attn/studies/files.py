@@ -43,6 +43,9 @@ def compute(
         report: told how far the computation is.
         how: `overwrite`, `engine`, `points_per_chunk`, as `scan.compute` takes them,
             which says what is raised as well.
+
+    Example:
+        `compute(*load("scan.toml"), Path("scan.h5"))`
     """
     scan.compute(job(study, text), output, report, **how)
 
@@ -175,6 +178,9 @@ def produce(
 
     Raises:
         StorageError: the file holds another study, unless `overwrite`.
+
+    Example:
+        `scan = produce(Path("scan.toml"), Path("scan.h5"), ["run.steps=500"])`
     """
     study, text = studies.load(path, settings)
     if not holds(output, text, study.inputs()):

@@ -69,6 +69,9 @@ def compare_sweeps(up: xr.Dataset, down: xr.Dataset) -> xr.Dataset:
     Raises:
         ValueError: other kinds, systems, values or directions, or more than one
             parameter.
+
+    Example:
+        `compare_sweeps(storage.read("up.h5"), storage.read("down.h5")).statmech.plot()`
     """
     for scan in (up, down):
         if scan.attrs.get("kind") != "bifurcation" or "phase" not in scan:

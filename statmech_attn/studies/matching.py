@@ -66,6 +66,9 @@ def rematch(
         ValueError: another kind of file, an unknown way of matching, a distance that
             is not positive and finite, or a study that names another network than
             that of the file.
+
+    Example:
+        `rematch(storage.read("basins.h5"), "distance", furthest=0.05)`
     """
     if not 0 < furthest < np.inf:
         raise ValueError(f"furthest must be > 0 and finite; got {furthest:g}.")

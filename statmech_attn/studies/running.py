@@ -17,6 +17,12 @@ def work(study: StudyTable, batch: int | None = None) -> Work:
 
     Returns:
         What `scan` computes, a `Work`.
+
+    Example:
+        >>> from statmech_attn.studies import parse
+        >>> study = parse({"kind": "bifurcation", "parameters": {"beta": [1.0, 1.4]}})
+        >>> work(study).total
+        2
     """
     row = kinds.of_study(study.kind, study.variant)
     assert row is not None, f"no kind {study.kind!r}"

@@ -49,6 +49,15 @@ def load(
         ValueError: not TOML, a key that is unknown, missing or impossible, or code
             outside the folder.
         OSError: the file cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "scan.toml")
+        ...     _ = path.write_text('kind = "bifurcation"\\n[parameters]\\nbeta = 1.4')
+        ...     study, text = load(path, ["run.steps=500"])
+        >>> study.run.steps
+        500
     """
     path = Path(path)
     text = _text(path)

@@ -207,7 +207,11 @@ class StudyTable(Table, frozen=True):
         return []
 
     def beside(self, folder: Path) -> Self:
-        """The study with the files that it names looked up in its own folder."""
+        """The study with the files that it names looked up in its own folder.
+
+        Args:
+            folder: of the study file.
+        """
         return self
 
 
@@ -230,11 +234,19 @@ class TaskTable(Table, frozen=True):
         return []
 
     def beside(self, folder: Path) -> Self:
-        """The task with the files that it names looked up in a folder."""
+        """The task with the files that it names looked up in a folder.
+
+        Args:
+            folder: of the study file.
+        """
         return self
 
     def enlarged(self, examples: int) -> Self:
-        """The task with so many training examples at least, where it draws them."""
+        """The task with so many training examples at least, where it draws them.
+
+        Args:
+            examples: smallest number of training examples.
+        """
         if "n_train" not in type(self).model_fields:
             return self
         count = max(examples + examples % 2, getattr(self, "n_train") or 0)

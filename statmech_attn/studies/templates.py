@@ -29,6 +29,7 @@ def template(kind: str, task: str = "") -> str:
     """A commented study of a kind that passes the check, with every key that it has.
 
     Args:
+        kind: kind of study.
         task: for kinds with several; the first of them when empty.
 
     Raises:

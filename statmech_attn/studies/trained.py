@@ -52,6 +52,9 @@ def load_trained(path: str | Path) -> TrainedNetworks:
     Raises:
         ValueError: a file of another kind or task.
         StorageError: missing or damaged.
+
+    Example:
+        `load_trained("training.h5").heads`
     """
     dataset = storage.read(path)
     kind, task = dataset.attrs.get("kind"), _task(dataset)

@@ -238,6 +238,8 @@ def labels_of(
     """Labels of a set.
 
     Args:
+        arrays: of a file, by name.
+        name: of the labels.
         outputs: whether there may be several, for the scores of heads.
 
     Raises:

@@ -173,6 +173,11 @@ def preset(
     """The published settings "four-paths" and "two-paths"; the key draws random heads.
 
     Args:
+        name: "four-paths" or "two-paths".
+        key: draws the random heads.
+        n_train: training examples that the setting asks for.
+        n_test: test examples that the setting asks for.
+        readout: token that is read out: "first", "last", "mean" or its number.
         layers: names of the heads as in `heads`, instead of the published ones.
         settings: fields of `Task` that differ from the published ones.
 

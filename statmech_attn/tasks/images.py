@@ -110,6 +110,7 @@ def split(classes: ImageClasses, name: str | SplitTable) -> Split:
     """Divide Omniglot's classes into training, validation and test.
 
     Args:
+        classes: all classes, as `omniglot` reads them.
         name: "small" (by alphabet, the 8 alphabets of the two small zips), "vinyals"
             (the published lists), or a table of lists "train", "validation", "test"
             whose entries are alphabets or single classes.

@@ -115,6 +115,10 @@ def choose(
     """Draw the choices of independent examples; sizes are static under `jax.jit`.
 
     Args:
+        key: random key of JAX.
+        n_classes: number of classes.
+        n_drawings: drawings of each class.
+        examples: number of examples.
         classes: (examples, 2), the unordered pairs of classes, numbers below
             `n_classes`, as from `pairs`; None draws them, all alike probable.
 
@@ -206,6 +210,9 @@ def draw_elsewhere(
     drawings are random; `examples` / 2 of each label, + first.
 
     Args:
+        key: random key of JAX.
+        setting: sizes of the task.
+        examples: number of examples, even.
         support, query: the same two classes, as from `images.elsewhere`.
 
     Raises:

@@ -122,7 +122,12 @@ class Trainer:
         return self._advance.bytes
 
     def advance(self, problem: Any, weights: Any) -> None:
-        """One block from the start, for its time."""
+        """One block from the start, for its time.
+
+        Args:
+            problem: the learning problem.
+            weights: initial weights.
+        """
         self._advance(problem, self._start(weights))
 
     def run(
@@ -135,6 +140,9 @@ class Trainer:
         """Train from given weights, or from the last block in the store.
 
         Args:
+            problem: the learning problem.
+            weights: initial weights.
+            store: keeps the state after every block.
             after: called after each block that is stored, with its number of steps.
         """
         start = self._start(weights)

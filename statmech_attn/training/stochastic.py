@@ -46,6 +46,12 @@ def precision_here(choices: Minibatches) -> Precision:
 
     Returns:
         One of the names of `Precision`.
+
+    Example:
+        >>> choices = Minibatches(
+        ...     learning_rate=1e-3, steps=100, block=10, precision="single")
+        >>> precision_here(choices)
+        'single'
     """
     if choices.precision == "auto":
         return "single" if devices()[0].platform == "cpu" else "mixed"
@@ -143,16 +149,29 @@ class StochasticTrainer:
         return self._advance.bytes
 
     def start(self, key: Key[Array, ""], weights: Transformer):
-        """State before the first step, and its records."""
+        """State before the first step, and its records.
+
+        Args:
+            key: random key of JAX.
+            weights: initial weights.
+        """
         return self._begin(self.patches, self._fresh(key, weights))
 
     def near_the_end(self, state: State) -> State:
-        """The state as if `PILOT_STEPS` were left, for the time that they take."""
+        """The state as if `PILOT_STEPS` were left, for the time that they take.
+
+        Args:
+            state: of the training.
+        """
         done = max(self.choices.steps - PILOT_STEPS, 0)
         return eqx.tree_at(lambda s: s.steps, state, jnp.asarray(done, int))
 
     def advance(self, state: State):
-        """A block of steps, or what is left to the end of the run, and its records."""
+        """A block of steps, or what is left to the end of the run, and its records.
+
+        Args:
+            state: of the training.
+        """
         return self._advance(self.patches, state)
 
     def run(
@@ -165,6 +184,8 @@ class StochasticTrainer:
         """Train from given weights, or from the last block in the store.
 
         Args:
+            weights: initial weights.
+            store: keeps the state after every block.
             key: draws the tasks.
             after: called after each block that is stored, with its number of steps.
         """

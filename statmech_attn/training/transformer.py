@@ -156,6 +156,11 @@ def attention_heads(transformer: Transformer) -> bpkr.Heads:
 
     Returns:
         Heads for `bpkr.attentioned_inputs`.
+
+    Example:
+        >>> sizes = dict(n_inputs=8, heads=(2, 3), width=4, key_size=5)
+        >>> attention_heads(initial(jax.random.key(0), **sizes))
+        Heads per layer: 2, 3; W of 8 x 8, score x_key^T W x_query
     """
     return bpkr.heads_from_queries(transformer.queries, transformer.keys)
 
@@ -171,6 +176,12 @@ def value_weights(transformer: Transformer) -> bpkr.Weights:
 
     Returns:
         `bpkr.Weights`, in the normalisation of the theory.
+
+    Example:
+        >>> sizes = dict(n_inputs=8, heads=(2, 3), width=4, key_size=5)
+        >>> weights = value_weights(initial(jax.random.key(0), **sizes))
+        >>> [layer.shape for layer in weights.V]
+        [(2, 4, 4), (3, 4, 4)]
     """
     scaled = lambda w: jnp.asarray(w, jnp.float64) * math.sqrt(w.shape[-1])
     V_0, V, a = transformer[2:]

@@ -123,6 +123,12 @@ def run_row(row: Row) -> Result:
 
     Returns:
         The measured values, or the reason why there are none.
+
+    Example:
+        >>> row = Row("rounding", ("1/3 + 2/3",), lambda: Measurement((1/3 + 2/3,)),
+        ...     (1.0,), "arithmetic", tolerance=1e-15)
+        >>> run_row(row).measured.values
+        (1.0,)
     """
     start = time.perf_counter()
     try:
@@ -153,6 +159,12 @@ def judge(results: Sequence[Result]) -> list[Comparison]:
 
     Returns:
         For every value its reference, its deviation, what is allowed and the verdict.
+
+    Example:
+        >>> row = Row("rounding", ("1/3 + 2/3",), lambda: Measurement((1/3 + 2/3,)),
+        ...     (1.0,), "arithmetic", tolerance=1e-15)
+        >>> judge([run_row(row)])[0].verdict
+        'ok'
     """
     statistical = sum(
         len(r.row.reference) for r in results if r.measured.errors is not None

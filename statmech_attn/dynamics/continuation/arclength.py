@@ -111,6 +111,14 @@ def correct(
 
     Returns:
         `Correction`: the point, its tangent and Jacobian, and how the iteration ended.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> circle = lambda u: jnp.array([u @ u - 1])
+        >>> guess, row = jnp.array([1.1, 0.0]), jnp.array([0.0, 1.0])
+        >>> found = correct(circle, guess, row, 1e-12, 20)
+        >>> found.u.tolist()
+        [1.0, 0.0]
     """
 
     def linearised(u):
@@ -189,7 +197,12 @@ class Curve(Iterator[Point]):
         return point
 
     def leave(self, outside: Point) -> None:
-        """End before the last point: the way to it has led through one outside."""
+        """End before the last point: the way to it has led through one outside.
+
+        Args:
+            outside: a point outside the range, through which the way to the last point
+                led.
+        """
         self.points.pop()
         self.result, self.outside = LEFT_RANGE, outside
 
@@ -427,6 +440,14 @@ def interpolate(a: Point, b: Point, fraction: float) -> Float[np.ndarray, " n+1"
         a: a point of the curve.
         b: the next point.
         fraction: of the way from a to b.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> circle = lambda u: jnp.array([u @ u - 1])
+        >>> first, second = list(follow(circle, jnp.array([1.0, 0.0])))[:2]
+        >>> halfway = interpolate(first, second, 0.5)
+        >>> bool(abs(halfway @ halfway - 1) < 1e-3)
+        True
     """
     s, length = fraction, b.arclength - a.arclength
     return (

@@ -69,6 +69,12 @@ def locate(residual: Callable, kind: int, u, angle: float = 0.0) -> Located:
 
     Returns:
         `Located`: coordinates of the point, with the size of the last Newton step.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> residual = lambda u: jnp.array([u[1] - u[0] ** 2])  # a fold at (0, 0)
+        >>> bool(abs(locate(residual, 0, np.array([0.1, 0.02])).u).max() < 1e-9)
+        True
     """
     step_of = _branching_step if kind == BRANCHING else _critical_step
     angle = {FOLD: 0.0, DOUBLING: np.pi, BRANCHING: 0.0}.get(kind, angle)

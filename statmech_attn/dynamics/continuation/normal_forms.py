@@ -148,6 +148,15 @@ def normal_form(problem: Problem, kind: int, located: Located) -> NormalForm:
 
     Returns:
         `NormalForm`: coefficients, critical vectors and the direction of the new orbit.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from statmech_attn.dynamics.continuation import locate
+        >>> logistic = lambda x, p: p["r"] * x * (1 - x)
+        >>> problem = Problem(logistic, jnp.zeros(1), {"r": 2.5}, "r")
+        >>> located = locate(problem.residual, 1, np.array([0.66, 2.99]))
+        >>> round(normal_form(problem, 1, located).coefficient, 6)
+        9.0
     """
     residual, u = problem.residual, jnp.asarray(located.u)
     jacobian = np.asarray(linearise(residual, u)[1])

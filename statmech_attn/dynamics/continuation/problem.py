@@ -139,7 +139,13 @@ class Problem(eqx.Module):
         return self.iterate(x, {**self.parameters, self.free: value}, self.period)
 
     def iterate(self, x: Float[Array, " d"], parameters: dict, times):
-        """f, `times` times (traced); an orbit that has become infinite stays so."""
+        """f, `times` times (traced); an orbit that has become infinite stays so.
+
+        Args:
+            x: coordinates.
+            parameters: of the map, by name.
+            times: number of iterates.
+        """
 
         def body(_, x):
             after = ravel_pytree(self.map(self.unravel(x), parameters))[0]

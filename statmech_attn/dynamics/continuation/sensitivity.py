@@ -80,6 +80,13 @@ def multipliers_at(
 
     Returns:
         The multipliers, in no order.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> logistic = lambda x, p: p["r"] * x * (1 - x)
+        >>> problem = Problem(logistic, jnp.zeros(1), {"r": 2.5}, "r")
+        >>> [round(float(x.real), 9) for x in multipliers_at(problem, jnp.array([0.6]))]
+        [-0.5]
     """
     values = {k: jnp.asarray(v, float) for k, v in parameters.items()}
     return jnp.linalg.eigvals(_jacobian(problem, x, {**problem.parameters, **values}))

@@ -32,12 +32,21 @@ class Axes(NamedTuple):
         return tuple(len(v) for v in self.values)
 
     def points(self, repeat: int = 1) -> Any:
-        """Parameters of every point, each repeated (for several starts)."""
+        """Parameters of every point, each repeated (for several starts).
+
+        Args:
+            repeat: number of rows for each point.
+        """
         index = np.argwhere(np.ones(self.shape, bool))
         return self.at(index, repeat)
 
     def at(self, index: np.ndarray, repeat: int = 1) -> Any:
-        """Parameters of the points with these indices (points, axes)."""
+        """Parameters of the points with these indices (points, axes).
+
+        Args:
+            index: numbers of the points along each axis, (points, axes).
+            repeat: number of rows for each point.
+        """
         size = repeat * len(index)
         table = {name: np.full(size, value) for name, value in self.fixed.items()}
         for column, (name, values) in zip(index.T, self.scanned.items(), strict=True):
@@ -51,6 +60,9 @@ class Axes(NamedTuple):
 
     def refined(self, levels: int) -> "Axes":
         """The finest of nested grids, each level with half the spacing.
+
+        Args:
+            levels: how often the spacing is halved.
 
         Raises:
             ValueError: fewer than two values of a parameter, or values that are not in

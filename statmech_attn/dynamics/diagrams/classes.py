@@ -43,6 +43,12 @@ def disagreement(phases, by_sign, failed: np.ndarray | bool = False) -> np.ndarr
         phases: codes by all evidence, any shape.
         by_sign: codes by the sign of the largest exponent, same shape.
         failed: points that could not be computed.
+
+    Example:
+        >>> from statmech_attn.dynamics import PHASES
+        >>> periodic, chaotic = PHASES.index("periodic"), PHASES.index("chaotic")
+        >>> disagreement([periodic, chaotic], [periodic, periodic]).tolist()
+        [0, 1]
     """
     decided = (classes(phases) != UNDECIDED) & ~np.asarray(failed, bool)
     differ = classes(phases) != classes(by_sign)

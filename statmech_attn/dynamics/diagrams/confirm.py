@@ -79,6 +79,10 @@ def kept(
     have left are followed no further.
 
     Args:
+        scan: the compiled stages.
+        points: parameters and states.
+        horizon: steps of every run.
+        tick: told the steps that are done.
         said: (3, points): the phase, the largest exponent and its error.
     """
     stayed, done = np.ones(points.size, bool), 0

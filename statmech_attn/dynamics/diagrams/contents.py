@@ -138,6 +138,12 @@ def variables(
 
     Returns:
         `Variables`: dimensions, values and attributes by name.
+
+    Example:
+        >>> from statmech_attn.labels import Variable
+        >>> table = variables([Variable("a", "", "growth rate", "1", "a")], unit="year")
+        >>> table.attributes("lyapunov")["units"]
+        '1'
     """
     told = {"unit": unit, "shown": shown, "section": section, "symbol": symbol}
     told["shown_unit"] = shown_unit

@@ -54,6 +54,9 @@ class Grid(NamedTuple):
     def level_of(self, index: Int[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
         """The first level whose grid holds a point.
 
+        Args:
+            index: of the points, (n, d).
+
         Example:
             >>> Grid((2, 2), 2).level_of(np.array([[0, 4], [2, 0], [1, 2]])).tolist()
             [0, 1, 2]
@@ -195,7 +198,12 @@ class Cells:
         self.labels: np.ndarray | None = None
 
     def put(self, index: np.ndarray, labels: Labels) -> None:
-        """Labels (n, q) of points with these indices (n, d)."""
+        """Labels (n, q) of points with these indices (n, d).
+
+        Args:
+            index: of the points, (n, d).
+            labels: of the points, (n, q).
+        """
         if self.labels is None:
             self.labels = np.zeros((*self.grid.finest, labels.shape[1]), np.int64)
         at = tuple(index.T)

@@ -211,7 +211,11 @@ class Scan:
         return self._tangent_cost() * self.window_steps(0)
 
     def window_steps(self, doubling: int) -> int:
-        """Steps of a window that has been doubled so often."""
+        """Steps of a window that has been doubled so often.
+
+        Args:
+            doubling: number of doublings.
+        """
         return self.first_window() * lyapunov.BLOCKS * self._every * 2**doubling
 
     def _tangent_cost(self) -> float:
@@ -228,7 +232,11 @@ class Scan:
         return once * (1 + self._longer)
 
     def pilot(self, points: Points) -> Times:
-        """Times of a batch, from short runs of points that stand for all of them."""
+        """Times of a batch, from short runs of points that stand for all of them.
+
+        Args:
+            points: parameters and initial conditions.
+        """
         plan, idle = self.plan, threading.Event()
         moved = self.advanced(points, PIECE, idle, _untold)
         advance = seconds_of(lambda: self.advanced(points, PIECE, idle, _untold))
@@ -287,7 +295,14 @@ class Scan:
     def advanced(
         self, points: Points, count: int, stop: threading.Event, tick: Tick
     ) -> PyTree:
-        """Advance one batch by so many steps, in pieces."""
+        """Advance one batch by so many steps, in pieces.
+
+        Args:
+            points: parameters and states of one batch.
+            count: number of steps.
+            stop: set when the run is to end.
+            tick: told the steps that are done.
+        """
         state, left = points.starts, count
         while left > 0 and not stop.is_set():
             piece = min(PIECE, left)
@@ -298,7 +313,12 @@ class Scan:
         return state
 
     def window(self, points: Points, doubling: int):
-        """One window of one batch; returns end states and verdicts."""
+        """One window of one batch; returns end states and verdicts.
+
+        Args:
+            points: parameters and states of one batch.
+            doubling: number of doublings of the window.
+        """
         per_block = jnp.asarray(self.first_window() * 2**doubling)
         at_cap = jnp.asarray(doubling >= self.plan.max_doublings)
         return self.examine(points.size, self.arrays, *points, per_block, at_cap)
@@ -310,7 +330,14 @@ class Scan:
         tick: Tick,
         steps: int | None = None,
     ):
-        """Record steps of one batch (all where None) and keep what is on sections."""
+        """Record steps of one batch (all where None) and keep what is on sections.
+
+        Args:
+            points: parameters and states of one batch.
+            stop: set when the run is to end.
+            tick: told the steps that are done.
+            steps: that are recorded; None for all.
+        """
         plan, state, lanes = self.plan, points.starts, points.size
         steps = plan.steps if steps is None else steps
         hits = SectionBuffer(plan.section_samples, lanes)
@@ -364,6 +391,9 @@ def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
 
     Returns:
         `Outcome`: the rows of all points.
+
+    Example:
+        `run(Scan(system, plan, points, batch), points)`, as `diagram` does.
     """
     everyone, plan = np.arange(points.size), scan.plan
 

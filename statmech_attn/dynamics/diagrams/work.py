@@ -61,6 +61,9 @@ def diagram_work(diagram: Diagram, batch: int | None = None) -> "GridWork":
 
     Returns:
         `GridWork`, for an engine of `scan`.
+
+    Example:
+        `scan.in_memory(diagram_work(posed))` computes what a `Diagram` asks for.
     """
     if diagram.refine:
         return RefinedWork(diagram, batch)

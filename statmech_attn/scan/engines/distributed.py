@@ -78,6 +78,8 @@ def compute(session: Session, build: Callable[[], Work], client: Client) -> None
     """Compute chunks until none are left or a stop is asked for.
 
     Args:
+        session: the run.
+        client: of the Dask scheduler.
         build: makes the work of the session; called once in each worker process.
 
     Raises:

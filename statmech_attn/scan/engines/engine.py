@@ -23,5 +23,9 @@ class Engine(NamedTuple):
     here: bool = True
 
     def workers_for(self, work: Work) -> int:
-        """Chunks of a study that are computed at once."""
+        """Chunks of a study that are computed at once.
+
+        Args:
+            work: what a kind computes.
+        """
         return 1 if work.alone and self.one_process else self.workers

@@ -61,6 +61,20 @@ def in_memory(work: Work, report: Reporter = Silent()) -> xr.Dataset:
 
     Returns:
         The data set that a run writes to its file, without provenance.
+
+    Example:
+        >>> import numpy as np
+        >>> from statmech_attn.scan import Assembled, OneRound, Pilot
+        >>> class Squares(OneRound):
+        ...     title, batch, total = "squares", 1, 5
+        ...     pilot = lambda self: Pilot(1e-6, 1000, 8)
+        ...     not_finite = lambda self, arrays: np.isnan(arrays["y"])
+        ...     def compute(self, chunk, payload, tick, folder):
+        ...         return {"y": np.arange(chunk.first, chunk.stop) ** 2.0}
+        ...     def assemble(self, results):
+        ...         return Assembled(xr.Dataset({"y": ("x", results.column("y"))}))
+        >>> in_memory(Squares()).y.values.tolist()
+        [0.0, 1.0, 4.0, 9.0, 16.0]
     """
     count = engine().workers_for(work)
     share = -(-first_round(work) // (4 * count))
