@@ -17,7 +17,6 @@ ELSEWHERE = {
     "data": "tests/bpkr/test_given.py",
     "images": "needs all of Omniglot, of which the tests have the small zips",
     "indicators": "tests/dynamics/test_worked_examples.py",
-    "learning": "parts of it begin from a problem of the reader",
     "networks": "tests/dynamics/test_worked_examples.py",
     "plugins": "tests/studies/test_plugins.py",
     "recipes": "tests/test_recipes.py",

@@ -357,7 +357,7 @@ def estimated(
     return Estimated(solution, action, found, log_evidence)
 
 
-def measured(mean, variance, Y_test, stderr=0.0) -> Measured:
+def measured(mean, variance, Y_test, stderr: float | np.ndarray = 0.0) -> Measured:
     """Of a predictor on a test set.
 
     Args:
