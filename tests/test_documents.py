@@ -57,10 +57,15 @@ def test_messages_in_the_page_on_errors_are_those_of_the_library():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_between_pages_lead_somewhere_on_disk_too(page):
-    """Readers of the repository follow the same links as those of the site."""
+    """Readers of the repository follow the same links as those of the site.
+
+    But for pages that the site generates, tutorials among them from their sources.
+    """
     text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
     links = re.findall(r"\]\((?!https?:|#|generated/)([^)#]+)", text)
-    assert not [link for link in links if not (page.parent / link).exists()]
+    tutorial = (r"generated/tutorials/(\w+)\.rst", r"tutorials/\1.py")
+    sources = [re.sub(*tutorial, link) for link in links]
+    assert not [source for source in sources if not (page.parent / source).exists()]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

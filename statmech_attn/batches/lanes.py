@@ -324,7 +324,11 @@ class Stage:
         return min(batches(n) * self.cost(n) / full for n in self._programs)
 
     def cost(self, lanes: int) -> float:
-        """Of a batch of this width, in points of full batches."""
+        """Of a batch of this width, in points of full batches.
+
+        Args:
+            lanes: width of the batch.
+        """
         full = max(self._programs)
         return full * (lanes + OVERHEAD) / (full + OVERHEAD)
 

@@ -377,7 +377,9 @@ def measured(mean, variance, Y_test, stderr: float | np.ndarray = 0.0) -> Measur
     return Measured(float(error), float(np.mean(variance)), accuracy(mean, Y_test))
 
 
-def standard_error(values: Float[np.ndarray, "*batch sets"]) -> np.ndarray:
+def standard_error(
+    values: Float[np.ndarray, "*batch sets"],
+) -> np.ndarray | np.float64:
     """Of the mean over training sets; NaN where there is one alone.
 
     Example:

@@ -158,7 +158,7 @@ def _study(file: Path, heads: str, options: dict) -> str:
     return storage.toml.dumps({"kind": "head-scores", "arrays": arrays, "run": table})
 
 
-def _as_dict(scores: bpkr.HeadScores) -> dict:
+def _as_dict(scores: "bpkr.HeadScores") -> dict:
     """Numbers of the scores as JSON knows them: None for NaN."""
     plain = lambda values: [None if x != x else float(x) for x in values]
     trained = scores.score_trained

@@ -155,6 +155,8 @@ def boundary() -> xr.Dataset:
     """A curve of Neimark-Sacker points in beta and gamma, as a continuation has it."""
     curve = {
         "curve_kind": ("curve", np.array([0], np.int8)),
+        "curve_origin": ("curve", np.array([0])),
+        "special_period": ("special", np.array([4])),
         "curve_beta": (("curve", "curve_point"), [[1.1, 1.15, 1.2]]),
         "curve_gamma": (("curve", "curve_point"), [[50.0, 100.0, 150.0]]),
         "curve_coefficient": (("curve", "curve_point"), [[-1.0, -1.0, 1.0]]),

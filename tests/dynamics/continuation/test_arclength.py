@@ -45,8 +45,10 @@ def root(u):
 
 def end_point(u):
     """u0 = u1 up to 1, and no zero beyond: Newton runs away from the minimum."""
-    short = jnp.maximum(u[1] - 1, 0.0)
-    return jnp.array([jnp.hypot(u[0] - u[1], short**2) + u[0] - u[1]])
+    apart, beyond = u[0] - u[1], u[1] > 1
+    short = jnp.where(beyond, u[1] - 1, 1.0)  # hypot has no derivative at zero
+    size = jnp.where(beyond, jnp.hypot(apart, short**2), jnp.abs(apart))
+    return jnp.array([size + apart])
 
 
 def pole(u):
