@@ -67,6 +67,8 @@ def helper(name: str) -> ModuleType:
 SLOW_EXAMPLES = {
     "statmech_attn.bpkr.attention.forward",
     "statmech_attn.bpkr.attention.forward_paths",
+    "statmech_attn.bpkr.curves.learning_curve",
+    "statmech_attn.bpkr.curves.truncated",
     "statmech_attn.bpkr.evidence.evidence",
     "statmech_attn.bpkr.problem.Problem.posterior",
     "statmech_attn.bpkr.wishart.sample",

@@ -28,6 +28,7 @@ def tree(path: Path) -> ast.Module:
 
 
 @functools.cache
+@functools.cache
 def words() -> str:
     """All texts of the library; parts of one text follow each other."""
     texts = [

@@ -39,6 +39,7 @@ def tests(data):
     return [xi_test, cross]
 
 
+@pytest.mark.slow
 def test_kernels_of_the_linear_network_give_its_numbers(linear, tests):
     """To 1e-12: saddle point, predictors, corrections, limit and exact law."""
     close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)

@@ -41,6 +41,7 @@ def curve():
     )
 
 
+@pytest.mark.slow
 def test_a_learning_curve_at_p_is_the_solution_on_p_examples(curve):
     pool, (xi_test, Y_test) = posed(), task(30, seed=1)
     draw_key, _ = jax.random.split(jax.random.key(3))
@@ -69,6 +70,7 @@ def test_a_learning_curve_at_p_is_the_solution_on_p_examples(curve):
                 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["kernels", "factors"])
 def test_examples_that_are_none_leave_a_constant_of_the_exact_law(form):
     """With two outputs: n = P K terms of ln 2 pi T."""
@@ -91,6 +93,7 @@ def test_one_program_solves_for_every_number_of_examples():
     assert saddle._newton._cached._cache_size() - before == 1
 
 
+@pytest.mark.slow
 def test_the_error_peaks_where_the_kernel_stops_being_invertible():
     """At P = |Pi| N_0 = 8 examples, as T goes to 0; not at a high temperature."""
     curve = lambda T: bpkr.learning_curve(

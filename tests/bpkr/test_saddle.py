@@ -112,6 +112,7 @@ def test_variances_of_neighbouring_layers_can_be_traded(problem):
     assert float(one.energy) == pytest.approx(float(two.energy), abs=CLOSE)
 
 
+@pytest.mark.slow
 def test_units_of_the_labels_change_nothing_but_the_energy(problem):
     """Y -> c Y, T -> c^2 T, sigma_0 -> c sigma_0: the same U, E + P ln c^2."""
     one = problem.solve()

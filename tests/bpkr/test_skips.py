@@ -77,6 +77,7 @@ def layer_by_layer(weights, x, heads, skip):
     return hidden[:, :, -1] @ weights.a / np.sqrt(weights.a.size)
 
 
+@pytest.mark.slow
 def test_paths_and_layers_are_one_function(tokens):
     x, heads = tokens
     weights = bpkr.draw_weights(
@@ -118,6 +119,7 @@ def test_a_skip_of_zero_is_none(tokens):
     assert without.branches == without.heads
 
 
+@pytest.mark.slow
 def test_the_entropy_in_the_chart_is_that_in_the_order_parameters(problem):
     start = saddle.starting_point(problem)
     point = start + 0.3 * jax.random.normal(jax.random.key(5), start.shape)

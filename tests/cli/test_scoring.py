@@ -14,6 +14,7 @@ def file(tmp_path_factory):
     return arrays.write_example(tmp_path_factory.mktemp("scored"))
 
 
+@pytest.mark.slow
 def test_a_file_is_scored_stored_drawn_and_described(call, file, tmp_path):
     output = tmp_path / "scores.h5"
     words = ("score", file, "-o", output, "--resamples", 3, "--heads", "1.2, 2.1,2.2")

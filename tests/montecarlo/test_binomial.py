@@ -87,6 +87,7 @@ def test_mean_and_variance_are_binomial(samples):
         )
 
 
+@pytest.mark.slow
 def test_distribution_is_binomial_by_chi_square(samples):
     level = 1e-3 / len(CASES)
     for (n, p), k in samples.items():

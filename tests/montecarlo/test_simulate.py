@@ -53,9 +53,8 @@ def features(A, m_o, times):
     return chosen.reshape(-1, chosen.shape[-1]).T
 
 
-@pytest.mark.parametrize(
-    "gamma", [FILE.gamma, pytest.param(8.0, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("gamma", [FILE.gamma, 8.0])
 def test_collapsed_spins_and_a_literal_network_have_one_joint_law(gamma, two_samples):
     times, runs, beta, n_spins = [0, 1, 4, 12], 700, 1.27, 300
     rng = np.random.default_rng(5)

@@ -20,6 +20,7 @@ def study(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_a_study_gives_the_numbers_of_the_library_and_names_its_heads(study):
     result = studies.run(studies.load(study)[0])
     given = arrays.load(study.parent / "arrays.npz")

@@ -149,6 +149,7 @@ def test_as_many_samples_are_stored_as_are_drawn_unless_said():
     assert stored(draws=100, stored=7) == 7
 
 
+@pytest.mark.slow
 def test_temperature_zero_leaves_gaps_where_a_kernel_has_no_inverse():
     """20 training examples: four paths of N_0 = 19 span them, one path cannot."""
     study = changed(network={"width": 10, "temperature": 0.0}, run__corrections=False)

@@ -251,6 +251,7 @@ def test_sets_are_the_same_whichever_others_are_drawn(work, trained):
     np.testing.assert_array_equal(less.xi, work.made.xi)
 
 
+@pytest.mark.slow
 def test_sets_have_keys_of_their_own(trained, monkeypatch):
     """Other classes, but the same choices, would have the same symbols."""
     keys = []

@@ -83,7 +83,11 @@ CLAIMS = [
     ("henon", henon_has_a_cycle_of_four_and_chaos),
     ("standard_map", a_kick_of_zero_keeps_the_momentum),
     ("logistic_lattice", sites_of_the_lattice_stay_bounded_and_differ),
-    ("lorenz", lorenz_crosses_the_section_in_both_wings),
+    pytest.param(
+        "lorenz",
+        lorenz_crosses_the_section_in_both_wings,
+        marks=pytest.mark.slow,
+    ),
     ("tanh_network", the_network_is_silent_at_half_the_gain),
     ("repulsive_attention", the_square_has_no_mean_below_the_flip),
 ]

@@ -128,7 +128,8 @@ def test_one_path_and_one_example_have_their_minimum_in_closed_form():
     assert found.data[-1] == pytest.approx(float(problem.Y[0] ** 2 / (2 * T)))
 
 
-@pytest.mark.parametrize("stopped_at", (pytest.param(1, marks=pytest.mark.slow), 3))
+@pytest.mark.slow
+@pytest.mark.parametrize("stopped_at", (1, 3))
 def test_a_run_that_is_stopped_goes_on_with_the_same_bits(tmp_path, stopped_at):
     problem, start = network(0.1)
     descent = Descent(learning_rate=0.01, steps=100, block=20, schedule="cosine")

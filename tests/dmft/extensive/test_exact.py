@@ -32,7 +32,13 @@ def partly(net):
 
 
 @pytest.mark.parametrize(
-    "ensemble", [extensive.cycle(), extensive.correlated(oq=0.5, vk=0.4, qk=0.2)]
+    "ensemble",
+    [
+        extensive.cycle(),
+        pytest.param(
+            extensive.correlated(oq=0.5, vk=0.4, qk=0.2), marks=pytest.mark.slow
+        ),
+    ],
 )
 def test_histories_agree_with_the_closed_recursion(net, ensemble):
     problem = problem_of(net, ensemble)

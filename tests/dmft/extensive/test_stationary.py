@@ -55,6 +55,7 @@ def test_one_token_of_context_settles_where_its_equation_says():
     assert S == pytest.approx(1 / (1 - g**2), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_recursion_settles_in_the_stationary_state():
     """Two tokens of context with attention, as at long times of a run."""
     net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=2)

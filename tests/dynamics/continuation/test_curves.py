@@ -86,6 +86,7 @@ def henon_curves():
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HENON)
 def test_henons_curves_are_parabolas(henon_curves, name):
     values, _, points, reasons = henon_curves[name]
