@@ -61,7 +61,7 @@ def head_scores(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
 
 @style.styled
 def heads_together(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
-    """Order parameters by head: sum of |U_1| over paths through both heads.
+    """Order parameters by head: sums of absolute values over paths through two heads.
 
     Args:
         dataset: scores of heads.
