@@ -96,8 +96,10 @@ def main():
     parser.add_argument("--chains", type=int, default=2)
     options = parser.parse_args()
     statmech_attn.setup()
-    print("| activation | T | N | P/N | Δf | Δf, GP | ΔU | ΔU, GP | error | GP | NUTS |"
-          " R̂ | divergent |")  # fmt: skip
+    print(
+        "| activation | T | N | P/N | Δf | Δf, GP | ΔU | ΔU, GP | error | GP | NUTS |"
+        " R̂ | divergent |"
+    )
     print("| --- " * 13 + "|")
     for activation in options.activation:
         for T in options.temperature:

@@ -115,16 +115,22 @@ class LearningCurve(NamedTuple):
             ),
             *(
                 Shown(
-                    f"{n}_of_set", f"{long}, of every training set",
-                    f"{over} training_set", symbol=symbol, value=n, line=False,
+                    f"{n}_of_set",
+                    f"{long}, of every training set",
+                    f"{over} training_set",
+                    symbol=symbol,
+                    value=n,
+                    line=False,
                 )
                 for n, (long, symbol) in words.items()
             ),
             *(
                 Shown(
-                    f"U_{l}", f"order parameter U_{l}",
+                    f"U_{l}",
+                    f"order parameter U_{l}",
                     f"{of_set} path_{l} path_{l}_pair",
-                    value=lambda curve, l=l: curve.U[l - 1], line=False,
+                    value=lambda curve, l=l: curve.U[l - 1],
+                    line=False,
                 )
                 for l in range(1, len(self.U) + 1)
             ),
@@ -133,15 +139,17 @@ class LearningCurve(NamedTuple):
             Shown("result", "result", of_set, flags=RESULTS),
             Shown("shared", "training sets have examples in common"),
             Shown(
-                "rank", "|Π| N_0: of more examples the kernel has no inverse",
+                "rank",
+                "|Π| N_0: of more examples the kernel has no inverse",
                 symbol="|Π| N_0",
                 value=lambda curve: math.prod(curve.problem.shape[1:3]) or None,
             ),
-            Shown("temperature", "temperature", symbol="T",
-                  value="problem.temperature"),
+            Shown(
+                "temperature", "temperature", symbol="T", value="problem.temperature"
+            ),
             Shown("width", "widths", "layer", symbol="N", value="problem.widths"),
             heuristic_row("problem"),
-        )  # fmt: skip
+        )
 
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 

@@ -145,9 +145,11 @@ def learning_curve(dataset: xr.Dataset, console: Console) -> None:
             row = point.sel(examples=size)
             errors = zip(row.error.values, row.error_stderr.values, strict=True)
             table.add_row(
-                f"{float(point.width):g}", f"{float(point.temperature):g}", str(size),
+                f"{float(point.width):g}",
+                f"{float(point.temperature):g}",
+                str(size),
                 *(with_error(*pair) for pair in errors),
-            )  # fmt: skip
+            )
     console.print(table)
     sets = dataset.sizes["training_set"]
     common = ", which have examples in common" if dataset.shared else ""

@@ -26,8 +26,7 @@ from jaxtyping import Array, Float, Int8, Key
 
 from statmech_attn import presentation
 from statmech_attn.batches import available_memory
-from statmech_attn.dmft import Patterns
-from statmech_attn.dmft.extensive import column_probabilities, Ensemble, LoadedNetwork
+from statmech_attn.dmft import extensive, Patterns
 from statmech_attn.montecarlo.collapsed import class_counts
 from statmech_attn.presentation import Shown
 
@@ -92,7 +91,7 @@ class ExtensiveSimulation(NamedTuple):
 
 
 def simulate_extensive(
-    problem: LoadedNetwork,
+    problem: extensive.LoadedNetwork,
     patterns: Patterns,
     start,
     *,
@@ -161,7 +160,9 @@ def simulate_extensive(
     )
 
 
-def _check(problem: LoadedNetwork, n_spins, extra, samples, steps, runs) -> None:
+def _check(
+    problem: extensive.LoadedNetwork, n_spins, extra, samples, steps, runs
+) -> None:
     wanted = float(problem.alpha) * n_spins
     if abs(extra - wanted) > 1e-9 * n_spins:
         raise ValueError(f"alpha N must be a whole number; got {wanted:g}.")
@@ -203,7 +204,7 @@ class _Tokens(eqx.Module):
 
 @eqx.filter_jit
 def _sample(
-    problem: LoadedNetwork,
+    problem: extensive.LoadedNetwork,
     columns: "_Columns",
     classes,
     start,
@@ -292,14 +293,14 @@ class _Columns(NamedTuple):
     is_cycle: bool
 
 
-def _columns(ensemble: Ensemble) -> _Columns:
+def _columns(ensemble: extensive.Ensemble) -> _Columns:
     if ensemble.is_cycle:
         signs, chances = np.array([[1, -1]]), np.array([0.5, 0.5])
         return _Columns(signs.astype(np.int8), chances, (0,) * 4, True)
     signs = np.array(list(itertools.product((1, -1), repeat=4)), np.int8).T
     same_as = np.argmax(ensemble.correlations == 1, axis=1)
     distinct, place = np.unique(same_as, return_inverse=True)
-    chances = column_probabilities(ensemble)
+    chances = extensive.column_probabilities(ensemble)
     return _Columns(signs[distinct], chances, tuple(place.tolist()), False)
 
 

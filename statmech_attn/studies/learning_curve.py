@@ -41,34 +41,53 @@ VARIABLES = Variables(
     ),
     *(
         Variable(
-            f"{name}_of_set", f"{_OF_SET} estimate", f"{long}, of one training set",
-            "1", symbol,
+            f"{name}_of_set",
+            f"{_OF_SET} estimate",
+            f"{long}, of one training set",
+            "1",
+            symbol,
         )
         for name, (long, symbol) in MEASURED.items()
     ),
     learning.order_parameters(_OF_SET, note="at the saddle point"),
     Variable("action", _OF_SET, "action at the saddle point", "1", "S"),
     Variable(
-        "log_evidence", _OF_SET, "log of the probability of the labels", "nat",
-        "ln p(Y)", note="Laplace; with run.corrections",
+        "log_evidence",
+        _OF_SET,
+        "log of the probability of the labels",
+        "nat",
+        "ln p(Y)",
+        note="Laplace; with run.corrections",
     ),
     Variable(
-        "result", _OF_SET, "how the search for the saddle point ended", "1", "result",
-        group="", flags=WORDS, note="-1: not computed",
+        "result",
+        _OF_SET,
+        "how the search for the saddle point ended",
+        "1",
+        "result",
+        group="",
+        flags=WORDS,
+        note="-1: not computed",
     ),
     Variable(
-        "shared", "",
+        "shared",
+        "",
         "True: training sets have examples in common, so errors over them are too "
-        "small", "1", "shared",
+        "small",
+        "1",
+        "shared",
     ),
     Variable(
-        "rank", "",
-        "|Π| N_0: of more examples the kernel has no inverse", "1", "|Π| N_0",
+        "rank",
+        "",
+        "|Π| N_0: of more examples the kernel has no inverse",
+        "1",
+        "|Π| N_0",
     ),
     EXAMPLES,
     ESTIMATE,
     learning.COORDINATES,
-)  # fmt: skip
+)
 
 
 class LearningCurveWork(learning.LearningWork):

@@ -48,13 +48,22 @@ def test_kernels_of_the_linear_network_give_its_numbers(linear, tests):
         solution = problem.solve()
         better, theory = problem.corrections(solution), problem.theory(solution)
         law = problem.law()
-        answers.append([
-            *solution.U, solution.U_a, solution.action, *better.U, better.log_evidence,
-            *solution.predict(test), *better.predict(test), theory.mean(test),
-            theory.kernel, theory.silenced([(0, 1)]).mean(test),
-            *problem.gaussian_process().predict(test),
-            law.log_likelihood(jnp.full(law.dimension, 0.1)),
-        ])  # fmt: skip
+        answers.append(
+            [
+                *solution.U,
+                solution.U_a,
+                solution.action,
+                *better.U,
+                better.log_evidence,
+                *solution.predict(test),
+                *better.predict(test),
+                theory.mean(test),
+                theory.kernel,
+                theory.silenced([(0, 1)]).mean(test),
+                *problem.gaussian_process().predict(test),
+                law.log_likelihood(jnp.full(law.dimension, 0.1)),
+            ]
+        )
     for by_inputs, by_kernels in zip(*answers, strict=True):
         close(by_inputs, by_kernels)
 
@@ -110,9 +119,14 @@ def test_weight_space_has_the_nonlinear_network(activation, data):
     """f of whitened weights, layer by layer in numpy."""
     xi, Y, xi_test = data
     problem = bpkr.Problem(
-        xi, Y, skip=SKIP, variances=[1.7, 0.8, 1.2], heads=HEADS, width=9,
+        xi,
+        Y,
+        skip=SKIP,
+        variances=[1.7, 0.8, 1.2],
+        heads=HEADS,
+        width=9,
         temperature=0.2,
-    )  # fmt: skip
+    )
     posterior = weight_space.posterior(problem, activation=activation)
     z = posterior.draw_start(jax.random.key(2))
     weights = posterior.weights(z)

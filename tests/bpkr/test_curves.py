@@ -50,9 +50,12 @@ def test_a_learning_curve_at_p_is_the_solution_on_p_examples(curve):
     for i, P in enumerate(curve.examples):
         for s, indices in enumerate(chosen):
             alone = bpkr.Problem(
-                pool.xi[indices[:P]], pool.Y[indices[:P]], heads=(PATHS,),
-                width=[12, 9], temperature=0.2,
-            )  # fmt: skip
+                pool.xi[indices[:P]],
+                pool.Y[indices[:P]],
+                heads=(PATHS,),
+                width=[12, 9],
+                temperature=0.2,
+            )
             solution = alone.solve()
             better = alone.corrections(solution)
             assert curve.U[0][i, s] == pytest.approx(np.asarray(solution.U[0]), 1e-10)
@@ -77,9 +80,13 @@ def test_examples_that_are_none_leave_a_constant_of_the_exact_law(form):
     whole = posed(7, outputs=2, form=form)
     part = curves.truncated(whole, 4)
     alone = bpkr.Problem(
-        whole.xi[:4], whole.Y[:4], heads=(PATHS,), width=[12, 9], temperature=0.2,
+        whole.xi[:4],
+        whole.Y[:4],
+        heads=(PATHS,),
+        width=[12, 9],
+        temperature=0.2,
         form=form,
-    )  # fmt: skip
+    )
     z = 0.1 * jnp.arange(whole.law().dimension)
     difference = part.law().log_likelihood(z) - alone.law().log_likelihood(z)
     assert float(difference) == pytest.approx(-3 * np.log(2 * np.pi * 0.2), 1e-12)
@@ -97,9 +104,12 @@ def test_one_program_solves_for_every_number_of_examples():
 def test_the_error_peaks_where_the_kernel_stops_being_invertible():
     """At P = |Pi| N_0 = 8 examples, as T goes to 0; not at a high temperature."""
     curve = lambda T: bpkr.learning_curve(
-        jax.random.key(0), posed(200, temperature=T), *task(200, seed=1),
-        examples=[3, 8, 25], training_sets=8,
-    ).error.mean(axis=2)  # fmt: skip
+        jax.random.key(0),
+        posed(200, temperature=T),
+        *task(200, seed=1),
+        examples=[3, 8, 25],
+        training_sets=8,
+    ).error.mean(axis=2)
     for below, peak, above in curve(1e-4).T:
         assert peak > 3 * max(below, above)
     for below, peak, above in curve(3.0).T:
@@ -110,9 +120,14 @@ def test_the_error_peaks_where_the_kernel_stops_being_invertible():
 def test_the_exact_law_stands_beside_the_theory():
     """Both of 6 examples at N = 12; errors are squares of f and agree to 1/N."""
     found = bpkr.learning_curve(
-        jax.random.key(1), posed(), *task(30, seed=1), examples=[6], training_sets=1,
-        corrections=True, draws=100,
-    )  # fmt: skip
+        jax.random.key(1),
+        posed(),
+        *task(30, seed=1),
+        examples=[6],
+        training_sets=1,
+        corrections=True,
+        draws=100,
+    )
     assert found.estimates == ("gp", "saddle", "corrected", "exact")
     assert found.error[0, 3, 0] == pytest.approx(found.error[0, 2, 0], rel=0.1)
 

@@ -14,9 +14,11 @@ from statmech_attn.tasks import arrays
 
 
 TASK = {
-    "n_test": 20, "length": 4, "features": 6,
+    "n_test": 20,
+    "length": 4,
+    "features": 6,
     "heads": [["previous-token", "uniform"]],
-}  # fmt: skip
+}
 STUDY = {
     "kind": "learning-curve",
     "task": TASK,
@@ -48,9 +50,13 @@ def test_a_study_is_the_curve_of_its_problem(found):
     pool = learning.learning(study.task.enlarged(12))
     problem = bpkr.Problem(*pool.data, heads=pool.heads, width=8, temperature=0.5)
     curve = bpkr.learning_curve(
-        jax.random.key(4), problem, pool.xi_test, pool.Y_test, examples=[3, 6],
+        jax.random.key(4),
+        problem,
+        pool.xi_test,
+        pool.Y_test,
+        examples=[3, 6],
         training_sets=2,
-    ).to_dataset()  # fmt: skip
+    ).to_dataset()
     assert not found.shared and found.examples.values.tolist() == [3, 6]
     for name in ("error", "error_stderr", "accuracy", "variance", "error_of_set"):
         here = found[name].sel(temperature=0.5, width=8)
@@ -82,9 +88,14 @@ def test_the_task_draws_what_disjoint_training_sets_need():
 @pytest.mark.slow
 def test_samples_stand_beside_the_theory(tmp_path):
     run = with_run(
-        samples=["order-parameter", "weights"], examples=[6], training_sets=1,
-        corrections=True, draws=100, warmup=100, chains=2,
-    )  # fmt: skip
+        samples=["order-parameter", "weights"],
+        examples=[6],
+        training_sets=1,
+        corrections=True,
+        draws=100,
+        warmup=100,
+        chains=2,
+    )
     network = {"width": 8, "temperature": 0.5}
     found = in_memory(work(network=network, **run))
     names = ["gp", "saddle", "corrected", "exact", "weights"]
