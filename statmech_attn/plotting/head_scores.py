@@ -31,7 +31,7 @@ def head_scores(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
         places,
         dataset.head_score,
         0.7,
-        yerr=np.nan_to_num(dataset.head_score_stderr.values),
+        yerr=dataset.head_score_stderr.values,
         color=style.SKY,
         error_kw={"elinewidth": 0.8, "capsize": 1.5},
         label="theory",

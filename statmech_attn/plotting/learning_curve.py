@@ -4,7 +4,6 @@ Takes files of kind `learning-curve` (docs/hdf5.md) at one width and temperature
 data sets of `bpkr.LearningCurve`.
 """
 
-import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -73,7 +72,7 @@ def _drawn(axis: Axes, curve: xr.Dataset, name: str, estimate: str) -> None:
         axis.errorbar(
             P,
             mean,
-            error if np.isfinite(error).all() else None,
+            error,
             fmt=marker,
             color=colour,
             ms=3.2,

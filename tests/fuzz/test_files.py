@@ -96,7 +96,7 @@ VALUES = st.one_of(
 NAMES = st.sampled_from(sorted(storage.schema.PROVENANCE))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(NAMES, VALUES)
 @example("keys", "[" * 100_000)
 @example("schema_version", np.array([], int))

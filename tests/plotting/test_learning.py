@@ -134,3 +134,17 @@ def test_growth_shows_times_against_every_size(grown):
         elapsed = labelled_lines(axis)["elapsed"]
         np.testing.assert_array_equal(elapsed.get_ydata(), [0.16, 0.64, 2.56])
         assert axis.get_xscale() == axis.get_yscale() == "log"
+
+
+def bars(axis):
+    """Lengths of the error bars, NaN where none is drawn."""
+    (drawn,) = [x.errorbar for x in axis.containers if getattr(x, "errorbar", None)]
+    ends = [path.vertices[:, 1] for path in drawn.lines[2][0].get_paths()]
+    return [np.ptp(pair) if len(pair) else np.nan for pair in ends]
+
+
+def test_a_score_without_an_error_has_no_error_bar(scored):
+    """The last head has none: a bar of length zero would say that it is exact."""
+    (axis,) = plotting.head_scores(scored).axes
+    expected = 2 * scored.head_score_stderr.values
+    np.testing.assert_allclose(bars(axis), expected, atol=1e-12)

@@ -52,11 +52,13 @@ def kill_often(server, words, output, kills: int, seed: int):
     return server.start(*words).wait()
 
 
-@pytest.mark.slow
-def test_kills_of_a_scan_and_its_merge_change_no_bit(server, study, tmp_path, whole):
+@pytest.mark.parametrize("kills", (3, pytest.param(50, marks=pytest.mark.slow)))
+def test_kills_of_a_scan_and_its_merge_change_no_bit(
+    server, study, tmp_path, whole, kills
+):
     output = tmp_path / "folder with blanks" / "out [1].h5"
     words = ["run", study(**KEYS), "-o", output, "--chunk", "3"]
-    last = kill_often(server, words, output, 50, seed=1)
+    last = kill_often(server, words, output, kills, seed=1)
     assert last.code == 0, last.said
     assert same_bits(output, whole)
     assert left_over(tmp_path) == []
