@@ -63,45 +63,6 @@ def helper(name: str) -> ModuleType:
     return module
 
 
-# Examples of docstrings that compile for seconds.
-SLOW_EXAMPLES = {
-    "statmech_attn.bpkr.attention.forward",
-    "statmech_attn.bpkr.attention.forward_paths",
-    "statmech_attn.bpkr.curves.learning_curve",
-    "statmech_attn.bpkr.curves.truncated",
-    "statmech_attn.bpkr.evidence.evidence",
-    "statmech_attn.bpkr.problem.Problem.posterior",
-    "statmech_attn.bpkr.wishart.sample",
-    "statmech_attn.dmft.extensive.closed.closed",
-    "statmech_attn.dmft.extensive.exact.exact",
-    "statmech_attn.dmft.extensive.sampled.sampled",
-    "statmech_attn.dmft.extensive.sampled.solve",
-    "statmech_attn.dmft.extensive.stationary.capacity",
-    "statmech_attn.dmft.extensive.stationary.stationary",
-    "statmech_attn.dmft.fluctuations.noise_steps",
-    "statmech_attn.dmft.mean_field.jacobian",
-    "statmech_attn.dmft.system.system",
-    "statmech_attn.dynamics.attractors.follow_with",
-    "statmech_attn.dynamics.attractors.settle",
-    "statmech_attn.dynamics.basins.distinguish",
-    "statmech_attn.dynamics.diagrams.diagram.diagram",
-    "statmech_attn.dynamics.dimension.correlation_dimension",
-    "statmech_attn.dynamics.flows.flow_spectrum",
-    "statmech_attn.dynamics.flows.per_unit_time",
-    "statmech_attn.dynamics.phases.Classification.explain",
-    "statmech_attn.dynamics.phases.as_in_paper",
-    "statmech_attn.dynamics.phases.classify",
-    "statmech_attn.dynamics.rotation.series_rotation",
-    "statmech_attn.montecarlo.dataset.monte_carlo_dataset",
-    "statmech_attn.montecarlo.extensive.simulate_extensive",
-    "statmech_attn.montecarlo.langevin.langevin",
-    "statmech_attn.montecarlo.nuts.nuts",
-    "statmech_attn.montecarlo.simulate.simulate",
-    "statmech_attn.montecarlo.weight_sampling.sample_weights",
-    "statmech_attn.studies.running.work",
-    "statmech_attn.tasks.hidden_markov.draw",
-    "statmech_attn.training.transformer.initial",
-}
 _memory = helper("memory.py")
 _slow_suite = helper("slow_suite.py")
 
@@ -118,7 +79,7 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     """Examples that compile for long are slow; of all, the part that was asked for."""
     for item in items:
-        if item.name in SLOW_EXAMPLES:
+        if item.name in _slow_suite.EXAMPLES:
             item.add_marker(pytest.mark.slow)
     if (part := config.getoption("part")) is None:
         return

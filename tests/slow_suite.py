@@ -25,6 +25,45 @@ PAGE = ROOT / "docs" / "validation.md"
 PARTS = 7
 BEGIN = "<!-- slow suite: written by `make test-slow` -->\n"
 END = "<!-- end of the slow suite -->\n"
+# Examples of docstrings that compile for seconds.
+EXAMPLES = {
+    "statmech_attn.bpkr.attention.forward",
+    "statmech_attn.bpkr.attention.forward_paths",
+    "statmech_attn.bpkr.curves.learning_curve",
+    "statmech_attn.bpkr.curves.truncated",
+    "statmech_attn.bpkr.evidence.evidence",
+    "statmech_attn.bpkr.problem.Problem.posterior",
+    "statmech_attn.bpkr.wishart.sample",
+    "statmech_attn.dmft.extensive.closed.closed",
+    "statmech_attn.dmft.extensive.exact.exact",
+    "statmech_attn.dmft.extensive.sampled.sampled",
+    "statmech_attn.dmft.extensive.sampled.solve",
+    "statmech_attn.dmft.extensive.stationary.capacity",
+    "statmech_attn.dmft.extensive.stationary.stationary",
+    "statmech_attn.dmft.fluctuations.noise_steps",
+    "statmech_attn.dmft.mean_field.jacobian",
+    "statmech_attn.dmft.system.system",
+    "statmech_attn.dynamics.attractors.follow_with",
+    "statmech_attn.dynamics.attractors.settle",
+    "statmech_attn.dynamics.basins.distinguish",
+    "statmech_attn.dynamics.diagrams.diagram.diagram",
+    "statmech_attn.dynamics.dimension.correlation_dimension",
+    "statmech_attn.dynamics.flows.flow_spectrum",
+    "statmech_attn.dynamics.flows.per_unit_time",
+    "statmech_attn.dynamics.phases.Classification.explain",
+    "statmech_attn.dynamics.phases.as_in_paper",
+    "statmech_attn.dynamics.phases.classify",
+    "statmech_attn.dynamics.rotation.series_rotation",
+    "statmech_attn.montecarlo.dataset.monte_carlo_dataset",
+    "statmech_attn.montecarlo.extensive.simulate_extensive",
+    "statmech_attn.montecarlo.langevin.langevin",
+    "statmech_attn.montecarlo.nuts.nuts",
+    "statmech_attn.montecarlo.simulate.simulate",
+    "statmech_attn.montecarlo.weight_sampling.sample_weights",
+    "statmech_attn.studies.running.work",
+    "statmech_attn.tasks.hidden_markov.draw",
+    "statmech_attn.training.transformer.initial",
+}
 
 
 class Result(NamedTuple):
