@@ -148,3 +148,16 @@ def test_a_score_without_an_error_has_no_error_bar(scored):
     (axis,) = plotting.head_scores(scored).axes
     expected = 2 * scored.head_score_stderr.values
     np.testing.assert_allclose(bars(axis), expected, atol=1e-12)
+
+
+def test_rings_are_at_the_choices_of_evidence_and_validation(selected):
+    figure = plotting.evidence_and_validation(selected)
+    for axis, name, place in zip(figure.axes, ("log_evidence", "error"), (1, 0)):
+        for bars, width in zip(axis.containers, selected.width, strict=True):
+            values = selected[name].sel(width=width)
+            np.testing.assert_array_equal(bars[0].get_ydata(), values)
+        ring = labelled_lines(axis)["chosen"]
+        chosen = selected[name].isel(width=place, temperature=1)
+        assert (ring.get_xdata()[0], ring.get_ydata()[0]) == (0.1, float(chosen))
+    (note,) = [t.get_text() for t in figure.texts if "rank" in t.get_text()]
+    assert "larger by 0.1 ± 0.03" in note and note.endswith("rank correlation 0.50")
