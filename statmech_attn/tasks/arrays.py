@@ -254,7 +254,7 @@ def labels_of(
         )
     stored = np.asarray(arrays[name]).dtype
     classes = np.unique(Y)
-    whole = np.issubdtype(stored, np.integer) or stored == bool
+    whole = np.issubdtype(stored, np.integer) or np.issubdtype(stored, bool)
     if whole and classes.size > 1 and classes.tolist() != [-1, 1]:
         two = classes.size == 2
         made = "-1 and 1" if two else "one-hot columns Y == c"
