@@ -148,3 +148,10 @@ def test_a_score_without_an_error_has_no_error_bar(scored):
     (axis,) = plotting.head_scores(scored).axes
     expected = 2 * scored.head_score_stderr.values
     np.testing.assert_allclose(bars(axis), expected, atol=1e-12)
+
+
+def test_the_axis_of_heads_says_layer_and_head_only_where_names_do(scored):
+    label = lambda data: plotting.head_scores(data).axes[0].get_xlabel()
+    assert label(scored) == "head (layer.head)"
+    words = [f"head {n}" for n in range(scored.sizes["attention_head"])]
+    assert label(scored.assign_coords(attention_head=words)) == "head"
