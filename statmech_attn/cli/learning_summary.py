@@ -7,6 +7,7 @@ from rich.console import Console
 
 from statmech_attn import bpkr
 from statmech_attn.cli.tables import formatted, Summary, titled, with_error
+from statmech_attn.presentation import quantity
 
 
 END = "*"  # marks a temperature at an end of its grid
@@ -319,6 +320,29 @@ def head_scores(dataset: xr.Dataset, console: Console) -> None:
     console.print(words, highlight=False)
 
 
+def model_selection(dataset: xr.Dataset, console: Console) -> None:
+    """What evidence and validation choose, and how far they agree."""
+    table = titled("chosen", ("by", "N", "T", "ln p(Y)", "validation error"))
+    for by in dataset.choice.values:
+        chosen = dataset.sel(choice=by)
+        place = {"width": chosen.chosen_width, "temperature": chosen.chosen_temperature}
+        point = dataset.sel(place)
+        table.add_row(
+            str(by),
+            f"{float(point.width):g}",
+            f"{float(point.temperature):g}",
+            quantity(point.log_evidence, point.log_evidence_stderr),
+            with_error(point.error, point.error_stderr),
+        )
+    console.print(table)
+    console.print(
+        "the validation error by the evidence is larger by "
+        f"{with_error(dataset.excess, dataset.excess_stderr)}; rank correlation of "
+        f"evidence and error on the grid {float(dataset.rank_correlation):.2f}",
+        highlight=False,
+    )
+
+
 def _folded(names) -> list[str]:
     """Names of test sets as headings that are narrow and stay apart."""
     return [str(name).replace("-", "\n") for name in names]
@@ -359,3 +383,8 @@ ESTIMATES = Summary(
 )
 PRUNING = Summary(pruning, "rank_correlation* accuracy_drop")
 HEAD_SCORES = Summary(head_scores, "head_score* failed")
+MODEL_SELECTION = Summary(
+    model_selection,
+    "log_evidence error error_stderr chosen_* excess* rank_correlation width "
+    "temperature",
+)

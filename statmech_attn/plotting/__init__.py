@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         pruned_heads,
         pruning_ranks,
     )
+    from statmech_attn.plotting.selection import evidence_and_validation
     from statmech_attn.plotting.style import DOUBLE, FORMATS, save, SETTINGS, SINGLE
     from statmech_attn.plotting.sweeps import sweep_diagram
     from statmech_attn.plotting.training import training
@@ -98,6 +99,7 @@ __all__ = [
     "DOUBLE",
     "draw",
     "error_against_examples",
+    "evidence_and_validation",
     "exponent_map",
     "finite_series",
     "finite_size",

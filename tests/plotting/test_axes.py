@@ -27,6 +27,7 @@ PANELS = {  # of every function, for the data that it is given here
     "critical_curves": (3, "branches"),
     "cumulative_pruning": (2, "one_shot_pruning"),
     "error_against_examples": (2, "curve"),
+    "evidence_and_validation": (2, "selected"),
     "exponent_map": (1, "plane"),
     "finite_series": (3, "indicated"),
     "finite_size": (4, "simulation"),
