@@ -28,6 +28,10 @@ EXPECTED = {
     "basins": {"basins", "lifetimes"},
     "scored": {"head_scores", "heads_together"},
     "swept": {"hysteresis"},
+    "growing": {"overlaps", "crosstalk", "correlations"},
+    "spins_of_growing": {"overlaps"},
+    "loads": {"capacity"},
+    "growing_compared": {"agreement"},
 }
 
 
