@@ -37,6 +37,11 @@ PARAMETERS = ("alpha", "beta", "gamma")
 SETTLING = 1000  # iterations from the start towards the fixed point
 SMALLEST_STEP = 1e-10  # of the settled state
 RANGE = 4.0  # largest factor by which a parameter is followed
+RETRIEVED = 1e-3  # smallest overlap of a state that retrieves
+
+
+class NoRetrieval(RuntimeError):
+    """No stationary state with an overlap was reached."""
 
 
 class Stationary(eqx.Module):
@@ -201,7 +206,7 @@ def stationary(
     Raises:
         ValueError: the recursion does not close, a parameter that is none, beta that
             changes, or a positional code.
-        RuntimeError: the iteration does not settle.
+        NoRetrieval: the iteration does not settle.
 
     Example:
         >>> from statmech_attn import dmft
@@ -212,9 +217,9 @@ def stationary(
         >>> round(float(extensive.stationary(problem, [1.0]).A[0]), 6)
         0.966326
     """
-    _check(problem, free, at_rest)
+    check_stationary(problem, free, at_rest=at_rest)
     sites, context = cells(problem.net, start), problem.net.context
-    lags = _lags(problem, lags)
+    lags = chosen_lags(problem, lags)
     step = Stationary(problem.net, problem.ensemble, sites, lags, at_rest)
     parameters = {name: getattr(problem, name) for name in PARAMETERS}
     state = {
@@ -226,7 +231,7 @@ def stationary(
     state["S"] = state["S"].at[1:].set(1.0 if at_rest else 0.9)
     state, change = _settle(step, state, parameters)
     if not change < SMALLEST_STEP:
-        raise RuntimeError(
+        raise NoRetrieval(
             f"stationary state: {SETTLING} iterations leave a change of {change:.1g}; "
             "start nearer to it, or at a smaller alpha."
         )
@@ -258,6 +263,7 @@ def capacity(
     free: str = "alpha",
     at_rest: bool = False,
     lags: int | None = None,
+    within: tuple[float, float] | None = None,
     settings: continuation.Settings | None = None,
 ) -> Capacity:
     """Where the stationary state ends in a fold, by continuation.
@@ -268,6 +274,8 @@ def capacity(
         free: parameter that is increased: alpha, beta or gamma.
         at_rest: static spins of identical patterns, as in a Hopfield network.
         lags: largest lag that is told from an infinite one; 8 (C - 1) when omitted.
+        within: range in which the parameter is followed; from a quarter to four times
+            its value when omitted.
         settings: of the continuation.
 
     Returns:
@@ -275,7 +283,8 @@ def capacity(
 
     Raises:
         ValueError: as for `stationary`.
-        RuntimeError: the iteration does not settle, or the branch has no fold.
+        NoRetrieval: the iteration does not settle, or loses the pattern.
+        RuntimeError: the branch has no fold.
 
     Example:
         >>> from statmech_attn import dmft
@@ -288,9 +297,16 @@ def capacity(
     """
     settled = stationary(problem, start, free=free, lags=lags, at_rest=at_rest)
     value = float(getattr(problem, free))
-    low, high = sorted((value / RANGE, value * RANGE))
+    if not jnp.abs(settled.A).max() > RETRIEVED:
+        raise NoRetrieval(
+            f"stationary state: at {free} = {value:g} no pattern is retrieved."
+        )
     branch = continuation.follow_cycle(
-        settled.problem, settled.state, value, within=(low, high), settings=settings
+        settled.problem,
+        settled.state,
+        value,
+        within=within or (value / RANGE, value * RANGE),
+        settings=settings,
     )
     for point in branch:
         folds = [special for special in point.special if special.kind == "fold"]
@@ -304,7 +320,25 @@ def capacity(
     )
 
 
-def _lags(problem: LoadedNetwork, lags: int | None) -> int:
+def chosen_lags(problem: LoadedNetwork, lags: int | None = None) -> int:
+    """The largest lag that is told from an infinite one.
+
+    Args:
+        problem: with its context.
+        lags: as given, or None for 8 (C - 1).
+
+    Raises:
+        ValueError: fewer than the window has.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> from statmech_attn.dmft import extensive
+        >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=3)
+        >>> problem = extensive.loaded_network(
+        ...     net, extensive.cycle(), alpha=0.1, beta=2.0)
+        >>> chosen_lags(problem)
+        16
+    """
     longest = problem.net.context - 1
     if lags is None:
         return 8 * longest
@@ -313,7 +347,23 @@ def _lags(problem: LoadedNetwork, lags: int | None) -> int:
     return lags
 
 
-def _check(problem: LoadedNetwork, free: str, at_rest: bool) -> None:
+def check_stationary(
+    problem: LoadedNetwork, free: str = "alpha", *, at_rest: bool = False
+) -> None:
+    """Refuse what has no stationary states here.
+
+    Args:
+        problem: of one beta and without positional code.
+        free: parameter to be continued.
+        at_rest: static spins.
+
+    Raises:
+        ValueError: as for `stationary`.
+
+    Example:
+        `check_stationary(problem)` returns nothing where `stationary(problem, ...)` has
+        equations.
+    """
     if free not in PARAMETERS:
         raise ValueError(f"free must be one of {', '.join(PARAMETERS)}; got {free!r}.")
     if problem.beta.ndim:
