@@ -85,6 +85,13 @@ def test_finite_width_has_every_estimate_and_the_distance(side_by_side):
     assert len(accuracy.containers) == 1
 
 
+def test_one_width_shows_every_estimate_by_a_mark(side_by_side):
+    figure = plotting.finite_width(side_by_side.isel(width=[0]))
+    entries, _, accuracy = figure.axes
+    marks = [line.get_marker() for line in entries.lines[:1] + accuracy.lines[:1]]
+    assert marks == ["_", "_"] and accuracy.get_xscale() == "linear"
+
+
 def test_an_estimate_without_a_first_width_keeps_the_saddles_entries(learned, sampled):
     """The correction does not exist where N is below the number of paths."""
     for name in ("U_1_corrected", "U_a_corrected", "accuracy_corrected"):
