@@ -135,7 +135,7 @@ CAPACITY = Variables(
         "α_c",
         "_error",
         group="",
-        note="error: of the lags, from half as many, and of the fold",
+        note="error: of half as many lags and a coarser rule, and of the fold",
     ),
     Variable(
         "retrieved_overlap", "context", "overlap where retrieval ends", "1", "m_c"
@@ -515,14 +515,17 @@ class CapacityWork(LoadedWork):
         error = found.error
         if context > 1 and not self.run.at_rest:
             fewer = max(lags // 2, context - 1)
-            error += abs(found.value - self._fold(context, values, fewer).value)
+            other = self._fold(context, values, fewer, coarse=True)
+            error += abs(found.value - other.value)
         return {
             "capacity": found.value,
             "capacity_error": error,
             "retrieved_overlap": float(abs(found.overlap).max()),
         }
 
-    def _fold(self, context: int, values: dict[str, float], lags: int):
+    def _fold(
+        self, context: int, values: dict[str, float], lags: int, coarse: bool = False
+    ) -> extensive.Capacity:
         """The end of retrieval, from the largest alpha that has such a state."""
         for halvings in range(HALVINGS):
             alpha = self.run.begin / 2**halvings
@@ -532,6 +535,7 @@ class CapacityWork(LoadedWork):
                     self.start,
                     lags=lags,
                     at_rest=self.run.at_rest,
+                    coarse=coarse,
                     within=(alpha / 4, HIGHEST),
                 )
             except extensive.NoRetrieval:
