@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import xarray as xr
 from rich.console import Console
+from rich.table import Table
 
 from statmech_attn.cli.tables import formatted, Summary, titled, with_error
 
@@ -29,7 +30,7 @@ def theory(dataset: xr.Dataset, console: Console) -> None:
             formatted(last.noise_std, ".4f"),
             str(int(point.trajectories)) if point.trajectories else "-",
         )
-    console.print(table)
+    _print(table, dataset, names, console)
     if not dataset.reached.all():
         console.print(
             "errors are larger than asked at "
@@ -52,7 +53,7 @@ def simulation(dataset: xr.Dataset, console: Console) -> None:
             with_error(last.m_o_se_mean[place], last.m_o_se_stderr[place]),
             formatted(last.m_o_se_spread[place], ".2g"),
         )
-    console.print(table)
+    _print(table, dataset, ["n_spins", *names], console)
     console.print(
         f"{dataset.attrs['samples']} samples of the patterns", highlight=False
     )
@@ -69,7 +70,7 @@ def capacity(dataset: xr.Dataset, console: Console) -> None:
             formatted(point.capacity_error, ".1e"),
             formatted(point.retrieved_overlap, ".4f"),
         )
-    console.print(table)
+    _print(table, dataset, ["context", *names], console)
 
 
 def compared(dataset: xr.Dataset, console: Console) -> None:
@@ -91,13 +92,23 @@ def compared(dataset: xr.Dataset, console: Console) -> None:
             formatted(point.get("largest_limit_z", none).max(), ".2f"),
             *slopes,
         )
-    console.print(table)
+    _print(table, dataset, names, console)
     console.print(
         f"with this many comparisons |z| up to {float(dataset.threshold):.2f}, and "
         f"{float(dataset.limit_threshold):.2f} after extrapolation, is consistent with "
         "chance; exponents are means over observables",
         highlight=False,
     )
+
+
+def _print(
+    table: Table, dataset: xr.Dataset, names: list[str], console: Console
+) -> None:
+    """A table, and how many rows it lacks."""
+    console.print(table)
+    points = int(np.prod([dataset.sizes[name] for name in names]))
+    if points > SHOWN:
+        console.print(f"and {points - SHOWN} points more", highlight=False)
 
 
 def _scanned(dataset: xr.Dataset) -> list[str]:

@@ -386,7 +386,9 @@ def _columns(ensemble: extensive.Ensemble) -> _Columns:
     same_as = np.argmax(ensemble.correlations == 1, axis=1)
     distinct, place = np.unique(same_as, return_inverse=True)
     chances = extensive.column_probabilities(ensemble)
-    return _Columns(signs[distinct], chances, tuple(place.tolist()), False)
+    present = chances > 0
+    kinds = signs[distinct][:, present]
+    return _Columns(kinds, chances[present], tuple(place.tolist()), False)
 
 
 class _Blocks(NamedTuple):

@@ -135,7 +135,7 @@ CAPACITY = Variables(
         "α_c",
         "_error",
         group="",
-        note="error: of the lags, from half as many, and of the fold",
+        note="error: of half as many lags and a coarser rule, and of the fold",
     ),
     Variable(
         "retrieved_overlap", "context", "overlap where retrieval ends", "1", "m_c"
@@ -516,14 +516,17 @@ class CapacityWork(LoadedWork):
         error = fold.error
         if context > 1 and not self.run.at_rest:
             fewer = max(lags // 2, context - 1)
-            error += abs(fold.value - self._fold(context, values, fewer).value)
+            other = self._fold(context, values, fewer, coarse=True)
+            error += abs(fold.value - other.value)
         return {
             "capacity": fold.value,
             "capacity_error": error,
             "retrieved_overlap": float(abs(fold.overlap).max()),
         }
 
-    def _fold(self, context: int, values: dict[str, float], lags: int):
+    def _fold(
+        self, context: int, values: dict[str, float], lags: int, coarse: bool = False
+    ) -> extensive.Capacity:
         """The end of retrieval, from the largest alpha that has such a state."""
         for halvings in range(HALVINGS):
             alpha = self.run.begin / 2**halvings
@@ -533,6 +536,7 @@ class CapacityWork(LoadedWork):
                     self.start,
                     lags=lags,
                     at_rest=self.run.at_rest,
+                    coarse=coarse,
                     within=(alpha / 4, HIGHEST),
                 )
             except extensive.NoRetrieval:

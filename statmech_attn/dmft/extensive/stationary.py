@@ -24,9 +24,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn import presentation
-from statmech_attn.dmft.extensive.closed import FINE
+from statmech_attn.dmft.extensive.closed import COARSE, FINE
 from statmech_attn.dmft.extensive.ensembles import Ensemble, K, O, Q, V
-from statmech_attn.dmft.extensive.gaussian import mean_and_slope, product, rule
+from statmech_attn.dmft.extensive.gaussian import mean_and_slope, product, Rule, rule
 from statmech_attn.dmft.extensive.loaded import Cells, cells, LoadedNetwork
 from statmech_attn.dmft.network import Network
 from statmech_attn.dynamics import continuation
@@ -51,6 +51,7 @@ class Stationary(eqx.Module):
         net: condensed patterns and context.
         ensemble: of the other patterns.
         sites: cells of the sites.
+        quadrature: of two fields.
         lags: largest lag L that is told from an infinite one.
         at_rest: whether spins are static.
     """
@@ -58,6 +59,7 @@ class Stationary(eqx.Module):
     net: Network
     ensemble: Ensemble
     sites: Cells
+    quadrature: Rule
     lags: int = eqx.field(static=True)
     at_rest: bool = eqx.field(static=True)
 
@@ -84,7 +86,7 @@ class Stationary(eqx.Module):
         spin, slope = mean_and_slope(a, temperature, sigma)
         g = slope @ self.sites.share
         connected = product(
-            rule(*FINE),
+            self.quadrature,
             (a, a),
             (temperature, temperature),
             (sigma, sigma),
@@ -161,8 +163,8 @@ class Capacity(eqx.Module):
 
     Attributes:
         value: of the free parameter at the fold.
-        error: size of the last Newton step; that of the lags shows where more are told
-            apart.
+        error: size of the last Newton step; those of the lags and of quadrature show
+            where fewer are told apart, and where it is `coarse`.
         overlap: attention vector A at the fold.
         free: name of the free parameter.
         branch: the stationary states.
@@ -189,6 +191,7 @@ def stationary(
     free: str = "alpha",
     lags: int | None = None,
     at_rest: bool = False,
+    coarse: bool = False,
 ) -> StationaryState:
     """The stationary state that the network settles in, ready to be continued.
 
@@ -199,6 +202,7 @@ def stationary(
         free: parameter to be continued: alpha, beta or gamma.
         lags: largest lag that is told from an infinite one; 8 (C - 1) when omitted.
         at_rest: static spins.
+        coarse: integrate with the coarser rule, whose difference is an error.
 
     Returns:
         The state, and the problem that `dynamics.continuation.follow_cycle` takes.
@@ -220,7 +224,8 @@ def stationary(
     check_stationary(problem, free, at_rest=at_rest)
     sites, context = cells(problem.net, start), problem.net.context
     lags = chosen_lags(problem, lags)
-    step = Stationary(problem.net, problem.ensemble, sites, lags, at_rest)
+    quadrature = rule(*(COARSE if coarse else FINE))
+    step = Stationary(problem.net, problem.ensemble, sites, quadrature, lags, at_rest)
     parameters = {name: getattr(problem, name) for name in PARAMETERS}
     state = {
         "A": sites.weighted[V] @ sites.start,
@@ -263,6 +268,7 @@ def capacity(
     free: str = "alpha",
     at_rest: bool = False,
     lags: int | None = None,
+    coarse: bool = False,
     within: tuple[float, float] | None = None,
     settings: continuation.Settings | None = None,
 ) -> Capacity:
@@ -274,6 +280,7 @@ def capacity(
         free: parameter that is increased: alpha, beta or gamma.
         at_rest: static spins of identical patterns, as in a Hopfield network.
         lags: largest lag that is told from an infinite one; 8 (C - 1) when omitted.
+        coarse: integrate with the coarser rule, whose difference is an error.
         within: range in which the parameter is followed; from a quarter to four times
             its value when omitted.
         settings: of the continuation.
@@ -295,7 +302,9 @@ def capacity(
         >>> round(extensive.capacity(problem, [1.0]).value, 5)
         0.26906
     """
-    settled = stationary(problem, start, free=free, lags=lags, at_rest=at_rest)
+    settled = stationary(
+        problem, start, free=free, lags=lags, at_rest=at_rest, coarse=coarse
+    )
     value = float(getattr(problem, free))
     if not jnp.abs(settled.A).max() > RETRIEVED:
         raise NoRetrieval(
