@@ -106,7 +106,7 @@ def mean_contributions(
     alpha = theory.half.T @ (theory.half @ problem.y)
     (readout,) = path_readout(problem.inputs, theory.U, alpha)
     shares = path_shares(problem.heads, problem.skip)
-    scaled = problem.scaled(xi)
+    scaled = problem.scaled(jnp.asarray(xi))
     return jnp.einsum("pia,ia->pa", scaled, readout) * np.sqrt(shares)
 
 

@@ -271,16 +271,19 @@ def _solve_streamed(
     factors = factors_at(state.point, problem.shapes)
     U, U_a = order_parameters_of(factors, problem.heads, problem.skip)
     U_a = U_a[0, 0] if problem.Y.ndim == 1 else U_a
-    numbers = U, U_a, state.value, state.energy, state.value - state.energy
     reached = lambda x: jnp.where(code == CONVERGED, x, jnp.nan)
     return Solution(
-        problem,
-        *jax.tree.map(reached, numbers),
-        jnp.linalg.norm(state.gradient),
-        jnp.asarray(steps),
-        jnp.asarray(code),
-        jnp.full(3, UNKNOWN),
-        state.point,
+        problem=problem,
+        U=tuple(map(reached, U)),
+        U_a=reached(U_a),
+        action=reached(state.value),
+        energy=reached(state.energy),
+        entropy=reached(state.value - state.energy),
+        gradient_norm=jnp.linalg.norm(state.gradient),
+        iterations=jnp.asarray(steps),
+        result=jnp.asarray(code),
+        signature=jnp.full(3, UNKNOWN),
+        point=state.point,
     )
 
 

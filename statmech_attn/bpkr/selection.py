@@ -118,7 +118,7 @@ class ModelSelection(NamedTuple):
     @property
     def error_stderr(self) -> Float[np.ndarray, "W T"]:
         """Its standard error over validation examples."""
-        return standard_error(self.squared_errors)
+        return np.asarray(standard_error(self.squared_errors))
 
     @property
     def chosen(self) -> tuple[tuple[int, int], tuple[int, int]]:

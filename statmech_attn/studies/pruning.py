@@ -334,13 +334,15 @@ class PruningWork(OneRound):
 class LearnedPruningWork(PruningWork):
     """The same of the posterior of a task, whose mean predictor is pruned."""
 
-    total = 1
-
     def __init__(self, study: LearnedPruningStudy):
         """Read or draw the task; `ValueError` for impossible settings."""
         self._begin(study)
         self.made = learning(study.task)
         self._check(self.heads)
+
+    @property
+    def total(self) -> int:
+        return 1
 
     @property
     def heads(self) -> tuple[int, ...]:
