@@ -291,8 +291,10 @@ def _mean_lifetimes(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     )
     if np.isfinite(rate).any():
         axis.set_yscale("log")
-        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.yaxis.set_minor_formatter(NullFormatter())
+        low, high = axis.get_ylim()
+        if high > 10 * low:  # where labels between the decades would meet
+            axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.yaxis.set_minor_formatter(NullFormatter())
     axis.set_ylabel(f"mean lifetime\n$1/\\kappa$ ({many(dataset.lifetime)})")
 
 
