@@ -362,7 +362,7 @@ def test_the_script_holds_the_forecast_in_its_comments(folder):
     assert all(len(line) <= 88 for line in lines if line.startswith("# "))
     larger = slurm.Array(folder / "study.toml", folder / "scan.h5", tasks=101)
     assert slurm.outlook(larger, forecast()).endswith(
-        "All 101 at once: about 50 s. 200 chunks keep 100 of 101 tasks busy."
+        "All 101 at once: about 51 s. 200 chunks keep 100 of 101 tasks busy."
     )
 
 
