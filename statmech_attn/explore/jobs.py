@@ -4,6 +4,7 @@ Points come coarse to fine, so that a rough picture of the whole part is there f
 """
 
 import itertools
+import math
 import threading
 import time
 from typing import Any
@@ -41,13 +42,14 @@ class Job:
         tree = live.tree_of(ranges)
         self.live, self.study = live, toml.dumps(tree)
         self.number, self.state, self.error = next(NUMBERS), "running", ""
-        self._work = live.work(live.checked(tree))
-        self.total = int(self._work.most)
+        checked = live.checked(tree)
+        self.total = math.prod(map(_length, ranges.values()))
         if self.total > MOST:
             raise ValueError(
                 f"{self.total} points are more than {MOST}; download the study and run "
                 "it with statmech-attn run."
             )
+        self._work = live.work(checked)
         self.rows: list[dict[str, Any]] = []
         self._done, self._began = 0.0, time.monotonic()
         self._cancelled = threading.Event()
@@ -91,6 +93,13 @@ class Job:
         except (ValueError, RuntimeError, OSError, MemoryError) as error:
             self.error = (str(error).splitlines() or [type(error).__name__])[0]
             self.state = "failed"
+
+
+def _length(values: Any) -> int:
+    """How many values a key of [parameters] that has been checked stands for."""
+    if isinstance(values, dict):
+        return values["num"]
+    return len(values) if isinstance(values, list) else 1
 
 
 class _Counting(Silent):

@@ -28,6 +28,7 @@ class Explorer:
         port: of this computer; a free one when 0.
         allow_code: whether code that the studies of the files name may run.
         framed: whether a notebook on this computer may show the page in a cell.
+        warm: compile what a click needs before anyone clicks.
 
     Raises:
         ValueError: a file that is not there, or a port that is taken.
@@ -46,12 +47,13 @@ class Explorer:
         port: int = 0,
         allow_code: bool = False,
         framed: bool = False,
+        warm: bool = True,
     ):
         paths = [Path(path) for path in paths]
         for path in paths:
             if not path.is_file():
                 raise ValueError(f"{path}: no such file.")
-        self._server = Server(paths, allow_code=allow_code, framed=framed, warm=True)
+        self._server = Server(paths, allow_code=allow_code, framed=framed, warm=warm)
         self._socket = _listening(port)
         self._server.port = self._socket.getsockname()[1]
         config = uvicorn.Config(

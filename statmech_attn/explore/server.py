@@ -57,7 +57,7 @@ Which = Annotated[int, Field(ge=0)]
 class Nothing(BaseModel):
     """What the page asks for; anything else is refused."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Asked(Nothing):

@@ -167,7 +167,7 @@ export function drawSmall(canvas, { series, xWords, yWords, logarithmic, dots, z
     }
   }
   context.restore();
-  drawAxes(context, { x, y, box, xWords, yWords, zero, apart: [70, 26] });
+  drawAxes(context, { x, y, box, xWords, yWords, zero, apart: [48, 20] });
 }
 
 const HELD = 4;  // pixels that a pointer moves before it drags
