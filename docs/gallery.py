@@ -229,6 +229,16 @@ CURVE = Study(
     ("task.n_test=300", "network.temperature=0.001", "run.training_sets=4"),
 )
 SELECTION = Analysis("benchmarks/model_selection.py")
+GROWING = Study("analysis/extensive.toml")
+GROWING_SPINS = Study(
+    "simulations/extensive_spins.toml",
+    ("run.n_spins=[500, 1000, 2000]", "parameters.alpha=[0.15, 0.25, 0.4]"),
+)
+GROWING_COMPARED = Comparison(GROWING, GROWING_SPINS, "extensive_agreement.h5")
+CAPACITIES = Study(
+    "analysis/capacity.toml",
+    ("parameters.beta=[inf, 5.0]", "parameters.gamma.num=4", "run.contexts=[1, 2]"),
+)
 PE5 = Kept("pe5_continuation"), Kept("pe5_continuation_locking")
 TORUS = Kept("pe5_torus")
 UPWARD = lambda scan: scan.isel(start=0, drop=True)
@@ -305,6 +315,16 @@ DYNAMICS = (
     ),
     Row("agreement", [AGREEMENT], tutorial="06_theory_and_simulation"),
     Row("finite_series", [INDICATORS]),
+    Row(
+        "overlaps_in_time",
+        [GROWING, GROWING_SPINS],
+        lambda a, b: plotting.overlaps_in_time(a, b),
+        "overlaps_in_time(a, b)",
+    ),
+    Row("crosstalk_in_time", [GROWING]),
+    Row("two_times", [GROWING]),
+    Row("extensive_agreement", [GROWING_COMPARED]),
+    Row("capacities", [CAPACITIES]),
 )
 LEARNING = (
     Row(

@@ -218,6 +218,7 @@ EVERY, SYSTEM = "*", "system"
 _STUDIES, _DRAWING = "statmech_attn.studies", "statmech_attn.plotting.drawing"
 _SUMMARY = "statmech_attn.cli.summary"
 _LEARNING = "statmech_attn.cli.learning_summary"
+_EXTENSIVE = "statmech_attn.cli.extensive_summary"
 
 _BIFURCATION = Kind(
     "bifurcation",
@@ -319,6 +320,33 @@ KINDS = Rows(
             pictures=f"{_DRAWING}:MONTE_CARLO",
             rows="n_spins beta time",
         ),
+        Kind(
+            "extensive",
+            table=f"{_STUDIES}.extensive_tables:ExtensiveStudy",
+            work=f"{_STUDIES}.extensive:ExtensiveWork",
+            variables=f"{_STUDIES}.extensive:VARIABLES",
+            summary=f"{_EXTENSIVE}:THEORY",
+            pictures=f"{_DRAWING}:EXTENSIVE",
+            rows="noise_std",
+        ),
+        Kind(
+            "extensive-simulation",
+            table=f"{_STUDIES}.extensive_tables:ExtensiveSimulationStudy",
+            work=f"{_STUDIES}.extensive:ExtensiveSimulationWork",
+            variables=f"{_STUDIES}.extensive:SIMULATED",
+            summary=f"{_EXTENSIVE}:SIMULATION",
+            pictures=f"{_DRAWING}:EXTENSIVE_SIMULATION",
+            rows="A_mean",
+        ),
+        Kind(
+            "capacity",
+            table=f"{_STUDIES}.extensive_tables:CapacityStudy",
+            work=f"{_STUDIES}.extensive:CapacityWork",
+            variables=f"{_STUDIES}.extensive:CAPACITY",
+            summary=f"{_EXTENSIVE}:CAPACITIES",
+            pictures=f"{_DRAWING}:CAPACITY",
+            rows="capacity",
+        ),
         _ORDER_PARAMETER,
         _ORDER_PARAMETER._replace(
             task="one-shot",
@@ -399,6 +427,14 @@ KINDS = Rows(
             pictures=f"{_DRAWING}:POSTERIORS_COMPARED",
             rows="verdict",
             dimension="estimate",
+        ),
+        Kind(
+            "comparison",
+            variables="statmech_attn.comparison.extensive:VARIABLES",
+            summary=f"{_EXTENSIVE}:COMPARED",
+            pictures=f"{_DRAWING}:EXTENSIVE_COMPARED",
+            rows="verdict",
+            dimension="observable",
         ),
         Kind(
             "head-scores",

@@ -153,9 +153,11 @@ for layer, scores in enumerate(solution.head_scores()):
 # %%
 # The error of a drop is that of a *paired* difference on the same examples, much
 # smaller than the error of the difference between two independent accuracies.  The head
-# that finds the mark is indispensable.  Without the random head of the first layer the
-# network is *better*, by three errors: such heads are what pruning by scores looks for.
-# A drop within two errors of zero is consistent with none.
+# that finds the mark is indispensable.  Without the random head of the first layer,
+# whose score is the lowest, the network is *better*, by three errors: such heads are
+# what pruning by scores looks for.  A score does not tell everything: the network is
+# better without the second head of the second layer, too, whose score is 0.80.  A drop
+# within two errors of zero is consistent with none.
 #
 # Scores have errors as well: other examples of the same task give other scores.
 # ``bpkr.score`` draws the examples anew with replacement.

@@ -127,8 +127,8 @@ class PruningWork(OneRound):
         self._begin(study)
         self.trained = load_trained(study.task.trained)
         self.learned = one_shot.learned(self.trained, study.task.trained)
-        self.source = one_shot.source(study.task, self.trained)
         self._check(self.heads)
+        self.source = one_shot.source(study.task, self.trained)
 
     def _begin(self, study) -> None:
         if study.run.exact and importlib.util.find_spec("numpyro") is None:

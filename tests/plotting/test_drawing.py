@@ -29,6 +29,10 @@ EXPECTED = {
     "scored": {"head_scores", "heads_together"},
     "selected": {"model_selection"},
     "swept": {"hysteresis"},
+    "growing": {"overlaps", "crosstalk", "correlations"},
+    "spins_of_growing": {"overlaps"},
+    "loads": {"capacity"},
+    "growing_compared": {"agreement"},
 }
 
 

@@ -85,6 +85,13 @@ def test_finite_width_has_every_estimate_and_the_distance(side_by_side):
     assert len(accuracy.containers) == 1
 
 
+def test_one_width_shows_every_estimate_by_a_mark(side_by_side):
+    figure = plotting.finite_width(side_by_side.isel(width=[0]))
+    entries, _, accuracy = figure.axes
+    marks = [line.get_marker() for line in entries.lines[:1] + accuracy.lines[:1]]
+    assert marks == ["_", "_"] and accuracy.get_xscale() == "linear"
+
+
 def test_an_estimate_without_a_first_width_keeps_the_saddles_entries(learned, sampled):
     """The correction does not exist where N is below the number of paths."""
     for name in ("U_1_corrected", "U_a_corrected", "accuracy_corrected"):
@@ -148,6 +155,13 @@ def test_a_score_without_an_error_has_no_error_bar(scored):
     (axis,) = plotting.head_scores(scored).axes
     expected = 2 * scored.head_score_stderr.values
     np.testing.assert_allclose(bars(axis), expected, atol=1e-12)
+
+
+def test_the_axis_of_heads_says_layer_and_head_only_where_names_do(scored):
+    label = lambda data: plotting.head_scores(data).axes[0].get_xlabel()
+    assert label(scored) == "head (layer.head)"
+    words = [f"head {n}" for n in range(scored.sizes["attention_head"])]
+    assert label(scored.assign_coords(attention_head=words)) == "head"
 
 
 def test_rings_are_at_the_choices_of_evidence_and_validation(selected):
