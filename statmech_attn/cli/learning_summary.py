@@ -283,9 +283,10 @@ def pruning(dataset: xr.Dataset, console: Console) -> None:
     counts = np.isfinite(dataset.rank_correlation).sum("restart").values
     few, many = counts[counts > 0].min(), counts.max()
     trainings = f"{many}" if few == many else f"{few} to {many}"
+    words = f"means over {trainings} trainings with their standard errors"
     console.print(
-        f"means over {trainings} trainings with their standard errors; scores that "
-        f"say nothing give 0 ± {_chance(dataset):.1g}",
+        f"{'of one network' if many == 1 else words}; scores that say nothing give "
+        f"0 ± {_chance(dataset):.1g}",
         highlight=False,
     )
 
