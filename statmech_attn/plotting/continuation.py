@@ -265,6 +265,8 @@ def bifurcation_curves(
         _name_degenerate(axis, dataset, across, up)
     axis.set_xlabel(label(dataset, across))
     axis.set_ylabel(label(dataset, up))
+    if sheet.whole:
+        axis.margins(2 * MARGIN)  # room for names
     sheet.legend(per_row=4)
     sheet.note(_plane_note(dataset))
     return sheet.figure
