@@ -81,17 +81,18 @@ export class PointPanel {
       live.replaceChildren(element("p", { class: "quiet" }, view.file.why ?? ""));
       return;
     }
-    const inputs = told.values.map(({ name, symbol: sign, value }) => {
+    const inputs = told.values.map(({ name, symbol: sign, value, text }) => {
       const input = element("input", {
-        id: `at-${name}`, type: "number", step: "any", required: true, value: String(value),
+        id: `at-${name}`, type: "number", step: "any", required: true, value: text,
       });
-      return [name, input, element("label", { for: `at-${name}` }, `${symbol(sign)} `, input)];
+      const exact = () => (input.value === text ? value : input.valueAsNumber);
+      return [name, exact, element("label", { for: `at-${name}` }, `${symbol(sign)} `, input)];
     });
     const form = element("form", { class: "row", "aria-label": "Compute a point" },
       ...inputs.map(([, , label]) => label), element("button", {}, "Compute"));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const values = Object.fromEntries(inputs.map(([name, input]) => [name, input.valueAsNumber]));
+      const values = Object.fromEntries(inputs.map(([name, exact]) => [name, exact()]));
       this.compute(view, values);
     });
     this.result = element("div", { "aria-live": "polite" });
