@@ -19,7 +19,7 @@ SAMPLES = 1_500_000  # that are written one by one; of more, their counts in cel
 COLUMNS, ROWS = 4096, 1024  # of these cells
 POINTS = 100_000  # of a line whose phases and exponents are written one by one
 CELLS = 1_000_000  # of a plane
-TOLD = 4000  # points whose sentences are written
+TOLD = 1000  # points whose sentences are written
 STEPS = 65535  # of a sample over the range of all
 
 
