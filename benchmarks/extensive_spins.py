@@ -84,9 +84,7 @@ def main() -> None:
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     statmech_attn.setup()
-    print(
-        "set | numbers | max|z| by N | allowed | N → ∞ | allowed | spread | mean"
-    )
+    print("set | numbers | max|z| by N | allowed | N → ∞ | allowed | spread | mean")
     for name in options.only:
         found = compared(name, options).squeeze()
         words = found.verdict.attrs["flag_meanings"].split()

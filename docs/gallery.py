@@ -228,6 +228,7 @@ CURVE = Study(
     "analysis/learning_curve.toml",
     ("task.n_test=300", "network.temperature=0.001", "run.training_sets=4"),
 )
+SELECTION = Analysis("benchmarks/model_selection.py")
 GROWING = Study("analysis/extensive.toml")
 GROWING_SPINS = Study(
     "simulations/extensive_spins.toml",
@@ -339,6 +340,7 @@ LEARNING = (
     Row("path_kernels", [SADDLE], tutorial="07_tiberi"),
     Row("finite_width", [WIDTHS], tutorial="09_exact_law"),
     Row("error_against_examples", [CURVE]),
+    Row("evidence_and_validation", [SELECTION]),
     Row("training", [DESCENT, SADDLE]),
     Row("learning_curves", [TRAINED]),
     Row(

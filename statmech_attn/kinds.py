@@ -261,6 +261,16 @@ _ORDER_PARAMETER = Kind(
     pictures=f"{_DRAWING}:ORDER_PARAMETER",
     rows="action",
 )
+_PRUNING = Kind(
+    "pruning",
+    task="*",
+    table=f"{_STUDIES}.pruning_table:LearnedPruningStudy",
+    work=f"{_STUDIES}.pruning:LearnedPruningWork",
+    variables=f"{_STUDIES}.pruning:VARIABLES",
+    summary=f"{_LEARNING}:PRUNING",
+    pictures=f"{_DRAWING}:PRUNING",
+    rows="restart",
+)
 KINDS = Rows(
     "kind",
     "statmech_attn.kinds",
@@ -383,14 +393,11 @@ KINDS = Rows(
             rows="restart",
             dimension="test_set",
         ),
-        Kind(
-            "pruning",
+        _PRUNING,
+        _PRUNING._replace(
+            task="one-shot",
             table=f"{_STUDIES}.pruning_table:PruningStudy",
             work=f"{_STUDIES}.pruning:PruningWork",
-            variables=f"{_STUDIES}.pruning:VARIABLES",
-            summary=f"{_LEARNING}:PRUNING",
-            pictures=f"{_DRAWING}:PRUNING",
-            rows="restart",
         ),
         _BASINS,
         _BASINS._replace(
@@ -435,6 +442,13 @@ KINDS = Rows(
             summary=f"{_LEARNING}:HEAD_SCORES",
             pictures=f"{_DRAWING}:HEAD_SCORES",
             rows="head_score",
+        ),
+        Kind(
+            "model-selection",
+            variables="statmech_attn.bpkr.selection:VARIABLES",
+            summary=f"{_LEARNING}:MODEL_SELECTION",
+            pictures=f"{_DRAWING}:MODEL_SELECTION",
+            rows="log_evidence",
         ),
         Kind(
             "running-lyapunov",

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         pruned_heads,
         pruning_ranks,
     )
+    from statmech_attn.plotting.selection import evidence_and_validation
     from statmech_attn.plotting.style import DOUBLE, FORMATS, save, SETTINGS, SINGLE
     from statmech_attn.plotting.sweeps import sweep_diagram
     from statmech_attn.plotting.training import training
@@ -107,6 +108,7 @@ __all__ = [
     "DOUBLE",
     "draw",
     "error_against_examples",
+    "evidence_and_validation",
     "exponent_map",
     "extensive_agreement",
     "finite_series",

@@ -349,6 +349,9 @@ PRUNING = (
     Picture("pruning_ranks", f"{_HERE}.pruning:pruning_ranks"),
     Picture("cumulative_pruning", f"{_HERE}.pruning:cumulative_pruning"),
 )
+MODEL_SELECTION = (
+    Picture("model_selection", f"{_HERE}.selection:evidence_and_validation"),
+)
 HEAD_SCORES = (
     Picture("head_scores", f"{_HERE}.head_scores:head_scores"),
     Picture("heads_together", f"{_HERE}.head_scores:heads_together"),

@@ -280,7 +280,7 @@ def one_shot_matrices(
     image = None
     for axis, (name, U) in zip(sheet.axes, scaled.items(), strict=True):
         image = axis.imshow(U, cmap="RdBu_r", vmin=-reach, vmax=reach)
-        axis.set_title(name)
+        axis.set_title(name, fontsize="small")  # beside the letter of the panel
         _group(axis, names)
     sheet.figure.colorbar(
         image,  # type: ignore

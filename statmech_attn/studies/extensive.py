@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn import montecarlo
-from statmech_attn.batches import seconds_of
+from statmech_attn.batches import limited, seconds_of
 from statmech_attn.comparison import network_digest
 from statmech_attn.dmft import extensive, Network, network
 from statmech_attn.labels import Variable, Variables
@@ -305,8 +305,7 @@ class ExtensiveWork(TimedWork):
         rows = []
         for number in range(chunk.first, chunk.stop):
             tick(0.0)
-            found = self._solved(number, self.run.steps, self.run.error)
-            rows.append(self._row(found))
+            rows.append(self._row(self._solved(number, self.run.steps, self.run.error)))
             tick(1.0)
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
@@ -326,25 +325,26 @@ class ExtensiveWork(TimedWork):
             problem, steps, extensive.trajectory_bytes(problem, steps)
         )
 
-    def _row(self, found: extensive.Trajectory) -> dict[str, np.ndarray]:
-        variance = np.diagonal(np.asarray(found.value.noise))
+    def _row(self, solution: extensive.Trajectory) -> dict[str, np.ndarray]:
+        variance = np.diagonal(np.asarray(solution.value.noise))
         row = {"noise_std": np.sqrt(np.maximum(variance, 0.0))}
         for name in self.names:
-            row[name] = np.asarray(getattr(found.value, name))
-            row[f"{name}_error"] = np.asarray(getattr(found.error, name))
+            row[name] = np.asarray(getattr(solution.value, name))
+            row[f"{name}_error"] = np.asarray(getattr(solution.error, name))
         return row | {
-            "trajectories": np.asarray(found.trajectories),
-            "reached": np.asarray(found.reached),
-            "jitter": np.asarray(found.jitter, float),
+            "trajectories": np.asarray(solution.trajectories),
+            "reached": np.asarray(solution.reached),
+            "jitter": np.asarray(solution.jitter, float),
         }
 
     def pilot(self) -> Pilot:
         """From a few steps, of which a sampled point has the fewest trajectories."""
         steps = min(FEW, self.run.steps)
         solve = lambda: self._solved(0, steps, np.inf)
-        compiling, found = seconds_of(solve, repeats=1), solve()
+        with limited(1):
+            compiling, solution = seconds_of(solve, repeats=1), solve()
         seconds = seconds_of(solve) * ((self.run.steps + 1) / (steps + 1)) ** 2
-        needed = [getattr(found.error, n).max() for n in (*ONE_TIME, "C")]
+        needed = [getattr(solution.error, n).max() for n in (*ONE_TIME, "C")]
         assumes = ""
         if not self.ensemble.is_closed:
             seconds *= max(1.0, (float(max(needed)) / self.run.error) ** 2)
@@ -426,8 +426,8 @@ class ExtensiveSimulationWork(TimedWork):
             key = self.key
             for place in (i, point, sample):
                 key = jax.random.fold_in(key, int(place))
-            found = self._plan(self.sizes[i], int(point)).sample(key)
-            rows.append({n: np.asarray(getattr(found, n)) for n in self.names})
+            drawn = self._plan(self.sizes[i], int(point)).sample(key)
+            rows.append({n: np.asarray(getattr(drawn, n)) for n in self.names})
             tick(1.0)
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
@@ -436,7 +436,8 @@ class ExtensiveSimulationWork(TimedWork):
         smallest, run = self.sizes[0], self.run
         short = self._plan(smallest, 0)._replace(steps=1)
         sample = lambda: jax.block_until_ready(short.sample(self.key))
-        compiling = seconds_of(sample, repeats=1)
+        with limited(1):
+            compiling = seconds_of(sample, repeats=1)
         squares = np.mean(np.square(self.sizes, dtype=float)) / smallest**2
         seconds = seconds_of(sample) * squares * (run.steps + 1) / 2
         memory = max(self._plan(self.sizes[-1], n).bytes for n in range(self.values))
@@ -511,16 +512,16 @@ class CapacityWork(LoadedWork):
 
     def _row(self, context: int, values: dict[str, float]) -> dict[str, float]:
         lags = extensive.chosen_lags(self._posed(context, values, 0), self.run.lags)
-        found = self._fold(context, values, lags)
-        error = found.error
+        fold = self._fold(context, values, lags)
+        error = fold.error
         if context > 1 and not self.run.at_rest:
             fewer = max(lags // 2, context - 1)
             other = self._fold(context, values, fewer, coarse=True)
-            error += abs(found.value - other.value)
+            error += abs(fold.value - other.value)
         return {
-            "capacity": found.value,
+            "capacity": fold.value,
             "capacity_error": error,
-            "retrieved_overlap": float(abs(found.overlap).max()),
+            "retrieved_overlap": float(abs(fold.overlap).max()),
         }
 
     def _fold(

@@ -322,6 +322,36 @@ def swept() -> xr.Dataset:
 
 
 @pytest.fixture
+def selected() -> xr.Dataset:
+    """Two widths at three temperatures; the narrow one has no evidence."""
+    over = ("width", "temperature")
+    evidence = np.array([[np.nan] * 3, [-40.0, -31.0, -36.0]])
+    error = np.array([[0.9, 0.5, 0.8], [1.1, 0.6, 0.7]])
+    return (
+        table("model-selection")
+        .labelled(
+            {
+                "log_evidence": (over, evidence),
+                "log_evidence_stderr": (over, np.full((2, 3), np.nan)),
+                "error": (over, error),
+                "error_stderr": (over, 0.1 * error),
+                "chosen_width": (("choice",), [50.0, 5.0]),
+                "chosen_temperature": (("choice",), [0.1, 0.1]),
+                "excess": ((), 0.1),
+                "excess_stderr": ((), 0.03),
+                "rank_correlation": ((), 0.5),
+            },
+            {
+                "width": [5.0, 50.0],
+                "temperature": [0.01, 0.1, 1.0],
+                "choice": ["evidence", "validation"],
+            },
+        )
+        .assign_attrs(kind="model-selection")
+    )
+
+
+@pytest.fixture
 def scored() -> xr.Dataset:
     """Scores of three heads and a skip connection, with those of trained weights."""
     names = ["skip 1", "1.1", "1.2", "2.1"]
@@ -407,6 +437,8 @@ def curve():
     over = ("width", "examples", "estimate")
     of_set = np.stack([error] * 3)[None]
     error = error[None]
+    result = np.zeros((1, 3, 4), np.int8)
+    result[0, 1, 3] = 2  # no saddle point for the second set of 30 examples
     return (
         table("learning-curve")
         .labelled(
@@ -416,6 +448,7 @@ def curve():
                 "accuracy": (over, 1 / (1 + error)),
                 "accuracy_stderr": (over, 0.01 * error),
                 "error_of_set": (("width", "training_set", *over[1:]), of_set),
+                "result": (("width", "training_set", "examples"), result),
                 "rank": ((), 8),
                 "shared": ((), False),
             },

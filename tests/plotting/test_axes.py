@@ -29,6 +29,7 @@ PANELS = {  # of every function, for the data that it is given here
     "crosstalk_in_time": (2, "growing"),
     "cumulative_pruning": (2, "one_shot_pruning"),
     "error_against_examples": (2, "curve"),
+    "evidence_and_validation": (2, "selected"),
     "exponent_map": (1, "plane"),
     "extensive_agreement": (2, "growing_compared"),
     "finite_series": (3, "indicated"),
