@@ -57,6 +57,18 @@ class Examples(NamedTuple):
 def draw(key: Key[Array, ""], setting: Task, *, examples: int) -> Examples:
     """Draw labelled chains, `examples` / 2 of each class.
 
+    Args:
+        key: random key of JAX.
+        setting: sizes and noise of the task.
+        examples: number of chains, even.
+
+    Returns:
+        Tokens x (examples, features, tokens), the first of them the beginning of
+        sentence, and labels y (examples,): 1 for the first half, -1 for the second.
+
+    Raises:
+        ValueError: a number of examples that is odd or below 2.
+
     Example:
         >>> import jax
         >>> jax.config.update("jax_enable_x64", True)
