@@ -147,6 +147,17 @@ GIVEN_HEADS = {"previous-token": previous_token_head, "uniform": uniform_head}
 def heads(key: Key[Array, ""], setting: Task, layers: Sequence[Sequence[str]]) -> Heads:
     """Heads by name, layer by layer: "previous-token", "uniform" or "random".
 
+    Args:
+        key: random key of JAX, for the random ones.
+        setting: sizes of the task, and the strength of random heads.
+        layers: the names of each layer.
+
+    Returns:
+        Matrices W of shape (heads, features, features), an array for every layer.
+
+    Raises:
+        ValueError: an unknown name, or a layer without heads.
+
     Example:
         >>> import jax
         >>> jax.config.update("jax_enable_x64", True)
