@@ -24,6 +24,7 @@ WORDS = {
     "studies": "study files",
     "plotting": "figures",
     "validation": "reference systems",
+    "explore": "the page",
     "cli": "the command",
     "interactive": "notebooks",
 }

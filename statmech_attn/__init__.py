@@ -5,10 +5,10 @@ in deep attention), `tasks` (what it learns), `dynamics` (Lyapunov spectra and p
 of any map), `montecarlo` (finite-N checks), `training` (gradient descent), `statistics`
 (values with their errors), `batches` (numbers computed many at once), `scan` (many
 parameter points), `storage` (HDF5), `studies` (a study file in, a data set out),
-`comparison`, `validation`, `plotting`, `cli`, `interactive` (`setup` and `run`), and
-`kinds`, the table of what a study can name.  Each is imported when it is first asked
-for.  Importing the package changes no global setting; what needs double precision says
-so, and `setup()` switches it on.
+`comparison`, `validation`, `plotting`, `explore` (a page of result files), `cli`,
+`interactive` (`setup` and `run`), and `kinds`, the table of what a study can name.
+Each is imported when it is first asked for.  Importing the package changes no global
+setting; what needs double precision says so, and `setup()` switches it on.
 """
 
 from typing import TYPE_CHECKING
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         training,
         validation,
     )
+    from statmech_attn.explore import explore
     from statmech_attn.interactive import run, setup
 
 
@@ -47,6 +48,7 @@ __all__ = [
     "comparison",
     "dmft",
     "dynamics",
+    "explore",
     "interactive",
     "montecarlo",
     "plotting",

@@ -26,6 +26,7 @@ ENDINGS = {  # words, units (None: those of the quantity itself), symbol
     "_rms_slope": ("exponent of the difference in the width", "1", "d ln Δ{}/d ln N"),
     "_rms": ("root mean square difference from the reference", None, "Δ{}"),
     "_stderr": ("standard error", None, "s({})"),
+    "_error": ("error", None, "δ({})"),
     "_std": ("standard deviation over the posterior", None, "σ({})"),
     "_n_eff": ("effective number of draws", "1", "n_eff({})"),
     "_r_hat": ("split R-hat over chains", "1", "R̂({})"),

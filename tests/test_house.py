@@ -42,6 +42,7 @@ FLOORS = (
     "studies",
     "plotting",
     "validation",
+    "explore",
     "cli",
     "interactive",
 )

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from statmech_attn import __version__
-from statmech_attn.cli import errors, resources, results, runs, scoring
+from statmech_attn.cli import errors, exploring, resources, results, runs, scoring
 from statmech_attn.cli.terminal import err, write_anything
 
 
@@ -82,6 +82,7 @@ for command in (
     results.figure,
     results.info,
     results.export,
+    exploring.explore,
     scoring.score,
     resources.new,
     resources.download,

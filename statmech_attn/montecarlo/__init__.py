@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         VARIABLES,
     )
     from statmech_attn.montecarlo.extensive import (
+        extensive_plan,
+        ExtensivePlan,
         ExtensiveSimulation,
         Overlaps,
         simulate_extensive,
@@ -43,6 +45,8 @@ __all__ = [
     "AVERAGES",
     "binomial",
     "class_counts",
+    "extensive_plan",
+    "ExtensivePlan",
     "ExtensiveSimulation",
     "layout",
     "Moments",

@@ -167,3 +167,16 @@ def test_the_axis_of_heads_says_layer_and_head_only_where_names_do(scored):
     assert label(scored) == "head (layer.head)"
     words = [f"head {n}" for n in range(scored.sizes["attention_head"])]
     assert label(scored.assign_coords(attention_head=words)) == "head"
+
+
+def test_rings_are_at_the_choices_of_evidence_and_validation(selected):
+    figure = plotting.evidence_and_validation(selected)
+    for axis, name, place in zip(figure.axes, ("log_evidence", "error"), (1, 0)):
+        for bars, width in zip(axis.containers, selected.width, strict=True):
+            values = selected[name].sel(width=width)
+            np.testing.assert_array_equal(bars[0].get_ydata(), values)
+        ring = labelled_lines(axis)["chosen"]
+        chosen = selected[name].isel(width=place, temperature=1)
+        assert (ring.get_xdata()[0], ring.get_ydata()[0]) == (0.1, float(chosen))
+    (note,) = [t.get_text() for t in figure.texts if "rank" in t.get_text()]
+    assert "larger by 0.1 ± 0.03" in note and note.endswith("rank correlation 0.50")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         refine_axis,
     )
     from statmech_attn.dynamics.diagrams.rows import Diagram
-    from statmech_attn.dynamics.diagrams.stages import Outcome, run, Scan
+    from statmech_attn.dynamics.diagrams.stages import Outcome, run, Scan, SEGMENT
     from statmech_attn.dynamics.diagrams.work import diagram_work, GridWork
     from statmech_attn.dynamics.options import Confirm, Plan, WITHOUT_SECTION
 
@@ -50,6 +50,7 @@ __all__ = [
     "refine_axis",
     "run",
     "Scan",
+    "SEGMENT",
     "UNDECIDED",
     "VARIABLES",
     "variables",

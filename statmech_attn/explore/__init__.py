@@ -1,0 +1,18 @@
+"""The explorer: a page on which result files are seen, questioned and computed further.
+
+A small server on this computer reads the files that the command line names, counts
+densities, and computes what the page asks for from the study that a file holds.
+"""
+
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
+
+
+if TYPE_CHECKING:
+    from statmech_attn.explore.exported import export
+    from statmech_attn.explore.running import explore, Explorer
+
+
+__all__ = ["explore", "Explorer", "export"]
+lazy.attach(__name__)

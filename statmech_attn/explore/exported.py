@@ -1,0 +1,133 @@
+"""A scan as one document that needs no server: the same page with its data inside."""
+
+import base64
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from statmech_attn import storage
+from statmech_attn.explore import page
+from statmech_attn.explore.files import File, packed
+from statmech_attn.explore.line import Line
+from statmech_attn.explore.plane import Plane
+from statmech_attn.reporting import size
+
+
+SAMPLES = 1_500_000  # that are written one by one; of more, their counts in cells
+COLUMNS, ROWS = 4096, 1024  # of these cells
+POINTS = 100_000  # of a line whose phases and exponents are written one by one
+CELLS = 1_000_000  # of a plane
+TOLD = 1000  # points whose sentences are written
+STEPS = 65535  # of a sample over the range of all
+
+
+def export(path: str | Path, target: str | Path, *, overwrite: bool = False) -> str:
+    """Write the page of a scan, with its data, to one file.
+
+    Args:
+        path: of the scan.
+        target: file that is written.
+        overwrite: replace a file that is there.
+
+    Returns:
+        How large it is, in words.
+
+    Raises:
+        ValueError: no scan, or the target is there already.
+        StorageError: the scan cannot be read.
+
+    Example:
+        `export("scan.h5", "scan.html")`
+    """
+    path, target = Path(path), Path(target)
+    storage.require_no_input(target, [path])
+    if target.exists() and not overwrite:
+        raise ValueError(
+            f"{target}: already exists; choose another, or pass --overwrite."
+        )
+    file = File(path)
+    try:
+        if file.view not in MAKERS:
+            raise ValueError(f"{path}: only scans have a page of their own.")
+        header, arrays = MAKERS[file.view](file)
+    finally:
+        file.close()
+    body = base64.b64encode(gzip.compress(packed(header, arrays), 6, mtime=0)).decode()
+    text = page.whole(body)
+    target.write_text(text, "utf-8")
+    return size(len(text.encode()))
+
+
+def _line(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    line = Line(file, lambda share: None)
+    count = len(line.values)
+    arrays: dict[str, np.ndarray] = {"values": line.values, "edges": line.edges}
+    for name, cloud in line.clouds.items():
+        samples = cloud.levels[0]
+        if samples.size <= SAMPLES:
+            arrays[f"samples_{name}"] = _quantised(samples, cloud.low, cloud.high)
+        else:
+            arrays[f"counts_{name}"] = _counted(line, name)
+    step = max(-(-count // POINTS), 1)
+    if line.has_verdicts:
+        arrays |= {
+            "phase": line.phases[::step],
+            "period": line.periods[::step],
+            "exponents": line.exponents[::step],
+            "errors": line.errors[::step],
+        }
+    told = file.described() | line.described() | {"why": "", "state": "ready"}
+    ranges = {n: [c.low, c.high] for n, c in line.clouds.items()}
+    header = {"file": told, "ranges": ranges, "step": step}
+    chosen = np.unique(np.linspace(0, count - 1, min(count, TOLD)).round().astype(int))
+    header["told"] = chosen.tolist()
+    header["points"] = [line.point({line.name: line.values[i]}) for i in chosen]
+    return header, arrays
+
+
+def _plane(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    plane = Plane(file, lambda share: None)
+    cells = len(plane.values[0]) * len(plane.values[1])
+    step = int(np.ceil(np.sqrt(max(cells / CELLS, 1.0))))
+    arrays = {"x_edges": _thinned(plane.edges[0], step)}
+    arrays["y_edges"] = _thinned(plane.edges[1], step)
+    ranges = {}
+    names = [n for n in plane.variables if n.startswith(("phase", "lyap", "period"))]
+    for name in names:
+        values = plane.map(name)
+        arrays[f"map_{name}"] = values[::step, ::step]
+        ranges[name] = plane._range(name, values)
+    told = file.described() | plane.described() | {"why": "", "state": "ready"}
+    told["variables"] = [row for row in told["variables"] if row["name"] in names]
+    return {"file": told, "ranges": ranges}, arrays
+
+
+MAKERS = {"line": _line, "plane": _plane}
+
+
+def _quantised(samples: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Samples in 65535 steps of their range, 65535 where there is none.
+
+    Sorted within a point, which compresses them well.
+    """
+    scale = (STEPS - 1) / ((high - low) or 1.0)
+    ordered = np.sort(samples, axis=1)
+    steps = np.where(np.isfinite(ordered), (ordered - low) * scale, STEPS)
+    return np.round(steps).astype(np.uint16)
+
+
+def _counted(line: Line, name: str) -> np.ndarray:
+    """Counts of samples in cells, (columns, rows), 255 where there are more."""
+    cloud = line.clouds[name]
+    width = 1 << (-(-len(line.values) // COLUMNS) - 1).bit_length()
+    span = cloud.high - cloud.low
+    edges = np.linspace(cloud.low, cloud.high + 1e-6 * span, ROWS + 1)
+    counts = cloud.counts(0, len(line.values), width, edges)
+    return np.minimum(counts, 255).astype(np.uint8)
+
+
+def _thinned(edges: np.ndarray, step: int) -> np.ndarray:
+    """Edges of every so many cells together."""
+    return np.append(edges[:-1:step], edges[-1])

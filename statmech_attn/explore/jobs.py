@@ -1,0 +1,181 @@
+"""Studies of a part of a scan, computed in the background.
+
+Points come coarse to fine, so that a rough picture of the whole part is there first.
+"""
+
+import itertools
+import math
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from statmech_attn import scan
+from statmech_attn.explore.files import finite
+from statmech_attn.explore.live import Live
+from statmech_attn.reporting import Silent
+from statmech_attn.storage import toml
+
+
+MOST = 20_000  # points of a part that is computed here
+FEW = 64  # of a part for which nothing is compiled anew
+NUMBERS = itertools.count(1)
+
+
+class Cancelled(Exception):
+    """Raised in a computation that nobody waits for any more."""
+
+
+class Job:
+    """A part of a scan that is being computed.
+
+    Attributes:
+        number: that the page calls it by.
+        study: its text, TOML.
+        total: number of points.
+        rows: what has been computed, a dictionary for every point.
+        state: "running", "finished", "cancelled", or "failed" with an `error`.
+    """
+
+    def __init__(self, live: Live, ranges: dict[str, Any]):
+        tree = live.tree_of(ranges)
+        self.live, self.study = live, toml.dumps(tree)
+        self.number, self.state, self.error = next(NUMBERS), "running", ""
+        checked = live.checked(tree)
+        self.total = math.prod(_length(ranges[name]) for name in live.names)
+        if self.total > MOST:
+            raise ValueError(
+                f"{self.total} points are more than {MOST}; download the study and run "
+                "it with statmech-attn run."
+            )
+        self._values = [_values(ranges[name]) for name in live.names]
+        self._work = live.one if self.total <= FEW else live.work(checked)
+        self.rows: list[dict[str, Any]] = []
+        self._done, self._began = 0.0, time.monotonic()
+        self._cancelled = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def told(self, since: int) -> dict[str, Any]:
+        """How far it is, and the points after so many."""
+        done = max(self._done, len(self.rows))
+        passed = time.monotonic() - self._began
+        left = passed * (self.total - done) / done if done else None
+        return {
+            "number": self.number,
+            "state": self.state,
+            "error": self.error,
+            "done": min(done, self.total),
+            "total": self.total,
+            "left": left if self.state == "running" else None,
+            "rows": self.rows[since:],
+        }
+
+    def cancel(self) -> None:
+        """End at the next look; what has been computed stays."""
+        self._cancelled.set()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for its thread."""
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        try:
+            for values in parts(self._values, self._work.batch):
+                report = _Counting(self)
+                dataset = scan.in_memory(self._work.at(*values), report)
+                if self._cancelled.is_set():
+                    raise Cancelled
+                self.rows += rows(dataset, self.live.names)
+            self.state = "finished"
+        except Cancelled:
+            self.state = "cancelled"
+        except (ValueError, RuntimeError, OSError, MemoryError) as error:
+            self.error = (str(error).splitlines() or [type(error).__name__])[0]
+            self.state = "failed"
+
+
+def _length(values: Any) -> int:
+    """How many values a key of [parameters] that has been checked stands for."""
+    if isinstance(values, dict):
+        return values["num"]
+    return len(values) if isinstance(values, list) else 1
+
+
+class _Counting(Silent):
+    """Counts points, and ends a computation that has been cancelled."""
+
+    def __init__(self, job: Job):
+        self._job = job
+
+    def advance(self, work: float) -> None:
+        if self._job._cancelled.is_set():
+            raise Cancelled
+        self._job._done += work
+
+
+def _values(given: Any) -> np.ndarray:
+    """The values themselves."""
+    if isinstance(given, dict):
+        return np.linspace(given["start"], given["stop"], given["num"])
+    return np.atleast_1d(np.asarray(given, float))
+
+
+def parts(values: list[np.ndarray], batch: int) -> Iterator[tuple[np.ndarray, ...]]:
+    """Values of every axis, a batch of points at a time, coarse to fine.
+
+    Example:
+        >>> [x.tolist() for (x,) in parts([np.arange(5)], 3)]
+        [[0, 2, 4], [1, 3]]
+    """
+    *rest, last = values
+    across = coarse_to_fine(last)
+    for outer in coarse_to_fine(np.concatenate(rest)) if rest else [None]:
+        for first in range(0, len(across), batch):
+            chosen = np.sort(across[first : first + batch])
+            yield (chosen,) if outer is None else (np.array([outer]), chosen)
+
+
+def coarse_to_fine(values: np.ndarray) -> np.ndarray:
+    """Values in an order in which any beginning covers the whole range.
+
+    Example:
+        >>> coarse_to_fine(np.arange(5)).tolist()
+        [0, 4, 2, 1, 3]
+    """
+    count, order = len(values), [0]
+    step = 1 << max(count - 1, 1).bit_length()
+    while step:
+        order += range(0, count, step)
+        step //= 2
+    return np.asarray(values)[list(dict.fromkeys(order))]
+
+
+def _numbers(samples: xr.DataArray) -> list[float]:
+    values = np.ravel(samples.values)
+    return values[np.isfinite(values)].astype(np.float32).tolist()
+
+
+def rows(dataset: xr.Dataset, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The points of a scan as the page draws them."""
+    stacked = dataset.stack(place=names) if len(names) > 1 else dataset
+    dim = "place" if len(names) > 1 else names[0]
+    told = []
+    for number in range(stacked.sizes[dim]):
+        point = stacked.isel({dim: number})
+        row: dict[str, Any] = {
+            "values": {name: float(point[name]) for name in names},
+            "section": _numbers(point.section),
+            "strobe": _numbers(point.strobe),
+        }
+        if "phase" in point:
+            row |= {
+                "phase": int(point.phase),
+                "period": int(point.period),
+                "exponents": [finite(x) for x in point.lyapunov.values],
+            }
+        told.append(row)
+    return told

@@ -1,0 +1,217 @@
+"""A scan of one parameter as the page asks for it: densities, phases, exponents."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from statmech_attn.dynamics import PHASES
+from statmech_attn.explore import points
+from statmech_attn.explore.files import cell_edges, File, labelled, packed
+from statmech_attn.explore.pyramid import pyramid, width_for
+
+
+CLOUDS = {"section": "on the section", "strobe": "at the clock's phase 0"}
+IN_MEMORY = 200_000  # points whose verdicts are read at once
+HARDLY = 0.02  # of the range of the samples, left free above and below
+
+
+class Line:
+    """A scan of one parameter, its points in order.
+
+    Attributes:
+        name: of the parameter.
+        values: of the parameter, increasing.
+        edges: of the cells around them.
+        clouds: pyramids of the samples, by variable.
+    """
+
+    def __init__(self, file: File, tell: Callable[[float], None]):
+        self.file, (self.name,) = file, file.axes
+        dataset = file.dataset
+        values = dataset[self.name].values.astype(float)
+        self.order = np.argsort(values, kind="stable")
+        self.values = values[self.order]
+        self.edges = cell_edges(self.values)
+        self.failed = self._failed(dataset)
+        self.clouds = {}
+        names = [name for name in CLOUDS if name in dataset]
+        for number, name in enumerate(names):
+            share = lambda done, number=number: tell((number + done) / len(names))
+            place = file.path.with_name(f"{file.path.name}.{name}.pyramid")
+            cloud = pyramid(
+                len(values),
+                int(np.prod(self._rows(name).shape[1:])),
+                lambda first, stop, name=name: self._samples(name, first, stop),
+                place,
+                f"{name} {file.source}",
+                share,
+            )
+            if np.isfinite(cloud.low):
+                self.clouds[name] = cloud
+        self._read_verdicts(dataset)
+        plain = dataset.drop_vars([n for n in points.OF_SAMPLES if n in dataset])
+        self._points = plain.load() if len(values) <= IN_MEMORY else plain
+
+    def described(self) -> dict[str, Any]:
+        """What the page needs to know beside what it knows of any file."""
+        dataset = self.file.dataset
+        shown = labelled(dataset, "strobe")
+        low = min((c.low for c in self.clouds.values()), default=0.0)
+        high = max((c.high for c in self.clouds.values()), default=1.0)
+        margin = HARDLY * (high - low) or 0.05
+        return {
+            "axis": labelled(dataset, self.name)
+            | {
+                "low": self.edges[0],
+                "high": self.edges[-1],
+                "points": len(self.values),
+            },
+            "shown": shown
+            | {
+                "words": shown["words"].partition(" at the clock")[0],
+                "low": low - margin,
+                "high": high + margin,
+            },
+            "clouds": [{"name": n, "words": CLOUDS[n]} for n in self.clouds],
+            "phases": PHASES,
+            "starts": self.phases.shape[1],
+            "exponents": self.exponents.shape[1],
+            "exponent": labelled(dataset, "lyapunov") if self.has_verdicts else None,
+        }
+
+    def density(
+        self,
+        low: float,
+        high: float,
+        bottom: float,
+        top: float,
+        columns: int,
+        rows: int,
+    ) -> bytes:
+        """Samples in the cells of a window, columns of whole points."""
+        first, stop, width = self._columns(low, high, columns)
+        edges = np.linspace(bottom, top, rows + 1)
+        arrays = {
+            name: np.minimum(cloud.counts(first, stop, width, edges), 65535).astype(
+                np.uint16
+            )
+            for name, cloud in self.clouds.items()
+        }
+        arrays["edges"] = self._edges(first, stop, width)
+        header = {"bottom": bottom, "top": top, "width": width}
+        return packed(header, arrays)
+
+    def strips(self, low: float, high: float, columns: int) -> bytes:
+        """Phases and exponents of a window, columns of whole points.
+
+        Of several points in a column there are the most frequent phase, and the least
+        and the largest of each exponent.
+        """
+        first, stop, width = self._columns(low, high, columns)
+        part = slice(first, stop)
+        arrays = {"edges": self._edges(first, stop, width)}
+        if self.has_verdicts:
+            arrays["phase"] = _most_frequent(self.phases[part], width)
+            exponents, errors = self.exponents[part], self.errors[part]
+            arrays["least"] = _reduced(exponents, width, np.fmin)
+            arrays["largest"] = _reduced(exponents, width, np.fmax)
+            if width == 1:
+                arrays["error"] = errors
+                arrays["period"] = self.periods[part]
+        return packed({"width": width}, arrays)
+
+    def nearest(self, value: float) -> int:
+        """Number of the point nearest to a value."""
+        right = int(np.searchsorted(self.values, value))
+        around = [i for i in (right - 1, right) if 0 <= i < len(self.values)]
+        return min(around, key=lambda i: abs(self.values[i] - value))
+
+    def part(self, values: dict[str, float]) -> xr.Dataset:
+        """The point nearest to a value of the parameter, as a scan of one point."""
+        number = int(self.order[self.nearest(values[self.name])])
+        return self._points.isel({self.name: [number]})
+
+    def point(self, values: dict[str, float]) -> dict[str, Any]:
+        """The verdict of the point nearest to a value of the parameter."""
+        with self.file.lock:
+            return points.verdict(self.part(values), (self.name,))
+
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether the scan has phases and exponents."""
+        return "phase" in self.file.dataset
+
+    def _rows(self, name: str) -> xr.DataArray:
+        return self.file.dataset[name].transpose(self.name, ...)
+
+    def _samples(self, name: str, first: int, stop: int) -> np.ndarray:
+        """Samples of points in order, all starts of a point in one row."""
+        chosen = self.order[first:stop]
+        low, high = chosen.min(), chosen.max() + 1
+        with self.file.lock:
+            rows = self._rows(name).isel({self.name: slice(low, high)}).values
+        rows = rows[chosen - low].reshape(len(chosen), -1)
+        return np.where(self.failed[chosen], np.nan, rows)
+
+    def _failed(self, dataset: xr.Dataset) -> np.ndarray:
+        """Points none of whose starts could be computed, in the order of the file."""
+        if "failure" not in dataset:
+            return np.zeros((len(self.values), 1), bool)
+        codes = dataset.failure.transpose(self.name, ...).values
+        return (codes.reshape(len(codes), -1) != 0).all(axis=1)[:, None]
+
+    def _read_verdicts(self, dataset: xr.Dataset) -> None:
+        """Phases (points, starts), exponents of the first start, in order."""
+        count = len(self.values)
+        self.phases = np.zeros((count, 0), np.int8)
+        self.exponents = self.errors = np.zeros((count, 0), np.float32)
+        if not self.has_verdicts:
+            return
+        of = lambda name: dataset[name].transpose(self.name, ..., "exponent")
+        first = lambda x: x.isel(start=0) if "start" in x.dims else x
+        phases = dataset.phase.transpose(self.name, ...).values.reshape(count, -1)
+        if "failure" in dataset:
+            failure = dataset.failure.transpose(self.name, ...).values
+            lost = (failure.reshape(count, -1) != 0) & (
+                phases != PHASES.index("diverged")
+            )
+            phases = np.where(lost, -1, phases)
+        self.phases = phases.astype(np.int8)[self.order]
+        self.periods = first(dataset.period).values.astype(np.int32)[self.order]
+        self.exponents = first(of("lyapunov")).values.astype(np.float32)[self.order]
+        errors = first(of("lyapunov_stderr")).values.astype(np.float32)
+        self.errors = errors[self.order]
+
+    def _columns(self, low: float, high: float, columns: int) -> tuple[int, int, int]:
+        """First point, the one after the last, and points of a column of a window."""
+        first = max(int(np.searchsorted(self.edges, low, "right")) - 1, 0)
+        stop = min(int(np.searchsorted(self.edges, high, "left")), len(self.values))
+        first = min(first, len(self.values) - 1)
+        stop = max(stop, first + 1)
+        width, first = width_for(first, stop, columns)
+        stop = min(-(-stop // width) * width, len(self.values))
+        return first, stop, width
+
+    def _edges(self, first: int, stop: int, width: int) -> np.ndarray:
+        return np.append(self.edges[first:stop:width], self.edges[stop])
+
+
+def _most_frequent(codes: np.ndarray, width: int) -> np.ndarray:
+    """Codes from -1 on (points, starts), the most frequent of every column."""
+    if width == 1:
+        return codes
+    groups, starts = -(-len(codes) // width), codes.shape[1]
+    counts = np.zeros((groups, starts, len(PHASES) + 1), np.int32)
+    group = np.arange(len(codes)) // width
+    for start in range(starts):
+        np.add.at(counts[:, start], (group, codes[:, start] + 1), 1)
+    return (counts.argmax(axis=2) - 1).astype(np.int8)
+
+
+def _reduced(values: np.ndarray, width: int, choose: np.ufunc) -> np.ndarray:
+    """The least or the largest of every column."""
+    if width == 1:
+        return values
+    return choose.reduceat(values, np.arange(0, len(values), width))

@@ -1,0 +1,45 @@
+// Colours of phases (those of the package's figures), of exponents, and of maps.
+
+export const PHASES = ["#56B4E9", "#0072B2", "#009E73", "#D55E00", "#CC79A7", "#F0E442",
+  "#5f5f5f", "#000000"];
+export const LINES = {
+  light: ["#0072B2", "#D55E00", "#00795a", "#a34a7d", "#8a6100", "#3a3f47"],
+  dark: ["#6bb8f2", "#ff9152", "#3fcf9f", "#e8a3c8", "#efb949", "#c9ced6"],
+};
+const AMOUNT = ["#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74",
+  "#c3b369", "#e1cc55", "#fee838"];  // cividis
+const SIGN = ["#2d004b", "#542788", "#8073ac", "#b2abd2", "#d8daeb", "#f7f7f7", "#fee0b6",
+  "#fdb863", "#e08214", "#b35806", "#7f3b08"];  // PuOr, reversed
+
+export function dark() {
+  const chosen = document.documentElement.dataset.theme;
+  if (chosen) return chosen === "dark";
+  return matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+export function css(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+export function rgb(hex) {
+  return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+}
+
+// A table of 256 colours, [r, g, b] each.
+export function ramp(kind) {
+  const stops = (kind === "sign" ? SIGN : AMOUNT).map(rgb);
+  return Array.from({ length: 256 }, (_, i) => {
+    const at = (i / 255) * (stops.length - 1);
+    const k = Math.min(Math.floor(at), stops.length - 2);
+    return stops[k].map((x, c) => Math.round(x + (at - k) * (stops[k + 1][c] - x)));
+  });
+}
+
+// The place of a value in a table of 256 colours.
+export function place(value, [low, high], kind) {
+  if (kind === "logarithm") {
+    [value, low, high] = [value, low, high].map((x) => Math.log(Math.max(x, 1)));
+  }
+  const share = high > low ? (value - low) / (high - low) : 0;
+  return Math.max(0, Math.min(255, Math.round(255 * share)));
+}

@@ -1,0 +1,209 @@
+// Where data comes from: the server, or the page itself where it was exported.
+
+import { unpacked } from "./packed.js";
+
+export class Refusal extends Error {
+  constructor(text, status) {
+    super(text);
+    this.status = status;
+  }
+}
+
+export class Server {
+  computes = true;
+
+  async ask(name, asked = {}, signal = undefined) {
+    let answer;
+    try {
+      answer = await fetch(`api/${name}`, {
+        method: "POST", body: JSON.stringify(asked), signal,
+        headers: { "Content-Type": "application/json" },
+      });
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Refusal("The explorer does not answer; it may have been ended.", 0);
+    }
+    if (!answer.ok) {
+      const told = await answer.json().catch(() => ({}));
+      throw new Refusal(told.error || `The explorer answers ${answer.status}.`, answer.status);
+    }
+    const type = answer.headers.get("Content-Type");
+    if (type === "application/json") return answer.json();
+    if (type === "application/octet-stream") return unpacked(await answer.arrayBuffer());
+    return answer.blob();
+  }
+
+  files() { return this.ask("files"); }
+  density(asked, signal) { return this.ask("density", asked, signal); }
+  strips(asked, signal) { return this.ask("strips", asked, signal); }
+  map(asked, signal) { return this.ask("map", asked, signal); }
+  point(asked, signal) { return this.ask("point", asked, signal); }
+}
+
+// The cell of a sorted list of edges that a value is in.
+export function cellOf(edges, value) {
+  let [low, high] = [0, edges.length - 1];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (edges[middle] <= value) low = middle; else high = middle;
+  }
+  return low;
+}
+
+export class Embedded {
+  computes = false;
+
+  constructor(held) {
+    this.held = held;
+  }
+
+  async files() {
+    return { files: [this.held.file] };
+  }
+
+  columns({ low, high, columns }) {
+    const edges = this.held.arrays.edges.data;
+    const count = edges.length - 1;
+    let first = Math.min(cellOf(edges, low), count - 1);
+    let stop = Math.min(cellOf(edges, high) + 1, count);
+    const least = Math.ceil((stop - first) / columns);
+    const width = 2 ** Math.ceil(Math.log2(Math.max(least, 1)));
+    first -= first % width;
+    stop = Math.max(Math.min(Math.ceil(stop / width) * width, count), first + 1);
+    const chosen = [];
+    for (let i = first; i < stop; i += width) chosen.push(edges[i]);
+    return { first, stop, width, edges: Float64Array.from([...chosen, edges[stop]]) };
+  }
+
+  async density(asked) {
+    const { first, stop, width, edges } = this.columns(asked);
+    const { bottom, top, rows } = asked;
+    const columns = edges.length - 1;
+    const arrays = { edges: { data: edges } };
+    for (const { name } of this.held.file.clouds) {
+      const counts = new Uint32Array(columns * rows);
+      const [low, high] = this.held.ranges[name];
+      const samples = this.held.arrays[`samples_${name}`];
+      const put = (column, value, count) => {
+        const row = Math.floor(((value - bottom) / (top - bottom)) * rows);
+        if (row >= 0 && row < rows) counts[column * rows + row] += count;
+      };
+      if (samples) {
+        const each = samples.shape[1];
+        for (let i = first; i < stop; i += 1) {
+          const column = Math.floor((i - first) / width);
+          for (let k = i * each; k < (i + 1) * each; k += 1) {
+            const step = samples.data[k];
+            if (step !== 65535) put(column, low + (step / 65534) * (high - low), 1);
+          }
+        }
+      } else {
+        this.coarse(name, first, stop, width, low, high, put);
+      }
+      arrays[name] = { data: counts, shape: [columns, rows] };
+    }
+    return { width, bottom, top, arrays };
+  }
+
+  // Counts in cells, which stand for their samples.
+  coarse(name, first, stop, width, low, high, put) {
+    const { data, shape: [blocks, cells] } = this.held.arrays[`counts_${name}`];
+    const count = this.held.arrays.edges.data.length - 1;
+    const block = 2 ** Math.ceil(Math.log2(Math.ceil(count / blocks)));
+    for (let i = first; i < stop; i += Math.min(width, block)) {
+      const column = Math.floor((i - first) / width);
+      for (let cell = 0; cell < cells; cell += 1) {
+        const found = data[Math.floor(i / block) * cells + cell];
+        if (found) put(column, low + ((cell + 0.5) / cells) * (high - low), found);
+      }
+    }
+  }
+
+  async strips(asked) {
+    const { first, stop, width, edges } = this.columns(asked);
+    const { arrays, file, step } = this.held;
+    const count = edges.length - 1;
+    const k = file.exponents;
+    const result = { edges: { data: edges } };
+    if (arrays.phase) {
+      const starts = arrays.phase.shape[1];
+      const phase = new Int8Array(count * starts);
+      const least = new Float32Array(count * k).fill(NaN);
+      const largest = new Float32Array(count * k).fill(NaN);
+      const error = new Float32Array(count * k);
+      const period = new Int32Array(count);
+      for (let column = 0; column < count; column += 1) {
+        const from = Math.floor((first + column * width) / step);
+        const to = Math.max(Math.ceil(Math.min(first + (column + 1) * width, stop) / step), from + 1);
+        for (let i = from; i < to; i += 1) {
+          period[column] = arrays.period.data[i];
+          for (let s = 0; s < starts; s += 1) {
+            phase[column * starts + s] = arrays.phase.data[i * starts + s];
+          }
+          for (let j = 0; j < k; j += 1) {
+            const at = column * k + j;
+            const value = arrays.exponents.data[i * k + j];
+            if (!(value >= least[at])) least[at] = value;
+            if (!(value <= largest[at])) largest[at] = value;
+            error[at] = arrays.errors.data[i * k + j];
+          }
+        }
+      }
+      Object.assign(result, {
+        phase: { data: phase, shape: [count, starts] },
+        least: { data: least, shape: [count, k] },
+        largest: { data: largest, shape: [count, k] },
+      });
+      if (width === 1) {
+        result.error = { data: error, shape: [count, k] };
+        result.period = { data: period, shape: [count] };
+      }
+    }
+    return { width, arrays: result };
+  }
+
+  async map({ variable, left, right, bottom, top, columns, rows }) {
+    const { data, shape } = this.held.arrays[`map_${variable}`];
+    const xs = this.held.arrays.x_edges.data;
+    const ys = this.held.arrays.y_edges.data;
+    const values = new Float32Array(columns * rows).fill(NaN);
+    for (let row = 0; row < rows; row += 1) {
+      const y = bottom + ((row + 0.5) / rows) * (top - bottom);
+      if (y < ys[0] || y >= ys[ys.length - 1]) continue;
+      const from = cellOf(ys, y) * shape[1];
+      for (let column = 0; column < columns; column += 1) {
+        const x = left + ((column + 0.5) / columns) * (right - left);
+        if (x >= xs[0] && x < xs[xs.length - 1]) {
+          values[row * columns + column] = data[from + cellOf(xs, x)];
+        }
+      }
+    }
+    return {
+      x: [left, right], y: [bottom, top], range: this.held.ranges[variable],
+      arrays: { values: { data: values, shape: [rows, columns] } },
+    };
+  }
+
+  async point({ values }) {
+    const { file, told, points, arrays } = this.held;
+    if (file.view === "plane") {
+      throw new Refusal("An exported phase diagram holds no sentences.", 0);
+    }
+    const value = values[file.axis.name];
+    const all = arrays.values.data;
+    let nearest = 0;
+    told.forEach((number, i) => {
+      if (Math.abs(all[number] - value) < Math.abs(all[told[nearest]] - value)) nearest = i;
+    });
+    return points[nearest];
+  }
+}
+
+// The data of an exported page; none where there is a server.
+export async function embedded() {
+  const text = document.getElementById("data")?.textContent;
+  if (!text) return null;
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Embedded(unpacked(await new Response(stream).arrayBuffer()));
+}

@@ -1,0 +1,258 @@
+"""The page in a real browser: Debian's Chromium, by playwright.
+
+They are slow, and skipped where playwright or the browser is not installed:
+`pip install playwright`, and the Debian package chromium.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from statmech_attn import storage, studies
+from statmech_attn.dynamics import diagrams
+
+
+pytestmark = pytest.mark.slow
+playwright = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("uvicorn")
+CHROMIUM = "/usr/bin/chromium"
+OPTIONS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync"
+).split()
+SIZE = {"width": 1300, "height": 850}
+MAP = """
+import jax.numpy as jnp
+
+def step(state, p):
+    x, y = state
+    return jnp.stack([1 - p["a"] * x**2 + y, 0.3 * x])
+"""
+HENON = """
+kind = "bifurcation"
+[system]
+function = "henon.py:step"
+initial = [0.1, 0.1]
+observables = ["x", "y"]
+[parameters]
+a = { start = 1.0, stop = 1.4, num = 81 }
+[run]
+transient = 1000
+steps = 2000
+exponents = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if not Path(CHROMIUM).exists():
+        pytest.skip(f"{CHROMIUM} is not installed")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def tab(browser):
+    """An empty page; an error in its programs fails the test."""
+    context = browser.new_context(viewport=SIZE, accept_downloads=True)
+    opened, errors = context.new_page(), []
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+    yield opened
+    context.close()
+    assert not errors
+
+
+@pytest.fixture(scope="module")
+def henon(tmp_path_factory) -> Path:
+    """A scan of the map of Hénon."""
+    folder = tmp_path_factory.mktemp("henon")
+    (folder / "henon.py").write_text(MAP)
+    (folder / "henon.toml").write_text(HENON)
+    studies.produce(folder / "henon.toml", folder / "henon.h5")
+    return folder / "henon.h5"
+
+
+@pytest.fixture(scope="module")
+def address(henon, line, plane):
+    from statmech_attn.explore import Explorer
+
+    with Explorer([henon, line, plane], allow_code=True, warm=False) as explorer:
+        yield explorer.address
+
+
+def shown(tab, address: str, view: str = "") -> dict:
+    """Open a view, and wait until it has been drawn; its window."""
+    tab.goto(f"{address}{view}")
+    tab.locator("#over[data-drawn]").wait_for(timeout=60_000)
+    return json.loads(tab.locator("#over").get_attribute("data-drawn"))
+
+
+def drawn_again(tab, act) -> dict:
+    """Do something that changes the window, and wait for the new picture."""
+    before = tab.locator("#over").get_attribute("data-drawn")
+    act()
+    for _ in range(200):
+        now = tab.locator("#over").get_attribute("data-drawn")
+        if now != before:
+            return json.loads(now)
+        tab.wait_for_timeout(50)
+    raise AssertionError("the picture did not change")
+
+
+def place(tab, x: float, y: float = 0.3) -> tuple[float, float]:
+    """Pixels of a place, in shares of the diagram's frame."""
+    box = tab.locator("#over").bounding_box()
+    left, right = 64, box["width"] - 12
+    return box["x"] + left + x * (right - left), box["y"] + 10 + y * (
+        box["height"] - 60
+    )
+
+
+def test_pixels_of_the_density_are_where_samples_are(tab, address, line):
+    window = shown(tab, address, "#file=1")
+    ink = tab.evaluate(
+        """() => {
+          const canvas = document.getElementById("base");
+          const {width, height} = canvas;
+          const {data} = canvas.getContext("2d").getImageData(0, 0, width, height);
+          return [width, height, [...data].filter((_, i) => i % 4 === 3)];
+        }"""
+    )
+    width, height, alpha = ink[0], ink[1], np.array(ink[2])
+    alpha = alpha.reshape(height, width)
+    dataset = storage.read(line)
+    bottom = round(10 + 0.66 * (height - 42 - 10 - 13 - 18))  # of the diagram's frame
+    edges = np.linspace(*window["y"], bottom - 10 + 1)
+    wrong = count = 0
+    for number, row in enumerate(dataset.section.values):
+        share = (number + 0.5) / 40
+        column = alpha[10:bottom, round(64 + share * (width - 12 - 64))]
+        counts = np.histogram(row[np.isfinite(row)], edges)[0][::-1]
+        wrong += int(((column > 0) != (counts > 0))[2:-2].sum())
+        count += int((counts > 0).sum())
+    assert count > 300 and wrong <= 0.02 * count  # pixels at edges of cells
+
+
+def test_hover_and_click_tell_what_the_file_holds(tab, address, henon):
+    dataset = storage.read(henon)
+    shown(tab, address)
+    tab.mouse.move(*place(tab, 0.97))
+    tab.locator("#hover", has_text="nat/step").wait_for(timeout=20_000)
+    tab.mouse.click(*place(tab, 0.25))
+    tab.locator("#verdict .sentence").wait_for(timeout=20_000)
+    at = tab.evaluate("location.hash").split("at=")[1].split("&")[0]
+    point = dataset.sel(a=float(at), method="nearest")
+    assert float(point.a) == float(at)
+    sentence = tab.locator("#verdict .sentence").first.inner_text()
+    assert sentence == diagrams.explain(dataset, a=float(at))
+    tab.locator("#live figure").nth(4).wait_for(timeout=120_000)
+    live = tab.locator("#live").inner_text()
+    assert "with the same verdict" in live
+    value, error = float(point.lyapunov[0]), float(point.lyapunov_stderr[0])
+    assert f"{value:.3f}"[:6] in live and error >= 0
+
+
+def test_wheel_drag_and_keys_move_the_window(tab, address):
+    window = shown(tab, address)
+    tab.mouse.move(*place(tab, 0.5))
+    smaller = drawn_again(tab, lambda: tab.mouse.wheel(0, -300))
+    span = lambda w: w["x"][1] - w["x"][0]
+    assert span(smaller) < 0.7 * span(window)
+    drag = lambda: (tab.mouse.down(), tab.mouse.move(*place(tab, 0.4)), tab.mouse.up())
+    dragged = drawn_again(tab, drag)
+    assert dragged["x"][0] > smaller["x"][0]
+    assert np.isclose(span(dragged), span(smaller))
+    tab.locator("#over").focus()
+    pressed = drawn_again(tab, lambda: tab.keyboard.press("ArrowRight"))
+    assert pressed["x"][0] > dragged["x"][0]
+    assert drawn_again(tab, lambda: tab.keyboard.press("0")) == window
+
+
+def test_the_address_holds_the_view(tab, address, browser):
+    view = "#file=0&x=1.1,1.2&y=-0.5,0.5&at=1.15&theme=dark"
+    window = shown(tab, address, view)
+    assert window == {"x": [1.1, 1.2], "y": [-0.5, 0.5]}
+    tab.locator("#verdict .sentence").wait_for(timeout=20_000)
+    assert tab.locator("html").get_attribute("data-theme") == "dark"
+    other = browser.new_page()  # two tabs
+    assert shown(other, tab.url) == window
+    other.close()
+
+
+def test_a_part_is_computed_and_appears(tab, address):
+    shown(tab, address)
+    tab.locator("#box").click()
+    tab.mouse.move(*place(tab, 0.1))
+    tab.mouse.down()
+    tab.mouse.move(*place(tab, 0.15))
+    tab.mouse.up()
+    tab.locator("#part-a-num").fill("12")
+    with tab.expect_download() as download:
+        tab.locator("#download").click()
+    text = download.value.path().read_text()
+    assert "num = 12" in text and 'function = "henon.py:step"' in text
+    tab.locator("#compute").click()
+    done = tab.locator("#part-message", has_text="12 points have been computed")
+    done.wait_for(timeout=120_000)
+
+
+def test_a_slow_part_is_cancelled(tab, address):
+    shown(tab, address)
+    tab.keyboard.press("b")
+    tab.locator("#box").click()
+    tab.mouse.move(*place(tab, 0.1))
+    tab.mouse.down()
+    tab.mouse.move(*place(tab, 0.9))
+    tab.mouse.up()
+    tab.locator("#part-a-num").fill("20000")
+    tab.locator("#compute").click()
+    button = tab.locator("#progress button")
+    button.wait_for(timeout=120_000)
+    button.click()
+    tab.locator("#part-message", has_text="Cancelled").wait_for(timeout=60_000)
+
+
+def test_maps_of_every_variable_are_drawn(tab, address):
+    shown(tab, address, "#file=2")
+    options = tab.locator("#variable option").all()
+    assert len(options) > 8
+    for option in options:
+        name = option.get_attribute("value")
+        tab.locator("#variable").select_option(name)
+        tab.wait_for_timeout(300)
+    assert tab.evaluate("location.hash").endswith(f"show={name}")
+    assert tab.locator("#message").is_hidden()
+
+
+def test_an_exported_page_needs_no_server(tab, henon, tmp_path, browser):
+    from statmech_attn.explore import export
+
+    target = tmp_path / "henon.html"
+    export(henon, target)
+    asked = []
+    tab.on("request", lambda request: asked.append(request.url))
+    window = shown(tab, target.as_uri())
+    assert np.allclose(window["x"], [0.9975, 1.4025])
+    tab.mouse.click(*place(tab, 0.25))
+    tab.locator("#verdict .sentence").wait_for(timeout=20_000)
+    assert tab.locator("#share").is_hidden() and tab.locator("#box").is_hidden()
+    assert all(url.startswith(("file:", "data:", "blob:")) for url in asked)
+
+
+def test_nothing_is_wider_than_a_phone(browser, address):
+    phone = browser.new_page(viewport={"width": 390, "height": 800})
+    for view in ("#file=0&at=1.1", "#file=2"):
+        shown(phone, address, view)
+        phone.wait_for_timeout(300)
+        assert phone.evaluate("document.documentElement.scrollWidth") == 390
+    phone.close()
+
+
+def test_names_of_files_are_shown_as_text(tab, address, line):
+    shown(tab, address, "#file=1")
+    assert tab.locator("#title").inner_text() == line.name
+    assert tab.locator("h1 b").count() == 0
