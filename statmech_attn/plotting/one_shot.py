@@ -234,6 +234,7 @@ def over_trainings(
     """Mean and standard error over trainings; NaN for the error of a single one.
 
     Example:
+        >>> import xarray as xr
         >>> mean, error = over_trainings([xr.DataArray(0.6), xr.DataArray(0.8)])
         >>> float(mean), round(float(error), 3)
         (0.7, 0.1)
@@ -298,6 +299,7 @@ def over_diagonal(U: np.ndarray) -> np.ndarray:
     """A matrix over the mean of its diagonal.
 
     Example:
+        >>> import numpy as np
         >>> over_diagonal(np.diag([1.0, 3.0]))
         array([[0.5, 0. ],
                [0. , 1.5]])
