@@ -161,11 +161,10 @@ def _numbers(samples: xr.DataArray) -> list[float]:
 
 def rows(dataset: xr.Dataset, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """The points of a scan as the page draws them."""
-    stacked = dataset.stack(place=names) if len(names) > 1 else dataset
-    dim = "place" if len(names) > 1 else names[0]
+    stacked = dataset.stack(place=names)
     told = []
-    for number in range(stacked.sizes[dim]):
-        point = stacked.isel({dim: number})
+    for number in range(stacked.sizes["place"]):
+        point = stacked.isel(place=number)
         row: dict[str, Any] = {
             "values": {name: float(point[name]) for name in names},
             "section": _numbers(point.section),
