@@ -116,13 +116,14 @@ def streamed(
             for k in range(outputs):
                 W[rows, :, k] = by_example[rows, :end, k] @ part[:end]
         W = W.reshape(n, -1, d)
-        np.matmul(W.transpose(1, 2, 0), W.transpose(1, 0, 2), out=by_feature[slab])
+        by_feature[slab] = _products(W)
         readout[slab] = (part.T @ alpha).reshape(-1, d)
     slope = by_feature.sum(axis=0) - readout.T @ readout
     return E, slope, by_feature, readout
 
 
 _inverse_cholesky = jax.jit(inverse_cholesky)  # else an operation at a time
+_products = jax.jit(lambda W: jnp.einsum("nia,nib->iab", W, W))
 
 
 def descend(
