@@ -15,6 +15,7 @@ statmech-attn slurm "$study" --output "$folder/plane.h5" \
 
 # 3. The same work at a toy size: three workers share the chunks of one output, as the
 #    tasks of the array do, and the one that finds all of them done merges the file.
+#    Its windows are short and never doubled: many of its points are undetermined.
 toy() {
     statmech-attn run "$study" --output "$folder/toy.h5" --chunk 8 --workers 1 --quiet \
         --log-file "$folder/$1.log" \

@@ -228,6 +228,17 @@ CURVE = Study(
     "analysis/learning_curve.toml",
     ("task.n_test=300", "network.temperature=0.001", "run.training_sets=4"),
 )
+SELECTION = Analysis("benchmarks/model_selection.py")
+GROWING = Study("analysis/extensive.toml")
+GROWING_SPINS = Study(
+    "simulations/extensive_spins.toml",
+    ("run.n_spins=[500, 1000, 2000]", "parameters.alpha=[0.15, 0.25, 0.4]"),
+)
+GROWING_COMPARED = Comparison(GROWING, GROWING_SPINS, "extensive_agreement.h5")
+CAPACITIES = Study(
+    "analysis/capacity.toml",
+    ("parameters.beta=[inf, 5.0]", "parameters.gamma.num=4", "run.contexts=[1, 2]"),
+)
 PE5 = Kept("pe5_continuation"), Kept("pe5_continuation_locking")
 TORUS = Kept("pe5_torus")
 UPWARD = lambda scan: scan.isel(start=0, drop=True)
@@ -304,6 +315,17 @@ DYNAMICS = (
     ),
     Row("agreement", [AGREEMENT], tutorial="06_theory_and_simulation"),
     Row("finite_series", [INDICATORS]),
+    Row(
+        "overlaps_in_time",
+        [GROWING, GROWING_SPINS],
+        lambda a, b: plotting.overlaps_in_time(a, b),
+        "overlaps_in_time(a, b)",
+        "13_growing_patterns",
+    ),
+    Row("crosstalk_in_time", [GROWING], tutorial="13_growing_patterns"),
+    Row("two_times", [GROWING], tutorial="13_growing_patterns"),
+    Row("extensive_agreement", [GROWING_COMPARED]),
+    Row("capacities", [CAPACITIES], tutorial="13_growing_patterns"),
 )
 LEARNING = (
     Row(
@@ -318,6 +340,7 @@ LEARNING = (
     Row("path_kernels", [SADDLE], tutorial="07_tiberi"),
     Row("finite_width", [WIDTHS], tutorial="09_exact_law"),
     Row("error_against_examples", [CURVE]),
+    Row("evidence_and_validation", [SELECTION]),
     Row("training", [DESCENT, SADDLE]),
     Row("learning_curves", [TRAINED]),
     Row(

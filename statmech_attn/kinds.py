@@ -218,6 +218,7 @@ EVERY, SYSTEM = "*", "system"
 _STUDIES, _DRAWING = "statmech_attn.studies", "statmech_attn.plotting.drawing"
 _SUMMARY = "statmech_attn.cli.summary"
 _LEARNING = "statmech_attn.cli.learning_summary"
+_EXTENSIVE = "statmech_attn.cli.extensive_summary"
 
 _BIFURCATION = Kind(
     "bifurcation",
@@ -259,6 +260,16 @@ _ORDER_PARAMETER = Kind(
     summary=f"{_LEARNING}:ORDER_PARAMETERS",
     pictures=f"{_DRAWING}:ORDER_PARAMETER",
     rows="action",
+)
+_PRUNING = Kind(
+    "pruning",
+    task="*",
+    table=f"{_STUDIES}.pruning_table:LearnedPruningStudy",
+    work=f"{_STUDIES}.pruning:LearnedPruningWork",
+    variables=f"{_STUDIES}.pruning:VARIABLES",
+    summary=f"{_LEARNING}:PRUNING",
+    pictures=f"{_DRAWING}:PRUNING",
+    rows="restart",
 )
 KINDS = Rows(
     "kind",
@@ -309,6 +320,33 @@ KINDS = Rows(
             pictures=f"{_DRAWING}:MONTE_CARLO",
             rows="n_spins beta time",
         ),
+        Kind(
+            "extensive",
+            table=f"{_STUDIES}.extensive_tables:ExtensiveStudy",
+            work=f"{_STUDIES}.extensive:ExtensiveWork",
+            variables=f"{_STUDIES}.extensive:VARIABLES",
+            summary=f"{_EXTENSIVE}:THEORY",
+            pictures=f"{_DRAWING}:EXTENSIVE",
+            rows="noise_std",
+        ),
+        Kind(
+            "extensive-simulation",
+            table=f"{_STUDIES}.extensive_tables:ExtensiveSimulationStudy",
+            work=f"{_STUDIES}.extensive:ExtensiveSimulationWork",
+            variables=f"{_STUDIES}.extensive:SIMULATED",
+            summary=f"{_EXTENSIVE}:SIMULATION",
+            pictures=f"{_DRAWING}:EXTENSIVE_SIMULATION",
+            rows="A_mean",
+        ),
+        Kind(
+            "capacity",
+            table=f"{_STUDIES}.extensive_tables:CapacityStudy",
+            work=f"{_STUDIES}.extensive:CapacityWork",
+            variables=f"{_STUDIES}.extensive:CAPACITY",
+            summary=f"{_EXTENSIVE}:CAPACITIES",
+            pictures=f"{_DRAWING}:CAPACITY",
+            rows="capacity",
+        ),
         _ORDER_PARAMETER,
         _ORDER_PARAMETER._replace(
             task="one-shot",
@@ -355,14 +393,11 @@ KINDS = Rows(
             rows="restart",
             dimension="test_set",
         ),
-        Kind(
-            "pruning",
+        _PRUNING,
+        _PRUNING._replace(
+            task="one-shot",
             table=f"{_STUDIES}.pruning_table:PruningStudy",
             work=f"{_STUDIES}.pruning:PruningWork",
-            variables=f"{_STUDIES}.pruning:VARIABLES",
-            summary=f"{_LEARNING}:PRUNING",
-            pictures=f"{_DRAWING}:PRUNING",
-            rows="restart",
         ),
         _BASINS,
         _BASINS._replace(
@@ -394,11 +429,26 @@ KINDS = Rows(
             dimension="estimate",
         ),
         Kind(
+            "comparison",
+            variables="statmech_attn.comparison.extensive:VARIABLES",
+            summary=f"{_EXTENSIVE}:COMPARED",
+            pictures=f"{_DRAWING}:EXTENSIVE_COMPARED",
+            rows="verdict",
+            dimension="observable",
+        ),
+        Kind(
             "head-scores",
             variables="statmech_attn.bpkr.scores:VARIABLES",
             summary=f"{_LEARNING}:HEAD_SCORES",
             pictures=f"{_DRAWING}:HEAD_SCORES",
             rows="head_score",
+        ),
+        Kind(
+            "model-selection",
+            variables="statmech_attn.bpkr.selection:VARIABLES",
+            summary=f"{_LEARNING}:MODEL_SELECTION",
+            pictures=f"{_DRAWING}:MODEL_SELECTION",
+            rows="log_evidence",
         ),
         Kind(
             "running-lyapunov",

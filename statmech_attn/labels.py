@@ -26,6 +26,7 @@ ENDINGS = {  # words, units (None: those of the quantity itself), symbol
     "_rms_slope": ("exponent of the difference in the width", "1", "d ln Δ{}/d ln N"),
     "_rms": ("root mean square difference from the reference", None, "Δ{}"),
     "_stderr": ("standard error", None, "s({})"),
+    "_error": ("error", None, "δ({})"),
     "_std": ("standard deviation over the posterior", None, "σ({})"),
     "_n_eff": ("effective number of draws", "1", "n_eff({})"),
     "_r_hat": ("split R-hat over chains", "1", "R̂({})"),
@@ -203,6 +204,7 @@ class Words(tuple[str, ...]):
     """Words of the codes 0, 1, ...; an array of codes gives an array of words.
 
     Example:
+        >>> import numpy as np
         >>> fruit = Words("apple", "pear")
         >>> fruit[1], fruit[np.array([1, 0])].tolist()
         ('pear', ['pear', 'apple'])

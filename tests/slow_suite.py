@@ -33,6 +33,7 @@ EXAMPLES = {
     "statmech_attn.bpkr.curves.truncated",
     "statmech_attn.bpkr.evidence.evidence",
     "statmech_attn.bpkr.problem.Problem.posterior",
+    "statmech_attn.bpkr.selection.model_selection",
     "statmech_attn.bpkr.wishart.sample",
     "statmech_attn.dmft.extensive.closed.closed",
     "statmech_attn.dmft.extensive.exact.exact",

@@ -15,7 +15,7 @@ DOCS = ROOT / "docs"
 ELSEWHERE = {
     "clusters": "begins a cluster of PBS",
     "data": "tests/bpkr/test_given.py",
-    "images": "needs all of Omniglot, of which the tests have the small zips",
+    "images": "a test of its own below, which needs the image data",
     "indicators": "tests/dynamics/test_worked_examples.py",
     "networks": "tests/dynamics/test_worked_examples.py",
     "plugins": "tests/studies/test_plugins.py",
@@ -30,6 +30,16 @@ def blocks(page: Path) -> list[str]:
 def pages() -> list[Path]:
     every = [*DOCS.glob("*.md"), *DOCS.glob("howto/*.md"), *DOCS.glob("theory/*.md")]
     return sorted(page for page in every if blocks(page))
+
+
+def run(page: Path, monkeypatch) -> dict:
+    """Run the blocks of a page one after the other; the names they leave."""
+    monkeypatch.setattr(statmech_attn, "setup", lambda: None)  # the tests' own settings
+    matplotlib.use("Agg")
+    names = {}
+    for number, block in enumerate(blocks(page), 1):
+        exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+    return names
 
 
 def scan(**parameters):
@@ -57,12 +67,16 @@ def folder(tmp_path_factory):
     "page", [x for x in pages() if x.stem not in ELSEWHERE], ids=lambda page: page.stem
 )
 def test_python_of_a_page_runs(page, folder, monkeypatch):
-    monkeypatch.setattr(statmech_attn, "setup", lambda: None)  # the tests' own settings
     monkeypatch.chdir(folder)
-    matplotlib.use("Agg")
-    names = {}
-    for number, block in enumerate(blocks(page), 1):
-        exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+    run(page, monkeypatch)
+
+
+@pytest.mark.slow
+def test_python_of_the_page_on_images_runs(image_data, tmp_path, monkeypatch):
+    (tmp_path / "images").symlink_to(image_data)
+    monkeypatch.chdir(tmp_path)
+    names = run(DOCS / "howto" / "images.md", monkeypatch)
+    assert len(names["x"]) == len(names["Y"]) == 1000
 
 
 def test_pages_that_run_elsewhere_have_python():

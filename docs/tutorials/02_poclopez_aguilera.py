@@ -171,11 +171,11 @@ plotting.classifier_disagreement(zoom)
 
 # %%
 # They differ at two points, both on the torus, where the plain average is still
-# positive after 6000 tokens.  Some points near the birth of the torus are undetermined
-# by all evidence: there the orbit relaxes more slowly than the window is long.  A
-# larger correction is beyond any classifier with a finite window: of 50 chaotic points
-# among 256 in this interval, 15 are transients, which end within :math:`2\cdot10^6`
-# tokens (:doc:`04_phases`).
+# positive after 6000 tokens.  Nine points, yellow above, are undetermined by all
+# evidence: one in the chaotic band, and eight near the birth of the torus, where the
+# orbit relaxes more slowly than the window is long.  A larger correction is beyond any
+# classifier with a finite window: of 50 chaotic points among 256 in this interval, 15
+# are transients, which end within :math:`2\cdot10^6` tokens (:doc:`04_phases`).
 #
 # Five positional bits
 # --------------------

@@ -211,7 +211,8 @@ print(mine.n_classes, "site classes of 400 sites")
 # whatever their sites.  The correlations with the keys are:
 
 for outputs, numbers in dmft.even_correlations(mine).items():
-    print("outputs", [a + 1 for a in outputs], "with keys:", np.round(numbers[3], 2))
+    with_keys = np.round(numbers[3], 2) + 0.0  # no minus before a zero
+    print("outputs", [a + 1 for a in outputs], "with keys:", with_keys)
 
 # %%
 # Saved as a pattern file, the network is available to every study and every command

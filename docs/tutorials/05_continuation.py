@@ -75,7 +75,7 @@ for distance in (4e-3, 1e-3):
 # the weight :math:`\epsilon` of the positional part.  Along the curve the rotation
 # number and the coefficient of the normal form vary; where one reaches a distinguished
 # value there is a point of codimension two. At :math:`\epsilon = 0.0300` the rotation
-# number is 1/4, a strong resonance.  Between the first two Chenciner points the
+# number is 1/4, a strong resonance.  Between the two Chenciner points the
 # coefficient is positive and the bifurcation *subcritical*: there the network jumps to
 # a torus of finite size instead of growing one.
 

@@ -69,8 +69,8 @@ plotting.finite_size(simulation, theory, tokens=60)
 # orbit is a cycle of the clock and fluctuations die out.  At :math:`\beta = 1.4` the
 # motion is chaotic, and every difference grows: with :math:`\lambda_1 = 0.074`
 # nat/token, a run of :math:`N` spins leaves the mean-field orbit after about
-# :math:`\ln N / (2 \lambda_1)` tokens.  The dotted line marks where fluctuations grow
-# too large for linear noise; beyond it nothing is compared.
+# :math:`\ln N / (2 \lambda_1)` tokens.  The dotted line marks where fluctuations may
+# be too large for linear noise; beyond it nothing is compared.
 
 for n in simulation.n_spins.values:
     horizon = dmft.predictability_horizon(n, 0.074)
@@ -100,8 +100,10 @@ plotting.agreement(agreement)
 #   together, chance crosses it with a probability of :math:`10^{-3}`.
 # * Linear-noise theory holds as long as fluctuations change the attention scores
 #   little.  Attention multiplies overlaps by :math:`\gamma = 127` before its softmax,
-#   so that this ends after two to eight tokens at :math:`\beta = 1.4`; later steps are
-#   not compared.
+#   so that this ends after two to eight tokens at :math:`\beta = 1.4` (second table).
+#   Compared are the steps before an upper bound of that change, the dotted line above,
+#   reaches the limit.  With :math:`3\cdot10^5` spins it does so at the first token:
+#   this size is in the first figure only.
 # * The spread falls like :math:`N^{-1/2}`; its exponent has an error, and a deviation
 #   beyond it would be reported as ``spread_differs``.
 # * A difference that is significant at finite :math:`N` and falls like :math:`1/N` is

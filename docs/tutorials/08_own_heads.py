@@ -4,8 +4,8 @@ Your own data and heads
 
 You have a transformer with trained attention heads, and a task.  Which of its attention
 paths does the task need, how well would a network of width :math:`N` with these heads
-predict, and which heads can be removed?  This tutorial answers these questions from
-arrays: queries and keys of every head, inputs, labels.
+predict, which heads can be removed, and what would more examples bring?  This tutorial
+answers these questions from arrays: queries and keys of every head, inputs, labels.
 
 The data here are generated, so that the right answer is known.  Replace them by your
 own arrays; nothing below depends on where the data come from.
@@ -153,9 +153,75 @@ for layer, scores in enumerate(solution.head_scores()):
 # %%
 # The error of a drop is that of a *paired* difference on the same examples, much
 # smaller than the error of the difference between two independent accuracies.  The head
-# that finds the mark is indispensable.  Without the random head of the first layer the
-# network is *better*, by three errors: such heads are what pruning by scores looks for.
-# A drop within two errors of zero is consistent with none.
+# that finds the mark is indispensable.  Without the random head of the first layer,
+# whose score is the lowest, the network is *better*, by three errors: such heads are
+# what pruning by scores looks for.  A score does not tell everything: the network is
+# better without the second head of the second layer, too, whose score is 0.80.  A drop
+# within two errors of zero is consistent with none.
+#
+# Scores have errors as well: other examples of the same task give other scores.
+# ``bpkr.score`` draws the examples anew with replacement.
+
+scores = bpkr.score(problem, jax.random.key(3), resamples=10)
+plotting.head_scores(scores.to_dataset())
+
+# %%
+# Several heads are removed one after the other, the lowest score first.  The network
+# learned again without the heads that were silenced above; here it does not.  Every
+# path contributes its part to the mean of :math:`f`, and some parts are left out.
+# Orders without a meaning are the reference.
+
+counts = bpkr.head_counts(heads)
+parts = bpkr.pruning.mean_contributions(theory, xi_test)
+prune = lambda order: bpkr.pruning.cumulative_accuracy(parts, Y_test, counts, order)
+by_score = prune(bpkr.pruning.ascending(scores.score))
+random_orders = bpkr.pruning.random_orders(jax.random.key(4), counts, 50)
+at_random = np.array([prune(order) for order in random_orders])
+
+figure, axis = plt.subplots(figsize=(plotting.SINGLE, 2.5), layout="constrained")
+pruned = np.arange(len(by_score))
+axis.plot(pruned, by_score, "o-", label="lowest score first")
+axis.plot(pruned, np.nanmean(at_random, axis=0), color="0.5", label="random orders")
+axis.set(xlabel="number of pruned heads", ylabel="accuracy", xticks=pruned)
+axis.legend()
+plt.show()
+
+# %%
+# A study does the same from a file of arrays, with names of heads and tables:
+# ``statmech-attn new pruning --task arrays``.  ``statmech-attn score FILE.npz`` gives
+# the scores of any trained model.
+#
+# How many examples are enough?
+# -----------------------------
+#
+# A learning curve draws training sets anew.  Its examples come from one large problem;
+# ``form="factors"`` keeps the kernels of all of them from being built.
+
+x_more, Y_more = draw(jax.random.key(5), 800)
+pool = bpkr.Problem(
+    bpkr.attentioned_inputs(x_more, heads, readout="mean"),
+    Y_more,
+    heads=heads,
+    width=20,
+    temperature=0.05,
+    form="factors",
+)
+curve = bpkr.learning_curve(
+    jax.random.key(6),
+    pool,
+    xi_test,
+    Y_test,
+    examples=[10, 20, 40, 80, 160],
+    training_sets=5,
+)
+print(curve)
+plotting.error_against_examples(curve.to_dataset())
+
+# %%
+# The finite network learns which paths count, and the GP limit weighs all of them
+# alike: at equal accuracy the limit needs more examples.  The squared error of the
+# finite network is not smaller, because its outputs are larger; signs are what it gets
+# right more often.
 #
 # Can the numbers be trusted?
 # ---------------------------

@@ -251,7 +251,7 @@ print(result.largest.attrs["long_name"], "in", result.largest.attrs["unit_name"]
 chaotic = int((result.largest > 3 * result.largest_stderr).sum())
 share = chaotic / result.network.size
 low, high = dynamics.wilson(chaotic, result.network.size)
-print(f"λ_1 is beyond three errors above zero in {chaotic} networks: {share:.0%},")
+print(f"λ_1 is beyond three errors above zero in a share of {share:.0%} of networks,")
 print(f"between {low:.0%} and {high:.0%}, one standard error of the count")
 
 # %%

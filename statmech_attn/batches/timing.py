@@ -2,19 +2,21 @@
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from statmech_attn.batches.lanes import on_cpu
+from statmech_attn.batches.lanes import limited, on_cpu, workers
 
 
 def seconds_of(call: Callable[[], Any], repeats: int = 2) -> float:
     """Seconds that a call takes on a machine with nothing else to do.
 
+    Every worker makes the call at once: in a run they share caches and memory as well.
     The least of several: of the clock, and on a CPU of the processors, which do not
     count what other programs take.
 
     Args:
-        call: function without arguments.
+        call: function without arguments, which several threads may call at once.
         repeats: number of calls.
 
     Example:
@@ -22,11 +24,17 @@ def seconds_of(call: Callable[[], Any], repeats: int = 2) -> float:
         >>> seconds_of(lambda: time.sleep(0.01)) <= 0.1
         True
     """
-    least = float("inf")
-    for _ in range(repeats):
-        clock, processors = time.perf_counter(), time.process_time()
-        call()
-        least = min(least, time.perf_counter() - clock)
-        if on_cpu():
-            least = min(least, time.process_time() - processors)
+    least, count = float("inf"), workers()
+
+    def alone(_: int) -> None:
+        with limited(1):
+            call()
+
+    with ThreadPoolExecutor(count) as pool:
+        for _ in range(repeats):
+            clock, processors = time.perf_counter(), time.process_time()
+            list(pool.map(alone, range(count)))
+            least = min(least, time.perf_counter() - clock)
+            if on_cpu():
+                least = min(least, (time.process_time() - processors) / count)
     return least

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         projections_from_torch,
     )
     from statmech_attn.bpkr.scores import by_head, HeadScores, score
+    from statmech_attn.bpkr.selection import model_selection, ModelSelection
     from statmech_attn.bpkr.solution import Solution
 
 
@@ -114,6 +115,8 @@ __all__ = [
     "LearningCurve",
     "MEMORY_LIMIT",
     "Minima",
+    "model_selection",
+    "ModelSelection",
     "most_paths",
     "NewtonSolver",
     "order_parameters",

@@ -201,15 +201,9 @@ def learning_curve(
     """
     sizes = checked_sizes(examples, len(problem.Y))
     check_positive(problem)
-    Y_test = jnp.asarray(Y_test, float)
     if not isinstance(xi_test, Kernels):
         xi_test = jnp.asarray(xi_test, float)
-    expected = xi_test.shape[:1] + problem.Y.shape[1:]
-    if Y_test.shape != expected:
-        raise ValueError(
-            f"Y_test must have shape {expected}, one row per example of xi_test; got "
-            f"{Y_test.shape}."
-        )
+    Y_test = jnp.asarray(fitting_labels(problem, xi_test, Y_test))
     draw_key, chain_key = jax.random.split(key)
     chosen, shared = drawn(draw_key, len(problem.Y), int(sizes[-1]), training_sets)
     names = ("gp", "saddle", *["corrected"] * corrections, *["exact"] * bool(draws))
@@ -270,6 +264,22 @@ def checked_sizes(examples: Sequence[int], available: int) -> Int[np.ndarray, " 
             f"examples: there are {available} examples to draw from; got {sizes[-1]}."
         )
     return sizes
+
+
+def fitting_labels(problem: Problem, xi_test, Y_test) -> Float[np.ndarray, "Q *K"]:
+    """Labels of a test set, once it is known that they fit its inputs.
+
+    Raises:
+        ValueError: another number of examples or outputs.
+    """
+    Y_test = np.asarray(Y_test, float)
+    expected = tuple(xi_test.shape[:1]) + problem.Y.shape[1:]
+    if Y_test.shape != expected:
+        raise ValueError(
+            f"Y_test must have shape {expected}, one row per example of xi_test; got "
+            f"{Y_test.shape}."
+        )
+    return Y_test
 
 
 def check_positive(problem: Problem) -> None:

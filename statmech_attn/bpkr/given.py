@@ -61,7 +61,7 @@ class Attention(eqx.Module):
         if x.ndim != 3 or (x.shape[0], x.shape[2]) != (examples, tokens):
             raise ValueError(
                 f"x must have shape (P, N_0, T) with P = {examples} and T = {tokens} "
-                f"as the attention; got {x.shape}."
+                f"as the attention, (H, P, T, T); got {x.shape}."
             )
         if self.real is not None:
             x = jnp.where(self.real[:, None, :], x, 0.0)

@@ -34,6 +34,8 @@ import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
+from statmech_attn.bpkr import hessian_free
+
 
 MEMORY_LIMIT = 2**32  # bytes that a form and its Newton step may take
 
@@ -306,6 +308,7 @@ def prefactor(
             passes through a head: the number of paths where no layer has a skip.
 
     Example:
+        >>> import numpy as np
         >>> prefactor(1.0, 2, np.array([8.0])).tolist()
         [0.25]
     """
@@ -343,11 +346,12 @@ def most_paths(
 
     Example:
         >>> most_paths(2000, 768), most_paths(200, 64)
-        (33, 95)
+        (146, 1569)
     """
     n_paths = 0
     sizes = (n_examples, n_inputs)
-    while min(memory(*sizes, n_paths + 1, outputs).values()) <= memory_limit:
+    needed = lambda *shape: min(*memory(*shape).values(), hessian_free.memory(*shape))
+    while needed(*sizes, n_paths + 1, outputs) <= memory_limit:
         n_paths += 1
     return n_paths
 

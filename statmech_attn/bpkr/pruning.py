@@ -13,6 +13,11 @@ $(H_l - n_l)^{-1/2}$, so a network is a sum over the paths that avoid such heads
 Nothing is trained again, and $c_\pi$ is computed once.  The factor is positive: it
 changes f, but no sign and no accuracy.  Without any head of a layer no path is left;
 such a network has no output, and its accuracy is NaN.
+
+The skip connection of a layer is pruned like a head, and is the first of them
+(`branches`).  With skips the factor belongs to the path, the product of
+$(H_l - n_l)^{-1/2}$ over the layers that it passes through a head; n_l counts heads
+alone.
 """
 
 import math
@@ -25,8 +30,9 @@ from scipy import stats
 
 from statmech_attn.batches import rng
 from statmech_attn.bpkr.attention import effective_weights, Weights
-from statmech_attn.bpkr.predictor import paths_through
-from statmech_attn.bpkr.prior import head_counts
+from statmech_attn.bpkr.kernels import path_readout
+from statmech_attn.bpkr.predictor import paths_through, Theory
+from statmech_attn.bpkr.prior import branches, head_counts, path_shares, skips
 
 
 FEWEST = 3  # heads of which a rank correlation is taken
@@ -44,8 +50,7 @@ def contributions(
         xi: attentioned inputs, as `attentioned_inputs` gives them.
 
     Raises:
-        ValueError: several outputs, skip connections, or paths that are not those of
-            the weights.
+        ValueError: several outputs, or paths that are not those of the weights.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -58,11 +63,6 @@ def contributions(
         raise ValueError(
             f"pruning needs a network with one output; got {weights.a.shape[0]}."
         )
-    if any(b is not None for b in weights.skip):
-        raise ValueError(
-            "pruning knows no skip connections: take `Theory.silenced` for a network "
-            "with them."
-        )
     w, (n_inputs, n_paths) = effective_weights(weights), xi.shape[1:]
     if len(w) != n_paths:
         raise ValueError(
@@ -73,17 +73,83 @@ def contributions(
     return f / math.sqrt(w.shape[1] * n_inputs)
 
 
+def mean_contributions(
+    theory: Theory, xi: Float[Array | np.ndarray, "P N_0 Pi"]
+) -> Float[Array, "P Pi"]:
+    r"""Posterior mean of $c_\pi(x)$, at the order parameters of a theory.
+
+    Pruned, these give the mean over the posterior of the pruned networks.
+
+    Args:
+        theory: predictor of a problem with one output.
+        xi: attentioned inputs, with the paths of the problem.
+
+    Raises:
+        ValueError: several outputs, or inputs that do not fit the problem.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from statmech_attn.bpkr.problem import Problem
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> xi = jax.random.normal(jax.random.key(0), (3, 2, 4))
+        >>> problem = Problem(xi, jnp.ones(3), heads=(2, 2), width=9, temperature=0.1)
+        >>> theory = problem.gaussian_process()
+        >>> f = pruned_outputs(mean_contributions(theory, xi), (2, 2))
+        >>> bool(np.abs(f - theory.mean(xi)).max() < 1e-12)
+        True
+    """
+    problem = theory.problem
+    if problem.outputs > 1:
+        raise ValueError(
+            f"pruning needs a network with one output; got {problem.outputs}."
+        )
+    alpha = theory.half.T @ (theory.half @ problem.y)
+    (readout,) = path_readout(problem.inputs, theory.U, alpha)
+    shares = path_shares(problem.heads, problem.skip)
+    scaled = problem.scaled(jnp.asarray(xi))
+    return jnp.einsum("pia,ia->pa", scaled, readout) * np.sqrt(shares)
+
+
+def contribution_sizes(
+    parts: Float[Array | np.ndarray, "P Pi"], heads: Sequence[int], skip=None
+) -> Float[np.ndarray, " n"]:
+    """Root mean square of what the paths through every head add to f, over the largest.
+
+    The magnitude of a network of which no weights are known.
+
+    Args:
+        parts: contributions of the paths.
+        heads: heads per layer (H_1, ..., H_L).
+        skip: as in `Problem`.
+
+    Example:
+        >>> contribution_sizes(np.array([[1.0, -2.0], [1.0, 2.0]]), (2,)).tolist()
+        [0.5, 1.0]
+    """
+    skip = skips(skip, len(heads))
+    ways = branches(heads, skip)
+    scaled = np.asarray(parts) / np.sqrt(path_shares(heads, skip))
+    of_heads = [
+        scaled[:, paths_through(ways, *h)].sum(axis=1) for h in heads_in_order(ways)
+    ]
+    sizes = np.sqrt(np.mean(np.square(of_heads), axis=1))
+    return sizes / sizes.max()
+
+
 def pruned_outputs(
     parts: Float[Array | np.ndarray, "P Pi"],
     heads: Sequence[int],
     off: Sequence[Head] = (),
+    skip=None,
 ) -> Float[np.ndarray, " P"]:
     """f without the heads in `off`; NaN where these leave no path.
 
     Args:
         parts: contributions of the paths, (P, Pi).
         heads: heads per layer (H_1, ..., H_L).
-        off: pairs (layer, head), counted from zero.
+        off: pairs (layer, head), counted from zero; a skip is the first of its layer's
+            heads.
+        skip: as in `Problem`.
 
     Raises:
         ValueError: parts that are not those of the heads.
@@ -94,17 +160,27 @@ def pruned_outputs(
         [1.0]
     """
     heads, parts = head_counts(heads), np.asarray(parts)
-    if parts.ndim != 2 or parts.shape[1] != math.prod(heads):
+    skip = skips(skip, len(heads))
+    ways = branches(heads, skip)
+    if parts.ndim != 2 or parts.shape[1] != math.prod(ways):
         raise ValueError(
-            f"parts must be (P, {math.prod(heads)}), one column for each path of "
+            f"parts must be (P, {math.prod(ways)}), one column for each path of "
             f"heads = {heads}; got {parts.shape}."
         )
     remaining = np.ones(parts.shape[1], bool)
-    for layer, head in off:
-        remaining[paths_through(heads, layer, head)] = False
+    shares = np.ones(1)
+    for layer, (count, b) in enumerate(zip(ways, skip, strict=True)):
+        silent = {head for l, head in off if l == layer}
+        for head in silent:
+            remaining[paths_through(ways, layer, head)] = False
+        skipped = b is not None
+        left = count - skipped - len(silent - {0} if skipped else silent)
+        shares = np.outer(shares, [1.0] * skipped + [left] * (count - skipped)).ravel()
     if not remaining.any():
         return np.full(parts.shape[0], np.nan)
-    return parts[:, remaining].sum(axis=1) / math.sqrt(remaining.sum())
+    shares = shares[remaining]
+    relative = np.sqrt(shares[0] / shares)  # 1 without skip connections
+    return (parts[:, remaining] * relative).sum(axis=1) / math.sqrt(shares[0])
 
 
 def accuracy_without(
@@ -112,9 +188,10 @@ def accuracy_without(
     y: Float[np.ndarray, " P"],
     heads: Sequence[int],
     off: Sequence[Head] = (),
+    skip=None,
 ) -> float:
     """Accuracy without the heads in `off`; NaN where these leave no path."""
-    return float(right_without(parts, y, heads, off).mean())
+    return float(right_without(parts, y, heads, off, skip).mean())
 
 
 def right_without(
@@ -122,6 +199,7 @@ def right_without(
     y: Float[np.ndarray, " P"],
     heads: Sequence[int],
     off: Sequence[Head] = (),
+    skip=None,
 ) -> Float[np.ndarray, " P"]:
     """1 where the sign is right without the heads in `off`, else 0; NaN without path.
 
@@ -134,7 +212,7 @@ def right_without(
         >>> right_without(np.ones((2, 1)), y, (1,)).tolist()
         [1.0, 0.0]
     """
-    f = pruned_outputs(parts, heads, off)
+    f = pruned_outputs(parts, heads, off, skip)
     if np.shape(y) != f.shape:
         raise ValueError(f"y must have shape {f.shape}, as f; got {np.shape(y)}.")
     return np.where(np.isnan(f), np.nan, np.sign(f) == np.sign(y))
@@ -142,6 +220,9 @@ def right_without(
 
 def heads_in_order(heads: Sequence[int]) -> list[Head]:
     """All heads, layer by layer: the order in which scores are given.
+
+    Args:
+        heads: heads per layer; with skips `Problem.branches`.
 
     Example:
         >>> heads_in_order((1, 2))
@@ -155,6 +236,7 @@ def cumulative_accuracy(
     y: Float[np.ndarray, " P"],
     heads: Sequence[int],
     order: Sequence[int] | Int[np.ndarray, " heads"],
+    skip=None,
 ) -> Float[np.ndarray, " n"]:
     """Accuracy after 0, 1, 2, ... heads, pruned one after the other.
 
@@ -163,6 +245,7 @@ def cumulative_accuracy(
         y: labels.
         heads: heads per layer (H_1, ..., H_L).
         order: numbers of the heads as in `heads_in_order`, the first to go first.
+        skip: as in `Problem`.
 
     Returns:
         sum(H) - L + 1 numbers: with more heads pruned no order leaves a path.  NaN
@@ -177,7 +260,7 @@ def cumulative_accuracy(
         >>> cumulative_accuracy(parts, y, (3,), [2, 1, 0]).tolist()
         [1.0, 0.0, 1.0]
     """
-    named = heads_in_order(heads)
+    named = heads_in_order(branches(heads, skips(skip, len(heads))))
     if sorted(order) != list(range(len(named))):
         raise ValueError(
             f"order must have every number from 0 to {len(named) - 1} once; "
@@ -185,7 +268,8 @@ def cumulative_accuracy(
         )
     off = [named[number] for number in order]
     stop = len(named) - len(heads) + 1
-    return np.array([accuracy_without(parts, y, heads, off[:n]) for n in range(stop)])
+    without = lambda n: accuracy_without(parts, y, heads, off[:n], skip)
+    return np.array([without(n) for n in range(stop)])
 
 
 def ascending(
@@ -224,7 +308,9 @@ def head_magnitudes(weights: Weights) -> Float[np.ndarray, " n"]:
     r"""Frobenius norm of every head's values $V_{l,h}$ over the largest of them.
 
     The usual baseline of pruning by magnitude.  Queries and keys, which say where a
-    head looks and not how strongly it speaks, do not enter.
+    head looks and not how strongly it speaks, do not enter.  A skip connection, the
+    first of its layer's heads, has the norm of the values that act as it does,
+    $b \sqrt{N H}\, 1$.
 
     Example:
         >>> import jax.numpy as jnp
@@ -232,8 +318,14 @@ def head_magnitudes(weights: Weights) -> Float[np.ndarray, " n"]:
         >>> head_magnitudes(Weights(jnp.eye(2), (V,), jnp.ones(2))).tolist()
         [0.5, 1.0]
     """
-    norms = [np.linalg.norm(np.asarray(V), axis=(1, 2)) for V in weights.V]
-    magnitudes = np.concatenate(norms)
+    norms = []
+    for V, b in zip(
+        weights.V, skips(weights.skip or None, len(weights.V)), strict=True
+    ):
+        N, H = V.shape[-1], len(V)
+        norms += [] if b is None else [abs(b) * N * math.sqrt(H)]
+        norms += np.linalg.norm(np.asarray(V), axis=(1, 2)).tolist()
+    magnitudes = np.array(norms)
     return magnitudes / magnitudes.max()
 
 
@@ -270,6 +362,7 @@ def chance_correlation(
     have a drop; NaN where there is none.
 
     Example:
+        >>> import numpy as np
         >>> drops = np.array([[0.1, 0.2, 0.0, np.nan], [0.3, 0.1, 0.1, np.nan]])
         >>> chance_correlation(np.array([0.5, -0.5]), drops)
         0.5

@@ -13,7 +13,8 @@ chart.
 
 All points of a size are solved by one compiled function, one after the other: side by
 side they are no faster on a processor, and the slowest holds up all.  Where a Hessian
-costs many gradients, a descent by gradients comes first.
+costs many gradients, a descent by gradients comes first; where none fits in memory, the
+problem is solved without it (`hessian_free`).
 """
 
 from collections.abc import Sequence
@@ -25,14 +26,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from statmech_attn.bpkr import hessian_free
 from statmech_attn.bpkr.action import (
     chain,
     energy,
     order_parameters_of,
     resolvent,
 )
+from statmech_attn.bpkr.activations import Kernels
 from statmech_attn.bpkr.descent import descend
-from statmech_attn.bpkr.kernels import FORMS, operations
+from statmech_attn.bpkr.kernels import fits, FORMS, operations
 from statmech_attn.bpkr.linear_algebra import singular
 from statmech_attn.bpkr.newton import (
     CONVERGED,
@@ -49,6 +52,7 @@ from statmech_attn.bpkr.solution import Solution
 
 LARGE = 10**10  # multiplications of a Newton step from which a descent may precede it
 GRADIENTS = 10  # and the number of gradients that it must cost
+UNKNOWN = -1  # numbers of eigenvalues of a Hessian that was not computed
 
 Shapes = Sequence[tuple[int, int]]
 
@@ -70,7 +74,10 @@ def solve_from(
     problem: Problem, point: Float[Array, " n"], solver: NewtonSolver | None
 ) -> Solution:
     """The same from any point of the chart."""
-    solver, fitted = solver or NewtonSolver(), problem.fitted()
+    solver = solver or NewtonSolver()
+    if without_hessian(problem):
+        return _solve_streamed(problem, point, solver)
+    fitted = problem.fitted()
     if descent_precedes(fitted):
         slope = partial(slope_at, fitted)
         point = descend(slope, point, max_iterations=solver.max_iterations)
@@ -106,6 +113,16 @@ def descent_precedes(problem: Problem) -> bool:
     work = operations(*problem.shape)
     (form,) = (f for f, kind in FORMS.items() if isinstance(problem.operator, kind))
     return work[form].newton > max(LARGE, GRADIENTS * work[form].gradient)
+
+
+def without_hessian(problem: Problem) -> bool:
+    """Whether no Newton step fits in memory, but a gradient by features does."""
+    shape, limit = problem.shape, problem.memory_limit
+    given = isinstance(problem.inputs, Kernels)
+    if given or problem.form == "kernels" or not problem.temperature > 0:
+        return False
+    newton = fits(*shape, form=problem.form, memory_limit=limit)
+    return newton is None and hessian_free.memory(*shape) <= limit
 
 
 def starting_point(problem: Problem) -> Float[Array, " n"]:
@@ -224,6 +241,85 @@ def _described(problem: Problem, state: NewtonState, code):
         signature(state.values),
         state.point,
     )
+
+
+def _solve_streamed(
+    problem: Problem, point: Float[Array, " n"], solver: NewtonSolver
+) -> Solution:
+    """The same by gradients alone; the signature of the Hessian stays unknown."""
+    xi, y = np.asarray(problem.inputs), np.asarray(problem.y)
+    T, largest = float(problem.temperature), float(problem.widths.max())
+    arrays = lambda p: (p.xi, p.inputs, p.operator)
+    network = eqx.tree_at(arrays, problem, (None,) * 3)
+
+    def evaluated(point):
+        F = np.asarray(_factor(network, point))
+        E, *derivatives = hessian_free.streamed(xi, F, T, y)
+        slope, *model = (jnp.asarray(x) for x in derivatives)
+        slope = slope / largest
+        entropy, gradient = _frozen_slope(network, point, slope)
+        value, gradient = float(entropy) + E / largest, np.asarray(gradient)
+        return hessian_free.State(point, value, gradient, E / largest, slope, *model)
+
+    state, steps, code = hessian_free.descend(
+        evaluated,
+        partial(_model_solved, network),
+        point,
+        tolerance=solver.tolerance,
+        max_iterations=solver.max_iterations,
+    )
+    factors = factors_at(state.point, problem.shapes)
+    U, U_a = order_parameters_of(factors, problem.heads, problem.skip)
+    U_a = U_a[0, 0] if problem.Y.ndim == 1 else U_a
+    reached = lambda x: jnp.where(code == CONVERGED, x, jnp.nan)
+    return Solution(
+        problem=problem,
+        U=tuple(map(reached, U)),
+        U_a=reached(U_a),
+        action=reached(state.value),
+        energy=reached(state.energy),
+        entropy=reached(state.value - state.energy),
+        gradient_norm=jnp.linalg.norm(state.gradient),
+        iterations=jnp.asarray(steps),
+        result=jnp.asarray(code),
+        signature=jnp.full(3, UNKNOWN),
+        point=state.point,
+    )
+
+
+_factor = eqx.filter_jit(_first_factor)
+
+
+@eqx.filter_jit
+def _frozen_slope(network: Problem, point: Float[Array, " n"], slope):
+    """Entropy, and the gradient of the action where E / N has this slope in U_1."""
+    entropy, gradient = jax.value_and_grad(partial(entropy_at, network))(point)
+    _, pull = jax.vjp(partial(_order_parameter, network), point)
+    return entropy, gradient + pull(slope)[0]
+
+
+@eqx.filter_jit
+def _model_solved(network: Problem, state: hessian_free.State, vector):
+    """Solve the model of the Hessian in the chart for a vector."""
+    largest = network.widths.max()
+    U_at = partial(_order_parameter, network)
+    entropy_slope = jax.grad(partial(entropy_at, network))
+    along = lambda f, v: jax.jvp(f, (state.point,), (v,))[1]
+    pulled = lambda point: jax.vjp(U_at, point)[1](state.slope)[0]
+    _, pull = jax.vjp(U_at, state.point)
+
+    def hessian(v):
+        V = along(U_at, v)
+        curved = hessian_free.model_product(state.by_feature, state.readout, V)
+        return along(entropy_slope, v) + along(pulled, v) + pull(curved / largest)[0]
+
+    diagonal = along(entropy_slope, jnp.ones_like(state.point))  # it has no other part
+    return hessian_free.conjugate_gradients(hessian, vector, diagonal)
+
+
+def _order_parameter(network: Problem, point: Float[Array, " n"]) -> Array:
+    F = _first_factor(network, point)
+    return F @ F.T
 
 
 slope_at = eqx.filter_jit(jax.value_and_grad(action_at, argnums=1))

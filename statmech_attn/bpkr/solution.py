@@ -35,7 +35,8 @@ class Solution(eqx.Module):
         gradient_norm: where the iteration ended.
         iterations: Newton steps.
         result: index into `RESULTS`; `reason` is its word.
-        signature: numbers of negative, zero and positive eigenvalues of the Hessian.
+        signature: numbers of negative, zero and positive eigenvalues of the Hessian; -1
+            where there was no memory for it.
         point: coordinates of the solution, for a warm start.
     """
 

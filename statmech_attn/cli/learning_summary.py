@@ -7,6 +7,7 @@ from rich.console import Console
 
 from statmech_attn import bpkr
 from statmech_attn.cli.tables import formatted, Summary, titled, with_error
+from statmech_attn.presentation import quantity
 
 
 END = "*"  # marks a temperature at an end of its grid
@@ -282,9 +283,10 @@ def pruning(dataset: xr.Dataset, console: Console) -> None:
     counts = np.isfinite(dataset.rank_correlation).sum("restart").values
     few, many = counts[counts > 0].min(), counts.max()
     trainings = f"{many}" if few == many else f"{few} to {many}"
+    words = f"means over {trainings} trainings with their standard errors"
     console.print(
-        f"means over {trainings} trainings with their standard errors; scores that "
-        f"say nothing give 0 ± {_chance(dataset):.1g}",
+        f"{'of one network' if many == 1 else words}; scores that say nothing give "
+        f"0 ± {_chance(dataset):.1g}",
         highlight=False,
     )
 
@@ -317,6 +319,29 @@ def head_scores(dataset: xr.Dataset, console: Console) -> None:
     if failed := int(dataset.failed):
         words += f"; {failed} resamples have no saddle point"
     console.print(words, highlight=False)
+
+
+def model_selection(dataset: xr.Dataset, console: Console) -> None:
+    """What evidence and validation choose, and how far they agree."""
+    table = titled("chosen", ("by", "N", "T", "ln p(Y)", "validation error"))
+    for by in dataset.choice.values:
+        chosen = dataset.sel(choice=by)
+        place = {"width": chosen.chosen_width, "temperature": chosen.chosen_temperature}
+        point = dataset.sel(place)
+        table.add_row(
+            str(by),
+            f"{float(point.width):g}",
+            f"{float(point.temperature):g}",
+            quantity(point.log_evidence, point.log_evidence_stderr),
+            with_error(point.error, point.error_stderr),
+        )
+    console.print(table)
+    console.print(
+        "the validation error by the evidence is larger by "
+        f"{with_error(dataset.excess, dataset.excess_stderr)}; rank correlation of "
+        f"evidence and error on the grid {float(dataset.rank_correlation):.2f}",
+        highlight=False,
+    )
 
 
 def _folded(names) -> list[str]:
@@ -359,3 +384,8 @@ ESTIMATES = Summary(
 )
 PRUNING = Summary(pruning, "rank_correlation* accuracy_drop")
 HEAD_SCORES = Summary(head_scores, "head_score* failed")
+MODEL_SELECTION = Summary(
+    model_selection,
+    "log_evidence error error_stderr chosen_* excess* rank_correlation width "
+    "temperature",
+)

@@ -76,6 +76,25 @@ class Pace:
         return left if left > 0 else None
 
 
+class _Rounds:
+    """The rounds of a run: most have one, refined scans have several."""
+
+    def __init__(self) -> None:
+        self._title, self._paces = "", []
+
+    def begin(self, title: str, pace: Pace) -> None:
+        self._title = self._title or title  # later rounds have a number in theirs
+        self._paces.append(pace)
+
+    def __len__(self) -> int:
+        return len(self._paces)
+
+    def whole(self) -> str:
+        """Points and time of all rounds."""
+        points = sum(pace.points for pace in self._paces)
+        return f"{self._title}: {points:,} points in {duration(self._paces[0].seconds)}"
+
+
 class _Rate(ProgressColumn):
     """Finished work as points, and points per second."""
 
@@ -106,6 +125,7 @@ class Lines:
         self._lock, self._ended = threading.RLock(), threading.Event()
         self._thread: threading.Thread | None = None
         self._title, self._pace = "", Pace(0, 0.0)
+        self._rounds = _Rounds()
 
     def note(self, text: str) -> None:
         self._write(text)
@@ -113,6 +133,7 @@ class Lines:
     def begin(self, description: str, points: int, work: float) -> None:
         with self._lock:
             self._title, self._pace = description, Pace(points, work)
+            self._rounds.begin(description, self._pace)
         if self._thread is None:
             self._ended.clear()
             self._thread = threading.Thread(target=self._tell_regularly, daemon=True)
@@ -124,10 +145,8 @@ class Lines:
 
     def finish(self) -> None:
         self.close()
-        pace = self._pace
-        self._write(
-            f"{self._title}: {pace.points:,} points in {duration(pace.seconds)}"
-        )
+        self._write(self._rounds.whole())
+        self._rounds = _Rounds()
 
     def close(self) -> None:
         """Write no more lines by itself."""
@@ -182,6 +201,7 @@ class Bar:
         self.console = console
         self._progress: Progress | None = None
         self._lock = threading.Lock()
+        self._rounds = _Rounds()
 
     def note(self, text: str) -> None:
         self.console.say(text, style="dim")
@@ -199,6 +219,7 @@ class Bar:
         )
         self._progress.start()
         self._pace = Pace(points, work)
+        self._rounds.begin(description, self._pace)
         self._task = self._progress.add_task(description, total=work, pace=self._pace)
 
     def advance(self, work: float) -> None:
@@ -211,6 +232,9 @@ class Bar:
         if self._progress is not None:
             self._progress.update(self._task, completed=self._progress.tasks[0].total)
             self.close()
+        if len(self._rounds) > 1:  # the last bar shows the last round
+            self.console.say(self._rounds.whole())
+        self._rounds = _Rounds()
 
     def close(self) -> None:
         if self._progress is not None:

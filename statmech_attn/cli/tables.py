@@ -9,7 +9,17 @@ from rich.console import Console
 from rich.table import Table
 
 
-LEFT = ("ended", "estimate", "head", "kind", "order", "phase", "result", "verdict")
+LEFT = (
+    "by",
+    "ended",
+    "estimate",
+    "head",
+    "kind",
+    "order",
+    "phase",
+    "result",
+    "verdict",
+)
 
 
 class Summary(NamedTuple):

@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from statmech_attn.comparison import posteriors, trajectories
+from statmech_attn.comparison import extensive, posteriors, trajectories
 
 
 def compare(theory: xr.Dataset, *simulations: xr.Dataset) -> xr.Dataset:
@@ -11,8 +11,10 @@ def compare(theory: xr.Dataset, *simulations: xr.Dataset) -> xr.Dataset:
     Trajectories and simulations that never were in a file need not name their kinds.
 
     Args:
-        theory: a trajectory, or order parameters at the saddle point.
-        simulations: one Monte Carlo file, or one or more posterior files.
+        theory: a trajectory, patterns growing with N, or order parameters at the
+            saddle point.
+        simulations: one Monte Carlo file, one simulation of patterns growing with N, or
+            one or more posterior files.
 
     Returns:
         A row of differences, standard errors and verdicts for every point.
@@ -27,11 +29,14 @@ def compare(theory: xr.Dataset, *simulations: xr.Dataset) -> xr.Dataset:
     first, *others = (file.attrs.get("kind") for file in (theory, *simulations))
     if first == "order-parameter" and others and set(others) == {"posterior"}:
         return posteriors.compare(theory, simulations)
+    if (first, *others) == ("extensive", "extensive-simulation"):
+        return extensive.compare(theory, *simulations)
     dynamics = (first or "trajectory", *(kind or "monte-carlo" for kind in others))
     if dynamics == ("trajectory", "monte-carlo"):
         return trajectories.compare(theory, *simulations)
     raise ValueError(
-        "compare takes a file of kind trajectory and one of kind monte-carlo, or a "
-        "file of kind order-parameter and one or more of kind posterior; got "
+        "compare takes a file of kind trajectory and one of kind monte-carlo, one of "
+        "kind extensive and one of kind extensive-simulation, or one of kind "
+        "order-parameter and one or more of kind posterior; got "
         f"{first} and {', '.join(map(str, others)) or 'no other file'}."
     )

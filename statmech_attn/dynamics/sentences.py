@@ -45,6 +45,12 @@ class Verdict:
         return f"λ_1 = {value} nat/{self.unit}"
 
     @property
+    def frequency(self) -> str:
+        """The rotation number with its unit."""
+        per = "per period of the drive (per step without one)"
+        return f"{self.rotation_number:.6g} cycles {per}"
+
+    @property
     def indicators(self) -> str:
         return f"0-1 test K = {self.zero_one:.3g}, broadband power {self.broadband:.2g}"
 
@@ -138,8 +144,7 @@ def _quasiperiodic(v: JudgedVerdict) -> str:
         f"{v.after(v.steps)} and both of its halves; the orbit does not recur; "
         f"weighted averages agree to {v.digits:.1f} digits (at least "
         f"{v.criteria.digits:g} are asked); {v.indicators} are those of a regular "
-        f"orbit; its strongest frequency is {v.rotation_number:.6g} cycles per period "
-        "of the drive"
+        f"orbit; its strongest frequency is {v.frequency}"
     )
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         VARIABLES,
     )
     from statmech_attn.montecarlo.extensive import (
+        extensive_plan,
+        ExtensivePlan,
         ExtensiveSimulation,
         Overlaps,
         simulate_extensive,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
         rows_of_a_call,
         Simulator,
     )
+    from statmech_attn.montecarlo.sequential import SequentialRuns, simulate_sequential
     from statmech_attn.montecarlo.simulate import (
         point_keys,
         simulate,
@@ -43,6 +46,8 @@ __all__ = [
     "AVERAGES",
     "binomial",
     "class_counts",
+    "extensive_plan",
+    "ExtensivePlan",
     "ExtensiveSimulation",
     "layout",
     "Moments",
@@ -55,8 +60,10 @@ __all__ = [
     "rows_of_a_call",
     "sample_weights",
     "Sampler",
+    "SequentialRuns",
     "simulate",
     "simulate_extensive",
+    "simulate_sequential",
     "Simulation",
     "Simulator",
     "stationary",

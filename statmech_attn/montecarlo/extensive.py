@@ -22,7 +22,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int8, Key
+from jaxtyping import Array, Float, Int, Int8, Key
 
 from statmech_attn import presentation
 from statmech_attn.batches import available_memory
@@ -132,37 +132,125 @@ def simulate_extensive(
         >>> result.mean.C.shape, result.patterns
         ((3, 3), 20)
     """
-    counts = class_counts(patterns, n_spins)
-    extra = round(float(problem.alpha) * n_spins)
-    _check(problem, n_spins, extra, samples, steps, runs)
-    classes = np.repeat(np.arange(counts.size), counts)
-    start = np.asarray(start, float)
-    if start.shape != counts.shape or not (np.abs(start) <= 1).all():
-        raise ValueError(
-            f"start must have one mean in [-1, 1] per site class ({counts.size})."
-        )
-    betas = np.broadcast_to(problem.beta, steps)
-    betas = jnp.asarray(np.append(betas, betas[-1]))
-    columns = _columns(problem.ensemble)
-    given = problem, columns, jnp.asarray(classes), jnp.asarray(start), betas
-    found = [
-        _sample(*given, jax.random.fold_in(key, s), extra, steps, runs)
-        for s in range(samples)
-    ]
+    if samples < 2:
+        raise ValueError(f"samples must be at least 2; got {samples}.")
+    plan = extensive_plan(
+        problem, patterns, start, n_spins=n_spins, steps=steps, runs=runs
+    )
+    found = [plan.sample(jax.random.fold_in(key, s)) for s in range(samples)]
     stacked = jax.tree.map(lambda *x: np.stack(x), *found)
     return ExtensiveSimulation(
         jax.tree.map(lambda x: x.mean(0), stacked),
         jax.tree.map(lambda x: x.std(0, ddof=1) / np.sqrt(samples), stacked),
         stacked,
         n_spins,
-        extra,
+        plan.patterns,
         runs,
     )
 
 
-def _check(
-    problem: extensive.LoadedNetwork, n_spins, extra, samples, steps, runs
-) -> None:
+class ExtensivePlan(NamedTuple):
+    """A checked simulation, of which samples are drawn one by one.
+
+    Attributes:
+        problem: the network.
+        classes: site class of every spin.
+        start: mean of the first token in every site class.
+        betas: inverse temperatures of all tokens.
+        patterns: number alpha N of patterns besides the condensed ones.
+        steps: tokens to generate.
+        runs: runs of every sample.
+        bytes: of memory that a sample takes.
+    """
+
+    problem: extensive.LoadedNetwork
+    classes: Int[np.ndarray, " N"]
+    start: Float[np.ndarray, " S"]
+    betas: Float[np.ndarray, " n"]
+    patterns: int
+    steps: int
+    runs: int
+    bytes: int
+
+    def sample(self, key: Key[Array, ""]) -> Overlaps:
+        """Averages over the runs of one sample of the patterns.
+
+        Args:
+            key: random key of JAX, on which the sample depends alone.
+        """
+        return _sample(
+            self.problem,
+            _columns(self.problem.ensemble),
+            jnp.asarray(self.classes),
+            jnp.asarray(self.start),
+            jnp.asarray(self.betas),
+            key,
+            self.patterns,
+            self.steps,
+            self.runs,
+        )
+
+
+def extensive_plan(
+    problem: extensive.LoadedNetwork,
+    patterns: Patterns,
+    start,
+    *,
+    n_spins: int,
+    steps: int,
+    runs: int = 1,
+) -> ExtensivePlan:
+    """Check a simulation of which samples are drawn one by one.
+
+    Args:
+        problem: as for `simulate_extensive`, and so the others.
+        patterns: the condensed ones, from which the network was built.
+        start: mean of the first token in every site class.
+        n_spins: number of spins, divisible by the class fractions.
+        steps: tokens to generate.
+        runs: runs of every sample.
+
+    Returns:
+        The plan, whose `sample` draws one.
+
+    Raises:
+        ValueError: as `simulate_extensive`.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> from statmech_attn.dmft import extensive
+        >>> one = dmft.site_classes(np.ones((4, 1, 1)))
+        >>> net = dmft.network(one, context=1)
+        >>> problem = extensive.loaded_network(
+        ...     net, extensive.cycle(), alpha=0.1, beta=2.0)
+        >>> extensive_plan(problem, one, [1.0], n_spins=200, steps=2).patterns
+        20
+    """
+    counts = class_counts(patterns, n_spins)
+    extra = round(float(problem.alpha) * n_spins)
+    needed = _checked_bytes(problem, n_spins, extra, steps, runs)
+    start = np.asarray(start, float)
+    if start.shape != counts.shape or not (np.abs(start) <= 1).all():
+        raise ValueError(
+            f"start must have one mean in [-1, 1] per site class ({counts.size})."
+        )
+    betas = np.broadcast_to(problem.beta, steps)
+    return ExtensivePlan(
+        problem,
+        np.repeat(np.arange(counts.size), counts),
+        start,
+        np.append(betas, betas[-1]),
+        extra,
+        steps,
+        runs,
+        needed,
+    )
+
+
+def _checked_bytes(
+    problem: extensive.LoadedNetwork, n_spins, extra, steps, runs
+) -> int:
+    """Memory of a sample, where there is enough and all else is in range."""
     wanted = float(problem.alpha) * n_spins
     if abs(extra - wanted) > 1e-9 * n_spins:
         raise ValueError(f"alpha N must be a whole number; got {wanted:g}.")
@@ -171,13 +259,9 @@ def _check(
             f"alpha N must be at least 1, and N below {EXACT}; got {extra} and "
             f"{n_spins}."
         )
-    for name, value, least in (
-        ("samples", samples, 2),
-        ("steps", steps, 1),
-        ("runs", runs, 1),
-    ):
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}; got {value}.")
+    for name, value in (("steps", steps), ("runs", runs)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1; got {value}.")
     if problem.beta.ndim and problem.beta.size != steps:
         raise ValueError(
             f"beta must have one value per step ({steps}); got {problem.beta.size}."
@@ -190,6 +274,7 @@ def _check(
             f"{n_spins} spins with {extra} patterns take {needed / 2**30:.2g} GiB of "
             f"memory, of which {free / 2**30:.2g} GiB are free: take fewer."
         )
+    return needed
 
 
 class _Tokens(eqx.Module):
@@ -301,7 +386,9 @@ def _columns(ensemble: extensive.Ensemble) -> _Columns:
     same_as = np.argmax(ensemble.correlations == 1, axis=1)
     distinct, place = np.unique(same_as, return_inverse=True)
     chances = extensive.column_probabilities(ensemble)
-    return _Columns(signs[distinct], chances, tuple(place.tolist()), False)
+    present = chances > 0
+    kinds = signs[distinct][:, present]
+    return _Columns(kinds, chances[present], tuple(place.tolist()), False)
 
 
 class _Blocks(NamedTuple):

@@ -37,6 +37,13 @@ if TYPE_CHECKING:
         pictures,
         pruning_pictures,
     )
+    from statmech_attn.plotting.extensive import (
+        capacities,
+        crosstalk_in_time,
+        extensive_agreement,
+        overlaps_in_time,
+        two_times,
+    )
     from statmech_attn.plotting.head_scores import head_scores, heads_together
     from statmech_attn.plotting.indicators import chaos_indicators, finite_series
     from statmech_attn.plotting.learning import (
@@ -68,6 +75,7 @@ if TYPE_CHECKING:
         pruned_heads,
         pruning_ranks,
     )
+    from statmech_attn.plotting.selection import evidence_and_validation
     from statmech_attn.plotting.style import DOUBLE, FORMATS, save, SETTINGS, SINGLE
     from statmech_attn.plotting.sweeps import sweep_diagram
     from statmech_attn.plotting.training import training
@@ -89,16 +97,20 @@ __all__ = [
     "bifurcation_points",
     "bifurcation_samples",
     "branches",
+    "capacities",
     "chaos_indicators",
     "classifier_disagreement",
     "continuation_diagram",
     "critical_curves",
+    "crosstalk_in_time",
     "cumulative_pruning",
     "describe_phase",
     "DOUBLE",
     "draw",
     "error_against_examples",
+    "evidence_and_validation",
     "exponent_map",
+    "extensive_agreement",
     "finite_series",
     "finite_size",
     "finite_width",
@@ -118,6 +130,7 @@ __all__ = [
     "one_shot_matrices",
     "one_shot_pictures",
     "order_parameter_matrices",
+    "overlaps_in_time",
     "path_kernels",
     "phase_diagram",
     "phase_map",
@@ -137,5 +150,6 @@ __all__ = [
     "sweep_samples",
     "training",
     "trajectory_windows",
+    "two_times",
 ]
 lazy.attach(__name__)

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from statmech_attn.dynamics import PHASES, survival
 from statmech_attn.plotting import notes, sheets, style
@@ -290,6 +291,10 @@ def _mean_lifetimes(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     )
     if np.isfinite(rate).any():
         axis.set_yscale("log")
+        low, high = axis.get_ylim()
+        if high > 10 * low:  # where labels between the decades would meet
+            axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.yaxis.set_minor_formatter(NullFormatter())
     axis.set_ylabel(f"mean lifetime\n$1/\\kappa$ ({many(dataset.lifetime)})")
 
 

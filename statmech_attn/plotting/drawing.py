@@ -48,6 +48,13 @@ def _pages_of_own(dataset: xr.Dataset) -> Pages:
     return _pages(dataset, str(dataset.observed.dims[0]))
 
 
+def _pages_of_points(dataset: xr.Dataset) -> Pages:
+    """Points of a study of patterns growing with N that fit on a page."""
+    from statmech_attn.plotting import extensive
+
+    return extensive.pages(dataset)
+
+
 def _pages(dataset: xr.Dataset, name: str) -> Pages:
     count = dataset.sizes[name]
     for page, first in enumerate(range(0, count, PER_PAGE), start=1):
@@ -278,6 +285,23 @@ CONTINUATION = (
         "critical_curves", f"{_HERE}.continuation:critical_curves", _has("curve_kind")
     ),
 )
+EXTENSIVE = (
+    Picture("overlaps", f"{_HERE}.extensive:overlaps_in_time", pages=_pages_of_points),
+    Picture(
+        "crosstalk", f"{_HERE}.extensive:crosstalk_in_time", pages=_pages_of_points
+    ),
+    Picture(
+        "correlations", f"{_HERE}.extensive:two_times", _has("C"), _pages_of_points
+    ),
+)
+EXTENSIVE_SIMULATION = (
+    Picture("overlaps", f"{_HERE}.extensive:overlaps_in_time", pages=_pages_of_points),
+    Picture(
+        "correlations", f"{_HERE}.extensive:two_times", _has("C_mean"), _pages_of_points
+    ),
+)
+CAPACITY = (Picture("capacity", f"{_HERE}.extensive:capacities"),)
+EXTENSIVE_COMPARED = (Picture("agreement", f"{_HERE}.extensive:extensive_agreement"),)
 MONTE_CARLO = (
     Picture("simulation", f"{_HERE}.comparison:finite_size", pages=pages_of_beta),
 )
@@ -324,6 +348,9 @@ PRUNING = (
     Picture("pruned_heads", f"{_HERE}.pruning:pruned_heads"),
     Picture("pruning_ranks", f"{_HERE}.pruning:pruning_ranks"),
     Picture("cumulative_pruning", f"{_HERE}.pruning:cumulative_pruning"),
+)
+MODEL_SELECTION = (
+    Picture("model_selection", f"{_HERE}.selection:evidence_and_validation"),
 )
 HEAD_SCORES = (
     Picture("head_scores", f"{_HERE}.head_scores:head_scores"),

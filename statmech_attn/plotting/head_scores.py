@@ -3,6 +3,8 @@
 Takes files of kind `head-scores` (docs/data.md), and `HeadScores.to_dataset()`.
 """
 
+import re
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -52,7 +54,7 @@ def head_scores(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     axis.tick_params(axis="x", length=0)
     axis.set_xlim(-0.6, count - 0.4)
     axis.set_ylim(0, None)
-    axis.set_xlabel("head (layer.head)")
+    axis.set_xlabel("head (layer.head)" if _numbered(names) else "head")
     axis.set_ylabel("head score")
     sheet.legend()
     sheet.note(_note(dataset))
@@ -77,6 +79,10 @@ def heads_together(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     axis.set_ylabel("head of a path")
     sheet.note(_note(dataset))
     return sheet.figure
+
+
+def _numbered(names) -> bool:
+    return all(re.fullmatch(r"(\d+\.|skip )\d+", name) for name in names)
 
 
 def _long(names) -> bool:

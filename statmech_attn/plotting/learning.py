@@ -305,8 +305,9 @@ def finite_width(comparison: xr.Dataset, *, axes: Given = None) -> Figure:
             axes[2], estimate.width, estimate.accuracy, estimate.accuracy_stderr, name
         )
     axes[0].set_yscale("symlog", linthresh=1.0)
+    several = comparison.sizes["width"] > 1
     if np.isfinite(comparison.U_1_rms).any():
-        axes[1].set_yscale("log")
+        axes[1].set_yscale("log" if several else "linear")
     else:
         axes[1].text(
             0.5, 0.5, "none is resolved", ha="center", transform=axes[1].transAxes
@@ -316,9 +317,13 @@ def finite_width(comparison: xr.Dataset, *, axes: Given = None) -> Figure:
     axes[1].set_ylabel(rf"rms difference of $U$ from {named(reference)}")
     axes[2].set_ylabel("test accuracy")
     for axis in axes:
-        axis.set_xscale("log")
         axis.set_xlabel(style.WORDS["width"])
         axis.margins(0.05, 0.06)
+        if several:
+            axis.set_xscale("log")
+        else:
+            (width,) = comparison.width.values
+            axis.set_xticks([width], [f"{width:g}"])
     low, high = axes[0].get_xlim()
     axes[0].set_xlim(low / (high / low) ** 0.25, high)  # room for names
     _entry_names(axes[0], comparison.sel(estimate="saddle"), chosen)
@@ -407,6 +412,9 @@ def _drawn(axis: Axes, x, y, error, name: str) -> None:
 
 def _line(axis: Axes, x, y, name: str, **more) -> None:
     dashes = "-" if name == "saddle" else (0, (4, 2))
+    if np.size(x) == 1:  # no line is seen through one point
+        marker, size = ("_", 8) if name == "saddle" else ("x", 4)
+        more = {"marker": marker, "ms": size} | more
     axis.plot(x, y, color=look(name)[0], ls=dashes, label=_label(axis, name), **more)
 
 

@@ -10,7 +10,12 @@ from statmech_attn import dmft
 from statmech_attn.storage import toml
 
 
-SYMBOLS = {"beta": r"\beta", "gamma": r"\gamma", "epsilon": r"\epsilon"}
+SYMBOLS = {
+    "alpha": r"\alpha",
+    "beta": r"\beta",
+    "gamma": r"\gamma",
+    "epsilon": r"\epsilon",
+}
 
 SIZES = {"n_train": "P", "n_test": r"P_\mathrm{test}"}
 
@@ -19,6 +24,7 @@ def network(dataset: xr.Dataset) -> str:
     r"""The network and its parameters that have one value, as far as they are known.
 
     Example:
+        >>> import xarray as xr
         >>> network(xr.Dataset(coords={"gamma": 127.017}, attrs={"context": 4}))
         '$C = 4$, $\\gamma = 127.02$'
     """
@@ -56,10 +62,20 @@ def fixed(dataset: xr.Dataset) -> list[str]:
     words = []
     for name, value in dataset.coords.items():
         symbol = SYMBOLS.get(str(name)) or value.attrs.get("symbol")
-        number = value.ndim == 0 and np.issubdtype(value.dtype, np.number)
-        if symbol and number and np.isfinite(value):
-            words.append(f"${symbol} = {float(value):.5g}$")
+        known = value.ndim == 0 and np.issubdtype(value.dtype, np.number)
+        if symbol and known and not np.isnan(value):
+            words.append(f"${symbol} = {number(value)}$")
     return words
+
+
+def number(value: Any) -> str:
+    """A number as mathematical text.
+
+    Example:
+        >>> number(127.0174), number(np.inf)
+        ('127.02', '\\\\infty')
+    """
+    return r"\infty" if np.isposinf(float(value)) else f"{float(value):.5g}"
 
 
 def joined(*words: str) -> str:

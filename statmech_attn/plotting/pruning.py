@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn import bpkr
-from statmech_attn.plotting import images, sheets, style
+from statmech_attn.plotting import images, notes, sheets, style
 from statmech_attn.plotting.images import SETS
 from statmech_attn.plotting.sheets import Given, Sheet
 from statmech_attn.statistics import mean_of_known
@@ -34,6 +34,7 @@ LAST: dict[str, Any] = {
     "zorder": 4,
 }
 COLUMNS = 2
+LONG = 4  # letters of a name from which it is turned
 ASIDE = 0.06  # of the points of one order, in heads
 # Tiberi et al. (NeurIPS 2024), four heads in each of two layers: base, then after
 # pruning one head, in ascending order of its score.
@@ -43,7 +44,7 @@ PUBLISHED_ACCURACY = (0.838, 0.818, 0.830, 0.795, 0.754, 0.760, 0.765, 0.743, 0.
 
 @style.styled
 def pruned_heads(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
-    """Scores of every head, and accuracy on unseen characters without it.
+    """Scores of every head, and accuracy on the first test set without it.
 
     One panel for each training; errors of the accuracies are binomial.
 
@@ -66,11 +67,12 @@ def pruned_heads(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
         training = dataset.sel(restart=number).isel(test_set=0)
         _scores(axis, training)
         _without_one(twin, training)
-        axis.set_title(f"restart {int(number)}", loc="left", pad=2.5)
+        if len(trainings) > 1:
+            axis.set_title(f"restart {int(number)}", loc="left", pad=2.5)
     _same_range(right)
     Sheet([*sheet.axes, *right], sheet.whole).legend(4 if columns > 1 else 2)
     sheet.letters()
-    sheet.note(images.size_words(dataset, len(trainings)))
+    sheet.note(_note(dataset))
     return sheet.figure
 
 
@@ -93,19 +95,25 @@ def _scores(axis: Axes, one: xr.Dataset) -> None:
             alpha=0.35,
             label=f"score, {name}",
         )
-    _name_heads(axis, names)
+    _name_heads(axis, one)
     axis.set_ylim(0, 1.05)
     axis.set_ylabel("head score")
     axis.tick_params(right=False)
 
 
-def _name_heads(axis: Axes, names: Sequence[str]) -> None:
-    """Heads as layer.head, with a line between layers."""
-    axis.set_xticks(range(len(names)), names, fontsize=7 if len(names) > 10 else 8)
+def _name_heads(axis: Axes, one: xr.Dataset) -> None:
+    """Names of the heads, with a line between layers."""
+    names, layers = one.attention_head.values, _layers(one)
+    long = max(map(len, names)) > LONG
+    axis.set_xticks(
+        range(len(names)),
+        names,
+        fontsize=7 if len(names) > 10 else 8,
+        rotation=90 if long else 0,
+    )
     axis.tick_params(axis="x", length=0)
     axis.set_xlim(-0.6, len(names) - 0.4)
-    axis.set_xlabel("head (layer.head)")
-    layers = [name.split(".")[0] for name in names]
+    axis.set_xlabel("head" if long else "head (layer.head)")
     for i in range(1, len(names)):
         if layers[i] != layers[i - 1]:
             axis.axvline(i - 0.5, color=style.GREY, lw=0.6, ls=":")
@@ -119,7 +127,7 @@ def _without_one(axis: Axes, one: xr.Dataset) -> None:
         color=style.BLUE,
         lw=0.8,
         ls="--",
-        label="accuracy on unseen characters, all heads",
+        label=f"accuracy{_on_characters(one.test_set)}, all heads",
     )
     axis.errorbar(
         np.arange(len(pruned)),
@@ -164,7 +172,7 @@ def pruning_ranks(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     if sheet.whole:
         for axis, letter in zip(sheet.axes, "ab", strict=True):
             axis.text(0.02, 0.97, f"({letter})", va="top", transform=axis.transAxes)
-    sheet.note(images.size_words(dataset, len(_computed(dataset))))
+    sheet.note(_note(dataset))
     return sheet.figure
 
 
@@ -189,7 +197,8 @@ def _drops_by_rank(axis: Axes, dataset: xr.Dataset) -> None:
                 capsize=1.5,
                 label=label,
             )
-    if _head_counts(dataset) == PUBLISHED_HEADS:
+    unseen = _on_characters(dataset.test_set[0])
+    if unseen and _head_counts(dataset) == PUBLISHED_HEADS:
         lost = PUBLISHED_ACCURACY[0] - np.array(PUBLISHED_ACCURACY[1:])
         axis.plot(
             np.arange(1, len(lost) + 1),
@@ -201,7 +210,7 @@ def _drops_by_rank(axis: Axes, dataset: xr.Dataset) -> None:
         )
     axis.set_xticks(range(1, dataset.sizes["attention_head"] + 1))
     axis.set_xlabel("rank of the head, lowest score first")
-    axis.set_ylabel("accuracy lost without the head,\nunseen characters")
+    axis.set_ylabel(f"accuracy{unseen}\nlost without the head")
     axis.margins(0.08, 0.12)
     _legend_above(axis, 1)
 
@@ -325,7 +334,7 @@ def cumulative_pruning(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     sheet.axes[0].set_ylabel("accuracy")
     sheet.legend(4)
     sheet.letters()
-    sheet.note(images.size_words(dataset, len(_computed(dataset))))
+    sheet.note(_note(dataset))
     return sheet.figure
 
 
@@ -382,5 +391,23 @@ def _computed(dataset: xr.Dataset) -> np.ndarray:
 
 
 def _head_counts(dataset: xr.Dataset) -> tuple[int, ...]:
-    layers = [name.split(".")[0] for name in dataset.attention_head.values]
+    layers = _layers(dataset)
     return tuple(layers.count(layer) for layer in dict.fromkeys(layers))
+
+
+def _layers(dataset: xr.Dataset) -> list[int]:
+    """The layer of every head, as its name says where the file does not."""
+    if "head_layer" in dataset:
+        return dataset.head_layer.values.tolist()
+    return [int(name.split(".")[0]) for name in dataset.attention_head.values]
+
+
+def _on_characters(test_set: xr.DataArray) -> str:
+    return " on unseen characters" if str(test_set.values) == "omniglot" else ""
+
+
+def _note(dataset: xr.Dataset) -> str:
+    """How much data there is."""
+    if "characters" in images.network_task(dataset):
+        return images.size_words(dataset, len(_computed(dataset)))
+    return notes.task(dataset)

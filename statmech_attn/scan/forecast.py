@@ -16,6 +16,7 @@ from statmech_attn.scan.work import Pilot, Work
 
 CHUNK_SECONDS = 15.0  # what a kill may cost; longer ones pack unsettled points better
 CHUNK_BYTES = 256 * 2**20  # rows of a chunk that are kept in memory
+WRITING = 1.0  # seconds from the last chunk to the result file: modules, checks
 SHARE = 4  # chunks for each worker at least, so that all are busy to the end
 
 
@@ -49,12 +50,12 @@ class Forecast(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """Of the rest of the run, on a machine with nothing else to do."""
+        """From here to the result file, on a machine with nothing else to do."""
         if self.pilot is None:
             return None
         points = self._rounded(self.expected - self.points)
         points += self._rounded(self.points)
-        return self.pilot.fixed + points * self.pilot.seconds
+        return self.pilot.fixed + points * self.pilot.seconds + WRITING
 
     def _rounded(self, points: int) -> int:
         """Points of the busiest worker: whole chunks, of which the last is smaller."""

@@ -235,7 +235,7 @@ class BasinsWork(OneRound):
                 min(self.follower.lanes, self.batch * self.options.starts)
             )
             list(self.follower.look(starts, params, lanes))  # compiles
-            seconds = seconds_of(lambda: [*self.follower.look(starts, params, lanes)])
+        seconds = seconds_of(lambda: [*self.follower.look(starts, params, lanes)])
         looks = self.options.transient // self.follower.steps_per_look + 1
         per_point = seconds * looks * self.options.starts / len(lanes)
         slots, dimension = self.options.starts, self.problem.dimension

@@ -180,11 +180,12 @@ def describe_start(run: StartSpec, made: Model) -> str:
     return words + (f", {moved} mean-field steps later" if moved else "")
 
 
-def with_fixed(dataset: xr.Dataset, axes: diagrams.Axes) -> xr.Dataset:
+def with_fixed(
+    dataset: xr.Dataset, axes: diagrams.Axes, labels: Variables = PARAMETERS
+) -> xr.Dataset:
     """Add the parameters that are not scanned as scalar coordinates."""
     scalars = {
-        name: ((), value, PARAMETERS.attributes(name))
-        for name, value in axes.fixed.items()
+        name: ((), value, labels.attributes(name)) for name, value in axes.fixed.items()
     }
     return dataset.assign_coords(scalars)
 

@@ -243,8 +243,8 @@ class MonteCarloRun(RunSpec, frozen=True):
         return self
 
 
-class DmftStudy(StudyTable, frozen=True):
-    """What the studies of self-attention dynamics share.
+class NetworkStudy(StudyTable, frozen=True):
+    """A study of a network.
 
     Attributes:
         network: preset, pattern file or generator.
@@ -254,11 +254,7 @@ class DmftStudy(StudyTable, frozen=True):
 
     network: NetworkSpec = NetworkSpec()
     parameters: Table
-    run: StartSpec
-
-    @property
-    def seeds(self) -> dict[str, int]:
-        return {"seed": self.run.seed}
+    run: Table
 
     def files(self) -> list[Path]:
         path = Path(self.network.patterns)
@@ -274,6 +270,16 @@ class DmftStudy(StudyTable, frozen=True):
         path = os.path.abspath(folder / name)
         network = self.network.model_copy(update={"patterns": path})
         return self.model_copy(update={"network": network})
+
+
+class DmftStudy(NetworkStudy, frozen=True):
+    """What the studies of self-attention dynamics share."""
+
+    run: StartSpec
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        return {"seed": self.run.seed}
 
 
 class TrajectoryStudy(DmftStudy, frozen=True):

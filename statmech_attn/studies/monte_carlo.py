@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from statmech_attn import dmft
-from statmech_attn.batches import seconds_of
+from statmech_attn.batches import limited, seconds_of
 from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import take
 from statmech_attn.montecarlo import (
@@ -131,8 +131,10 @@ class MonteCarloWork(OneRound):
         beta = np.zeros(self.batch, int)
         inputs = self._inputs(len(self.sizes) - 1, beta, lambda _: None)
         rows, carry = simulator.begin(*inputs, beta, self.layout.number(beta))
-        compiling = seconds_of(lambda: simulator.advance(rows, carry, 0), repeats=1)
-        seconds = seconds_of(lambda: simulator.advance(rows, carry, 0)) / self.batch
+        stretch = lambda: simulator.advance(rows, carry, 0)
+        with limited(1):
+            compiling = seconds_of(stretch, repeats=1)
+        seconds = seconds_of(stretch) / self.batch
         second_round = self.layout.blocks > 1 and simulator.keep > 0
         seconds *= -(-options.steps // simulator.stretch)
         if options.method == "spins":

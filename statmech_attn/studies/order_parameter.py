@@ -44,7 +44,7 @@ VARIABLES = Variables(
     Variable(
         "signature", "width sign",
         "negative, zero, positive eigenvalues of the Hessian",
-        "1", "n",
+        "1", "n", note="-1 where there was no memory for it",
     ),
     Variable(
         "outside_support", "width",

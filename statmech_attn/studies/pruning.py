@@ -1,8 +1,12 @@
-r"""Trained networks without some of their heads (docs/theory/one_shot.md, section 5).
+r"""Networks without some of their heads (docs/theory/one_shot.md, section 5).
 
 A point is a network of the trained file.  Its heads are scored by $U_1$ of the saddle
 point, of the exact law and of its own weights, and by the magnitude of their values;
 then every head is pruned alone, and all of them one after the other.
+
+Of a task without a trained network, the mean of f over the posterior is pruned, of
+which every path contributes its part (`bpkr.pruning.mean_contributions`): one point.
+Skip connections are pruned as the first heads of their layers.
 
     scores            (order, head)            over the largest      `pruning_score`
     drop              (head, test set)         base less pruned      `accuracy_drop`
@@ -11,11 +15,12 @@ then every head is pruned alone, and all of them one after the other.
 
 import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import check_finite_width, prior, pruning
@@ -25,11 +30,11 @@ from statmech_attn.statistics import mean_of_known
 from statmech_attn.studies import build, one_shot, order_parameter
 from statmech_attn.studies.choice import stderr
 from statmech_attn.studies.examples import Learning
-from statmech_attn.studies.learning import Dimensions, lacking
+from statmech_attn.studies.learning import Dimensions, lacking, learning
 from statmech_attn.studies.one_shot_sets import key_of
-from statmech_attn.studies.pruning_table import PruningStudy
+from statmech_attn.studies.pruning_table import LearnedPruningStudy, PruningStudy
 from statmech_attn.studies.trained import load_trained
-from statmech_attn.training import Transformer, value_weights
+from statmech_attn.training import value_weights
 
 
 ORDERS = ("saddle", "exact-law", "trained", "magnitude", "random")
@@ -86,12 +91,27 @@ VARIABLES = Variables(
     Variable("order", "order", "what gives heads their scores, or their order", "1",
              "order"),
     Variable("attention_head", "attention_head", "layer.head", "1", "(l, h)"),
+    Variable("head_layer", "attention_head", "layer of the head", "1", "l"),
     Variable("n_pruned", "n_pruned", "heads pruned, the lowest scores first", "1", "n"),
     Variable("test_set", "test_set", "classes that the test tasks are made of", "1",
              "set"),
     Variable("path_1", "path_1", "attention path from layer 1 on", "1", "π"),
     Variable("path_1_pair", "path_1_pair", "attention path from layer 1 on", "1", "π"),
 )  # fmt: skip
+
+
+class Network(NamedTuple):
+    """What is pruned.
+
+    Attributes:
+        trained: scores of its heads by its own weights; NaN where there are none.
+        magnitude: how strongly its heads speak, over the largest.
+        parts: what every path says to some attentioned inputs.
+    """
+
+    trained: Float[np.ndarray, " n"]
+    magnitude: Float[np.ndarray, " n"]
+    parts: Callable[[Any], Float[Array, "Q Pi"]]
 
 
 class PruningWork(OneRound):
@@ -104,19 +124,26 @@ class PruningWork(OneRound):
 
     def __init__(self, study: PruningStudy):
         """Read networks and images; `ValueError` for impossible settings."""
+        self._begin(study)
+        self.trained = load_trained(study.task.trained)
+        self.learned = one_shot.learned(self.trained, study.task.trained)
+        self._check(self.heads)
+        self.source = one_shot.source(study.task, self.trained)
+
+    def _begin(self, study) -> None:
         if study.run.exact and importlib.util.find_spec("numpyro") is None:
             raise ValueError(
                 "the exact law needs numpyro: pip install 'statmech-attn[sampling]', "
                 "or set run.exact = false."
             )
         self.study, self.run = study, study.run
-        self.trained = load_trained(study.task.trained)
-        self.learned = one_shot.learned(self.trained, study.task.trained)
-        if study.run.exact:
-            network = study.network
-            widths = prior.prior(network.width, self.heads).widths
+
+    def _check(self, heads: tuple[int, ...]) -> None:
+        """Refuse widths that the exact law does not have."""
+        if self.run.exact:
+            network = self.study.network
+            widths = prior.prior(network.width, heads).widths
             check_finite_width(widths, network.temperature, "the exact law")
-        self.source = one_shot.source(study.task, self.trained)
 
     @property
     def heads(self) -> tuple[int, ...]:
@@ -124,8 +151,37 @@ class PruningWork(OneRound):
         return self.trained.heads
 
     @property
+    def skip(self) -> prior.Skip:
+        """Skip connections, None where a layer has none."""
+        return (None,) * len(self.heads)
+
+    @property
+    def branches(self) -> tuple[int, ...]:
+        """Heads per layer, with its skip."""
+        return prior.branches(self.heads, self.skip)
+
+    @property
     def total(self) -> int:
         return len(self.trained.transformers)
+
+    @property
+    def tested(self) -> list[str]:
+        """Names of the test sets."""
+        return self.source.images.tested
+
+    @property
+    def description(self) -> str:
+        """Of the task, as it is stored."""
+        return json.dumps(self.source.description)
+
+    @property
+    def names(self) -> list[str]:
+        """Of all heads, layer by layer."""
+        return [
+            f"{layer}.{head}"
+            for layer, (count, b) in enumerate(zip(self.heads, self.skip), 1)
+            for head in bpkr.path_names([count], b)
+        ]
 
     def dimensions(self) -> Dimensions:
         """What is stored of a network, with its dimensions there."""
@@ -155,33 +211,68 @@ class PruningWork(OneRound):
 
     def attended(self, number: int) -> Learning:
         """The examples of a network as its heads attend them."""
-        transformer = self.trained.transformers[number]
-        return one_shot.attended(transformer, self.source.drawn(number))
-
-    def _row(self, number: int) -> dict[str, Any]:
         if number not in self.learned:
             raise ValueError(f"training {number} learned nothing that can be pruned.")
         transformer = self.trained.transformers[number]
+        return one_shot.attended(transformer, self.source.drawn(number))
+
+    def network(self, number: int, saddle: bpkr.Solution) -> Network:
+        """What is pruned of a point."""
+        weights = value_weights(self.trained.transformers[number])
+        U_1 = bpkr.order_parameters(weights)[0][0]
+        return Network(
+            self._scored(U_1),
+            pruning.head_magnitudes(weights),
+            lambda xi: pruning.contributions(weights, xi),
+        )
+
+    def _row(self, number: int) -> dict[str, Any]:
         task = self.attended(number)
         key = lambda purpose: key_of(self.run.seed, purpose, number)
         problem = bpkr.Problem(
-            *task.data, heads=task.heads, **self.study.network.model_dump()
+            *task.data,
+            heads=task.heads,
+            skip=task.skip,
+            **self.study.network.model_dump(),
         )
-        row = self._saddle(problem) | self._exact_law(problem, key(EXACT_LAW))
-        scores = self._scores(row, transformer)
+        saddle = self._saddle(problem)
+        row = {"U_1": np.asarray(saddle.U[0]), "result": np.int8(saddle.result)}
+        row |= self._exact_law(problem, key(EXACT_LAW))
+        network = self.network(number, saddle)
+        scores = np.stack(
+            [
+                self._scored(row["U_1"]),
+                self._scored(row["U_1_exact"]),
+                network.trained,
+                network.magnitude,
+                np.full(sum(self.branches), np.nan),
+            ]
+        )
         orders = pruning.random_orders(
-            key(RANDOM_ORDERS), self.heads, self.run.random_orders
+            key(RANDOM_ORDERS), self.branches, self.run.random_orders
         )
+        sets = task.sets or {"test": (task.xi_test, task.Y_test)}
         lost = [
-            without_heads(*parts, self.heads, scores, orders)
-            for parts in self._contributions(task, transformer)
+            without_heads(
+                np.asarray(network.parts(xi)),
+                np.asarray(y),
+                self.heads,
+                scores,
+                orders,
+                self.skip,
+            )
+            for xi, y in sets.values()
         ]
         row |= {name: np.stack([s[name] for s in lost], -1) for name in lost[0]}
         return row | {"pruning_score": scores}
 
-    def _saddle(self, problem: bpkr.Problem) -> dict[str, Any]:
-        saddle = problem.solve()
-        return {"U_1": np.asarray(saddle.U[0]), "result": np.int8(saddle.result)}
+    def _scored(self, U) -> np.ndarray:
+        """Scores of all heads in a U_1; NaN where it is not known."""
+        return np.concatenate(bpkr.head_scores(U, self.branches))
+
+    def _saddle(self, problem: bpkr.Problem) -> bpkr.Solution:
+        """What heads are scored by."""
+        return problem.solve()
 
     def _exact_law(self, problem: bpkr.Problem, key) -> dict[str, Any]:
         """Mean and diagnostics of U_1 under the exact law; NaN where it is off."""
@@ -198,27 +289,6 @@ class PruningWork(OneRound):
         row = dict(zip(names, values, strict=True))
         return row | {"divergences": float(drawn.divergences)}
 
-    def _scores(self, found: Mapping[str, Any], transformer: Transformer) -> np.ndarray:
-        """Of every order and head; NaN in a random order, or where U is not known."""
-        weights = value_weights(transformer)
-        U_1 = bpkr.order_parameters(weights)[0][0]
-        scored = lambda U: np.concatenate(bpkr.head_scores(U, self.heads))
-        return np.stack(
-            [
-                scored(found["U_1"]),
-                scored(found["U_1_exact"]),
-                scored(U_1),
-                pruning.head_magnitudes(weights),
-                np.full(sum(self.heads), np.nan),
-            ]
-        )
-
-    def _contributions(self, made: Learning, transformer: Transformer):
-        """What every path says, and the labels, on each test set."""
-        weights = value_weights(transformer)
-        for xi, y in made.sets.values():
-            yield np.asarray(pruning.contributions(weights, xi)), np.asarray(y)
-
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         """Converged without numbers; `result` says why another has none."""
         lost = lacking(arrays, "accuracy_sets")
@@ -232,6 +302,8 @@ class PruningWork(OneRound):
             name: (("restart", *dims), results.column(name))
             for name, dims in self.dimensions().items()
         }
+        layers = [layer + 1 for layer, _ in pruning.heads_in_order(self.branches)]
+        variables["head_layer"] = ("attention_head",), layers
         failure = results.failure()
         correlation = mean_of_known(variables["rank_correlation"][1])
         for ending, value in zip(("", "_stderr"), correlation, strict=True):
@@ -240,26 +312,72 @@ class PruningWork(OneRound):
         if failure.any():
             variables["failure"] = (("restart",), failure)
         dataset = VARIABLES.labelled(variables, self._coordinates()).assign_attrs(
-            kind=self.study.kind, task=json.dumps(self.source.description)
+            kind=self.study.kind, task=self.description
         )
         if failure.any():
             dataset.attrs["failure_reasons"] = results.reasons()
         return Assembled(dataset)
 
     def _coordinates(self) -> dict[str, Any]:
-        paths = bpkr.path_names(self.heads)
+        paths, heads = bpkr.path_names(self.heads, self.skip), self.branches
         return {
             "restart": np.arange(self.total),
             "order": list(ORDERS),
-            "attention_head": [
-                f"{layer + 1}.{head + 1}"
-                for layer, head in pruning.heads_in_order(self.heads)
-            ],
-            "n_pruned": np.arange(sum(self.heads) - len(self.heads) + 1),
-            "test_set": self.source.images.tested,
+            "attention_head": list(self.names),
+            "n_pruned": np.arange(sum(heads) - len(heads) + 1),
+            "test_set": self.tested,
             "path_1": paths,
             "path_1_pair": paths,
         }
+
+
+class LearnedPruningWork(PruningWork):
+    """The same of the posterior of a task, whose mean predictor is pruned."""
+
+    def __init__(self, study: LearnedPruningStudy):
+        """Read or draw the task; `ValueError` for impossible settings."""
+        self._begin(study)
+        self.made = learning(study.task)
+        self._check(self.heads)
+
+    @property
+    def total(self) -> int:
+        return 1
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        return self.made.heads
+
+    @property
+    def skip(self) -> prior.Skip:
+        return self.made.skips
+
+    @property
+    def tested(self) -> list[str]:
+        return list(self.made.sets) or ["test"]
+
+    @property
+    def description(self) -> str:
+        return self.made.description
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.made.names) or super().names
+
+    def attended(self, number: int) -> Learning:
+        """The examples of the task."""
+        return self.made
+
+    def network(self, number: int, saddle: bpkr.Solution) -> Network:
+        """The mean over the posterior at the saddle point.
+
+        Raises:
+            ValueError: there is no saddle point.
+        """
+        theory = saddle.problem.theory(saddle)
+        parts = lambda xi: pruning.mean_contributions(theory, xi)
+        sizes = pruning.contribution_sizes(parts(self.made.xi), self.heads, self.skip)
+        return Network(np.full(len(sizes), np.nan), sizes, parts)
 
 
 def without_heads(
@@ -268,6 +386,7 @@ def without_heads(
     heads: tuple[int, ...],
     scores: np.ndarray,
     orders: np.ndarray,
+    skip=None,
 ) -> dict[str, np.ndarray]:
     """What a network loses on one test set without one head, and without several.
 
@@ -275,14 +394,16 @@ def without_heads(
         parts: what every path contributes, (Q, Pi).
         scores: of the heads, a row for each of `ORDERS`.
         orders: random ones, a row each.
+        skip: as in `bpkr.Problem`.
     """
-    each = pruning.heads_in_order(heads)
-    full = pruning.right_without(parts, y, heads)
-    pruned = np.stack([pruning.right_without(parts, y, heads, [h]) for h in each])
+    ways = prior.branches(heads, prior.skips(skip, len(heads)))
+    each = pruning.heads_in_order(ways)
+    right = lambda off: pruning.right_without(parts, y, heads, off, skip)
+    full, pruned = right([]), np.stack([right([head]) for head in each])
     lost = full - pruned  # with the same tasks, so that their scatter cancels
     drop, base = lost.mean(axis=1), full.mean()
-    curves = np.full((2, len(ORDERS), sum(heads) - len(heads) + 1), np.nan)
-    along = lambda order: pruning.cumulative_accuracy(parts, y, heads, order)
+    curves = np.full((2, len(ORDERS), sum(ways) - len(ways) + 1), np.nan)
+    along = lambda order: pruning.cumulative_accuracy(parts, y, heads, order, skip)
     for number, score in enumerate(scores):
         if np.isfinite(score).all():
             curves[0, number] = along(pruning.ascending(score))

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from statmech_attn.options import Count, Positive, Seed
-from statmech_attn.studies.tables import LearningStudy, Table
+from statmech_attn.studies.tables import AnyTask, LearningStudy, Table
 from statmech_attn.studies.trained_tables import TrainedTask
 
 
@@ -52,5 +52,17 @@ class PruningStudy(LearningStudy, frozen=True):
 
     kind: Literal["pruning"]
     task: TrainedTask
+    network: PruningNetwork = PruningNetwork()
+    run: PruningRun = PruningRun()
+
+
+class LearnedPruningStudy(AnyTask, frozen=True):
+    """The mean network of a posterior without some of its heads.
+
+    Attributes:
+        network: width and temperature of the network.
+    """
+
+    kind: Literal["pruning"]
     network: PruningNetwork = PruningNetwork()
     run: PruningRun = PruningRun()

@@ -141,7 +141,8 @@ class Interval(Table, frozen=True):
 TAGS = tuple("number list rows box range interval word count [key]".split())
 
 
-def _axis_form(value: Any) -> str:
+def axis_form(value: Any) -> str:
+    """Tag of the form in which the values of a parameter are given."""
     forms = {dict: "range", Range: "range", list: "list"}
     return forms.get(type(value), "number")
 
@@ -149,7 +150,7 @@ def _axis_form(value: Any) -> str:
 Number = Annotated[float, Tag("number")]
 Values = Annotated[list[float], Field(min_length=1, fail_fast=True), Tag("list")]
 Axis = Annotated[
-    Number | Values | Annotated[Range, Tag("range")], Discriminator(_axis_form)
+    Number | Values | Annotated[Range, Tag("range")], Discriminator(axis_form)
 ]
 Bounds = Annotated[
     Number | Annotated[Interval, Tag("interval")],

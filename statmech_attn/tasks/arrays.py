@@ -227,7 +227,8 @@ def layers_of(arrays: Mapping[str, Any], end: str) -> tuple[list, list]:
     if len(products) in (0, len(blocks)) or len(products) < max(blocks, default=0):
         raise ValueError(
             f"no heads_{number} and no attention_{number}; there are "
-            f"{', '.join(sorted(arrays))}."
+            f"{', '.join(sorted(arrays))}. A layer is heads_{number}, W_K^T W_Q / "
+            f"sqrt(G) of every head, or attention_{number}, its attention."
         )
     return products, weights
 
@@ -243,7 +244,7 @@ def labels_of(
         outputs: whether there may be several, for the scores of heads.
 
     Raises:
-        ValueError: more than one output, or numbers of classes.
+        ValueError: more than one output, or numbers of classes, such as 0 and 1.
     """
     Y = numbers(arrays, name)
     if Y.ndim != 1 and not (outputs and Y.ndim == 2):
@@ -253,10 +254,13 @@ def labels_of(
         )
     stored = np.asarray(arrays[name]).dtype
     classes = np.unique(Y)
-    if np.issubdtype(stored, np.integer) and classes.size > 2:
-        advice = "take two classes, or one-hot columns Y == c with bpkr.Problem"
-        if outputs:
-            advice = "--classes makes one-hot columns Y == c of them"
+    whole = np.issubdtype(stored, np.integer) or np.issubdtype(stored, bool)
+    if whole and classes.size > 1 and classes.tolist() != [-1, 1]:
+        two = classes.size == 2
+        made = "-1 and 1" if two else "one-hot columns Y == c"
+        advice = f"--classes makes {made} of them"
+        if not outputs:
+            advice = f"take {made}{'' if two else ' with bpkr.Problem, or two classes'}"
         raise ValueError(
             f"{name} holds {classes.size} whole numbers, as of classes; labels are "
             f"numbers to be predicted, such as -1 and 1: {advice}."

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from statmech_attn import bpkr
-from statmech_attn.bpkr import pruning
+from statmech_attn.bpkr import prior, pruning
 
 
 HEADS = (3, 1, 2)
@@ -67,6 +67,57 @@ def test_zeroed_values_and_the_published_factor_give_the_same(network, off):
     expected = f * math.sqrt(math.prod(HEADS) / math.prod(left))
     found = pruning.pruned_outputs(parts, HEADS, off)
     assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
+
+
+SKIP = (0.7, 0, -1.2)
+WITH_SKIPS = [
+    [],
+    [(0, 0)],  # the skip of layer 1
+    [(0, 2)],
+    [(2, 0), (0, 1)],
+    [(0, 1), (0, 2), (0, 3)],  # its skip alone is left of layer 1
+    [(0, 0), (0, 3), (2, 2)],
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("off", WITH_SKIPS)
+def test_a_skip_connection_is_pruned_like_a_head(network, off):
+    """Layer by layer; a pruned skip has b = 0, a layer without heads its skip alone."""
+    x, heads, *_ = network
+    draw = np.random.default_rng(4).normal
+    V = [jnp.asarray(draw(size=(H, 5, 5))) for H in HEADS]
+    ends = jnp.asarray(draw(size=(5, 5))), jnp.asarray(draw(size=5))
+    full = bpkr.Weights(ends[0], tuple(V), ends[1], prior.skips(SKIP, 3))
+    xi = bpkr.attentioned_inputs(x, heads, readout="mean", skip=SKIP)
+    found = pruning.pruned_outputs(pruning.contributions(full, xi), HEADS, off, SKIP)
+    layers, left = list(heads), [0 if (l, 0) in off else b for l, b in enumerate(SKIP)]
+    for l, H in enumerate(HEADS):
+        first = int(SKIP[l] != 0)  # head h of the layer has the number h + first
+        kept = [h for h in range(H) if (l, h + first) not in off]
+        layers[l], V[l] = heads[l][np.array(kept or [0])], V[l][np.array(kept or [0])]
+        V[l] = V[l] if kept else 0 * V[l]
+    fewer = bpkr.Weights(ends[0], tuple(V), ends[1], prior.skips(left, 3))
+    expected = bpkr.forward(fewer, x, tuple(layers), readout="mean")
+    assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
+    y = np.sign(np.asarray(expected))
+    assert (
+        pruning.accuracy_without(pruning.contributions(full, xi), y, HEADS, off, SKIP)
+        == 1
+    )
+
+
+def test_without_a_skip_and_all_heads_of_its_layer_there_is_no_output():
+    """And until then a network with skips has one more head to lose in each layer."""
+    parts, y = np.random.default_rng(5).normal(size=(6, 4 * 3)), np.ones(6)
+    off = [(0, 0), (0, 1), (0, 2), (0, 3)]
+    assert np.isnan(pruning.pruned_outputs(parts, (3, 3), off, (0.5, 0))).all()
+    assert np.isfinite(pruning.pruned_outputs(parts, (3, 3), off[1:], (0.5, 0))).all()
+    order = [1, 2, 3, 4, 5, 0, 6]
+    curve = pruning.cumulative_accuracy(parts, y, (3, 3), order, (0.5, 0))
+    assert curve.shape == (6,) and np.isfinite(curve).all()  # path 0-3 is the last one
+    f = parts[:, 2]
+    assert curve[-1] == np.mean(np.sign(f) == y)
 
 
 def test_a_silent_head_costs_a_factor_and_no_accuracy(network):

@@ -7,6 +7,7 @@ import pytest
 
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
+from statmech_attn.bpkr import saddle
 
 
 @pytest.fixture(scope="module")
@@ -98,14 +99,15 @@ def test_the_largest_number_of_paths_is_where_memory_ends():
     limit = 2**26
     most = bpkr.most_paths(100, 30, 2, limit)
     x, Y = np.zeros((100, 30, most + 1)), np.ones((100, 2))
-    fits = lambda paths: bpkr.Problem(
+    posed = lambda paths: bpkr.Problem(
         x[:, :, :paths],
         Y,
         heads=(paths,),
         width=50,
         temperature=1.0,
         memory_limit=limit,
-    ).fitted()
-    fits(most)
+    )
+    assert saddle.without_hessian(posed(most))
+    assert not saddle.without_hessian(posed(most + 1))
     with pytest.raises(ValueError, match="memory_limit"):
-        fits(most + 1)
+        posed(most + 1).solve()

@@ -87,6 +87,27 @@ def test_lines_come_by_themselves_until_the_run_ends():
     assert len(lines) == count
 
 
+def refined(report, clock) -> None:
+    """A run whose second round takes 30 of 100 seconds."""
+    for title, points, seconds in (("diagram", 65, 70), ("diagram 1", 12, 30)):
+        report.begin(title, points, points)
+        clock.now += seconds
+        report.advance(points)
+    report.finish()
+
+
+def test_the_last_line_speaks_of_all_rounds(clock):
+    lines = []
+    refined(progress.Lines(lines.append), clock)
+    assert lines == ["diagram: 77 points in 1 min 40 s"]
+
+
+def test_bars_of_several_rounds_end_with_a_line_about_all(clock):
+    console = Terminal(file=io.StringIO(), force_terminal=True, width=100)
+    refined(progress.Bar(console), clock)
+    assert "diagram: 77 points in 1 min 40 s" in console.file.getvalue()
+
+
 def shown(**options) -> str:
     """What a console says of a run of one point."""
     console = Terminal(file=io.StringIO())

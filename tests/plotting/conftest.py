@@ -322,6 +322,36 @@ def swept() -> xr.Dataset:
 
 
 @pytest.fixture
+def selected() -> xr.Dataset:
+    """Two widths at three temperatures; the narrow one has no evidence."""
+    over = ("width", "temperature")
+    evidence = np.array([[np.nan] * 3, [-40.0, -31.0, -36.0]])
+    error = np.array([[0.9, 0.5, 0.8], [1.1, 0.6, 0.7]])
+    return (
+        table("model-selection")
+        .labelled(
+            {
+                "log_evidence": (over, evidence),
+                "log_evidence_stderr": (over, np.full((2, 3), np.nan)),
+                "error": (over, error),
+                "error_stderr": (over, 0.1 * error),
+                "chosen_width": (("choice",), [50.0, 5.0]),
+                "chosen_temperature": (("choice",), [0.1, 0.1]),
+                "excess": ((), 0.1),
+                "excess_stderr": ((), 0.03),
+                "rank_correlation": ((), 0.5),
+            },
+            {
+                "width": [5.0, 50.0],
+                "temperature": [0.01, 0.1, 1.0],
+                "choice": ["evidence", "validation"],
+            },
+        )
+        .assign_attrs(kind="model-selection")
+    )
+
+
+@pytest.fixture
 def scored() -> xr.Dataset:
     """Scores of three heads and a skip connection, with those of trained weights."""
     names = ["skip 1", "1.1", "1.2", "2.1"]
@@ -407,6 +437,8 @@ def curve():
     over = ("width", "examples", "estimate")
     of_set = np.stack([error] * 3)[None]
     error = error[None]
+    result = np.zeros((1, 3, 4), np.int8)
+    result[0, 1, 3] = 2  # no saddle point for the second set of 30 examples
     return (
         table("learning-curve")
         .labelled(
@@ -416,6 +448,7 @@ def curve():
                 "accuracy": (over, 1 / (1 + error)),
                 "accuracy_stderr": (over, 0.01 * error),
                 "error_of_set": (("width", "training_set", *over[1:]), of_set),
+                "result": (("width", "training_set", "examples"), result),
                 "rank": ((), 8),
                 "shared": ((), False),
             },
@@ -500,3 +533,85 @@ def indicated() -> xr.Dataset:
     dataset["window_steps"] = "window", [16, 64]
     dataset["n_spins"] = "size", [3e3, 3e6, np.inf]
     return dataset.assign_attrs(kind="chaos-indicators")
+
+
+def _loaded(kind: str, variables, **coordinates):
+    """A file of patterns growing with N: two loads, six tokens, one pattern."""
+    time = np.arange(6)
+    coordinates |= {"time": time, "time_2": time, "age": [0, 1], "pattern": [1]}
+    coordinates |= {"alpha": [0.1, 0.4]}
+    fixed = {"beta": np.inf, "gamma": 2.0, "epsilon": 0.0}
+    attributes = {"ensemble": "cycle", "context": 2, "samples": 20, "runs": 1}
+    dataset = table(kind).labelled(variables, coordinates).assign_coords(fixed)
+    return dataset.assign_attrs(kind=kind, **attributes)
+
+
+@pytest.fixture
+def growing():
+    """Overlaps that stay at one load and decay at the other."""
+    time = np.arange(6)
+    m = np.stack([np.ones(6), 0.5**time])[..., None]
+    C = 0.8 ** abs(time[:, None] - time)
+    over = ("alpha", "time")
+    weights = np.stack([np.full((2, 6), 0.6), np.full((2, 6), 0.4)], -1)
+    variables = {
+        "m_o_se": ((*over, "pattern"), m),
+        "m_o_se_error": ((*over, "pattern"), 0 * m + 0.01),
+        "A": ((*over, "pattern"), m),
+        "weights": ((*over, "age"), weights),
+        "noise_std": (over, np.stack([time + 1.0, time + 2.0]) / 10),
+        "C": ((*over, "time_2"), np.stack([C, C**3])),
+        "trajectories": (("alpha",), [0, 0]),
+        "reached": (("alpha",), [True, True]),
+    }
+    return _loaded("extensive", variables)
+
+
+@pytest.fixture
+def spins_of_growing(growing):
+    """Spins of the same at two N, with means at the theory."""
+    m = growing.m_o_se.values
+    both = np.stack([m + 0.02, m + 0.01])
+    over = ("n_spins", "alpha", "time", "pattern")
+    variables = {
+        "m_o_se_mean": (over, both),
+        "m_o_se_stderr": (over, 0 * both + 0.005),
+        "m_o_se_spread": (over, 0 * both + 0.02),
+    }
+    return _loaded("extensive-simulation", variables, n_spins=[100, 400])
+
+
+@pytest.fixture
+def loads():
+    """Capacities of two contexts at two temperatures and three gamma."""
+    values = 0.2 + 0.01 * np.arange(12.0).reshape(2, 2, 3)
+    over = ("context", "beta", "gamma")
+    return (
+        table("capacity")
+        .labelled(
+            {"capacity": (over, values), "capacity_error": (over, 0 * values + 1e-4)},
+            {"context": [1, 2], "beta": [2.0, np.inf], "gamma": [0.0, 1.0, 4.0]},
+        )
+        .assign_attrs(kind="capacity", ensemble="cycle")
+    )
+
+
+@pytest.fixture
+def growing_compared():
+    """Differences of spins from the theory of two observables at two N."""
+    over = ("n_spins", "observable", "alpha")
+    row = kinds.of_file("comparison", {"observable"})
+    sizes = np.array([0.2, 0.1])[:, None, None] * np.ones((2, 2, 2))
+    variables = {
+        "largest_z": (over, 20 * sizes),
+        "rms_difference": (over, sizes / 10),
+        "rms_spread": (over, sizes),
+        "threshold": ((), 4.5),
+        "verdict": (("alpha",), np.zeros(2, np.int8)),
+    }
+    coordinates = {"n_spins": [100, 400], "observable": ["m_o_se", "C"]}
+    labelled = kinds.KINDS.part(row, "variables").labelled(
+        variables, coordinates | {"alpha": [0.1, 0.4]}
+    )
+    attributes = {"ensemble": "cycle", "context": 2, "samples": 20}
+    return labelled.assign_attrs(kind="comparison", **attributes)

@@ -21,13 +21,17 @@ PANELS = {  # of every function, for the data that it is given here
     "bifurcation_points": (1, "branches"),
     "bifurcation_samples": (1, "scan"),
     "branches": (1, "branches"),
+    "capacities": (1, "loads"),
     "chaos_indicators": (3, "indicated"),
     "classifier_disagreement": (4, "scan"),
     "continuation_diagram": (1, "branches"),
     "critical_curves": (3, "branches"),
+    "crosstalk_in_time": (2, "growing"),
     "cumulative_pruning": (2, "one_shot_pruning"),
     "error_against_examples": (2, "curve"),
+    "evidence_and_validation": (2, "selected"),
     "exponent_map": (1, "plane"),
+    "extensive_agreement": (2, "growing_compared"),
     "finite_series": (3, "indicated"),
     "finite_size": (4, "simulation"),
     "finite_width": (3, "side_by_side"),
@@ -43,6 +47,7 @@ PANELS = {  # of every function, for the data that it is given here
     "one_shot_kernels": (18, "one_shot_theory-0"),
     "one_shot_matrices": (1, "one_shot_theory-0"),
     "order_parameter_matrices": (3, "learned"),
+    "overlaps_in_time": (1, "growing"),
     "path_kernels": (6, "learned"),
     "phase_diagram": (2, "plane"),
     "phase_map": (1, "plane"),
@@ -56,6 +61,7 @@ PANELS = {  # of every function, for the data that it is given here
     "sweep_samples": (1, "swept"),
     "training": (3, "trained"),
     "trajectory_windows": (6, "orbits"),
+    "two_times": (2, "growing"),
 }
 
 

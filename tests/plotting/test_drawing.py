@@ -27,7 +27,12 @@ EXPECTED = {
     "indicated": {"chaos_indicators", "finite_series"},
     "basins": {"basins", "lifetimes"},
     "scored": {"head_scores", "heads_together"},
+    "selected": {"model_selection"},
     "swept": {"hysteresis"},
+    "growing": {"overlaps", "crosstalk", "correlations"},
+    "spins_of_growing": {"overlaps"},
+    "loads": {"capacity"},
+    "growing_compared": {"agreement"},
 }
 
 

@@ -85,6 +85,13 @@ def test_finite_width_has_every_estimate_and_the_distance(side_by_side):
     assert len(accuracy.containers) == 1
 
 
+def test_one_width_shows_every_estimate_by_a_mark(side_by_side):
+    figure = plotting.finite_width(side_by_side.isel(width=[0]))
+    entries, _, accuracy = figure.axes
+    marks = [line.get_marker() for line in entries.lines[:1] + accuracy.lines[:1]]
+    assert marks == ["_", "_"] and accuracy.get_xscale() == "linear"
+
+
 def test_an_estimate_without_a_first_width_keeps_the_saddles_entries(learned, sampled):
     """The correction does not exist where N is below the number of paths."""
     for name in ("U_1_corrected", "U_a_corrected", "accuracy_corrected"):
@@ -126,6 +133,11 @@ def test_a_learning_curve_has_bands_of_theory_bars_of_samples_and_the_peak(curve
         plotting.error_against_examples(several)
 
 
+def test_a_learning_curve_says_where_it_has_no_saddle_point(curve):
+    said = [text.get_text() for text in plotting.error_against_examples(curve).texts]
+    assert any("no saddle point found at $P = 30$" in text for text in said)
+
+
 def test_growth_shows_times_against_every_size(grown):
     axes = plotting.growth(grown).axes
     labels = [axis.get_xlabel() for axis in axes]
@@ -148,3 +160,23 @@ def test_a_score_without_an_error_has_no_error_bar(scored):
     (axis,) = plotting.head_scores(scored).axes
     expected = 2 * scored.head_score_stderr.values
     np.testing.assert_allclose(bars(axis), expected, atol=1e-12)
+
+
+def test_the_axis_of_heads_says_layer_and_head_only_where_names_do(scored):
+    label = lambda data: plotting.head_scores(data).axes[0].get_xlabel()
+    assert label(scored) == "head (layer.head)"
+    words = [f"head {n}" for n in range(scored.sizes["attention_head"])]
+    assert label(scored.assign_coords(attention_head=words)) == "head"
+
+
+def test_rings_are_at_the_choices_of_evidence_and_validation(selected):
+    figure = plotting.evidence_and_validation(selected)
+    for axis, name, place in zip(figure.axes, ("log_evidence", "error"), (1, 0)):
+        for bars, width in zip(axis.containers, selected.width, strict=True):
+            values = selected[name].sel(width=width)
+            np.testing.assert_array_equal(bars[0].get_ydata(), values)
+        ring = labelled_lines(axis)["chosen"]
+        chosen = selected[name].isel(width=place, temperature=1)
+        assert (ring.get_xdata()[0], ring.get_ydata()[0]) == (0.1, float(chosen))
+    (note,) = [t.get_text() for t in figure.texts if "rank" in t.get_text()]
+    assert "larger by 0.1 ± 0.03" in note and note.endswith("rank correlation 0.50")

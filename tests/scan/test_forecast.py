@@ -1,17 +1,20 @@
 """How the time of a run follows from that of a point."""
 
+import threading
 import time
 
+import numpy as np
 import pytest
 
-from statmech_attn.batches import lanes, runtime, seconds_of, Stage
-from statmech_attn.scan.forecast import Forecast
+from statmech_attn.batches import lanes, runtime, seconds_of, Stage, workers
+from statmech_attn.dynamics.diagrams.stages import shares_of_parts
+from statmech_attn.scan.forecast import Forecast, WRITING
 from statmech_attn.scan.work import Pilot
 
 
 def seconds(points, per_chunk, workers, **pilot):
     found = Forecast(points, per_chunk, workers, Pilot(1.0, 0, **pilot), 0)
-    return found.seconds
+    return found.seconds - WRITING
 
 
 def test_the_busiest_worker_decides():
@@ -44,12 +47,33 @@ def test_few_points_cost_a_part_of_a_batch():
     assert stage.part_of_batch(1 / 3) == pytest.approx(0.28 * cost, rel=0.2)
 
 
+def test_points_that_need_longer_windows_share_a_batch():
+    undecided = np.arange(40) >= 30
+    shares = shares_of_parts(undecided, 4)
+    assert shares[-1] == pytest.approx(1.0)
+    np.testing.assert_allclose(shares[:-1], 0.25 / 10.25)  # one that was not sampled
+    assert shares_of_parts(undecided, 400).size == 5  # parts of eight points
+    assert shares_of_parts(undecided[:4], 3) == pytest.approx(1 / 5)
+
+
 def test_programs_for_few_points_are_forecast_where_there_are_any():
     times = []
     for lanes_of_batch in (8, 32, 136):
         stage = Stage(lambda x: 3.0 * x, lambda n: (lanes.np.zeros(n),), lanes_of_batch)
         times.append(stage.narrow_seconds / stage.program(lanes_of_batch).seconds)
     assert times == pytest.approx([0, 1, 2] if runtime.has_fused() else [0, 0, 0])
+
+
+def test_a_call_is_timed_while_every_worker_makes_it():
+    at_once = []
+    barrier = threading.Barrier(workers(), timeout=30)
+
+    def call():
+        barrier.wait()
+        at_once.append(workers())
+
+    seconds_of(call, repeats=2)
+    assert at_once == [1] * 2 * workers()
 
 
 def test_time_taken_by_other_programs_does_not_count():

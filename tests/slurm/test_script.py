@@ -356,13 +356,13 @@ def test_the_script_holds_the_forecast_in_its_comments(folder):
     lines = slurm.script(array, "scan.h5.sh", forecast()).splitlines()
     comments = " ".join(line[2:] for line in lines if line.startswith("# "))
     assert "10000 points in 200 chunks of 50, 2 worker(s): about 1 h 23 min" in comments
-    # 15 rounds of 14 chunks
-    assert "1.00 GiB of memory. All 7 at once: about 12 min 30 s." in comments
+    # 15 rounds of 14 chunks, and a second for the file
+    assert "1.00 GiB of memory. All 7 at once: about 12 min 31 s." in comments
     assert "busy" not in comments
     assert all(len(line) <= 88 for line in lines if line.startswith("# "))
     larger = slurm.Array(folder / "study.toml", folder / "scan.h5", tasks=101)
     assert slurm.outlook(larger, forecast()).endswith(
-        "All 101 at once: about 50 s. 200 chunks keep 100 of 101 tasks busy."
+        "All 101 at once: about 51 s. 200 chunks keep 100 of 101 tasks busy."
     )
 
 

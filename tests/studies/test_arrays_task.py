@@ -1,10 +1,11 @@
 """Studies of a file of arrays: as in Python, with names of heads, known by content."""
 
+import h5py
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from statmech_attn import bpkr, studies
+from statmech_attn import bpkr, plotting, studies
 from statmech_attn.cli import app
 from statmech_attn.tasks import arrays
 
@@ -67,6 +68,79 @@ def test_skip_connections_are_the_first_heads_of_their_layers(study):
     f = np.einsum("pia,qia,a->pq", test, x, U) @ np.linalg.solve(K, given.Y)
     right = np.mean(np.sign(f) == given.Y_test)
     assert float(result.accuracy_gp_pair[1, 4]) == pytest.approx(right)
+
+
+@pytest.fixture
+def in_hdf5(study):
+    """The same arrays in HDF5, named by the study."""
+    with (
+        np.load(study.parent / "arrays.npz") as arrays,
+        h5py.File(study.parent / "arrays.h5", "w") as file,
+    ):
+        for name, values in arrays.items():
+            texts = values.dtype.kind == "U"
+            file[name] = values.astype(h5py.string_dtype()) if texts else values
+    study.write_text(study.read_text().replace("arrays.npz", "arrays.h5"))
+    return study
+
+
+@pytest.mark.slow
+def test_a_posterior_of_arrays_in_hdf5_has_the_names_of_its_heads(in_hdf5):
+    text = in_hdf5.read_text().replace('"order-parameter"', '"posterior"')
+    text = text[: text.index("[run]")] + "[run]\ndraws = 40\nwarmup = 40\nchains = 2\n"
+    text = text.replace("#skip = 0.0", "skip = [0.7, 0.0]")
+    in_hdf5.write_text(text)
+    result = studies.run(studies.load(in_hdf5)[0])
+    names = ["skip 1", "content", "decisive", "chosen", "noise"]
+    assert result.attention_head.values.tolist() == names
+    assert np.isfinite(result.U_1).all() and np.isfinite(result.accuracy).all()
+
+
+@pytest.mark.slow
+def test_heads_of_arrays_are_scored_and_pruned_with_a_skip_among_them(in_hdf5):
+    """The mean predictor without a path is that of order parameters and labels."""
+    task = 'name = "arrays"\nfile = "arrays.h5"\nskip = [0.7, 0.0]\n'
+    run = "[run]\nrandom_orders = 3\n"
+    network = "[network]\nwidth = 20\ntemperature = 0.1\n"
+    in_hdf5.write_text(f'kind = "pruning"\n[task]\n{task}{network}{run}')
+    result = studies.run(studies.load(in_hdf5)[0])
+    names = ["skip 1", "content", "decisive", "chosen", "noise"]
+    assert result.attention_head.values.tolist() == names
+    assert result.head_layer.values.tolist() == [1, 1, 1, 2, 2]
+    assert result.test_set.values.tolist() == ["test"]
+    given = arrays.load(in_hdf5.parent / "arrays.h5", skip=(0.7, 0))
+    problem = bpkr.Problem(
+        given.xi, given.Y, heads=(2, 2), width=20, temperature=0.1, skip=(0.7, 0)
+    )
+    solution = problem.solve()
+    scores = result.pruning_score.sel(order="saddle")[0]
+    np.testing.assert_allclose(
+        scores, np.concatenate(solution.head_scores()), rtol=1e-7
+    )
+    # f in closed form: K between test and training inputs, path by path.
+    c = np.array([1 / np.sqrt(2)] * 2 + [1 / 2] * 4)  # the skip's paths come first
+    x, test = np.asarray(given.xi) * c, np.asarray(given.xi_test) * c
+    U, P = np.asarray(solution.U[0]), len(x)
+    K = np.einsum("pia,ab,qib->pq", x, U, x) / x.shape[1]
+    alpha = np.linalg.solve(K + 0.1 * np.eye(P), given.Y)
+    f = np.einsum("pia,ab,qib,q->pa", test, U, x, alpha) / x.shape[1]
+    right = lambda paths, factors=1.0: np.mean(
+        np.sign((f * factors)[:, paths].sum(axis=1)) == np.asarray(given.Y_test)
+    )
+    pruned = result.accuracy_pruned[0, :, 0].values
+    # Paths: skip-1, skip-2, content-1, content-2, decisive-1, decisive-2.
+    assert result.accuracy_sets[0, 0] == right(range(6))
+    assert pruned[0] == right([2, 3, 4, 5])  # without the skip of layer 1
+    # One head of layer 1 less: the other one has 1 instead of 1/2 of its layer.
+    more = np.array([1, 1, *[np.sqrt(2)] * 4])
+    assert pruned[1] == right([0, 1, 4, 5], more)
+    assert pruned[2] == right([0, 1, 2, 3], more)
+    assert pruned[3] == right([1, 3, 5])
+    curve = result.accuracy_cumulative[0, :, :, 0]
+    assert np.isnan(curve.sel(order=["exact-law", "trained"])).all()
+    assert np.isfinite(curve.sel(order="magnitude")[:2]).all()
+    shown = [figure for _, figure in plotting.pictures(result)]
+    assert len(shown) == 3
 
 
 def test_the_content_of_the_file_is_part_of_the_study(study):

@@ -4,6 +4,7 @@ import copy
 import importlib.util
 import io
 import math
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -86,7 +87,7 @@ GIVEN = np.diag([1.0, 4.0, 2.0, 3.0]) + 0.5
 def row(work):
     """What is found of the last network at a given saddle point."""
     with pytest.MonkeyPatch.context() as patch:
-        saddle = {"U_1": GIVEN, "result": np.int8(0)}
+        saddle = SimpleNamespace(U=(GIVEN,), result=0)
         patch.setattr(work, "_saddle", lambda problem: saddle)
         return work._row(2)
 

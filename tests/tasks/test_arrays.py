@@ -102,10 +102,12 @@ def test_the_last_layer_alone_may_be_of_heads(example, tmp_path):
     (
         ({"Y": None}, "no array Y; there are"),
         ({"x_test": None}, "no array x_test"),
-        ({"heads_1": None}, "no heads_1 and no attention_1; there are"),
+        ({"heads_1": None}, "no heads_1 and no attention_1; there are.* W_K"),
         ({"attention_2_test": None}, "no array attention_2_test"),
         ({"linear_blocks": [5]}, "no heads_3 and no attention_3"),
         ({"Y": np.arange(60)}, "60 whole numbers, as of classes"),
+        ({"Y": np.arange(60) % 2}, "2 whole numbers, as of classes.* take -1 and 1"),
+        ({"Y": np.arange(60) % 2 > 0}, "2 whole numbers, as of classes"),
         ({"Y": np.ones((60, 3))}, r"one label an example.*\(60, 3\)"),
         ({"Y": np.ones(59)}, "x must have three axes with as many examples as Y"),
         ({"Y": np.array(["a"] * 60)}, "Y must be an array of numbers"),

@@ -16,12 +16,26 @@ if TYPE_CHECKING:
         independent,
     )
     from statmech_attn.dmft.extensive.exact import exact
-    from statmech_attn.dmft.extensive.loaded import loaded_network, LoadedNetwork
+    from statmech_attn.dmft.extensive.loaded import (
+        check_steps,
+        loaded_network,
+        LoadedNetwork,
+        require_overlap,
+        two_time_bytes,
+    )
     from statmech_attn.dmft.extensive.results import Trajectory, Values
-    from statmech_attn.dmft.extensive.sampled import sampled, solve
+    from statmech_attn.dmft.extensive.sampled import (
+        POPULATION,
+        sampled,
+        solve,
+        trajectory_bytes,
+    )
     from statmech_attn.dmft.extensive.stationary import (
         Capacity,
         capacity,
+        check_stationary,
+        chosen_lags,
+        NoRetrieval,
         Stationary,
         stationary,
         StationaryState,
@@ -31,6 +45,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Capacity",
     "capacity",
+    "check_stationary",
+    "check_steps",
+    "chosen_lags",
     "closed",
     "column_probabilities",
     "correlated",
@@ -41,12 +58,17 @@ __all__ = [
     "independent",
     "loaded_network",
     "LoadedNetwork",
+    "NoRetrieval",
+    "POPULATION",
+    "require_overlap",
     "sampled",
     "solve",
     "Stationary",
     "stationary",
     "StationaryState",
     "Trajectory",
+    "trajectory_bytes",
+    "two_time_bytes",
     "Values",
 ]
 lazy.attach(__name__)

@@ -132,8 +132,7 @@ def cells(net: Network, start) -> Cells:
         )
     if not (np.abs(start) <= 1).all():
         raise ValueError(f"start must lie in [-1, 1]; got {np.abs(start).max():g}.")
-    if not np.any(net.weighted @ start):
-        raise ValueError("start has no overlap with any condensed pattern.")
+    require_overlap(net, start)
     output, weighted = np.asarray(net.output), np.asarray(net.weighted)
     sign = output[0]
     columns = sign * np.vstack([output, start])
@@ -150,6 +149,27 @@ def cells(net: Network, start) -> Cells:
     )
 
 
+def require_overlap(net: Network, start) -> None:
+    """Refuse a start that condenses on no pattern.
+
+    Args:
+        net: the condensed patterns.
+        start: mean of the first token in every site class.
+
+    Raises:
+        ValueError: there is no overlap.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
+        >>> require_overlap(net, [0.0])
+        Traceback (most recent call last):
+        ValueError: start has no overlap with any condensed pattern.
+    """
+    if not np.any(net.weighted @ np.asarray(start, float)):
+        raise ValueError("start has no overlap with any condensed pattern.")
+
+
 def check_steps(problem: LoadedNetwork, steps: int, further_bytes: int = 0) -> None:
     """Refuse a number of steps that is none, fits no beta, or takes too much memory.
 
@@ -157,6 +177,19 @@ def check_steps(problem: LoadedNetwork, steps: int, further_bytes: int = 0) -> N
         problem: whose beta may have one value per step.
         steps: tokens to generate.
         further_bytes: that the run takes besides its two-time arrays.
+
+    Raises:
+        ValueError: the number of steps does not fit.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> from statmech_attn.dmft import extensive
+        >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
+        >>> problem = extensive.loaded_network(
+        ...     net, extensive.cycle(), alpha=0.1, beta=2.0)
+        >>> check_steps(problem, 0)
+        Traceback (most recent call last):
+        ValueError: steps must be at least 1; got 0.
     """
     if steps < 1:
         raise ValueError(f"steps must be at least 1; got {steps}.")
@@ -164,12 +197,25 @@ def check_steps(problem: LoadedNetwork, steps: int, further_bytes: int = 0) -> N
         raise ValueError(
             f"beta must have one value per step ({steps}); got {problem.beta.size}."
         )
-    needed = 8 * TWO_TIME_ARRAYS * (steps + 1) ** 2 + further_bytes
+    needed = two_time_bytes(steps) + further_bytes
     if needed > (free := available_memory()):
         raise ValueError(
             f"{steps} steps take {needed / 2**30:.2g} GiB of memory, of which "
             f"{free / 2**30:.2g} GiB are free: take fewer."
         )
+
+
+def two_time_bytes(steps: int) -> int:
+    """Bytes of the arrays of two times that a run takes.
+
+    Args:
+        steps: tokens to generate.
+
+    Example:
+        >>> two_time_bytes(1999)
+        960000000
+    """
+    return 8 * TWO_TIME_ARRAYS * (steps + 1) ** 2
 
 
 def temperatures(problem: LoadedNetwork, steps: int) -> Float[Array, " n"]:

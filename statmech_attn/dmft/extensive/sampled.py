@@ -9,7 +9,12 @@ covariance; with $\theta(t) = \tanh \beta h(t)$ and independent $\xi$
     G(t+1, t) = beta < 1 - theta(t)^2 >
     G(t+1, t') = < theta(t) beta (x(t'+1) - theta(t')) >    t' < t
 
-C is the average of products of spins, so that all covariances are non-negative.
+Deterministic spins, beta infinite, have no score; the noise is a field as well, so
+
+    < theta(t) xi(s) > = sum_{t' >= s} F(t', s) G(t+1, t')    s <= t
+
+is solved for G, whose errors grow where the noise of a step is mostly that of earlier
+ones.  C is the average of products of spins, so that all covariances are non-negative.
 Populations are independent of one another; errors come from their spread.
 """
 
@@ -65,6 +70,7 @@ def solve(
     steps: int,
     key: Key[Array, ""] | None = None,
     error: float = 1e-2,
+    most: int = MOST,
 ) -> Trajectory:
     """Order parameters by the solver that fits: `closed` where Gamma = 0, or `sampled`.
 
@@ -74,6 +80,7 @@ def solve(
         steps: tokens to generate.
         key: random key of JAX, for trajectories that are sampled.
         error: largest standard error asked of sampled overlaps, weights, A and C.
+        most: largest number of populations of 2^14 sampled trajectories.
 
     Returns:
         The trajectory.
@@ -94,7 +101,26 @@ def solve(
         return closed(problem, start, steps=steps)
     if key is None:
         raise ValueError("key: effective trajectories are sampled; give a JAX key.")
-    return sampled(problem, start, steps=steps, key=key, error=error)
+    return sampled(problem, start, steps=steps, key=key, error=error, most=most)
+
+
+def trajectory_bytes(problem: LoadedNetwork, steps: int) -> int:
+    """Bytes of the trajectories with which `solve` samples; 0 where it does not.
+
+    Args:
+        problem: of any ensemble.
+        steps: tokens to generate.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> from statmech_attn.dmft import extensive
+        >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=2)
+        >>> problem = extensive.loaded_network(
+        ...     net, extensive.cycle(), alpha=0.1, beta=2.0)
+        >>> trajectory_bytes(problem, 10)
+        0
+    """
+    return 0 if problem.ensemble.is_closed else BYTES * POPULATION * (steps + 1)
 
 
 def sampled(
@@ -114,7 +140,7 @@ def sampled(
     as there are fewer populations than trajectories in each.
 
     Args:
-        problem: of any ensemble, with finite beta.
+        problem: of any ensemble.
         start: mean of the first token in every site class.
         steps: tokens to generate.
         key: random key of JAX; population b depends on (key, b) alone.
@@ -127,7 +153,7 @@ def sampled(
         The trajectory with standard errors over populations.
 
     Raises:
-        ValueError: an infinite beta, or arguments out of range.
+        ValueError: arguments out of range.
 
     Example:
         >>> from statmech_attn import dmft
@@ -140,8 +166,6 @@ def sampled(
         >>> result.trajectories, result.reached
         (8192, True)
     """
-    if not np.isfinite(problem.beta).all():
-        raise ValueError("beta must be finite for sampled trajectories.")
     if not error > 0:
         raise ValueError(f"error must be positive; got {error:g}.")
     if most < FEWEST:
@@ -154,12 +178,13 @@ def sampled(
             f"sites; got {population}."
         )
     check_steps(problem, steps, BYTES * population * (steps + 1))
+    cold = bool(np.isinf(problem.beta).any())
     runs: list[tuple[Values, Array]] = []
     count = FEWEST
     while True:
         for b in range(len(runs), count):
             branch = jax.random.fold_in(key, b)
-            runs.append(_population(problem, sites, steps, size, branch))
+            runs.append(_population(problem, sites, steps, size, branch, cold))
         stacked = jax.tree.map(lambda *x: np.stack(x), *(run[0] for run in runs))
         spread = jax.tree.map(lambda x: x.std(0, ddof=1) / np.sqrt(count), stacked)
         asked = (spread.m_o_se, spread.A, spread.weights, spread.C)
@@ -178,7 +203,9 @@ def sampled(
 
 
 @eqx.filter_jit
-def _population(problem: LoadedNetwork, sites: Cells, steps: int, size: int, key):
+def _population(
+    problem: LoadedNetwork, sites: Cells, steps: int, size: int, key, cold: bool
+):
     n, T = steps + 1, temperatures(problem, steps)
     shape = sites.share.size, size
     normal = partial(jax.random.normal, shape=shape, dtype=jnp.float32)
@@ -193,23 +220,29 @@ def _population(problem: LoadedNetwork, sites: Cells, steps: int, size: int, key
         order, spins = carry
         order = attend(problem, order, t)
         row, jitter = _next_row(spins.factor, order.V[t], t)
+        factor = spins.factor.at[t].set(row)
         noise_key, spin_key = jax.random.split(jax.random.fold_in(key, t + 1))
         noise = spins.noise.at[t].set(normal(noise_key))
         h = single(order.A[t] @ sites.output)[:, None]
         h = h + jnp.tensordot(single(row), noise, 1)
         h = h + jnp.tensordot(single(order.Gamma[t]), spins.spins, 1)
         theta = jnp.tanh(h / single(T[t]))
+        if cold:
+            theta = jnp.where(T[t] > 0, theta, jnp.sign(h))
         newest = draw(spin_key, theta)
         over = lambda past, now: jnp.einsum("nck,ck->n", past, now * single(averaged))
         C = over(spins.spins, newest).astype(float).at[t + 1].set(1.0)
-        G = over(spins.scores, theta).astype(float)
-        G = G.at[t].set((averaged * (1 - theta**2)).sum() / T[t])
+        if cold:
+            G = _response(factor, over(noise, theta).astype(float))
+        else:
+            G = over(spins.scores, theta).astype(float)
+            G = G.at[t].set((averaged * (1 - theta**2)).sum() / T[t])
         means = jnp.asarray(sites.weighted) @ theta.mean(1, dtype=float)
         after = Population(
             spins.spins.at[t + 1].set(newest),
-            spins.scores.at[t].set((newest - theta) / single(T[t])),
+            spins.scores.at[t].set(0.0 if cold else (newest - theta) / single(T[t])),
             noise,
-            spins.factor.at[t].set(row),
+            factor,
             jnp.maximum(spins.jitter, jitter),
         )
         return (add_token(problem, order, t + 1, means, C, G), after), None
@@ -236,3 +269,12 @@ def _next_row(factor: Float[Array, "n n"], covariance: Float[Array, " n"], t):
     width = jnp.sqrt(jnp.maximum(pivot, 0.0))
     width = jnp.where(pivot > SINGULAR * covariance[t], width, 0.0)
     return row.at[t].set(width), jnp.maximum(-pivot, 0.0)
+
+
+def _response(
+    factor: Float[Array, "n n"], felt: Float[Array, " n"]
+) -> Float[Array, " n"]:
+    """Responses to the fields from averages with the independent noise, <theta xi>."""
+    known = jnp.diag(factor) > 0
+    lower = factor + jnp.diag(jnp.where(known, 0.0, 1.0))
+    return jnp.where(known, solve_triangular(lower, felt, trans=1, lower=True), 0.0)

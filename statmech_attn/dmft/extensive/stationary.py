@@ -24,9 +24,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn import presentation
-from statmech_attn.dmft.extensive.closed import FINE
+from statmech_attn.dmft.extensive.closed import COARSE, FINE
 from statmech_attn.dmft.extensive.ensembles import Ensemble, K, O, Q, V
-from statmech_attn.dmft.extensive.gaussian import mean_and_slope, product, rule
+from statmech_attn.dmft.extensive.gaussian import mean_and_slope, product, Rule, rule
 from statmech_attn.dmft.extensive.loaded import Cells, cells, LoadedNetwork
 from statmech_attn.dmft.network import Network
 from statmech_attn.dynamics import continuation
@@ -37,6 +37,11 @@ PARAMETERS = ("alpha", "beta", "gamma")
 SETTLING = 1000  # iterations from the start towards the fixed point
 SMALLEST_STEP = 1e-10  # of the settled state
 RANGE = 4.0  # largest factor by which a parameter is followed
+RETRIEVED = 1e-3  # smallest overlap of a state that retrieves
+
+
+class NoRetrieval(RuntimeError):
+    """No stationary state with an overlap was reached."""
 
 
 class Stationary(eqx.Module):
@@ -46,6 +51,7 @@ class Stationary(eqx.Module):
         net: condensed patterns and context.
         ensemble: of the other patterns.
         sites: cells of the sites.
+        quadrature: of two fields.
         lags: largest lag L that is told from an infinite one.
         at_rest: whether spins are static.
     """
@@ -53,6 +59,7 @@ class Stationary(eqx.Module):
     net: Network
     ensemble: Ensemble
     sites: Cells
+    quadrature: Rule
     lags: int = eqx.field(static=True)
     at_rest: bool = eqx.field(static=True)
 
@@ -79,7 +86,7 @@ class Stationary(eqx.Module):
         spin, slope = mean_and_slope(a, temperature, sigma)
         g = slope @ self.sites.share
         connected = product(
-            rule(*FINE),
+            self.quadrature,
             (a, a),
             (temperature, temperature),
             (sigma, sigma),
@@ -156,8 +163,8 @@ class Capacity(eqx.Module):
 
     Attributes:
         value: of the free parameter at the fold.
-        error: size of the last Newton step; that of the lags shows where more are told
-            apart.
+        error: size of the last Newton step; those of the lags and of quadrature show
+            where fewer are told apart, and where it is `coarse`.
         overlap: attention vector A at the fold.
         free: name of the free parameter.
         branch: the stationary states.
@@ -184,6 +191,7 @@ def stationary(
     free: str = "alpha",
     lags: int | None = None,
     at_rest: bool = False,
+    coarse: bool = False,
 ) -> StationaryState:
     """The stationary state that the network settles in, ready to be continued.
 
@@ -194,6 +202,7 @@ def stationary(
         free: parameter to be continued: alpha, beta or gamma.
         lags: largest lag that is told from an infinite one; 8 (C - 1) when omitted.
         at_rest: static spins.
+        coarse: integrate with the coarser rule, whose difference is an error.
 
     Returns:
         The state, and the problem that `dynamics.continuation.follow_cycle` takes.
@@ -201,7 +210,7 @@ def stationary(
     Raises:
         ValueError: the recursion does not close, a parameter that is none, beta that
             changes, or a positional code.
-        RuntimeError: the iteration does not settle.
+        NoRetrieval: the iteration does not settle.
 
     Example:
         >>> from statmech_attn import dmft
@@ -212,10 +221,11 @@ def stationary(
         >>> round(float(extensive.stationary(problem, [1.0]).A[0]), 6)
         0.966326
     """
-    _check(problem, free, at_rest)
+    check_stationary(problem, free, at_rest=at_rest)
     sites, context = cells(problem.net, start), problem.net.context
-    lags = _lags(problem, lags)
-    step = Stationary(problem.net, problem.ensemble, sites, lags, at_rest)
+    lags = chosen_lags(problem, lags)
+    quadrature = rule(*(COARSE if coarse else FINE))
+    step = Stationary(problem.net, problem.ensemble, sites, quadrature, lags, at_rest)
     parameters = {name: getattr(problem, name) for name in PARAMETERS}
     state = {
         "A": sites.weighted[V] @ sites.start,
@@ -226,7 +236,7 @@ def stationary(
     state["S"] = state["S"].at[1:].set(1.0 if at_rest else 0.9)
     state, change = _settle(step, state, parameters)
     if not change < SMALLEST_STEP:
-        raise RuntimeError(
+        raise NoRetrieval(
             f"stationary state: {SETTLING} iterations leave a change of {change:.1g}; "
             "start nearer to it, or at a smaller alpha."
         )
@@ -258,6 +268,8 @@ def capacity(
     free: str = "alpha",
     at_rest: bool = False,
     lags: int | None = None,
+    coarse: bool = False,
+    within: tuple[float, float] | None = None,
     settings: continuation.Settings | None = None,
 ) -> Capacity:
     """Where the stationary state ends in a fold, by continuation.
@@ -268,6 +280,9 @@ def capacity(
         free: parameter that is increased: alpha, beta or gamma.
         at_rest: static spins of identical patterns, as in a Hopfield network.
         lags: largest lag that is told from an infinite one; 8 (C - 1) when omitted.
+        coarse: integrate with the coarser rule, whose difference is an error.
+        within: range in which the parameter is followed; from a quarter to four times
+            its value when omitted.
         settings: of the continuation.
 
     Returns:
@@ -275,7 +290,8 @@ def capacity(
 
     Raises:
         ValueError: as for `stationary`.
-        RuntimeError: the iteration does not settle, or the branch has no fold.
+        NoRetrieval: the iteration does not settle, or loses the pattern.
+        RuntimeError: the branch has no fold.
 
     Example:
         >>> from statmech_attn import dmft
@@ -286,11 +302,20 @@ def capacity(
         >>> round(extensive.capacity(problem, [1.0]).value, 5)
         0.26906
     """
-    settled = stationary(problem, start, free=free, lags=lags, at_rest=at_rest)
+    settled = stationary(
+        problem, start, free=free, lags=lags, at_rest=at_rest, coarse=coarse
+    )
     value = float(getattr(problem, free))
-    low, high = sorted((value / RANGE, value * RANGE))
+    if not jnp.abs(settled.A).max() > RETRIEVED:
+        raise NoRetrieval(
+            f"stationary state: at {free} = {value:g} no pattern is retrieved."
+        )
     branch = continuation.follow_cycle(
-        settled.problem, settled.state, value, within=(low, high), settings=settings
+        settled.problem,
+        settled.state,
+        value,
+        within=within or (value / RANGE, value * RANGE),
+        settings=settings,
     )
     for point in branch:
         folds = [special for special in point.special if special.kind == "fold"]
@@ -304,7 +329,25 @@ def capacity(
     )
 
 
-def _lags(problem: LoadedNetwork, lags: int | None) -> int:
+def chosen_lags(problem: LoadedNetwork, lags: int | None = None) -> int:
+    """The largest lag that is told from an infinite one.
+
+    Args:
+        problem: with its context.
+        lags: as given, or None for 8 (C - 1).
+
+    Raises:
+        ValueError: fewer than the window has.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> from statmech_attn.dmft import extensive
+        >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=3)
+        >>> problem = extensive.loaded_network(
+        ...     net, extensive.cycle(), alpha=0.1, beta=2.0)
+        >>> chosen_lags(problem)
+        16
+    """
     longest = problem.net.context - 1
     if lags is None:
         return 8 * longest
@@ -313,7 +356,23 @@ def _lags(problem: LoadedNetwork, lags: int | None) -> int:
     return lags
 
 
-def _check(problem: LoadedNetwork, free: str, at_rest: bool) -> None:
+def check_stationary(
+    problem: LoadedNetwork, free: str = "alpha", *, at_rest: bool = False
+) -> None:
+    """Refuse what has no stationary states here.
+
+    Args:
+        problem: of one beta and without positional code.
+        free: parameter to be continued.
+        at_rest: static spins.
+
+    Raises:
+        ValueError: as for `stationary`.
+
+    Example:
+        `check_stationary(problem)` returns nothing where `stationary(problem, ...)` has
+        equations.
+    """
     if free not in PARAMETERS:
         raise ValueError(f"free must be one of {', '.join(PARAMETERS)}; got {free!r}.")
     if problem.beta.ndim:

@@ -117,8 +117,7 @@ def _why(v: Verdict, source: str) -> str:
             return (
                 f"{v.leading} counts as zero; the orbit does not recur; weighted "
                 f"averages agree to {v.digits:.1f} digits; {v.indicators}; its "
-                f"strongest frequency is {v.rotation_number:.6g} cycles per period of "
-                "the drive"
+                f"strongest frequency is {v.frequency}"
             )
         case "chaotic" | "hyperchaotic":
             many = f", {v.positive} exponents are" if v.positive > 1 else ""

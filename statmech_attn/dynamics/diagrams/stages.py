@@ -27,6 +27,7 @@ from statmech_attn.dynamics.systems import as_system, System
 SEGMENT = 1024  # steps recorded at a time in the section stage
 PIECE = 8192  # steps of a transient between two looks at the stop signal
 FEW = 6  # exponents that are orthonormalised at every step
+FEWEST = 8  # points of a sample that stand for a part of the grid
 Tick = Callable[[float], None]
 
 
@@ -81,6 +82,21 @@ class Times(NamedTuple):
     unsettled: float = 0.0
     narrow: float = 0.0
     verdicts: Verdicts | None = None
+
+
+def shares_of_parts(undecided: np.ndarray, parts: int) -> np.ndarray:
+    """Share of the points that need longer windows in every part of a grid.
+
+    They are often neighbours, and share a batch, which costs less than one in each.
+
+    Args:
+        undecided: of a sample, in the order of the grid.
+        parts: of the grid, at most one for every `FEWEST` points of the sample.
+    """
+    parts = max(min(parts, undecided.size // FEWEST), 1)
+    few = 1 / parts  # one in all parts together: none is never none
+    chosen = np.array_split(undecided, parts)
+    return np.array([(part.sum() + few) / (part.size + few) for part in chosen])
 
 
 def _untold(work: float) -> None:
@@ -231,11 +247,12 @@ class Scan:
         once = self.plan.transient + self.window_work() + self.plan.steps
         return once * (1 + self._longer)
 
-    def pilot(self, points: Points) -> Times:
+    def pilot(self, points: Points, parts: int) -> Times:
         """Times of a batch, from short runs of points that stand for all of them.
 
         Args:
-            points: parameters and initial conditions.
+            points: parameters and initial conditions, in the order of the grid.
+            parts: batches of the whole grid.
         """
         plan, idle = self.plan, threading.Event()
         moved = self.advanced(points, PIECE, idle, _untold)
@@ -247,34 +264,40 @@ class Scan:
         points = Points(points.params, moved)
         short = min(self.first_window() // 4, self._turns(PIECE))
         short = max(short, self._shortest())
-        state, few, _ = self._timed(points, short)
-        _, many, verdicts = self._timed(Points(points.params, state), 2 * short)
-        undecided = phases.undecided(np.asarray(verdicts.phase))
-        unsettled = (undecided.sum() + 1) / (undecided.size + 1)  # none are never none
+        state, _, few, _ = self._timed(points, short)
+        settled = Points(points.params, state)
+        _, bends, many, verdicts = self._timed(settled, 2 * short)
+        exponents_of_cycles = lambda: of_cycles.with_cycles(
+            self.cycle, self.system, points.params, bends, verdicts
+        )
         turn = max(many - few, 0.0) / short
         window = lambda turns: few + turn * (turns - short)
         # Assumed: a doubled window decides half of the undecided points.
         first = self.first_window()
-        share = min(float(unsettled) * 2 * short / first, 1.0)
+        undecided = phases.undecided(np.asarray(verdicts.phase))
+        shares = shares_of_parts(undecided, parts)
+        shares = np.minimum(shares * 2 * short / first, 1.0)
         extension = 0.0
         for doubling in range(1, plan.max_doublings + 1):
-            pending = share / 2 ** (doubling - 1) * points.size
-            part = self.examine.part_of_batch(pending)
-            extension += part * window(2**doubling * first)
-        seconds += window(first)
+            pending = shares / 2 ** (doubling - 1) * points.size
+            batches = np.mean([self.examine.part_of_batch(x) for x in pending])
+            extension += float(batches) * window(2**doubling * first)
+        seconds += window(first) + seconds_of(exponents_of_cycles)
         self._longer = extension / seconds
-        return Times(seconds, extension, share, self.examine.narrow_seconds, verdicts)
+        unsettled = float(shares.mean())
+        narrow = self.examine.narrow_seconds
+        return Times(seconds, extension, unsettled, narrow, verdicts)
 
-    def _timed(self, points: Points, turns: int) -> tuple[PyTree, float, Verdicts]:
-        """End states of a window, its time, and what it says."""
+    def _timed(self, points: Points, turns: int):
+        """End states of a window, where it bends, its time, and what it says."""
         window = (jnp.asarray(turns), jnp.asarray(False))
         run: list[Any] = []
         call = lambda: run.append(
             self.examine(points.size, self.arrays, *points, *window)
         )
         seconds = seconds_of(call, repeats=1)
-        state, _, verdicts = run[0]
-        return state, seconds, verdicts
+        state, bend, verdicts = run[0]
+        return state, Bend(*bend), seconds, verdicts
 
     def _turns(self, steps: int) -> int:
         """Turns per block of a window of so many steps."""
@@ -477,6 +500,7 @@ def crossings(values, on, level: float) -> tuple[np.ndarray, np.ndarray]:
         values between neighbouring times, (time - 1, lanes), and where there is one.
 
     Example:
+        >>> import numpy as np
         >>> crossings(np.array([[0.0], [1.0]]), np.array([[-1.0], [3.0]]), 0.0)
         (array([[0.25]]), array([[ True]]))
     """

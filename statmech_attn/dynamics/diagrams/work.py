@@ -49,7 +49,7 @@ from statmech_attn.scan import (
 
 
 STATE = "state"  # of the rows that hold the state at the end of a round
-HALVED = 0.6  # of the parts of a cell that was halved, those that are halved in turn
+HALVED = 0.8  # of the parts of a halved cell: 0.6 along lines, 0.9 in chaos
 SWEEP_WORK = 1e8  # plain steps of a batch of columns between two stored states
 
 
@@ -137,7 +137,8 @@ class GridWork(Confirming):
 
     def pilot(self) -> Pilot:
         lanes = self.scan.lanes
-        times = self.scan.pilot(self._at(self.axes, self._sample(lanes)))
+        sample = self._at(self.axes, self._sample(lanes))
+        times = self.scan.pilot(sample, -(-self.most // lanes))
         assumes = f"{times.unsettled:.2g} of the points need longer windows"
         asked = self.diagram.confirm is not None
         return Pilot(

@@ -66,6 +66,24 @@ def test_trajectories_agree_with_sums_over_histories(net, partly, ensemble):
     assert_agrees(found, extensive.exact(problem, net.output[0], steps=3, nodes=14))
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize(("steps", "alpha", "nodes"), [(6, 0.2, 6), (8, 0.03, 3)])
+def test_many_steps_agree_with_sums_over_histories(net, steps, alpha, nodes):
+    """Few nodes are left for a direction of the noise, which must be the weaker."""
+    problem = extensive.loaded_network(
+        net, PARTLY, alpha=alpha, beta=1.0, gamma=5.0, epsilon=0.1
+    )
+    start = net.output[0]
+    reference = extensive.exact(problem, start, steps=steps, nodes=nodes)
+    largest = max(float(np.max(x)) for x in jax.tree.leaves(reference.error))
+    assert largest < 1e-3
+    found = extensive.sampled(
+        problem, start, steps=steps, key=KEY, population=POPULATION
+    )
+    assert_agrees(found, reference)
+
+
 def test_populations_are_added_until_the_error_is_reached(net, partly):
     problem, found = partly
     assert found.reached and found.trajectories > 8 * (POPULATION - 4)
@@ -104,7 +122,62 @@ def test_bad_input_is_refused(net, partly, given, words):
         extensive.sampled(problem, net.output[0], **{"steps": 3, "key": KEY} | given)
 
 
-def test_deterministic_spins_have_no_score(net):
-    problem = extensive.loaded_network(net, PARTLY, alpha=0.2, beta=np.inf)
-    with pytest.raises(ValueError, match="beta must be finite for sampled"):
-        extensive.sampled(problem, net.output[0], steps=3, key=KEY)
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_responses_from_the_noise_are_those_of_the_score(net):
+    """Before the spins are deterministic, in a run that ends without thermal noise."""
+    given = {"alpha": 0.2, "gamma": 5.0, "epsilon": 0.1}
+    beta = [1.2, 1.2, 1.2, np.inf]
+    problem = extensive.loaded_network(net, PARTLY, beta=beta, **given)
+    found = extensive.sampled(
+        problem, net.output[0], steps=4, key=KEY, population=POPULATION, error=5e-3
+    )
+    warm = extensive.loaded_network(net, PARTLY, beta=1.2, **given)
+    reference = extensive.exact(warm, net.output[0], steps=3, nodes=14)
+    G, error = found.value.G[:4, :3], found.error.G[:4, :3]
+    later = np.tril_indices(4, -1, 3)
+    z = np.abs(G - reference.value.G[:, :3])[later] / error[later]
+    assert z.size == 6 and np.all(error[later] < 0.05)
+    assert z.max() < statistics.threshold(z.size, found.trajectories // POPULATION)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_deterministic_trajectories_agree_with_the_closed_recursion(net):
+    """Where the response does not return, G included."""
+    ensemble = extensive.correlated(oq=0.3, vk=0.4, qk=0.5)
+    problem = extensive.loaded_network(
+        net, ensemble, alpha=0.2, beta=np.inf, gamma=5.0, epsilon=0.1
+    )
+    start = net.output[0]
+    found = extensive.sampled(
+        problem, start, steps=3, key=KEY, population=POPULATION, error=5e-3
+    )
+    assert_agrees(found, extensive.closed(problem, start, steps=3))
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_deterministic_spins_are_the_limit_of_low_temperatures(net):
+    """With self-interaction; errors of order T^2 are far below those of sampling."""
+    given = {"alpha": 0.2, "gamma": 5.0, "epsilon": 0.1}
+    start, settings = net.output[0], {"steps": 3, "population": POPULATION}
+    cold, warm = (
+        extensive.sampled(
+            extensive.loaded_network(net, PARTLY, beta=beta, **given),
+            start,
+            key=jax.random.fold_in(KEY, i),
+            error=5e-3,
+            **settings,
+        )
+        for i, beta in enumerate((np.inf, 100.0))
+    )
+    for name in ("m_o_se", "A", "weights", "C", "S"):
+        (x, s), (y, r) = (
+            (getattr(part.value, name), getattr(part.error, name))
+            for part in (cold, warm)
+        )
+        error = np.hypot(s, r)
+        varies = error > 1e-9
+        z = np.abs(x - y)[varies] / error[varies]
+        assert z.max() < statistics.threshold(z.size, cold.trajectories // POPULATION)

@@ -1,0 +1,240 @@
+r"""Saddle point of many paths without their Hessian (docs/theory/bpkr.md, section 3).
+
+For d = |Pi| K the Hessian has d^4 / 4 entries, and the path-path matrices behind it
+take d^2 N_0^2.  Here only K(U_1) and dE/dU_1 are computed, a few features at a time.
+The step solves a model of the Hessian in which features do not mix,
+
+    $M_{ab} = X_a^T (K+T)^{-1} X_b \approx \mathrm{diag}_i (g^i_{ab})$,
+    $\partial^2 E [V] \approx \sum_i [-g^i V g^i + t_i + t_i^T]$,
+    $t_i = S_i (g^i V S_i)^T$,
+
+by conjugate gradients, in the place of the first matrix of L-BFGS.  The gradient is
+exact, so that the model decides how many steps there are and not where they end.
+
+    X_ia              (n, d)       inputs of one feature, scaled       `xi`
+    F_1               (d, d)       U_1 = F_1 F_1^T                     `F`
+    (K + T)^-1        (n, n)       as half^T half, n = P K             `half`
+    g^i_ab            (N_0, d, d)  path-path matrices by feature       `by_feature`
+    S_ia              (N_0, d)     X^T alpha, alpha = (K + T)^-1 Y     `readout`
+    chart             (u,)         as in `saddle`                      `point`
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from statmech_attn.bpkr.linear_algebra import inverse_cholesky
+from statmech_attn.bpkr.newton import CONVERGED, ITERATIONS, STALLED, UNDEFINED
+
+
+SLAB = 2**23  # numbers of the inputs that are worked on at once
+BLOCKS = 8  # of rows of the triangular factor
+PAIRS = 20  # steps and changes of the gradient that L-BFGS keeps
+INNER = 30  # conjugate gradients of a step, at most
+ACCURACY = 0.03  # of these, relative
+HALVINGS = 20
+ROUND_OFF = 1e-13
+
+
+class State(NamedTuple):
+    """Where the descent is.
+
+    Attributes:
+        energy: E / N, with N the largest width.
+        slope: derivative of that in U_1.
+        by_feature, readout: of the model of the Hessian.
+    """
+
+    point: Float[Array, " u"]
+    value: float
+    gradient: Float[np.ndarray, " u"]
+    energy: float
+    slope: Float[Array, "d d"]
+    by_feature: Float[Array, "N_0 d d"]
+    readout: Float[Array, "N_0 d"]
+
+
+def memory(n_examples, n_inputs, n_paths, outputs=1) -> int:
+    """Bytes that inputs and a step take, at most.
+
+    Example:
+        >>> memory(2000, 768, 144) / 2**30 < 4
+        True
+    """
+    d, n = n_paths * outputs, n_examples * outputs
+    inputs = n_examples * n_inputs * n_paths
+    slab = min(inputs * outputs**2, max(SLAB, n * d))
+    vectors = (2 * PAIRS + 20) * d * (d + 1)
+    return 8 * (2 * inputs + 4 * slab + 5 * n * n + 2 * n_inputs * d * d + vectors)
+
+
+def streamed(
+    xi: Float[np.ndarray, "P N_0 Pi"], F: Float[np.ndarray, "d m"], temperature, y
+):
+    """E at U_1 = F F^T, its derivative there, and the model of the Hessian.
+
+    Args:
+        xi: scaled attentioned inputs.
+        F: a factor of U_1.
+
+    Returns:
+        E, dE/dU_1, g^i and S; E is NaN where K + T is not positive definite.
+
+    Example:
+        >>> E, slope, *_ = streamed(np.ones((1, 1, 1)), np.eye(1), 1.0, np.ones(1))
+        >>> round(E, 6), slope.tolist()  # ln 2 + 1 / 2, and (1 - 1 / 2) / 2
+        (1.193147, [[0.25]])
+    """
+    P, N_0, paths = xi.shape
+    d = F.shape[0]
+    outputs = d // paths
+    n, width = P * outputs, max(1, SLAB // (P * d * outputs))
+    slabs = [slice(i, min(i + width, N_0)) for i in range(0, N_0, width)]
+    by_output = F.reshape(paths, outputs, -1).transpose(1, 0, 2)
+    K = temperature * np.eye(n)
+    for slab in slabs:
+        through = np.stack([xi[:, slab] @ F_k for F_k in by_output], axis=1)
+        through = through.reshape(n, -1)
+        K += through @ through.T
+    half = np.asarray(_inverse_cholesky(jnp.asarray(K)))
+    whitened = half @ y
+    alpha = (half.T @ whitened).reshape(P, outputs)
+    E = float(whitened @ whitened - 2 * np.log(np.diagonal(half)).sum())
+    by_feature, readout = np.empty((N_0, d, d)), np.empty((N_0, d))
+    edges = np.linspace(0, P, BLOCKS + 1).astype(int)
+    by_example = half.reshape(n, P, outputs)
+    for slab in slabs:
+        part = np.ascontiguousarray(xi[:, slab]).reshape(P, -1)
+        W = np.empty((n, part.shape[1], outputs))
+        for begin, end in zip(edges[:-1], edges[1:]):  # half is lower triangular
+            rows = slice(begin * outputs, end * outputs)
+            for k in range(outputs):
+                W[rows, :, k] = by_example[rows, :end, k] @ part[:end]
+        W = W.reshape(n, -1, d)
+        np.matmul(W.transpose(1, 2, 0), W.transpose(1, 0, 2), out=by_feature[slab])
+        readout[slab] = (part.T @ alpha).reshape(-1, d)
+    slope = by_feature.sum(axis=0) - readout.T @ readout
+    return E, slope, by_feature, readout
+
+
+_inverse_cholesky = jax.jit(inverse_cholesky)  # else an operation at a time
+
+
+def descend(
+    evaluated: Callable[[Array], State],
+    model: Callable[[State, Array], Array],
+    start: Float[Array, " u"],
+    *,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[State, int, int]:
+    """Minimise by L-BFGS whose first matrix is a model of the Hessian.
+
+    Args:
+        evaluated: the state at a point.
+        model: solves the model of the Hessian for a vector.
+        start: a point.
+
+    Returns:
+        The last state, steps, and a code that indexes `newton.RESULTS`.
+    """
+    state = evaluated(start)
+    pairs: list[tuple[np.ndarray, np.ndarray]] = []
+    for steps in range(max_iterations):
+        if not math.isfinite(state.value):
+            return state, steps, UNDEFINED
+        if np.linalg.norm(state.gradient) <= tolerance:
+            return state, steps, CONVERGED
+        step = -_two_loops(pairs, state.gradient, lambda v: model(state, v))
+        if not step @ state.gradient < 0:
+            pairs, step = [], -np.asarray(model(state, jnp.asarray(state.gradient)))
+        new = _advanced(evaluated, state, step)
+        if new is None:
+            return state, steps, STALLED
+        change = np.asarray(new.point - state.point), new.gradient - state.gradient
+        if change[0] @ change[1] > 0:
+            pairs = [*pairs[1 - PAIRS :], change]
+        state = new
+    small = np.linalg.norm(state.gradient) <= tolerance
+    return state, max_iterations, CONVERGED if small else ITERATIONS
+
+
+def _advanced(evaluated, state: State, step: np.ndarray) -> State | None:
+    """The first of ever shorter steps that lowers the value; none does at round-off.
+
+    Where round-off hides the gain, a shorter gradient decides.
+    """
+    predicted = step @ state.gradient
+    for halving in range(HALVINGS):
+        share = 0.5**halving
+        new = evaluated(state.point + share * step)
+        hidden = -share * predicted < ROUND_OFF * (1 + abs(state.value))
+        shorter = np.linalg.norm(new.gradient) < np.linalg.norm(state.gradient)
+        if hidden and shorter:
+            return new
+        if new.value < state.value + 1e-4 * share * predicted:
+            return new
+    return None
+
+
+def _two_loops(pairs, gradient: np.ndarray, model) -> np.ndarray:
+    """Inverse Hessian of L-BFGS times a gradient."""
+    q, weights = gradient.copy(), []
+    for s, y in reversed(pairs):
+        weights.append((s @ q) / (s @ y))
+        q -= weights[-1] * y
+    r = np.array(model(jnp.asarray(q)))
+    for (s, y), weight in zip(pairs, reversed(weights), strict=True):
+        r += (weight - (y @ r) / (s @ y)) * s
+    return r
+
+
+def conjugate_gradients(
+    hessian: Callable[[Array], Array], b: Float[Array, " u"], diagonal
+) -> Float[Array, " u"]:
+    """Solve for b until the residual is small, or a direction curves downwards.
+
+    Args:
+        hessian: its product with a vector.
+        diagonal: a positive part of it, by which vectors are divided.
+
+    Example:
+        >>> H = jnp.diag(jnp.array([1.0, 4.0]))
+        >>> conjugate_gradients(lambda v: H @ v, jnp.ones(2), jnp.ones(2)).tolist()
+        [1.0, 0.25]
+    """
+
+    def unfinished(carry):
+        x, r, p, rho, count, bent = carry
+        small = jnp.linalg.norm(r) <= ACCURACY * jnp.linalg.norm(b)
+        return ~small & ~bent & (count < INNER)
+
+    def step(carry):
+        x, r, p, rho, count, _ = carry
+        Hp = hessian(p)
+        curved = p @ Hp
+        bent = ~(curved > 0)
+        first = jnp.where(count == 0, rho / (p @ (diagonal * p)), 0.0)
+        along = jnp.where(bent, first, rho / curved)
+        x, r = x + along * p, r - along * Hp
+        z = r / diagonal
+        new = r @ z
+        return x, r, z + (new / rho) * p, new, count + 1, bent
+
+    z = b / diagonal
+    carry = jnp.zeros_like(b), b, z, b @ z, jnp.asarray(0), jnp.asarray(False)
+    return jax.lax.while_loop(unfinished, step, carry)[0]
+
+
+def model_product(by_feature, readout, V: Float[Array, "d d"]) -> Float[Array, "d d"]:
+    """The model of the second derivative of E in U_1, along a symmetric V."""
+    gV = by_feature @ V
+    mixed = jnp.einsum("iab,ibc->ac", gV, by_feature, optimize=True)
+    gVS = jnp.einsum("iab,ib->ia", gV, readout)
+    outer = readout.T @ gVS
+    return outer + outer.T - mixed

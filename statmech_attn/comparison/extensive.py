@@ -1,0 +1,250 @@
+r"""Patterns growing with N: theory against simulation, in standard errors.
+
+Errors of the simulation are those of means over samples of the patterns, with that of
+the theory added in squares.  Means differ from the theory by a series in 1/N
+(`statistics.agreement`), so the verdict rests on the differences extrapolated to
+N -> infinity where there are several N.  Deviations of single samples fall like
+N^{-1/2}: the exponent of the sample-to-sample spread is fitted, and must be that.
+
+    theory       m_o_se, A, weights, C, S and ..._error   (..., time, ...)
+    simulation   ..._mean, ..._stderr, ..._spread         (n_spins, ..., time, ...)
+
+where ... are the parameters that were scanned.
+"""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from statmech_attn.comparison.trajectories import VERDICTS
+from statmech_attn.labels import Variable, Variables
+from statmech_attn.statistics import (
+    bias_slope,
+    in_standard_errors,
+    limit_difference,
+    spread_slope,
+    threshold,
+)
+
+
+OBSERVABLES = ("m_o_se", "A", "weights", "C", "S")
+SAME = ("network", "ensemble", "start", "context")
+PARAMETERS = ("alpha", "beta", "gamma", "epsilon")
+FREE = 1e-9  # spread of what does not vary, as it is rounded
+_POINT = "observable"
+VARIABLES = Variables(
+    Variable(
+        "largest_z",
+        "n_spins observable",
+        "largest difference in standard errors",
+        "1",
+        "max|z|",
+        group="",
+    ),
+    Variable(
+        "largest_limit_z",
+        _POINT,
+        "largest difference in standard errors, extrapolated to infinite N",
+        "1",
+        "max|z(b_0)|",
+    ),
+    Variable(
+        "rms_difference",
+        "n_spins observable",
+        "root mean square of simulation minus theory",
+        "1",
+        "Δ",
+        group="",
+    ),
+    Variable(
+        "rms_spread",
+        "n_spins observable",
+        "root mean square of the sample-to-sample spread",
+        "1",
+        "σ",
+        group="",
+    ),
+    Variable(
+        "spread_slope", _POINT, "exponent of the spread in N", "1", "d ln σ/d ln N"
+    ),
+    Variable(
+        "spread_slope_stderr", _POINT, "its standard error", "1", "s(d ln σ/d ln N)"
+    ),
+    Variable("bias_slope", _POINT, "exponent of the bias in N", "1", "d ln Δ/d ln N"),
+    Variable(
+        "bias_slope_stderr", _POINT, "its standard error", "1", "s(d ln Δ/d ln N)"
+    ),
+    Variable("comparisons", "", "numbers that are compared", "1", "K"),
+    Variable("threshold", "", "|z| that chance allows", "1", "z_max"),
+    Variable(
+        "limit_threshold",
+        "",
+        "|z| that chance allows after extrapolation",
+        "1",
+        "z_max",
+    ),
+    Variable("verdict", "", "verdict", "1", "verdict", flags=VERDICTS, group=""),
+    Variable("observable", "observable", "what is compared", "1", "X"),
+    Variable("n_spins", "n_spins", "number of spins", "1", "N"),
+    Variable("alpha", "", "patterns per spin besides those of the network", "1", "α"),
+    Variable("beta", "", "inverse temperature of the output", "1", "β"),
+    Variable("gamma", "", "inverse temperature of attention", "1", "γ"),
+    Variable("epsilon", "", "weight of the positional part", "1", "ε"),
+)
+
+
+def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
+    """Compare a file of kind extensive with one of kind extensive-simulation.
+
+    Args:
+        theory: with all points of the simulation.
+        simulation: of one N or several.
+
+    Returns:
+        For every point a `verdict`, and for every observable the largest differences in
+        standard errors, at every N and extrapolated, and exponents in N.
+
+    Raises:
+        ValueError: files of different networks, ensembles, starts or parameters.
+    """
+    theory = _matched(theory, simulation)
+    steps = min(theory.sizes["time"], simulation.sizes["time"])
+    names = [n for n in OBSERVABLES if n in theory and f"{n}_mean" in simulation]
+    over = tuple(n for n in PARAMETERS if n in simulation.dims)
+    points = [_point(theory, simulation, name, over, steps) for name in names]
+    dataset = xr.concat(points, "observable", join="exact")
+    dataset = dataset.assign_coords(observable=names, n_spins=simulation.n_spins)
+    dataset = _judged(dataset, int(simulation.attrs["samples"]))
+    for name in dataset.variables:
+        dataset[name].attrs = VARIABLES.attributes(str(name))
+    kept = {key: simulation.attrs[key] for key in (*SAME, "samples", "runs")}
+    return dataset.assign_attrs(kind="comparison", **kept)
+
+
+def _matched(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
+    """The theory at the points of the simulation."""
+    for key in SAME:
+        if theory.attrs[key] != simulation.attrs[key]:
+            raise ValueError(
+                f"{key} differs: theory has {theory.attrs[key]!r}, simulation "
+                f"{simulation.attrs[key]!r}."
+            )
+    for name in PARAMETERS:
+        wanted, known = (np.atleast_1d(x[name].values) for x in (simulation, theory))
+        if absent := sorted(set(wanted) - set(known)):
+            raise ValueError(
+                f"{name} = {absent[0]:g} is in the simulation but not in the theory."
+            )
+        if name in theory.dims:
+            chosen = np.searchsorted(known, wanted, sorter=np.argsort(known))
+            chosen = np.argsort(known)[chosen]
+            single = name not in simulation.dims
+            theory = theory.isel({name: int(chosen[0]) if single else chosen})
+        elif name in simulation.dims:
+            theory = theory.expand_dims({name: wanted})
+    return theory
+
+
+def _point(
+    theory: xr.Dataset, simulation: xr.Dataset, name: str, over, steps: int
+) -> xr.Dataset:
+    """What is said of one observable at every point."""
+    cut = {"time": slice(steps), "time_2": slice(steps)}
+    order = (*over, *(d for d in theory[name].dims if d not in over))
+    read = lambda data, key, *first: (
+        data[key].isel(cut, missing_dims="ignore").transpose(*first, *order).values
+    )
+    known = read(theory, name)
+    predicted = read(theory, f"{name}_error")
+    difference = read(simulation, f"{name}_mean", "n_spins") - known
+    sampled = read(simulation, f"{name}_stderr", "n_spins")
+    spread = read(simulation, f"{name}_spread", "n_spins")
+    n_spins = simulation.n_spins.values
+    flat = lambda x: x.reshape(*x.shape[: x.ndim - 2], -1)
+    if order[-1] == "time_2":  # both halves are the same
+        rows, columns = np.tril_indices(steps)
+        flat = lambda x: x[..., rows, columns]
+    difference, sampled, spread = map(flat, (difference, sampled, spread))
+    error = np.hypot(sampled, flat(predicted))
+    varies = sampled > FREE
+    z = np.where(varies, in_standard_errors(difference, error), np.nan)
+    limit, limit_error, _ = limit_difference(n_spins, difference, error, varies)
+    limit_z = np.where(limit_error > 0, limit / limit_error, np.nan)
+    samples = int(simulation.attrs["samples"])
+    last = (difference.ndim - 1,)
+    found: dict[str, Any] = {
+        "largest_z": (("n_spins", *over), _largest(z)),
+        "rms_difference": (("n_spins", *over), _rms(difference, varies)),
+        "rms_spread": (("n_spins", *over), _rms(spread, varies)),
+        "compared": (over, varies.sum((0, -1))),
+        "comparisons": (over, varies.any(0).sum(-1)),
+    }
+    if len(n_spins) > 1:
+        found["largest_limit_z"] = over, _largest(limit_z)
+        slope = spread_slope(n_spins, spread, varies, samples, last)
+        found["spread_slope"], found["spread_slope_stderr"] = (
+            (over, part) for part in slope
+        )
+        flat_points = difference.reshape(len(n_spins), -1, difference.shape[-1])
+        bias = bias_slope(
+            n_spins,
+            flat_points,
+            error.reshape(flat_points.shape),
+            varies.reshape(flat_points.shape),
+            (2,),
+        )
+        shape = difference.shape[1:-1]
+        found["bias_slope"], found["bias_slope_stderr"] = (
+            (over, np.asarray(part).reshape(shape)) for part in bias
+        )
+    coordinates = {name: simulation[name].values for name in over}
+    fixed = {n: simulation[n].values for n in PARAMETERS if n not in over}
+    return xr.Dataset(found, coordinates | fixed)
+
+
+def _judged(dataset: xr.Dataset, samples: int) -> xr.Dataset:
+    """Thresholds from the number of comparisons, and a verdict for every point."""
+    total, limits = (int(dataset[n].sum()) for n in ("compared", "comparisons"))
+    allowed = threshold(max(total, 1), samples)
+    limit_allowed = threshold(max(limits, 1), samples)
+    exceeds = (dataset.largest_z > allowed).any(["n_spins", "observable"])
+    several = "largest_limit_z" in dataset
+    wrong = exceeds & False
+    slow = wrong
+    if several:
+        wrong = (dataset.largest_limit_z > limit_allowed).any("observable")
+        off = abs(dataset.spread_slope + 0.5) / dataset.spread_slope_stderr
+        slow = (off > threshold(max(int(off.notnull().sum()), 1))).any("observable")
+    words = [
+        (dataset.comparisons.sum("observable") == 0, "nothing_compared"),
+        (wrong, "differs"),
+        (slow, "spread_differs"),
+        (~exceeds, "agrees"),
+    ]
+    otherwise = VERDICTS.index("bias_only" if several else "one_n_cannot_tell")
+    verdict = np.select(
+        [np.asarray(holds) for holds, _ in words],
+        [VERDICTS.index(word) for _, word in words],
+        otherwise,
+    )
+    return dataset.assign(
+        verdict=(dataset.comparisons.isel(observable=0).dims, verdict.astype(np.int8)),
+        comparisons=dataset.comparisons.sum("observable"),
+        threshold=allowed,
+        limit_threshold=limit_allowed,
+    ).drop_vars("compared")
+
+
+def _largest(z: np.ndarray) -> np.ndarray:
+    """Largest size along the last axis; NaN where there is none."""
+    known = np.isfinite(z)
+    largest = np.where(known, np.abs(z), 0.0).max(-1, initial=0.0)
+    return np.where(known.any(-1), largest, np.nan)
+
+
+def _rms(x: np.ndarray, used: np.ndarray) -> np.ndarray:
+    count = used.sum(-1)
+    total = np.where(used, x**2, 0.0).sum(-1)
+    ratio = np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
+    return np.sqrt(ratio)

@@ -1,0 +1,326 @@
+"""Patterns growing with N: overlaps, crosstalk, correlations, capacity.
+
+Takes files of the kinds `extensive`, `extensive-simulation` and `capacity`
+(docs/hdf5.md), and comparisons of the first two.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+
+from statmech_attn.plotting import notes, sheets, style
+from statmech_attn.plotting.comparison import MARKERS, scientific
+from statmech_attn.plotting.sheets import Given
+
+
+PER_PAGE = 6  # points
+DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1)), (0, (1, 3)))
+SCANNED = ("alpha", "beta", "gamma", "epsilon")
+TWO_TIMES = {
+    "C": "correlation $C(t, t')$",
+    "S": r"correlation $S^{vv}(t, t')$",
+    "G": "response $G(t, t')$",
+    "Gamma": r"self-interaction $\Gamma(t, t')$",
+    "noise": r"crosstalk $\langle\phi(t)\phi(t')\rangle$",
+}
+
+
+def flat(dataset: xr.Dataset) -> xr.Dataset:
+    """All points of a file along one dimension, `point`.
+
+    Example:
+        >>> data = xr.Dataset({"A": (("alpha", "beta"), np.zeros((2, 3)))})
+        >>> data = data.assign_coords(alpha=[0.1, 0.2], beta=[1.0, 2.0, 3.0])
+        >>> flat(data).A.dims, flat(data).alpha.values.tolist()
+        (('point',), [0.1, 0.1, 0.1, 0.2, 0.2, 0.2])
+    """
+    if "point" in dataset.dims:
+        return dataset
+    scanned = [name for name in SCANNED if name in dataset.dims]
+    if not scanned:
+        return dataset.expand_dims("point")
+    return dataset.stack(point=scanned).reset_index("point")
+
+
+def pages(dataset: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
+    """Points that fit on a page; a suffix when there are several pages."""
+    points = flat(dataset)
+    count = points.sizes["point"]
+    for page, first in enumerate(range(0, count, PER_PAGE), start=1):
+        suffix = f"_{page}" if count > PER_PAGE else ""
+        yield suffix, points.isel(point=slice(first, first + PER_PAGE))
+
+
+def _points(dataset: xr.Dataset) -> Iterator[tuple[str, str, xr.Dataset]]:
+    """Colour, words and data of every point."""
+    points = flat(dataset)
+    differ = [n for n in SCANNED if n in points.coords and "point" in points[n].dims]
+    for i in range(points.sizes["point"]):
+        point = points.isel(point=i)
+        words = [f"${notes.SYMBOLS[n]} = {notes.number(point[n])}$" for n in differ]
+        yield style.SERIES[i % len(style.SERIES)], ", ".join(words), point
+
+
+def _note(dataset: xr.Dataset, *more: str) -> str:
+    """Ensemble, network, and what else there is to say, a line each."""
+    ensemble = str(dataset.attrs.get("ensemble", ""))
+    words = {
+        "cycle": "a sequence",
+        "ov = 1, oq = 1, ok = 1, vq = 1, vk = 1, qk = 1": "identical kinds",
+    }.get(ensemble, ensemble)
+    lines = (rf"$\alpha N$ patterns: {words}", notes.network(dataset), *more)
+    return "\n".join(filter(None, lines))
+
+
+@style.styled
+def overlaps_in_time(
+    dataset: xr.Dataset,
+    simulation: xr.Dataset | None = None,
+    *,
+    pattern: int = 1,
+    ax: Axes | None = None,
+) -> Figure:
+    """Overlap with a pattern in time at every point, with spins where there are any.
+
+    Markers are means over samples at the largest N, bars their standard errors.
+
+    Args:
+        dataset: a result of kind `extensive`, or of `extensive-simulation` alone.
+        simulation: a result of kind `extensive-simulation`.
+        pattern: which one, counted from 1.
+        ax: one to draw on.
+    """
+    sheet = sheets.single(ax, style.SINGLE, 2.6)
+    (axis,) = sheet.axes
+    spins = dataset if "m_o_se_mean" in dataset else simulation
+    place = {"pattern": pattern - 1}
+    for colour, words, point in _points(dataset):
+        if "m_o_se" in point:
+            m, error = (point[n].isel(place) for n in ("m_o_se", "m_o_se_error"))
+            axis.plot(m.time, m, color=colour, label=words)
+            axis.fill_between(m.time, m - error, m + error, color=colour, alpha=0.2)
+            words = ""
+        same = None if spins is None else _same(spins, point)
+        if same is not None:
+            axis.errorbar(
+                same.time,
+                same.m_o_se_mean.isel(place),
+                same.m_o_se_stderr.isel(place),
+                fmt="o",
+                ms=2.4,
+                mew=0.6,
+                mfc="none",
+                elinewidth=0.6,
+                color=colour,
+                label=words or None,
+            )
+    axis.set_xlabel(style.WORDS["time"])
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axis.set_ylabel(f"overlap {style.overlap('m_o_se', pattern)}")
+    axis.margins(0.02, 0.05)
+    if sheet.whole:
+        sheet.legend(3)
+    size = "" if spins is None else _sizes(spins)
+    sheet.note(_note(dataset, size))
+    return sheet.figure
+
+
+def _same(simulation: xr.Dataset, point: xr.Dataset) -> xr.Dataset | None:
+    """The largest N of a simulation at the parameters of a point."""
+    points = flat(simulation).isel(n_spins=-1, missing_dims="ignore")
+    for i in range(points.sizes["point"]):
+        one = points.isel(point=i)
+        if all(float(one[name]) == float(point[name]) for name in SCANNED):
+            return one
+    return None
+
+
+def _sizes(simulation: xr.Dataset) -> str:
+    largest = float(np.max(simulation.n_spins))
+    samples = int(simulation.attrs["samples"])
+    return f"markers: $N = {scientific(largest)}$, {samples} samples"
+
+
+@style.styled
+def crosstalk_in_time(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+    """Width of the crosstalk, and attention weights, in time at every point.
+
+    Args:
+        dataset: a result of kind `extensive`.
+        axes: two to draw on, for the crosstalk and the weights.
+    """
+    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.7, 1, 2))
+    noise, weights = sheet.axes
+    for colour, words, point in _points(dataset):
+        noise.plot(point.time, point.noise_std, color=colour, label=words)
+        for age in range(point.sizes["age"]):
+            weights.plot(
+                point.time,
+                point.weights.isel(age=age),
+                color=colour,
+                ls=DASHES[age % len(DASHES)],
+            )
+    for age in range(min(dataset.sizes["age"], len(DASHES))):
+        label = f"age $d = {age}$"
+        weights.plot([], [], color=style.DARK, ls=DASHES[age], label=label)
+    noise.set_ylabel(r"crosstalk $\sigma(t)$")
+    weights.set_ylabel("attention weight $p_d(t)$")
+    for axis in sheet.axes:
+        axis.set_xlabel(style.WORDS["time"])
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.margins(0.02, 0.05)
+    sheet.letters()
+    sheet.legend(6)
+    sheet.note(_note(dataset))
+    return sheet.figure
+
+
+@style.styled
+def two_times(dataset: xr.Dataset, name: str = "C", *, axes: Given = None) -> Figure:
+    """An order parameter of two times as a picture, a panel for every point.
+
+    Args:
+        dataset: a result of kind `extensive`, or of `extensive-simulation`, whose
+            largest N is drawn.
+        name: C, S, G, Gamma or noise; of a simulation C or S.
+        axes: those to draw on, one for each point.
+
+    Raises:
+        ValueError: the result has no such order parameter.
+    """
+    points = flat(dataset).isel(n_spins=-1, missing_dims="ignore")
+    stored = f"{name}_mean" if f"{name}_mean" in points else name
+    if stored not in points:
+        known = [n for n in TWO_TIMES if {n, f"{n}_mean"} & set(points)]
+        raise ValueError(
+            f"no order parameter {name!r} of two times; this file has "
+            f"{', '.join(known) or 'none: compute it with run.two_times'}."
+        )
+    count = points.sizes["point"]
+    columns = min(count, 3)
+    rows = -(-count // columns)
+    width = style.SINGLE if columns == 1 else style.DOUBLE
+    height = 2.4 * rows + 0.5 if columns < 3 else 2.1 * rows + 0.6
+    make = lambda: sheets.grid(width, height, rows, columns, count)
+    sheet = sheets.sheet(axes, count, make)
+    values = points[stored]
+    low, high = min(0.0, float(values.min())), float(values.max())
+    for axis, (_, words, point) in zip(sheet.axes, _points(points), strict=True):
+        image = axis.pcolormesh(
+            point.time_2,
+            point.time,
+            point[stored],
+            vmin=low,
+            vmax=high,
+            rasterized=True,
+        )
+        axis.set_title(words, loc="left" if count == 1 else "right", pad=2.5)
+        axis.set_aspect("equal")
+        axis.set_xlabel("token $t'$")
+        axis.set_ylabel(style.WORDS["time"])
+    if sheet.whole:
+        sheet.figure.colorbar(image, ax=sheet.axes, label=TWO_TIMES[name], shrink=0.9)
+    sheet.letters()
+    sheet.note(_note(dataset))
+    return sheet.figure
+
+
+@style.styled
+def capacities(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+    """Largest alpha of retrieval against gamma, or else against the temperature.
+
+    Colours are contexts C, dashes the other parameter; bars are errors.
+
+    Args:
+        dataset: a result of kind `capacity`.
+        ax: one to draw on.
+    """
+    sheet = sheets.single(ax, style.SINGLE, 2.8)
+    (axis,) = sheet.axes
+    along = "gamma" if dataset.sizes.get("gamma", 1) > 1 else "beta"
+    other = "beta" if along == "gamma" else "gamma"
+    for name in (along, other):
+        if name not in dataset.dims:
+            dataset = dataset.expand_dims(name)
+    x = dataset[along].values if along == "gamma" else 1 / dataset[along].values
+    for i, C in enumerate(dataset.context.values):
+        colour = style.SERIES[i % len(style.SERIES)]
+        for j, value in enumerate(dataset[other].values):
+            line = dataset.sel(context=C).isel({other: j})
+            known = np.isfinite(line.capacity.values)
+            axis.errorbar(
+                x[known],
+                line.capacity.values[known],
+                line.capacity_error.values[known],
+                color=colour,
+                ls=DASHES[j % len(DASHES)],
+                marker=".",
+                ms=3,
+                elinewidth=0.6,
+                label=f"$C = {C}$" if j == 0 else None,
+            )
+    if dataset.sizes[other] > 1:
+        for j, value in enumerate(dataset[other].values):
+            words = f"${notes.SYMBOLS[other]} = {notes.number(value)}$"
+            axis.plot([], [], color=style.DARK, ls=DASHES[j % len(DASHES)], label=words)
+    temperature = r"temperature $1/\beta$"
+    axis.set_xlabel(style.WORDS["gamma"] if along == "gamma" else temperature)
+    axis.set_ylabel(r"capacity $\alpha_c$")
+    axis.margins(0.03, 0.06)
+    sheet.legend(4)
+    single = dataset.squeeze([other]) if dataset.sizes[other] == 1 else dataset
+    sheet.note(_note(single))
+    return sheet.figure
+
+
+@style.styled
+def extensive_agreement(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+    """Differences of spins from theory in standard errors, and in size, against N.
+
+    Args:
+        dataset: a comparison of kinds `extensive` and `extensive-simulation`.
+        axes: two to draw on, for standard errors and for sizes.
+    """
+    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.8, 1, 2))
+    errors, sizes = sheet.axes
+    points = flat(dataset)
+    N = points.n_spins.values.astype(float)
+    mean_square = lambda x: np.sqrt((x**2).mean("point")).values
+    for i, name in enumerate(points.observable.values):
+        one = points.sel(observable=name)
+        colour, marker = style.SERIES[i % len(style.SERIES)], MARKERS[i % len(MARKERS)]
+        symbol = {"m_o_se": r"m^{o,\mathrm{SE}}", "weights": "p_d"}.get(name, name)
+        look = {"color": colour, "marker": marker, "ms": 3.2, "mfc": "none"}
+        largest = one.largest_z.max("point").values
+        errors.plot(N, largest, lw=0.6, label=f"${symbol}$", **look)
+        sizes.plot(N, mean_square(one.rms_spread), ls="", **look)
+        difference = mean_square(one.rms_difference)
+        sizes.plot(N, difference, ls=":", lw=0.6, marker=".", ms=3, color=colour)
+    if len(N) > 1:
+        spread = mean_square(points.rms_spread.mean("observable"))
+        guide = spread[0] * np.sqrt(N[0] / N)
+        sizes.plot(N, guide, color=style.BLACK, label="$N^{-1/2}$", zorder=0)
+    allowed = float(dataset.threshold)
+    errors.axhline(allowed, color=style.BLACK, lw=0.8, ls="--", label="allowed")
+    sizes.plot([], [], color=style.DARK, ls="", marker="o", mfc="none", label="spread")
+    sizes.plot([], [], color=style.DARK, ls=":", marker=".", label="mean less theory")
+    errors.set_ylabel("largest $|z|$ (standard errors)")
+    errors.set_ylim(0, 1.15 * max(allowed, float(dataset.largest_z.max())))
+    sizes.set_ylabel("root mean square")
+    sizes.set_yscale("log")
+    for axis in sheet.axes:
+        axis.set_xscale("log")
+        axis.set_xlim(N[0] / 1.5, N[-1] * 1.5)
+        axis.xaxis.set_major_locator(FixedLocator(N.tolist()))
+        axis.xaxis.set_minor_locator(NullLocator())
+        axis.set_xticklabels([f"${scientific(n)}$" for n in N])
+        axis.set_xlabel(style.WORDS["n_spins"])
+    sheet.letters()
+    sheet.legend(9)
+    samples = f"{int(dataset.attrs['samples'])} samples"
+    sheet.note(_note(dataset, samples))
+    return sheet.figure

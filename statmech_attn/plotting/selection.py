@@ -1,0 +1,87 @@
+"""Width and temperature by the evidence, and by the error on validation examples.
+
+Takes files of kind `model-selection`, and `ModelSelection.to_dataset()`.
+"""
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from statmech_attn.plotting import notes, sheets, style
+from statmech_attn.plotting.sheets import Given
+
+
+MARKERS = "osv^D"
+PANELS = {
+    "log_evidence": (r"$\ln p(Y)$ of the training labels", "evidence"),
+    "error": ("mean squared error\non the validation set", "validation"),
+}
+
+
+@style.styled
+def evidence_and_validation(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+    """ln p(Y) and validation error against T, a line for each width.
+
+    A large ring marks what each of them chooses.  Bars are Monte Carlo errors of the
+    evidence, and standard errors over validation examples, which all points share.
+
+    Args:
+        dataset: a model selection.
+        axes: two to draw on.
+    """
+    sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.9, 1, 2))
+    for axis, (name, (label, choice)) in zip(sheet.axes, PANELS.items(), strict=True):
+        for i, width in enumerate(dataset.width.values):
+            _line(axis, dataset.sel(width=width), name, i)
+        _ring(axis, dataset, name, choice)
+        axis.set_xscale("log")
+        axis.set_xlabel("temperature $T$")
+        axis.set_ylabel(label)
+        axis.margins(0.05, 0.08)
+    sheet.axes[1].set_yscale("log")
+    sheet.letters()
+    sheet.legend(6)
+    sheet.note(notes.joined(*_agreement(dataset)))
+    return sheet.figure
+
+
+def _line(axis: Axes, one: xr.Dataset, name: str, i: int) -> None:
+    error = one[f"{name}_stderr"].values
+    axis.errorbar(
+        one.temperature.values,
+        one[name].values,
+        error if np.isfinite(error).any() else None,
+        color=style.SERIES[i % len(style.SERIES)],
+        marker=MARKERS[i % len(MARKERS)],
+        ms=3.2,
+        mew=0.7,
+        mfc="white",
+        elinewidth=0.8,
+        capsize=1.5,
+        label=f"$N = {float(one.width):g}$",
+    )
+
+
+def _ring(axis: Axes, dataset: xr.Dataset, name: str, choice: str) -> None:
+    chosen = dataset.sel(choice=choice)
+    width, T = float(chosen.chosen_width), float(chosen.chosen_temperature)
+    axis.plot(
+        T,
+        float(dataset[name].sel(width=width, temperature=T)),
+        "o",
+        ms=9,
+        mfc="none",
+        mec=style.BLACK,
+        mew=0.9,
+        zorder=4,
+        label="chosen",
+    )
+
+
+def _agreement(dataset: xr.Dataset) -> list[str]:
+    excess, error = float(dataset.excess), float(dataset.excess_stderr)
+    words = [f"validation error by the evidence larger by {excess:.2g} ± {error:.1g}"]
+    if np.isfinite(correlation := float(dataset.rank_correlation)):
+        words.append(f"rank correlation {correlation:.2f}")
+    return words

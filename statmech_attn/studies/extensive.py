@@ -1,0 +1,589 @@
+"""Patterns growing with N: theory, simulation and capacity as studies.
+
+A point of the theory is a choice of parameters, a point of a simulation one sample of
+the patterns, a point of the capacity one context and choice of parameters.
+"""
+
+import itertools
+from abc import abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+
+from statmech_attn import montecarlo
+from statmech_attn.batches import limited, seconds_of
+from statmech_attn.comparison import network_digest
+from statmech_attn.dmft import extensive, Network, network
+from statmech_attn.labels import Variable, Variables
+from statmech_attn.reporting import size
+from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Pilot, Results, Tick
+from statmech_attn.studies import build
+from statmech_attn.studies.extensive_tables import (
+    CapacityStudy,
+    EnsembleSpec,
+    ExtensiveSimulationStudy,
+    ExtensiveStudy,
+    PAIRS,
+)
+
+
+LARGEST = 4 * 2**30  # bytes of a result that are kept in memory
+FEW = 8  # steps of the pilot
+HALVINGS = 8  # of alpha, in search of a retrieval state
+HIGHEST = 2.0  # alpha to which the capacity is sought
+ONE_TIME = {  # dimensions beside time, words, symbol
+    "m_o_se": ("pattern", "semantic output overlap", "m^{o,SE}"),
+    "A": ("pattern", "attention", "A"),
+    "weights": ("age", "attention weight", "p_d"),
+}
+TWO_TIMES = {
+    "C": ("correlation of the spins", "C"),
+    "S": ("correlation of the value overlaps of the other patterns", "S^{vv}"),
+    "G": ("response of a token to a field on the token after time_2", "G"),
+    "S_qk": (
+        "correlation of query overlaps with key overlaps at time_2, other patterns",
+        "S^{qk}",
+    ),
+    "Gamma": ("self-interaction of a spin through the other patterns", "Γ"),
+    "noise": ("covariance of the crosstalk", "V"),
+}
+MEASURED = (*ONE_TIME, "C", "S")  # by spins
+SPREADS = {  # ending, words, symbol of what is stored of a simulation
+    "_mean": ("mean over samples", "{}"),
+    "_stderr": ("standard error of the mean", "s({})"),
+    "_spread": ("standard deviation over samples of the patterns", "σ({})"),
+}
+PARAMETERS = Variables(
+    Variable("alpha", "", "patterns per spin besides those of the network", "1", "α"),
+    build.PARAMETERS,
+)
+_TOKEN = "token step, 0 is the start"
+TIMES = Variables(
+    Variable("time", "time", _TOKEN, "token", "t"),
+    Variable("time_2", "time_2", _TOKEN, "token", "t'"),
+    Variable("pattern", "pattern", "pattern of the network", "1", "a"),
+    Variable("age", "age", "age of the token that is read, 0 the newest", "token", "d"),
+)
+
+
+def _of_times(name: str) -> tuple[str, str, str]:
+    """Dimensions, words and symbol."""
+    if name in ONE_TIME:
+        last, words, symbol = ONE_TIME[name]
+        return f"time {last}", words, symbol
+    return "time time_2", *TWO_TIMES[name]
+
+
+VARIABLES = Variables(
+    *(
+        Variable(
+            name,
+            dims,
+            words,
+            "1",
+            symbol,
+            "_error",
+            group="" if name in ONE_TIME else "two_times",
+            note="" if name in ONE_TIME else "with run.two_times",
+        )
+        for name in (*ONE_TIME, *TWO_TIMES)
+        for dims, words, symbol in [_of_times(name)]
+    ),
+    Variable("noise_std", "time", "standard deviation of the crosstalk", "1", "σ"),
+    Variable("trajectories", "", "effective trajectories, 0 where none", "1", "K"),
+    Variable("reached", "", "whether errors are as small as asked", "1", "reached"),
+    Variable(
+        "jitter",
+        "",
+        "largest variance of the noise that rounding made negative, set to zero",
+        "1",
+        "jitter",
+    ),
+    build.FAILURE,
+    PARAMETERS,
+    TIMES,
+)
+SIMULATED = Variables(
+    *(
+        Variable(
+            name + ending,
+            f"n_spins {dims}",
+            f"{words}: {what}",
+            "1",
+            form.format(symbol),
+            group="" if name in ONE_TIME else "two_times",
+        )
+        for name in MEASURED
+        for dims, words, symbol in [_of_times(name)]
+        for ending, (what, form) in SPREADS.items()
+    ),
+    build.FAILURE,
+    PARAMETERS,
+    Variable("n_spins", "n_spins", "number of spins", "1", "N"),
+    TIMES,
+)
+CAPACITY = Variables(
+    Variable(
+        "capacity",
+        "context",
+        "largest alpha of retrieval",
+        "1",
+        "α_c",
+        "_error",
+        group="",
+        note="error: of half as many lags and a coarser rule, and of the fold",
+    ),
+    Variable(
+        "retrieved_overlap", "context", "overlap where retrieval ends", "1", "m_c"
+    ),
+    Variable("context", "context", "length of the context window", "token", "C"),
+    build.FAILURE,
+    build.PARAMETERS,
+)
+
+
+class LoadedWork(OneRound):
+    """What the three kinds have in common: parameters, ensemble, start.
+
+    Attributes:
+        row: number of the pattern on which the start condenses.
+
+    Raises:
+        ValueError: an impossible setting.
+    """
+
+    batch = 1
+    labels: Variables
+
+    def __init__(self, study: Any, parameters: dict[str, Any]):
+        self.study, self.run = study, study.run
+        self.made = build.model(study.network)
+        self.ensemble = ensemble_of(study.ensemble)
+        self.axes = build.grid(build.defaults(parameters, self.made.file), dict)
+        if self.run.row >= self.made.net.n_patterns:
+            raise ValueError(
+                f"run.row: must be below the number of patterns, "
+                f"{self.made.net.n_patterns}; got {self.run.row}."
+            )
+
+    @property
+    def values(self) -> int:
+        """Number of choices of parameters."""
+        return int(np.prod(self.axes.shape))
+
+    def parameters(self, number: int) -> dict[str, float]:
+        """All parameters of a choice."""
+        place = np.unravel_index(number, self.axes.shape)
+        scanned = self.axes.scanned.items()
+        values = {name: float(x[i]) for (name, x), i in zip(scanned, place)}
+        return values | self.axes.fixed
+
+    def corners(self) -> Iterator[dict[str, float]]:
+        """Parameters at the ends of their ranges."""
+        scanned = self.axes.scanned
+        ends = [(float(x.min()), float(x.max())) for x in scanned.values()]
+        for corner in itertools.product(*ends):
+            yield dict(zip(scanned, corner)) | self.axes.fixed
+
+    def not_finite(self, arrays: Arrays) -> np.ndarray:
+        return np.any([_unknown(x) for x in arrays.values()], axis=0)
+
+    def labelled(self, variables, coordinates, results: Results) -> xr.Dataset:
+        """The result with attributes, failures and the fixed parameters."""
+        dataset = self.labels.labelled(variables, coordinates | self.axes.scanned)
+        failure = results.failure().reshape(*self.leading_shape, -1).max(-1)
+        dataset = build.with_failures(dataset, failure, self.leading, results.reasons())
+        return build.with_fixed(dataset, self.axes, self.labels).assign_attrs(
+            kind=self.study.kind,
+            network=network_digest(self.made.net),
+            ensemble=described(self.ensemble),
+        )
+
+    @property
+    @abstractmethod
+    def leading(self) -> tuple[str, ...]:
+        """Dimensions of what there is one of for every point or size."""
+
+    @property
+    @abstractmethod
+    def leading_shape(self) -> tuple[int, ...]:
+        """Their sizes."""
+
+
+class TimedWork(LoadedWork):
+    """Theory and simulation: order parameters in time."""
+
+    def __init__(self, study: Any):
+        names = ("alpha", "beta", "gamma", "epsilon")
+        super().__init__(study, {n: getattr(study.parameters, n) for n in names})
+        self.start = self.run.overlap * np.asarray(self.made.net.output[self.run.row])
+        for corner in self.corners():
+            self._posed(corner)
+        extensive.require_overlap(self.made.net, self.start)
+        self.key = jax.random.key(self.run.seed)
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Order parameters that are kept."""
+
+    def problem(self, number: int) -> extensive.LoadedNetwork:
+        """The network of a choice of parameters."""
+        return self._posed(self.parameters(number))
+
+    def _posed(self, values: dict[str, float]) -> extensive.LoadedNetwork:
+        return extensive.loaded_network(self.made.net, self.ensemble, **values)
+
+    def numbers(self) -> int:
+        """Numbers of a point for each of which one is kept."""
+        n, net = self.run.steps + 1, self.made.net
+        pairs = sum(name in TWO_TIMES for name in self.names)
+        return n * (2 * net.n_patterns + net.context + n * pairs)
+
+    def require_memory(self, copies: int) -> None:
+        """Refuse a result that fills the memory."""
+        needed = 8 * copies * self.values * self.numbers()
+        if needed > LARGEST:
+            raise ValueError(
+                f"run.steps: this result needs {size(needed)} of memory, more than "
+                f"{size(LARGEST)}; take fewer steps or points, or two_times = false."
+            )
+
+    def times(self) -> dict[str, Any]:
+        """Coordinates."""
+        n, net = self.run.steps + 1, self.made.net
+        second = {"time_2": np.arange(n)} if self.run.two_times else {}
+        return {
+            "time": np.arange(n),
+            **second,
+            "pattern": np.arange(1, net.n_patterns + 1),
+            "age": np.arange(net.context),
+        }
+
+    def attributes(self) -> dict[str, Any]:
+        """Of the file, by which files are compared."""
+        start = f"overlap {self.run.overlap:g} with pattern {self.run.row + 1}"
+        return {"context": self.made.net.context, "start": start}
+
+
+class ExtensiveWork(TimedWork):
+    """Order parameters of the theory; a `scan.Work`."""
+
+    title = "extensive"
+    labels = VARIABLES
+    lost = "the closed equations have no finite solution"
+
+    def __init__(self, study: ExtensiveStudy):
+        super().__init__(study)
+        for corner in self.corners():
+            self._require_fitting(self._posed(corner))
+        self.require_memory(2)
+
+    @property
+    def names(self) -> list[str]:
+        return [*ONE_TIME, *(TWO_TIMES if self.run.two_times else ())]
+
+    @property
+    def total(self) -> int:
+        return self.values
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        return self.axes.names
+
+    @property
+    def leading_shape(self) -> tuple[int, ...]:
+        return self.axes.shape
+
+    def compute(
+        self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
+    ) -> Arrays:
+        rows = []
+        for number in range(chunk.first, chunk.stop):
+            tick(0.0)
+            rows.append(self._row(self._solved(number, self.run.steps, self.run.error)))
+            tick(1.0)
+        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+    def _solved(self, number: int, steps: int, error: float) -> extensive.Trajectory:
+        return extensive.solve(
+            self.problem(number),
+            self.start,
+            steps=steps,
+            key=jax.random.fold_in(self.key, number),
+            error=error,
+            most=self.run.trajectories // extensive.POPULATION,
+        )
+
+    def _require_fitting(self, problem: extensive.LoadedNetwork) -> None:
+        steps = self.run.steps
+        extensive.check_steps(
+            problem, steps, extensive.trajectory_bytes(problem, steps)
+        )
+
+    def _row(self, solution: extensive.Trajectory) -> dict[str, np.ndarray]:
+        variance = np.diagonal(np.asarray(solution.value.noise))
+        row = {"noise_std": np.sqrt(np.maximum(variance, 0.0))}
+        for name in self.names:
+            row[name] = np.asarray(getattr(solution.value, name))
+            row[f"{name}_error"] = np.asarray(getattr(solution.error, name))
+        return row | {
+            "trajectories": np.asarray(solution.trajectories),
+            "reached": np.asarray(solution.reached),
+            "jitter": np.asarray(solution.jitter, float),
+        }
+
+    def pilot(self) -> Pilot:
+        """From a few steps, of which a sampled point has the fewest trajectories."""
+        steps = min(FEW, self.run.steps)
+        solve = lambda: self._solved(0, steps, np.inf)
+        with limited(1):
+            compiling, solution = seconds_of(solve, repeats=1), solve()
+        seconds = seconds_of(solve) * ((self.run.steps + 1) / (steps + 1)) ** 2
+        needed = [getattr(solution.error, n).max() for n in (*ONE_TIME, "C")]
+        assumes = ""
+        if not self.ensemble.is_closed:
+            seconds *= max(1.0, (float(max(needed)) / self.run.error) ** 2)
+            assumes = f"errors grow no more after {steps} steps"
+        memory = extensive.two_time_bytes(self.run.steps)
+        memory += extensive.trajectory_bytes(self.problem(0), self.run.steps)
+        stored = 16 * self.numbers()
+        return Pilot(seconds, memory, stored, fixed=compiling, assumes=assumes)
+
+    def assemble(self, results: Results) -> Assembled:
+        variables = {}
+        scalars = ("trajectories", "reached", "jitter")
+        for name in ("noise_std", *self.names):
+            dims = "time" if name == "noise_std" else _of_times(name)[0]
+            for ending in ("",) if name == "noise_std" else ("", "_error"):
+                values = results.column(name + ending)
+                shape = (*self.axes.shape, *values.shape[1:])
+                variables[name + ending] = (
+                    (*self.axes.names, *dims.split()),
+                    values.reshape(shape),
+                )
+        for name in scalars:
+            values = results.column(name).reshape(self.axes.shape)
+            variables[name] = self.axes.names, values
+        dataset = self.labelled(variables, self.times(), results)
+        method = "closed" if self.ensemble.is_closed else "sampled"
+        return Assembled(dataset.assign_attrs(self.attributes(), method=method))
+
+
+class ExtensiveSimulationWork(TimedWork):
+    """Samples of networks of N spins; a `scan.Work`, whose points are samples."""
+
+    title = "extensive-simulation"
+    labels = SIMULATED
+
+    def __init__(self, study: ExtensiveSimulationStudy):
+        super().__init__(study)
+        self.sizes = sorted(set(self.run.n_spins))
+        for n_spins in self.sizes:
+            for number in range(self.values):
+                self._plan(n_spins, number)
+        self.require_memory(len(SPREADS) * len(self.sizes) + 2 * self.run.samples)
+
+    @property
+    def names(self) -> list[str]:
+        return [n for n in MEASURED if n in ONE_TIME or self.run.two_times]
+
+    @property
+    def total(self) -> int:
+        return len(self.sizes) * self.values * self.run.samples
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        return "n_spins", *self.axes.names
+
+    @property
+    def leading_shape(self) -> tuple[int, ...]:
+        return len(self.sizes), *self.axes.shape
+
+    def _plan(self, n_spins: int, number: int) -> montecarlo.ExtensivePlan:
+        return montecarlo.extensive_plan(
+            self.problem(number),
+            self.made.patterns,
+            self.start,
+            n_spins=n_spins,
+            steps=self.run.steps,
+            runs=self.run.runs,
+        )
+
+    def compute(
+        self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
+    ) -> Arrays:
+        rows = []
+        for number in range(chunk.first, chunk.stop):
+            tick(0.0)
+            i, point, sample = np.unravel_index(
+                number, (len(self.sizes), self.values, self.run.samples)
+            )
+            key = self.key
+            for place in (i, point, sample):
+                key = jax.random.fold_in(key, int(place))
+            drawn = self._plan(self.sizes[i], int(point)).sample(key)
+            rows.append({n: np.asarray(getattr(drawn, n)) for n in self.names})
+            tick(1.0)
+        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+    def pilot(self) -> Pilot:
+        """From one step of the smallest N; the time goes like N^2 and the steps."""
+        smallest, run = self.sizes[0], self.run
+        short = self._plan(smallest, 0)._replace(steps=1)
+        sample = lambda: jax.block_until_ready(short.sample(self.key))
+        with limited(1):
+            compiling = seconds_of(sample, repeats=1)
+        squares = np.mean(np.square(self.sizes, dtype=float)) / smallest**2
+        seconds = seconds_of(sample) * squares * (run.steps + 1) / 2
+        memory = max(self._plan(self.sizes[-1], n).bytes for n in range(self.values))
+        fixed = compiling * len(self.sizes)
+        return Pilot(seconds, memory, 8 * self.numbers(), fixed=fixed)
+
+    def assemble(self, results: Results) -> Assembled:
+        variables, over = {}, (*self.leading_shape, self.run.samples)
+        axis, samples = len(self.leading_shape), self.run.samples
+        for name in self.names:
+            values = results.column(name)
+            values = values.reshape(*over, *values.shape[1:])
+            dims = *self.leading, *_of_times(name)[0].split()
+            spread = values.std(axis, ddof=1)
+            variables[f"{name}_mean"] = dims, values.mean(axis)
+            variables[f"{name}_stderr"] = dims, spread / np.sqrt(samples)
+            variables[f"{name}_spread"] = dims, spread
+        coordinates = {"n_spins": np.array(self.sizes), **self.times()}
+        dataset = self.labelled(variables, coordinates, results)
+        counts = {"samples": samples, "runs": self.run.runs}
+        return Assembled(dataset.assign_attrs(self.attributes(), **counts))
+
+
+class CapacityWork(LoadedWork):
+    """Where retrieval ends; a `scan.Work`."""
+
+    title = "capacity"
+    labels = CAPACITY
+
+    def __init__(self, study: CapacityStudy):
+        chosen = study.parameters
+        super().__init__(study, {"beta": chosen.beta, "gamma": chosen.gamma})
+        self.contexts = study.run.contexts or [self.made.net.context]
+        if len(set(self.contexts)) < len(self.contexts):
+            raise ValueError("run.contexts: values must be distinct.")
+        self.start = np.asarray(self.made.net.output[self.run.row])
+        for C, corner in itertools.product(self.contexts, self.corners()):
+            posed = self._posed(C, corner, self.run.begin)
+            extensive.check_stationary(posed, at_rest=self.run.at_rest)
+            extensive.chosen_lags(posed, self.run.lags)
+
+    @property
+    def total(self) -> int:
+        return len(self.contexts) * self.values
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        return "context", *self.axes.names
+
+    @property
+    def leading_shape(self) -> tuple[int, ...]:
+        return len(self.contexts), *self.axes.shape
+
+    def _network(self, context: int) -> Network:
+        return network(self.made.patterns, context=context)
+
+    def _posed(self, context: int, values: dict[str, float], alpha: float):
+        return extensive.loaded_network(
+            self._network(context), self.ensemble, alpha=alpha, **values
+        )
+
+    def compute(
+        self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
+    ) -> Arrays:
+        rows = []
+        for number in range(chunk.first, chunk.stop):
+            tick(0.0)
+            i, point = divmod(number, self.values)
+            rows.append(self._row(self.contexts[i], self.parameters(point)))
+            tick(1.0)
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+    def _row(self, context: int, values: dict[str, float]) -> dict[str, float]:
+        lags = extensive.chosen_lags(self._posed(context, values, 0), self.run.lags)
+        fold = self._fold(context, values, lags)
+        error = fold.error
+        if context > 1 and not self.run.at_rest:
+            fewer = max(lags // 2, context - 1)
+            other = self._fold(context, values, fewer, coarse=True)
+            error += abs(fold.value - other.value)
+        return {
+            "capacity": fold.value,
+            "capacity_error": error,
+            "retrieved_overlap": float(abs(fold.overlap).max()),
+        }
+
+    def _fold(
+        self, context: int, values: dict[str, float], lags: int, coarse: bool = False
+    ) -> extensive.Capacity:
+        """The end of retrieval, from the largest alpha that has such a state."""
+        for halvings in range(HALVINGS):
+            alpha = self.run.begin / 2**halvings
+            try:
+                return extensive.capacity(
+                    self._posed(context, values, alpha),
+                    self.start,
+                    lags=lags,
+                    at_rest=self.run.at_rest,
+                    coarse=coarse,
+                    within=(alpha / 4, HIGHEST),
+                )
+            except extensive.NoRetrieval:
+                continue
+        raise RuntimeError(f"no pattern is retrieved down to alpha = {alpha:.1g}.")
+
+    def pilot(self) -> None:
+        """Only a whole chunk can tell."""
+
+    def assemble(self, results: Results) -> Assembled:
+        variables = {}
+        for name in ("capacity", "capacity_error", "retrieved_overlap"):
+            values = results.column(name).reshape(self.leading_shape)
+            variables[name] = self.leading, values
+        coordinates = {"context": np.array(self.contexts)}
+        return Assembled(self.labelled(variables, coordinates, results))
+
+
+def ensemble_of(spec: EnsembleSpec) -> extensive.Ensemble:
+    """The ensemble of a study.
+
+    Raises:
+        ValueError: correlations that no patterns have.
+    """
+    if spec.patterns == "correlated":
+        return extensive.correlated(**{name: getattr(spec, name) for name in PAIRS})
+    return {
+        "cycle": extensive.cycle,
+        "identical": extensive.identical,
+        "independent": extensive.independent,
+    }[spec.patterns]()
+
+
+def described(ensemble: extensive.Ensemble) -> str:
+    """An ensemble in words; files with the same words have the same.
+
+    Example:
+        >>> described(extensive.cycle()), described(extensive.correlated(ov=0.5))
+        ('cycle', 'ov = 0.5')
+    """
+    if ensemble.is_cycle:
+        return "cycle"
+    rho = ensemble.correlations[np.triu_indices(4, 1)]
+    known = [f"{name} = {x:g}" for name, x in zip(PAIRS, rho) if x]
+    return ", ".join(known) or "independent"
+
+
+def _unknown(x: np.ndarray) -> np.ndarray:
+    """Which rows have entries without a number."""
+    return ~np.isfinite(x.reshape(len(x), -1).astype(float)).all(1)

@@ -1,0 +1,205 @@
+"""Tables of the studies of patterns growing with N."""
+
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+from pydantic import AllowInfNan, Discriminator, Field, model_validator, Tag
+
+from statmech_attn.options import Count, Positive, Seed, WholeNumber
+from statmech_attn.studies.dmft_tables import NetworkStudy
+from statmech_attn.studies.tables import Axis, axis_form, Range, Table
+
+
+Correlation = Annotated[float, Ge(-1), Le(1)]
+PAIRS = ("ov", "oq", "ok", "vq", "vk", "qk")
+_Cold = Annotated[float, AllowInfNan(True), Ge(0)]
+ColdAxis = Annotated[
+    Annotated[_Cold, Tag("number")]
+    | Annotated[list[_Cold], Field(min_length=1), Tag("list")]
+    | Annotated[Range, Tag("range")],
+    Discriminator(axis_form),
+]
+
+
+class EnsembleSpec(Table, frozen=True):
+    """[ensemble]: the alpha N patterns besides those of the network.
+
+    Attributes:
+        patterns: "cycle": what is read at one index is written at the next;
+            "identical" or "independent" kinds o, v, q, k; "correlated": as given below.
+        ov: mean of o v at a site, of correlated patterns.
+        oq: mean of o q, of correlated patterns.
+        ok: mean of o k, of correlated patterns.
+        vq: mean of v q, of correlated patterns.
+        vk: mean of v k, of correlated patterns.
+        qk: mean of q k, of correlated patterns.
+    """
+
+    patterns: Literal["cycle", "identical", "independent", "correlated"] = "cycle"
+    ov: Correlation = 0.0
+    oq: Correlation = 0.0
+    ok: Correlation = 0.0
+    vq: Correlation = 0.0
+    vk: Correlation = 0.0
+    qk: Correlation = 0.0
+
+    @property
+    def given(self) -> dict[str, float]:
+        """Correlations that are not zero."""
+        pairs = {name: getattr(self, name) for name in PAIRS}
+        return {name: value for name, value in pairs.items() if value}
+
+    @model_validator(mode="after")
+    def _correlations_are_used(self):
+        if self.given and self.patterns != "correlated":
+            raise ValueError(
+                f"{', '.join(self.given)} has no use with patterns = {self.patterns!r}"
+            )
+        return self
+
+
+class LoadedParameters(Table, frozen=True):
+    """[parameters]: numbers, lists or ranges, two of which may be scanned.
+
+    Attributes:
+        alpha: patterns per spin besides those of the network, at least 0.
+        beta: inverse temperature of the output, inf for deterministic spins.
+        gamma: inverse temperature of attention; that of the pattern file when left out.
+        epsilon: weight of the positional part; that of the pattern file when left out.
+    """
+
+    alpha: Annotated[Axis, Field(examples=[[0.1, 0.2, 0.3]])]
+    beta: Annotated[ColdAxis, Field(examples=[4.0])]
+    gamma: Axis | None = None
+    epsilon: Axis | None = None
+
+
+class LoadedRun(Table, frozen=True):
+    """What theory and simulation of patterns growing with N have in common.
+
+    Attributes:
+        row: number of the network's pattern on which the start condenses.
+        overlap: of the start with it.
+        steps (token): steps after the start.
+        seed: seed of all random numbers of a run.
+    """
+
+    row: WholeNumber = 0
+    overlap: Annotated[float, Ge(-1), Le(1)] = 1.0
+    steps: Count = 40
+    seed: Seed = 0
+
+
+class ExtensiveRun(LoadedRun, frozen=True):
+    """[run] of the theory.
+
+    Attributes:
+        error: largest standard error of m, A, C and weights that are sampled.
+        trajectories: sampled effective trajectories of a point at most.
+        two_times: whether arrays of two times are kept.
+    """
+
+    error: Positive = 0.01
+    trajectories: Annotated[int, Field(ge=2**17)] = 2**24
+    two_times: bool = True
+
+
+class ExtensiveStudy(NetworkStudy, frozen=True):
+    """Networks with alpha N patterns: theory in time, with memory.
+
+    Attributes:
+        ensemble: the alpha N patterns.
+    """
+
+    kind: Literal["extensive"]
+    ensemble: EnsembleSpec = EnsembleSpec()
+    parameters: LoadedParameters
+    run: ExtensiveRun = ExtensiveRun()
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        return {"seed": self.run.seed}
+
+
+class ExtensiveSimulationRun(LoadedRun, frozen=True):
+    """[run] of simulations.
+
+    Attributes:
+        n_spins: numbers N of spins.
+        samples: draws of the patterns, for every N and point.
+        runs: runs of every sample.
+        two_times: whether arrays of two times are kept.
+    """
+
+    n_spins: Annotated[list[Count], Field(min_length=1, examples=[[1000, 4000]])]
+    samples: Annotated[int, Field(ge=2)] = 20
+    runs: Count = 1
+    two_times: bool = True
+
+
+class ExtensiveSimulationStudy(NetworkStudy, frozen=True):
+    """Networks with alpha N patterns: simulations of N spins.
+
+    Attributes:
+        ensemble: the alpha N patterns.
+    """
+
+    kind: Literal["extensive-simulation"]
+    ensemble: EnsembleSpec = EnsembleSpec()
+    parameters: LoadedParameters
+    run: ExtensiveSimulationRun
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        return {"seed": self.run.seed}
+
+
+class CapacityParameters(Table, frozen=True):
+    """[parameters] of the capacity: numbers, lists or ranges.
+
+    Attributes:
+        beta: inverse temperature of the output, inf for deterministic spins.
+        gamma: inverse temperature of attention.
+    """
+
+    beta: Annotated[ColdAxis, Field(examples=[4.0])]
+    gamma: Axis = 0.0
+
+
+class CapacityRun(Table, frozen=True):
+    """[run] of the capacity.
+
+    Attributes:
+        row: number of the network's pattern that is retrieved.
+        contexts (token): lengths C of the context window; that of the network when left
+            out.
+        begin: patterns per spin at which the retrieval state is sought, halved until
+            there is one.
+        lags (token): largest lag that is told from an infinite one; 8 (C - 1) when left
+            out.
+        at_rest: static spins, as in a Hopfield network; of identical patterns at
+            beta = inf.
+    """
+
+    row: WholeNumber = 0
+    contexts: Annotated[list[Count], Field(min_length=1)] | None = None
+    begin: Positive = 0.05
+    lags: Count | None = None
+    at_rest: bool = False
+
+
+class CapacityStudy(NetworkStudy, frozen=True):
+    """The largest alpha of retrieval, over C, beta and gamma.
+
+    Attributes:
+        ensemble: the alpha N patterns.
+    """
+
+    kind: Literal["capacity"]
+    ensemble: EnsembleSpec = EnsembleSpec()
+    parameters: CapacityParameters
+    run: CapacityRun = CapacityRun()
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        return {}

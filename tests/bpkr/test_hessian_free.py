@@ -1,0 +1,121 @@
+"""Saddle points without the Hessian: the same as Newton's, whatever the slabs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from statmech_attn import bpkr
+from statmech_attn.bpkr import hessian_free, kernels, saddle
+from statmech_attn.bpkr.action import resolvent
+
+
+def posed(heads=(2, 2), P=14, N_0=3, outputs=None, skip=None, **options):
+    rng = np.random.default_rng(0)
+    paths = np.prod(bpkr.prior.branches(heads, bpkr.prior.skips(skip, len(heads))))
+    xi = rng.normal(size=(P, N_0, paths))
+    Y = np.sign(xi[:, 0, : outputs or 1] + rng.normal(size=(P, outputs or 1)))
+    return bpkr.Problem(
+        jnp.asarray(xi),
+        jnp.asarray(Y if outputs else Y[:, 0]),
+        heads=heads,
+        skip=skip,
+        **{"width": 7, "temperature": 0.2} | options,
+    )
+
+
+def positive(d, seed=1):
+    root = np.random.default_rng(seed).normal(size=(d, d))
+    return root @ root.T / d
+
+
+@pytest.mark.parametrize("outputs", (None, 2))
+@pytest.mark.parametrize("slab", (1, 10**9))
+def test_energy_and_slope_are_those_of_the_whole_kernel(outputs, slab, monkeypatch):
+    monkeypatch.setattr(hessian_free, "SLAB", slab)
+    problem = posed(outputs=outputs)
+    U = jnp.asarray(positive(problem.sizes[0]))
+    F, xi = np.linalg.cholesky(U), np.asarray(problem.inputs)
+    E, slope, *_ = hessian_free.streamed(xi, F, 0.2, np.asarray(problem.y))
+    energy = lambda U: bpkr.energy(problem.operator.kernel(U), 0.2, problem.y)
+    expected, gradient = jax.value_and_grad(energy)(U)
+    assert E == pytest.approx(float(expected), abs=1e-11)
+    np.testing.assert_allclose(slope, (gradient + gradient.T) / 2, atol=1e-11)
+
+
+def test_the_model_of_the_hessian_is_exact_for_one_feature():
+    problem = posed(N_0=1)
+    U, V = positive(4), positive(4, seed=2)
+    K = problem.operator.kernel(jnp.asarray(U))
+    curvature = problem.operator.curvature(*resolvent(K, 0.2, problem.y))
+    xi, F = np.asarray(problem.inputs), np.linalg.cholesky(U)
+    *_, g, S = hessian_free.streamed(xi, F, 0.2, np.asarray(problem.y))
+    found = hessian_free.model_product(jnp.asarray(g), jnp.asarray(S), jnp.asarray(V))
+    rows, columns = np.tril_indices(4)
+    twice = np.where(rows == columns, 1.0, 2.0)  # entries with their mirror images
+    expected = np.asarray(curvature) @ V[rows, columns]
+    np.testing.assert_allclose(twice * found[rows, columns], expected, atol=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    (
+        {"heads": (4, 4), "P": 30, "N_0": 8, "temperature": 0.05},
+        {"heads": (2, 2), "skip": 0.7},
+        {"heads": (2,), "outputs": 2, "width": [9, 5], "variances": (1, 0.5, 2)},
+    ),
+)
+def test_the_saddle_point_is_that_of_newton(options):
+    """To the distance that a gradient of 1e-9 leaves, in one problem and another."""
+    problem = posed(**options)
+    newton = problem.solve()
+    solution = saddle._solve_streamed(
+        problem, saddle.starting_point(problem), bpkr.NewtonSolver()
+    )
+    assert solution.converged and solution.gradient_norm <= 1e-9
+    assert solution.signature.tolist() == [-1, -1, -1]
+    for one, two in zip([*solution.U, solution.U_a], [*newton.U, newton.U_a]):
+        assert np.abs(one - two).max() < 1e-7
+    for name in ("action", "energy", "entropy"):
+        one, two = getattr(solution, name), getattr(newton, name)
+        assert float(one) == pytest.approx(float(two), abs=1e-8)
+
+
+@pytest.mark.slow
+def test_a_problem_whose_newton_step_does_not_fit_is_solved_without():
+    sixteen = lambda **options: posed((4, 4), 30, 8, **options)
+    needed = min(kernels.memory(30, 8, 16).values())
+    least = hessian_free.memory(30, 8, 16)
+    assert least < needed
+    whole, problem = sixteen(), sixteen(memory_limit=needed - 1)
+    assert saddle.without_hessian(problem) and not saddle.without_hessian(whole)
+    solution = problem.solve()
+    assert solution.converged
+    assert np.abs(solution.U[0] - whole.solve().U[0]).max() < 1e-7
+    for refused in (sixteen(memory_limit=least - 1), problem.at(temperature=0.0)):
+        with pytest.raises(ValueError, match="more than memory_limit"):
+            refused.solve()
+
+
+def test_a_descent_says_how_it_ended():
+    """A convex function, one that ends at -infinity of x, and one without a value."""
+
+    def ended(f, start, **options):
+        def evaluated(x):
+            value, gradient = jax.value_and_grad(f)(x)
+            return hessian_free.State(
+                x, float(value), np.asarray(gradient), 0.0, *[x] * 3
+            )
+
+        limits = {"tolerance": 1e-9, "max_iterations": 50} | options
+        identity = lambda state, v: v
+        return hessian_free.descend(evaluated, identity, jnp.array(start), **limits)
+
+    bowl = lambda x: jnp.cosh(x).sum() + x[0] * x[1] / 2
+    state, _, code = ended(bowl, [1.0, -2.0])
+    assert bpkr.RESULTS[code] == "converged" and np.abs(state.point).max() < 1e-8
+    assert "used up" in bpkr.RESULTS[ended(bowl, [1.0, -2.0], max_iterations=2)[-1]]
+    assert "singular" in bpkr.RESULTS[ended(lambda x: jnp.log(x).sum(), [-1.0])[-1]]
+    tiny = ended(lambda x: 1e20 + jnp.cosh(x).sum(), [1e-3], tolerance=1e-30)
+    assert bpkr.RESULTS[tiny[-1]].startswith(("no step", "converged"))

@@ -1,0 +1,259 @@
+"""Studies of patterns growing with N: what they compute, compare and refuse."""
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+from statmech_attn import comparison, dmft, montecarlo, storage, studies
+from statmech_attn.dmft import extensive
+from statmech_attn.scan import in_memory
+from statmech_attn.scan.work import Chunk
+from statmech_attn.studies.extensive import (
+    CapacityWork,
+    described,
+    ExtensiveSimulationWork,
+    ExtensiveWork,
+)
+
+
+NETWORK = {"patterns": "cycle", "n_patterns": 1, "n_bits": 0, "context": 2, "seed": 0}
+THEORY = {
+    "kind": "extensive",
+    "network": NETWORK,
+    "parameters": {"alpha": [0.1, 0.3], "beta": 4.0, "gamma": 2.0, "epsilon": 0.0},
+    "run": {"steps": 3},
+}
+SPINS = THEORY | {
+    "kind": "extensive-simulation",
+    "run": {"steps": 3, "n_spins": [100, 50], "samples": 3, "seed": 5},
+}
+CAPACITY = {
+    "kind": "capacity",
+    "network": NETWORK,
+    "parameters": {"beta": [2.0, np.inf]},
+    "run": {"contexts": [1]},
+}
+
+
+def theory(**changes):
+    return ExtensiveWork(studies.parse(THEORY | changes))
+
+
+def spins(**changes):
+    return ExtensiveSimulationWork(studies.parse(SPINS | changes))
+
+
+def capacity(**changes):
+    return CapacityWork(studies.parse(CAPACITY | changes))
+
+
+@pytest.fixture(scope="module")
+def solved():
+    return in_memory(theory())
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    return in_memory(spins())
+
+
+def posed(alpha):
+    one = dmft.site_classes(np.ones((4, 1, 1)))
+    net = dmft.network(one, context=2)
+    given = {"alpha": alpha, "beta": 4.0, "gamma": 2.0}
+    return extensive.loaded_network(net, extensive.cycle(), **given), one
+
+
+def test_a_study_is_the_trajectory_of_its_problem(solved):
+    problem, _ = posed(0.3)
+    found = extensive.closed(problem, [1.0], steps=3)
+    at_load = solved.sel(alpha=0.3)
+    for name in ("m_o_se", "A", "weights", "C", "S", "G", "Gamma", "noise"):
+        by_hand, error = (getattr(part, name) for part in (found.value, found.error))
+        assert np.allclose(at_load[name], by_hand, rtol=0, atol=1e-12)
+        assert np.allclose(at_load[f"{name}_error"], error, rtol=0, atol=1e-12)
+    assert np.allclose(at_load.noise_std**2, np.diagonal(at_load.noise))
+    assert solved.C.dims == ("alpha", "time", "time_2")
+    assert solved.attrs["ensemble"] == "cycle" and solved.attrs["method"] == "closed"
+
+
+def test_samples_do_not_depend_on_the_chunk(sampled):
+    rows = spins().compute(Chunk(0, 0, 6, 12), None, lambda _: None, None)
+    m = rows["m_o_se"].reshape(2, 3, 4, 1)
+    large = sampled.sel(n_spins=100)
+    assert sampled.n_spins.values.tolist() == [50, 100]
+    np.testing.assert_array_equal(large.m_o_se_mean, m.mean(1))
+    np.testing.assert_array_equal(large.m_o_se_spread, m.std(1, ddof=1))
+    assert np.allclose(large.m_o_se_stderr * np.sqrt(3), large.m_o_se_spread)
+    assert len(np.unique(rows["S"][:, 0, 0])) == 6
+
+
+def test_a_sample_is_that_of_the_library():
+    problem, one = posed(0.1)
+    key = jax.random.key(5)
+    for place in (0, 0, 2):
+        key = jax.random.fold_in(key, place)
+    plan = montecarlo.extensive_plan(problem, one, [1.0], n_spins=50, steps=3)
+    rows = spins().compute(Chunk(0, 0, 2, 3), None, lambda _: None, None)
+    assert np.allclose(rows["C"][0], plan.sample(key).C, atol=1e-6)
+
+
+def test_theory_and_spins_are_compared_from_their_files(solved, sampled, tmp_path):
+    for name, dataset, study in (
+        ("theory", solved, THEORY),
+        ("spins", sampled, SPINS),
+    ):
+        storage.write(tmp_path / f"{name}.h5", dataset, study=studies.dump(study))
+    back = [storage.read(tmp_path / f"{name}.h5") for name in ("theory", "spins")]
+    found = comparison.compare(*back)
+    assert found.observable.values.tolist() == ["m_o_se", "A", "weights", "C", "S"]
+    assert found.largest_z.dims == ("observable", "n_spins", "alpha")
+    m = sampled.m_o_se_mean.sel(n_spins=100) - solved.m_o_se
+    error = np.hypot(sampled.m_o_se_stderr.sel(n_spins=100), solved.m_o_se_error)
+    z = abs(m / error).where(error > 1e-9).max(["time", "pattern"])
+    np.testing.assert_allclose(found.largest_z.sel(n_spins=100, observable="m_o_se"), z)
+    with pytest.raises(ValueError, match="alpha = 0.3 is in the simulation but not"):
+        comparison.compare(solved.sel(alpha=[0.1]), sampled)
+    with pytest.raises(ValueError, match="ensemble differs: theory has 'cycle'"):
+        comparison.compare(solved, sampled.assign_attrs(ensemble="independent"))
+
+
+def measured(solved, shift=0.0, bias=0.0, exponent=-0.5):
+    """A simulation of made numbers: three N, twenty samples."""
+    N = np.array([100, 400, 1600])
+    rng = np.random.default_rng(3)
+    scale = (N / 100.0) ** exponent / 10
+    column = scale[:, None, None, None]
+    m = solved.m_o_se.values
+    spread = column * np.ones((3, *m.shape))
+    noise = rng.normal(size=spread.shape) * spread / np.sqrt(20)
+    mean = m + shift + bias / N[:, None, None, None] + noise
+    over = ("n_spins", *solved.m_o_se.dims)
+    data = {
+        "m_o_se_mean": (over, mean),
+        "m_o_se_spread": (over, spread),
+        "m_o_se_stderr": (over, spread / np.sqrt(20)),
+    }
+    coordinates = {"n_spins": N} | {n: solved[n] for n in ("alpha", "beta")}
+    coordinates |= {n: solved[n] for n in ("gamma", "epsilon")}
+    attributes = {"kind": "extensive-simulation", "samples": 20, "runs": 1}
+    attributes = solved.attrs | attributes
+    return xr.Dataset(data, coordinates, attributes)
+
+
+@pytest.mark.parametrize(
+    ("given", "verdict"),
+    [
+        ({}, "agrees"),
+        ({"bias": 50.0}, "bias_only"),
+        ({"shift": 0.2}, "differs"),
+        ({"exponent": -1.0}, "spread_differs"),
+    ],
+)
+def test_verdicts_say_what_was_put_in(solved, given, verdict):
+    found = comparison.compare(solved, measured(solved, **given))
+    words = found.verdict.attrs["flag_meanings"].split()
+    assert [words[code] for code in found.verdict.values] == [verdict] * 2
+    slope = given.get("exponent", -0.5)
+    assert np.allclose(found.spread_slope, slope)
+    if "bias" in given:
+        assert np.allclose(found.bias_slope, -1, atol=0.2)
+
+
+@pytest.mark.slow
+def test_capacity_of_a_sequence_as_a_study():
+    found = in_memory(capacity())
+    assert found.capacity.dims == ("context", "beta")
+    assert float(found.capacity[0, 1]) == pytest.approx(0.26906, abs=1e-5)
+    assert float(found.capacity[0, 0]) < float(found.capacity[0, 1])
+    assert (found.capacity_error < 1e-8).all()
+
+
+@pytest.mark.slow
+def test_a_study_of_identical_patterns_is_sampled():
+    run = {"steps": 2, "error": 0.02, "seed": 1}
+    made = theory(ensemble={"patterns": "identical"}, run=run)
+    found = in_memory(made)
+    assert found.attrs["method"] == "sampled" and found.reached.all()
+    assert (found.trajectories == 2**17).all()
+    assert 0 < found.m_o_se_error.max() < 0.02
+    assert made.pilot().memory > theory().pilot().memory
+
+
+def test_no_retrieval_is_said_and_the_point_is_left_out(monkeypatch):
+    def lost(*_, **__):
+        raise extensive.NoRetrieval("no pattern is retrieved")
+
+    monkeypatch.setattr(extensive, "capacity", lost)
+    with pytest.raises(RuntimeError, match="no pattern is retrieved down to alpha"):
+        capacity().compute(Chunk(0, 0, 0, 1), None, lambda _: None, None)
+
+
+def with_parameters(**changes):
+    return {"parameters": THEORY["parameters"] | changes}
+
+
+def with_run(study, **changes):
+    return {"run": study["run"] | changes}
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        (lambda: theory(**with_parameters(alpha=-0.1)), "alpha must be >= 0; got -0.1"),
+        (
+            lambda: theory(ensemble={"patterns": "correlated", "ov": 1, "oq": 1}),
+            "correlations ov = 1, .* cannot be those of",
+        ),
+        (
+            lambda: theory(ensemble={"patterns": "cycle", "ov": 0.5}),
+            "ov has no use with patterns = 'cycle'",
+        ),
+        (lambda: theory(ensemble={"patterns": "correlated", "ov": 2.0}), "ensemble.ov"),
+        (lambda: theory(**with_run(THEORY, steps=10**6)), "1000000 steps take"),
+        (
+            lambda: theory(**with_run(THEORY, row=1)),
+            "run.row: must be below the number",
+        ),
+        (lambda: theory(**with_parameters(beta=-1.0)), "parameters.beta"),
+        (lambda: theory(**with_parameters(beta=float("nan"))), "parameters.beta"),
+        (lambda: theory(**with_run(THEORY, error=0.0)), "run.error"),
+        (
+            lambda: spins(**with_run(SPINS, n_spins=[102])),
+            "alpha N must be a whole number; got 10.2",
+        ),
+        (lambda: spins(**with_run(SPINS, samples=1)), "run.samples"),
+        (
+            lambda: capacity(ensemble={"patterns": "identical"}),
+            "stationary states are known for cycle",
+        ),
+        (
+            lambda: capacity(**with_run(CAPACITY, at_rest=True)),
+            "at rest patterns must be identical",
+        ),
+        (
+            lambda: capacity(**with_run(CAPACITY, contexts=[2, 2])),
+            "run.contexts: values must be distinct",
+        ),
+        (
+            lambda: capacity(**with_run(CAPACITY, contexts=[4], lags=2)),
+            "lags must be at least C - 1 = 3; got 2",
+        ),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(mistake, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        mistake()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_start_without_overlap_is_refused_before_anything_is_computed():
+    with pytest.raises(ValueError, match="start has no overlap with any condensed"):
+        theory(**with_run(THEORY, overlap=0.0))
+
+
+def test_ensembles_are_told_apart_by_their_words():
+    every = [extensive.cycle(), extensive.identical(), extensive.independent()]
+    every += [extensive.correlated(ov=0.5), extensive.correlated(oq=0.5)]
+    assert len({described(ensemble) for ensemble in every}) == 5
