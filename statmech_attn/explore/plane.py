@@ -64,6 +64,7 @@ class Plane:
             "points": int(dataset.sizes["point"])
             if self.refined
             else len(self.values[0]) * len(self.values[1]),
+            "shown": labelled(dataset, "strobe"),
             "variables": list(self.variables.values()),
             "phases": PHASES,
         }

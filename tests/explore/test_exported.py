@@ -7,8 +7,9 @@ import re
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from statmech_attn import storage
+from statmech_attn import cli, storage
 from statmech_attn.explore import export, exported, page
 
 
@@ -86,6 +87,15 @@ def test_a_plane_is_held(plane, tmp_path):
         "phase",
         "lyapunov_1",
     ]
+
+
+def test_the_command_writes_a_page(line, plane, tmp_path):
+    run = lambda *words: CliRunner().invoke(cli.app, ["explore", *map(str, words)])
+    done = run(line, "--export", tmp_path / "page.html")
+    assert done.exit_code == 0 and "wrote" in done.output
+    assert (tmp_path / "page.html").stat().st_size < 2e5
+    assert run(line, plane, "--export", tmp_path / "two.html").exit_code == 2
+    assert run(tmp_path / "no.h5", "--no-browser").exit_code == 1
 
 
 def test_nothing_is_replaced_unasked(line, tmp_path):

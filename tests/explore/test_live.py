@@ -1,5 +1,9 @@
 """What is computed on the spot is what a run of the study has computed."""
 
+import signal
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -96,6 +100,18 @@ def test_a_part_is_cancelled(live):
     job.cancel()
     job.wait(60)
     assert job.told(0)["state"] == "cancelled" and len(job.rows) < 60
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_server_and_what_it_computes(logistic):
+    command = [sys.executable, "-m", "statmech_attn.cli", "explore", logistic.path]
+    command += ["--no-browser", "--allow-code"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        assert address.startswith("http://127.0.0.1:")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
 
 
 @pytest.mark.slow

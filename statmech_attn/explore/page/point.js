@@ -43,6 +43,7 @@ function compared(told, stored, seconds) {
   ];
 }
 
+const FEW = 20;  // samples of a section that make no picture
 const drawings = [];  // of the small pictures, to be drawn again in other colours
 
 export function redrawSmall() {
@@ -103,7 +104,7 @@ export class PointPanel {
     const asked = (this.asked += 1);
     const result = this.result;
     const fresh = () => asked === this.asked && result.isConnected;
-    const verdict = element("div", {}, element("p", { class: "quiet" }, "Computing …"));
+    const verdict = element("div", {}, element("p", { class: "quiet" }, "Computing … The first point waits until its programs are compiled."));
     const pictures = element("div");
     result.replaceChildren(verdict, pictures);
     drawings.length = 0;
@@ -143,7 +144,7 @@ export class PointPanel {
         xWords: sign, yWords: "second coordinate", dots: true, square: true,
       })),
     );
-    const [samples, words, what] = section.length > 1
+    const [samples, words, what] = section.length > FEW
       ? [section, "The section: each sample against the one before", "sample"]
       : [orbit.first, "The return map: each step against the one before", "step"];
     holder.append(small(words, true, () => ({
