@@ -320,11 +320,12 @@ DYNAMICS = (
         [GROWING, GROWING_SPINS],
         lambda a, b: plotting.overlaps_in_time(a, b),
         "overlaps_in_time(a, b)",
+        "13_growing_patterns",
     ),
-    Row("crosstalk_in_time", [GROWING]),
-    Row("two_times", [GROWING]),
+    Row("crosstalk_in_time", [GROWING], tutorial="13_growing_patterns"),
+    Row("two_times", [GROWING], tutorial="13_growing_patterns"),
     Row("extensive_agreement", [GROWING_COMPARED]),
-    Row("capacities", [CAPACITIES]),
+    Row("capacities", [CAPACITIES], tutorial="13_growing_patterns"),
 )
 LEARNING = (
     Row(

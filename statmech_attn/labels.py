@@ -204,6 +204,7 @@ class Words(tuple[str, ...]):
     """Words of the codes 0, 1, ...; an array of codes gives an array of words.
 
     Example:
+        >>> import numpy as np
         >>> fruit = Words("apple", "pear")
         >>> fruit[1], fruit[np.array([1, 0])].tolist()
         ('pear', ['pear', 'apple'])

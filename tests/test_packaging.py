@@ -32,6 +32,7 @@ def test_the_wheel_holds_the_library_only(wheel):
     }
     assert sources <= set(names)
     assert "statmech_attn/dmft/presets/poclopez-pe2.json" in names
+    assert "statmech_attn/explore/page/main.js" in names
 
 
 def test_the_wheel_names_the_command_and_the_licence(wheel):

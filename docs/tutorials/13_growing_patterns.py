@@ -20,7 +20,6 @@ The equations are in :doc:`/theory/extensive`.
 # written at the next.  The first token has the overlap 0.5 with the pattern.
 
 import jax
-import matplotlib.pyplot as plt
 import numpy as np
 
 import statmech_attn
@@ -29,7 +28,6 @@ from statmech_attn.dmft import extensive
 
 
 statmech_attn.setup()
-plt.rcParams.update(plotting.SETTINGS)
 
 pattern = dmft.site_classes(np.ones((4, 1, 1)))  # kinds, patterns, site classes
 net = dmft.network(pattern, context=2)
@@ -71,9 +69,7 @@ spins = studies.run(
         }
     )
 )
-figure, axis = plt.subplots(figsize=(plotting.SINGLE, 2.6), layout="constrained")
-plotting.overlaps_in_time(theory, spins, ax=axis)
-axis.legend(ncols=2)
+plotting.overlaps_in_time(theory, spins)
 
 # %%
 # Lines are the theory, markers spins.  Below the capacity the pattern is recovered.

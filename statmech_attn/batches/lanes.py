@@ -56,6 +56,7 @@ def devices() -> tuple[Any, ...]:
         Devices of JAX.
 
     Example:
+        >>> import jax
         >>> with jax.default_device("cpu"):
         ...     [device.platform for device in devices()]
         ['cpu']
@@ -70,6 +71,7 @@ def on_cpu() -> bool:
     """Whether batches are computed by the threads of one CPU.
 
     Example:
+        >>> import jax
         >>> with jax.default_device("cpu"):
         ...     on_cpu()
         True
@@ -108,6 +110,7 @@ def lanes_that_fit(lanes: int, n_bytes: int) -> int:
         ValueError: there is no memory for 8 lanes on each device.
 
     Example:
+        >>> import jax
         >>> with jax.default_device("cpu"):
         ...     lanes_that_fit(32, n_bytes=1000)
         32
@@ -397,6 +400,7 @@ def batches(indices: np.ndarray, lanes: int) -> Iterator[tuple[np.ndarray, int]]
         lanes: points of a batch.
 
     Example:
+        >>> import numpy as np
         >>> [(part.tolist(), real) for part, real in batches(np.arange(5), lanes=3)]
         [([0, 1, 2], 3), ([3, 4, 4], 2)]
     """

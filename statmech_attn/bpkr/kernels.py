@@ -308,6 +308,7 @@ def prefactor(
             passes through a head: the number of paths where no layer has a skip.
 
     Example:
+        >>> import numpy as np
         >>> prefactor(1.0, 2, np.array([8.0])).tolist()
         [0.25]
     """

@@ -131,6 +131,7 @@ def head_counts(heads: Sequence) -> tuple[int, ...]:
         ValueError: no layer, or a count that is no whole number >= 1.
 
     Example:
+        >>> import numpy as np
         >>> head_counts([2, 1]), head_counts([np.zeros((2, 3, 3))])
         ((2, 1), (2,))
     """

@@ -362,6 +362,7 @@ def chance_correlation(
     have a drop; NaN where there is none.
 
     Example:
+        >>> import numpy as np
         >>> drops = np.array([[0.1, 0.2, 0.0, np.nan], [0.3, 0.1, 0.1, np.nan]])
         >>> chance_correlation(np.array([0.5, -0.5]), drops)
         0.5

@@ -147,6 +147,7 @@ def sampled_by(posterior: xr.Dataset) -> str:
         posterior: result of a posterior study.
 
     Example:
+        >>> import xarray as xr
         >>> sampled_by(xr.Dataset(attrs={"method": "order-parameter"}))
         'exact'
     """

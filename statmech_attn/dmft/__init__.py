@@ -62,6 +62,13 @@ if TYPE_CHECKING:
         save,
         site_classes,
     )
+    from statmech_attn.dmft.sequential import (
+        next_means,
+        sequential,
+        sequential_start,
+        SequentialState,
+        take_means,
+    )
     from statmech_attn.dmft.strobe import strobe, strobe_point, StroboscopicMap
     from statmech_attn.dmft.system import system
     from statmech_attn.dmft.tangent import TangentMap
@@ -89,6 +96,7 @@ __all__ = [
     "load",
     "Network",
     "network",
+    "next_means",
     "noise_start",
     "noise_steps",
     "NoiseBand",
@@ -107,6 +115,9 @@ __all__ = [
     "receive",
     "save",
     "SCORE_LIMIT",
+    "sequential",
+    "sequential_start",
+    "SequentialState",
     "site_classes",
     "State",
     "step",
@@ -114,6 +125,7 @@ __all__ = [
     "strobe_point",
     "StroboscopicMap",
     "system",
+    "take_means",
     "TangentMap",
     "token",
     "token_overlaps",

@@ -104,6 +104,7 @@ def from_correlations(given: Correlations, positional=None) -> Patterns:
         ValueError: no set of +-1 columns can have these correlations.
 
     Example:
+        >>> import numpy as np
         >>> from statmech_attn.dmft import load
         >>> given = correlations(load("poclopez-pe2").patterns)
         >>> again = correlations(from_correlations(given))

@@ -188,7 +188,9 @@ def semantic_overlaps(
 
 
 @partial(jax.jit, static_argnames="steps")
-def trajectory(net: Network, params: Parameters, state: State, *, steps: int):
+def trajectory(
+    net: Network, params: Parameters, state: State, *, steps: int
+) -> tuple[State, Observation]:
     """Iterate the mean-field map and record every token.
 
     Args:

@@ -294,6 +294,7 @@ def from_window(net: Network, params: Parameters, window, next_position) -> Stat
         ValueError: the window has not the shape (C, M, ...).
 
     Example:
+        >>> import numpy as np
         >>> from statmech_attn import dmft
         >>> file = dmft.load("poclopez-pe2")
         >>> net = dmft.network(file.patterns, context=file.context)

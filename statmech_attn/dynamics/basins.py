@@ -155,6 +155,7 @@ def find_attractors(
             sense.
 
     Example:
+        >>> import numpy as np
         >>> import jax.numpy as jnp
         >>> found = find_attractors(lambda x: 1.5 * jnp.tanh(x), np.array([-2.0, 1, 3]))
         >>> found.counts.tolist(), found.period.tolist()
@@ -252,6 +253,7 @@ def most_common(arrived: np.ndarray) -> int:
         arrived: set of every orbit; -1 where it did not arrive.
 
     Example:
+        >>> import numpy as np
         >>> most_common(np.array([2, -1, 2, 0]))
         2
     """

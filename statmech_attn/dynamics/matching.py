@@ -30,6 +30,7 @@ def set_distance(a: Points, b: Points) -> float:
         b: points of another set, (m, d).
 
     Example:
+        >>> import numpy as np
         >>> set_distance(np.array([[0.0], [1.0]]), np.array([[0.0], [1.5]]))
         0.25
     """
@@ -105,6 +106,7 @@ def match_by_distance(
         For each later set the number of the earlier one; -1 for none.
 
     Example:
+        >>> import numpy as np
         >>> match_by_distance(np.array([[0.1, 2.0, 9.0], [3.0, 0.2, 9.0]]))
         array([ 0,  1, -1])
     """
@@ -134,6 +136,7 @@ def match_by_flow(
         For each later set the number of the earlier one; -1 for none.
 
     Example:
+        >>> import numpy as np
         >>> match_by_flow(np.array([0, 0, -1]), np.array([[2.0], [1.0], [0.0]]))
         array([1])
     """
@@ -156,6 +159,7 @@ def identities(parents: Sequence[Int[np.ndarray, " _m"]]) -> list[np.ndarray]:
         One array for every value of the parameter: a number for each of its sets.
 
     Example:
+        >>> import numpy as np
         >>> [x.tolist() for x in identities([np.array([-1, -1]), np.array([1, -1])])]
         [[0, 1], [1, 2]]
     """

@@ -65,6 +65,7 @@ def power_spectrum(
             or an unknown window or scaling.
 
     Example:
+        >>> import numpy as np
         >>> t = np.arange(64)
         >>> spectrum = power_spectrum(np.cos(2 * np.pi * t / 8), scaling="line")
         >>> float(spectrum.frequency[spectrum.power.argmax()])
@@ -111,6 +112,7 @@ def autocorrelation(
             is not finite.
 
     Example:
+        >>> import numpy as np
         >>> autocorrelation(np.array([1.0, -1.0] * 8), max_lag=2)
         array([ 1., -1.,  1.])
     """

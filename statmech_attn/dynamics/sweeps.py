@@ -77,6 +77,7 @@ def hysteresis(
         ValueError: fewer than two values, or what `find_attractors` refuses.
 
     Example:
+        >>> import numpy as np
         >>> from jax import numpy as jnp
         >>> cubic = lambda x, r: x + 0.1 * (r + x - x**3)
         >>> found = hysteresis(cubic, jnp.array(-1.0), np.linspace(-1, 1, 21))
@@ -114,6 +115,7 @@ def intervals(
         differ: whether the sweeps differ at each value.
 
     Example:
+        >>> import numpy as np
         >>> intervals(np.array([0.0, 1, 2, 3]), np.array([False, True, True, False]))
         array([[0., 1., 2., 3.]])
     """

@@ -55,6 +55,7 @@ class System(eqx.Module):
         ValueError: a period below 1.
 
     Example:
+        >>> import jax.numpy as jnp
         >>> henon = System(lambda x, p: jnp.stack([1 - p["a"] * x[0]**2 + x[1],
         ...                                        p["b"] * x[0]]))
         >>> henon.step(jnp.zeros(2), {"a": 1.4, "b": 0.3}).tolist()
@@ -110,6 +111,7 @@ class System(eqx.Module):
             ValueError: `times` is below 1.
 
         Example:
+            >>> import jax.numpy as jnp
             >>> turn = System(lambda x: (x + 0.25) % 1.0).strobed(3)
             >>> float(turn.step(jnp.array(0.5)))
             0.25
@@ -288,6 +290,7 @@ def lane_axes(tree: PyTree) -> PyTree:
     """Axes of `jax.vmap` for points on the last axis; leaves without axes are shared.
 
     Example:
+        >>> import jax.numpy as jnp
         >>> lane_axes({"x": jnp.zeros((2, 5)), "clock": jnp.array(0)})
         {'clock': None, 'x': -1}
     """

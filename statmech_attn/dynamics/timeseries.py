@@ -92,6 +92,7 @@ def largest_exponent(
         ValueError: an unknown method, a count out of range, or too short a series.
 
     Example:
+        >>> import numpy as np
         >>> x = [0.3]
         >>> for _ in range(999): x.append(4 * x[-1] * (1 - x[-1]))
         >>> found = largest_exponent(np.array(x), embedding=2, horizon=5)

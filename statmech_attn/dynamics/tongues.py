@@ -152,6 +152,7 @@ def drift_sign(
         rounds: number of rounds of q steps.
 
     Example:
+        >>> import jax.numpy as jnp
         >>> turn = lambda x, p: x + p["omega"]
         >>> omega = jnp.array([0.49, 0.5, 0.51])
         >>> drift_sign(turn, 0.0, {"omega": omega}, p=1, q=2, rounds=100).tolist()
@@ -215,6 +216,7 @@ def tongue(
             the bracket.
 
     Example:
+        >>> import jax.numpy as jnp
         >>> def sine(x, p):
         ...     return x + p["omega"] - 0.1 * jnp.sin(2 * jnp.pi * x)
         >>> edges = tongue(sine, {}, free="omega", bracket=(-0.4, 0.4), p=0, q=1)

@@ -135,6 +135,7 @@ def escape_times(
         ValueError: `horizon` or `chunk` is below one step.
 
     Example:
+        >>> import numpy as np
         >>> import jax.numpy as jnp
         >>> escape_times(lambda x: 2 * x, np.array([0.3, 3.0]), lambda x: x < 1,
         ...              horizon=10)
@@ -176,6 +177,7 @@ def survival(
         `Survival`: the share at every time at which a lifetime ended.
 
     Example:
+        >>> import numpy as np
         >>> survival(np.array([1, 2, 2, 5]), np.array([True, True, True, False])).share
         array([0.75, 0.25, 0.25])
     """
@@ -221,6 +223,7 @@ def escape_rate(
         ValueError: `resolution` is below one step.
 
     Example:
+        >>> import numpy as np
         >>> found = escape_rate(np.array([3, 5, 8]), np.array([True, True, False]))
         >>> found.events, round(found.rate, 4)
         (2, 0.1335)

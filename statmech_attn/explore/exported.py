@@ -19,7 +19,7 @@ SAMPLES = 1_500_000  # that are written one by one; of more, their counts in cel
 COLUMNS, ROWS = 4096, 1024  # of these cells
 POINTS = 100_000  # of a line whose phases and exponents are written one by one
 CELLS = 1_000_000  # of a plane
-TOLD = 4000  # points whose sentences are written
+TOLD = 1000  # points whose sentences are written
 STEPS = 65535  # of a sample over the range of all
 
 
@@ -83,7 +83,7 @@ def _line(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     header = {"file": told, "ranges": ranges, "step": step}
     chosen = np.unique(np.linspace(0, count - 1, min(count, TOLD)).round().astype(int))
     header["told"] = chosen.tolist()
-    header["points"] = [line.point({line.name: line.values[i]}) for i in chosen]
+    header["points"] = [line.point({line.name: float(line.values[i])}) for i in chosen]
     return header, arrays
 
 
@@ -98,9 +98,9 @@ def _plane(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     for name in names:
         values = plane.map(name)
         arrays[f"map_{name}"] = values[::step, ::step]
-        ranges[name] = plane._range(name, values)
+        ranges[name] = plane.range(name)
     told = file.described() | plane.described() | {"why": "", "state": "ready"}
-    told["variables"] = [row for row in told["variables"] if row["name"] in names]
+    told["variables"] = [plane.variables[name] for name in names]
     return {"file": told, "ranges": ranges}, arrays
 
 

@@ -7,12 +7,13 @@ import itertools
 import math
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from statmech_attn import scan
-from statmech_attn.dynamics import diagrams
 from statmech_attn.explore.files import finite
 from statmech_attn.explore.live import Live
 from statmech_attn.reporting import Silent
@@ -20,6 +21,7 @@ from statmech_attn.storage import toml
 
 
 MOST = 20_000  # points of a part that is computed here
+FEW = 64  # of a part for which nothing is compiled anew
 NUMBERS = itertools.count(1)
 
 
@@ -43,13 +45,14 @@ class Job:
         self.live, self.study = live, toml.dumps(tree)
         self.number, self.state, self.error = next(NUMBERS), "running", ""
         checked = live.checked(tree)
-        self.total = math.prod(map(_length, ranges.values()))
+        self.total = math.prod(_length(ranges[name]) for name in live.names)
         if self.total > MOST:
             raise ValueError(
                 f"{self.total} points are more than {MOST}; download the study and run "
                 "it with statmech-attn run."
             )
-        self._work = live.work(checked)
+        self._values = [_values(ranges[name]) for name in live.names]
+        self._work = live.one if self.total <= FEW else live.work(checked)
         self.rows: list[dict[str, Any]] = []
         self._done, self._began = 0.0, time.monotonic()
         self._cancelled = threading.Event()
@@ -81,7 +84,7 @@ class Job:
 
     def _run(self) -> None:
         try:
-            for values in parts(self._work):
+            for values in parts(self._values, self._work.batch):
                 report = _Counting(self)
                 dataset = scan.in_memory(self._work.at(*values), report)
                 if self._cancelled.is_set():
@@ -114,13 +117,25 @@ class _Counting(Silent):
         self._job._done += work
 
 
-def parts(work: diagrams.GridWork):
-    """Values of every axis, a batch of points at a time, coarse to fine."""
-    *rest, last = work.axes.values
+def _values(given: Any) -> np.ndarray:
+    """The values themselves."""
+    if isinstance(given, dict):
+        return np.linspace(given["start"], given["stop"], given["num"])
+    return np.atleast_1d(np.asarray(given, float))
+
+
+def parts(values: list[np.ndarray], batch: int) -> Iterator[tuple[np.ndarray, ...]]:
+    """Values of every axis, a batch of points at a time, coarse to fine.
+
+    Example:
+        >>> [x.tolist() for (x,) in parts([np.arange(5)], 3)]
+        [[0, 2, 4], [1, 3]]
+    """
+    *rest, last = values
     across = coarse_to_fine(last)
     for outer in coarse_to_fine(np.concatenate(rest)) if rest else [None]:
-        for first in range(0, len(across), work.batch):
-            chosen = np.sort(across[first : first + work.batch])
+        for first in range(0, len(across), batch):
+            chosen = np.sort(across[first : first + batch])
             yield (chosen,) if outer is None else (np.array([outer]), chosen)
 
 
@@ -139,17 +154,21 @@ def coarse_to_fine(values: np.ndarray) -> np.ndarray:
     return np.asarray(values)[list(dict.fromkeys(order))]
 
 
-def rows(dataset, names: tuple[str, ...]) -> list[dict[str, Any]]:
+def _numbers(samples: xr.DataArray) -> list[float]:
+    values = np.ravel(samples.values)
+    return values[np.isfinite(values)].astype(np.float32).tolist()
+
+
+def rows(dataset: xr.Dataset, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """The points of a scan as the page draws them."""
-    stacked = dataset.stack(place=names) if len(names) > 1 else dataset
-    dim = "place" if len(names) > 1 else names[0]
+    stacked = dataset.stack(place=names)
     told = []
-    for number in range(stacked.sizes[dim]):
-        point = stacked.isel({dim: number})
-        samples = np.ravel(point.section.values)
-        row = {
+    for number in range(stacked.sizes["place"]):
+        point = stacked.isel(place=number)
+        row: dict[str, Any] = {
             "values": {name: float(point[name]) for name in names},
-            "section": [float(x) for x in samples[np.isfinite(samples)].astype("f4")],
+            "section": _numbers(point.section),
+            "strobe": _numbers(point.strobe),
         }
         if "phase" in point:
             row |= {

@@ -13,6 +13,7 @@ from statmech_attn.explore.pyramid import pyramid, width_for
 
 
 CLOUDS = {"section": "on the section", "strobe": "at the clock's phase 0"}
+IN_MEMORY = 200_000  # points whose verdicts are read at once
 HARDLY = 0.02  # of the range of the samples, left free above and below
 
 
@@ -50,6 +51,8 @@ class Line:
             if np.isfinite(cloud.low):
                 self.clouds[name] = cloud
         self._read_verdicts(dataset)
+        plain = dataset.drop_vars([n for n in points.OF_SAMPLES if n in dataset])
+        self._points = plain.load() if len(values) <= IN_MEMORY else plain
 
     def described(self) -> dict[str, Any]:
         """What the page needs to know beside what it knows of any file."""
@@ -128,7 +131,7 @@ class Line:
     def part(self, values: dict[str, float]) -> xr.Dataset:
         """The point nearest to a value of the parameter, as a scan of one point."""
         number = int(self.order[self.nearest(values[self.name])])
-        return self.file.dataset.isel({self.name: [number]})
+        return self._points.isel({self.name: [number]})
 
     def point(self, values: dict[str, float]) -> dict[str, Any]:
         """The verdict of the point nearest to a value of the parameter."""

@@ -64,6 +64,7 @@ class Plane:
             "points": int(dataset.sizes["point"])
             if self.refined
             else len(self.values[0]) * len(self.values[1]),
+            "shown": labelled(dataset, "strobe"),
             "variables": list(self.variables.values()),
             "phases": PHASES,
         }
@@ -100,7 +101,7 @@ class Plane:
         inside = (along_y >= 0)[:, None] & (along_x >= 0)
         shown = values[along_y[:, None], along_x]
         shown = np.where(inside, shown, np.nan).astype(np.float32)
-        header = {"x": x, "y": y, "range": self._range(name, values)}
+        header = {"x": x, "y": y, "range": self.range(name)}
         return packed(header, {"values": shown})
 
     def part(self, values: dict[str, float]) -> xr.Dataset:
@@ -181,8 +182,9 @@ class Plane:
         values = dataset[name].transpose(self.y, self.x, ...).values
         return values[self.orders[1]][:, self.orders[0]]
 
-    def _range(self, name: str, values: np.ndarray) -> list[float]:
-        """Values between which colours change."""
+    def range(self, name: str) -> list[float]:
+        """Values of a variable between which its colours change."""
+        values = self.map(name)
         known = values[:: max(len(values) // 500, 1)]
         known = known[np.isfinite(known)]
         if not known.size:

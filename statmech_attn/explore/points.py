@@ -21,7 +21,7 @@ def verdict(part: xr.Dataset, names: tuple[str, ...]) -> dict[str, Any]:
         part: a scan of one point.
         names: scanned parameters.
     """
-    part = part.drop_vars([n for n in OF_SAMPLES if n in part]).load()
+    part = part.drop_vars([n for n in OF_SAMPLES if n in part]).compute()
     values = {name: float(part[name].values.ravel()[0]) for name in names}
     told: dict[str, Any] = {
         "values": [

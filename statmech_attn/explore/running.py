@@ -1,7 +1,6 @@
 """The explorer from the command line, and in a notebook."""
 
 import html
-import os
 import socket
 import threading
 import time
@@ -125,6 +124,6 @@ def _listening(port: int) -> socket.socket:
         opened.bind((HOST, port))
     except (OSError, OverflowError) as error:
         opened.close()
-        reason = os.strerror(error.errno) if isinstance(error, OSError) else "no port"
+        reason = getattr(error, "strerror", None) or "it is no port"
         raise ValueError(f"--port {port}: {reason}.") from None
     return opened

@@ -470,7 +470,7 @@ class _Guard:
         if refusal is not None:
             return await refusal(scope, receive, send_with_headers)
         prefix = f"/{self._server.token}"
-        scope = scope | {"path": scope["path"][len(prefix) :] or "/", "raw_path": None}
+        scope = {**scope, "path": scope["path"][len(prefix) :] or "/", "raw_path": None}
         return await self._app(scope, receive, send_with_headers)
 
     def _refusal(self, request: Request) -> Response | None:
@@ -489,7 +489,7 @@ class _Guard:
                 "iframe",
             ):
                 return _refused(403, "Another site asks.")
-        first = request.url.path.split("/")[1]
+        first = request.scope["path"].split("/")[1]
         if not hmac.compare_digest(first.encode(), self._server.token.encode()):
             return _refused(
                 403, "The address lacks the token that was printed with it."

@@ -364,6 +364,7 @@ def observations(x: np.ndarray, batch: tuple[int, ...]) -> Observation:
         `Observation` with arrays (steps, M, *batch, *runs).
 
     Example:
+        >>> import numpy as np
         >>> observations(np.zeros((2, 20, 7, 5, 3)), (2,)).A.shape
         (7, 3, 2, 20)
     """

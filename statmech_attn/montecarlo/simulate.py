@@ -149,6 +149,7 @@ def simulate(
         ValueError: an argument out of range, or N that the fractions do not divide.
 
     Example:
+        >>> import jax
         >>> from statmech_attn import dmft
         >>> file = dmft.load("poclopez-pe2")
         >>> net = dmft.network(file.patterns, context=file.context)

@@ -265,6 +265,8 @@ def bifurcation_curves(
         _name_degenerate(axis, dataset, across, up)
     axis.set_xlabel(label(dataset, across))
     axis.set_ylabel(label(dataset, up))
+    if sheet.whole:
+        axis.margins(2 * MARGIN)  # room for names
     sheet.legend(per_row=4)
     sheet.note(_plane_note(dataset))
     return sheet.figure
@@ -285,14 +287,17 @@ def _plane_note(dataset: xr.Dataset) -> str:
 
 
 def _name_periods(axis: Axes, dataset: xr.Dataset, across: str, up: str) -> None:
-    """The period in the middle of each curve, where the curves have several."""
+    """The period half way along each curve, where the curves have several."""
     periods = dataset.special_period.values[dataset.curve_origin.values]
     if len(np.unique(periods)) == 1:
         return
     for i, period in enumerate(periods):
         places = [dataset[f"curve_{name}"].values[i] for name in (across, up)]
         place = np.transpose(places)[np.isfinite(places[0])]
-        _name(axis, f"$p = {period}$", place[len(place) // 2])
+        extent = np.ptp(place, axis=0)
+        steps = np.diff(place, axis=0) / np.where(extent > 0, extent, 1.0)
+        along = np.cumsum(np.hypot(*steps.T))
+        _name(axis, f"$p = {period}$", place[np.searchsorted(along, along[-1] / 2)])
 
 
 def _name(axis: Axes, words: str, place: np.ndarray) -> None:

@@ -105,6 +105,7 @@ def isolated(y) -> np.ndarray:
     """Finite values without a finite neighbour, through which no line goes.
 
     Example:
+        >>> import numpy as np
         >>> isolated(np.array([1.0, np.nan, 2.0, 3.0])).tolist()
         [True, False, False, False]
     """

@@ -55,8 +55,15 @@ def error_against_examples(dataset: xr.Dataset, *, axes: Given = None) -> Figure
     sheet.legend(4)
     sets = dataset.sizes["training_set"]
     bars = f"standard errors over {sets} training sets" if sets > 1 else ""
-    sheet.note(notes.joined(bars, *notes.fixed(dataset)))
+    sheet.note(notes.joined(bars, *notes.fixed(dataset), _missing(dataset)))
     return sheet.figure
+
+
+def _missing(dataset: xr.Dataset) -> str:
+    """Numbers of examples without a saddle point in some training set."""
+    converged = (dataset.result == 0).all("training_set").values
+    P = ", ".join(str(P) for P in dataset.examples.values[~converged])
+    return f"no saddle point found at $P = {P}$" if P else ""
 
 
 def _drawn(axis: Axes, curve: xr.Dataset, name: str, estimate: str) -> None:

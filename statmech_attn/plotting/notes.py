@@ -24,6 +24,7 @@ def network(dataset: xr.Dataset) -> str:
     r"""The network and its parameters that have one value, as far as they are known.
 
     Example:
+        >>> import xarray as xr
         >>> network(xr.Dataset(coords={"gamma": 127.017}, attrs={"context": 4}))
         '$C = 4$, $\\gamma = 127.02$'
     """

@@ -234,6 +234,7 @@ def over_trainings(
     """Mean and standard error over trainings; NaN for the error of a single one.
 
     Example:
+        >>> import xarray as xr
         >>> mean, error = over_trainings([xr.DataArray(0.6), xr.DataArray(0.8)])
         >>> float(mean), round(float(error), 3)
         (0.7, 0.1)
@@ -280,7 +281,7 @@ def one_shot_matrices(
     image = None
     for axis, (name, U) in zip(sheet.axes, scaled.items(), strict=True):
         image = axis.imshow(U, cmap="RdBu_r", vmin=-reach, vmax=reach)
-        axis.set_title(name)
+        axis.set_title(name, fontsize="small")  # beside the letter of the panel
         _group(axis, names)
     sheet.figure.colorbar(
         image,  # type: ignore
@@ -298,6 +299,7 @@ def over_diagonal(U: np.ndarray) -> np.ndarray:
     """A matrix over the mean of its diagonal.
 
     Example:
+        >>> import numpy as np
         >>> over_diagonal(np.diag([1.0, 3.0]))
         array([[0.5, 0. ],
                [0. , 1.5]])

@@ -5,6 +5,7 @@ belongs to a figure, and is drawn on a new one only.  On axes of the caller the 
 of a legend are there: `ax.legend()` shows them.
 """
 
+import re
 import string
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ from statmech_attn.plotting import style
 
 
 PER_ROW = 8  # entries of a legend
+PER_INCH = 19  # letters of the note at the foot
+UNSEEN = str.maketrans("", "", "${}^_")  # signs of a formula
 DOT = 6.0  # points, of a dot in a legend at least
 Given = Axes | Sequence[Axes] | np.ndarray | None
 
@@ -65,9 +68,34 @@ class Sheet(NamedTuple):
             axis.set_title(f"({letter})  {words}".rstrip(), loc="left", pad=2.5)
 
     def note(self, words: str) -> None:
-        """Small print below the panels."""
+        """Small print below the panels, in lines no longer than the figure is wide."""
         if self.whole and words:
-            self.figure.supxlabel(words, fontsize=8)
+            letters = PER_INCH * self.figure.get_figwidth()
+            lines = [in_lines(line, letters) for line in words.split("\n")]
+            self.figure.supxlabel("\n".join(lines), fontsize=8)
+
+
+def in_lines(words: str, letters: float) -> str:
+    """Words broken after commas and semicolons, but not within formulas.
+
+    Args:
+        words: one line.
+        letters: that a line has room for.
+
+    Example:
+        >>> print(in_lines("100 runs, $P = 8, 9$, network a", 20))
+        100 runs, $P = 8, 9$,
+        network a
+    """
+    lines = [""]
+    for part in re.split(r"(?<=[,;]) (?=(?:[^$]*\$[^$]*\$)*[^$]*$)", words):
+        longer = f"{lines[-1]} {part}".strip()
+        shown = re.sub(r"\\[a-zA-Z]+", "x", longer).translate(UNSEEN)
+        if lines[-1] and len(shown) > letters:
+            lines.append(part)
+        else:
+            lines[-1] = longer
+    return "\n".join(lines)
 
 
 def in_order(axis: Axes) -> list[tuple[str, Any]]:

@@ -67,7 +67,7 @@ def _losses(axis: Axes, dataset: xr.Dataset) -> None:
     axis.set_xlabel("step")
     axis.set_ylabel("data term (solid), prior term (dashed)")
     axis.margins(0.02, 0.05)
-    axis.legend(handles=handles, loc="upper right")
+    axis.legend(handles=handles, loc="best")
 
 
 def _accuracies(axis: Axes, dataset: xr.Dataset) -> None:

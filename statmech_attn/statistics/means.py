@@ -24,6 +24,7 @@ def mean_of_known(
         Means; standard errors.
 
     Example:
+        >>> import numpy as np
         >>> mean, error = mean_of_known(np.array([[1.0, 2.0], [3.0, np.nan]]))
         >>> mean.tolist(), error.tolist()
         ([2.0, 2.0], [1.0, nan])
@@ -50,6 +51,7 @@ def block_stderr(series, blocks: int = 20):
         ValueError: fewer draws than blocks.
 
     Example:
+        >>> import numpy as np
         >>> white = np.random.default_rng(0).normal(size=10_000)
         >>> bool(0.005 < block_stderr(white) < 0.015)
         True

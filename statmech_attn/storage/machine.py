@@ -40,6 +40,7 @@ def environment() -> dict[str, str]:
         Texts by name: versions, processor, device and settings of XLA.
 
     Example:
+        >>> import jax
         >>> environment()["jax"] == jax.__version__
         True
     """

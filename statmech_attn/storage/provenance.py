@@ -108,6 +108,7 @@ def with_provenance(dataset: xr.Dataset, study: str, **how: Any) -> xr.Dataset:
         The same data set with more attributes.
 
     Example:
+        >>> import xarray as xr
         >>> result = with_provenance(xr.Dataset(), 'kind = "trajectory"', elapsed=1.5)
         >>> result.attrs["study"], result.attrs["elapsed"]
         ('kind = "trajectory"', 1.5)

@@ -119,6 +119,7 @@ def read(path: str | Path) -> xr.Dataset:
             larger than the memory that is free.
 
     Example:
+        >>> import xarray as xr
         >>> import tempfile
         >>> from statmech_attn.storage import write
         >>> words = {"long_name": "position", "units": "m", "symbol": "x"}
@@ -171,6 +172,7 @@ def check(path: str | Path) -> int:
         StorageError: as `read`, of whatever size.
 
     Example:
+        >>> import xarray as xr
         >>> import tempfile
         >>> from statmech_attn.storage import write
         >>> words = {"long_name": "position", "units": "m", "symbol": "x"}
@@ -203,6 +205,7 @@ def info(path: str | Path) -> Info:
         StorageError: as `read`, except that the data is not verified.
 
     Example:
+        >>> import xarray as xr
         >>> import tempfile
         >>> from statmech_attn.storage import write
         >>> words = {"long_name": "position", "units": "m", "symbol": "x"}

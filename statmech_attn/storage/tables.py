@@ -54,6 +54,7 @@ def table(dataset: xr.Dataset, *names: str) -> pd.DataFrame:
         ValueError: a name that there is not, or a variable of more columns.
 
     Example:
+        >>> import xarray as xr
         >>> scan = xr.Dataset(
         ...     {"lyapunov": (("beta", "exponent"), [[0.1, -0.2], [0.3, -0.4]]),
         ...      "period": ("beta", [0, 0])},

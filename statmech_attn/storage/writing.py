@@ -73,6 +73,7 @@ def write(
         StorageError: the destination is taken, cannot be written, or the disk is full.
 
     Example:
+        >>> import xarray as xr
         >>> import tempfile
         >>> from statmech_attn.storage import read
         >>> words = {"long_name": "position", "units": "m", "symbol": "x"}

@@ -120,6 +120,7 @@ def choose(
     """Temperature and answers by each choice; NaN where no temperature has any.
 
     Example:
+        >>> import numpy as np
         >>> right = np.array([[[1, 0], [1, 0]], [[1, 1], [0, 0]]])  # T, S, Q
         >>> choose(right, [0.1, 1.0], ["omniglot-validation", "omniglot"])[0].tolist()
         [1.0, 0.1]

@@ -73,6 +73,7 @@ def key_of(seed: int, purpose: str, number: int) -> Key[Array, ""]:
     so that a purpose could meet a point or a network of the same number.
 
     Example:
+        >>> import jax
         >>> purposes = "training tasks", "initial weights"
         >>> a, b = (jax.random.key_data(key_of(0, p, 3)) for p in purposes)
         >>> bool((a == b).any())

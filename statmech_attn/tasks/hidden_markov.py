@@ -57,6 +57,18 @@ class Examples(NamedTuple):
 def draw(key: Key[Array, ""], setting: Task, *, examples: int) -> Examples:
     """Draw labelled chains, `examples` / 2 of each class.
 
+    Args:
+        key: random key of JAX.
+        setting: sizes and noise of the task.
+        examples: number of chains, even.
+
+    Returns:
+        Tokens x (examples, features, tokens), the first of them the beginning of
+        sentence, and labels y (examples,): 1 for the first half, -1 for the second.
+
+    Raises:
+        ValueError: a number of examples that is odd or below 2.
+
     Example:
         >>> import jax
         >>> jax.config.update("jax_enable_x64", True)
@@ -134,6 +146,17 @@ GIVEN_HEADS = {"previous-token": previous_token_head, "uniform": uniform_head}
 
 def heads(key: Key[Array, ""], setting: Task, layers: Sequence[Sequence[str]]) -> Heads:
     """Heads by name, layer by layer: "previous-token", "uniform" or "random".
+
+    Args:
+        key: random key of JAX, for the random ones.
+        setting: sizes of the task, and the strength of random heads.
+        layers: the names of each layer.
+
+    Returns:
+        Matrices W of shape (heads, features, features), an array for every layer.
+
+    Raises:
+        ValueError: an unknown name, or a layer without heads.
 
     Example:
         >>> import jax

@@ -182,6 +182,18 @@ def draw(
 ) -> Examples:
     """Draw labelled examples in float64, `examples` / 2 of each label, + first.
 
+    Args:
+        key: random key of JAX.
+        classes: images by class, as from `images.omniglot` or `images.split`.
+        setting: sizes of the task.
+        examples: number of examples, even.
+
+    Returns:
+        Patches x (examples, features, tokens), and labels y (examples,), 1 and -1.
+
+    Raises:
+        ValueError: a number of examples that is not even.
+
     Example:
         >>> import jax, numpy as np
         >>> jax.config.update("jax_enable_x64", True)

@@ -85,6 +85,7 @@ def initial(
         ValueError: a size below one, or a gain that is not finite and > 0.
 
     Example:
+        >>> import jax
         >>> sizes = dict(n_inputs=8, heads=(2, 3), width=4, key_size=5)
         >>> made = initial(jax.random.key(0), **sizes)
         >>> [layer.shape for layer in made.V], made.keys[1].dtype
@@ -131,6 +132,8 @@ def outputs(
             softmax and effective weights are those of "single".
 
     Example:
+        >>> import jax.numpy as jnp
+        >>> import jax
         >>> sizes = dict(n_inputs=8, heads=(2, 2), width=4, key_size=5)
         >>> outputs(initial(jax.random.key(0), **sizes), jnp.ones((6, 8, 3))).shape
         (6,)
@@ -158,6 +161,7 @@ def attention_heads(transformer: Transformer) -> bpkr.Heads:
         Heads for `bpkr.attentioned_inputs`.
 
     Example:
+        >>> import jax
         >>> sizes = dict(n_inputs=8, heads=(2, 3), width=4, key_size=5)
         >>> attention_heads(initial(jax.random.key(0), **sizes))
         Heads per layer: 2, 3; W of 8 x 8, score x_key^T W x_query
@@ -178,6 +182,7 @@ def value_weights(transformer: Transformer) -> bpkr.Weights:
         `bpkr.Weights`, in the normalisation of the theory.
 
     Example:
+        >>> import jax
         >>> sizes = dict(n_inputs=8, heads=(2, 3), width=4, key_size=5)
         >>> weights = value_weights(initial(jax.random.key(0), **sizes))
         >>> [layer.shape for layer in weights.V]

@@ -48,6 +48,15 @@ def test_the_page_may_load_nothing_from_elsewhere(page):
         assert page.send(path).status == 404
 
 
+def test_a_notebook_may_show_the_page_in_a_frame(make_page, line):
+    from statmech_attn.explore.running import Explorer
+
+    with Explorer([line], framed=True, warm=False) as explorer:
+        assert f'<iframe src="{explorer.address}"' in explorer._repr_html_()
+        policy = make_page(explorer.address).send("").headers["Content-Security-Policy"]
+    assert "frame-ancestors http://localhost:* " in policy
+
+
 @pytest.mark.parametrize(
     "name, changed, said",
     (

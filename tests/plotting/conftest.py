@@ -437,6 +437,8 @@ def curve():
     over = ("width", "examples", "estimate")
     of_set = np.stack([error] * 3)[None]
     error = error[None]
+    result = np.zeros((1, 3, 4), np.int8)
+    result[0, 1, 3] = 2  # no saddle point for the second set of 30 examples
     return (
         table("learning-curve")
         .labelled(
@@ -446,6 +448,7 @@ def curve():
                 "accuracy": (over, 1 / (1 + error)),
                 "accuracy_stderr": (over, 0.01 * error),
                 "error_of_set": (("width", "training_set", *over[1:]), of_set),
+                "result": (("width", "training_set", "examples"), result),
                 "rank": ((), 8),
                 "shared": ((), False),
             },

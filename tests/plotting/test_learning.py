@@ -133,6 +133,11 @@ def test_a_learning_curve_has_bands_of_theory_bars_of_samples_and_the_peak(curve
         plotting.error_against_examples(several)
 
 
+def test_a_learning_curve_says_where_it_has_no_saddle_point(curve):
+    said = [text.get_text() for text in plotting.error_against_examples(curve).texts]
+    assert any("no saddle point found at $P = 30$" in text for text in said)
+
+
 def test_growth_shows_times_against_every_size(grown):
     axes = plotting.growth(grown).axes
     labels = [axis.get_xlabel() for axis in axes]

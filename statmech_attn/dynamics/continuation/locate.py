@@ -71,6 +71,7 @@ def locate(residual: Callable, kind: int, u, angle: float = 0.0) -> Located:
         `Located`: coordinates of the point, with the size of the last Newton step.
 
     Example:
+        >>> import numpy as np
         >>> import jax.numpy as jnp
         >>> residual = lambda u: jnp.array([u[1] - u[0] ** 2])  # a fold at (0, 0)
         >>> bool(abs(locate(residual, 0, np.array([0.1, 0.02])).u).max() < 1e-9)

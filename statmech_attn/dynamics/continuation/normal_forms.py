@@ -150,6 +150,7 @@ def normal_form(problem: Problem, kind: int, located: Located) -> NormalForm:
         `NormalForm`: coefficients, critical vectors and the direction of the new orbit.
 
     Example:
+        >>> import numpy as np
         >>> import jax.numpy as jnp
         >>> from statmech_attn.dynamics.continuation import locate
         >>> logistic = lambda x, p: p["r"] * x * (1 - x)

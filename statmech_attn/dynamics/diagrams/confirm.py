@@ -29,6 +29,7 @@ def edges(index: np.ndarray) -> np.ndarray:
     Neighbours lie on one line along an axis with no other point between them.
 
     Example:
+        >>> import numpy as np
         >>> edges(np.array([[0, 0], [0, 2], [4, 2]])).tolist()
         [[1, 2], [0, 1]]
     """

@@ -58,6 +58,7 @@ class Grid(NamedTuple):
             index: of the points, (n, d).
 
         Example:
+            >>> import numpy as np
             >>> Grid((2, 2), 2).level_of(np.array([[0, 4], [2, 0], [1, 2]])).tolist()
             [0, 1, 2]
         """

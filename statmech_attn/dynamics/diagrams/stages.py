@@ -500,6 +500,7 @@ def crossings(values, on, level: float) -> tuple[np.ndarray, np.ndarray]:
         values between neighbouring times, (time - 1, lanes), and where there is one.
 
     Example:
+        >>> import numpy as np
         >>> crossings(np.array([[0.0], [1.0]]), np.array([[-1.0], [3.0]]), 0.0)
         (array([[0.25]]), array([[ True]]))
     """

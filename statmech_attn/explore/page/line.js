@@ -127,8 +127,10 @@ export class LineView {
     context.beginPath();
     context.rect(cloud[0], cloud[1], cloud[2] - cloud[0], cloud[3] - cloud[1]);
     context.clip();
-    for (const { values, section, phase } of this.rows) {
+    for (const { values, section, strobe, phase } of this.rows) {
       const at = x.at(values[this.file.axis.name]);
+      context.fillStyle = `rgb(${css("--pale-dots")})`;
+      for (const value of strobe) context.fillRect(at - 0.6, y.at(value) - 0.6, 1.2, 1.2);
       context.fillStyle = this.colour(phase);
       for (const value of section) context.fillRect(at - 0.8, y.at(value) - 0.8, 1.6, 1.6);
     }
@@ -261,7 +263,7 @@ export class LineView {
     if (box) {
       const [low, high] = box[this.names[0]].map((v) => x.at(v));
       context.fillStyle = css("--accent");
-      context.globalAlpha = 0.18;
+      context.globalAlpha = 0.1;
       context.fillRect(low, boxes.cloud[1], high - low, bottom - boxes.cloud[1]);
     }
   }

@@ -285,6 +285,7 @@ export class Navigator {
 
 // A window kept within limits, and no narrower than 1e-9 of them.
 export function within([low, high], [least, most]) {
+  if (low >= least && high <= most && high - low >= (most - least) * 1e-9) return [low, high];
   const span = Math.min(Math.max(high - low, (most - least) * 1e-9), most - least);
   const middle = Math.min(Math.max((low + high) / 2, least + span / 2), most - span / 2);
   return [Math.max(middle - span / 2, least), Math.min(middle + span / 2, most)];

@@ -43,6 +43,7 @@ function compared(told, stored, seconds) {
   ];
 }
 
+const FEW = 20;  // samples of a section that make no picture
 const drawings = [];  // of the small pictures, to be drawn again in other colours
 
 export function redrawSmall() {
@@ -81,17 +82,18 @@ export class PointPanel {
       live.replaceChildren(element("p", { class: "quiet" }, view.file.why ?? ""));
       return;
     }
-    const inputs = told.values.map(({ name, symbol: sign, value }) => {
+    const inputs = told.values.map(({ name, symbol: sign, value, text }) => {
       const input = element("input", {
-        id: `at-${name}`, type: "number", step: "any", required: true, value: String(value),
+        id: `at-${name}`, type: "number", step: "any", required: true, value: text,
       });
-      return [name, input, element("label", { for: `at-${name}` }, `${symbol(sign)} `, input)];
+      const exact = () => (input.value === text ? value : input.valueAsNumber);
+      return [name, exact, element("label", { for: `at-${name}` }, `${symbol(sign)} `, input)];
     });
     const form = element("form", { class: "row", "aria-label": "Compute a point" },
       ...inputs.map(([, , label]) => label), element("button", {}, "Compute"));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const values = Object.fromEntries(inputs.map(([name, input]) => [name, input.valueAsNumber]));
+      const values = Object.fromEntries(inputs.map(([name, exact]) => [name, exact()]));
       this.compute(view, values);
     });
     this.result = element("div", { "aria-live": "polite" });
@@ -102,7 +104,7 @@ export class PointPanel {
     const asked = (this.asked += 1);
     const result = this.result;
     const fresh = () => asked === this.asked && result.isConnected;
-    const verdict = element("div", {}, element("p", { class: "quiet" }, "Computing …"));
+    const verdict = element("div", {}, element("p", { class: "quiet" }, "Computing … The first point waits until its programs are compiled."));
     const pictures = element("div");
     result.replaceChildren(verdict, pictures);
     drawings.length = 0;
@@ -131,7 +133,7 @@ export class PointPanel {
     const main = () => LINES[dark() ? "dark" : "light"][0];
     const places = (list) => list.map((_, i) => i);
     const few = orbit.first.slice(0, 200);
-    const section = told.section;
+    const { section } = told;
     const frequencies = orbit.frequency?.slice(1);
     holder.append(
       small("The orbit over time, after the transient", false, () => ({
@@ -142,12 +144,13 @@ export class PointPanel {
         xWords: sign, yWords: "second coordinate", dots: true, square: true,
       })),
     );
-    if (section.length > 1) {
-      holder.append(small("The section: each sample against the one before", true, () => ({
-        series: [{ x: section.slice(0, -1), y: section.slice(1), colour: main() }],
-        xWords: `${sign}, sample n`, yWords: "sample n + 1", dots: true, square: true,
-      })));
-    }
+    const [samples, words, what] = section.length > FEW
+      ? [section, "The section: each sample against the one before", "sample"]
+      : [orbit.first, "The return map: each step against the one before", "step"];
+    holder.append(small(words, true, () => ({
+      series: [{ x: samples.slice(0, -1), y: samples.slice(1), colour: main() }],
+      xWords: `${sign}, ${what} n`, yWords: `${what} n + 1`, dots: true, square: true,
+    })));
     if (frequencies) {
       holder.append(small("Power spectrum, powers of ten", false, () => ({
         series: [{ x: frequencies, y: orbit.power.slice(1), colour: main() }],

@@ -24,7 +24,7 @@ export function digits(value, span) {
 export function symbol(text) {
   const low = "₀₁₂₃₄₅₆₇₈₉";
   return text.replace(/_\{?(\d+)\}?/g, (_, n) => [...n].map((d) => low[d]).join(""))
-    .replace(/\^\{?o,SE\}?/g, "ᵒˢᴱ").replace(/[{}]/g, "");
+    .replace("_KY", "ᴋʏ").replace(/\^\{?o,SE\}?/g, "ᵒˢᴱ").replace(/[{}]/g, "");
 }
 
 export function axisWords({ words, symbol: sign, unit }) {

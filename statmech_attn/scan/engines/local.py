@@ -63,6 +63,7 @@ def in_memory(work: Work, report: Reporter = Silent()) -> xr.Dataset:
         The data set that a run writes to its file, without provenance.
 
     Example:
+        >>> import xarray as xr
         >>> import numpy as np
         >>> from statmech_attn.scan import Assembled, OneRound, Pilot
         >>> class Squares(OneRound):

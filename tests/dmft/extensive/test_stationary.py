@@ -99,3 +99,17 @@ def test_bad_input_is_refused(mistake, words):
     problem, given = mistake()
     with pytest.raises(ValueError, match=re.escape(words)):
         extensive.stationary(problem, [1.0], **given)
+
+
+@pytest.mark.slow
+def test_two_tokens_retrieve_where_one_has_lost_the_pattern():
+    """alpha = 0.272 lies between the capacities of C = 1, 0.26906, and C = 2, 0.2763."""
+    last = []
+    for context in (1, 2):
+        net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=context)
+        problem = extensive.loaded_network(
+            net, extensive.cycle(), alpha=0.272, beta=np.inf
+        )
+        value = extensive.closed(problem, [1.0], steps=200).value
+        last.append(float(value.m_o_se[-1, 0]))
+    assert last[0] < 1e-3 and last[1] == pytest.approx(0.863, abs=1e-3)

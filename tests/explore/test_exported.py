@@ -1,0 +1,106 @@
+"""A page in one document holds what the scan holds, and asks nobody."""
+
+import base64
+import gzip
+import json
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from statmech_attn import cli, storage
+from statmech_attn.explore import export, exported, page
+
+
+def held(text: str) -> tuple[dict, dict[str, np.ndarray]]:
+    """Header and arrays of an exported page."""
+    (data,) = re.findall(r'id="data">([A-Za-z0-9+/=]+)</script>', text)
+    body = gzip.decompress(base64.b64decode(data))
+    length = int.from_bytes(body[:4], "little")
+    header = json.loads(body[4 : 4 + length])
+    arrays = {}
+    for name, array in header["arrays"].items():
+        first = 4 + length + array["place"]
+        values = np.frombuffer(body, array["type"], array["size"], first)
+        arrays[name] = values.reshape(array["shape"])
+    return header, arrays
+
+
+def test_modules_have_no_name_in_common():
+    declared = r"^(?:export )?(?:async )?(?:const|let|function|class) (\w+)"
+    names = [
+        name
+        for module in page.MODULES
+        for name in re.findall(declared, page.static(module)[0], re.MULTILINE)
+    ]
+    assert len(names) > 40 and len(names) == len(set(names))
+
+
+def test_modules_import_from_those_before():
+    for number, module in enumerate(page.MODULES):
+        text = page.static(module)[0]
+        taken = re.findall(r'from "\./([\w.]+)"', text)
+        assert set(taken) <= set(page.MODULES[:number])
+        assert "http://" not in text and "https://" not in text
+
+
+def test_a_line_is_held_whole(line, tmp_path):
+    export(line, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    header, arrays = held(text)
+    dataset = storage.read(line)
+    assert np.array_equal(arrays["values"], dataset.beta.values)
+    assert np.array_equal(arrays["phase"][:, 0], dataset.phase.values)
+    steps = arrays["samples_section"]
+    low, high = header["ranges"]["section"]
+    samples = np.sort(dataset.section.values, axis=1)
+    assert np.array_equal(steps == 65535, np.isnan(samples))
+    error = low + steps / 65534 * (high - low) - samples
+    assert np.nanmax(abs(error)) <= 0.51 * (high - low) / 65534
+    assert len(header["points"]) == 40
+    assert "<b>" not in text.split("<body>")[1].split("<script")[0]
+    assert "default-src 'none'" in text and 'src="static' not in text
+
+
+def test_large_scans_hold_counts(line, tmp_path, monkeypatch):
+    monkeypatch.setattr(exported, "SAMPLES", 10)
+    monkeypatch.setattr(exported, "COLUMNS", 16)
+    export(line, tmp_path / "page.html")
+    _, arrays = held((tmp_path / "page.html").read_text())
+    assert arrays["counts_section"].shape == (10, 1024)
+    dataset = storage.read(line)
+    samples = int(np.isfinite(dataset.section.values).sum())
+    stored = arrays["counts_section"].astype(int)
+    assert stored[stored < 255].sum() <= samples
+    assert (stored.max(axis=1)[-3:] < 255).all()
+    assert stored[-3:].sum() == np.isfinite(dataset.section.values[28:]).sum()
+
+
+def test_a_plane_is_held(plane, tmp_path):
+    export(plane, tmp_path / "page.html")
+    header, arrays = held((tmp_path / "page.html").read_text())
+    dataset = storage.read(plane).sortby("gamma").transpose("gamma", "beta", ...)
+    stored = dataset.lyapunov.values[..., 1].astype(np.float32)
+    assert np.array_equal(arrays["map_lyapunov_2"], stored)
+    assert [row["name"] for row in header["file"]["variables"]][:2] == [
+        "phase",
+        "lyapunov_1",
+    ]
+
+
+def test_the_command_writes_a_page(line, plane, tmp_path):
+    run = lambda *words: CliRunner().invoke(cli.app, ["explore", *map(str, words)])
+    done = run(line, "--export", tmp_path / "page.html")
+    assert done.exit_code == 0 and "wrote" in done.output
+    assert (tmp_path / "page.html").stat().st_size < 2e5
+    assert run(line, plane, "--export", tmp_path / "two.html").exit_code == 2
+    assert run(tmp_path / "no.h5", "--no-browser").exit_code == 1
+
+
+def test_nothing_is_replaced_unasked(line, tmp_path):
+    target = tmp_path / "page.html"
+    target.write_text("mine")
+    with pytest.raises(ValueError, match="already exists"):
+        export(line, target)
+    assert target.read_text() == "mine"

@@ -1,0 +1,133 @@
+"""What is computed on the spot is what a run of the study has computed."""
+
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from statmech_attn import storage, studies
+from statmech_attn.dynamics import diagrams
+from statmech_attn.explore import jobs
+from statmech_attn.explore.files import File
+from statmech_attn.explore.line import Line
+from statmech_attn.explore.live import Live, Uncomputable
+
+
+MAP = "def step(x, p):\n    return p['a'] * x * (1 - x)\n"
+STUDY = """
+kind = "bifurcation"
+[system]
+function = "logistic.py:step"
+initial = 0.3
+[parameters]
+a = { start = 3.2, stop = 4.0, num = 5 }
+[run]
+transient = 100
+steps = 512
+exponents = 1
+extend = false
+"""
+
+
+@pytest.fixture(scope="module")
+def logistic(tmp_path_factory):
+    """A scan of the logistic map, opened."""
+    folder = tmp_path_factory.mktemp("logistic")
+    (folder / "logistic.py").write_text(MAP)
+    (folder / "logistic.toml").write_text(STUDY)
+    studies.produce(folder / "logistic.toml", folder / "logistic.h5")
+    file = File(folder / "logistic.h5")
+    yield file
+    file.close()
+
+
+@pytest.fixture(scope="module")
+def live(logistic):
+    return Live(logistic, allow_code=True)
+
+
+def test_code_runs_only_where_it_is_allowed(logistic):
+    with pytest.raises(Uncomputable, match="--allow-code"):
+        Live(logistic)
+
+
+def test_code_that_has_changed_is_refused(logistic):
+    program = logistic.path.with_name("logistic.py")
+    program.write_text(f"{MAP}# changed\n")
+    with pytest.raises(Uncomputable, match="another logistic.py"):
+        Live(logistic, allow_code=True)
+    program.write_text(MAP)
+
+
+@pytest.mark.parametrize("a", (3.2, 3.8, 4.0))
+def test_a_point_has_the_verdict_of_the_file(live, logistic, a):
+    stored = Line(logistic, lambda share: None).point({"a": a})
+    computed = live.verdict({"a": stored["values"][0]["value"]})
+    assert stored["sentence"].startswith(computed["sentence"][:-1])  # "; doubtful" more
+    assert computed["exponents"] == stored["exponents"]
+
+
+def test_orbit_and_running_exponents_are_those_of_the_map(live):
+    orbit = np.array(live.orbit({"a": 3.2})["first"])
+    assert np.allclose(orbit[1:], 3.2 * orbit[:-1] * (1 - orbit[:-1]), atol=1e-6)
+    (running,) = live.running({"a": 4.0})["running"]
+    assert abs(running[-1] - np.log(2)) < 0.01
+
+
+@pytest.mark.parametrize("a", (float("nan"), float("inf"), "3.2"))
+def test_values_are_checked_as_those_of_a_study(live, a):
+    with pytest.raises(ValueError, match="parameters.a"):
+        live.verdict({"a": a})
+
+
+def test_a_part_is_computed_coarse_to_fine(live):
+    ranges = {"a": {"start": 3.2, "stop": 3.6, "num": 11}}
+    job = jobs.Job(live, ranges)
+    job.wait(60)
+    told = job.told(0)
+    assert (told["state"], told["done"], told["total"]) == ("finished", 11, 11)
+    rows = {row["values"]["a"]: row for row in told["rows"]}
+    assert sorted(rows) == np.linspace(3.2, 3.6, 11).tolist()
+    assert max(list(rows)[:8]) == 3.6  # of the first eight, which cover the whole part
+    assert rows[3.2]["period"] == 2 and rows[3.6]["exponents"][0] > 0.1
+    assert job.told(11)["rows"] == []
+
+
+def test_a_part_is_cancelled(live):
+    job = jobs.Job(live, {"a": {"start": 3.2, "stop": 3.6, "num": 60}})
+    job.cancel()
+    job.wait(60)
+    assert job.told(0)["state"] == "cancelled" and len(job.rows) < 60
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_server_and_what_it_computes(logistic):
+    command = [sys.executable, "-m", "statmech_attn.cli", "explore", logistic.path]
+    command += ["--no-browser", "--allow-code"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        assert address.startswith("http://127.0.0.1:")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+
+
+@pytest.mark.slow
+def test_the_published_network_has_period_44(tmp_path):
+    (tmp_path / "scan.toml").write_text(
+        'kind = "bifurcation"\n[network]\npatterns = "poclopez-pe2"\n[parameters]\n'
+        'beta = [1.26, 1.2645, 1.27, 1.4]\n[run]\nstart = "checkpoint"\n'
+    )
+    dataset = studies.produce(tmp_path / "scan.toml", tmp_path / "scan.h5")
+    file = File(tmp_path / "scan.h5")
+    live = Live(file)
+    for beta in dataset.beta.values:
+        told = live.verdict({"beta": float(beta)})
+        sentence = diagrams.explain(dataset, beta=float(beta))
+        assert isinstance(sentence, str)
+        assert sentence.startswith(told["sentence"][:-1])
+    assert live.verdict({"beta": 1.2645})["period"] == 44
+    file.close()
+    assert storage.read(tmp_path / "scan.h5").sel(beta=1.2645).period == 44
