@@ -210,7 +210,7 @@ def two_times(dataset: xr.Dataset, name: str = "C", *, axes: Given = None) -> Fi
     values = points[stored]
     low, high = min(0.0, float(values.min())), float(values.max())
     for axis, (_, words, point) in zip(sheet.axes, _points(points), strict=True):
-        image = axis.pcolormesh(
+        axis.pcolormesh(
             point.time_2,
             point.time,
             point[stored],
@@ -223,6 +223,7 @@ def two_times(dataset: xr.Dataset, name: str = "C", *, axes: Given = None) -> Fi
         axis.set_xlabel("token $t'$")
         axis.set_ylabel(style.WORDS["time"])
     if sheet.whole:
+        image = sheet.axes[0].collections[0]
         sheet.figure.colorbar(image, ax=sheet.axes, label=TWO_TIMES[name], shrink=0.9)
     sheet.letters()
     sheet.note(_note(dataset))

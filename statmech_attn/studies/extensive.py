@@ -541,7 +541,8 @@ class CapacityWork(LoadedWork):
                 )
             except extensive.NoRetrieval:
                 continue
-        raise RuntimeError(f"no pattern is retrieved down to alpha = {alpha:.1g}.")
+        least = self.run.begin / 2 ** (HALVINGS - 1)
+        raise RuntimeError(f"no pattern is retrieved down to alpha = {least:.1g}.")
 
     def pilot(self) -> None:
         """Only a whole chunk can tell."""
@@ -586,4 +587,5 @@ def described(ensemble: extensive.Ensemble) -> str:
 
 def _unknown(x: np.ndarray) -> np.ndarray:
     """Which rows have entries without a number."""
-    return ~np.isfinite(x.reshape(len(x), -1).astype(float)).all(1)
+    known = np.isfinite(x.reshape(len(x), -1).astype(float))
+    return np.logical_not(known.all(axis=1))

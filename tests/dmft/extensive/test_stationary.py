@@ -103,7 +103,7 @@ def test_bad_input_is_refused(mistake, words):
 
 @pytest.mark.slow
 def test_two_tokens_retrieve_where_one_has_lost_the_pattern():
-    """alpha = 0.272 lies between the capacities of C = 1, 0.26906, and C = 2, 0.2763."""
+    """alpha = 0.272 lies between their capacities, 0.2763 and 0.26906."""
     last = []
     for context in (1, 2):
         net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=context)
