@@ -15,18 +15,13 @@ import xarray as xr
 
 from statmech_attn import scan
 from statmech_attn.explore.files import finite
-from statmech_attn.explore.live import Live
-from statmech_attn.reporting import Silent
+from statmech_attn.explore.live import Cancelled, Live, Stoppable
 from statmech_attn.storage import toml
 
 
 MOST = 20_000  # points of a part that is computed here
 FEW = 64  # of a part for which nothing is compiled anew
 NUMBERS = itertools.count(1)
-
-
-class Cancelled(Exception):
-    """Raised in a computation that nobody waits for any more."""
 
 
 class Job:
@@ -105,15 +100,15 @@ def _length(values: Any) -> int:
     return len(values) if isinstance(values, list) else 1
 
 
-class _Counting(Silent):
-    """Counts points, and ends a computation that has been cancelled."""
+class _Counting(Stoppable):
+    """Counts points."""
 
     def __init__(self, job: Job):
+        super().__init__(job._cancelled)
         self._job = job
 
     def advance(self, work: float) -> None:
-        if self._job._cancelled.is_set():
-            raise Cancelled
+        super().advance(work)
         self._job._done += work
 
 

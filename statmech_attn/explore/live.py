@@ -28,6 +28,21 @@ DROPPED = ("refine", "confirm", "starts")  # keys of [run] that concern several 
 Values = dict[str, float]
 
 
+class Cancelled(Exception):
+    """Raised in a computation that nobody waits for any more."""
+
+
+class Stoppable(Silent):
+    """A reporter that ends what it is told of, once it is to stop."""
+
+    def __init__(self, stop: threading.Event):
+        self.stop = stop
+
+    def advance(self, work: float) -> None:
+        if self.stop.is_set():
+            raise Cancelled
+
+
 class Uncomputable(ValueError):
     """A file from which nothing can be computed; why, in one line."""
 
@@ -46,7 +61,8 @@ class Live:
     def __init__(self, file: File, *, allow_code: bool = False):
         self.file, self.names = file, file.axes
         self.tree = _tree(file)
-        self._lock = threading.Lock()
+        self._lock, self._guard = threading.Lock(), threading.Lock()
+        self._stops: dict[int, threading.Event] = {}  # of what pages wait for
         low = {name: float(file.dataset[name].min()) for name in self.names}
         self.study = self._study(low)
         if self.study.code() and not allow_code:
@@ -95,11 +111,25 @@ class Live:
         values = {n: float(self.file.dataset[n].values.flat[0]) for n in self.names}
         self.running(values)
 
-    def verdict(self, values: Values, report: Reporter = Silent()) -> dict[str, Any]:
-        """The verdict of a point, computed as in the file, and its section."""
+    def close(self) -> None:
+        """End what is being computed at the next look."""
+        with self._guard:
+            for stop in self._stops.values():
+                stop.set()
+
+    def verdict(self, values: Values, page: int = 0) -> dict[str, Any]:
+        """The verdict of a point, computed as in the file, and its section.
+
+        Args:
+            page: who asks; a later question of the same page ends this one.
+
+        Raises:
+            Cancelled: there was one.
+        """
         self._require(values)
+        stop = self._asked(page)
         with self._lock:
-            dataset = self.computed(values, report)
+            dataset = self.computed(values, Stoppable(stop))
         told = points.verdict(dataset, self.names)
         section = np.ravel(dataset.section.values)
         return told | {"section": _rounded(section[np.isfinite(section)])}
@@ -109,11 +139,12 @@ class Live:
         at = [np.array([values[name]]) for name in self.names]
         return scan.in_memory(self.one.at(*at), report)
 
-    def orbit(self, values: Values) -> dict[str, Any]:
+    def orbit(self, values: Values, page: int = 0) -> dict[str, Any]:
         """The orbit after the transient: what is shown, over time, and its spectrum."""
         self._require(values)
+        stop = self._asked(page)
         with self._lock:
-            compiled, points_of, state = self._start(values)
+            compiled, points_of, state = self._start(values, stop)
             parts = []
             for _ in range(ORBIT // diagrams.SEGMENT):
                 after, shown = compiled.record(
@@ -131,11 +162,12 @@ class Live:
             }
         return told
 
-    def running(self, values: Values) -> dict[str, Any]:
+    def running(self, values: Values, page: int = 0) -> dict[str, Any]:
         """Exponents averaged up to each time, after the transient."""
         self._require(values)
+        stop = self._asked(page)
         with self._lock:
-            compiled, points_of, state = self._start(values)
+            compiled, points_of, state = self._start(values, stop)
             system, count = compiled.system, compiled.plan.exponents
             if not count:
                 return {"running": [], "steps": []}
@@ -152,13 +184,22 @@ class Live:
             "steps": (length * np.arange(1, BLOCKS + 1)).tolist(),
         }
 
-    def _start(self, values: Values):
+    def _asked(self, page: int) -> threading.Event:
+        """Ends what a page has asked for before, and is set to end this."""
+        with self._guard:
+            if page in self._stops:
+                self._stops[page].set()
+            self._stops[page] = threading.Event()
+            return self._stops[page]
+
+    def _start(self, values: Values, stop: threading.Event):
         """Programs, a point in every lane, and where its transient ends."""
         work = self.one.at(*(np.array([values[name]]) for name in self.names))
         compiled, plan = work.scan, work.plan
         points_of = work.lanes()
-        stop = threading.Event()
-        state = compiled.advanced(points_of, plan.transient, stop, lambda steps: None)
+        tick = Stoppable(stop).advance
+        state = compiled.advanced(points_of, plan.transient, stop, tick)
+        tick(0)
         return compiled, points_of, state
 
     def _require(self, values: Values) -> None:

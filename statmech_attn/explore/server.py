@@ -28,7 +28,7 @@ from statmech_attn.explore import page, pictures
 from statmech_attn.explore.files import File, Gone
 from statmech_attn.explore.jobs import Job
 from statmech_attn.explore.line import Line
-from statmech_attn.explore.live import Live, Uncomputable
+from statmech_attn.explore.live import Cancelled, Live, Uncomputable
 from statmech_attn.explore.plane import Plane
 
 
@@ -95,9 +95,10 @@ class Map(Asked):
 
 
 class At(Asked):
-    """A point of a scan."""
+    """A point of a scan, and the page that asks for it."""
 
     values: dict[str, Number]
+    page: Which = 0
 
 
 class Part(Asked):
@@ -263,6 +264,8 @@ class Server:
         for job in self.jobs.values():
             job.wait(10)
         for shown in self.shown:
+            if shown.live is not None:
+                shown.live.close()
             if shown.file is not None:
                 shown.file.close()
 
@@ -284,6 +287,8 @@ class Server:
                 return _refused(400, f"{path}: {refusals.words(first)}.")
             except Gone as error:
                 return _refused(410, str(error))
+            except Cancelled:
+                return _refused(409, "Another point has been asked for.")
             except (ValueError, OSError, MemoryError) as error:
                 return _refused(400, _first_line(error))
             except Exception as error:
@@ -352,13 +357,13 @@ class Server:
         return _json(view.point(asked.values))
 
     def _orbit(self, asked: At) -> Response:
-        return _json(self._computing(asked).orbit(asked.values))
+        return _json(self._computing(asked).orbit(asked.values, asked.page))
 
     def _verdict(self, asked: At) -> Response:
-        return _json(self._computing(asked).verdict(asked.values))
+        return _json(self._computing(asked).verdict(asked.values, asked.page))
 
     def _running(self, asked: At) -> Response:
-        return _json(self._computing(asked).running(asked.values))
+        return _json(self._computing(asked).running(asked.values, asked.page))
 
     def _study(self, asked: Part) -> Response:
         from statmech_attn.storage import toml

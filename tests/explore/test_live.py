@@ -3,6 +3,9 @@
 import signal
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from statmech_attn.dynamics import diagrams
 from statmech_attn.explore import jobs
 from statmech_attn.explore.files import File
 from statmech_attn.explore.line import Line
-from statmech_attn.explore.live import Live, Uncomputable
+from statmech_attn.explore.live import Cancelled, Live, Uncomputable
 
 
 MAP = "def step(x, p):\n    return p['a'] * x * (1 - x)\n"
@@ -93,6 +96,27 @@ def test_a_part_is_computed_coarse_to_fine(live):
     assert max(list(rows)[:8]) == 3.6  # of the first eight, which cover the whole part
     assert rows[3.2]["period"] == 2 and rows[3.6]["exponents"][0] > 0.1
     assert job.told(11)["rows"] == []
+
+
+def test_a_later_question_of_a_page_ends_the_one_before(live, monkeypatch):
+    begun = threading.Event()
+
+    def endless(values, report):
+        begun.set()
+        while True:
+            report.advance(1)
+            time.sleep(0.001)
+
+    monkeypatch.setattr(live, "computed", endless)
+    with ThreadPoolExecutor() as pool:
+        for end in (lambda: live.running({"a": 3.2}, page=1), live.close):
+            begun.clear()
+            waiting = pool.submit(live.verdict, {"a": 3.8}, 1)
+            assert begun.wait(10)
+            live._asked(2)  # of another page
+            assert not waiting.done()
+            end()
+            assert isinstance(waiting.exception(10), Cancelled)
 
 
 def test_a_part_is_cancelled(live):

@@ -62,6 +62,7 @@ export class PointPanel {
   constructor(source) {
     this.source = source;
     this.asked = 0;
+    this.page = crypto.getRandomValues(new Uint32Array(1))[0];
   }
 
   async choose(view, values) {
@@ -108,7 +109,7 @@ export class PointPanel {
     const pictures = element("div");
     result.replaceChildren(verdict, pictures);
     drawings.length = 0;
-    const question = { file: view.number, values };
+    const question = { file: view.number, values, page: this.page };
     const began = performance.now();
     const wrong = (error) => {
       if (fresh()) verdict.replaceChildren(element("p", { class: "wrong" }, error.message));
