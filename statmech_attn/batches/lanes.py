@@ -277,7 +277,7 @@ def _natively(
             'compiler = "llvm" makes programs for one CPU; set JAX_PLATFORMS=cpu.'
         )
     try:
-        from statmech_attn.batches.native import Native, Unsupported
+        from statmech_attn.native import Native, Unsupported
     except ImportError:
         raise ValueError(
             "compiler = \"llvm\" needs llvmlite: pip install 'statmech-attn[native]'."
@@ -300,7 +300,7 @@ def _natively(
 class _Program:
     """The program of one width, compiled once, whichever thread asks first."""
 
-    def __init__(self, compile: Callable[[], Compiled]):
+    def __init__(self, compile: Callable[[], Compiled | Natively]):
         self._compile = compile
 
     @property
@@ -308,7 +308,7 @@ class _Program:
         return "compiled" in vars(self)
 
     @once
-    def compiled(self) -> Compiled:
+    def compiled(self) -> Compiled | Natively:
         return self._compile()
 
 
@@ -346,10 +346,11 @@ class Stage:
         any_width |= function is None
         any_width &= (has_fused() or function is None) and on_cpu()
         narrow = [n for n in NARROW if n < lanes and any_width]
-        self._programs = {
-            n: _Program(lambda n=n: compile(n)) for n in (*narrow, lanes)
-        }
+        self._programs = {n: _Program(lambda n=n: compile(n)) for n in (*narrow, lanes)}
         self._full = self._programs[lanes].compiled
+        if function is None:  # nothing to compile for a width
+            for program in self._programs.values():
+                assert program.compiled
         self._rate = 0.0  # seconds per unit of work and lane; 0: not measured
         self._wasted = 0.0  # seconds that narrower batches would have saved so far
 
@@ -390,7 +391,7 @@ class Stage:
     def __call__(self, lanes: int, *args: Any) -> Any:
         return self.program(lanes)(*args)
 
-    def program(self, lanes: int) -> Compiled:
+    def program(self, lanes: int) -> Compiled | Natively:
         """What computes batches of this width: compiled when first asked for.
 
         Args:

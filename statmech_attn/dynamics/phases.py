@@ -358,9 +358,7 @@ def examine(
     Returns the state at the end, the spectrum, the evidence, and the state and the
     frame where the window ended and the tail began.
     """
-    middle, frame, sums = measure(
-        system, state, observe, k, per_block, every, spacing
-    )
+    middle, frame, sums = measure(system, state, observe, k, per_block, every, spacing)
     spectrum = lyapunov.summarise(
         sums,
         per_block=per_block,

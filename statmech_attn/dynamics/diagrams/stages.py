@@ -168,9 +168,9 @@ class Scan:
     def _measured(self, arrays, params, state, per_block, at_cap):
         """What a native program computes of a window and its tail."""
         system = self._system_of(arrays)
-        map, every = system.beside(params), self._every
+        map, every, k = system.beside(params), self._every, self.plan.exponents
         middle, frame, sums = phases.measure(
-            map, state, system.seen, self.plan.exponents, per_block, every, self._spacing
+            map, state, system.seen, k, per_block, every, self._spacing
         )
         state, series = phases.record(map, middle, system.seen, self._tail)
         return state, (middle, frame), sums, series, per_block, at_cap

@@ -12,7 +12,7 @@ Nothing may be added up over lanes, and no index may differ between them.
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,11 +20,9 @@ import jax
 import numpy as np
 from llvmlite import ir
 
-from statmech_attn.batches.native.arithmetic import (
+from statmech_attn.native.arithmetic import (
     Arithmetic,
     BOOL,
-    DOUBLE,
-    INT32,
     INT64,
     number,
     TYPES,
@@ -38,14 +36,21 @@ Elements = np.ndarray  # of objects, see the module
 
 
 class Unsupported(ValueError):
-    """A function that cannot be written as a native program, and why."""
+    """A function that cannot be written as a native program, and why.
+
+    Example:
+        >>> raise Unsupported("it adds up lanes")
+        Traceback (most recent call last):
+        statmech_attn.native.emitter.Unsupported: it adds up lanes
+    """
 
 
 class Emitter(Arithmetic):
     """Writes the operations of a jaxpr where its builder stands."""
 
-    def __init__(self, module: ir.Module, lanes: int):
+    def __init__(self, module: ir.Module, lanes: int, rules: Mapping[str, Callable]):
         super().__init__(module, lanes)
+        self.rules = rules
         self.size = 0
         self.streams: dict[Any, Callable] = {}  # results of loops stored while they run
 
@@ -61,7 +66,7 @@ class Emitter(Arithmetic):
             return known[atom]
 
         for equation in jaxpr.eqns:
-            rule = RULES.get(equation.primitive.name)
+            rule = self.rules.get(equation.primitive.name)
             if rule is None:
                 raise Unsupported(f"it uses {equation.primitive.name}")
             results = rule(self, equation, *map(read, equation.invars))
@@ -180,7 +185,11 @@ class Emitter(Arithmetic):
         def chosen(*column):
             if all(map(number, column)):
                 steps = np.diff(np.asarray(column))
-                if length == 1 or (steps == steps[0]).all() and isinstance(column[0], int):
+                if (
+                    length == 1
+                    or (steps == steps[0]).all()
+                    and isinstance(column[0], int)
+                ):
                     step = int(steps[0]) if length > 1 else 0
                     return self.add(column[0], self.multiply(place, step, INT64), INT64)
             result = column[0]
@@ -264,7 +273,9 @@ class Emitter(Arithmetic):
         for i, piece in enumerate(pieces[1:], 1):
             how = ">=" if i == len(pieces) - 1 else "=="
             here = self.compare(how, place, i, kind)
-            result = elementwise(lambda x, y: self.select(here, x, y, type), piece, result)
+            result = elementwise(
+                lambda x, y: self.select(here, x, y, type), piece, result
+            )
         return result
 
     def dynamic_update_slice(self, equation, elements, update, *starts):
@@ -282,7 +293,10 @@ class Emitter(Arithmetic):
             place[axis] = slice(first, first + sizes[axis])
             whole[tuple(place)] = update
             pieces.append(whole)
-        kind, type = scalar_type(equation.invars[2 + axis]), scalar_type(equation.outvars[0])
+        kind, type = (
+            scalar_type(equation.invars[2 + axis]),
+            scalar_type(equation.outvars[0]),
+        )
         return [self._chosen(pieces, starts[axis].item(), kind, type)]
 
     def moved(self, equation, *arguments):
@@ -296,10 +310,10 @@ class Emitter(Arithmetic):
         shapes = [v.aval.shape for v in (equation.invars[0], *equation.invars[2:])]
         if any(TRACED in shape for shape in shapes) and TRACED in indices.shape:
             raise Unsupported("an index differs between lanes")
-        sizes = [int(np.prod(_short(shape))) for shape in shapes]
+        sizes = [int(np.prod(short(shape))) for shape in shapes]
         offsets = np.cumsum([1, *sizes])
         numbered = [
-            np.broadcast_to(np.arange(a, a + s).reshape(_short(shape)), shape)
+            np.broadcast_to(np.arange(a, a + s).reshape(short(shape)), shape)
             for a, s, shape in zip(offsets, sizes, shapes, strict=False)
         ]
         indices = np.asarray(indices.tolist(), equation.invars[1].aval.dtype)
@@ -334,7 +348,9 @@ class Emitter(Arithmetic):
         if any(shapes[0][a] == TRACED for a in sum_left):
             raise Unsupported("it adds up lanes")
         free_left = [a for a in range(left.ndim) if a not in (*sum_left, *same_left)]
-        free_right = [a for a in range(right.ndim) if a not in (*sum_right, *same_right)]
+        free_right = [
+            a for a in range(right.ndim) if a not in (*sum_right, *same_right)
+        ]
         group = lambda x, *axes: [math.prod(x.shape[a] for a in some) for some in axes]
         a = left.transpose(*same_left, *free_left, *sum_left)
         b = right.transpose(*same_right, *free_right, *sum_right)
@@ -373,10 +389,10 @@ def elementwise(function: Callable, *arguments: Elements) -> Elements:
 
 def shape_of(variable) -> tuple[int, ...]:
     """Shape of the elements of a variable."""
-    return _short(variable.aval.shape)
+    return short(variable.aval.shape)
 
 
-def _short(shape: Sequence[int]) -> tuple[int, ...]:
+def short(shape: Sequence[int]) -> tuple[int, ...]:
     """A shape with lanes as that of the elements."""
     if any(n > TRACED and n % TRACED == 0 for n in shape):
         raise Unsupported("it joins the axis of lanes with others")
@@ -411,228 +427,3 @@ def elements_of(x: Any) -> Elements:
 
 def _wide(x: ir.Value) -> bool:
     return isinstance(x.type, ir.VectorType)
-
-
-# Rules: (emitter, equation, *arguments) -> results
-
-
-def _each(function: Callable) -> Callable:
-    """Rule of an operation of single numbers: function(emitter, *elements, type)."""
-
-    def rule(emitter, equation, *arguments):
-        type = scalar_type(equation.invars[0])
-        return [elementwise(lambda *xs: function(emitter, *xs, type), *arguments)]
-
-    return rule
-
-
-def _of_doubles(name: str) -> Callable:
-    """Rule of a function of `Arithmetic` of floating-point numbers."""
-
-    def function(emitter, *elements):
-        *elements, type = elements
-        if type is not DOUBLE:
-            raise Unsupported(f"it takes {name} of whole numbers")
-        return getattr(emitter, name)(*elements)
-
-    return _each(function)
-
-
-def _known_to_llvm(name: str) -> Callable:
-    def function(emitter, x, type):
-        if type is not DOUBLE:
-            raise Unsupported(f"it takes {name} of whole numbers")
-        return emitter.intrinsic(name, *emitter.alike(x, type=DOUBLE))
-
-    return _each(function)
-
-
-def _of_library(name: str) -> Callable:
-    return _each(lambda emitter, *xs: emitter.library(name, *xs[:-1]))
-
-
-def _absolute(emitter, x, type):
-    if number(x):
-        return abs(x)
-    if type is DOUBLE:
-        return emitter.intrinsic("fabs", *emitter.alike(x, type=type))
-    return emitter.largest(x, emitter.negative(x, type), type)
-
-
-def _sign(emitter, x, type):
-    zero, one = (0.0, 1.0) if type is DOUBLE else (0, 1)
-    up = emitter.select(emitter.compare(">", x, zero, type), one, x, type)
-    return emitter.select(emitter.compare("<", x, zero, type), -one, up, type)
-
-
-def _power(emitter, equation, x):
-    exponent = equation.params["y"]
-    return [elementwise(lambda x: emitter.power(x, exponent), x)]
-
-
-def _general_power(emitter, equation, x, y):
-    if scalar_type(equation.invars[1]) is not DOUBLE:
-        raise Unsupported("it takes powers whose exponent is computed")
-    return [elementwise(lambda *xs: emitter.library("pow", *xs), x, y)]
-
-
-def _select(emitter, equation, which, *cases):
-    if len(cases) != 2 or scalar_type(equation.invars[0]) is not BOOL:
-        raise Unsupported("it selects from more than two arrays")
-    type = scalar_type(equation.outvars[0])
-    choose = lambda here, no, yes: emitter.select(here, yes, no, type)
-    return [elementwise(choose, which, *cases)]
-
-
-def _convert(emitter, equation, x):
-    old, new = scalar_type(equation.invars[0]), scalar_type(equation.outvars[0])
-    return [elementwise(lambda x: emitter.convert(x, old, new), x)]
-
-
-def _clamp(emitter, equation, low, x, high):
-    type = scalar_type(equation.outvars[0])
-    between = lambda low, x, high: emitter.smallest(
-        emitter.largest(x, low, type), high, type
-    )
-    return [elementwise(between, low, x, high)]
-
-
-def _broadcast(emitter, equation, x, *_):
-    shape = _short(equation.params["shape"])
-    inner = [1] * len(shape)
-    for axis, size in zip(equation.params["broadcast_dimensions"], x.shape, strict=True):
-        inner[axis] = size
-    return [np.broadcast_to(x.reshape(inner), shape)]
-
-
-def _reshape(emitter, equation, x, *_):
-    old, new = equation.invars[0].aval.shape, equation.params["new_sizes"]
-    if TRACED in old or TRACED in new:
-        before = [math.prod(s[: s.index(TRACED)]) if TRACED in s else -1 for s in (old, tuple(new))]
-        if before[0] != before[1]:
-            raise Unsupported("it joins the axis of lanes with others")
-    return [x.reshape(_short(new))]
-
-
-def _slice(emitter, equation, x):
-    params = equation.params
-    strides = params["strides"] or [1] * x.ndim
-    places = []
-    for n, a, b, s in zip(
-        equation.invars[0].aval.shape,
-        params["start_indices"],
-        params["limit_indices"],
-        strides,
-        strict=True,
-    ):
-        if n == TRACED and (a, b, s) != (0, n, 1):
-            raise Unsupported("it takes some of the lanes")
-        places.append(slice(0, 1) if n == TRACED else slice(a, b, s))
-    return [x[tuple(places)]]
-
-
-def _iota(emitter, equation):
-    shape, axis = equation.params["shape"], equation.params["dimension"]
-    if shape[axis] == TRACED:
-        raise Unsupported("it numbers the lanes")
-    inner = [1] * len(shape)
-    inner[axis] = shape[axis]
-    numbers = np.arange(shape[axis]).astype(equation.params["dtype"])
-    return [np.broadcast_to(elements_of(numbers.reshape(inner)), _short(shape))]
-
-
-def _concatenate(emitter, equation, *arrays):
-    axis = equation.params["dimension"]
-    if any(v.aval.shape[axis] == TRACED for v in equation.invars):
-        raise Unsupported("it joins lanes")
-    return [np.concatenate(arrays, axis=axis)]
-
-
-def _finite(emitter, x, type):
-    if number(x):
-        return math.isfinite(x)
-    return emitter.compare("<", _absolute(emitter, x, type), math.inf)
-
-
-def _inline(emitter, equation, *arguments):
-    return emitter.inlined(equation, *arguments)
-
-
-def _reduce(name: str) -> Callable:
-    return lambda e, equation, x: e.reduced(equation, x, getattr(e, name))
-
-
-def _reduce_logical(how: str) -> Callable:
-    function = lambda e: lambda x, y, type: e.logical(how, x, y, type)
-    return lambda e, equation, x: e.reduced(equation, x, function(e))
-
-
-RULES: dict[str, Callable] = {
-    "add": _each(Arithmetic.add),
-    "add_any": _each(Arithmetic.add),
-    "sub": _each(Arithmetic.subtract),
-    "mul": _each(Arithmetic.multiply),
-    "div": _each(Arithmetic.divide),
-    "rem": _each(Arithmetic.remainder),
-    "neg": _each(Arithmetic.negative),
-    "max": _each(Arithmetic.largest),
-    "min": _each(Arithmetic.smallest),
-    "abs": _each(_absolute),
-    "sign": _each(_sign),
-    "square": _each(lambda e, x, type: e.multiply(x, x, type)),
-    "integer_pow": _power,
-    "pow": _general_power,
-    "sqrt": _known_to_llvm("sqrt"),
-    "floor": _known_to_llvm("floor"),
-    "ceil": _known_to_llvm("ceil"),
-    **{name: _of_doubles(name) for name in ("exp", "expm1", "log", "log1p", "tanh")},
-    **{name: _of_library(name) for name in ("sin", "cos", "tan", "atan2", "erf")},
-    "is_finite": _each(_finite),
-    **{
-        name: _each(lambda e, x, y, type, how=how: e.compare(how, x, y, type))
-        for name, how in {
-            "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-        }.items()
-    },
-    **{
-        name: _each(lambda e, x, y, type, how=name: e.logical(how, x, y, type))
-        for name in ("and", "or", "xor")
-    },
-    "not": _each(Arithmetic.invert),
-    "select_n": _select,
-    "clamp": _clamp,
-    "convert_element_type": _convert,
-    "copy": lambda e, equation, x: [x],
-    "copy_p": lambda e, equation, x: [x],
-    "broadcast_in_dim": _broadcast,
-    "reshape": _reshape,
-    "squeeze": lambda e, q, x: [np.squeeze(x, q.params["dimensions"])],
-    "expand_dims": lambda e, q, x: [np.expand_dims(x, q.params["dimensions"])],
-    "transpose": lambda e, q, x: [np.transpose(x, q.params["permutation"])],
-    "concatenate": _concatenate,
-    "stack": lambda e, q, *xs: [np.stack(xs, q.params["axis"])],
-    "unstack": lambda e, q, x: list(np.moveaxis(x, q.params["axis"], 0)),
-    "slice": _slice,
-    "iota": _iota,
-    "dynamic_slice": Emitter.dynamic_slice,
-    "dynamic_update_slice": Emitter.dynamic_update_slice,
-    "gather": Emitter.moved,
-    "scatter": Emitter.moved,
-    "reduce_sum": _reduce("add"),
-    "reduce_prod": _reduce("multiply"),
-    "reduce_max": _reduce("largest"),
-    "reduce_min": _reduce("smallest"),
-    "reduce_and": _reduce_logical("and"),
-    "reduce_or": _reduce_logical("or"),
-    "dot_general": Emitter.dot_general,
-    "while": Emitter.while_loop,
-    "scan": Emitter.scan,
-    "cond": Emitter.branches,
-    **{
-        name: _inline
-        for name in (
-            "jit", "pjit", "closed_call", "core_call", "remat", "checkpoint",
-            "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr",
-        )
-    },
-}  # fmt: skip

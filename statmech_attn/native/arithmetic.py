@@ -21,7 +21,12 @@ from typing import Any
 from llvmlite import ir
 
 
-DOUBLE, INT64, INT32, BOOL = ir.DoubleType(), ir.IntType(64), ir.IntType(32), ir.IntType(1)
+DOUBLE, INT64, INT32, BOOL = (
+    ir.DoubleType(),
+    ir.IntType(64),
+    ir.IntType(32),
+    ir.IntType(1),
+)
 TYPES = {"float64": DOUBLE, "int64": INT64, "int32": INT32, "bool": BOOL}
 TAYLOR = [1 / math.factorial(n) for n in range(2, 14)]
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -35,7 +40,7 @@ FDLIBM_LOG = (
     1.818357216161805012e-01,
     1.531383769920937332e-01,
     1.479819860511658591e-01,
-)  # fmt: skip
+)
 
 
 class Product:
@@ -240,7 +245,9 @@ class Arithmetic:
         (type, *_) = [x.type for x in values]
         wide = isinstance(type, ir.VectorType)
         full = f"llvm.{name}.v{self.lanes}f64" if wide else f"llvm.{name}.f64"
-        return self.builder.call(self._declared(full, [type] * len(values), type), values)
+        return self.builder.call(
+            self._declared(full, [type] * len(values), type), values
+        )
 
     def library(self, name: str, *elements) -> ir.Value:
         """A function of the system's mathematical library, lane by lane."""
@@ -267,7 +274,9 @@ class Arithmetic:
         whole, beyond = self._exponential(x)
         half = self.builder.ashr(whole, constant(1, whole.type))
         scaled = self.multiply(self.add(1.0, beyond), self._power_of_two(half))
-        rest = self.builder.sub(whole, half)  # in two steps: the result may be subnormal
+        rest = self.builder.sub(
+            whole, half
+        )  # in two steps: the result may be subnormal
         return self.multiply(scaled, self._power_of_two(rest))
 
     def expm1(self, x):
@@ -332,7 +341,9 @@ class Arithmetic:
         lowest = struct.unpack("<q", struct.pack("<d", math.sqrt(0.5)))[0]
         shift, above = constant(52, bits.type), constant(lowest, bits.type)
         exponent = self.builder.ashr(self.builder.sub(bits, above), shift)
-        mantissa = self._double(self.builder.sub(bits, self.builder.shl(exponent, shift)))
+        mantissa = self._double(
+            self.builder.sub(bits, self.builder.shl(exponent, shift))
+        )
         f = self.builder.fsub(mantissa, constant(1.0, x.type))
         s = self.divide(f, self.add(f, 2.0))
         z = self.value(self.multiply(s, s), x.type)

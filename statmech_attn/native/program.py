@@ -19,8 +19,8 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
-from statmech_attn.batches.native.arithmetic import BOOL, INT32, INT64
-from statmech_attn.batches.native.emitter import (
+from statmech_attn.native.arithmetic import BOOL, INT32, INT64
+from statmech_attn.native.emitter import (
     array,
     elements_of,
     Emitter,
@@ -29,6 +29,7 @@ from statmech_attn.batches.native.emitter import (
     TRACED,
     Unsupported,
 )
+from statmech_attn.native.rules import RULES
 
 
 NAME = "blocks"
@@ -48,6 +49,14 @@ class Native:
 
     Raises:
         Unsupported: the function has operations that cannot be written so.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> logistic = lambda r, x: r * x * (1 - x)
+        >>> program = Native(logistic, lambda lanes: (np.zeros(lanes), np.zeros(lanes)))
+        >>> program(np.array([2.0, 4.0]), np.array([0.5, 0.25])).tolist()
+        [0.5, 0.75]
     """
 
     def __init__(
@@ -147,14 +156,12 @@ def _written(closed, lanes: int) -> str:
     )
     arrays, count = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    emitter = Emitter(module, lanes)
+    emitter = Emitter(module, lanes, RULES)
     emitter.builder = builder
     jaxpr = closed.jaxpr
     variables = [*jaxpr.invars, *jaxpr.outvars]
     addresses = [
-        builder.load(
-            builder.gep(arrays, [INT64(i)], source_etype=POINTER), typ=POINTER
-        )
+        builder.load(builder.gep(arrays, [INT64(i)], source_etype=POINTER), typ=POINTER)
         for i in range(len(variables))
     ]
     entry = builder.block
