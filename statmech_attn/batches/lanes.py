@@ -265,6 +265,28 @@ class Natively:
         return self._rest(*results) if self._rest else results
 
 
+def require_native() -> None:
+    """Raise `ValueError` where there can be no native programs.
+
+    Raises:
+        ValueError: llvmlite is not installed, or JAX computes on another device.
+
+    Example:
+        >>> with jax.default_device("cpu"):
+        ...     require_native()
+    """
+    if not on_cpu():
+        raise ValueError(
+            'compiler = "llvm" makes programs for one CPU; set JAX_PLATFORMS=cpu.'
+        )
+    try:
+        from statmech_attn.native import Native  # noqa: F401
+    except ImportError:
+        raise ValueError(
+            "compiler = \"llvm\" needs llvmlite: pip install 'statmech-attn[native]'."
+        ) from None
+
+
 def _natively(
     native: Callable,
     function: Callable | None,
@@ -272,16 +294,9 @@ def _natively(
     shared: int,
 ) -> Callable[[int], Natively]:
     """How a width is compiled: its native program is that of every width."""
-    if not on_cpu():
-        raise ValueError(
-            'compiler = "llvm" makes programs for one CPU; set JAX_PLATFORMS=cpu.'
-        )
-    try:
-        from statmech_attn.native import Native, Unsupported
-    except ImportError:
-        raise ValueError(
-            "compiler = \"llvm\" needs llvmlite: pip install 'statmech-attn[native]'."
-        ) from None
+    require_native()
+    from statmech_attn.native import Native, Unsupported
+
     try:
         program = Native(native, examples, shared)
     except Unsupported as error:
