@@ -357,6 +357,7 @@ class Stage:
         if native is not None:
             compile = _natively(native, function, examples, shared)
         else:
+            assert function is not None
             compile = lambda n: Compiled(function, *examples(n), shared=shared)
         any_width |= function is None
         any_width &= (has_fused() or function is None) and on_cpu()

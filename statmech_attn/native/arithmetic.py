@@ -21,12 +21,12 @@ from typing import Any
 from llvmlite import ir
 
 
-DOUBLE, INT64, INT32, BOOL = (
-    ir.DoubleType(),
-    ir.IntType(64),
-    ir.IntType(32),
-    ir.IntType(1),
-)
+Value = Any  # of LLVM: llvmlite declares no types
+Type = Any
+DOUBLE: Type = ir.DoubleType()
+INT64: Type = ir.IntType(64)
+INT32: Type = ir.IntType(32)
+BOOL: Type = ir.IntType(1)
 TYPES = {"float64": DOUBLE, "int64": INT64, "int32": INT32, "bool": BOOL}
 TAYLOR = [1 / math.factorial(n) for n in range(2, 14)]
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -46,9 +46,10 @@ FDLIBM_LOG = (
 class Product:
     """A product that is rounded when it is asked for, once in a block."""
 
-    def __init__(self, left: ir.Value, right: ir.Value):
+    def __init__(self, left: Value, right: Value):
         self.left, self.right = left, right
-        self.block, self.rounded = None, None
+        self.block: Any = None
+        self.rounded: Value = None
 
 
 class Arithmetic:
@@ -56,11 +57,11 @@ class Arithmetic:
 
     def __init__(self, module: ir.Module, lanes: int):
         self.module, self.lanes = module, lanes
-        self.builder: ir.IRBuilder = None  # type: ignore[assignment]
+        self.builder: Any = None  # of the block that is being written
 
     # Elements
 
-    def value(self, x: Any, type: ir.Type) -> ir.Value:
+    def value(self, x: Any, type: Type) -> Value:
         """An element as a value of this type: a constant, rounded, or in all lanes."""
         if isinstance(x, Product):
             if x.block is not self.builder.block:
@@ -69,20 +70,20 @@ class Arithmetic:
             x = x.rounded
         if not isinstance(x, ir.Value):
             return constant(x, type)
-        if isinstance(type, ir.VectorType) and not isinstance(x.type, ir.VectorType):
+        if isinstance(type, ir.VectorType) and not isinstance(_type(x), ir.VectorType):
             return self._in_all_lanes(x, type)
         return x
 
-    def vector(self, type: ir.Type) -> ir.VectorType:
+    def vector(self, type: Type) -> Type:
         return ir.VectorType(type, self.lanes)
 
-    def _in_all_lanes(self, x: ir.Value, type: ir.VectorType) -> ir.Value:
+    def _in_all_lanes(self, x: Value, type: Type) -> Value:
         blank = ir.Constant(type, ir.Undefined)
         one = self.builder.insert_element(blank, x, INT32(0))
         zeros = ir.Constant(ir.VectorType(INT32, self.lanes), [0] * self.lanes)
         return self.builder.shuffle_vector(one, blank, zeros)
 
-    def alike(self, *elements: Any, type: ir.Type) -> list[ir.Value]:
+    def alike(self, *elements: Any, type: Type) -> list[Value]:
         """Elements as values of one width."""
         if any(isinstance(_type(x), ir.VectorType) for x in elements):
             type = self.vector(type)
@@ -149,7 +150,7 @@ class Arithmetic:
         (x,) = self.alike(x, type=type)
         return self.builder.fneg(x) if type is DOUBLE else self.builder.neg(x)
 
-    def fused(self, x: ir.Value, y: ir.Value, z: ir.Value) -> ir.Value:
+    def fused(self, x: Value, y: Value, z: Value) -> Value:
         return self.intrinsic("fma", x, y, z)
 
     def power(self, x, exponent: int):
@@ -217,7 +218,7 @@ class Arithmetic:
             return (not x) if type is BOOL else ~x
         return self.builder.not_(x)
 
-    def convert(self, x, old: ir.Type, new: ir.Type):
+    def convert(self, x, old: Type, new: Type):
         """The same number as another type."""
         if number(x):
             return {DOUBLE: float, BOOL: bool}.get(new, int)(x)
@@ -240,7 +241,7 @@ class Arithmetic:
 
     # Functions
 
-    def intrinsic(self, name: str, *values: ir.Value) -> ir.Value:
+    def intrinsic(self, name: str, *values: Value) -> Value:
         """A function that LLVM knows, such as sqrt and fma."""
         (type, *_) = [x.type for x in values]
         wide = isinstance(type, ir.VectorType)
@@ -249,7 +250,7 @@ class Arithmetic:
             self._declared(full, [type] * len(values), type), values
         )
 
-    def library(self, name: str, *elements) -> ir.Value:
+    def library(self, name: str, *elements) -> Value:
         """A function of the system's mathematical library, lane by lane."""
         values = self.alike(*elements, type=DOUBLE)
         function = self._declared(name, [DOUBLE] * len(values), DOUBLE)
@@ -297,10 +298,10 @@ class Arithmetic:
         grown = self.add(self.multiply(scale, beyond), self.subtract(scale, 1.0))
         return self.intrinsic("copysign", self.divide(grown, self.add(grown, 2.0)), x)
 
-    def _at_most(self, x: ir.Value, most: float) -> ir.Value:
+    def _at_most(self, x: Value, most: float) -> Value:
         return self.select(self.compare(">", x, most), most, x)
 
-    def _exponential(self, x: ir.Value) -> tuple[ir.Value, Any]:
+    def _exponential(self, x: Value) -> tuple[Value, Any]:
         """n as integers, and E(r), for numbers whose n is an exponent of a double."""
         rounder = constant(ROUNDER, x.type)
         shifted = self.fused(x, constant(1 / math.log(2), x.type), rounder)
@@ -315,21 +316,21 @@ class Arithmetic:
         whole = self.builder.sub(integers, constant(first, integers.type))
         return whole, self.fused(square, self.value(beyond, x.type), r)
 
-    def _horner(self, coefficients, x: ir.Value):
+    def _horner(self, coefficients, x: Value):
         total: Any = coefficients[-1]
         for coefficient in coefficients[-2::-1]:
             total = self.add(self.multiply(total, x), coefficient)
         return total
 
-    def _bits(self, x: ir.Value) -> ir.Value:
+    def _bits(self, x: Value) -> Value:
         wide = isinstance(x.type, ir.VectorType)
         return self.builder.bitcast(x, self.vector(INT64) if wide else INT64)
 
-    def _double(self, bits: ir.Value) -> ir.Value:
+    def _double(self, bits: Value) -> Value:
         wide = isinstance(bits.type, ir.VectorType)
         return self.builder.bitcast(bits, self.vector(DOUBLE) if wide else DOUBLE)
 
-    def _power_of_two(self, n: ir.Value) -> ir.Value:
+    def _power_of_two(self, n: Value) -> Value:
         biased = self.builder.add(n, constant(1023, n.type))
         return self._double(self.builder.shl(biased, constant(52, n.type)))
 
@@ -369,7 +370,7 @@ class Arithmetic:
         return self.select(self.compare("<", whole, math.inf), usual, self.log(whole))
 
 
-def constant(x: Any, type: ir.Type) -> ir.Constant:
+def constant(x: Any, type: Type) -> ir.Constant:
     """A number in all lanes of a type."""
     if isinstance(type, ir.VectorType):
         return ir.Constant(type, [constant(x, type.element)] * type.count)
@@ -389,10 +390,10 @@ def is_zero(x: Any) -> bool:
     return number(x) and x == 0
 
 
-def _type(x: Any) -> ir.Type | None:
+def _type(x: Any) -> Type | None:
     if isinstance(x, Product):
         return x.left.type
-    return x.type if isinstance(x, ir.Value) else None
+    return getattr(x, "type", None)
 
 
 COMPARED = {

@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.extend.core import Literal
 from llvmlite import ir
 
 from statmech_attn.native.arithmetic import (
@@ -25,7 +26,9 @@ from statmech_attn.native.arithmetic import (
     BOOL,
     INT64,
     number,
+    Type,
     TYPES,
+    Value,
 )
 
 
@@ -61,7 +64,7 @@ class Emitter(Arithmetic):
         known.update(zip(jaxpr.invars, arguments, strict=True))
 
         def read(atom) -> Any:
-            if isinstance(atom, jax.extend.core.Literal):
+            if isinstance(atom, Literal):
                 return array((), [np.asarray(atom.val).item()])
             return known[atom]
 
@@ -89,7 +92,7 @@ class Emitter(Arithmetic):
 
     # Loops
 
-    def carried(self, variables, values: Sequence[Elements]) -> list[ir.Value]:
+    def carried(self, variables, values: Sequence[Elements]) -> list[Value]:
         """What goes round a loop, as values of the types of its variables."""
         flat = []
         for variable, elements in zip(variables, values, strict=True):
@@ -97,14 +100,14 @@ class Emitter(Arithmetic):
             flat += [self.value(x, type) for x in elements.flat]
         return flat
 
-    def type_of(self, variable) -> ir.Type:
+    def type_of(self, variable) -> Type:
         type = scalar_type(variable)
         return self.vector(type) if TRACED in variable.aval.shape else type
 
     def folded(self, variables, flat: Sequence) -> list[Elements]:
-        flat = iter(flat)
+        rest = iter(flat)
         return [
-            array(shape_of(v), itertools.islice(flat, math.prod(shape_of(v))))
+            array(shape_of(v), itertools.islice(rest, math.prod(shape_of(v))))
             for v in variables
         ]
 
@@ -401,7 +404,7 @@ def short(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(1 if n == TRACED else n for n in shape)
 
 
-def scalar_type(variable) -> ir.Type:
+def scalar_type(variable) -> Type:
     name = str(variable.aval.dtype)
     if name not in TYPES:
         raise Unsupported(f"it uses numbers of type {name}")
@@ -425,5 +428,5 @@ def elements_of(x: Any) -> Elements:
     return array(x.shape, x.ravel().tolist())
 
 
-def _wide(x: ir.Value) -> bool:
+def _wide(x: Value) -> bool:
     return isinstance(x.type, ir.VectorType)

@@ -17,9 +17,10 @@ from typing import Any
 import jax
 import llvmlite.binding as llvm
 import numpy as np
+from jax.extend.core import Literal
 from llvmlite import ir
 
-from statmech_attn.native.arithmetic import BOOL, INT32, INT64
+from statmech_attn.native.arithmetic import BOOL, INT32, INT64, Type, Value
 from statmech_attn.native.emitter import (
     array,
     elements_of,
@@ -173,7 +174,7 @@ def _written(closed, lanes: int) -> str:
     builder.cbranch(builder.icmp_signed("<", first, count), body, end)
     builder.position_at_end(body)
 
-    def address(place: int, index) -> tuple[ir.Value, ir.Type]:
+    def address(place: int, index) -> tuple[Value, Type]:
         """Of an element of an array, and its type there."""
         variable = variables[place]
         type = scalar_type(variable)
@@ -233,7 +234,7 @@ def _written(closed, lanes: int) -> str:
 
 def _only_returned(variable, jaxpr) -> bool:
     """Whether a result is used by no operation, so that a loop may store it."""
-    if isinstance(variable, jax.extend.core.Literal):
+    if isinstance(variable, Literal):
         return False
     uses = [v for equation in jaxpr.eqns for v in equation.invars]
     return not any(v is variable for v in uses) and jaxpr.outvars.count(variable) == 1
@@ -244,7 +245,7 @@ def _require_lanes_last(shape: tuple[int, ...]) -> None:
         raise Unsupported("lanes are not on the last axis")
 
 
-def _alignment(type: ir.Type) -> int:
+def _alignment(type: Type) -> int:
     element = type.element if isinstance(type, ir.VectorType) else type
     return 1 if element is BYTE else element.width // 8 if element is INT32 else 8
 
