@@ -6,7 +6,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.native.emitter import Unsupported
+    from statmech_attn.native.arithmetic import Unsupported
     from statmech_attn.native.program import Native
 
 

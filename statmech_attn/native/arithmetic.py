@@ -32,6 +32,7 @@ TAYLOR = [1 / math.factorial(n) for n in range(2, 14)]
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 ROUNDER = 1.5 * 2.0**52  # added to a double, leaves its nearest integer in the low bits
 SUBNORMAL = 2.0**-1022
+LARGEST = 40_000  # operations of a program: of more LLVM takes minutes
 FDLIBM_LOG = (
     6.666666666666735130e-01,
     3.999999999940941908e-01,
@@ -41,6 +42,16 @@ FDLIBM_LOG = (
     1.531383769920937332e-01,
     1.479819860511658591e-01,
 )
+
+
+class Unsupported(ValueError):
+    """A function that cannot be written as a native program, and why.
+
+    Example:
+        >>> raise Unsupported("it adds up lanes")
+        Traceback (most recent call last):
+        statmech_attn.native.arithmetic.Unsupported: it adds up lanes
+    """
 
 
 class Product:
@@ -58,6 +69,7 @@ class Arithmetic:
     def __init__(self, module: ir.Module, lanes: int):
         self.module, self.lanes = module, lanes
         self.builder: Any = None  # of the block that is being written
+        self.size = 0  # operations written so far
 
     # Elements
 
@@ -84,7 +96,10 @@ class Arithmetic:
         return self.builder.shuffle_vector(one, blank, zeros)
 
     def alike(self, *elements: Any, type: Type) -> list[Value]:
-        """Elements as values of one width."""
+        """Elements as values of one width, for an operation."""
+        self.size += 1
+        if self.size > LARGEST:
+            raise Unsupported(f"it has more than {LARGEST} operations")
         if any(isinstance(_type(x), ir.VectorType) for x in elements):
             type = self.vector(type)
         return [self.value(x, type) for x in elements]

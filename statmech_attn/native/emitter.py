@@ -28,24 +28,14 @@ from statmech_attn.native.arithmetic import (
     number,
     Type,
     TYPES,
+    Unsupported,
     Value,
 )
 
 
 TRACED = 1009  # lanes while a function is traced
 LONGEST = 1024  # numbers of a loop that are kept for later operations
-LARGEST = 200_000  # elements of all arrays of a program: what may be written out
 Elements = np.ndarray  # of objects, see the module
-
-
-class Unsupported(ValueError):
-    """A function that cannot be written as a native program, and why.
-
-    Example:
-        >>> raise Unsupported("it adds up lanes")
-        Traceback (most recent call last):
-        statmech_attn.native.emitter.Unsupported: it adds up lanes
-    """
 
 
 class Emitter(Arithmetic):
@@ -54,7 +44,6 @@ class Emitter(Arithmetic):
     def __init__(self, module: ir.Module, lanes: int, rules: Mapping[str, Callable]):
         super().__init__(module, lanes)
         self.rules = rules
-        self.size = 0
         self.streams: dict[Any, Callable] = {}  # results of loops stored while they run
 
     def run(self, jaxpr, constants: Sequence, arguments: Sequence[Elements]) -> list:
@@ -75,9 +64,6 @@ class Emitter(Arithmetic):
             results = rule(self, equation, *map(read, equation.invars))
             for variable, result in zip(equation.outvars, results, strict=True):
                 known[variable] = result
-                self.size += math.prod(shape_of(variable))
-            if self.size > LARGEST:
-                raise Unsupported(f"it has more than {LARGEST} operations")
         return [read(atom) for atom in jaxpr.outvars]
 
     def inlined(self, equation, *arguments):
