@@ -7,14 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from statmech_attn import dmft, dynamics, storage
+from statmech_attn import dmft, dynamics, native, storage
 from statmech_attn.batches import Compiled, Stage
 from statmech_attn.dynamics import frames, System
 from statmech_attn.dynamics.diagrams.points import Points
 from statmech_attn.dynamics.options import Plan, WITHOUT_SECTION
 
 
-native = pytest.importorskip("statmech_attn.native", exc_type=ImportError)
+pytest.importorskip("llvmlite", exc_type=ImportError)
 PER_STEP = 1e-13
 
 
