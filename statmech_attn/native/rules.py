@@ -236,7 +236,12 @@ RULES: dict[str, Callable] = {
     **{
         name: _each(lambda e, x, y, type, how=how: e.compare(how, x, y, type))
         for name, how in {
-            "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+            "eq": "==",
+            "ne": "!=",
+            "lt": "<",
+            "le": "<=",
+            "gt": ">",
+            "ge": ">=",
         }.items()
     },
     **{
@@ -278,8 +283,15 @@ RULES: dict[str, Callable] = {
     **{
         name: _inline
         for name in (
-            "jit", "pjit", "closed_call", "core_call", "remat", "checkpoint",
-            "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr",
+            "jit",
+            "pjit",
+            "closed_call",
+            "core_call",
+            "remat",
+            "checkpoint",
+            "custom_jvp_call",
+            "custom_vjp_call",
+            "custom_vjp_call_jaxpr",
         )
     },
-}  # fmt: skip
+}
