@@ -10,6 +10,7 @@ steps of all beta together; the median of five repeats is given with its range.
 """
 
 import argparse
+import importlib.util
 import itertools
 import platform
 import resource
@@ -97,11 +98,20 @@ def stages(net, points: Points, plain: int = 8000, per_block: int = 100):
     lanes = lanes_for(points.size)
     example = points.take(np.zeros(lanes, int))
 
-    def advance():
-        call = Compiled(dmft.advance, net, *example, jnp.asarray(plain))
-        return lambda p: call(net, *p, jnp.asarray(plain))
+    def compiled(function, number, native=False):
+        arguments = lambda lanes: (net, *points.take(np.zeros(lanes, int)), number)
+        if native:
+            from statmech_attn.native import Native
 
-    def spectrum(system_of, k, turns):
+            call = Native(function, arguments, shared=1)
+        else:
+            call = Compiled(function, *arguments(lanes), shared=1)
+        return lambda p: call(net, *p, number)
+
+    def advance(native=False):
+        return compiled(dmft.advance, jnp.asarray(plain), native)
+
+    def spectrum(system_of, k, turns, native=False):
         def measured(net, params, state, turns):
             system = system_of(net, params)
             lifted, frame = frames.start_frame(system, state, k)
@@ -116,16 +126,9 @@ def stages(net, points: Points, plain: int = 8000, per_block: int = 100):
                 every=spacing(k),
                 blocks=lyapunov.BLOCKS,
             )
-            return system.lower(lifted), lyapunov.summarise(
-                sums,
-                per_block=turns,
-                every=spacing(k),
-                rank=system.rank,
-                dimension=frame.shape[0],
-            )
+            return system.lower(lifted), frame, sums
 
-        call = Compiled(measured, net, *example, jnp.asarray(turns))
-        return lambda p: call(net, *p, jnp.asarray(turns))
+        return compiled(measured, jnp.asarray(turns), native)
 
     def general(k, turns):
         def one(net, params, state):
@@ -151,6 +154,12 @@ def stages(net, points: Points, plain: int = 8000, per_block: int = 100):
     for k in (4, 12):
         make = lambda k=k: spectrum(dmft.TangentMap, k, per_block // spacing(k))
         yield f"{k} exponents", tangent_steps, make
+    if importlib.util.find_spec("llvmlite"):
+        yield "plain, llvm", plain, lambda: advance(native=True)
+        for k in (4, 12):
+            turns = per_block // spacing(k)
+            make = lambda k=k, turns=turns: spectrum(dmft.TangentMap, k, turns, True)
+            yield f"{k} exponents, llvm", tangent_steps, make
     for k in (4, 12):
         make = lambda k=k: spectrum(AutomaticMap, k, per_block // spacing(k))
         yield f"{k}, tangent by jax.linearize", tangent_steps, make

@@ -39,6 +39,7 @@ PACKAGES = (
     "validation",
     "scan",
     "batches",
+    "native",
     "kinds",
     "labels",
     "cli",

@@ -10,6 +10,7 @@ from matplotlib.patches import FancyBboxPatch
 HERE = Path(__file__).resolve().parent
 HOUSE = "statmech_attn"
 WORDS = {
+    "native": "programs of LLVM",
     "batches": "many at once",
     "statistics": "values with errors",
     "storage": "HDF5 files",
@@ -30,7 +31,9 @@ WORDS = {
 }
 LEFT, MIDDLE, RIGHT, OUTSIDE = -3.2, 0.0, 3.2, 6.0
 COLUMN = dict.fromkeys(WORDS, MIDDLE)
-COLUMN |= dict.fromkeys(("batches", "storage", "scan", "dynamics", "dmft"), LEFT)
+COLUMN |= dict.fromkeys(
+    ("native", "batches", "storage", "scan", "dynamics", "dmft"), LEFT
+)
 COLUMN |= dict.fromkeys(("statistics", "bpkr", "tasks", "training"), RIGHT)
 COLUMN["validation"] = OUTSIDE
 WIDTH, HEIGHT, FLOOR = 2.3, 0.8, 1.2

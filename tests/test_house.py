@@ -28,6 +28,7 @@ FLOORS = (
     "labels",
     "presentation",
     "layout",
+    "native",
     "batches",
     "statistics",
     "storage",

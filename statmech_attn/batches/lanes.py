@@ -255,10 +255,70 @@ def _on_parts(function: Callable, examples: Sequence[Any], places: tuple) -> Cal
     )
 
 
+class Natively:
+    """A native program of batches of some width, and what XLA makes of its results."""
+
+    def __init__(self, native: Any, rest: Compiled | None, lanes: int):
+        self._native, self._rest = native, rest
+        self.bytes = native.bytes(lanes) + (rest.bytes if rest else 0)
+        self.seconds = rest.seconds if rest else 0.0
+
+    def __call__(self, *args: Any) -> Any:
+        results = self._native(*args)
+        return self._rest(*results) if self._rest else results
+
+
+def require_native() -> None:
+    """Raise `ValueError` where there can be no native programs.
+
+    Raises:
+        ValueError: llvmlite is not installed, or JAX computes on another device.
+
+    Example:
+        >>> with jax.default_device("cpu"):
+        ...     require_native()
+    """
+    if not on_cpu():
+        raise ValueError(
+            'compiler = "llvm" makes programs for one CPU; set JAX_PLATFORMS=cpu.'
+        )
+    try:
+        from statmech_attn.native import Native  # noqa: F401
+    except ImportError:
+        raise ValueError(
+            "compiler = \"llvm\" needs llvmlite: pip install 'statmech-attn[native]'."
+        ) from None
+
+
+def _natively(
+    native: Callable,
+    function: Callable | None,
+    examples: Callable[[int], tuple],
+    shared: int,
+) -> Callable[[int], Natively]:
+    """How a width is compiled: its native program is that of every width."""
+    require_native()
+    from statmech_attn.native import Native, Unsupported
+
+    try:
+        program = Native(native, examples, shared)
+    except Unsupported as error:
+        raise ValueError(
+            f'compiler = "llvm" cannot take this system: {error}; use "xla".'
+        ) from None
+
+    def compile(lanes: int) -> Natively:
+        if function is None:
+            return Natively(program, None, lanes)
+        return Natively(program, Compiled(function, *program.results(lanes)), lanes)
+
+    return compile
+
+
 class _Program:
     """The program of one width, compiled once, whichever thread asks first."""
 
-    def __init__(self, compile: Callable[[], Compiled]):
+    def __init__(self, compile: Callable[[], Compiled | Natively]):
         self._compile = compile
 
     @property
@@ -266,7 +326,7 @@ class _Program:
         return "compiled" in vars(self)
 
     @once
-    def compiled(self) -> Compiled:
+    def compiled(self) -> Compiled | Natively:
         return self._compile()
 
 
@@ -281,23 +341,35 @@ class Stage:
         lanes: width of a full batch.
         shared: see `Compiled`.
         any_width: whether numbers are the same for every width.
+        native: function of the arguments that a native program computes first;
+            `function` takes its results, and None leaves them as they are.
+
+    Raises:
+        ValueError: there can be no native program.
     """
 
     def __init__(
         self,
-        function: Callable,
+        function: Callable | None,
         examples: Callable[[int], tuple],
         lanes: int,
         shared: int = 0,
         any_width: bool = True,
+        native: Callable | None = None,
     ):
-        any_width &= has_fused() and on_cpu()
+        if native is not None:
+            compile = _natively(native, function, examples, shared)
+        else:
+            assert function is not None
+            compile = lambda n: Compiled(function, *examples(n), shared=shared)
+        any_width |= function is None
+        any_width &= (has_fused() or function is None) and on_cpu()
         narrow = [n for n in NARROW if n < lanes and any_width]
-        self._programs = {
-            n: _Program(lambda n=n: Compiled(function, *examples(n), shared=shared))
-            for n in (*narrow, lanes)
-        }
+        self._programs = {n: _Program(lambda n=n: compile(n)) for n in (*narrow, lanes)}
         self._full = self._programs[lanes].compiled
+        if function is None:  # nothing to compile for a width
+            for program in self._programs.values():
+                assert program.compiled
         self._rate = 0.0  # seconds per unit of work and lane; 0: not measured
         self._wasted = 0.0  # seconds that narrower batches would have saved so far
 
@@ -338,7 +410,7 @@ class Stage:
     def __call__(self, lanes: int, *args: Any) -> Any:
         return self.program(lanes)(*args)
 
-    def program(self, lanes: int) -> Compiled:
+    def program(self, lanes: int) -> Compiled | Natively:
         """What computes batches of this width: compiled when first asked for.
 
         Args:

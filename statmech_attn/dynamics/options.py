@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Le, MultipleOf
 
@@ -63,6 +63,8 @@ class Plan(Options):
         value: number of the displayed coordinate.
         on: number of the coordinate of the section, the last one where there are fewer.
         level: value of that coordinate on the section.
+        compiler: of the steps: "xla", or "llvm", which is faster for maps of a few
+            coordinates on a CPU and needs the extra `native`; last digits differ.
     """
 
     transient: WholeNumber = 20_000
@@ -77,6 +79,7 @@ class Plan(Options):
     value: WholeNumber = 0
     on: WholeNumber = 1
     level: float = 0.0
+    compiler: Literal["xla", "llvm"] = "xla"
 
     def check(self, dimension: int, turn: int) -> None:
         """Raise `ValueError` for counts that make no sense for this system.

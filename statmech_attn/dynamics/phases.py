@@ -358,6 +358,22 @@ def examine(
     Returns the state at the end, the spectrum, the evidence, and the state and the
     frame where the window ended and the tail began.
     """
+    middle, frame, sums = measure(system, state, observe, k, per_block, every, spacing)
+    spectrum = lyapunov.summarise(
+        sums,
+        per_block=per_block,
+        every=every,
+        rank=system.rank,
+        dimension=frame.shape[0],
+        unit=unit,
+    )
+    state, series = record(system, middle, observe, tail)
+    witnesses = weigh(spectrum, sums, series, per_block, drive_period, criteria)
+    return state, spectrum, witnesses, (middle, frame)
+
+
+def measure(system, state, observe, k, per_block, every, spacing=None):
+    """State, frame and sums at the end of a window."""
     lifted, frame = frames.start_frame(system, state, k)
     lifted, frame, sums = lyapunov.measure(
         system,
@@ -370,19 +386,13 @@ def examine(
         blocks=lyapunov.BLOCKS,
         spacing=spacing,
     )
-    spectrum = lyapunov.summarise(
-        sums,
-        per_block=per_block,
-        every=every,
-        rank=system.rank,
-        dimension=frame.shape[0],
-        unit=unit,
-    )
-    record = lambda s, _: (lambda after: (after, observe(after)))(system.step(s))
-    middle = system.lower(lifted)
-    state, series = jax.lax.scan(record, middle, None, length=tail)
-    witnesses = weigh(spectrum, sums, series, per_block, drive_period, criteria)
-    return state, spectrum, witnesses, (middle, frame)
+    return system.lower(lifted), frame, sums
+
+
+def record(system, state, observe, steps: int):
+    """The state after some steps, and what was observed in each (steps, d, *batch)."""
+    body = lambda s, _: (lambda after: (after, observe(after)))(system.step(s))
+    return jax.lax.scan(body, state, None, length=steps)
 
 
 def weigh(

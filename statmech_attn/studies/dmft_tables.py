@@ -182,6 +182,7 @@ class BifurcationRun(
         "section_tolerance",
         "section_samples",
         "strobe_samples",
+        "compiler",
         step="token",
     ),
     DiagramRun,

@@ -259,6 +259,7 @@ class SystemDiagramRun(
         "max_doublings",
         "section_samples",
         "strobe_samples",
+        "compiler",
     ),
     DiagramRun,
     SystemRun,

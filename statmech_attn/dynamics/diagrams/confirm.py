@@ -57,7 +57,8 @@ def doubtful(said: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     chaos = np.isin(phase, CHAOS)
     for one, other in (pairs.T, pairs.T[::-1]):
         both = chaos[one] & chaos[other]
-        gap = np.abs(exponent[one] - exponent[other])
+        with np.errstate(invalid="ignore"):  # -inf of two fixed points
+            gap = np.abs(exponent[one] - exponent[other])
         error = np.hypot(stderr[one], stderr[other])
         larger = np.maximum(np.abs(exponent[one]), np.abs(exponent[other]))
         jump = both & (gap > SIGMAS * error) & (gap > SHARE * larger)

@@ -133,6 +133,8 @@ def _starts(start, params: PyTree, numbers: np.ndarray) -> PyTree:
 def _described(posed: Diagram) -> dict[str, Any]:
     """What makes a diagram this one, as the table of a study."""
     run = {n: x for n, x in asdict(posed.plan).items() if x is not None}
+    if run["compiler"] == Plan.compiler:
+        del run["compiler"]  # diagrams of the time before there was a choice are these
     if posed.refine:
         run["refine"] = posed.refine
     if posed.sweep:

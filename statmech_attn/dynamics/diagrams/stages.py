@@ -124,8 +124,10 @@ class Scan:
     ):
         self.system, self.plan = as_system(system), plan
         self.drive_period = self.system.drive_period
-        fit = fitted(self.system, plan, points.take(np.zeros(1, int)))
+        one = points.take(np.zeros(1, int))
+        fit = fitted(self.system, plan, one)
         self.turn, self.displayed = fit.turn, fit.displayed
+        self._rank = self.system.beside(one.params).rank
         self.arrays, self._system_of = self.system.split()
         self._longer = 0.0  # work of doubled windows over the rest, by the pilot
         any_width = self.system.any_width
@@ -139,17 +141,20 @@ class Scan:
     def _compile(self, points: Points) -> None:
         batch = lambda lanes: (self.arrays, *points.take(np.zeros(lanes, int)))
         number, cap = jnp.asarray(1), jnp.asarray(False)
-        stage = lambda function, *rest: Stage(
-            function,
+        native = self.plan.compiler == "llvm"
+        stage = lambda function, *rest, judge=None: Stage(
+            judge if native else function,
             lambda lanes: (*batch(lanes), *rest),
             self.lanes,
             shared=1,
             any_width=self.system.any_width,
+            native=function if native else None,
         )
         self.advance = stage(self._advanced, number)
         self.record = stage(self._recorded)
         if self.plan.exponents:
-            self.examine = stage(self._windowed, number, cap)
+            window = self._measured if native else self._windowed
+            self.examine = stage(window, number, cap, judge=self._judged)
             self.cycle = of_cycles.stage(
                 self.system, self.plan.exponents, points, self.lanes
             )
@@ -173,13 +178,43 @@ class Scan:
             drive_period=self.drive_period,
             criteria=plan.criteria,
         )
+        verdicts = self._verdicts(spectrum, witnesses, per_block, at_cap)
+        return state, bend, verdicts
+
+    def _measured(self, arrays, params, state, per_block, at_cap):
+        """What a native program computes of a window and its tail."""
+        system = self._system_of(arrays)
+        map, every, k = system.beside(params), self._every, self.plan.exponents
+        middle, frame, sums = phases.measure(
+            map, state, system.seen, k, per_block, every, self._spacing
+        )
+        state, series = phases.record(map, middle, system.seen, self._tail)
+        return state, (middle, frame), sums, series, per_block, at_cap
+
+    def _judged(self, state, bend, sums, series, per_block, at_cap):
+        """What is left of `_windowed` after `_measured`."""
+        criteria, drive_period = self.plan.criteria, self.drive_period
+        spectrum = lyapunov.summarise(
+            sums,
+            per_block=per_block,
+            every=self._every,
+            rank=self._rank,
+            dimension=bend[1].shape[0],
+        )
+        witnesses = phases.weigh(
+            spectrum, sums, series, per_block, drive_period, criteria
+        )
+        verdicts = self._verdicts(spectrum, witnesses, per_block, at_cap)
+        return state, bend, verdicts
+
+    def _verdicts(self, spectrum, witnesses, per_block, at_cap) -> Verdicts:
         verdict = phases.decide(
-            spectrum, witnesses, plan.criteria, self.drive_period, at_cap
+            spectrum, witnesses, self.plan.criteria, self.drive_period, at_cap
         )
         every_lane = lambda x: jnp.full(spectrum.exponents.shape[1:], x)
         volume = spectrum.log_det
         aligned = lyapunov.alignment(per_block, self._every) * self._every
-        return state, bend, Verdicts(
+        return Verdicts(
             *verdict, witnesses, spectrum.exponents, spectrum.weighted, spectrum.stderr,
             jnp.full(spectrum.exponents.shape, cycles.SOURCES.index("average")),
             every_lane(jnp.nan) if volume is None else volume,

@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from statmech_attn.batches import lanes_for, once
+from statmech_attn.batches import lanes_for, once, require_native
 from statmech_attn.dynamics import phases
 from statmech_attn.dynamics.diagrams.axes import Axes
 from statmech_attn.dynamics.diagrams.confirming import Confirming, ends, NOT_RUN
@@ -90,6 +90,8 @@ class GridWork(Confirming):
     def __init__(self, diagram: Diagram, batch: int | None = None):
         super().__init__()
         self.diagram, self.axes, self.plan = diagram, diagram.axes, diagram.plan
+        if self.plan.compiler == "llvm":
+            require_native()
         if name := diagram.attributes.get("system"):
             self.lost = f"{name} diverges"
         free = diagram.system.any_width

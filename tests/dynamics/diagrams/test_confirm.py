@@ -25,6 +25,11 @@ def test_chaos_is_doubtful_beside_anything_else():
     assert on_a_line((TORUS, 0.0, 0.0), (FIXED, -0.1, 0.0)) == [False, False]
 
 
+def test_collapsed_directions_raise_no_doubt():
+    collapsed = (FIXED, -np.inf, np.nan)
+    assert on_a_line(collapsed, collapsed, (CHAOS, 0.1, 0.01)) == [False, False, True]
+
+
 def test_chaos_is_doubtful_beside_chaos_of_another_size():
     """By more than six errors and half of the larger exponent."""
     strong, weak = (CHAOS, 0.14, 0.005), (CHAOS, 0.015, 0.001)

@@ -31,12 +31,15 @@ def points_at(published, betas):
 PLAN = Plan(transient=3000, steps=4000, exponents=3, max_doublings=3)
 
 
-@pytest.fixture(scope="module")
-def short_scan(published):
+@pytest.fixture(scope="module", params=["xla", "llvm"])
+def short_scan(request, published):
     """150 beta across the phases: two batches, the second one padded."""
+    if request.param == "llvm":
+        pytest.importorskip("llvmlite")
+    plan = replace(PLAN, compiler=request.param)
     betas = np.concatenate([np.linspace(0, 3, 110), np.linspace(1.24, 1.28, 40)])
     points = points_at(published, betas)
-    scan = Scan(dmft.system(published[0]), PLAN, points)
+    scan = Scan(dmft.system(published[0]), plan, points)
     return betas, points, scan, run(scan, points)
 
 
@@ -106,7 +109,7 @@ def test_batch_width_and_company_change_no_bit(published, short_scan):
     betas, points, scan, outcome = short_scan
     chosen = np.array([3, 60, 111, 128, 149, 20, 80])
     alone = points.take(chosen)
-    small = Scan(dmft.system(published[0]), PLAN, alone)
+    small = Scan(dmft.system(published[0]), scan.plan, alone)
     assert small.lanes != scan.lanes
     again = run(small, alone)
     pairs = [(outcome.section, again.section), (outcome.strobe, again.strobe)]
@@ -122,10 +125,10 @@ def test_batch_width_and_company_change_no_bit(published, short_scan):
 @pytest.mark.slow
 def test_the_narrowest_batches_change_no_bit(published, short_scan):
     """Batches of 8 lanes, as the few points of an extension go into."""
-    _, points, _, outcome = short_scan
+    _, points, scan, outcome = short_scan
     chosen = np.arange(45, 85)
     few = points.take(chosen)
-    narrow = Scan(dmft.system(published[0]), PLAN, few, lanes=8)
+    narrow = Scan(dmft.system(published[0]), scan.plan, few, lanes=8)
     assert narrow.lanes == 8
     again = run(narrow, few)
     for one, other in zip(

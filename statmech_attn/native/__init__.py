@@ -1,0 +1,15 @@
+"""Functions of batches as programs of LLVM for a few lanes (the extra `native`)."""
+
+from typing import TYPE_CHECKING
+
+from statmech_attn import lazy
+
+
+if TYPE_CHECKING:
+    from statmech_attn.native.arithmetic import Unsupported
+    from statmech_attn.native.program import Native
+
+
+__all__ = ["Native", "Unsupported"]
+
+lazy.attach(__name__)

@@ -1,0 +1,297 @@
+"""A function of batches as a program of LLVM: `Native`, beside `lanes.Compiled`.
+
+Lanes go through the program in blocks of a few, one block after the other, so that
+states and frames stay in registers and in the first cache.  Numbers do not depend on
+the number of lanes, on their blocks, or on the processor.
+"""
+
+import ctypes
+import functools
+import math
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import llvmlite.binding as llvm
+import numpy as np
+from jax.extend.core import Literal
+from llvmlite import ir
+
+from statmech_attn.native.arithmetic import BOOL, INT32, INT64, Type, Value
+from statmech_attn.native.emitter import (
+    array,
+    elements_of,
+    Emitter,
+    scalar_type,
+    shape_of,
+    TRACED,
+    Unsupported,
+)
+from statmech_attn.native.rules import RULES
+
+
+NAME = "blocks"
+BYTE, POINTER = ir.IntType(8), ir.PointerType()
+
+
+class Native:
+    """A function compiled once for any number of lanes.
+
+    The last axis of an argument is the lanes, unless it has no axes; as `Compiled`.
+
+    Args:
+        function: of batches; of operations that `Emitter` knows.
+        examples: its arguments for a batch of a given number of lanes.
+        shared: how many of the first arguments belong to all lanes as a whole.
+        lanes: of a block.
+
+    Raises:
+        Unsupported: the function has operations that cannot be written so.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> logistic = lambda r, x: r * x * (1 - x)
+        >>> program = Native(logistic, lambda lanes: (np.zeros(lanes), np.zeros(lanes)))
+        >>> program(np.array([2.0, 4.0]), np.array([0.5, 0.25])).tolist()
+        [0.5, 0.75]
+    """
+
+    def __init__(
+        self,
+        function: Callable,
+        examples: Callable[[int], tuple],
+        shared: int = 0,
+        lanes: int = 8,
+    ):
+        clock, processors = time.perf_counter(), time.process_time()
+        self.lanes = lanes
+        shapes = jax.tree.map(_shape, examples(TRACED))
+        closed, out = jax.make_jaxpr(function, return_shape=True)(*shapes)
+        self._structure = jax.tree.structure(out)
+        self._inputs = [_place(v) for v in closed.jaxpr.invars]
+        self._outputs = [_place(v) for v in closed.jaxpr.outvars]
+        self._run = _Loaded(_written(closed, lanes))
+        self.seconds = time.perf_counter() - clock
+        self.seconds = min(self.seconds, time.process_time() - processors)
+
+    def results(self, lanes: int) -> Any:
+        """Shapes and types of what a call returns.
+
+        Args:
+            lanes: of the batch.
+        """
+        shapes = [jax.ShapeDtypeStruct(p.shape(lanes), p.dtype) for p in self._outputs]
+        return jax.tree.unflatten(self._structure, shapes)
+
+    def bytes(self, lanes: int) -> int:
+        """Memory of the arguments and results of a call.
+
+        Args:
+            lanes: of the batch.
+        """
+        places = (*self._inputs, *self._outputs)
+        return sum(p.dtype.itemsize * math.prod(p.shape(lanes)) for p in places)
+
+    def __call__(self, *args: Any) -> Any:
+        leaves = [
+            np.ascontiguousarray(x, place.dtype)
+            for x, place in zip(jax.tree.leaves(args), self._inputs, strict=True)
+        ]
+        given = next(
+            x.shape[p.axis]
+            for x, p in zip(leaves, self._inputs, strict=True)
+            if p.axis is not None
+        )
+        if given % self.lanes:
+            filled = -(-given // self.lanes) * self.lanes
+            pad = lambda x, p: _padded(x, p.axis, filled)
+            leaves = list(map(pad, leaves, self._inputs))
+        count = -(-given // self.lanes) * self.lanes
+        results = [np.empty(p.shape(count), p.dtype) for p in self._outputs]
+        self._run(leaves + results, count)
+        if count != given:
+            results = [
+                x if p.axis is None else x[..., :given]
+                for x, p in zip(results, self._outputs, strict=True)
+            ]
+        return jax.tree.unflatten(self._structure, results)
+
+
+class _Place:
+    """Shape and type of an argument or a result."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype):
+        self._shape, self.dtype = shape, dtype
+        self.axis = shape.index(TRACED) if TRACED in shape else None
+
+    def shape(self, lanes: int) -> tuple[int, ...]:
+        return tuple(lanes if n == TRACED else n for n in self._shape)
+
+
+def _place(variable) -> _Place:
+    return _Place(variable.aval.shape, np.dtype(variable.aval.dtype))
+
+
+def _shape(x: Any) -> jax.ShapeDtypeStruct:
+    x = np.asarray(x)
+    return jax.ShapeDtypeStruct(x.shape, jax.dtypes.canonicalize_dtype(x.dtype))
+
+
+def _padded(x: np.ndarray, axis: int | None, count: int) -> np.ndarray:
+    if axis is None:
+        return x
+    widths = [(0, count - n if a == axis else 0) for a, n in enumerate(x.shape)]
+    return np.pad(x, widths, mode="edge")
+
+
+def _written(closed, lanes: int) -> str:
+    """The program in LLVM's language: void blocks(arrays, number of lanes)."""
+    module = ir.Module(NAME)
+    module.triple = llvm.get_process_triple()
+    function = ir.Function(
+        module, ir.FunctionType(ir.VoidType(), [POINTER, INT64]), NAME
+    )
+    arrays, count = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    emitter = Emitter(module, lanes, RULES)
+    emitter.builder = builder
+    jaxpr = closed.jaxpr
+    variables = [*jaxpr.invars, *jaxpr.outvars]
+    addresses = [
+        builder.load(builder.gep(arrays, [INT64(i)], source_etype=POINTER), typ=POINTER)
+        for i in range(len(variables))
+    ]
+    entry = builder.block
+    head, body, end = map(function.append_basic_block, ("lanes", "block", "end"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    first = builder.phi(INT64)
+    first.add_incoming(INT64(0), entry)
+    builder.cbranch(builder.icmp_signed("<", first, count), body, end)
+    builder.position_at_end(body)
+
+    def address(place: int, index) -> tuple[Value, Type]:
+        """Of an element of an array, and its type there."""
+        variable = variables[place]
+        type = scalar_type(variable)
+        stored = BYTE if type is BOOL else type
+        if TRACED in variable.aval.shape:
+            index = emitter.multiply(index, count, INT64)
+            index = emitter.add(index, first, INT64)
+            type = ir.VectorType(stored, lanes)
+        else:
+            type = stored
+        index = emitter.value(index, INT64)
+        return builder.gep(addresses[place], [index], source_etype=stored), type
+
+    def load(place: int):
+        shape = shape_of(variables[place])
+        loaded = []
+        for i in range(math.prod(shape)):
+            where, type = address(place, i)
+            x = builder.load(where, align=_alignment(type), typ=type)
+            is_bool = scalar_type(variables[place]) is BOOL
+            wide = isinstance(type, ir.VectorType)
+            loaded.append(
+                builder.trunc(x, emitter.vector(BOOL) if wide else BOOL)
+                if is_bool
+                else x
+            )
+        return array(shape, loaded)
+
+    def store(place: int, row, elements):
+        """Store a row of an array, or an array whose only row is the first."""
+        variable = variables[place]
+        for i, x in enumerate(elements.flat):
+            index = emitter.add(emitter.multiply(row, elements.size, INT64), i, INT64)
+            where, type = address(place, index)
+            x = emitter.value(x, emitter.type_of(variable))
+            if scalar_type(variable) is BOOL:
+                x = builder.zext(x, type)
+            builder.store(x, where, align=_alignment(type))
+
+    for variable in variables:
+        _require_lanes_last(variable.aval.shape)
+    arguments = [load(i) for i in range(len(jaxpr.invars))]
+    for i, variable in enumerate(jaxpr.outvars, len(jaxpr.invars)):
+        if _only_returned(variable, jaxpr):
+            emitter.streams[variable] = functools.partial(store, i)
+    constants = [elements_of(x) for x in closed.consts]
+    results = emitter.run(jaxpr, constants, arguments)
+    for i, elements in enumerate(results, len(jaxpr.invars)):
+        if elements is not None:
+            store(i, 0, elements)
+    first.add_incoming(builder.add(first, INT64(lanes)), builder.block)
+    builder.branch(head)
+    builder.position_at_end(end)
+    builder.ret_void()
+    return _with_wide_vectors(str(module), lanes)
+
+
+def _only_returned(variable, jaxpr) -> bool:
+    """Whether a result is used by no operation, so that a loop may store it."""
+    if isinstance(variable, Literal):
+        return False
+    uses = [v for equation in jaxpr.eqns for v in equation.invars]
+    return not any(v is variable for v in uses) and jaxpr.outvars.count(variable) == 1
+
+
+def _require_lanes_last(shape: tuple[int, ...]) -> None:
+    if TRACED in shape and shape[-1] != TRACED:
+        raise Unsupported("lanes are not on the last axis")
+
+
+def _alignment(type: Type) -> int:
+    element = type.element if isinstance(type, ir.VectorType) else type
+    return 1 if element is BYTE else element.width // 8 if element is INT32 else 8
+
+
+def _with_wide_vectors(text: str, lanes: int) -> str:
+    """Let LLVM use vectors of 512 bits also where it prefers shorter ones."""
+    define = re.compile(rf'^(define void @"?{NAME}"?\([^)]*\))', re.MULTILINE)
+    text = define.sub(r"\1 #0", text)
+    return (
+        f'{text}\nattributes #0 = {{ "prefer-vector-width"="512" '
+        f'"min-legal-vector-width"="512" }}\n'
+    )
+
+
+class _Loaded:
+    """A program in machine code of this processor."""
+
+    _lock = threading.Lock()
+    _ready = False
+
+    def __init__(self, text: str):
+        with _Loaded._lock:
+            if not _Loaded._ready:
+                llvm.initialize_native_target()
+                llvm.initialize_native_asmprinter()
+                _Loaded._ready = True
+            module = llvm.parse_assembly(text)
+            module.verify()
+            machine = llvm.Target.from_default_triple().create_target_machine(
+                cpu=llvm.get_host_cpu_name(),
+                features=llvm.get_host_cpu_features().flatten(),
+                opt=2,
+            )
+            options = llvm.create_pipeline_tuning_options(speed_level=2)
+            options.loop_vectorization = options.slp_vectorization = False
+            options.loop_unrolling = False
+            passes = llvm.create_pass_builder(machine, options)
+            passes.getModulePassManager().run(module, passes)
+            self.text, self.module, self.machine = text, module, machine
+            self._engine = llvm.create_mcjit_compiler(module, machine)
+            self._engine.finalize_object()
+            address = self._engine.get_function_address(NAME)
+        signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+        self._function = signature(address)
+
+    def __call__(self, arrays: list[np.ndarray], count: int) -> None:
+        """Run it; other threads go on meanwhile."""
+        addresses = (ctypes.c_void_p * len(arrays))(*(x.ctypes.data for x in arrays))
+        self._function(ctypes.addressof(addresses), count)

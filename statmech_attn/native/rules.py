@@ -1,0 +1,297 @@
+"""What the operations of JAX come to: (emitter, equation, *arguments) -> results."""
+
+import collections
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from statmech_attn.native.arithmetic import Arithmetic, BOOL, DOUBLE, number
+from statmech_attn.native.emitter import (
+    elements_of,
+    elementwise,
+    Emitter,
+    scalar_type,
+    short,
+    TRACED,
+    Unsupported,
+)
+
+
+def _each(function: Callable) -> Callable:
+    """Rule of an operation of single numbers: function(emitter, *elements, type)."""
+
+    def rule(emitter, equation, *arguments):
+        type = scalar_type(equation.invars[0])
+        return [elementwise(lambda *xs: function(emitter, *xs, type), *arguments)]
+
+    return rule
+
+
+def _of_doubles(name: str) -> Callable:
+    """Rule of a function of `Arithmetic` of floating-point numbers."""
+
+    def function(emitter, *elements):
+        *elements, type = elements
+        if type is not DOUBLE:
+            raise Unsupported(f"it takes {name} of whole numbers")
+        return getattr(emitter, name)(*elements)
+
+    return _each(function)
+
+
+def _known_to_llvm(name: str) -> Callable:
+    def function(emitter, x, type):
+        if type is not DOUBLE:
+            raise Unsupported(f"it takes {name} of whole numbers")
+        return emitter.intrinsic(name, *emitter.alike(x, type=DOUBLE))
+
+    return _each(function)
+
+
+def _of_library(name: str) -> Callable:
+    return _each(lambda emitter, *xs: emitter.library(name, *xs[:-1]))
+
+
+def _absolute(emitter, x, type):
+    if number(x):
+        return abs(x)
+    if type is DOUBLE:
+        return emitter.intrinsic("fabs", *emitter.alike(x, type=type))
+    return emitter.largest(x, emitter.negative(x, type), type)
+
+
+def _square_root(emitter, x):
+    return emitter.intrinsic("sqrt", *emitter.alike(x, type=DOUBLE))
+
+
+def _logistic(emitter, x):
+    return emitter.divide(1.0, emitter.add(1.0, emitter.exp(emitter.negative(x))))
+
+
+def _sign(emitter, x, type):
+    zero, one = (0.0, 1.0) if type is DOUBLE else (0, 1)
+    up = emitter.select(emitter.compare(">", x, zero, type), one, x, type)
+    return emitter.select(emitter.compare("<", x, zero, type), -one, up, type)
+
+
+def _power(emitter, equation, x):
+    exponent = equation.params["y"]
+    return [elementwise(lambda x: emitter.power(x, exponent), x)]
+
+
+def _general_power(emitter, equation, x, y):
+    if scalar_type(equation.invars[1]) is not DOUBLE:
+        raise Unsupported("it takes powers whose exponent is computed")
+    return [elementwise(lambda *xs: emitter.library("pow", *xs), x, y)]
+
+
+def _select(emitter, equation, which, *cases):
+    if len(cases) != 2 or scalar_type(equation.invars[0]) is not BOOL:
+        raise Unsupported("it selects from more than two arrays")
+    type = scalar_type(equation.outvars[0])
+    choose = lambda here, no, yes: emitter.select(here, yes, no, type)
+    return [elementwise(choose, which, *cases)]
+
+
+def _convert(emitter, equation, x):
+    old, new = scalar_type(equation.invars[0]), scalar_type(equation.outvars[0])
+    return [elementwise(lambda x: emitter.convert(x, old, new), x)]
+
+
+def _clamp(emitter, equation, low, x, high):
+    type = scalar_type(equation.outvars[0])
+    between = lambda low, x, high: emitter.smallest(
+        emitter.largest(x, low, type), high, type
+    )
+    return [elementwise(between, low, x, high)]
+
+
+def _broadcast(emitter, equation, x, *_):
+    shape = short(equation.params["shape"])
+    inner = [1] * len(shape)
+    for axis, size in zip(
+        equation.params["broadcast_dimensions"], x.shape, strict=True
+    ):
+        inner[axis] = size
+    return [np.broadcast_to(x.reshape(inner), shape)]
+
+
+def _reshape(emitter, equation, x, *_):
+    old, new = equation.invars[0].aval.shape, equation.params["new_sizes"]
+    before = lambda shape: math.prod(shape[: shape.index(TRACED)])
+    if TRACED in old and (TRACED not in new or before(old) != before(tuple(new))):
+        raise Unsupported("it joins the axis of lanes with others")
+    return [x.reshape(short(new))]
+
+
+def _slice(emitter, equation, x):
+    params = equation.params
+    strides = params["strides"] or [1] * x.ndim
+    places = []
+    for n, a, b, s in zip(
+        equation.invars[0].aval.shape,
+        params["start_indices"],
+        params["limit_indices"],
+        strides,
+        strict=True,
+    ):
+        if n == TRACED and (a, b, s) != (0, n, 1):
+            raise Unsupported("it takes some of the lanes")
+        places.append(slice(0, 1) if n == TRACED else slice(a, b, s))
+    return [x[tuple(places)]]
+
+
+def _split(emitter, equation, x):
+    axis, sizes = equation.params["axis"], equation.params["sizes"]
+    if equation.invars[0].aval.shape[axis] == TRACED:
+        raise Unsupported("it takes some of the lanes")
+    return np.split(x, np.cumsum(sizes)[:-1], axis)
+
+
+def _reverse(emitter, equation, x):
+    axes = equation.params["dimensions"]
+    if any(equation.invars[0].aval.shape[a] == TRACED for a in axes):
+        raise Unsupported("it changes the order of the lanes")
+    return [np.flip(x, axes)]
+
+
+def _iota(emitter, equation):
+    shape, axis = equation.params["shape"], equation.params["dimension"]
+    if shape[axis] == TRACED:
+        raise Unsupported("it numbers the lanes")
+    inner = [1] * len(shape)
+    inner[axis] = shape[axis]
+    numbers = np.arange(shape[axis]).astype(equation.params["dtype"])
+    return [np.broadcast_to(elements_of(numbers.reshape(inner)), short(shape))]
+
+
+def _concatenate(emitter, equation, *arrays):
+    axis = equation.params["dimension"]
+    if any(v.aval.shape[axis] == TRACED for v in equation.invars):
+        raise Unsupported("it joins lanes")
+    return [np.concatenate(arrays, axis=axis)]
+
+
+def _divide(emitter, equation, x, y):
+    """Where several numbers are divided by the same one, by its reciprocal."""
+    type = scalar_type(equation.outvars[0])
+    x, y = np.broadcast_arrays(x, y)
+    times = collections.Counter(map(id, y.flat))
+    often = {id(e): e for e in y.flat if times[id(e)] > 1 and not number(e)}
+    if type is not DOUBLE:
+        often = {}
+    reciprocals = {key: emitter.divide(1.0, e) for key, e in often.items()}
+
+    def quotient(x, y):
+        if id(y) in reciprocals:
+            return emitter.multiply(x, reciprocals[id(y)])
+        return emitter.divide(x, y, type)
+
+    return [elementwise(quotient, x, y)]
+
+
+def _finite(emitter, x, type):
+    if number(x):
+        return math.isfinite(x)
+    return emitter.compare("<", _absolute(emitter, x, type), math.inf)
+
+
+def _inline(emitter, equation, *arguments):
+    return emitter.inlined(equation, *arguments)
+
+
+def _reduce(name: str) -> Callable:
+    return lambda e, equation, x: e.reduced(equation, x, getattr(e, name))
+
+
+def _reduce_logical(how: str) -> Callable:
+    function = lambda e: lambda x, y, type: e.logical(how, x, y, type)
+    return lambda e, equation, x: e.reduced(equation, x, function(e))
+
+
+RULES: dict[str, Callable] = {
+    "add": _each(Arithmetic.add),
+    "add_any": _each(Arithmetic.add),
+    "sub": _each(Arithmetic.subtract),
+    "mul": _each(Arithmetic.multiply),
+    "div": _divide,
+    "rem": _each(Arithmetic.remainder),
+    "neg": _each(Arithmetic.negative),
+    "max": _each(Arithmetic.largest),
+    "min": _each(Arithmetic.smallest),
+    "abs": _each(_absolute),
+    "sign": _each(_sign),
+    "square": _each(lambda e, x, type: e.multiply(x, x, type)),
+    "integer_pow": _power,
+    "pow": _general_power,
+    "sqrt": _known_to_llvm("sqrt"),
+    "rsqrt": _each(lambda e, x, type: e.divide(1.0, _square_root(e, x))),
+    "logistic": _each(lambda e, x, type: _logistic(e, x)),
+    "floor": _known_to_llvm("floor"),
+    "ceil": _known_to_llvm("ceil"),
+    **{name: _of_doubles(name) for name in ("exp", "expm1", "log", "log1p", "tanh")},
+    **{name: _of_library(name) for name in ("sin", "cos", "tan", "atan2", "erf")},
+    "is_finite": _each(_finite),
+    **{
+        name: _each(lambda e, x, y, type, how=how: e.compare(how, x, y, type))
+        for name, how in {
+            "eq": "==",
+            "ne": "!=",
+            "lt": "<",
+            "le": "<=",
+            "gt": ">",
+            "ge": ">=",
+        }.items()
+    },
+    **{
+        name: _each(lambda e, x, y, type, how=name: e.logical(how, x, y, type))
+        for name in ("and", "or", "xor")
+    },
+    "not": _each(Arithmetic.invert),
+    "select_n": _select,
+    "clamp": _clamp,
+    "convert_element_type": _convert,
+    "copy": lambda e, equation, x: [x],
+    "copy_p": lambda e, equation, x: [x],
+    "broadcast_in_dim": _broadcast,
+    "reshape": _reshape,
+    "squeeze": lambda e, q, x: [np.squeeze(x, q.params["dimensions"])],
+    "expand_dims": lambda e, q, x: [np.expand_dims(x, q.params["dimensions"])],
+    "transpose": lambda e, q, x: [np.transpose(x, q.params["permutation"])],
+    "concatenate": _concatenate,
+    "stack": lambda e, q, *xs: [np.stack(xs, q.params["axis"])],
+    "unstack": lambda e, q, x: list(np.moveaxis(x, q.params["axis"], 0)),
+    "slice": _slice,
+    "split": _split,
+    "rev": _reverse,
+    "iota": _iota,
+    "dynamic_slice": Emitter.dynamic_slice,
+    "dynamic_update_slice": Emitter.dynamic_update_slice,
+    "gather": Emitter.moved,
+    "scatter": Emitter.moved,
+    "reduce_sum": _reduce("add"),
+    "reduce_prod": _reduce("multiply"),
+    "reduce_max": _reduce("largest"),
+    "reduce_min": _reduce("smallest"),
+    "reduce_and": _reduce_logical("and"),
+    "reduce_or": _reduce_logical("or"),
+    "dot_general": Emitter.dot_general,
+    "while": Emitter.while_loop,
+    "scan": Emitter.scan,
+    "cond": Emitter.branches,
+    **{
+        name: _inline
+        for name in (
+            "jit",
+            "pjit",
+            "closed_call",
+            "core_call",
+            "remat",
+            "checkpoint",
+            "custom_jvp_call",
+            "custom_vjp_call",
+            "custom_vjp_call_jaxpr",
+        )
+    },
+}
