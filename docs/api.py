@@ -36,6 +36,7 @@ PACKAGES = (
     "studies",
     "storage",
     "plotting",
+    "explore",
     "validation",
     "scan",
     "batches",

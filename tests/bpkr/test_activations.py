@@ -68,6 +68,7 @@ def test_kernels_of_the_linear_network_give_its_numbers(linear, tests):
         close(by_inputs, by_kernels)
 
 
+@pytest.mark.slow
 def test_learning_curves_take_kernels(linear, tests):
     curve = lambda problem, test: bpkr.learning_curve(
         jax.random.key(0), problem, test, jnp.ones(Q), examples=[2, 6], training_sets=1

@@ -92,10 +92,9 @@ def plane(tmp_path_factory) -> Path:
     samples = np.zeros((7, 5, 1))
     beta, gamma = np.meshgrid(*values.values(), indexing="ij")
     lyapunov = np.stack([beta - gamma / 4, -beta * gamma], axis=-1)
-    dataset = scan(
-        values, samples, lyapunov=lyapunov, lyapunov_weighted=lyapunov,
-        period=(beta > 1.5) * np.arange(5),
-    )  # fmt: skip
+    period = (beta > 1.5) * np.arange(5)
+    exponents = {"lyapunov": lyapunov, "lyapunov_weighted": lyapunov}
+    dataset = scan(values, samples, period=period, **exponents)
     path = tmp_path_factory.mktemp("plane") / "plane.h5"
     storage.write(path, dataset, study=STUDY, kind="bifurcation")
     return path

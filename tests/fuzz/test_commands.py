@@ -80,7 +80,7 @@ def mutated(text: str, chance: random.Random) -> bytes:
     return bytes(content)
 
 
-@many(2, 200)  # the whole takes 10 minutes
+@many(1, 200)  # the whole takes 10 minutes
 def test_mutated_studies(command, tmp_path, rounds):
     chance = random.Random(rounds)
     for path in CODE:

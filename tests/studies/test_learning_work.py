@@ -50,6 +50,7 @@ def all_saddles():
     return rows(OrderParameterWork(studies.parse(SADDLES)), 0, 6)
 
 
+@pytest.mark.slow
 def test_a_skip_connection_is_a_head_of_its_layer():
     study = SADDLES | {"task": TASK | {"skip": [0.5]}}
     work = OrderParameterWork(studies.parse(study))

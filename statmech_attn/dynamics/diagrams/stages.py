@@ -16,7 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from statmech_attn.batches import lanes_for, lanes_that_fit, seconds_of, Stage
+from statmech_attn.batches import (
+    lanes_for,
+    lanes_that_fit,
+    seconds_of,
+    Stage,
+    workers,
+)
 from statmech_attn.dynamics import cycles, lyapunov, phases
 from statmech_attn.dynamics.diagrams import of_cycles
 from statmech_attn.dynamics.diagrams.points import Bend, gather, Points, put, Verdicts
@@ -302,9 +308,6 @@ class Scan:
         state, _, few, _ = self._timed(points, short)
         settled = Points(points.params, state)
         _, bends, many, verdicts = self._timed(settled, 2 * short)
-        exponents_of_cycles = lambda: of_cycles.with_cycles(
-            self.cycle, self.system, points.params, bends, verdicts
-        )
         turn = max(many - few, 0.0) / short
         window = lambda turns: few + turn * (turns - short)
         # Assumed: a doubled window decides half of the undecided points.
@@ -317,7 +320,10 @@ class Scan:
             pending = shares / 2 ** (doubling - 1) * points.size
             batches = np.mean([self.examine.part_of_batch(x) for x in pending])
             extension += float(batches) * window(2**doubling * first)
-        seconds += window(first) + seconds_of(exponents_of_cycles)
+        seconds += window(first)
+        if parts > workers():  # for fewer they take less time than this measurement
+            cycles = (self.cycle, self.system, points.params, bends, verdicts)
+            seconds += seconds_of(lambda: of_cycles.with_cycles(*cycles))
         self._longer = extension / seconds
         unsettled = float(shares.mean())
         narrow = self.examine.narrow_seconds
