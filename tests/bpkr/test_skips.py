@@ -347,6 +347,7 @@ def test_corrected_means_are_those_of_the_law(problem, tokens):
     assert off < 6 * found.stderr + term**2
 
 
+@pytest.mark.slow
 def test_weights_give_the_function_of_the_layers(tokens, problem):
     x, heads = tokens
     posterior = weight_space.posterior(problem)

@@ -18,6 +18,12 @@ from statmech_attn.explore.line import Line
 from statmech_attn.explore.live import Cancelled, Live, Uncomputable
 
 
+INTERRUPTIBLE = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also below nohup
+from statmech_attn.cli import app
+app()
+"""
 MAP = "def step(x, p):\n    return p['a'] * x * (1 - x)\n"
 STUDY = """
 kind = "bifurcation"
@@ -128,14 +134,17 @@ def test_a_part_is_cancelled(live):
 
 @pytest.mark.slow
 def test_ctrl_c_ends_the_server_and_what_it_computes(logistic):
-    command = [sys.executable, "-m", "statmech_attn.cli", "explore", logistic.path]
+    command = [sys.executable, "-c", INTERRUPTIBLE, "explore", logistic.path]
     command += ["--no-browser", "--allow-code"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        address = process.stdout.readline().split()[-1]
-        assert address.startswith("http://127.0.0.1:")
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().split()[-1]
+            assert address.startswith("http://127.0.0.1:")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
 
 
 @pytest.mark.slow

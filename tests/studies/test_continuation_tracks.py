@@ -168,6 +168,7 @@ def lines_of(map, x, parameters, reach):
     return kinds, list(continuation._lines(study, [track], SETTINGS, SILENT))
 
 
+@pytest.mark.slow
 def test_two_bifurcations_on_one_curve_give_one_curve():
     kinds, lines = lines_of(cubic, [-1.2], {"p": -0.828, "q": 1.75}, 2.5)
     assert sorted(kinds) == ["fold"] * 2 + ["period_doubling"] * 2
