@@ -1,6 +1,8 @@
 """The command that shows result files in the browser."""
 
 import importlib.util
+import os
+import sys
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -59,11 +61,15 @@ def explore(
         out.say(f"wrote {export}: {size}")
         return
     with Explorer(files, port=port, allow_code=allow_code) as explorer:
-        out.say(f"the page is at {explorer.address}")
-        out.say("Ctrl-C ends it")
-        if browser:
-            webbrowser.open(explorer.address)
         try:
+            out.say(f"the page is at {explorer.address}")
+            out.say("Ctrl-C ends it")
+            if browser:
+                webbrowser.open(explorer.address)
             explorer.wait()
+            return
         except KeyboardInterrupt:
             out.say("ended")
+    # Threads inside compiled code cannot be stopped, and Python would wait for them.
+    sys.stdout.flush()
+    os._exit(0)

@@ -24,7 +24,7 @@ TWO_TIMES = {
     "C": "correlation $C(t, t')$",
     "S": r"correlation $S^{vv}(t, t')$",
     "G": "response $G(t, t')$",
-    "Gamma": r"self-interaction $\Gamma(t, t')$",
+    "self_interaction": r"self-interaction $\Gamma(t, t')$",
     "noise": r"crosstalk $\langle\phi(t)\phi(t')\rangle$",
 }
 
@@ -186,7 +186,7 @@ def two_times(dataset: xr.Dataset, name: str = "C", *, axes: Given = None) -> Fi
     Args:
         dataset: a result of kind `extensive`, or of `extensive-simulation`, whose
             largest N is drawn.
-        name: C, S, G, Gamma or noise; of a simulation C or S.
+        name: C, S, G, self_interaction or noise; of a simulation C or S.
         axes: those to draw on, one for each point.
 
     Raises:

@@ -48,9 +48,10 @@ TWO_TIMES = {
         "correlation of query overlaps with key overlaps at time_2, other patterns",
         "S^{qk}",
     ),
-    "Gamma": ("self-interaction of a spin through the other patterns", "Γ"),
+    "self_interaction": ("self-interaction of a spin through the other patterns", "Γ"),
     "noise": ("covariance of the crosstalk", "V"),
 }
+FIELDS = {"self_interaction": "Gamma"}  # names in a file must differ by more than case
 MEASURED = (*ONE_TIME, "C", "S")  # by spins
 SPREADS = {  # ending, words, symbol of what is stored of a simulation
     "_mean": ("mean over samples", "{}"),
@@ -329,8 +330,9 @@ class ExtensiveWork(TimedWork):
         variance = np.diagonal(np.asarray(solution.value.noise))
         row = {"noise_std": np.sqrt(np.maximum(variance, 0.0))}
         for name in self.names:
-            row[name] = np.asarray(getattr(solution.value, name))
-            row[f"{name}_error"] = np.asarray(getattr(solution.error, name))
+            field = FIELDS.get(name, name)
+            row[name] = np.asarray(getattr(solution.value, field))
+            row[f"{name}_error"] = np.asarray(getattr(solution.error, field))
         return row | {
             "trajectories": np.asarray(solution.trajectories),
             "reached": np.asarray(solution.reached),

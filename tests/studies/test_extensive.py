@@ -69,8 +69,9 @@ def test_a_study_is_the_trajectory_of_its_problem(solved):
     problem, _ = posed(0.3)
     found = extensive.closed(problem, [1.0], steps=3)
     at_load = solved.sel(alpha=0.3)
-    for name in ("m_o_se", "A", "weights", "C", "S", "G", "Gamma", "noise"):
-        by_hand, error = (getattr(part, name) for part in (found.value, found.error))
+    for field in ("m_o_se", "A", "weights", "C", "S", "G", "Gamma", "noise"):
+        by_hand, error = (getattr(part, field) for part in (found.value, found.error))
+        name = "self_interaction" if field == "Gamma" else field
         assert np.allclose(at_load[name], by_hand, rtol=0, atol=1e-12)
         assert np.allclose(at_load[f"{name}_error"], error, rtol=0, atol=1e-12)
     assert np.allclose(at_load.noise_std**2, np.diagonal(at_load.noise))
