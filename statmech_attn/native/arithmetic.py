@@ -265,7 +265,7 @@ class Arithmetic:
             self._declared(full, [type] * len(values), type), values
         )
 
-    def library(self, name: str, *elements) -> Value:
+    def external(self, name: str, *elements) -> Value:
         """A function of the system's mathematical library, lane by lane."""
         values = self.alike(*elements, type=DOUBLE)
         function = self._declared(name, [DOUBLE] * len(values), DOUBLE)

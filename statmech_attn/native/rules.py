@@ -50,7 +50,7 @@ def _known_to_llvm(name: str) -> Callable:
 
 
 def _of_library(name: str) -> Callable:
-    return _each(lambda emitter, *xs: emitter.library(name, *xs[:-1]))
+    return _each(lambda emitter, *xs: emitter.external(name, *xs[:-1]))
 
 
 def _absolute(emitter, x, type):
@@ -83,7 +83,7 @@ def _power(emitter, equation, x):
 def _general_power(emitter, equation, x, y):
     if scalar_type(equation.invars[1]) is not DOUBLE:
         raise Unsupported("it takes powers whose exponent is computed")
-    return [elementwise(lambda *xs: emitter.library("pow", *xs), x, y)]
+    return [elementwise(lambda *xs: emitter.external("pow", *xs), x, y)]
 
 
 def _select(emitter, equation, which, *cases):

@@ -205,14 +205,19 @@ class LoadedWork(OneRound):
         )
 
     @property
-    @abstractmethod
-    def leading(self) -> tuple[str, ...]:
-        """Dimensions of what there is one of for every point or size."""
+    def outer(self) -> dict[str, list[int]]:
+        """What a result has one of for every choice of parameters, by dimension."""
+        return {}
 
     @property
-    @abstractmethod
+    def leading(self) -> tuple[str, ...]:
+        """Dimensions of what there is one of for every point or size."""
+        return *self.outer, *self.axes.names
+
+    @property
     def leading_shape(self) -> tuple[int, ...]:
         """Their sizes."""
+        return *map(len, self.outer.values()), *self.axes.shape
 
 
 class TimedWork(LoadedWork):
@@ -291,14 +296,6 @@ class ExtensiveWork(TimedWork):
     @property
     def total(self) -> int:
         return self.values
-
-    @property
-    def leading(self) -> tuple[str, ...]:
-        return self.axes.names
-
-    @property
-    def leading_shape(self) -> tuple[int, ...]:
-        return self.axes.shape
 
     def compute(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
@@ -399,12 +396,8 @@ class ExtensiveSimulationWork(TimedWork):
         return len(self.sizes) * self.values * self.run.samples
 
     @property
-    def leading(self) -> tuple[str, ...]:
-        return "n_spins", *self.axes.names
-
-    @property
-    def leading_shape(self) -> tuple[int, ...]:
-        return len(self.sizes), *self.axes.shape
+    def outer(self) -> dict[str, list[int]]:
+        return {"n_spins": self.sizes}
 
     def _plan(self, n_spins: int, number: int) -> montecarlo.ExtensivePlan:
         return montecarlo.extensive_plan(
@@ -486,12 +479,8 @@ class CapacityWork(LoadedWork):
         return len(self.contexts) * self.values
 
     @property
-    def leading(self) -> tuple[str, ...]:
-        return "context", *self.axes.names
-
-    @property
-    def leading_shape(self) -> tuple[int, ...]:
-        return len(self.contexts), *self.axes.shape
+    def outer(self) -> dict[str, list[int]]:
+        return {"context": self.contexts}
 
     def _network(self, context: int) -> Network:
         return network(self.made.patterns, context=context)

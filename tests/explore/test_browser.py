@@ -216,6 +216,8 @@ def test_a_slow_part_is_cancelled(tab, address):
     button.wait_for(timeout=120_000)
     button.click()
     tab.locator("#part-message", has_text="Cancelled").wait_for(timeout=60_000)
+    done, of, whole, *_ = (tab.locator("#progress span").text_content() or "").split()
+    assert of == "of" and int(done) < int(whole) == 20_000
 
 
 def test_maps_of_every_variable_are_drawn(tab, address):
