@@ -27,11 +27,14 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from statmech_attn.batches.lapack import one_at_a_time
 from statmech_attn.batches.memory import device_memory
 from statmech_attn.batches.once import once
 from statmech_attn.batches.runtime import FUSED, has_fused
 from statmech_attn.reporting import size
 
+
+one_at_a_time()
 
 # An odd multiple of 8 doubles: whole AVX-512 vectors, and rows that do not all fall
 # into the same cache sets, as rows of 128 would.

@@ -2,6 +2,11 @@
 
 import jax.numpy as jnp
 
+from statmech_attn.batches.lapack import one_at_a_time
+
+
+one_at_a_time()
+
 
 def require_double() -> None:
     """Raise `RuntimeError` unless JAX computes in float64.

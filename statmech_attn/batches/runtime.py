@@ -24,8 +24,13 @@ def has_fused() -> bool:
     faster.  The last digits of what the newer one makes do not depend on the width of a
     batch (`lanes`).
     """
+    return jaxlib() < (0, 11, 1)
+
+
+def jaxlib() -> tuple[int, ...]:
+    """The three numbers of jaxlib's version."""
     version = re.findall(r"\d+", importlib.metadata.version("jaxlib"))
-    return [int(number) for number in version[:3]] < [0, 11, 1]
+    return tuple(int(number) for number in version[:3])
 
 
 def compile_quickly() -> None:
