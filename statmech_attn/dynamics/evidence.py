@@ -11,6 +11,8 @@ consecutive steps, and returns one number or two (docs/theory/dynamics.md, secti
 All are dimensionless.  `jax.vmap` batches them.
 """
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -30,6 +32,7 @@ ZERO_ONE_LENGTH = 1000
 ZERO_ONE_FREQUENCIES = 16
 OVERSAMPLED = 0.9  # autocorrelation of neighbours beyond which chaos looks regular
 ROUNDING = 1e-13
+NEWTON_STEPS = 8
 GOLDEN = (np.sqrt(5) - 1) / 2
 
 
@@ -107,16 +110,16 @@ def zero_one(x: Float[Array, "T d"]) -> Float[Array, ""]:
     n = length - n_shift
 
     def correlation(c):
-        angle = c * jnp.arange(1, length + 1)
-        p = jnp.cumsum(series * jnp.cos(angle))
-        q = jnp.cumsum(series * jnp.sin(angle))
-
-        def displacement(shift):
-            move = lambda s: jax.lax.dynamic_slice_in_dim(s, shift, n) - s[:n]
-            return jnp.mean(move(p) ** 2 + move(q) ** 2)
-
+        walk = jnp.cumsum(series * jnp.exp(1j * c * jnp.arange(1, length + 1)))
+        # |z_{j+s} - z_j|^2 summed over j < n, the mixed term by Fourier transforms;
+        # j + s stays below the length, so that nothing wraps around.
+        ends = jnp.cumsum(jnp.concatenate([jnp.zeros(1), jnp.abs(walk) ** 2]))
+        squares = ends[n:] - ends[: n_shift + 1]
+        first = jnp.fft.fft(walk[:n], length)
+        mixed = jnp.fft.ifft(jnp.conj(first) * jnp.fft.fft(walk)).real
+        displacement = (squares + squares[0] - 2 * mixed[: n_shift + 1])[1:] / n
         oscillation = (1 - jnp.cos(shifts * c)) / (1 - jnp.cos(c))
-        curve = jax.lax.map(displacement, shifts) - jnp.mean(series) ** 2 * oscillation
+        curve = displacement - jnp.mean(series) ** 2 * oscillation
         centred = curve - jnp.mean(curve)
         time = shifts - jnp.mean(shifts)
         norm = jnp.sqrt(jnp.sum(centred**2) * jnp.sum(time**2))
@@ -204,30 +207,35 @@ def broadband(x: Float[Array, "T d"]) -> Float[Array, ""]:
 
 
 def main_frequency(x: Float[Array, "T d"]) -> Float[Array, ""]:
-    """Strongest frequency in (0, 1/2] cycles per sample (golden-section refined)."""
+    """Strongest frequency in (0, 1/2] cycles per sample, then Newton's method.
+
+    A line in the spectrum is several bins wide, and concave within one bin of its top.
+    """
     series = main_component(x)
     length = series.shape[0]
     weighted = series * _bump(length)
     power = jnp.abs(jnp.fft.rfft(weighted)) ** 2
     peak = (4 + jnp.argmax(power[4:])) / length
-    time = jnp.arange(length)
+    # Phase factors of the rows and columns of a table, not of every sample.
+    columns = math.isqrt(length)
+    rows = -(-length // columns)
+    time = jnp.arange(length) / length - 0.5
+    moments = jnp.stack([weighted, weighted * time, weighted * time**2])
+    moments = jnp.pad(moments, ((0, 0), (0, rows * columns - length)))
+    table = moments.reshape(3, rows, columns)
 
-    def amplitude(f):
-        phase = 2 * jnp.pi * f * time
-        return (
-            jnp.sum(weighted * jnp.cos(phase)) ** 2
-            + jnp.sum(weighted * jnp.sin(phase)) ** 2
-        )
+    def ascend(_, f):
+        turns = lambda steps: jnp.exp(2j * jnp.pi * f * steps)
+        of_rows = jnp.sum(table * turns(jnp.arange(columns)), axis=2)
+        m = jnp.sum(of_rows * turns(columns * jnp.arange(rows)), axis=1)
+        mixed = jnp.conj(m[0]) * m[1:]
+        slope = -mixed[0].imag
+        curvature = jnp.abs(jnp.abs(m[1]) ** 2 - mixed[1].real)
+        step = slope / jnp.where(curvature > 0, curvature, 1.0)
+        new = f + step / (2 * jnp.pi * length)
+        return jnp.clip(new, peak - 1 / length, peak + 1 / length)
 
-    def shrink(_, bracket):
-        low, high = bracket
-        left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-        keep_left = amplitude(left) > amplitude(right)
-        return jnp.where(keep_left, low, left), jnp.where(keep_left, right, high)
-
-    bracket = (peak - 1 / length, peak + 1 / length)
-    low, high = jax.lax.fori_loop(0, 40, shrink, bracket)
-    return jnp.minimum((low + high) / 2, 0.5)
+    return jnp.minimum(jax.lax.fori_loop(0, NEWTON_STEPS, ascend, peak), 0.5)
 
 
 def _bump(length: int) -> Float[Array, " T"]:
