@@ -97,4 +97,4 @@ def prepare() -> None:
         jax.config.update(
             "jax_compilation_cache_dir", str(root / "statmech_attn" / "jax")
         )
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
