@@ -21,8 +21,8 @@ WORKERS ?= 2
 SPHINX = $(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow test-part lint docs docs-check docs-links bench bench-peers reference \
-	environment test-environment docs-environment clean
+.PHONY: demo test test-slow test-part lint docs docs-check docs-links bench bench-peers \
+	reference environment test-environment docs-environment clean
 
 demo: environment
 	$(VENV)/bin/python analysis/demo.py --out results/demo
