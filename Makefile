@@ -8,6 +8,7 @@
 # make docs-check the site without running them; as in `make docs`, warnings are errors
 # make docs-links every external link of the site; needs the internet
 # make bench      the benchmark tables
+# make bench-peers  this package beside others, those that are installed
 # make reference  the tables of docs/keys.md and docs/hdf5.md, from the declarations
 
 VENV ?= .venv
@@ -20,8 +21,8 @@ WORKERS ?= 2
 SPHINX = $(VENV)/bin/python -m sphinx --quiet --fail-on-warning --keep-going
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-slow test-part lint docs docs-check docs-links bench reference \
-	environment test-environment docs-environment clean
+.PHONY: demo test test-slow test-part lint docs docs-check docs-links bench bench-peers \
+	reference environment test-environment docs-environment clean
 
 demo: environment
 	$(VENV)/bin/python analysis/demo.py --out results/demo
@@ -55,9 +56,13 @@ docs-links: docs-environment
 	$(SPHINX) -b linkcheck -t unexecuted docs docs/build/links
 
 bench: environment
-	for file in benchmarks/*.py; do $(VENV)/bin/python $$file || exit 1; done
+	for file in $(filter-out benchmarks/peers.py,$(wildcard benchmarks/*.py)); do \
+		$(VENV)/bin/python $$file || exit 1; done
 	$(VENV)/bin/python benchmarks/saddle.py --growth --output results/saddle_growth.h5
 	$(VENV)/bin/statmech-attn figure results/saddle_growth.h5 --output results
+
+bench-peers: environment
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python benchmarks/peers.py
 
 reference: environment
 	$(VENV)/bin/python docs/reference.py

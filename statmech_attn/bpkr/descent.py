@@ -8,7 +8,6 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.optimize import minimize
 
 
 NEAR = 1e-6  # norm of the gradient from which one Newton step leads to 1e-9
@@ -28,6 +27,7 @@ def descend(
         >>> abs(float(descend(f, jnp.array([2.0]), max_iterations=50)[0])) < 1e-6
         True
     """
+    from scipy.optimize import minimize  # takes 0.3 s, and small problems need it not
 
     def evaluated(point):
         value, gradient = value_and_gradient(jnp.asarray(point))

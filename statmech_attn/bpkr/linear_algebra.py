@@ -42,7 +42,10 @@ def inverse_cholesky(B: Float[Array, "n n"]) -> Float[Array, "n n"]:
     n = B.shape[0]
     if n <= SMALLEST:
         factor = jnp.linalg.cholesky(B)
-        return jax.scipy.linalg.solve_triangular(factor, jnp.eye(n), lower=True)
+        # jax.scipy would import scipy.linalg, for a quarter of a second.
+        return jax.lax.linalg.triangular_solve(
+            factor, jnp.eye(n), left_side=True, lower=True
+        )
     half = n // 2
     first = inverse_cholesky(B[:half, :half])
     below = B[half:, :half] @ first.T

@@ -15,6 +15,8 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from statmech_attn import presentation
@@ -259,19 +261,30 @@ def classify(
     lyapunov.check_counts(steps, transient, every, lyapunov.BLOCKS)
     if tail < 30 * drive_period:
         raise ValueError(f"tail must be at least 30 drive periods; got {tail}.")
-    return _classify(
-        map,
-        state,
+    options = dict(
         observe=system.observe or map.vector,
         k=lyapunov.frame_size(map, state, exponents),
-        per_block=jnp.asarray(turns_per_block(steps, every, drive_period)),
-        transient=jnp.asarray(transient),
         every=every,
         tail=tail - tail % drive_period,
         drive_period=drive_period,
-        max_doublings=jnp.asarray(max_doublings),
         criteria=criteria,
         unit=system.unit,
+    )
+    per_block = turns_per_block(steps, every, drive_period)
+
+    def window(state, before, doubling):
+        numbers = before, per_block * 2**doubling, doubling >= max_doublings
+        return _window(map, state, *jax.tree.map(jnp.asarray, numbers), options)
+
+    first = window(state, transient, 0)
+    traced = isinstance(first.phase, Tracer)  # as below jax.vmap
+    read = (lambda x: x) if traced else np.asarray
+    return extended(
+        first,
+        lambda result, doubling: window(result.state, 0, doubling),
+        lambda result: undecided(read(result.phase)),
+        max_doublings,
+        jax.lax.while_loop if traced else repeated,
     )
 
 
@@ -287,29 +300,15 @@ def turns_per_block(steps: int, every: int, drive_period: int) -> int:
 
 
 @eqx.filter_jit
-def _classify(
-    system, state, *, per_block, transient, max_doublings, criteria, **window
-):
+def _window(system, state, transient, per_block, at_cap, options) -> Classification:
+    """The verdict on one window after a transient."""
     state = advance(system, state, transient)
-
-    def attempt(state, doubling):
-        state, spectrum, witnesses, _ = examine(
-            system,
-            state,
-            per_block=per_block * 2**doubling,
-            criteria=criteria,
-            **window,
-        )
-        at_cap = doubling >= max_doublings
-        verdict = decide(spectrum, witnesses, criteria, window["drive_period"], at_cap)
-        return Classification(*verdict, witnesses, spectrum, state, criteria)
-
-    return extended(
-        attempt(state, jnp.array(0)),
-        lambda result, doubling: attempt(result.state, doubling),
-        lambda result: undecided(result.phase),
-        max_doublings,
+    state, spectrum, witnesses, _ = examine(
+        system, state, per_block=per_block, **options
     )
+    criteria, drive_period = options["criteria"], options["drive_period"]
+    verdict = decide(spectrum, witnesses, criteria, drive_period, at_cap)
+    return Classification(*verdict, witnesses, spectrum, state, criteria)
 
 
 def undecided(phase):
@@ -337,6 +336,13 @@ def extended(first, longer, needs_longer, cap, loop=jax.lax.while_loop):
         return longer(result, doublings + 1), doublings + 1
 
     return loop(go_on, body, (first, 0))[0]
+
+
+def repeated(go_on: Callable, body: Callable, carry):
+    """`jax.lax.while_loop` outside of programs."""
+    while go_on(carry):
+        carry = body(carry)
+    return carry
 
 
 def examine(

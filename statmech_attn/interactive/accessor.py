@@ -8,20 +8,22 @@ import base64
 import html
 import io
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
 
-from statmech_attn import plotting, storage
-from statmech_attn.cli import print_summary, Terminal
-from statmech_attn.dynamics import diagrams
+from statmech_attn import cli, dynamics, plotting, storage
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 NAME = "statmech"
 
 
-class Pictures(dict[str, Figure]):
+class Pictures(dict[str, "Figure"]):
     """Figures by name; a notebook shows them one below the other."""
 
     def _repr_html_(self) -> str:
@@ -63,8 +65,8 @@ class Accessor:
 
     def describe(self) -> Text:
         """What was found, as `statmech-attn info` says it."""
-        console = Terminal(file=io.StringIO(), width=100)
-        print_summary(self._dataset, console)
+        console = cli.Terminal(file=io.StringIO(), width=100)
+        cli.print_summary(self._dataset, console)
         assert isinstance(console.file, io.StringIO)
         return Text(console.file.getvalue().rstrip())
 
@@ -73,7 +75,7 @@ class Accessor:
 
         See `dynamics.diagrams.explain`.
         """
-        told = diagrams.explain(self._dataset, **values)
+        told = dynamics.diagrams.explain(self._dataset, **values)
         return Text(told) if isinstance(told, str) else [Text(text) for text in told]
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -98,7 +100,7 @@ class Accessor:
 
     def grid(self, *names: str) -> xr.Dataset:
         """A refined scan on its finest grid, see `dynamics.diagrams.on_grid`."""
-        return diagrams.on_grid(self._dataset, *names)
+        return dynamics.diagrams.on_grid(self._dataset, *names)
 
     def table(self, *names: str) -> pd.DataFrame:
         """A row for every point, without samples, times and other axes of a point.
@@ -112,13 +114,13 @@ class Accessor:
         return storage.table(self._dataset, *names)
 
 
-def register() -> None:
+def register_accessor() -> None:
     """Let data sets of xarray have the accessor."""
     if not hasattr(xr.Dataset, NAME):
         xr.register_dataset_accessor(NAME)(Accessor)
 
 
-def _image(name: str, figure: Figure) -> str:
+def _image(name: str, figure: "Figure") -> str:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
     data = base64.b64encode(buffer.getvalue()).decode()

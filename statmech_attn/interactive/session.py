@@ -3,13 +3,14 @@
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
-import xarray as xr
+from statmech_attn import batches, cli, storage, studies
+from statmech_attn.interactive.registration import register
 
-from statmech_attn import batches, storage, studies
-from statmech_attn.cli import Bar, Terminal
-from statmech_attn.interactive.accessor import register
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def setup() -> None:
@@ -34,8 +35,8 @@ def setup() -> None:
 
 
 def run(
-    study: str | Path | dict[str, Any] | studies.StudyTable, *, progress: bool = True
-) -> xr.Dataset:
+    study: "str | Path | dict[str, Any] | studies.StudyTable", *, progress: bool = True
+) -> "xr.Dataset":
     """Compute a study and return its result, as its file would hold it.
 
     Everything stays in memory.  A long computation that is to survive a kill belongs to
@@ -65,7 +66,7 @@ def run(
     batches.require_double()
     started, clock = storage.now(), time.monotonic()
     if progress:
-        bar = Bar(Terminal(stderr=True))
+        bar = cli.Bar(cli.Terminal(stderr=True))
         try:
             dataset = studies.run(checked, bar)
         finally:
@@ -90,7 +91,7 @@ def _plain(tree: Any) -> Any:
     return tree.tolist() if hasattr(tree, "tolist") else tree
 
 
-def _checked(study: Any) -> tuple[studies.StudyTable, str]:
+def _checked(study: Any) -> "tuple[studies.StudyTable, str]":
     """A study with its text."""
     if isinstance(study, (str, Path)):
         return studies.load(study)

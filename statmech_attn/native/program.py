@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 from jax.extend.core import Literal
@@ -30,10 +31,13 @@ from statmech_attn.native.emitter import (
     TRACED,
     Unsupported,
 )
+from statmech_attn.native.objects import machine_code
 from statmech_attn.native.rules import RULES
 
 
 NAME = "blocks"
+LEVEL = 2  # of optimisation
+PASSES = dict(loop_vectorization=False, slp_vectorization=False, loop_unrolling=False)
 BYTE, POINTER = ir.IntType(8), ir.PointerType()
 
 
@@ -260,6 +264,18 @@ def _with_wide_vectors(text: str, lanes: int) -> str:
     )
 
 
+def _compiled(text: str, machine) -> bytes:
+    """Machine code of a program, as an object file."""
+    module = llvm.parse_assembly(text)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
+    for name, on in PASSES.items():
+        setattr(options, name, on)
+    passes = llvm.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+    return machine.emit_object(module)
+
+
 class _Loaded:
     """A program in machine code of this processor."""
 
@@ -272,20 +288,18 @@ class _Loaded:
                 llvm.initialize_native_target()
                 llvm.initialize_native_asmprinter()
                 _Loaded._ready = True
-            module = llvm.parse_assembly(text)
-            module.verify()
-            machine = llvm.Target.from_default_triple().create_target_machine(
+            processor = dict(
                 cpu=llvm.get_host_cpu_name(),
                 features=llvm.get_host_cpu_features().flatten(),
-                opt=2,
             )
-            options = llvm.create_pipeline_tuning_options(speed_level=2)
-            options.loop_vectorization = options.slp_vectorization = False
-            options.loop_unrolling = False
-            passes = llvm.create_pass_builder(machine, options)
-            passes.getModulePassManager().run(module, passes)
-            self.text, self.module, self.machine = text, module, machine
-            self._engine = llvm.create_mcjit_compiler(module, machine)
+            machine = llvm.Target.from_default_triple().create_target_machine(
+                **processor, opt=LEVEL
+            )
+            versions = llvmlite.__version__, str(llvm.llvm_version_info)
+            parts = (text, *processor.values(), *versions, f"{LEVEL} {PASSES}")
+            code = machine_code(parts, lambda: _compiled(text, machine))
+            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             self._engine.finalize_object()
             address = self._engine.get_function_address(NAME)
         signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)

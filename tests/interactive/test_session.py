@@ -97,3 +97,22 @@ def test_without_double_precision_it_says_what_to_call():
 def test_data_sets_of_others_say_what_they_lack():
     with pytest.raises(ValueError, match="no pictures of kind None"):
         xr.Dataset().statmech.plot()
+
+
+def test_a_session_imports_xarray_when_it_needs_it():
+    """And data sets have the accessor from then on, whoever imports it."""
+    code = """
+import sys
+import statmech_attn
+statmech_attn.setup()
+statmech_attn.setup()
+late = {"xarray", "pandas", "matplotlib"}
+assert not late & set(sys.modules), late & set(sys.modules)
+import xarray
+assert "matplotlib" not in sys.modules
+print(xarray.Dataset().statmech.save.__name__)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["save"]

@@ -12,9 +12,11 @@ from statmech_attn.batches import Compiled, Stage
 from statmech_attn.dynamics import frames, System
 from statmech_attn.dynamics.diagrams.points import Points
 from statmech_attn.dynamics.options import Plan, WITHOUT_SECTION
+from statmech_attn.native import objects
 
 
 pytest.importorskip("llvmlite", exc_type=ImportError)
+program = pytest.importorskip("statmech_attn.native.program", exc_type=ImportError)
 PER_STEP = 1e-13
 
 
@@ -172,6 +174,55 @@ def check_turn(net, batch, exponents, spacing):
         jax.tree.leaves(result), jax.tree.leaves(expected), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=spacing * PER_STEP)
+
+
+@pytest.fixture
+def store(tmp_path):
+    """An empty store of programs for one test."""
+    name = "jax_compilation_cache_dir"
+    before = getattr(jax.config, name)
+    jax.config.update(name, str(tmp_path))
+    yield tmp_path / objects.FOLDER
+    jax.config.update(name, before)
+
+
+def logistic(x):
+    return 3.7 * x * (1 - x)
+
+
+def test_machine_code_is_compiled_once(store, monkeypatch):
+    """A second program, as of another process, is read; another text is not it."""
+    x = np.linspace(0, 1, 8)
+    expected = of_lanes(logistic, x)
+    monkeypatch.setattr(program, "_compiled", lambda *_: pytest.fail("compiled"))
+    assert (of_lanes(logistic, x) == expected).all()
+    assert len(list(store.iterdir())) == 1
+    with pytest.raises(pytest.fail.Exception, match="compiled"):
+        of_lanes(lambda x: 3.6 * x * (1 - x), x)
+
+
+def test_code_of_another_processor_is_another(store, monkeypatch):
+    of_lanes(logistic, np.zeros(8))
+    processor = lambda: "x86-64"
+    monkeypatch.setattr(program.llvm, "get_host_cpu_name", processor)
+    of_lanes(logistic, np.zeros(8))
+    assert len(list(store.iterdir())) == 2
+
+
+@pytest.mark.parametrize("damage", [lambda x: x[:100], lambda x: x[:-1] + b"?"])
+def test_damaged_machine_code_is_compiled_anew(store, damage):
+    x = np.linspace(0, 1, 8)
+    expected = of_lanes(logistic, x)
+    (entry,) = store.iterdir()
+    whole = entry.read_bytes()
+    entry.write_bytes(damage(whole))
+    assert (of_lanes(logistic, x) == expected).all()
+    assert entry.read_bytes() == whole
+
+
+def test_without_a_store_that_can_be_written_programs_run(store):
+    store.write_text("a file where the folder would be")
+    assert of_lanes(logistic, np.full(8, 0.5)).tolist() == [3.7 / 4] * 8
 
 
 def test_without_the_extra_it_is_refused(monkeypatch):

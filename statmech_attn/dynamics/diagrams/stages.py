@@ -519,19 +519,12 @@ def _classify(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]
         longer,
         lambda windowed: windowed.pending.size > 0,
         scan.plan.max_doublings,
-        loop=_while,
+        loop=phases.repeated,
     )
     verdicts = of_cycles.with_cycles(
         scan.cycle, scan.system, points.params, last.bends, last.verdicts
     )
     return last.points, verdicts
-
-
-def _while(condition, body, carry):
-    """`jax.lax.while_loop` outside of a program."""
-    while condition(carry):
-        carry = body(carry)
-    return carry
 
 
 def crossings(values, on, level: float) -> tuple[np.ndarray, np.ndarray]:

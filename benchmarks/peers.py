@@ -1,0 +1,436 @@
+"""This package beside others that answer the same questions, in one run.
+
+    python benchmarks/peers.py
+
+Every peer is optional: one that is not installed is named and left out (pip install
+autograd pynamicalsys lyapax torch nolds).  Times are processor seconds of all threads,
+after compilation, of jobs that take turns; the least of the rounds.  A ratio above one
+means that this package takes less.  The authors' formulation of the 1-bit map (sums
+over signs, Jacobians by autograd) and the gradient descents on the action are written
+anew from the equations.  `make bench-peers` lets NumPy and torch have one thread, since
+their threads for matrices this small wait for each other.
+"""
+
+import importlib.metadata
+import importlib.util
+import itertools
+import platform
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from lyapunov import N_BETA, spacing
+from saddle import published_problem
+
+from statmech_attn import bpkr, dmft, dynamics
+from statmech_attn.batches import Compiled, CPU_LANES
+from statmech_attn.dynamics import frames, lyapunov
+from statmech_attn.dynamics.diagrams.points import Points
+
+
+ROUNDS = 2
+PEERS = ("autograd", "pynamicalsys", "lyapax", "torch", "nolds")
+BETA, WARM, STEPS = 1.4, 128, 512  # of the 1-bit map
+SPECTRUM = 20_480  # steps of a map of the plane, and of the Lorenz system
+TIME_STEP, EVERY = 0.01, 10
+GRADIENT = 1e-5
+RATE, FADED, LONGEST = 0.05, 0.999, 20_000  # of Adam: rate, its decay, steps
+
+
+class Row(NamedTuple):
+    """Two programs with the same task."""
+
+    task: str
+    peer: str
+    ours: float  # processor seconds
+    theirs: float
+    agreement: str
+
+
+def installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+def seconds(*jobs: Callable[[], object]) -> list[float]:
+    """Least processor seconds of each; they take turns after a first call."""
+    times = []
+    for turn in range(ROUNDS + 1):
+        row = []
+        for job in jobs:
+            begun = time.process_time()
+            jax.block_until_ready(job())
+            row.append(time.process_time() - begun)
+        if turn:
+            times.append(row)
+    return np.min(times, axis=0).tolist()
+
+
+def distance(x, y) -> str:
+    return f"{np.max(np.abs(np.asarray(x) - np.asarray(y))):.1g}"
+
+
+# The 1-bit map
+
+
+class AsPublished:
+    """The map of three patterns as sums over signs, with Jacobians by autograd."""
+
+    def __init__(self, net: dmft.Network, file: dmft.PatternFile, beta: float):
+        import autograd.numpy
+        from autograd import jacobian
+
+        self.np, self.jacobian = autograd.numpy, jacobian(self.attention)
+        self.beta, self.gamma, self.epsilon = beta, file.gamma, file.epsilon
+        first = np.ones((4, 1))
+        self.signs = np.hstack([first, list(itertools.product((1, -1), repeat=2))])
+        self.positional = np.asarray(net.positional)  # (C, 4, M)
+        o, *others = np.asarray(file.patterns.semantic)
+        w, triple = np.asarray(file.patterns.fractions), o.prod(axis=0)
+        even = lambda W: self.signs @ (o * w) @ W.T
+        odd = lambda W: np.outer(self.signs.prod(axis=1), W @ (w * triple))
+        self.weights = [(even(W) + odd(W)) / 4 for W in others]  # of v, q and k
+
+    def attention(self, z, position: int):
+        """The next attention vector; z (C, M) has the newest first."""
+        context = len(z)
+        places = (position - np.arange(context)) % context
+        hyperbolic = self.np.tanh(self.beta * self.np.dot(z, self.signs.T))
+        v, q, k = (
+            (1 - self.epsilon) * self.np.dot(hyperbolic, weights)
+            + self.epsilon * self.positional[places, kind]
+            for kind, weights in enumerate(self.weights, 1)
+        )
+        scores = self.gamma * self.np.dot(k, q[0])
+        odds = self.np.exp(scores - self.np.max(scores))
+        return self.np.dot(odds / self.np.sum(odds), v)
+
+    def spectrum(self, z, position: int, steps: int, exponents: int):
+        """Exponents of the steps after the first `WARM`, and the last window."""
+        size, width = z.size, z.shape[1]
+        Q, logs = np.eye(size)[:, :exponents], np.zeros(exponents)
+        for t in range(WARM + steps):
+            J = np.eye(size, k=-width)
+            J[:width] = self.jacobian(z, position).reshape(width, size)
+            z = np.vstack([self.attention(z, position), z[:-1]])
+            position += 1
+            Q, R = np.linalg.qr(J @ Q)
+            if t >= WARM:
+                logs += np.log(np.abs(np.diagonal(R)))
+        return logs / steps, z
+
+
+def one_bit_map() -> Iterator[Row]:
+    file = dmft.load("poclopez-pe2")
+    net = dmft.network(file.patterns, context=file.context)
+    params = dmft.parameters(BETA, file.gamma, file.epsilon)
+    start = dmft.from_checkpoint(net, params, file)
+    published = AsPublished(net, file, BETA)
+    z, position = np.asarray(file.checkpoint[0]), file.checkpoint[1]
+    options = dict(steps=STEPS, exponents=4, transient=0, align=WARM)
+    one = lambda: (
+        dynamics.lyapunov_spectrum(dmft.system(net), start, params, **options).exponents
+    )
+    theirs = lambda: published.spectrum(z, position, STEPS, 4)[0]
+    ours, their_seconds = seconds(one, theirs)
+    _, last = published.spectrum(z, position, 0, 4)
+    ahead = dmft.window(dmft.advance(net, params, start, WARM))
+    exponents, as_published = one(), theirs()
+    resolved = np.isfinite(exponents)
+    agreement = (
+        f"orbit {distance(ahead, last)}, {resolved.sum()} resolved exponents "
+        f"{distance(exponents[resolved], as_published[resolved])}"
+    )
+    task = f"1-bit map, 4 exponents, {STEPS} steps"
+    yield Row(f"{task}, one β", "NumPy, autograd", ours, their_seconds, agreement)
+    for name, many in many_betas(net, file):
+        (ours,) = seconds(many)
+        share = ours / N_BETA * (STEPS + WARM) / STEPS
+        text = f"{task}, one of {N_BETA} β, {name}"
+        yield Row(text, "NumPy, autograd", share, their_seconds, "")
+
+
+def many_betas(net, file):
+    """The same number of steps of many beta at once, by both compilers."""
+    params = dmft.parameters(np.linspace(0.5, 3, N_BETA), file.gamma, file.epsilon)
+    state = dmft.advance(net, params, dmft.from_checkpoint(net, params, file), 500)
+    points = Points(*jax.tree.map(np.asarray, (params, state)))
+
+    def window(net, params, state):
+        system = dmft.TangentMap(net, params)
+        every = spacing(4)
+        return lyapunov.measure(
+            system,
+            *frames.start_frame(system, state, 4),
+            lambda state: state.newest,
+            turns=0,
+            per_block=STEPS // every // lyapunov.BLOCKS,
+            every=every,
+            blocks=lyapunov.BLOCKS,
+        )[1:]
+
+    example = lambda lanes: (net, *points.take(np.zeros(lanes, int)))
+    programs = {"xla": Compiled(window, *example(CPU_LANES), shared=1)}
+    if installed("llvmlite"):
+        from statmech_attn.native import Native
+
+        programs["llvm"] = Native(window, example, shared=1)
+    places = np.pad(np.arange(N_BETA), (0, -N_BETA % CPU_LANES), mode="edge")
+    parts = [points.take(part) for part in places.reshape(-1, CPU_LANES)]
+    for name, program in programs.items():
+        yield name, lambda program=program: [program(net, *part) for part in parts]
+
+
+# Maps and flows of the plane and of space
+
+
+def henon(x):
+    return jnp.stack([1 - 1.4 * x[0] ** 2 + x[1], 0.3 * x[0]])
+
+
+def lorenz(x):
+    return jnp.stack(
+        [10 * (x[1] - x[0]), x[0] * (28 - x[2]) - x[1], x[0] * x[1] - 8 / 3 * x[2]]
+    )
+
+
+def runge_kutta(x):
+    k1 = lorenz(x)
+    k2 = lorenz(x + TIME_STEP / 2 * k1)
+    k3 = lorenz(x + TIME_STEP / 2 * k2)
+    k4 = lorenz(x + TIME_STEP * k3)
+    return x + TIME_STEP / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+
+
+SYSTEMS = {  # step, start, time of a step, steps between orthonormalisations
+    "Hénon": (henon, (0.1, 0.1), 1.0, 1),
+    "Lorenz, Runge–Kutta 4": (runge_kutta, (1.0, 1.0, 1.0), TIME_STEP, EVERY),
+}
+TRANSIENT = 1000
+
+
+def spectra() -> Iterator[Row]:
+    peers = {"pynamicalsys": pynamicalsys_spectrum, "lyapax": lyapax_spectrum}
+    for (task, system), (peer, make) in itertools.product(
+        SYSTEMS.items(), peers.items()
+    ):
+        if not installed(peer):
+            continue
+        step, start, time_step, every = system
+        ours = lambda: dynamics.lyapunov_spectrum(
+            step,
+            jnp.array(start),
+            steps=SPECTRUM,
+            transient=TRANSIENT,
+            reorthonormalize_every=every,
+        )
+        theirs = make(*system)
+        times = seconds(lambda: ours().exponents, theirs)
+        spectrum = ours()
+        exponents = spectrum.exponents / time_step
+        error = float(spectrum.stderr[0]) / time_step
+        agreement = f"{distance(exponents, theirs())}, our error {error:.1g}"
+        yield Row(f"{task}, {SPECTRUM} steps", peer, *times, agreement)
+
+
+def pynamicalsys_spectrum(step, start, time_step, every):
+    if step is henon:
+        from pynamicalsys import DiscreteDynamicalSystem
+
+        system, parameters = DiscreteDynamicalSystem(model="henon map"), [1.4, 0.3]
+        times = dict(total_time=SPECTRUM + TRANSIENT, transient_time=TRANSIENT)
+    else:
+        from pynamicalsys import ContinuousDynamicalSystem
+
+        system, parameters = ContinuousDynamicalSystem("lorenz system"), [10, 28, 8 / 3]
+        system.integrator("rk4", time_step=time_step)
+        total, transient = SPECTRUM + TRANSIENT, TRANSIENT
+        times = dict(total_time=total * time_step, transient_time=transient * time_step)
+    return lambda: system.lyapunov(list(start), parameters=parameters, **times)
+
+
+def lyapax_spectrum(step, start, time_step, every):
+    from lyapax import lyapunov_spectrum
+
+    def exponents(start):
+        options = dict(renorm_every=every, t_transient=TRANSIENT * time_step)
+        return lyapunov_spectrum(step, start, time_step, SPECTRUM, **options).exponents
+
+    call = jax.jit(exponents)
+    return lambda: call(jnp.array(start))
+
+
+def time_series() -> Iterator[Row]:
+    """A largest exponent of a series, beside the one of the map itself."""
+    series = orbit()
+    ours = lambda: (
+        dynamics.lyapunov_spectrum(
+            henon, jnp.array([0.1, 0.1]), steps=SPECTRUM, transient=TRANSIENT
+        ).exponents
+    )
+    theirs = lambda: dynamics.timeseries.largest_exponent(series, embedding=2).value
+    times = seconds(ours, theirs)
+    text = f"{float(ours()[0]):.3f}; of {len(series)} samples {theirs():.3f}"
+    yield Row(
+        "Hénon, largest exponent of the map, or of a series", "nolds", *times, text
+    )
+
+
+def orbit() -> np.ndarray:
+    x, samples = np.array([0.1, 0.1]), []
+    for _ in range(2000):
+        x = np.array([1 - 1.4 * x[0] ** 2 + x[1], 0.3 * x[0]])
+        samples.append(x[0])
+    return np.array(samples)
+
+
+# Learning
+
+
+class Action:
+    """The action of two layers of two heads, of numbers and its gradient by hand.
+
+    S = sum_l (|C_l|^2 - 2 sum_i ln C_l,ii) + E / N with U_1 = F_1 F_1^T,
+    F_l = (1 x F_{l+1}) C_l; the unknowns are C_l with the logarithm of the diagonal.
+    """
+
+    def __init__(self, problem: bpkr.Problem):
+        self.blocks, self.y = np.asarray(problem.operator.blocks), np.asarray(problem.y)
+        self.T, self.N = float(problem.temperature), float(problem.widths.max())
+        self.rows = [rows for rows, _ in problem.shapes]  # 4, 2, 1
+        self.size = sum(n * (n + 1) // 2 for n in self.rows)
+
+    def factors(self, point):
+        """Lower factors, readout last."""
+        used, factors = 0, []
+        for n in self.rows:
+            entries = np.zeros((n, n))
+            count = n * (n + 1) // 2
+            entries[np.tril_indices(n)] = point[used : used + count]
+            entries[np.diag_indices(n)] = np.exp(np.diagonal(entries))
+            used += count
+            factors.append(entries)
+        return factors
+
+    def gradient(self, point):
+        C_1, C_2, C_a = self.factors(point)
+        F_2 = np.kron(np.eye(2), C_a) @ C_2
+        wide = np.kron(np.eye(2), F_2)
+        F_1 = wide @ C_1
+        K = np.einsum("ab,abpq->pq", F_1 @ F_1.T, self.blocks)
+        inverse = np.linalg.inv(K + self.T * np.eye(len(K)))
+        alpha = inverse @ self.y
+        A = inverse - np.outer(alpha, alpha)
+        slope = np.einsum("abpq,pq->ab", self.blocks, A) / self.N
+        d_F_1 = (slope + slope.T) @ F_1
+        d_wide = d_F_1 @ C_1.T
+        d_F_2 = d_wide[:2, :2] + d_wide[2:, 2:]
+        d_C_2 = np.kron(np.eye(2), C_a).T @ d_F_2
+        d_C_a = np.trace(d_F_2 @ C_2.T).reshape(1, 1)
+        parts = []
+        for C, d in zip((C_1, C_2, C_a), (wide.T @ d_F_1, d_C_2, d_C_a), strict=True):
+            d = d + 2 * C
+            d[np.diag_indices(len(d))] *= np.diagonal(C)
+            d[np.diag_indices(len(d))] -= 2
+            parts.append(d[np.tril_indices(len(d))])
+        return np.concatenate(parts)
+
+    def by_torch(self):
+        """The gradient by torch, of the action alone."""
+        import torch
+
+        double = torch.float64
+        blocks, y = (torch.tensor(x, dtype=double) for x in (self.blocks, self.y))
+        unit = torch.eye(len(self.y), dtype=double)
+        kron = lambda F: torch.kron(torch.eye(2, dtype=double), F)
+
+        def factor(entries, n):
+            rows, columns = torch.tril_indices(n, n)
+            C = torch.zeros((n, n), dtype=double)
+            C = C.index_put((rows, columns), entries)
+            return C - torch.diag(C.diagonal()) + torch.diag(C.diagonal().exp())
+
+        def action(point):
+            parts = torch.split(point, [n * (n + 1) // 2 for n in self.rows])
+            C = [factor(part, n) for part, n in zip(parts, self.rows, strict=True)]
+            F = kron(kron(C[2]) @ C[1]) @ C[0]
+            K = torch.einsum("ab,abpq->pq", F @ F.T, blocks) + self.T * unit
+            root = torch.linalg.cholesky(K)
+            solved = torch.cholesky_solve(y[:, None], root)[:, 0]
+            E = 2 * root.diagonal().log().sum() + y @ solved
+            entropy = sum((c**2).sum() - 2 * c.diagonal().log().sum() for c in C)
+            return entropy + E / self.N
+
+        def gradient(point):
+            point = torch.tensor(point, requires_grad=True)
+            action(point).backward()
+            return point.grad.numpy()
+
+        return gradient
+
+
+def adam(gradient: Callable, size: int) -> tuple[np.ndarray, int]:
+    """Point where the gradient is small, from the GP limit, and steps to it."""
+    point, mean, square = np.zeros(size), np.zeros(size), np.zeros(size)
+    for step in range(1, LONGEST + 1):
+        slope = gradient(point)
+        if np.linalg.norm(slope) <= GRADIENT:
+            break
+        mean = 0.9 * mean + 0.1 * slope
+        square = 0.999 * square + 0.001 * slope**2
+        direction = mean / (1 - 0.9**step)
+        direction /= np.sqrt(square / (1 - 0.999**step)) + 1e-12
+        point = point - RATE * FADED**step * direction
+    return point, step
+
+
+def learning() -> Iterator[Row]:
+    for N in (10, 100, 1000):
+        problem = published_problem().at(width=N)
+        action = Action(problem)
+        gradients = {"NumPy, Adam": action.gradient}
+        if installed("torch"):
+            gradients["torch, Adam"] = action.by_torch()
+        solver = bpkr.NewtonSolver(tolerance=GRADIENT)
+        ours = lambda: problem.solve(solver=solver).point
+        for peer, gradient in gradients.items():
+            job = lambda gradient=gradient: adam(gradient, action.size)
+            times = seconds(ours, job)
+            point, steps = job()
+            F = action.factors(point)
+            wide = np.kron(np.eye(2), np.kron(np.eye(2), F[2]) @ F[1]) @ F[0]
+            apart = distance(problem.solve(solver=solver).U[0], wide @ wide.T)
+            slope = np.linalg.norm(action.gradient(point))
+            agreement = f"U₁ {apart}; {steps} steps, gradient {slope:.0e}"
+            yield Row(f"four-path task, N = {N}", peer, *times, agreement)
+
+
+def main() -> None:
+    jax.config.update("jax_enable_x64", True)
+    versions = [
+        f"{name} {importlib.metadata.version(name)}"
+        for name in ("jax", "numpy", *PEERS)
+        if installed(name)
+    ]
+    print(f"# {platform.machine()}, Python {platform.python_version()}")
+    print("#", ", ".join(versions))
+    for name in PEERS:
+        if not installed(name):
+            print(f"# {name} is not installed: its rows are left out")
+    print("\n| task | peer | ours (ms) | theirs (ms) | theirs / ours | difference |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    tables = [one_bit_map] if installed("autograd") else []
+    tables += [spectra, learning, *([time_series] if installed("nolds") else [])]
+    for row in itertools.chain.from_iterable(table() for table in tables):
+        times = f"{1e3 * row.ours:.3g} | {1e3 * row.theirs:.3g}"
+        ratio = f"{row.theirs / row.ours:.2g}"
+        print(
+            f"| {row.task} | {row.peer} | {times} | {ratio} | {row.agreement} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
