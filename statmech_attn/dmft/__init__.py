@@ -7,6 +7,7 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.dmft import extensive
+    from statmech_attn.dmft.continuous import continuous, history
     from statmech_attn.dmft.correlations import (
         Correlations,
         correlations,
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
 __all__ = [
     "advance",
     "clock_period",
+    "continuous",
     "contract",
     "Correlations",
     "correlations",
@@ -86,6 +88,7 @@ __all__ = [
     "from_row",
     "from_token",
     "from_window",
+    "history",
     "jacobian",
     "KINDS",
     "linear_noise",

@@ -191,7 +191,7 @@ def _of_network(study: ContinuationStudy) -> Source:
     simulated = partial(_simulated, options, model, values)
     if "redrawn" in values:
         system = dmft.sequential(net, epsilon)
-        _, template = _at_clock_zero(options, model, values, 0)
+        template = _at_clock_zero(net, *_settled(options, model, values, 0))
         many = jax.tree.map(lambda x: x[..., None] if x.ndim else x, template)
         shown = partial(_strobe_samples, system, Coordinates(system, many), 0)
         turn, table = _turn(system, template), continuation_file.WHERE_COPIED
@@ -221,19 +221,23 @@ def _check_interval(name: str, bounds: Interval) -> None:
 
 def _simulated(options, made: build.Model, values):
     """The coordinates of the state at clock 0 after the transient."""
-    params, state = _at_clock_zero(options, made, values, options.transient)
+    params, state = _settled(options, made, values, options.transient)
     if params.redrawn is None:
-        return dmft.window(state).ravel()
+        return dmft.strobe_point(made.net, params, state)
+    state = _at_clock_zero(made.net, params, state)
     return dmft.sequential(made.net).at(params).vector(state)
 
 
-def _at_clock_zero(options, made: build.Model, values, transient: int):
-    """Parameters, and the state at clock 0 after the transient and a window."""
+def _settled(options, made: build.Model, values, transient: int):
+    """Parameters, and the state after the transient, with a full window."""
     params = dmft.parameters(**{n: np.array([v]) for n, v in values.items()})
     state = build.start(options, made, params)
     steps = max(transient, made.net.context)
-    steps += -(int(state.clock) + steps) % made.net.context
     return _one((params, dmft.advance(made.net, params, state, steps)))
+
+
+def _at_clock_zero(net: dmft.Network, params: dmft.Parameters, state: dmft.State):
+    return dmft.advance(net, params, state, -state.clock % net.context)
 
 
 def _one(tree):
