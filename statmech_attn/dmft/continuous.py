@@ -12,15 +12,16 @@ holds a continuum of tokens,
     $p(s) \propto \exp(\gamma \sum_b m^q_b(t) \, m^k_b(t - s))$
 
 a delay system.  Its history u(s) = x(t - s) moves by $\partial_t u = -\partial_s u$ and
-is held at Chebyshev nodes (S. Maset, Numer. Math. 95, 351 (2003)): differences are those
-of the interpolating polynomial (L. N. Trefethen, Spectral Methods in MATLAB, ch. 6),
-integrals those of Clenshaw and Curtis (ch. 12).  There is no positional code: epsilon
-is 0.
+is held at Chebyshev nodes (D. Breda et al., SIAM J. Appl. Dyn. Syst. 15, 1 (2016)):
+derivatives are those of the interpolating polynomial (L. N. Trefethen, Spectral Methods
+in MATLAB, ch. 6), integrals those of Clenshaw and Curtis (ch. 12).  There is no
+positional code: epsilon is 0.
 
     state     x (S,), or u (n + 1, S) at the ages s_0 = 0, ..., s_n = T
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -98,7 +99,8 @@ def history(
 
     Example:
         >>> import jax.numpy as jnp
-        >>> history(lambda age: jnp.array([1 - age]), window=2.0, nodes=2)[:, 0].tolist()
+        >>> falling = lambda age: jnp.array([1 - age])
+        >>> history(falling, window=2.0, nodes=2)[:, 0].tolist()
         [1.0, 0.0, -1.0]
     """
     return jnp.stack([means(float(age)) for age in _chebyshev(window, nodes)[0]])
@@ -107,7 +109,7 @@ def history(
 class _Relaxation(eqx.Module):
     net: Network
 
-    def __call__(self, x: Float[Array, " S"], given: Mapping[str, Array]):
+    def __call__(self, x: Float[Array, " S"], given: Mapping[str, Any]):
         _require(given)
         return _drawn(self.net, given, contract(self.net.weighted[1], x)) - x
 
@@ -117,7 +119,7 @@ class _Delayed(eqx.Module):
     difference: Float[Array, "n n"]
     weights: Float[Array, " n"]
 
-    def __call__(self, u: Float[Array, "n S"], given: Mapping[str, Array]):
+    def __call__(self, u: Float[Array, "n S"], given: Mapping[str, Any]):
         _require(given)
         _, v, q, k = contract(self.net.weighted, u.T)
         logits = given["gamma"] * (q[:, 0] @ k)
@@ -135,11 +137,11 @@ class _Output(eqx.Module):
         return contract(self.net.weighted[0], state if state.ndim == 1 else state[0])
 
 
-def _drawn(net: Network, given: Mapping[str, Array], attention) -> Float[Array, " S"]:
+def _drawn(net: Network, given: Mapping[str, Any], attention) -> Float[Array, " S"]:
     return jnp.tanh(given["beta"] * contract(net.output.T, attention))
 
 
-def _require(given: Mapping[str, Array]) -> None:
+def _require(given: Mapping[str, Any]) -> None:
     if set(given) != NAMES:
         raise ValueError(
             "parameters must be beta and gamma (epsilon and redrawn are 0); got "
