@@ -57,7 +57,8 @@ def test_tangent_columns_are_differences_of_neighbouring_orbits():
     map = dmft.sequential(NET).at(params)
     state = dmft.from_checkpoint(NET, params, FILE)
     x = map.vector(state)
-    _, frame = jax.jit(map.push)(map.lift(state), jnp.eye(x.size)[:, :2])
+    push = jax.jit(lambda frame: map.push(map.lift(state), frame)[1])
+    frame = push(jnp.eye(x.size)[:, :2])
     after = jax.jit(lambda x: map.vector(map.step(map.at(state, x))))
     for column, unit in zip(frame.T, jnp.eye(x.size), strict=False):
         there, back = (after(x + sign * step * unit) for sign in (1, -1))
