@@ -164,6 +164,20 @@ BOUNDARY = Study(
     "analysis/phase_boundary.toml",
     ("run.transient=20000", "run.largest_step=0.05", "curves.max_points=20"),
 )
+SEQUENTIAL = Study(
+    "analysis/sequential.toml",
+    (
+        "parameters.beta.num=9",
+        "parameters.redrawn.num=8",
+        "run.transient=2000",
+        "run.steps=2000",
+        "run.extend=false",
+    ),
+)
+SEQUENTIAL_BOUNDARY = Study(
+    "analysis/sequential_boundary.toml",
+    ("run.largest_step=0.1", "curves.max_points=20"),
+)
 CURVES = Study(
     "analysis/continuation.toml",
     ("run.transient=20000", "run.largest_step=0.05", "curves.max_points=25"),
@@ -253,7 +267,7 @@ DYNAMICS = (
     Row("phase_ribbon", [ZOOM], tutorial="04_phases"),
     Row("classifier_disagreement", [ZOOM], tutorial="02_poclopez_aguilera"),
     Row("phase_diagram", [PLANE, BOUNDARY], tutorial="11_cluster"),
-    Row("phase_map", [PLANE], tutorial="11_cluster"),
+    Row("phase_map", [SEQUENTIAL, SEQUENTIAL_BOUNDARY]),
     Row("exponent_map", [PLANE], tutorial="11_cluster"),
     Row(
         "trajectory_windows",

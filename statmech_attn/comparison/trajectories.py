@@ -56,6 +56,7 @@ VERDICTS = (
 ROUNDING = 1e-15  # of an overlap, in doubles
 SAME = ("network", "start")  # attributes that both files must have, and alike
 SAME_NUMBERS = ("gamma", "epsilon")
+AT_ONCE = xr.DataArray(1.0)  # redrawn, where all spins are
 
 
 def network_digest(net) -> str:
@@ -149,7 +150,9 @@ def _match(theory, simulation):
         )
     theory = theory.sel(beta=_common_beta(theory, simulation))
     for name in SAME_NUMBERS:
-        _same_number(name, theory, simulation)
+        _same_number(name, theory[name], simulation[name])
+    redrawn = (x.coords.get("redrawn", AT_ONCE) for x in (theory, simulation))
+    _same_number("redrawn", *redrawn)
     return theory, simulation
 
 
@@ -165,11 +168,11 @@ def _common_beta(theory, simulation):
     return simulation.beta.values
 
 
-def _same_number(name, theory, simulation) -> None:
-    if (theory[name].values != simulation[name].values).any():
+def _same_number(name: str, theory: xr.DataArray, simulation: xr.DataArray) -> None:
+    if (theory.values != simulation.values).any():
         raise ValueError(
-            f"{name} differs: theory has {theory[name].values}, simulation "
-            f"{simulation[name].values}."
+            f"{name} differs: theory has {theory.values}, simulation "
+            f"{simulation.values}."
         )
 
 

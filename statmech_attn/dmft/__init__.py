@@ -7,6 +7,7 @@ from statmech_attn import lazy
 
 if TYPE_CHECKING:
     from statmech_attn.dmft import extensive
+    from statmech_attn.dmft.continuous import continuous, history
     from statmech_attn.dmft.correlations import (
         Correlations,
         correlations,
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dmft.fluctuations import (
         linear_noise,
+        noise_dimension,
         noise_start,
         noise_steps,
         NoiseBand,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
         from_window,
         Network,
         network,
+        next_means,
         Parameters,
         parameters,
         State,
@@ -62,13 +65,7 @@ if TYPE_CHECKING:
         save,
         site_classes,
     )
-    from statmech_attn.dmft.sequential import (
-        next_means,
-        sequential,
-        sequential_start,
-        SequentialState,
-        take_means,
-    )
+    from statmech_attn.dmft.sequential import sequential, stretched
     from statmech_attn.dmft.strobe import strobe, strobe_point, StroboscopicMap
     from statmech_attn.dmft.system import system
     from statmech_attn.dmft.tangent import TangentMap
@@ -77,6 +74,7 @@ if TYPE_CHECKING:
 __all__ = [
     "advance",
     "clock_period",
+    "continuous",
     "contract",
     "Correlations",
     "correlations",
@@ -90,6 +88,7 @@ __all__ = [
     "from_row",
     "from_token",
     "from_window",
+    "history",
     "jacobian",
     "KINDS",
     "linear_noise",
@@ -97,6 +96,7 @@ __all__ = [
     "Network",
     "network",
     "next_means",
+    "noise_dimension",
     "noise_start",
     "noise_steps",
     "NoiseBand",
@@ -116,16 +116,14 @@ __all__ = [
     "save",
     "SCORE_LIMIT",
     "sequential",
-    "sequential_start",
-    "SequentialState",
     "site_classes",
     "State",
     "step",
+    "stretched",
     "strobe",
     "strobe_point",
     "StroboscopicMap",
     "system",
-    "take_means",
     "TangentMap",
     "token",
     "token_overlaps",

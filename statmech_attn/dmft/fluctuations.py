@@ -1,16 +1,20 @@
 r"""Linear noise around a trajectory, and how long it can be predicted (docs/theory, 5).
 
 The class means of a sampled token of N spins differ from $\tanh h_c$ by noise of
-variance $(1 - \tanh^2 h_c)/(w_c N)$.  To first order the deviation of the state obeys
+variance $(1 - \tanh^2 h_c)/(w_c N)$.  Where spins are copied with probability
+$1 - \Delta$, a spin x has the mean $e = (1 - \Delta) x + \Delta \tanh h_c$, and the
+average of $e^2$ over the class stands in the place of $\tanh^2 h_c$.  To first order
+the deviation of the state obeys
 $\delta z_{t+1} = J_t\,\delta z_t + G_t\,\xi_t$, hence
 
     $\Sigma_{t+1} = J_t \Sigma_t J_t^T + G_t Q_t G_t^T$
 
 with J and G the derivatives of the map in the state and in the class means, from JAX.
 The state is (m^v, m^k of every slot, newest A), which also describes a window that
-still grows; the observed overlaps are linear in it and in the noise.
+still grows, and the newest class means where spins may be copied; the observed overlaps
+are linear in it and in the noise.
 
-    D       (d, d)     factor of the covariance, Sigma = D D^T / N     d = (2 C + 1) M
+    D       (d, d)     factor of the covariance, Sigma = D D^T / N     `noise_dimension`
     std     (steps, M, *batch) of every observable, times sqrt(N)      `NoiseBand.std`
     score   (steps, *batch) largest spread of a score, times sqrt(N)   `NoiseBand.score`
 
@@ -31,6 +35,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from statmech_attn.dmft.mean_field import (
@@ -41,8 +46,9 @@ from statmech_attn.dmft.mean_field import (
     scores,
 )
 from statmech_attn.dmft.network import (
-    contract,
+    drawn_means,
     Network,
+    next_means,
     Parameters,
     State,
     token_overlaps,
@@ -162,15 +168,32 @@ def noise_start(
     flat = lambda x, leading: jnp.broadcast_to(x, x.shape[:leading] + batch).reshape(
         x.shape[:leading] + (-1,)
     )
-    v, k, attention = (flat(x, 2) for x in (state.v, state.k, state.attention))
-    dimension, n = (2 * net.context + 1) * net.n_patterns, math.prod(batch)
+    batched = state.attention.ndim - 2  # axes of the state's own batch
+    size, n = noise_dimension(net, params), math.prod(batch)
     return Noise(
         jax.tree.map(lambda x: flat(x, 0), params),
-        State(v, k, attention, state.clock, state.tokens),
-        jnp.zeros((dimension, dimension, n)),
+        jax.tree.map(lambda x: flat(x, x.ndim - batched) if x.ndim else x, state),
+        jnp.zeros((size, size, n)),
         jnp.zeros(n),
         jnp.asarray(patterns.fractions),
     )
+
+
+def noise_dimension(net: Network, params: Parameters) -> int:
+    """Coordinates of the state whose deviations are followed, (2 C + 1) M (+ S).
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters; those with redrawn have the class means as well.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
+        >>> noise_dimension(net, dmft.parameters(1.4, 127.0, 0.02))
+        27
+    """
+    copied = 0 if params.redrawn is None else net.n_classes
+    return (2 * net.context + 1) * net.n_patterns + copied
 
 
 @partial(jax.jit, static_argnames=("steps", "covariance"))
@@ -201,7 +224,7 @@ def noise_steps(
         (5, 3, 1)
     """
     lane = partial(_one_lane, net, noise.fractions, steps, covariance)
-    carried = ((-1, -1, -1, None, None), -1, -1)  # one clock for all points
+    carried = ((-1, -1, -1, None, None, -1), -1, -1)  # one clock for all points
     along = jax.vmap(lane, in_axes=(-1, *carried), out_axes=(carried, -1))
     start = (_fields(noise.state), noise.factor, noise.log_scale)
     (fields, factor, log_scale), (std, score, cov) = along(noise.params, *start)
@@ -211,8 +234,9 @@ def noise_steps(
     return noise, NoiseBand(band, score, cov)
 
 
-def _fields(state: State) -> tuple[Array, Array, Array, Array, Array]:
-    return state.v, state.k, state.attention, state.clock, state.tokens
+def _fields(state: State) -> tuple[Array | None, ...]:
+    window = (state.v, state.k, state.attention)
+    return *window, state.clock, state.tokens, state.means
 
 
 def _one_lane(net, fractions, steps, covariance, params, fields, factor, log_scale):
@@ -242,30 +266,27 @@ def _push(net, fractions, params, state: State, factor, log_scale):
         The next state, the columns (d, d + S) of its deviations, and those
         (5M + C, d + S) of the observables and the scores.
     """
-    means = jnp.tanh(params.beta * contract(net.output.T, state.newest))
     spins = jnp.where(fractions > 0, fractions, jnp.inf)  # an empty class has no noise
-    width = jnp.sqrt((1 - means**2) / spins)
+    width = jnp.sqrt(_variance(net, params, state) / spins)
 
     def move(coordinates, noise):
-        v, k, newest = coordinates
-        mean = jnp.tanh(params.beta * contract(net.output.T, newest)) + width * noise
+        v, k, newest, copied = coordinates
+        mean = next_means(net, params, newest, copied) + width * noise
         overlaps = token_overlaps(net, params, mean, state.clock)
-        before = State(v, k, state.attention, state.clock, state.tokens)
-        after = receive(net, params, before, overlaps)
+        before = State(v, k, state.attention, state.clock, state.tokens, state.means)
+        after = receive(net, params, before, overlaps, mean)
         observed = observation(net, params, before, overlaps, after)
         observed = [*(getattr(observed, name) for name in OBSERVABLES)]
         vector = jnp.concatenate(
             [*observed, _over_mean(params.gamma, overlaps[2], after)]
         )
-        coordinates = jnp.concatenate(
-            [x.ravel() for x in (after.v, after.k, after.newest)]
-        )
-        return (coordinates, vector), after
+        moved = jax.tree.leaves(_coordinates(after))
+        return (jnp.concatenate([x.ravel() for x in moved]), vector), after
 
-    inputs = ((state.v, state.k, state.newest), jnp.zeros_like(width))
+    inputs = (_coordinates(state), jnp.zeros_like(width))
 
     def column(deviation, noise):
-        tangent = (_split(deviation, net), noise)
+        tangent = (ravel_pytree(inputs[0])[1](deviation), noise)
         return jax.jvp(move, inputs, tangent, has_aux=True)[1]
 
     n, noises = factor.shape[1], width.size
@@ -285,11 +306,19 @@ def _over_mean(gamma, m_q, after: State) -> Float[Array, " C"]:
     return jnp.where(jnp.arange(len(logits)) < after.tokens, logits - mean, 0.0)
 
 
-def _split(deviation, net):
-    """Coordinates (m^v, m^k, newest A) from one vector."""
-    window = (net.context, net.n_patterns)
-    v, k, newest = jnp.split(deviation, [math.prod(window), 2 * math.prod(window)])
-    return v.reshape(window), k.reshape(window), newest
+def _variance(net, params, state: State):
+    """N_c times the variance of the class means of the next token."""
+    drawn = drawn_means(net, params, state.newest)
+    if params.redrawn is None:
+        return 1 - drawn**2
+    redrawn, copied = params.redrawn, 1 - params.redrawn
+    cross = 2 * redrawn * copied * state.means * drawn
+    return 1 - copied**2 - cross - (redrawn * drawn) ** 2
+
+
+def _coordinates(state: State):
+    """What the next state depends on: m^v, m^k, newest A, class means to copy."""
+    return state.v, state.k, state.newest, state.means
 
 
 def _compress(columns, log_scale):

@@ -21,9 +21,11 @@ from statmech_attn.batches import add_up
 from statmech_attn.dmft.network import (
     from_window,
     Network,
+    next_means,
     Parameters,
+    require_parallel,
     State,
-    token,
+    token_overlaps,
     window,
 )
 
@@ -68,8 +70,16 @@ def step(net: Network, params: Parameters, state: State) -> State:
         >>> step(net, params, state).newest.shape
         (3,)
     """
-    overlaps = token(net, params, state.newest, state.clock)
-    return receive(net, params, state, overlaps)
+    means, overlaps = next_token(net, params, state)
+    return receive(net, params, state, overlaps, means)
+
+
+def next_token(
+    net: Network, params: Parameters, state: State
+) -> tuple[Float[Array, "S *batch"], Float[Array, "4 M *batch"]]:
+    """Class means and overlaps of the token that a state draws."""
+    means = next_means(net, params, state.newest, state.means)
+    return means, token_overlaps(net, params, means, state.clock)
 
 
 def observe(
@@ -95,12 +105,14 @@ def observe(
         >>> shown.A.shape
         (3,)
     """
-    overlaps = token(net, params, state.newest, state.clock)
-    after = receive(net, params, state, overlaps)
+    means, overlaps = next_token(net, params, state)
+    after = receive(net, params, state, overlaps, means)
     return after, observation(net, params, state, overlaps, after)
 
 
-def receive(net: Network, params: Parameters, state: State, overlaps) -> State:
+def receive(
+    net: Network, params: Parameters, state: State, overlaps, means=None
+) -> State:
     """Put a token with overlaps (4, M, *batch) into the window and attend.
 
     The theory passes the mean overlaps, a simulation the sampled ones.
@@ -110,6 +122,7 @@ def receive(net: Network, params: Parameters, state: State, overlaps) -> State:
         params: control parameters of any batch shape, as `parameters` makes them.
         state: attention window and clock.
         overlaps: overlaps of the token with the patterns.
+        means: its class means, which matter only where spins may be copied.
 
     Returns:
         The state after this token.
@@ -131,7 +144,8 @@ def receive(net: Network, params: Parameters, state: State, overlaps) -> State:
     weights = attention_weights(params.gamma, m_q, k, tokens)
     attention = add_up(weights[d] * v[d] for d in range(net.context))
     clock = (state.clock + 1) % net.context
-    return State(v, k, _set(state.attention, attention, clock), clock, tokens)
+    newest = None if state.means is None else means
+    return State(v, k, _set(state.attention, attention, clock), clock, tokens, newest)
 
 
 def scores(gamma, m_q, k) -> Float[Array, "C *batch"]:
@@ -247,7 +261,7 @@ def jacobian(net: Network, params: Parameters, state: State) -> Float[Array, "MC
     """Jacobian of z_t -> z_{t+1} for one (unbatched) state with a full window.
 
     Rows and columns are ordered as `window`, newest first; meant for checks and
-    Newton iterations, scans use `dmft.tangent`.
+    Newton iterations, scans use `dmft.tangent`.  All spins move at once.
 
     Args:
         net: the network, as `network` builds it.
@@ -263,6 +277,7 @@ def jacobian(net: Network, params: Parameters, state: State) -> Float[Array, "MC
         >>> jacobian(net, params, state).shape
         (12, 12)
     """
+    require_parallel(params)
 
     def of_window(z):
         z = z.reshape(net.context, net.n_patterns)

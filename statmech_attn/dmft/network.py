@@ -12,6 +12,7 @@ axes: the map is written with the batch last, which is what makes scans fast.
     A window               (C, M, ..)  A that draws the token of the slot  `attention`
     position of next token ()          token time mod C                `clock`
     tokens in the window   ()          grows from 1 to C               `tokens`
+    <x>_c of the newest    (S, ..)     where spins may be copied       `means`
 
 Storing the window by slot instead of by age means that a step overwrites one slot and
 shifts nothing; attention does not depend on the order.
@@ -29,6 +30,11 @@ from statmech_attn.dmft.patterns import KINDS, PatternFile, Patterns
 
 
 MAX_WINDOW = 2**20  # numbers of an attention window
+RANGES = {  # of parameters
+    "beta": (lambda x: x >= 0, "be >= 0"),
+    "epsilon": (lambda x: (x >= 0) & (x < 1), "lie in [0, 1)"),
+    "redrawn": (lambda x: (x > 0) & (x <= 1), "lie in (0, 1]"),
+}
 
 
 class Network(eqx.Module):
@@ -71,11 +77,14 @@ class Parameters(eqx.Module):
         beta: inverse temperature of the output.
         gamma: inverse temperature of attention.
         epsilon: weight of the positional code, in [0, 1).
+        redrawn: probability with which a spin is redrawn, else copied, in (0, 1]; all
+            spins are redrawn where there is none.
     """
 
     beta: Float[Array, "*batch"]
     gamma: Float[Array, "*batch"]
     epsilon: Float[Array, "*batch"]
+    redrawn: Float[Array, "*batch"] | None = None
 
 
 class State(eqx.Module):
@@ -87,6 +96,7 @@ class State(eqx.Module):
         attention: the vector A that draws the token of each slot.
         clock: position of the next token: its time mod C.
         tokens: number of tokens in the window, up to C.
+        means: class means of the newest token, where spins may be copied.
     """
 
     v: Float[Array, "C M *batch"]
@@ -94,6 +104,7 @@ class State(eqx.Module):
     attention: Float[Array, "C M *batch"]
     clock: Int[Array, ""]
     tokens: Int[Array, ""]
+    means: Float[Array, "S *batch"] | None = None
 
     @property
     def newest(self) -> Float[Array, "M *batch"]:
@@ -176,13 +187,15 @@ def clock_period(network: Network, epsilon: float) -> int:
     return network.context if epsilon != 0 and changes else 1
 
 
-def parameters(beta, gamma, epsilon) -> Parameters:
+def parameters(beta, gamma, epsilon, redrawn=None) -> Parameters:
     """Control parameters, checked and broadcast to one batch shape.
 
     Args:
         beta: inverse temperature of the output, >= 0; a number or an array.
         gamma: inverse temperature of attention.
         epsilon: weight of the positional code, in [0, 1).
+        redrawn: probability with which a spin is redrawn, in (0, 1]; when omitted, all
+            spins move at once.
 
     Returns:
         Arrays in double precision, all of the broadcast shape.
@@ -197,21 +210,35 @@ def parameters(beta, gamma, epsilon) -> Parameters:
         Array([127., 127.], dtype=float64)
     """
     require_double()
-    if any(isinstance(x, Tracer) for x in (beta, gamma, epsilon)):
-        traced = (jnp.asarray(x, float) for x in (beta, gamma, epsilon))
+    given = {"beta": beta, "gamma": gamma, "epsilon": epsilon, "redrawn": redrawn}
+    given = {name: x for name, x in given.items() if x is not None}
+    if any(isinstance(x, Tracer) for x in given.values()):
+        traced = (jnp.asarray(x, float) for x in given.values())
         return Parameters(*jnp.broadcast_arrays(*traced))
-    values = [np.asarray(x, float) for x in (beta, gamma, epsilon)]
-    for name, value in zip(("beta", "gamma", "epsilon"), values, strict=True):
+    values = {name: np.asarray(x, float) for name, x in given.items()}
+    for name, value in values.items():
         if not np.isfinite(value).all():
             raise ValueError(
                 f"{name} must be finite; got {value[~np.isfinite(value)].flat[0]}."
             )
-    if (values[0] < 0).any():
-        raise ValueError(f"beta must be >= 0; got {values[0].min():g}.")
-    outside = values[2][(values[2] < 0) | (values[2] >= 1)]
-    if outside.size:
-        raise ValueError(f"epsilon must lie in [0, 1); got {outside[0]:g}.")
-    return Parameters(*(jnp.asarray(x) for x in np.broadcast_arrays(*values)))
+        allowed, words = RANGES.get(name, (np.isfinite, ""))
+        outside = value[~allowed(value)]
+        if outside.size:
+            raise ValueError(f"{name} must {words}; got {outside.min():g}.")
+    return Parameters(*map(jnp.asarray, np.broadcast_arrays(*values.values())))
+
+
+def require_parallel(params: Parameters) -> None:
+    """Refuse copied spins, which the attention window does not determine.
+
+    Raises:
+        ValueError: parameters with redrawn.
+    """
+    if params.redrawn is not None:
+        raise ValueError(
+            "redrawn: the attention window does not determine which spins are copied; "
+            "take dmft.sequential."
+        )
 
 
 def from_token(
@@ -238,7 +265,8 @@ def from_token(
         >>> from_token(net, params, net.output[1]).newest.shape
         (3,)
     """
-    overlaps = token_overlaps(net, params, jnp.asarray(means, float), jnp.array(0))
+    means = jnp.asarray(means, float)
+    overlaps = token_overlaps(net, params, means, jnp.array(0))
     empty = jnp.zeros((net.context, net.n_patterns) + overlaps.shape[2:])
     slot = 1 % net.context
     return State(
@@ -247,7 +275,13 @@ def from_token(
         attention=empty.at[slot].set(overlaps[KINDS.index("v")]),
         clock=jnp.array(slot),
         tokens=jnp.array(1),
+        means=None if params.redrawn is None else _broadcast(means, overlaps),
     )
+
+
+def _broadcast(means, overlaps) -> Float[Array, "S *batch"]:
+    """Class means of the batch shape of overlaps (4, M, *batch)."""
+    return jnp.broadcast_to(means, means.shape[:1] + overlaps.shape[2:])
 
 
 def from_row(net: Network, params: Parameters, row: int) -> State:
@@ -314,12 +348,16 @@ def from_window(net: Network, params: Parameters, window, next_position) -> Stat
     attention = jnp.zeros_like(window).at[slots].set(window)
     draw = lambda A, slot: token(net, params, A, slot)
     overlaps = jax.vmap(draw)(attention, jnp.arange(net.context))
+    means = None
+    if params.redrawn is not None:  # of the token that the A before the newest draws
+        means = drawn_means(net, params, window[min(1, net.context - 1)])
     return State(
         v=overlaps[:, KINDS.index("v")],
         k=overlaps[:, KINDS.index("k")],
         attention=attention,
         clock=jnp.asarray(next_position % net.context),
         tokens=jnp.array(net.context),
+        means=means,
     )
 
 
@@ -430,8 +468,50 @@ def token(
         >>> token(net, params, state.newest, state.clock).shape
         (4, 3)
     """
-    means = jnp.tanh(params.beta * contract(net.output.T, attention))
-    return token_overlaps(net, params, means, clock)
+    return token_overlaps(net, params, drawn_means(net, params, attention), clock)
+
+
+def drawn_means(
+    net: Network, params: Parameters, attention
+) -> Float[Array, "S *batch"]:
+    r"""Class means $\tanh(\beta \sum_b W^o_{b,c} A_b)$ of redrawn spins."""
+    return jnp.tanh(params.beta * contract(net.output.T, attention))
+
+
+def next_means(
+    net: Network, params: Parameters, attention, before
+) -> Float[Array, "S *batch"]:
+    r"""Class means of the next token, of which spins are redrawn or copied.
+
+    $\langle x_{t+1} \rangle_c = (1 - \Delta) \langle x_t \rangle_c + \Delta
+    \tanh h_c$ (docs/theory/dmft.md, 7).
+
+    Args:
+        net: the network, as `network` builds it.
+        params: control parameters of any batch shape, as `parameters` makes them.
+        attention: attention vector A that draws the token.
+        before: class means of the token before; without use where all spins move.
+
+    Raises:
+        ValueError: spins are copied, and there are none.
+
+    Example:
+        >>> from statmech_attn import dmft
+        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
+        >>> params = dmft.parameters(0.0, 127.0, 0.02, redrawn=0.25)
+        >>> state = dmft.from_row(net, params, 0)
+        >>> next_means(net, params, state.newest, state.means).tolist()
+        [0.75, 0.75, -0.75]
+    """
+    drawn = drawn_means(net, params, attention)
+    if params.redrawn is None:
+        return drawn
+    if before is None:
+        raise ValueError(
+            "state has no class means to copy; make it with parameters that have "
+            "redrawn."
+        )
+    return drawn + (1 - params.redrawn) * (before - drawn)
 
 
 def token_overlaps(net: Network, params: Parameters, means, clock):

@@ -6,44 +6,32 @@ means then mix with those of the token before, and everything else is as in the 
     $\langle x_{t+1} \rangle_c = (1 - \Delta) \langle x_t \rangle_c
         + \Delta \tanh(\beta \sum_b W^o_{b,c} A_{b,t})$
 
-At $\Delta = 1$ it is the published map, to the last bit.
+At $\Delta = 1$ it is the published map, to the last bit.  Parameters that have Delta,
+`redrawn`, make states that hold the class means of the newest token.  With the overlaps
+of the older ones they determine all else, and are what exponents belong to:
 
-    state         attention window, and class means (S,) of the newest token
-    parameters    beta, gamma, epsilon and Delta, `redrawn`, by name
+    $\langle x_t \rangle_c, m^v_{t-1}, ..., m^k_{t-1}, ...$      (S + 2 (C - 1) M,)
+
+In units of time, 1/Delta tokens, a window of C tokens shrinks to nothing as Delta goes
+to 0, and one of C/Delta tokens has a length: `stretched`, and the limits in
+`continuous`.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import equinox as eqx
+import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from statmech_attn.dmft.mean_field import receive, semantic_overlaps
+from statmech_attn.batches import add_up
+from statmech_attn.dmft.mean_field import attention_weights
 from statmech_attn.dmft.network import (
     clock_period,
-    contract,
-    from_token,
     Network,
-    Parameters,
     State,
     token_overlaps,
 )
-from statmech_attn.dynamics import System
-
-
-class SequentialState(eqx.Module):
-    """Attention window, and the newest token, of which spins are copied.
-
-    Attributes:
-        window: attention window and clock.
-        means: means of the newest token in every site class.
-    """
-
-    window: State
-    means: Float[Array, "S *batch"]
+from statmech_attn.dmft.system import as_parameters, clock, Display, Given, newest, Step
+from statmech_attn.dynamics import Linearised, System
 
 
 def sequential(net: Network, epsilon: float | None = None) -> System:
@@ -54,144 +42,105 @@ def sequential(net: Network, epsilon: float | None = None) -> System:
         epsilon: weight of the positional code; as for `system`.
 
     Returns:
-        A system for every tool of `dynamics`; its parameters are a mapping of beta,
-        gamma, epsilon and redrawn.
+        A system for every tool of `dynamics`; its parameters are `Parameters`, or a
+        mapping, of beta, gamma, epsilon and redrawn.
 
     Example:
         >>> from statmech_attn import dmft, dynamics
         >>> file = dmft.load("poclopez-pe2")
         >>> net = dmft.network(file.patterns, context=file.context)
-        >>> given = {"beta": 1.4, "gamma": file.gamma, "epsilon": file.epsilon,
-        ...     "redrawn": 0.5}
-        >>> start = dmft.sequential_start(net, given, net.output[0])
-        >>> dynamics.orbit(dmft.sequential(net), start, given, samples=5).shape
+        >>> params = dmft.parameters(1.4, file.gamma, file.epsilon, redrawn=0.5)
+        >>> start = dmft.from_row(net, params, 0)
+        >>> dynamics.orbit(dmft.sequential(net), start, params, samples=5).shape
         (5, 3)
     """
     return System(
-        _Step(net),
-        observe=_newest,
+        Step(net),
+        observe=newest,
         drive_period=clock_period(net, 1.0 if epsilon is None else epsilon),
+        tangent=_Tangent(net),
         unit="token",
-        display=_Display(net),
-        clock=_clock,
+        display=Display(net),
+        clock=clock,
     )
 
 
-def sequential_start(
-    net: Network, given: Mapping[str, Any], means: Float[Array, "S *batch"]
-) -> SequentialState:
-    """Initial condition that is one token.
+def stretched(net: Network, tokens: int) -> Network:
+    """A network whose window and positional code have so many tokens for each one.
+
+    With redrawn = 1/tokens, time in units of 1/redrawn tokens passes as in the network
+    itself: attention reads the same time, and positions change as often.
 
     Args:
         net: the network, as `network` builds it.
-        given: beta, gamma, epsilon and redrawn.
-        means: of the token in every site class, in [-1, 1].
+        tokens: tokens in the place of one, at least 1.
 
     Returns:
-        The state after this token.
+        A network with a context `tokens` times as long.
 
     Raises:
-        ValueError: redrawn outside (0, 1].
+        ValueError: tokens < 1.
 
     Example:
         >>> from statmech_attn import dmft
         >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
-        >>> given = {"beta": 1.4, "gamma": 127.0, "epsilon": 0.02, "redrawn": 0.0}
-        >>> sequential_start(net, given, net.output[0])
-        Traceback (most recent call last):
-        ValueError: redrawn must lie in (0, 1]; got 0.
+        >>> stretched(net, 5).context
+        20
     """
-    redrawn = given["redrawn"]
-    if not isinstance(redrawn, Tracer):
-        values = np.ravel(redrawn)
-        outside = values[~((values > 0) & (values <= 1))]
-        if outside.size:
-            raise ValueError(f"redrawn must lie in (0, 1]; got {outside[0]:g}.")
-    means = jnp.asarray(means, float)
-    return SequentialState(from_token(net, _parameters(given), means), means)
+    if tokens < 1:
+        raise ValueError(f"tokens must be at least 1; got {tokens}.")
+    return Network(
+        net.weighted,
+        net.output,
+        jnp.repeat(net.positional, tokens, axis=0),
+        net.context * tokens,
+        net.output_rank,
+    )
 
 
-def next_means(
-    net: Network, given: Mapping[str, Any], state: SequentialState
-) -> Float[Array, "S *batch"]:
-    """Class means of the next token: drawn anew, or copied.
-
-    Args:
-        net: the network, as `network` builds it.
-        given: beta, gamma, epsilon and redrawn.
-        state: from which the token is drawn.
-
-    Returns:
-        The means, (S, *batch).
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
-        >>> given = {"beta": 1.4, "gamma": 127.0, "epsilon": 0.02, "redrawn": 0.5}
-        >>> next_means(net, given, sequential_start(net, given, net.output[0])).shape
-        (3,)
-    """
-    drawn = jnp.tanh(given["beta"] * contract(net.output.T, state.window.newest))
-    return drawn + (1 - given["redrawn"]) * (state.means - drawn)
-
-
-def take_means(
-    net: Network, given: Mapping[str, Any], state: SequentialState, means
-) -> SequentialState:
-    """Put a token with these class means into the window and attend.
-
-    Args:
-        net: the network, as `network` builds it.
-        given: beta, gamma, epsilon and redrawn.
-        state: before the token.
-        means: of the token in every site class, those of the theory or sampled ones.
-
-    Returns:
-        The state after the token.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> net = dmft.network(dmft.load("poclopez-pe2").patterns, context=4)
-        >>> given = {"beta": 1.4, "gamma": 127.0, "epsilon": 0.02, "redrawn": 0.5}
-        >>> state = sequential_start(net, given, net.output[0])
-        >>> take_means(net, given, state, net.output[1]).window.newest.shape
-        (3,)
-    """
-    params = _parameters(given)
-    overlaps = token_overlaps(net, params, means, state.window.clock)
-    return SequentialState(receive(net, params, state.window, overlaps), means)
-
-
-class _Step(eqx.Module):
-    net: Network
-
-    def __call__(
-        self, state: SequentialState, given: Mapping[str, Any]
-    ) -> SequentialState:
-        means = next_means(self.net, given, state)
-        return take_means(self.net, given, state, means)
-
-
-class _Display(eqx.Module):
-    """Semantic overlaps of the next token."""
+class _Tangent(eqx.Module):
+    """The map at fixed parameters with its tangent dynamics."""
 
     net: Network
 
-    def __call__(self, state: SequentialState, given: Mapping[str, Any]):
-        params = _parameters(given)
-        means = next_means(self.net, given, state)
-        overlaps = token_overlaps(self.net, params, means, state.window.clock)
-        return semantic_overlaps(self.net, params, state.window, overlaps)
+    def __call__(self, parameters: Given) -> "MixedMap":
+        return MixedMap(Step(self.net), as_parameters(parameters))
 
 
-def _newest(state: SequentialState) -> Float[Array, "M *batch"]:
-    return state.window.newest
+class MixedMap(Linearised):
+    """The map in the coordinates of the module docstring, differentiated by JAX."""
+
+    def vector(self, state: State) -> Float[Array, " d"]:
+        assert state.means is not None
+        older = _slots(state)[1:]
+        parts = (state.means, state.v[older], state.k[older])
+        return jnp.concatenate([x.ravel() for x in parts])
+
+    def at(self, state: State, vector: Float[Array, " d"]) -> State:
+        net, params, slots = self.map.net, self.parameters, _slots(state)
+        means, older = vector[: net.n_classes], vector[net.n_classes :]
+        older = older.reshape(2, net.context - 1, net.n_patterns)
+        _, m_v, m_q, m_k = token_overlaps(net, params, means, slots[0])
+        newest = jnp.stack([m_v, m_k])[:, None]
+        v, k = jnp.concatenate([newest, older], axis=1)[:, slots]
+        weights = attention_weights(params.gamma, m_q, k, state.tokens)
+        attention = add_up(weights[d] * v[d] for d in range(net.context))
+        ring = state.attention.at[state.clock].set(attention)
+        return State(v, k, ring, state.clock, state.tokens, means)
+
+    def push(self, lifted: State, frame: Float[Array, "d k"]):
+        def of_vector(x):
+            after = self.step(self.at(lifted, x))
+            return self.vector(after), after
+
+        x = self.vector(lifted)
+        column = lambda t: jax.jvp(of_vector, (x,), (t,), has_aux=True)
+        moved = jax.vmap(column, in_axes=1, out_axes=(None, 1, None))
+        _, frame, after = moved(frame)
+        return after, frame
 
 
-def _clock(state: SequentialState) -> Array:
-    return state.window.clock
-
-
-def _parameters(given: Mapping[str, Any]) -> Parameters:
-    names = ("beta", "gamma", "epsilon")
-    return Parameters(*(jnp.asarray(given[name], float) for name in names))
+def _slots(state: State) -> Array:
+    """Slots of the tokens in the window by age, which are also ages by slot."""
+    context = state.attention.shape[0]
+    return (state.clock - 1 - jnp.arange(context)) % context

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from statmech_attn.batches import WRITTEN_OUT
-from statmech_attn.dmft.mean_field import semantic_overlaps, step
-from statmech_attn.dmft.network import clock_period, Network, Parameters, State, token
+from statmech_attn.dmft.mean_field import next_token, semantic_overlaps, step
+from statmech_attn.dmft.network import clock_period, Network, Parameters, State
 from statmech_attn.dmft.tangent import TangentMap
 from statmech_attn.dynamics import System
 
@@ -50,22 +50,24 @@ def system(net: Network, epsilon: float | None = None) -> System:
     """
     return System(
         Step(net),
-        observe=_newest,
+        observe=newest,
         drive_period=clock_period(net, 1.0 if epsilon is None else epsilon),
         tangent=Tangent(net),
         batched=True,
         unit="token",
         display=Display(net),
-        clock=_clock,
+        clock=clock,
         any_width=max(net.n_classes, net.dimension) <= WRITTEN_OUT,
     )
 
 
-def _newest(state: State) -> Float[Array, "M *batch"]:
+def newest(state: State) -> Float[Array, "M *batch"]:
+    """What is observed: the newest attention vector."""
     return state.newest
 
 
-def _clock(state: State) -> Array:
+def clock(state: State) -> Array:
+    """Position of the next token."""
     return state.clock
 
 
@@ -94,7 +96,7 @@ class Display(eqx.Module):
 
     def __call__(self, state: State, parameters: Given) -> Float[Array, "M *batch"]:
         params = as_parameters(parameters)
-        overlaps = token(self.net, params, state.newest, state.clock)
+        _, overlaps = next_token(self.net, params, state)
         return semantic_overlaps(self.net, params, state, overlaps)
 
 

@@ -21,7 +21,13 @@ from jaxtyping import Array, Float
 
 from statmech_attn.batches import add_loop, add_up, WRITTEN_OUT
 from statmech_attn.dmft.mean_field import attention_weights, receive, step
-from statmech_attn.dmft.network import Network, Parameters, State, token
+from statmech_attn.dmft.network import (
+    Network,
+    Parameters,
+    require_parallel,
+    State,
+    token,
+)
 from statmech_attn.dynamics import orthonormalise, safe_log, TangentSystem
 
 
@@ -37,6 +43,9 @@ class TangentMap(TangentSystem):
 
     net: Network
     params: Parameters
+
+    def __check_init__(self):
+        require_parallel(self.params)
 
     @property
     def rank(self) -> int:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         rows_of_a_call,
         Simulator,
     )
-    from statmech_attn.montecarlo.sequential import SequentialRuns, simulate_sequential
     from statmech_attn.montecarlo.simulate import (
         point_keys,
         simulate,
@@ -60,10 +59,8 @@ __all__ = [
     "rows_of_a_call",
     "sample_weights",
     "Sampler",
-    "SequentialRuns",
     "simulate",
     "simulate_extensive",
-    "simulate_sequential",
     "Simulation",
     "Simulator",
     "stationary",

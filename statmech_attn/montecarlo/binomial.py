@@ -66,9 +66,7 @@ def binomial(key: Key[Array, ""], n, p, shape: tuple[int, ...] | None = None):
     shape = jnp.broadcast_shapes(np.shape(n), p.shape, shape or ())
     n = jnp.broadcast_to(jnp.asarray(n, float), shape)
     lane = jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
-    rare = jnp.minimum(p, 1 - p)
-    k = _rare_count(address(seed_words(key), lane), n, rare)
-    return jnp.where(p <= 0.5, k, n - k)
+    return _any_count(address(seed_words(key), lane), n, p)
 
 
 def check_counts(name: str, n) -> None:
@@ -86,8 +84,14 @@ def check_counts(name: str, n) -> None:
 
 
 @jax.jit
-def _rare_count(lanes: Words, n, p) -> Float[Array, "*batch"]:
-    return rare_count(lanes, n, p)
+def _any_count(lanes: Words, n, p) -> Float[Array, "*batch"]:
+    return any_count(lanes, n, p)
+
+
+def any_count(lanes: Words, n, p) -> Float[Array, "*batch"]:
+    """Binomial(n, p), one cipher key per lane; for use inside jit."""
+    k = rare_count(lanes, n, jnp.minimum(p, 1 - p))
+    return jnp.where(p <= 0.5, k, n - k)
 
 
 def rare_count(lanes: Words, n, p) -> Float[Array, "*batch"]:

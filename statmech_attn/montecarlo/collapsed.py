@@ -6,7 +6,11 @@ the number of up spins of class c in the next token is
     $n_c \sim \mathrm{Binomial}(N_c, (1 + \tanh h_c)/2),$  $N_c = w_c N$
 
 with the field h_c = beta sum_b W^o_{b,c} A_b.  The law is that of N separate spins at a
-cost that does not depend on N.
+cost that does not depend on N.  Where spins are redrawn with probability Delta and else
+copied, those that change side are counted among the up and the down spins before:
+
+    $\mathrm{Binomial}(n_c, \Delta (1 - \tanh h_c)/2)$ down,
+    $\mathrm{Binomial}(N_c - n_c, \Delta (1 + \tanh h_c)/2)$ up
 
     N_c      (S,)           spins per class, whole numbers      `counts`
     h_c      (S, *batch)    fields                              `fields`
@@ -22,8 +26,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from statmech_attn.dmft import Patterns
-from statmech_attn.montecarlo.binomial import LIMIT, rare_count
-from statmech_attn.montecarlo.randomness import address, Words
+from statmech_attn.montecarlo.binomial import any_count, LIMIT, rare_count
+from statmech_attn.montecarlo.randomness import address, uniform, Words
 
 
 MAX_DENOMINATOR = 10**6
@@ -81,6 +85,38 @@ def draw_counts(lanes: Words, fields, counts) -> Float[Array, "S *batch"]:
     lanes, n = by_class(lanes, fields, counts)
     rare = rare_count(lanes, n, jax.nn.sigmoid(-2 * jnp.abs(fields)))
     return class_means(fields, rare, n)
+
+
+def redraw_counts(
+    lanes: Words, fields, counts, before, redrawn
+) -> Float[Array, "S *batch"]:
+    """Class means of a sampled token of which spins are redrawn, else copied.
+
+    Args:
+        lanes: cipher keys of the batch, each word (*batch).
+        fields: h_c, (S, *batch).
+        counts: N_c, (S,).
+        before: class means of the token before, of whole numbers of spins.
+        redrawn: probability Delta with which a spin is redrawn, (*batch).
+    """
+    lanes, n = by_class(lanes, fields, counts)
+    up = jnp.round(n * (1 + before) / 2)
+    lost = any_count(address(lanes, 0), up, redrawn * jax.nn.sigmoid(-2 * fields))
+    won = any_count(address(lanes, 1), n - up, redrawn * jax.nn.sigmoid(2 * fields))
+    return (2 * (up - lost + won) - n) / jnp.maximum(n, 1.0)
+
+
+def whole_spins(lanes: Words, means, counts) -> Float[Array, "S *batch"]:
+    """Class means of whole numbers of spins with the same expectation.
+
+    Args:
+        lanes: cipher keys of the batch, each word (*batch).
+        means: in [-1, 1], (S, *batch).
+        counts: N_c, (S,).
+    """
+    lanes, n = by_class(lanes, means, counts)
+    up = jnp.minimum(jnp.floor(n * (1 + means) / 2 + uniform(lanes, 0)), n)
+    return (2 * up - n) / jnp.maximum(n, 1.0)
 
 
 def by_class(lanes: Words, fields, counts):

@@ -35,7 +35,7 @@ from statmech_attn.dmft import (
     State,
     token_overlaps,
 )
-from statmech_attn.montecarlo.collapsed import draw_counts
+from statmech_attn.montecarlo.collapsed import draw_counts, redraw_counts, whole_spins
 from statmech_attn.montecarlo.randomness import address, Words
 from statmech_attn.montecarlo.spins import draw_spins, plan_blocks
 
@@ -45,6 +45,7 @@ METHODS = {
     "collapsed": (lambda counts, lanes: jnp.asarray(counts, float), draw_counts),
     "spins": (plan_blocks, draw_spins),
 }
+START = 2**32 - 1  # numbers no step: random numbers of the start
 LANES, LANES_ELSEWHERE = 256, 65536  # rows times runs of a call: a core's cache
 SMALLEST, LARGEST = 256, 4096  # runs of a block, where there are enough
 BLOCKS = 64  # that many runs are cut into
@@ -193,7 +194,10 @@ class Simulator:
         pad = lambda x: _padded(x, self.rows) if np.ndim(x) else x
         params, state, keys = jax.tree.map(pad, (params, state, keys))
         first = np.uint32(pad(block) * self.size)
-        return (params, keys, first, pad(number)), _begin(state, self.size)
+        state, sums = _begin(state, self.size)
+        if state.means is not None:
+            state = _of_whole_spins(state, keys, first, self.counts)
+        return (params, keys, first, pad(number)), (state, sums)
 
     def advance(self, rows, carry, begin: int):
         """A stretch of steps from step `begin` on.
@@ -247,17 +251,28 @@ def _padded(x, length: int) -> np.ndarray:
 def _begin(state: State, size: int) -> tuple[State, Array]:
     """The start, the same for all runs of a block, and empty sums."""
     repeat = lambda x: jnp.broadcast_to(jnp.asarray(x)[..., None], (*x.shape, size))
-    v, k, attention = (repeat(x) for x in (state.v, state.k, state.attention))
-    wide = State(v, k, attention, jnp.asarray(state.clock), jnp.asarray(state.tokens))
-    return wide, jnp.zeros((len(AVERAGES), *attention.shape[1:]))
+    wide = jax.tree.map(lambda x: repeat(x) if x.ndim else jnp.asarray(x), state)
+    return wide, jnp.zeros((len(AVERAGES), *wide.attention.shape[1:]))
+
+
+@jax.jit
+def _of_whole_spins(state: State, keys: Words, first, counts) -> State:
+    """The start with class means that N spins can have, which are then copied."""
+    runs = jnp.arange(state.means.shape[-1], dtype=jnp.uint32)
+    lanes = address(tuple(x[:, None] for x in keys), first[:, None] + runs)
+    means = whole_spins(address(lanes, START), state.means, counts)
+    return eqx.tree_at(lambda s: s.means, state, means)
 
 
 def sampled_step(net, params, state: State, lanes: Words, plan, draw):
     """z_t -> z_{t+1} for sampled tokens; as `mean_field.observe` else."""
     fields = params.beta * contract(net.output.T, state.newest)
-    means = draw(lanes, fields, plan)
+    if params.redrawn is None:
+        means = draw(lanes, fields, plan)
+    else:
+        means = redraw_counts(lanes, fields, plan, state.means, params.redrawn)
     overlaps = token_overlaps(net, params, means, state.clock)
-    after = receive(net, params, state, overlaps)
+    after = receive(net, params, state, overlaps, means)
     return after, observation(net, params, state, overlaps, after)
 
 

@@ -128,7 +128,8 @@ def simulate(
         net: the network, as `dmft.network` builds it.
         patterns: those from which the network was built.
         params: control parameters of any batch shape.
-        state: initial condition, as for the theory.
+        state: initial condition, as for the theory; where spins are copied, its newest
+            token is one of N spins with these class means on average.
         n_spins: number of spins, divisible by the class fractions.
         runs: independent runs of every parameter point.
         steps: tokens to generate.
@@ -146,7 +147,8 @@ def simulate(
         every run.
 
     Raises:
-        ValueError: an argument out of range, or N that the fractions do not divide.
+        ValueError: an argument out of range, N that the fractions do not divide, or
+            spins that are copied at the level of spins.
 
     Example:
         >>> import jax
@@ -161,6 +163,10 @@ def simulate(
     """
     require_double()
     _check(net, patterns, method, runs, steps, transient, stored)
+    if params.redrawn is not None and method != "collapsed":
+        raise ValueError(
+            f'method must be "collapsed" where spins are copied; got {method!r}.'
+        )
     counts = class_counts(patterns, n_spins)
     batch = jnp.broadcast_shapes(params.beta.shape, state.attention.shape[2:])
     points_of = _Points(*_flat(params, state, batch), point_keys(key, points, batch))
@@ -258,7 +264,9 @@ def _flat(params: Parameters, state: State, batch) -> tuple[Parameters, State]:
         x = np.broadcast_to(x, (*x.shape[:leading], *batch))
         return x.reshape(*x.shape[:leading], -1)
 
-    fields = jax.tree.map(lambda x: flat(np.asarray(x), 2) if x.ndim else x, state)
+    batched = state.attention.ndim - 2  # axes of the state's own batch
+    leading = lambda x: flat(np.asarray(x), x.ndim - batched)
+    fields = jax.tree.map(lambda x: leading(x) if x.ndim else x, state)
     return jax.tree.map(lambda x: flat(np.asarray(x), 0), params), fields
 
 

@@ -15,6 +15,7 @@ SYMBOLS = {
     "beta": r"\beta",
     "gamma": r"\gamma",
     "epsilon": r"\epsilon",
+    "redrawn": r"\Delta",
 }
 
 SIZES = {"n_train": "P", "n_test": r"P_\mathrm{test}"}

@@ -204,12 +204,14 @@ def _check_alike(dataset: xr.Dataset, curves: xr.Dataset, names: tuple[str, str]
         raise ValueError(f"curves must be in {names}, as the phases; got {of_file}.")
     if curves.attrs.get("network") != dataset.attrs.get("network"):
         raise ValueError("curves must be of the network of the phases; got another.")
-    (fixed,) = {"beta", "gamma", "epsilon"} - set(names)
-    of_curves, of_plane = (
-        float(x.coords.get(fixed, np.nan)) for x in (curves, dataset)
-    )
-    if not np.isclose(of_curves, of_plane, rtol=1e-12, atol=0, equal_nan=True):
-        raise ValueError(f"curves must have {fixed} = {of_plane:g}; got {of_curves:g}.")
+    for fixed in {"beta", "gamma", "epsilon", "redrawn"} - set(names):
+        of_curves, of_plane = (
+            float(x.coords.get(fixed, np.nan)) for x in (curves, dataset)
+        )
+        if not np.isclose(of_curves, of_plane, rtol=1e-12, atol=0, equal_nan=True):
+            raise ValueError(
+                f"curves must have {fixed} = {of_plane:g}; got {of_curves:g}."
+            )
 
 
 def _on_plane(dataset: xr.Dataset, x: str, y: str) -> xr.Dataset:

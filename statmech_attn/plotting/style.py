@@ -85,6 +85,7 @@ WORDS = {
     "beta": r"output inverse temperature $\beta$",
     "gamma": r"attention inverse temperature $\gamma$",
     "epsilon": r"positional weight $\epsilon$",
+    "redrawn": r"redrawn spins $\Delta$",
     "time": r"token $t$",
     "lyapunov": r"$\lambda_i$ (nat/token)",
     "section": r"$m^{o,\mathrm{SE}}_1$",

@@ -23,6 +23,7 @@ PARAMETERS = Variables(
     Variable("beta", "", "inverse temperature of the output", "1", "β"),
     Variable("gamma", "", "inverse temperature of attention", "1", "γ"),
     Variable("epsilon", "", "weight of the positional part", "1", "ε"),
+    Variable("redrawn", "", "probability with which a spin is redrawn", "1", "Δ"),
 )
 
 
@@ -71,13 +72,14 @@ def model(spec: NetworkSpec) -> Model:
         patterns = dmft.site_classes(
             patterns.semantic, spec.fractions, patterns.positional
         )
-    return Model(dmft.network(patterns, context=context), patterns, file)
+    net = dmft.network(patterns, context=context)
+    return Model(dmft.stretched(net, spec.stretch), patterns, file)
 
 
 def defaults(given: Mapping[str, Any], file: PatternFile | None) -> dict[str, Any]:
-    """Parameters with what is missing taken from a pattern file."""
-    filled = dict(given)
-    for name, value in given.items():
+    """Parameters with what is missing taken from a pattern file, if it has that."""
+    filled = {n: x for n, x in given.items() if x is not None or n != "redrawn"}
+    for name, value in filled.items():
         if value is None:
             if file is None:
                 raise ValueError(
@@ -89,8 +91,7 @@ def defaults(given: Mapping[str, Any], file: PatternFile | None) -> dict[str, An
 
 def axes(spec: ParametersSpec, file: PatternFile | None) -> diagrams.Axes:
     """Scanned and fixed parameters; a file's gamma and epsilon fill what is missing."""
-    given = {"beta": spec.beta, "gamma": spec.gamma, "epsilon": spec.epsilon}
-    return grid(defaults(given, file), lambda table: dmft.parameters(**table))
+    return grid(defaults(dict(spec), file), lambda table: dmft.parameters(**table))
 
 
 def grid(

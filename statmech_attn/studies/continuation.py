@@ -27,7 +27,7 @@ from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
 from statmech_attn.studies import build, continuation_file, posed
 from statmech_attn.studies.continuation_file import arrays, dataset, dimensions
 from statmech_attn.studies.dmft_tables import ContinuationStudy
-from statmech_attn.studies.posed import Posed
+from statmech_attn.studies.posed import Coordinates
 from statmech_attn.studies.system_tables import SystemContinuationStudy
 from statmech_attn.studies.tables import Interval
 
@@ -188,13 +188,23 @@ def _of_network(study: ContinuationStudy) -> Source:
     ends = [study.ranges["epsilon"].stop] if "epsilon" in study.ranges else []
     epsilon = max([values["epsilon"], *ends])  # whether the drive acts anywhere
     tokens = dmft.clock_period(net, epsilon)
+    simulated = partial(_simulated, options, model, values)
+    if "redrawn" in values:
+        system = dmft.sequential(net, epsilon)
+        template = _at_clock_zero(net, *_settled(options, model, values, 0))
+        many = jax.tree.map(lambda x: x[..., None] if x.ndim else x, template)
+        shown = partial(_strobe_samples, system, Coordinates(system, many), 0)
+        turn, table = _turn(system, template), continuation_file.WHERE_COPIED
+    else:
+        turn, table = dmft.strobe(net, epsilon), continuation_file.VARIABLES
+        shown = partial(continuation_file.strobe_samples, net)
     return Source(
         values,
-        dmft.strobe(net, epsilon),
+        turn,
         tokens,
-        partial(_simulated, options, model, values),
-        partial(continuation_file.strobe_samples, net),
-        continuation_file.VARIABLES,
+        simulated,
+        shown,
+        table,
         {
             "start": build.describe_start(options, model),
             "network": network_digest(net),
@@ -210,12 +220,24 @@ def _check_interval(name: str, bounds: Interval) -> None:
 
 
 def _simulated(options, made: build.Model, values):
-    """The attention window at clock 0 after the transient."""
+    """The coordinates of the state at clock 0 after the transient."""
+    params, state = _settled(options, made, values, options.transient)
+    if params.redrawn is None:
+        return dmft.strobe_point(made.net, params, state)
+    state = _at_clock_zero(made.net, params, state)
+    return dmft.sequential(made.net).at(params).vector(state)
+
+
+def _settled(options, made: build.Model, values, transient: int):
+    """Parameters, and the state after the transient, with a full window."""
     params = dmft.parameters(**{n: np.array([v]) for n, v in values.items()})
     state = build.start(options, made, params)
-    steps = max(options.transient, made.net.context)
-    state = dmft.advance(made.net, params, state, steps)
-    return dmft.strobe_point(made.net, _one(params), _one(state))
+    steps = max(transient, made.net.context)
+    return _one((params, dmft.advance(made.net, params, state, steps)))
+
+
+def _at_clock_zero(net: dmft.Network, params: dmft.Parameters, state: dmft.State):
+    return dmft.advance(net, params, state, -state.clock % net.context)
 
 
 def _one(tree):
@@ -243,7 +265,7 @@ def _of_system(study: SystemContinuationStudy) -> Source:
         _turn(system, _one(start)),
         period,
         simulated,
-        partial(_strobe_samples, problem),
+        partial(_strobe_samples, system, problem.layout, problem.section["value"]),
         continuation_file.variables(
             problem.parameters,
             unit=system.unit,
@@ -267,9 +289,13 @@ def _turn(system: System, template) -> System:
 
 
 def _strobe_samples(
-    source: Posed, problem: continuation.Problem, points: Sequence
+    system: System,
+    layout: Coordinates,
+    value: int,
+    problem: continuation.Problem,
+    points: Sequence,
 ) -> np.ndarray:
-    """What a diagram shows of cycles, (points, turns)."""
+    """What a diagram shows of cycles, its number `value`, (points, turns)."""
     turns = int(problem.period)
     if not points:
         return np.zeros((0, turns))
@@ -277,12 +303,10 @@ def _strobe_samples(
     free = jnp.asarray([p.value for p in points])
     values = {n: jnp.broadcast_to(v, free.shape) for n, v in problem.parameters.items()}
     params = values | {problem.free: free}
-    system, layout = source.system, source.layout
     state = layout.state(params, x)
     samples = []
     for _ in range(turns):
-        shown = system.shown(state, params)[source.section["value"]]
-        samples.append(np.asarray(shown))
+        samples.append(np.asarray(system.shown(state, params)[value]))
         state = layout.advance(params, state, system.drive_period)
     return np.stack(samples, axis=-1)
 

@@ -211,11 +211,13 @@ def variables(
     return Variables(*rows, parameters, attributes=("free",))
 
 
-VARIABLES = variables(
-    build.PARAMETERS,
-    unit="token",
-    state="attention window of a point of the cycle at clock 0, A",
-    shown=Variable("strobe", "", "m_o_se_1", "1", "m^{o,SE}_1"),
+SHOWN = Variable("strobe", "", "m_o_se_1", "1", "m^{o,SE}_1")
+VARIABLES, WHERE_COPIED = (
+    variables(build.PARAMETERS, unit="token", state=words, shown=SHOWN)
+    for words in (
+        "attention window of a point of the cycle at clock 0, A",
+        "newest class means and older overlaps at clock 0, x",
+    )
 )
 DIMS = {
     "arclength": ("branch", "point"),

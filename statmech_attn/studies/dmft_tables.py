@@ -40,6 +40,8 @@ class NetworkSpec(Table, frozen=True):
         patterns: name of a preset, a pattern file (.json) beside the study, or a
             generator: random-segments, random-independent, cycle.
         context (token): length C of the context window; that of the file when left out.
+        stretch (token): tokens in the place of one, in the window and in the positional
+            code; with redrawn = 1/stretch, both last as long as without.
         fractions: fractions of sites in the site classes, which sum to one.
         n_patterns: number M of generated patterns.
         n_segments: number of segments of generated patterns.
@@ -50,6 +52,7 @@ class NetworkSpec(Table, frozen=True):
 
     patterns: str = "poclopez-pe2"
     context: Count | None = None
+    stretch: Count = 1
     fractions: list[float] | None = None
     n_patterns: Count | None = None
     n_segments: Count | None = None
@@ -92,6 +95,17 @@ class ParametersSpec(Table, frozen=True):
     beta: Annotated[Axis, Field(examples=[{"start": 0.5, "stop": 2.5, "num": 21}])]
     gamma: Axis | None = None
     epsilon: Axis | None = None
+
+
+class MixedSpec(ParametersSpec, frozen=True):
+    """[parameters]: numbers, lists or ranges; gamma, epsilon default to the file's.
+
+    Attributes:
+        redrawn: probability with which a spin of the next token is redrawn, else
+            copied; all spins are redrawn when left out.
+    """
+
+    redrawn: Axis | None = None
 
 
 class StartSpec(Table, frozen=True):
@@ -287,7 +301,7 @@ class TrajectoryStudy(DmftStudy, frozen=True):
     """Trajectories of the mean-field map, at several beta."""
 
     kind: Literal["trajectory"]
-    parameters: ParametersSpec
+    parameters: MixedSpec
     run: TrajectoryRun = TrajectoryRun()
 
 
@@ -295,7 +309,7 @@ class BifurcationStudy(DmftStudy, frozen=True):
     """Attractors on a grid: sections, Lyapunov exponents, phases."""
 
     kind: Literal["bifurcation"]
-    parameters: ParametersSpec
+    parameters: MixedSpec
     run: BifurcationRun = BifurcationRun()
 
 
@@ -303,8 +317,17 @@ class MonteCarloStudy(DmftStudy, frozen=True):
     """Simulations of N spins, at several N and beta."""
 
     kind: Literal["monte-carlo"]
-    parameters: ParametersSpec
+    parameters: MixedSpec
     run: MonteCarloRun
+
+    @model_validator(mode="after")
+    def _copied_spins_are_counted(self):
+        if self.parameters.redrawn is not None and self.run.method == "spins":
+            raise ValueError(
+                'parameters.redrawn needs run.method = "collapsed", which has the same '
+                "law"
+            )
+        return self
 
 
 class BoundsSpec(Table, frozen=True):
@@ -314,23 +337,26 @@ class BoundsSpec(Table, frozen=True):
         beta: inverse temperature of the output.
         gamma: inverse temperature of attention; that of the pattern file when left out.
         epsilon: weight of the positional part; that of the pattern file when left out.
+        redrawn: probability with which a spin of the next token is redrawn, else
+            copied; all spins are redrawn when left out.
     """
 
     beta: Annotated[Bounds, Field(examples=[{"start": 1.0, "stop": 1.5}])]
     gamma: Bounds | None = None
     epsilon: Bounds | None = None
+    redrawn: Bounds | None = None
 
     @property
     def free(self) -> dict[str, Interval]:
         """The parameters that are given as intervals."""
-        given = {"beta": self.beta, "gamma": self.gamma, "epsilon": self.epsilon}
-        return {n: v for n, v in given.items() if isinstance(v, Interval)}
+        return {n: v for n, v in self if isinstance(v, Interval)}
 
     @model_validator(mode="after")
     def _one_is_free(self):
         if len(self.free) != 1:
             raise ValueError(
-                "give exactly one of beta, gamma and epsilon as { start, stop }"
+                "give exactly one of beta, gamma, epsilon and redrawn as "
+                "{ start, stop }"
             )
         return self
 
@@ -393,7 +419,7 @@ class CurvesSpec(of(continuation.Settings, "max_points"), Interval, frozen=True)
         max_points: points of a curve at most.
     """
 
-    parameter: Literal["beta", "gamma", "epsilon"]
+    parameter: Literal["beta", "gamma", "epsilon", "redrawn"]
 
 
 class Followed(Table, frozen=True):
@@ -450,3 +476,10 @@ class ContinuationStudy(Followed, DmftStudy, frozen=True):
     @property
     def free(self) -> dict[str, Interval]:
         return self.parameters.free
+
+    @model_validator(mode="after")
+    def _curves_begin_somewhere(self):
+        second = self.curves is not None and self.curves.parameter
+        if second == "redrawn" and self.parameters.redrawn is None:
+            raise ValueError("curves in redrawn begin at a number parameters.redrawn")
+        return self

@@ -204,13 +204,22 @@ def _network(study: DmftStudy) -> Posed:
     model, options = build.model(study.network), study.run
     net = model.net
     axes = build.axes(study.parameters, model.file)  # type: ignore[arg-type]
-    epsilon = float(np.max((axes.fixed | axes.scanned)["epsilon"]))
+    given = axes.fixed | axes.scanned
+    epsilon = float(np.max(given["epsilon"]))
+    starts = lambda params, numbers: build.starts(options, model, params, numbers)
+    system, layout, dimension = dmft.system(net, epsilon), Windows(net), net.dimension
+    if "redrawn" in given:
+        system = dmft.sequential(net, epsilon)
+        params = axes.at(np.zeros((1, len(axes.shape)), int))
+        state = starts(params, np.zeros(1, int))
+        layout = Coordinates(system, state)
+        dimension = jax.eval_shape(system.beside(params).vector, state).shape[0]
     return Posed(
-        dmft.system(net, epsilon),
+        system,
         axes,
-        lambda params, numbers: build.starts(options, model, params, numbers),
-        Windows(net),
-        net.dimension,
+        starts,
+        layout,
+        dimension,
         net.context,
         (),
         {},

@@ -225,8 +225,8 @@ class TrajectoryWork(Trajectories):
         net = self.made.net
         if not self.options.noise:
             return min(BATCH, -(-len(self.beta) // 8) * 8)
-        dimension = (2 * net.context + 1) * net.n_patterns  # as in `noise_start`
-        return 1 if dimension >= DENSE else NOISY_BATCH
+        dense = dmft.noise_dimension(net, self.axes.points()) >= DENSE
+        return 1 if dense else NOISY_BATCH
 
     def _states(self, params):
         return build.start(self.options, self.made, params)

@@ -143,6 +143,15 @@ def test_the_phase_diagram_has_a_cell_for_every_point_of_the_finest_grid(run, da
 
 
 @pytest.mark.slow
+def test_fewer_redrawn_spins_have_their_phases_and_boundary(run, data):
+    (figure,) = run("sequential").values()
+    scan, curves = read(data, "sequential"), read(data, "sequential_boundary")
+    assert scan.phase.squeeze().dims == ("beta", "redrawn")
+    drawn = figure.axes[0].lines[0].get_xydata()
+    np.testing.assert_array_equal(drawn[:, 1], curves.curve_redrawn[0])
+
+
+@pytest.mark.slow
 def test_a_long_context_has_phases_and_exponents(run, data):
     (figure,) = run("long_context").values()
     scan = read(data, "long_context")
@@ -349,6 +358,7 @@ def test_every_script_is_tested():
         "pe5",
         "phase_diagram",
         "running_lyapunov",
+        "sequential",
         "trajectories",
         *ONE_SHOT,
     }

@@ -1,0 +1,15 @@
+"""Phases and bifurcations in the plane of beta and of the share of redrawn spins."""
+
+from statmech_attn import plotting
+from statmech_attn.cli import Script
+
+
+def main(arguments=None):
+    script = Script(__file__, __doc__, arguments)
+    scan = script.study("analysis/sequential.toml")
+    curves = script.study("analysis/sequential_boundary.toml")
+    script.save(plotting.phase_diagram(scan, curves), "sequential")
+
+
+if __name__ == "__main__":
+    main()
