@@ -234,6 +234,16 @@ def with_run(study, **changes):
             "at rest patterns must be identical",
         ),
         (
+            lambda: capacity(**with_run(CAPACITY, at_rest=True, moving=True)),
+            "at_rest and moving exclude each other",
+        ),
+        (
+            lambda: capacity(
+                ensemble={"patterns": "independent"}, **with_run(CAPACITY, moving=True)
+            ),
+            "recall moves along the patterns of cycle",
+        ),
+        (
             lambda: capacity(**with_run(CAPACITY, contexts=[2, 2])),
             "run.contexts: values must be distinct",
         ),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from statmech_attn.dmft.extensive.memory import MEMORY, system, system_start
     from statmech_attn.dmft.extensive.moving import (
+        check_moving,
         moving,
         moving_capacity,
         MovingState,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Capacity",
     "capacity",
+    "check_moving",
     "check_stationary",
     "check_steps",
     "chosen_lags",

@@ -84,7 +84,8 @@ def closed(problem: LoadedNetwork, start, *, steps: int) -> Trajectory:
     sites = cells(problem.net, start)
     fine, coarse = (_recursion(problem, sites, steps, rule(*x)) for x in (FINE, COARSE))
     error = jax.tree.map(lambda x, y: jnp.abs(x - y), fine, coarse)
-    return Trajectory(fine, error, "closed")
+    lowest = jnp.linalg.eigvalsh(fine.noise)[0]
+    return Trajectory(fine, error, "closed", jitter=jnp.maximum(-lowest, 0.0))
 
 
 @eqx.filter_jit
@@ -170,6 +171,6 @@ def draw(
 
 
 def _root(variance):
-    """Square root, whose derivative at zero is zero."""
-    positive = variance > 0
-    return jnp.where(positive, jnp.sqrt(jnp.where(positive, variance, 1.0)), 0.0)
+    """Square root, whose derivative at zero is zero; NaN of a negative variance."""
+    is_zero = variance == 0
+    return jnp.where(is_zero, 0.0, jnp.sqrt(jnp.where(is_zero, 1.0, variance)))

@@ -201,11 +201,7 @@ def moving(
         >>> round(float(extensive.moving(problem).m[0]), 6)
         0.966326
     """
-    check_stationary(problem, free)
-    if not problem.ensemble.is_cycle:
-        raise ValueError("ensemble: recall moves along the patterns of cycle() alone.")
-    if problem.alpha == 0 and np.isinf(problem.beta):
-        raise ValueError("alpha must be positive where beta is infinite.")
+    check_moving(problem, free)
     lags = chosen_lags(problem, lags)
     step = Moving(problem.net.context, lags, COARSE if coarse else FINE)
     one = jnp.zeros(lags + 1).at[0].set(1.0)
@@ -214,6 +210,26 @@ def moving(
     return MovingState(
         problem=continuation.Problem(step, state, parameters, free), **state
     )
+
+
+def check_moving(problem: LoadedNetwork, free: str = "alpha") -> None:
+    """Refuse what has no states of moving recall.
+
+    Args:
+        problem: of the ensemble `cycle`, one beta, and no positional code.
+        free: parameter to be continued.
+
+    Raises:
+        ValueError: as for `moving`.
+
+    Example:
+        `check_moving(problem)` returns nothing where `moving(problem)` has equations.
+    """
+    check_stationary(problem, free)
+    if not problem.ensemble.is_cycle:
+        raise ValueError("ensemble: recall moves along the patterns of cycle() alone.")
+    if problem.alpha == 0 and np.isinf(problem.beta):
+        raise ValueError("alpha must be positive where beta is infinite.")
 
 
 def moving_capacity(
