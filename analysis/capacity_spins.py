@@ -9,7 +9,7 @@ an overlap above one half after some steps, and fits
 by largest likelihood.  The error of alpha_N comes from samples drawn again from those
 there are.  The theory after as many steps from the same start has no such width.
 
-    python analysis/capacity_spins.py --output capacity_spins.h5 [--sizes 400 800 1600]
+    python analysis/capacity_spins.py --output capacity_spins.h5 [--sizes 400 1600]
 
 prints a table, and writes a file that plotting.capacities(theory, spins) draws.
 """
@@ -29,7 +29,6 @@ from statmech_attn.dmft import extensive
 
 
 CONTEXTS = (1, 2, 4, 8)
-BETAS = (5.0, 2.5)
 NEAR = (0.8, 0.88, 0.96, 1.04, 1.12)  # loads in units of that of the theory
 WITHIN = 0.05, 0.6  # loads between which that is sought
 DRAWS = 200  # of samples that are drawn again
@@ -108,14 +107,15 @@ def of_point(context: int, beta: float, options) -> dict[str, np.ndarray]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("capacity_spins.h5"))
-    parser.add_argument("--sizes", type=int, nargs="+", default=[400, 800, 1600])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[400, 1600])
+    parser.add_argument("--betas", type=float, nargs="+", default=[5.0])
     parser.add_argument("--samples", type=int, default=24)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     statmech_attn.setup()
     print(f"C | beta | theory after {options.steps} steps | N = {options.sizes}")
-    rows = [[of_point(C, beta, options) for beta in BETAS] for C in CONTEXTS]
+    rows = [[of_point(C, beta, options) for beta in options.betas] for C in CONTEXTS]
     of = lambda name: np.array([[point[name] for point in row] for row in rows])
     dims = ("context", "beta")
     dataset = xr.Dataset(
@@ -128,7 +128,7 @@ def main() -> None:
         },
         {
             "context": list(CONTEXTS),
-            "beta": list(BETAS),
+            "beta": options.betas,
             "gamma": 0.0,
             "n_spins": options.sizes,
         },

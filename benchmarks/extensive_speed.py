@@ -45,7 +45,8 @@ def posed(context: int, ensemble, alpha: float) -> extensive.LoadedNetwork:
 def closed() -> None:
     problem = posed(4, extensive.cycle(), 0.1)
     run = lambda: extensive.closed(problem, [1.0], steps=200).value.C
-    print("closed recursion, 200 steps, C = 4: %.2f s, wall %.2f s" % seconds(run))
+    cpu, wall = seconds(run)
+    print(f"closed recursion, 200 steps, C = 4: {cpu:.2f} s, wall {wall:.2f} s")
 
 
 def sampled() -> None:
@@ -70,8 +71,8 @@ def spins() -> None:
     patterns = np.ones(n_spins * 2000, np.int8)
     _, once = seconds(patterns.copy)
     print(
-        f"spins, N = 10^4, 2000 patterns: a step {cpu:.3f} s, wall {wall:.3f} s; a copy "
-        f"of the patterns {once:.4f} s, ratio {wall / once:.0f}"
+        f"spins, N = 10^4, 2000 patterns: a step {cpu:.3f} s, wall {wall:.3f} s; "
+        f"a copy of the patterns {once:.4f} s, ratio {wall / once:.0f}"
     )
 
 

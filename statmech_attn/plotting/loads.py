@@ -1,6 +1,6 @@
 """Phases of a network as the load of further patterns grows.
 
-Takes a file of kind `diagram` over beta and alpha, as `analysis/crosstalk.py` writes it.
+Takes a file of kind `diagram` over beta and alpha, as of `analysis/crosstalk.py`.
 """
 
 import numpy as np

@@ -7,8 +7,8 @@ response to earlier fields is the score, with $\theta(t) = \tanh \beta h(t)$
 
     G(t+1, t') = < theta(t) beta (x(t'+1) - theta(t')) >    t' < t
 
-Deterministic spins have sums of their own (`exact_cold`).  Arrays of a step have the axes cell, history x(0..t), node of the noise up to t; what
-comes later varies fastest.
+Deterministic spins have sums of their own (`exact_cold`).  Arrays of a step have the
+axes cell, history x(0..t), node of the noise up to t; what comes later varies fastest.
 """
 
 from typing import NamedTuple

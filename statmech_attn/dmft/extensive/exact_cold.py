@@ -1,4 +1,4 @@
-r"""Sums over all histories of a deterministic spin (docs/theory/extensive.md, section 3).
+r"""Sums over all histories of a deterministic spin (docs/theory/extensive.md, 3).
 
 Without thermal noise a history fixes on which side of a threshold the Gaussian noise of
 every step lies, $\phi = F \xi$ with F the Cholesky factor of its covariance.  The last

@@ -143,10 +143,10 @@ def hopfield_by_hand(alpha, beta, m0):
     """m(1), m(2) and C(2, 0) of a Hopfield network updated in parallel.
 
     The first steps of E. Gardner, B. Derrida and P. Mottishaw, J. Physique 48, 741
-    (1987), with the diagonal of the couplings, alpha, and thermal noise: from h(0) = m0
-    + alpha x(0) + sqrt(alpha) z and h(1) = m(1) + alpha x(1) + alpha g x(0) + phi, where
-    the overlaps w(1) = z' + g w(0) have S(1,0) = C(1,0) + g and S(1,1) = 1 + 2 g C(1,0)
-    + g^2.
+    (1987), with the diagonal of the couplings, alpha, and thermal noise: from
+    h(0) = m0 + alpha x(0) + sqrt(alpha) z and
+    h(1) = m(1) + alpha x(1) + alpha g x(0) + phi, where the overlaps w(1) = z' + g w(0)
+    have S(1,0) = C(1,0) + g and S(1,1) = 1 + 2 g C(1,0) + g^2.
     """
     z, w = np.polynomial.hermite_e.hermegauss(80)
     w = w / w.sum()

@@ -94,4 +94,6 @@ def test_capacity_of_a_sequence_that_moves():
 )
 def test_bad_input_is_refused(given, words):
     with pytest.raises(ValueError, match=re.escape(words)):
-        extensive.moving(problem_of(**{"context": 1, "alpha": 0.1, "beta": np.inf} | given))
+        extensive.moving(
+            problem_of(**{"context": 1, "alpha": 0.1, "beta": np.inf} | given)
+        )
