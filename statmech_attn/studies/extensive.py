@@ -101,7 +101,7 @@ VARIABLES = Variables(
     Variable(
         "jitter",
         "",
-        "largest variance of the noise that rounding made negative, set to zero",
+        "largest variance of the noise that rounding or quadrature made negative",
         "1",
         "jitter",
     ),

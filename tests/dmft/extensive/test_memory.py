@@ -23,7 +23,7 @@ def net():
 
 @pytest.fixture(scope="module")
 def step(net):
-    return jax.jit(extensive.system(net, KINDS).step)
+    return eqx.filter_jit(extensive.system(net, KINDS).step)
 
 
 def attended(step, net, given, tokens):
@@ -64,7 +64,7 @@ def test_two_replicas_separate_with_the_largest_exponent():
     net = dmft.network(file.patterns, context=file.context)
     given = {"alpha": 0.1, "beta": 1.4, "gamma": file.gamma, "epsilon": file.epsilon}
     loaded = extensive.system(net, KINDS)
-    step = jax.jit(loaded.step)
+    step = eqx.filter_jit(loaded.step)
     state = extensive.system_start(net, KINDS, given, memory=8)
     for _ in range(200):
         state = step(state, given)
