@@ -28,7 +28,6 @@ from statmech_attn import dmft, montecarlo, storage
 from statmech_attn.dmft import extensive
 
 
-CONTEXTS = (1, 2, 4, 8)
 NEAR = (0.8, 0.88, 0.96, 1.04, 1.12)  # loads in units of that of the theory
 WITHIN = 0.05, 0.6  # loads between which that is sought
 DRAWS = 200  # of samples that are drawn again
@@ -108,6 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("capacity_spins.h5"))
     parser.add_argument("--sizes", type=int, nargs="+", default=[400, 1600])
+    parser.add_argument("--contexts", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--betas", type=float, nargs="+", default=[5.0])
     parser.add_argument("--samples", type=int, default=24)
     parser.add_argument("--steps", type=int, default=40)
@@ -115,7 +115,9 @@ def main() -> None:
     options = parser.parse_args()
     statmech_attn.setup()
     print(f"C | beta | theory after {options.steps} steps | N = {options.sizes}")
-    rows = [[of_point(C, beta, options) for beta in options.betas] for C in CONTEXTS]
+    rows = [
+        [of_point(C, beta, options) for beta in options.betas] for C in options.contexts
+    ]
     of = lambda name: np.array([[point[name] for point in row] for row in rows])
     dims = ("context", "beta")
     dataset = xr.Dataset(
@@ -127,14 +129,16 @@ def main() -> None:
             "after": (dims, of("after")),
         },
         {
-            "context": list(CONTEXTS),
+            "context": options.contexts,
             "beta": options.betas,
             "gamma": 0.0,
             "n_spins": options.sizes,
         },
         {"kind": "capacity-spins", "samples": options.samples, "steps": options.steps},
     )
-    storage.write(options.output, dataset)
+    chosen = {k: v for k, v in vars(options).items() if k != "output"}
+    study = "".join(f"{name} = {value}\n" for name, value in chosen.items())
+    storage.write(options.output, dataset, study=study)
 
 
 if __name__ == "__main__":

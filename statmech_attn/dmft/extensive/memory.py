@@ -198,7 +198,17 @@ def system_start(
         The state after `memory` tokens.
 
     Raises:
-        ValueError: a memory shorter than two contexts.
+        ValueError: a memory shorter than two contexts, or an ensemble whose recursion
+            does not close.
+
+    Example:
+        >>> import numpy as np
+        >>> from statmech_attn import dmft
+        >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
+        >>> given = {"alpha": 0.1, "beta": 2.0, "gamma": 0.0, "epsilon": 0.0}
+        >>> from statmech_attn.dmft.extensive import cycle
+        >>> system_start(net, cycle(), given, memory=4).order.A.shape
+        (4, 1)
     """
     if memory < 2 * net.context:
         raise ValueError(
