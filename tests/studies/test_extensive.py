@@ -172,6 +172,14 @@ def test_capacity_of_a_sequence_as_a_study():
 
 
 @pytest.mark.slow
+def test_capacity_of_moving_recall_as_a_study():
+    parameters = {"parameters": {"beta": np.inf}}
+    recall = in_memory(capacity(**parameters, **with_run(CAPACITY, moving=True)))
+    assert float(recall.capacity[0]) == pytest.approx(0.26906, abs=1e-5)
+    assert 0 < float(recall.noise_multiplier[0]) < 1
+
+
+@pytest.mark.slow
 def test_a_study_of_identical_patterns_is_sampled():
     run = {"steps": 2, "error": 0.02, "seed": 1}
     made = theory(ensemble={"patterns": "identical"}, run=run)
