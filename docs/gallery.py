@@ -249,6 +249,7 @@ GROWING_SPINS = Study(
     ("run.n_spins=[500, 1000, 2000]", "parameters.alpha=[0.15, 0.25, 0.4]"),
 )
 GROWING_COMPARED = Comparison(GROWING, GROWING_SPINS, "extensive_agreement.h5")
+CROSSTALK = Kept("crosstalk")
 CAPACITIES = Study(
     "analysis/capacity.toml",
     ("parameters.beta=[inf, 5.0]", "parameters.gamma.num=4", "run.contexts=[1, 2]"),
@@ -339,7 +340,14 @@ DYNAMICS = (
     Row("crosstalk_in_time", [GROWING], tutorial="13_growing_patterns"),
     Row("two_times", [GROWING], tutorial="13_growing_patterns"),
     Row("extensive_agreement", [GROWING_COMPARED]),
-    Row("capacities", [CAPACITIES], tutorial="13_growing_patterns"),
+    Row(
+        "capacities",
+        [CAPACITIES, Kept("capacity_spins")],
+        lambda a, b: plotting.capacities(a.isel(gamma=0), b),
+        "capacities(a.isel(gamma=0), b)",
+        "13_growing_patterns",
+    ),
+    Row("phases_against_load", [CROSSTALK], tutorial="13_growing_patterns"),
 )
 LEARNING = (
     Row(

@@ -23,7 +23,7 @@ import jax
 import numpy as np
 
 import statmech_attn
-from statmech_attn import comparison, dmft, plotting, studies
+from statmech_attn import comparison, dmft, dynamics, plotting, studies
 from statmech_attn.dmft import extensive
 
 
@@ -140,6 +140,46 @@ plotting.capacities(capacities)
 # %%
 # It does, and the more the warmer it is: an average over tokens has less of the thermal
 # noise, and less of the crosstalk, which is not the same for all of them.
+#
+# Circles of spins lie beside these lines in the gallery of ``plotting.capacities``.
+#
+# Recall that moves
+# -----------------
+#
+# A token that condenses on a pattern of the cycle draws the next one.  In the frame that
+# moves along, one pattern a token, this is a stationary state as well, with overlaps
+# with the patterns recalled now, one token ago, and so on.  With more than one token of
+# context attention must find the newest: at small gamma recall does not move on.
+
+sequence = extensive.loaded_network(
+    net, extensive.cycle(), alpha=0.15, beta=3.0, gamma=5.0
+)
+print(np.round(extensive.moving(sequence, lags=4).m, 5))
+
+# %%
+# ``moving_capacity`` follows it to its end; ``run.moving`` does so in a study.
+#
+# The published network among further patterns
+# --------------------------------------------
+#
+# A window of the newest tokens makes a map of the recursion, ``extensive.system``, that
+# every tool of ``dynamics`` takes: here the largest exponent of the published network
+# at beta = 1.4 with one further pattern for every ten spins.
+
+published = dmft.load("poclopez-pe2")
+few = dmft.network(published.patterns, context=published.context)
+given = {"alpha": 0.1, "beta": 1.4}
+given |= {"gamma": published.gamma, "epsilon": published.epsilon}
+kinds = extensive.independent()
+start = extensive.system_start(few, kinds, given, memory=8)
+spectrum = dynamics.lyapunov_spectrum(
+    extensive.system(few, kinds), start, given, steps=1000, exponents=1
+)
+print(spectrum.exponents, "+-", spectrum.stderr)
+
+# %%
+# It is chaotic still; ``analysis/crosstalk.py`` says at which loads the chaos and the
+# torus of the six published values end, and ``plotting.phases_against_load`` shows it.
 #
 # Spins that act back on themselves
 # ---------------------------------

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         path_kernels,
     )
     from statmech_attn.plotting.learning_curve import error_against_examples
+    from statmech_attn.plotting.loads import phases_against_load
     from statmech_attn.plotting.lyapunov import running_lyapunov
     from statmech_attn.plotting.one_shot import (
         one_shot_accuracy,
@@ -136,6 +137,7 @@ __all__ = [
     "phase_map",
     "phase_planes",
     "phase_ribbon",
+    "phases_against_load",
     "Picture",
     "pictures",
     "pruned_heads",

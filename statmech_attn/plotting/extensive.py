@@ -231,13 +231,16 @@ def two_times(dataset: xr.Dataset, name: str = "C", *, axes: Given = None) -> Fi
 
 
 @style.styled
-def capacities(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
+def capacities(
+    dataset: xr.Dataset, spins: xr.Dataset | None = None, *, ax: Axes | None = None
+) -> Figure:
     """Largest alpha of retrieval against gamma, or else against the temperature.
 
     Colours are contexts C, dashes the other parameter; bars are errors.
 
     Args:
         dataset: a result of kind `capacity`.
+        spins: thresholds of `analysis/capacity_spins.py`, drawn as circles.
         ax: one to draw on.
     """
     sheet = sheets.single(ax, style.SINGLE, 2.8)
@@ -268,6 +271,8 @@ def capacities(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
         for j, value in enumerate(dataset[other].values):
             words = f"${notes.SYMBOLS[other]} = {notes.number(value)}$"
             axis.plot([], [], color=style.DARK, ls=DASHES[j % len(DASHES)], label=words)
+    if spins is not None:
+        _thresholds(axis, spins, list(dataset.context.values), along)
     temperature = r"temperature $1/\beta$"
     axis.set_xlabel(style.WORDS["gamma"] if along == "gamma" else temperature)
     axis.set_ylabel(r"capacity $\alpha_c$")
@@ -276,6 +281,27 @@ def capacities(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     single = dataset.squeeze([other]) if dataset.sizes[other] == 1 else dataset
     sheet.note(_note(single))
     return sheet.figure
+
+
+def _thresholds(axis: Axes, spins: xr.Dataset, contexts: list, along: str) -> None:
+    """Circles where spins stop to retrieve, in the colours of their contexts."""
+    size = f"$N = {scientific(float(np.max(spins.n_spins)))}$"
+    label = f"spins, {size}"
+    for C in [C for C in contexts if C in spins.context]:
+        points = spins.sel(context=C)
+        x = points.gamma if along == "gamma" else 1 / points.beta
+        axis.errorbar(
+            np.broadcast_to(x, points.capacity.shape),
+            points.capacity.values,
+            points.capacity_error.values,
+            fmt="o",
+            ms=3.4,
+            mfc="none",
+            mew=0.8,
+            elinewidth=0.6,
+            color=style.SERIES[contexts.index(C) % len(style.SERIES)],
+        )
+    axis.plot([], [], "o", ms=3.4, mfc="none", color=style.DARK, label=label)
 
 
 @style.styled

@@ -33,6 +33,7 @@ from statmech_attn.studies.extensive_tables import (
 
 LARGEST = 4 * 2**30  # bytes of a result that are kept in memory
 FEW = 8  # steps of the pilot
+AT_THE_END = "retrieved_overlap", "noise_multiplier"
 HALVINGS = 8  # of alpha, in search of a retrieval state
 HIGHEST = 2.0  # alpha to which the capacity is sought
 ONE_TIME = {  # dimensions beside time, words, symbol
@@ -100,7 +101,7 @@ VARIABLES = Variables(
     Variable(
         "jitter",
         "",
-        "largest variance of the noise that rounding made negative, set to zero",
+        "largest variance of the noise that rounding or quadrature made negative",
         "1",
         "jitter",
     ),
@@ -140,6 +141,13 @@ CAPACITY = Variables(
     ),
     Variable(
         "retrieved_overlap", "context", "overlap where retrieval ends", "1", "m_c"
+    ),
+    Variable(
+        "noise_multiplier",
+        "context",
+        "multiplier of noise in the correlations where retrieval ends, stable below 1",
+        "1",
+        "μ_C",
     ),
     Variable("context", "context", "length of the context window", "token", "C"),
     build.FAILURE,
@@ -471,7 +479,10 @@ class CapacityWork(LoadedWork):
         self.start = np.asarray(self.made.net.output[self.run.row])
         for C, corner in itertools.product(self.contexts, self.corners()):
             posed = self._posed(C, corner, self.run.begin)
-            extensive.check_stationary(posed, at_rest=self.run.at_rest)
+            if self.run.moving:
+                extensive.check_moving(posed)
+            else:
+                extensive.check_stationary(posed, at_rest=self.run.at_rest)
             extensive.chosen_lags(posed, self.run.lags)
 
     @property
@@ -513,6 +524,7 @@ class CapacityWork(LoadedWork):
             "capacity": fold.value,
             "capacity_error": error,
             "retrieved_overlap": float(abs(fold.overlap).max()),
+            "noise_multiplier": fold.noise,
         }
 
     def _fold(
@@ -521,15 +533,13 @@ class CapacityWork(LoadedWork):
         """The end of retrieval, from the largest alpha that has such a state."""
         for halvings in range(HALVINGS):
             alpha = self.run.begin / 2**halvings
+            posed = self._posed(context, values, alpha)
+            given = {"lags": lags, "coarse": coarse, "within": (alpha / 4, HIGHEST)}
             try:
-                return extensive.capacity(
-                    self._posed(context, values, alpha),
-                    self.start,
-                    lags=lags,
-                    at_rest=self.run.at_rest,
-                    coarse=coarse,
-                    within=(alpha / 4, HIGHEST),
-                )
+                if self.run.moving:
+                    return extensive.moving_capacity(posed, **given)
+                at_rest = self.run.at_rest
+                return extensive.capacity(posed, self.start, at_rest=at_rest, **given)
             except extensive.NoRetrieval:
                 continue
         least = self.run.begin / 2 ** (HALVINGS - 1)
@@ -540,7 +550,7 @@ class CapacityWork(LoadedWork):
 
     def assemble(self, results: Results) -> Assembled:
         variables = {}
-        for name in ("capacity", "capacity_error", "retrieved_overlap"):
+        for name in ("capacity", "capacity_error", *AT_THE_END):
             values = results.column(name).reshape(self.leading_shape)
             variables[name] = self.leading, values
         coordinates = {"context": np.array(self.contexts)}

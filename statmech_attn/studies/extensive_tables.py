@@ -179,6 +179,8 @@ class CapacityRun(Table, frozen=True):
             out.
         at_rest: static spins, as in a Hopfield network; of identical patterns at
             beta = inf.
+        moving: recall moves along the cycle, one pattern a token, instead of staying
+            with the pattern of `row`.
     """
 
     row: WholeNumber = 0
@@ -186,6 +188,13 @@ class CapacityRun(Table, frozen=True):
     begin: Positive = 0.05
     lags: Count | None = None
     at_rest: bool = False
+    moving: bool = False
+
+    @model_validator(mode="after")
+    def _stays_or_moves(self):
+        if self.at_rest and self.moving:
+            raise ValueError("at_rest and moving exclude each other")
+        return self
 
 
 class CapacityStudy(NetworkStudy, frozen=True):

@@ -175,6 +175,14 @@ def test_capacity_of_a_sequence_as_a_study():
 
 
 @pytest.mark.slow
+def test_capacity_of_moving_recall_as_a_study():
+    parameters = {"parameters": {"beta": np.inf}}
+    recall = in_memory(capacity(**parameters, **with_run(CAPACITY, moving=True)))
+    assert float(recall.capacity[0]) == pytest.approx(0.26906, abs=1e-5)
+    assert 0 < float(recall.noise_multiplier[0]) < 1
+
+
+@pytest.mark.slow
 def test_a_study_of_identical_patterns_is_sampled():
     run = {"steps": 2, "error": 0.02, "seed": 1}
     made = theory(ensemble={"patterns": "identical"}, run=run)
@@ -235,6 +243,16 @@ def with_run(study, **changes):
         (
             lambda: capacity(**with_run(CAPACITY, at_rest=True)),
             "at rest patterns must be identical",
+        ),
+        (
+            lambda: capacity(**with_run(CAPACITY, at_rest=True, moving=True)),
+            "at_rest and moving exclude each other",
+        ),
+        (
+            lambda: capacity(
+                ensemble={"patterns": "independent"}, **with_run(CAPACITY, moving=True)
+            ),
+            "recall moves along the patterns of cycle",
         ),
         (
             lambda: capacity(**with_run(CAPACITY, contexts=[2, 2])),

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
         require_overlap,
         two_time_bytes,
     )
+    from statmech_attn.dmft.extensive.memory import MEMORY, system, system_start
+    from statmech_attn.dmft.extensive.moving import (
+        check_moving,
+        moving,
+        moving_capacity,
+        MovingState,
+    )
     from statmech_attn.dmft.extensive.results import Trajectory, Values
     from statmech_attn.dmft.extensive.sampled import (
         POPULATION,
@@ -45,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Capacity",
     "capacity",
+    "check_moving",
     "check_stationary",
     "check_steps",
     "chosen_lags",
@@ -58,6 +66,10 @@ __all__ = [
     "independent",
     "loaded_network",
     "LoadedNetwork",
+    "MEMORY",
+    "moving",
+    "moving_capacity",
+    "MovingState",
     "NoRetrieval",
     "POPULATION",
     "require_overlap",
@@ -66,6 +78,8 @@ __all__ = [
     "Stationary",
     "stationary",
     "StationaryState",
+    "system",
+    "system_start",
     "Trajectory",
     "trajectory_bytes",
     "two_time_bytes",

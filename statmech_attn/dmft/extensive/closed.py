@@ -84,42 +84,93 @@ def closed(problem: LoadedNetwork, start, *, steps: int) -> Trajectory:
     sites = cells(problem.net, start)
     fine, coarse = (_recursion(problem, sites, steps, rule(*x)) for x in (FINE, COARSE))
     error = jax.tree.map(lambda x, y: jnp.abs(x - y), fine, coarse)
-    return Trajectory(fine, error, "closed")
+    lowest = jnp.linalg.eigvalsh(fine.noise)[0]
+    return Trajectory(fine, error, "closed", jitter=jnp.maximum(-lowest, 0.0))
 
 
 @eqx.filter_jit
 def _recursion(
     problem: LoadedNetwork, sites: Cells, steps: int, quadrature: Rule
 ) -> Values:
+    order, _ = grown(problem, sites, steps, quadrature, jnp.arange(steps + 1))
+    return values(problem, order)
+
+
+def grown(
+    problem: LoadedNetwork, sites: Cells, steps: int, quadrature: Rule, times
+) -> tuple[Order, Fields]:
+    """Order parameters of up to `steps` tokens after the start, and their fields.
+
+    Args:
+        problem: with an ensemble that `is_closed`.
+        sites: cells of the sites.
+        steps: tokens for which there is room.
+        quadrature: of two fields.
+        times: of the tokens that attend, 0, 1, ...; the next of the last is drawn.
+    """
     n, T = steps + 1, temperatures(problem, steps)
-    time = jnp.arange(n)
 
     def generate(carry: tuple[Order, Fields], t):
         order, fields = carry
         order = attend(problem, order, t)
-        a, sigma = order.A[t] @ sites.output, jnp.sqrt(order.V[t, t])
-        spin, slope = mean_and_slope(a, T[t], sigma)
-        fields = Fields(
-            fields.a.at[t].set(a),
-            fields.spin.at[t].set(spin),
-            fields.sigma.at[t].set(sigma),
-        )
-        connected = product(
-            quadrature,
-            (a, fields.a),
-            (T[t], T[:, None]),
-            (sigma, fields.sigma[:, None]),
-            order.V[t][:, None],
-        )
-        both = (fields.spin * spin + connected) @ sites.share
-        C = jnp.where(time < t, both, 0.0).at[t].set(1.0)
-        C = jnp.append((sites.share * sites.start) @ spin, C[:-1])
-        G = jnp.zeros(n).at[t].set(slope @ sites.share)
-        means = jnp.asarray(sites.weighted) @ spin
+        fields, C, G = draw(sites, quadrature, order, fields, T, t)
+        C = jnp.append((sites.share * sites.start) @ fields.spin[t], C[:-1])
+        means = jnp.asarray(sites.weighted) @ fields.spin[t]
         return (add_token(problem, order, t + 1, means, C, G), fields), None
 
-    empty = jnp.zeros((n, sites.share.size))
-    fields = Fields(empty, empty, jnp.zeros(n))
-    start = first_token(problem, sites, steps), fields
-    (order, _), _ = jax.lax.scan(generate, start, time)
-    return values(problem, order)
+    start = first_token(problem, sites, steps), no_fields(n, sites.share.size)
+    return jax.lax.scan(generate, start, times)[0]
+
+
+def no_fields(n: int, cells: int) -> Fields:
+    """Room for the fields of n tokens."""
+    empty = jnp.zeros((n, cells))
+    return Fields(empty, empty, jnp.zeros(n))
+
+
+def draw(
+    sites: Cells,
+    quadrature: Rule,
+    order: Order,
+    fields: Fields,
+    temperature: Float[Array, " n"],
+    t,
+) -> tuple[Fields, Float[Array, " n"], Float[Array, " n"]]:
+    """The field after token t, and what the token that it draws has to do with others.
+
+    Args:
+        sites: cells of the sites.
+        quadrature: of two fields.
+        order: with all tokens up to t and what attends from them.
+        fields: after the tokens before t.
+        temperature: 1/beta of every token.
+        t: row of the token.
+
+    Returns:
+        The fields, correlations of the token with those that the fields drew, and its
+        responses.
+    """
+    time = jnp.arange(len(order.A))
+    a, sigma = order.A[t] @ sites.output, _root(order.V[t, t])
+    spin, slope = mean_and_slope(a, temperature[t], sigma)
+    fields = Fields(
+        fields.a.at[t].set(a),
+        fields.spin.at[t].set(spin),
+        fields.sigma.at[t].set(sigma),
+    )
+    connected = product(
+        quadrature,
+        (a, fields.a),
+        (temperature[t], temperature[:, None]),
+        (sigma, fields.sigma[:, None]),
+        order.V[t][:, None],
+    )
+    both = (fields.spin * spin + connected) @ sites.share
+    C = jnp.where(time < t, both, 0.0).at[t].set(1.0)
+    return fields, C, jnp.zeros(len(time)).at[t].set(slope @ sites.share)
+
+
+def _root(variance):
+    """Square root, whose derivative at zero is zero; NaN of a negative variance."""
+    is_zero = variance == 0
+    return jnp.where(is_zero, 0.0, jnp.sqrt(jnp.where(is_zero, 1.0, variance)))

@@ -7,8 +7,8 @@ response to earlier fields is the score, with $\theta(t) = \tanh \beta h(t)$
 
     G(t+1, t') = < theta(t) beta (x(t'+1) - theta(t')) >    t' < t
 
-Arrays of a step have the axes cell, history x(0..t), node of the noise up to t; what
-comes later varies fastest.
+Deterministic spins have sums of their own (`exact_cold`).  Arrays of a step have the
+axes cell, history x(0..t), node of the noise up to t; what comes later varies fastest.
 """
 
 from typing import NamedTuple
@@ -19,6 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from statmech_attn.dmft.extensive.exact_cold import (
+    cholesky,
+    cold_nodes,
+    ColdPast,
+    draw_cold,
+)
 from statmech_attn.dmft.extensive.loaded import (
     Cells,
     cells,
@@ -58,17 +64,19 @@ def exact(
     """Order parameters of a few steps by sums over all histories of a spin.
 
     Args:
-        problem: of any ensemble, with finite beta.
+        problem: of any ensemble; beta is finite at all steps, or infinite at all.
         start: mean of the first token in every site class.
         steps: tokens to generate, at most 8.
-        nodes: of every direction of the noise; as many as 2^23 points allow, and 16
-            at most, when omitted.
+        nodes: of every direction of the noise, on either side of a threshold where
+            beta is infinite; as many as memory allows, and 16 or 24 at most, when
+            omitted.
 
     Returns:
         The trajectory; its errors are differences from the rule with one node less.
 
     Raises:
-        ValueError: an infinite beta, more than 8 steps, or arguments out of range.
+        ValueError: beta that is infinite at some steps alone, more than 8 steps, or
+            arguments out of range.
 
     Example:
         >>> from statmech_attn import dmft
@@ -83,14 +91,19 @@ def exact(
     check_steps(problem, steps)
     if steps > MAX_STEPS:
         raise ValueError(f"steps must be at most {MAX_STEPS}; got {steps}.")
-    if not np.isfinite(problem.beta).all():
-        raise ValueError("beta must be finite for sums over histories.")
+    cold = np.isinf(problem.beta)
+    if cold.any() and not cold.all():
+        raise ValueError(
+            "beta must be finite, or infinite, at all steps for sums over histories."
+        )
     if nodes is None:
-        nodes = min(MAX_NODES, int((POINTS / 2**steps) ** (1 / steps)))
+        most = min(MAX_NODES, int((POINTS / 2**steps) ** (1 / steps)))
+        nodes = cold_nodes(steps) if cold.any() else most
     if nodes < 2:
         raise ValueError(f"nodes must be at least 2; got {nodes}.")
     sites = cells(problem.net, start)
-    fine, coarse = (_summed(problem, sites, steps, n) for n in (nodes, nodes - 1))
+    summed = _summed_cold if cold.any() else _summed
+    fine, coarse = (summed(problem, sites, steps, n) for n in (nodes, nodes - 1))
     error = jax.tree.map(lambda x, y: abs(x - y), fine, coarse)
     return Trajectory(fine, error, "exact")
 
@@ -100,14 +113,13 @@ def _summed(problem: LoadedNetwork, sites: Cells, steps: int, nodes: int) -> Val
     w = w / w.sum()
     beta = 1 / np.asarray(temperatures(problem, steps))
     order = first_token(problem, sites, steps)
-    both = np.stack([np.ones_like(sites.start), -np.ones_like(sites.start)], axis=1)
-    weight = (1 + both * sites.start[:, None]) / 2
+    both, weight = _first_spins(sites)
     past = Past([both], [], [], weight[..., None])
     for t in range(steps):
         order = _attend(problem, order, jnp.array(t))
         a = np.asarray(order.A[t]) @ sites.output
         reaction = np.tensordot(np.asarray(order.Gamma[t, : t + 1]), past.spins, 1)
-        noise = _on_nodes(_last_row(np.asarray(order.V)[: t + 1, : t + 1]), z)
+        noise = _on_nodes(cholesky(np.asarray(order.V)[: t + 1, : t + 1])[-1], z)
         h = a[:, None, None] + reaction[..., None] + noise
         theta = np.tanh(beta[t] * h)
         weight = (past.weight[..., None] * w).reshape(*past.weight.shape[:2], -1)
@@ -124,19 +136,40 @@ def _summed(problem: LoadedNetwork, sites: Cells, steps: int, nodes: int) -> Val
     return values(problem, _attend(problem, order, jnp.array(steps)))
 
 
+def _summed_cold(
+    problem: LoadedNetwork, sites: Cells, steps: int, nodes: int
+) -> Values:
+    order = first_token(problem, sites, steps)
+    both, weight = _first_spins(sites)
+    past = ColdPast([both], [], weight)
+    for t in range(steps):
+        order = _attend(problem, order, jnp.array(t))
+        so_far = slice(t + 1)
+        drawn = draw_cold(
+            past,
+            np.asarray(order.A[t]) @ sites.output,
+            np.asarray(order.Gamma[t, so_far]),
+            np.asarray(order.V[so_far, so_far]),
+            sites.share,
+            nodes,
+            is_last=t + 1 == steps,
+        )
+        C, G = np.zeros((2, steps + 1))
+        C[so_far], C[t + 1], G[so_far] = drawn.C, 1.0, drawn.G
+        rows = map(jnp.asarray, (sites.weighted @ drawn.means, C, G))
+        order = _add_token(problem, order, jnp.array(t + 1), *rows)
+        past = drawn.past
+    return values(problem, _attend(problem, order, jnp.array(steps)))
+
+
+def _first_spins(sites: Cells):
+    """Both signs of the first token in every cell, and their probabilities."""
+    both = np.stack([np.ones_like(sites.start), -np.ones_like(sites.start)], axis=1)
+    return both, (1 + both * sites.start[:, None]) / 2
+
+
 _attend = eqx.filter_jit(attend)
 _add_token = eqx.filter_jit(add_token)
-
-
-def _last_row(V: Float[np.ndarray, "t t"]) -> Float[np.ndarray, " t"]:
-    """Last row of the Cholesky factor of a covariance that may be singular."""
-    factor = np.zeros_like(V)
-    for i, row in enumerate(V):
-        for j in range(i):
-            rest = row[j] - factor[i, :j] @ factor[j, :j]
-            factor[i, j] = rest / factor[j, j] if factor[j, j] > 0 else 0.0
-        factor[i, i] = np.sqrt(max(row[i] - factor[i, :i] @ factor[i, :i], 0.0))
-    return factor[-1]
 
 
 def _on_nodes(row: Float[np.ndarray, " t"], z) -> Float[np.ndarray, " nodes"]:

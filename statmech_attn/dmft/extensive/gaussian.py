@@ -68,17 +68,18 @@ class Rule(NamedTuple):
     weights: Float[Array | np.ndarray, " n"]
 
 
-def rule(components: int, nodes: int) -> Rule:
+def rule(components: int, nodes: int, *, filled_up: bool = True) -> Rule:
     """The rule with so many Gaussians and so many nodes.
-
-    Weights that are zero fill it up, so that every rule runs in one program.
 
     Args:
         components: one of `MIXTURES`.
         nodes: of the integral over the correlation.
+        filled_up: with weights that are zero, so that every rule runs in one program.
     """
-    _, tau, p = MIXTURES[components]
+    _, tau, p = (np.array(x) for x in MIXTURES[components])
     x, w = np.polynomial.legendre.leggauss(nodes)
+    if not filled_up:
+        return Rule(tau, p, (1 + x) / 2, w / 2)
     more = max(MIXTURES) - components
     filled = np.pad(tau, (0, more), constant_values=1.0), np.pad(p, (0, more))
     padding = (0, MOST_NODES - nodes)

@@ -64,8 +64,8 @@ class Trajectory(eqx.Module):
         method: "closed", "exact" or "sampled".
         trajectories: sampled effective trajectories; 0 for the other methods.
         reached: whether the errors are as small as asked.
-        jitter: largest variance of the noise that rounding made negative and that was
-            set to zero.
+        jitter: largest variance of the noise that rounding or quadrature made negative;
+            where trajectories are sampled it was set to zero.
     """
 
     value: Values
@@ -79,7 +79,7 @@ class Trajectory(eqx.Module):
         Shown("method", "method"),
         Shown("trajectories", "effective trajectories"),
         Shown("reached", "error as small as asked"),
-        Shown("jitter", "largest negative variance set to zero"),
+        Shown("jitter", "largest negative variance of the noise"),
         _row("m_o_se", "semantic overlap with the outputs", "time pattern", "m^o"),
         _row("A", "attention vector", "time pattern", "A"),
         _row("weights", "attention weights", "time age", "p_d"),

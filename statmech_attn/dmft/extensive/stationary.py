@@ -21,6 +21,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from statmech_attn import presentation
@@ -166,6 +167,8 @@ class Capacity(eqx.Module):
         error: size of the last Newton step; those of the lags and of quadrature show
             where fewer are told apart, and where it is `coarse`.
         overlap: attention vector A at the fold.
+        noise: multiplier of noise in the correlations there, at fixed overlaps; stable
+            below one.
         free: name of the free parameter.
         branch: the stationary states.
     """
@@ -173,13 +176,15 @@ class Capacity(eqx.Module):
     value: float
     error: float
     overlap: Float[np.ndarray, " M"]
+    noise: float
     free: str = eqx.field(static=True)
     branch: continuation.Solution
 
     _shown = (
         Shown("free", "free parameter"),
         Shown("value", "end of retrieval", error="error"),
-        Shown("overlap", "attention vector at the end", "pattern", symbol="A"),
+        Shown("overlap", "overlaps at the end", "pattern", symbol="A"),
+        Shown("noise", "multiplier of noise in the correlations"),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
@@ -234,19 +239,34 @@ def stationary(
     }
     # Equal tokens stay so without thermal noise, but unstably: begin with others.
     state["S"] = state["S"].at[1:].set(1.0 if at_rest else 0.9)
-    state, change = _settle(step, state, parameters)
-    if not change < SMALLEST_STEP:
-        raise NoRetrieval(
-            f"stationary state: {SETTLING} iterations leave a change of {change:.1g}; "
-            "start nearer to it, or at a smaller alpha."
-        )
+    state = settle(step, state, parameters)
     return StationaryState(
         problem=continuation.Problem(step, state, parameters, free), **state
     )
 
 
+def settle(step, state: dict, parameters: dict) -> dict:
+    """Iterate a map until its state stays.
+
+    Args:
+        step: (state, parameters) -> state.
+        state: at the start.
+        parameters: of the map.
+
+    Raises:
+        NoRetrieval: it does not settle.
+    """
+    state, change = _settled(step, state, parameters)
+    if not change < SMALLEST_STEP:
+        raise NoRetrieval(
+            f"stationary state: {SETTLING} iterations leave a change of {change:.1g}; "
+            "start nearer to it, or at a smaller alpha."
+        )
+    return state
+
+
 @eqx.filter_jit
-def _settle(step: Stationary, state: dict, parameters: dict):
+def _settled(step, state: dict, parameters: dict):
     def change(carry):
         _, difference, count = carry
         return (difference >= SMALLEST_STEP) & (count < SETTLING)
@@ -305,13 +325,36 @@ def capacity(
     settled = stationary(
         problem, start, free=free, lags=lags, at_rest=at_rest, coarse=coarse
     )
-    value = float(getattr(problem, free))
-    if not jnp.abs(settled.A).max() > RETRIEVED:
+    return followed_to_fold(settled, "A", within, settings)
+
+
+def followed_to_fold(
+    settled,
+    overlap: str,
+    within: tuple[float, float] | None,
+    settings: continuation.Settings | None,
+) -> Capacity:
+    """Follow a state to the fold where it ends.
+
+    Args:
+        settled: a state with its `problem`.
+        overlap: name of the overlaps in it.
+        within: range of the free parameter; from a quarter to four times its value for
+            None.
+        settings: of the continuation.
+
+    Raises:
+        NoRetrieval: the state has no overlap.
+        RuntimeError: the branch has no fold.
+    """
+    problem = settled.problem
+    value = float(problem.parameters[problem.free])
+    if not jnp.abs(settled.state[overlap]).max() > RETRIEVED:
         raise NoRetrieval(
-            f"stationary state: at {free} = {value:g} no pattern is retrieved."
+            f"stationary state: at {problem.free} = {value:g} no pattern is retrieved."
         )
     branch = continuation.follow_cycle(
-        settled.problem,
+        problem,
         settled.state,
         value,
         within=within or (value / RANGE, value * RANGE),
@@ -320,13 +363,45 @@ def capacity(
     for point in branch:
         folds = [special for special in point.special if special.kind == "fold"]
         if folds:
-            overlap = np.asarray(settled.problem.unravel(jnp.asarray(folds[0].x))["A"])
-            fold = folds[0].value, folds[0].error
-            return Capacity(*fold, overlap, free, branch.solution)
+            state = problem.unravel(jnp.asarray(folds[0].x))
+            return Capacity(
+                folds[0].value,
+                folds[0].error,
+                np.asarray(state[overlap]),
+                noise_multiplier(problem, state, overlap, folds[0].value),
+                problem.free,
+                branch.solution,
+            )
     raise RuntimeError(
-        f"stationary state: the branch in {free} has no fold before it ended "
+        f"stationary state: the branch in {problem.free} has no fold before it ended "
         f"({branch.reason})."
     )
+
+
+def noise_multiplier(
+    problem: continuation.Problem, state: dict, overlap: str, value: float
+) -> float:
+    """By how much noise in the correlations grows in a token, at fixed overlaps.
+
+    Args:
+        problem: the map.
+        state: a fixed point of it.
+        overlap: name of the overlaps in the state.
+        value: of the free parameter there.
+
+    Returns:
+        The largest size of a multiplier; below one the correlations are stable.
+    """
+    fixed, noisy = eqx.partition(state, {name: name == overlap for name in state})
+    parameters = {**problem.parameters, problem.free: jnp.asarray(value)}
+    flat, unravel = ravel_pytree(noisy)
+
+    def after(x):
+        state = eqx.combine(fixed, unravel(x))
+        image = problem.map(state, parameters)
+        return ravel_pytree({n: image[n] for n in image if n != overlap})[0]
+
+    return float(np.abs(np.linalg.eigvals(jax.jacfwd(after)(flat))).max())
 
 
 def chosen_lags(problem: LoadedNetwork, lags: int | None = None) -> int:

@@ -122,6 +122,14 @@ def test_errors_are_those_of_quadrature(independent):
     assert float(result.error.m.max()) < 1e-5
 
 
+def test_noise_loses_positivity_by_no_more_than_quadrature(independent):
+    _, result = independent
+    noise = np.asarray(result.value.noise)
+    lowest = np.linalg.eigvalsh(noise).min()
+    assert float(result.jitter) == pytest.approx(max(-lowest, 0.0), abs=1e-15)
+    assert 0 <= float(result.jitter) <= len(noise) * float(result.error.noise.max())
+
+
 def test_parameters_are_batched_by_vmap(independent, segments):
     problem, result = independent
     of = lambda alpha: extensive.closed(

@@ -3,6 +3,8 @@ import itertools
 import jax
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.special import erf
 
 from statmech_attn import dmft
 from statmech_attn.dmft import extensive
@@ -124,7 +126,92 @@ def test_bad_input_is_refused(net, given, words):
         extensive.exact(problem_of(net, PARTLY), net.output[0], **given)
 
 
-def test_deterministic_spins_have_no_score(net):
-    problem = extensive.loaded_network(net, PARTLY, alpha=0.2, beta=np.inf)
-    with pytest.raises(ValueError, match="beta must be finite for sums over histories"):
+def test_deterministic_spins_agree_with_the_closed_recursion(net):
+    """Where the response does not return, G included."""
+    ensemble = extensive.correlated(oq=0.3, vk=0.4, qk=0.5)
+    problem = extensive.loaded_network(
+        net, ensemble, alpha=0.2, beta=np.inf, gamma=5.0, epsilon=0.1
+    )
+    summed = extensive.exact(problem, net.output[0], steps=3)
+    closed = extensive.closed(problem, net.output[0], steps=3)
+    pairs = zip(jax.tree.leaves(summed.value), jax.tree.leaves(closed.value))
+    for by_histories, by_recursion in pairs:
+        assert np.allclose(by_histories, by_recursion, rtol=0, atol=1e-6)
+
+
+def hopfield_by_hand(alpha, beta, m0):
+    """m(1), m(2) and C(2, 0) of a Hopfield network updated in parallel.
+
+    The first steps of E. Gardner, B. Derrida and P. Mottishaw, J. Physique 48, 741
+    (1987), with the diagonal of the couplings, alpha, and thermal noise: from
+    h(0) = m0 + alpha x(0) + sqrt(alpha) z and
+    h(1) = m(1) + alpha x(1) + alpha g x(0) + phi, where the overlaps w(1) = z' + g w(0)
+    have S(1,0) = C(1,0) + g and S(1,1) = 1 + 2 g C(1,0) + g^2.
+    """
+    z, w = np.polynomial.hermite_e.hermegauss(80)
+    w = w / w.sum()
+    x0 = np.array([1.0, -1.0])[:, None]
+    share = (1 + x0 * m0) / 2 * w
+    theta = np.tanh(beta * (m0 + alpha * x0 + np.sqrt(alpha) * z))
+    m1, C10 = (share * theta).sum(), (share * x0 * theta).sum()
+    g = beta * (share * (1 - theta**2)).sum()
+    S10, S11 = C10 + g, 1 + 2 * g * C10 + g**2
+    m2 = C20 = 0.0
+    for x1 in (1.0, -1.0):
+        both = share * (1 + x1 * theta) / 2
+        mean = m1 + alpha * x1 + alpha * g * x0 + np.sqrt(alpha) * S10 * z
+        field = mean[..., None] + np.sqrt(alpha * (S11 - S10**2)) * z
+        after = np.tanh(beta * field) @ w
+        m2, C20 = m2 + (both * after).sum(), C20 + (both * x0 * after).sum()
+    return m1, m2, C20
+
+
+def test_identical_patterns_take_the_first_steps_of_hopfield_networks():
+    alone = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
+    problem = extensive.loaded_network(
+        alone, extensive.identical(), alpha=0.15, beta=1.7
+    )
+    value = extensive.exact(problem, [0.6], steps=2, nodes=40).value
+    m1, m2, C20 = hopfield_by_hand(0.15, 1.7, 0.6)
+    assert float(value.m_o_se[1, 0]) == pytest.approx(m1, abs=1e-9)
+    assert float(value.m_o_se[2, 0]) == pytest.approx(m2, abs=1e-7)
+    assert float(value.C[2, 0]) == pytest.approx(C20, abs=1e-7)
+
+
+def test_deterministic_identical_patterns_take_their_first_steps():
+    """The same at T = 0, with the noise z on either side of its threshold."""
+    alpha, m0 = 0.15, 0.6
+    fields = {x0: m0 + alpha * x0 for x0 in (1.0, -1.0)}
+    share = {x0: (1 + x0 * m0) / 2 for x0 in fields}
+    drawn = {x0: erf(h / np.sqrt(2 * alpha)) for x0, h in fields.items()}
+    kinks = {x0: np.exp(-(h**2) / (2 * alpha)) for x0, h in fields.items()}
+    m1 = sum(share[x0] * drawn[x0] for x0 in fields)
+    C10 = sum(share[x0] * x0 * drawn[x0] for x0 in fields)
+    g = np.sqrt(2 / (np.pi * alpha)) * sum(share[x0] * kinks[x0] for x0 in fields)
+    S10, S11 = C10 + g, 1 + 2 * g * C10 + g**2
+    m2 = 0.0
+    for x0, h in fields.items():
+        edge = -h / np.sqrt(alpha)
+        for x1, low, high in ((1.0, edge, 9.0), (-1.0, -9.0, edge)):
+
+            def weighted(z, known=m1 + alpha * x1 + alpha * g * x0):
+                mean = known + np.sqrt(alpha) * S10 * z
+                after = erf(mean / np.sqrt(2 * alpha * (S11 - S10**2)))
+                return after * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+
+            m2 += share[x0] * quad(weighted, low, high)[0]
+    alone = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
+    problem = extensive.loaded_network(
+        alone, extensive.identical(), alpha=alpha, beta=np.inf
+    )
+    value = extensive.exact(problem, [m0], steps=2).value
+    assert float(value.m_o_se[1, 0]) == pytest.approx(m1, abs=1e-12)
+    assert float(value.G[1, 0]) == pytest.approx(g, abs=1e-12)
+    assert float(value.S[1, 1]) == pytest.approx(S11, abs=1e-12)
+    assert float(value.m_o_se[2, 0]) == pytest.approx(m2, abs=1e-8)
+
+
+def test_temperatures_are_all_finite_or_all_zero(net):
+    problem = extensive.loaded_network(net, PARTLY, alpha=0.2, beta=[1.0, np.inf])
+    with pytest.raises(ValueError, match="beta must be finite, or infinite, at all"):
         extensive.exact(problem, net.output[0], steps=2)

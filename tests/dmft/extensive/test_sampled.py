@@ -158,6 +158,24 @@ def test_deterministic_trajectories_agree_with_the_closed_recursion(net):
 
 @pytest.mark.slow
 @pytest.mark.statistical
+def test_deterministic_trajectories_agree_with_sums_over_histories(net):
+    """With self-interaction, G included."""
+    problem = extensive.loaded_network(
+        net, PARTLY, alpha=0.2, beta=np.inf, gamma=5.0, epsilon=0.1
+    )
+    found = extensive.sampled(
+        problem,
+        net.output[0],
+        steps=3,
+        key=KEY,
+        population=POPULATION,
+        error=5e-3,
+    )
+    assert_agrees(found, extensive.exact(problem, net.output[0], steps=3))
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_deterministic_spins_are_the_limit_of_low_temperatures(net):
     """With self-interaction; errors of order T^2 are far below those of sampling."""
     given = {"alpha": 0.2, "gamma": 5.0, "epsilon": 0.1}

@@ -1,0 +1,89 @@
+"""Speed of the theory and the simulation of patterns growing with N.
+
+python benchmarks/extensive_speed.py [closed] [sampled] [spins]
+
+Processor seconds after compilation of the closed recursion (200 steps, C = 4), of
+sampling (50 steps, 2^20 trajectories), and of a step of 10^4 spins with 2000 patterns,
+the last beside the time of reading the patterns once from memory.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+import jax
+import numpy as np
+
+import statmech_attn
+from statmech_attn import dmft, montecarlo
+from statmech_attn.dmft import extensive
+
+
+ONE = dmft.site_classes(np.ones((4, 1, 1)))
+REPEATS = 3
+
+
+def seconds(call: Callable, repeats: int = REPEATS) -> tuple[float, float]:
+    """Least processor and wall seconds of a call, after one that compiles."""
+    jax.block_until_ready(call())
+    spent = []
+    for _ in range(repeats):
+        before = time.process_time(), time.perf_counter()
+        jax.block_until_ready(call())
+        after = time.process_time(), time.perf_counter()
+        spent.append(np.subtract(after, before))
+    cpu, wall = np.min(spent, axis=0)
+    return cpu, wall
+
+
+def posed(context: int, ensemble, alpha: float) -> extensive.LoadedNetwork:
+    """One condensed pattern among others."""
+    net = dmft.network(ONE, context=context)
+    return extensive.loaded_network(net, ensemble, alpha=alpha, beta=2.0, gamma=5.0)
+
+
+def closed() -> None:
+    problem = posed(4, extensive.cycle(), 0.1)
+    run = lambda: extensive.closed(problem, [1.0], steps=200).value.C
+    cpu, wall = seconds(run)
+    print(f"closed recursion, 200 steps, C = 4: {cpu:.2f} s, wall {wall:.2f} s")
+
+
+def sampled() -> None:
+    problem = posed(2, extensive.identical(), 0.1)
+    given = {"steps": 50, "key": jax.random.key(0), "error": 1e-9}
+    run = lambda: extensive.sampled(problem, [1.0], most=8, **given).value.C
+    scale = 2**20 / (8 * extensive.POPULATION)
+    cpu, wall = (scale * x for x in seconds(run, repeats=1))
+    print(f"sampling, 50 steps, 2^20 trajectories: {cpu:.0f} s, wall {wall:.0f} s")
+
+
+def spins() -> None:
+    problem = posed(1, extensive.cycle(), 0.2)
+    n_spins, key = 10_000, jax.random.key(0)
+    times = []
+    for steps in (2, 12):
+        plan = montecarlo.extensive_plan(
+            problem, ONE, [1.0], n_spins=n_spins, steps=steps
+        )
+        times.append(seconds(lambda: plan.sample(key).C))
+    cpu, wall = np.subtract(*times[::-1]) / 10
+    patterns = np.ones(n_spins * 2000, np.int8)
+    _, once = seconds(patterns.copy)
+    print(
+        f"spins, N = 10^4, 2000 patterns: a step {cpu:.3f} s, wall {wall:.3f} s; "
+        f"a copy of the patterns {once:.4f} s, ratio {wall / once:.0f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    choices = {"closed": closed, "sampled": sampled, "spins": spins}
+    parser.add_argument("names", nargs="*", default=list(choices))
+    statmech_attn.setup()
+    for name in parser.parse_args().names:
+        choices[name]()
+
+
+if __name__ == "__main__":
+    main()
