@@ -120,7 +120,9 @@ class OneShotTrainingWork(OneRound):
         self.choices = chosen(Minibatches, study.run)
         task = study.task
         setting = chosen(one_shot.Setting, task)
-        self.images = image_sets(setting, task.split, task.elsewhere)
+        self.images = image_sets(
+            setting, task.split, task.elsewhere, task.orientations
+        )
 
     @property
     def total(self) -> int:
@@ -286,8 +288,11 @@ class OneShotTrainingWork(OneRound):
     def description(self) -> str:
         """The task, with its number of training characters, and the network as JSON."""
         described = {"name": "one-shot"} | asdict(self.setting)
-        characters = len(self.images.split.train.names)
-        described |= {"split": self.study.task.split, "characters": characters}
+        split, orientations = self.study.task.split, self.study.task.orientations
+        characters = len(self.images.split.train.names) // orientations
+        described |= {"split": split, "characters": characters}
+        if orientations > 1:
+            described["orientations"] = orientations
         return json.dumps(described | self.study.network.model_dump())
 
     def _coordinates(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from statmech_attn.options import either
 from statmech_attn.tasks import idx, omniglot_zip
 from statmech_attn.tasks.downloads import SOURCES
 from statmech_attn.tasks.pictures import resized
@@ -25,6 +26,7 @@ from statmech_attn.tasks.splits import ALPHABETS, PARTS, SplitTable, table, zip_
 
 SMALL_ZIPS = (*SOURCES["omniglot-small"].digests,)
 OMNIGLOT_ZIPS = (*SOURCES["omniglot"].digests, *SMALL_ZIPS)
+ORIENTATIONS = (1, 4, 8)
 ELSEWHERE = {name: SOURCES[name].folder for name in ("mnist", "fashion-mnist")}
 
 
@@ -135,6 +137,38 @@ def split(classes: ImageClasses, name: str | SplitTable) -> Split:
         twice = {classes.names[row] for row in together if together.count(row) > 1}
         raise ValueError(f"split: {', '.join(sorted(twice))} would be in two parts.")
     return Split(*(_take(classes, rows) for rows in parts))
+
+
+def turned(classes: ImageClasses, orientations: int) -> ImageClasses:
+    """Each class in several orientations, each of them a class of its own.
+
+    Args:
+        classes: upright ones.
+        orientations: 1, 4 (turned by quarters) or 8 (these and their mirror images).
+
+    Raises:
+        ValueError: another number of orientations.
+
+    Example:
+        >>> import numpy as np
+        >>> corner = np.zeros((1, 1, 2, 2), np.float32)
+        >>> corner[..., 0, 0] = 1
+        >>> both = turned(ImageClasses(("Greek/character01",), corner), 4)
+        >>> both.names[1], both.images[1, 0].tolist()
+        ('Greek/character01 turned 90', [[0.0, 0.0], [1.0, 0.0]])
+    """
+    if orientations not in ORIENTATIONS:
+        raise ValueError(
+            f"orientations must be {either(ORIENTATIONS)}; got {orientations}."
+        )
+    names, images = [], []
+    for number in range(orientations):
+        mirrored, quarters = divmod(number, 4)
+        seen = classes.images[..., ::-1] if mirrored else classes.images
+        images.append(np.rot90(seen, quarters, axes=(2, 3)))
+        words = " mirrored" * mirrored + f" turned {90 * quarters}" * bool(quarters)
+        names += [name + words for name in classes.names]
+    return ImageClasses(tuple(names), np.concatenate(images))
 
 
 def elsewhere(
