@@ -20,9 +20,10 @@ from statmech_attn.plotting.pruning import drops_by_rank
 
 
 VARIANTS = {
-    "": "two layers of four",
-    "_wide": "two layers of eight",
-    "_deep": "three layers of three",
+    "": "two layers of four heads",
+    "_wide": "two layers of eight heads",
+    "_deep": "three layers of three heads",
+    "_turned": "two layers of four heads, trained on turned characters too",
 }
 POINT = dict(width=10, temperature=0.5)  # of the published matrices
 
@@ -39,7 +40,9 @@ def main() -> None:
         for path in sorted(given.data.glob(f"{name}-[0-9]*-{given.size}.h5"))
     ]
     for ending, words in VARIANTS.items():
-        print(f"# {words} heads")
+        if not (given.data / f"one_shot_training{ending}-{given.size}.h5").exists():
+            continue
+        print(f"# {words}")
         training(read(f"one_shot_training{ending}"))
         if theories := every(f"one_shot_theory{ending}"):
             gains(theories)
