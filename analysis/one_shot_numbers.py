@@ -34,24 +34,24 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=kept, metavar="FOLDER")
     parser.add_argument("--size", default="laptop")
     given = parser.parse_args()
-    read = lambda name: storage.read(given.data / f"{name}-{given.size}.h5")
     every = lambda name: [
         storage.read(path)
-        for path in sorted(given.data.glob(f"{name}-[0-9]*-{given.size}.h5"))
+        for path in sorted(given.data.glob(f"{name}-{given.size}.h5"))
     ]
     for ending, words in VARIANTS.items():
-        if not (given.data / f"one_shot_training{ending}-{given.size}.h5").exists():
-            continue
         print(f"# {words}")
-        training(read(f"one_shot_training{ending}"))
-        if theories := every(f"one_shot_theory{ending}"):
+        for trained in every(f"one_shot_training{ending}"):
+            training(trained)
+        if theories := every(f"one_shot_theory{ending}-[0-9]*"):
             gains(theories)
             chosen_temperatures(theories)
             blocks(theories)
             alignment(theories)
-        pruning(read(f"one_shot_pruning{ending}"))
+        for pruned in every(f"one_shot_pruning{ending}"):
+            pruning(pruned)
     print("# exact law beside the saddle point")
-    pruning(read("one_shot_pruning_exact"))
+    for pruned in every("one_shot_pruning_exact"):
+        pruning(pruned)
 
 
 def training(trained: xr.Dataset) -> None:

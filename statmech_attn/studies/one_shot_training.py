@@ -120,9 +120,7 @@ class OneShotTrainingWork(OneRound):
         self.choices = chosen(Minibatches, study.run)
         task = study.task
         setting = chosen(one_shot.Setting, task)
-        self.images = image_sets(
-            setting, task.split, task.elsewhere, task.orientations
-        )
+        self.images = image_sets(setting, task.split, task.elsewhere, task.orientations)
 
     @property
     def total(self) -> int:

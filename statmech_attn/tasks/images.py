@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from statmech_attn.options import either
 from statmech_attn.tasks import idx, omniglot_zip
 from statmech_attn.tasks.downloads import SOURCES
 from statmech_attn.tasks.pictures import resized
@@ -26,7 +25,6 @@ from statmech_attn.tasks.splits import ALPHABETS, PARTS, SplitTable, table, zip_
 
 SMALL_ZIPS = (*SOURCES["omniglot-small"].digests,)
 OMNIGLOT_ZIPS = (*SOURCES["omniglot"].digests, *SMALL_ZIPS)
-ORIENTATIONS = (1, 4, 8)
 ELSEWHERE = {name: SOURCES[name].folder for name in ("mnist", "fashion-mnist")}
 
 
@@ -157,10 +155,8 @@ def turned(classes: ImageClasses, orientations: int) -> ImageClasses:
         >>> both.names[1], both.images[1, 0].tolist()
         ('Greek/character01 turned 90', [[0.0, 0.0], [1.0, 0.0]])
     """
-    if orientations not in ORIENTATIONS:
-        raise ValueError(
-            f"orientations must be {either(ORIENTATIONS)}; got {orientations}."
-        )
+    if orientations not in (1, 4, 8):
+        raise ValueError(f"orientations must be 1, 4 or 8; got {orientations}.")
     names, images = [], []
     for number in range(orientations):
         mirrored, quarters = divmod(number, 4)

@@ -133,7 +133,7 @@ class StochasticTrainer:
         optax, self.choices, self.patches = optax_module(), choices, patches
         self._optimiser = optax.chain(
             optax.add_decayed_weights(choices.weight_decay),
-            optax.adam(_rate(choices)),
+            optax.adam(rate(choices)),
         )
         keys = jax.random.split(validation_key, choices.validation_batches)
         self._validation = _choose_all(
@@ -338,8 +338,8 @@ class StochasticTrainer:
         return ((f - y.astype(f.dtype)) ** 2).mean()
 
 
-def _rate(choices: Minibatches):
-    """The learning rate, or its schedule."""
+def rate(choices: Minibatches):
+    """The learning rate, or its schedule: a function of the number of steps."""
     if choices.schedule == "constant":
         return choices.learning_rate
     return optax_module().cosine_decay_schedule(choices.learning_rate, choices.steps)
