@@ -257,6 +257,10 @@ def selected(
     """Points of a grid and what they choose, temperatures fastest.
 
     Args:
+        problem: network and training examples.
+        widths: hidden widths of the grid.
+        temperatures: temperatures of the grid.
+        points: what `measured` gives at each of them.
         Y: labels of the validation set.
 
     Raises:

@@ -35,8 +35,7 @@ def size_words(dataset: xr.Dataset, trainings: int) -> str:
     published = f" (published: {PUBLISHED_CHARACTERS})" if fewer else ""
     P = f"$P = {task['n_train']}$, " if "n_train" in task else ""
     plural = "" if trainings == 1 else "s"
-    orientations = task.get("orientations", 1)
-    turned = f" in {orientations} orientations" if orientations > 1 else ""
+    turned = " in eight orientations" if task.get("turned") else ""
     return (
         f"{characters} training characters{turned}{published}, {P}$N_0 = {N_0}$, "
         f"{trainings} training{plural}"

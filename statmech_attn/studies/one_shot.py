@@ -69,7 +69,7 @@ def source(table: TrainedTask, trained: TrainedNetworks) -> Source:
     Raises:
         ValueError: images that are missing, or too few for the split.
     """
-    drawn_from = trained.setting, trained.split, table.elsewhere, trained.orientations
+    drawn_from = trained.setting, trained.split, table.elsewhere, trained.turned
     return Source(table, trained, image_sets(*drawn_from))
 
 

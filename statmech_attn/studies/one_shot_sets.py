@@ -87,20 +87,23 @@ def image_sets(
     setting: one_shot.Setting,
     split: str,
     elsewhere: Sequence[str],
-    orientations: int = 1,
+    turned: bool = False,
 ) -> ImageSets:
     """Read the images of a split, and of data sets elsewhere.
 
     Args:
-        orientations: of the training characters; all others are upright.
+        turned: whether turned and mirrored training characters are classes, too; all
+            others are upright.
 
     Raises:
         ValueError: images that are not there.
     """
     folder, size = images.data_folder(), setting.image_size
     parts = images.split(images.omniglot(folder, size=size), split)
+    if turned:
+        parts = parts._replace(train=images.turned(parts.train))
     return ImageSets(
         setting,
-        parts._replace(train=images.turned(parts.train, orientations)),
+        parts,
         {name: images.elsewhere(folder, name, size=size) for name in elsewhere},
     )

@@ -50,8 +50,8 @@ class ImageTaskTable(of(options.Setting), TaskTable, frozen=True):
     Attributes:
         name: name of the task.
         split: which alphabets are learned and tested.
-        orientations: in how many each training character is a class: upright, turned by
-            quarters, or mirrored and turned; all other characters are upright.
+        turned: whether each training character is eight classes: turned by quarters,
+            and mirrored and turned; all other characters are upright.
         n_test: tasks of each test set, an even number.
         elsewhere: data sets of other images that are tested.
     """
@@ -60,7 +60,7 @@ class ImageTaskTable(of(options.Setting), TaskTable, frozen=True):
 
     name: Literal["one-shot"]
     split: Literal["small", "vinyals"]
-    orientations: Literal[1, 4, 8] = 1
+    turned: bool = False
     n_test: Even = 1000
     elsewhere: Elsewhere = ["fashion-mnist", "mnist"]
 

@@ -25,6 +25,7 @@ from statmech_attn.tasks.splits import ALPHABETS, PARTS, SplitTable, table, zip_
 
 SMALL_ZIPS = (*SOURCES["omniglot-small"].digests,)
 OMNIGLOT_ZIPS = (*SOURCES["omniglot"].digests, *SMALL_ZIPS)
+ORIENTATIONS = 8  # of a turned class
 ELSEWHERE = {name: SOURCES[name].folder for name in ("mnist", "fashion-mnist")}
 
 
@@ -137,28 +138,22 @@ def split(classes: ImageClasses, name: str | SplitTable) -> Split:
     return Split(*(_take(classes, rows) for rows in parts))
 
 
-def turned(classes: ImageClasses, orientations: int) -> ImageClasses:
-    """Each class in several orientations, each of them a class of its own.
+def turned(classes: ImageClasses) -> ImageClasses:
+    """Eight classes of each: turned by quarters, and mirrored and turned.
 
     Args:
-        classes: upright ones.
-        orientations: 1, 4 (turned by quarters) or 8 (these and their mirror images).
-
-    Raises:
-        ValueError: another number of orientations.
+        classes: upright ones, which come first.
 
     Example:
         >>> import numpy as np
         >>> corner = np.zeros((1, 1, 2, 2), np.float32)
         >>> corner[..., 0, 0] = 1
-        >>> both = turned(ImageClasses(("Greek/character01",), corner), 4)
-        >>> both.names[1], both.images[1, 0].tolist()
+        >>> eight = turned(ImageClasses(("Greek/character01",), corner))
+        >>> eight.names[1], eight.images[1, 0].tolist()
         ('Greek/character01 turned 90', [[0.0, 0.0], [1.0, 0.0]])
     """
-    if orientations not in (1, 4, 8):
-        raise ValueError(f"orientations must be 1, 4 or 8; got {orientations}.")
     names, images = [], []
-    for number in range(orientations):
+    for number in range(ORIENTATIONS):
         mirrored, quarters = divmod(number, 4)
         seen = classes.images[..., ::-1] if mirrored else classes.images
         images.append(np.rot90(seen, quarters, axes=(2, 3)))
