@@ -20,9 +20,10 @@ from statmech_attn.plotting.pruning import drops_by_rank
 
 
 VARIANTS = {
-    "": "two layers of four",
-    "_wide": "two layers of eight",
-    "_deep": "three layers of three",
+    "": "two layers of four heads",
+    "_wide": "two layers of eight heads",
+    "_deep": "three layers of three heads",
+    "_turned": "two layers of four heads, trained on turned characters too",
 }
 POINT = dict(width=10, temperature=0.5)  # of the published matrices
 
@@ -33,22 +34,24 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=kept, metavar="FOLDER")
     parser.add_argument("--size", default="laptop")
     given = parser.parse_args()
-    read = lambda name: storage.read(given.data / f"{name}-{given.size}.h5")
     every = lambda name: [
         storage.read(path)
-        for path in sorted(given.data.glob(f"{name}-[0-9]*-{given.size}.h5"))
+        for path in sorted(given.data.glob(f"{name}-{given.size}.h5"))
     ]
     for ending, words in VARIANTS.items():
-        print(f"# {words} heads")
-        training(read(f"one_shot_training{ending}"))
-        if theories := every(f"one_shot_theory{ending}"):
+        print(f"# {words}")
+        for trained in every(f"one_shot_training{ending}"):
+            training(trained)
+        if theories := every(f"one_shot_theory{ending}-[0-9]*"):
             gains(theories)
             chosen_temperatures(theories)
             blocks(theories)
             alignment(theories)
-        pruning(read(f"one_shot_pruning{ending}"))
+        for pruned in every(f"one_shot_pruning{ending}"):
+            pruning(pruned)
     print("# exact law beside the saddle point")
-    pruning(read("one_shot_pruning_exact"))
+    for pruned in every("one_shot_pruning_exact"):
+        pruning(pruned)
 
 
 def training(trained: xr.Dataset) -> None:

@@ -10,10 +10,11 @@ python analysis/transformer_heads.py FOLDER            # needs MNIST's test set,
 python analysis/transformer_heads.py FOLDER --quick    # seconds; numbers of no meaning
 
 FOLDER receives scores.csv, summary.csv, pruning.csv, a figure, and for every training
-an npz for `statmech-attn score`.
+an npz for `statmech-attn score`.  The same command goes on where it was stopped.
 """
 
 import gzip
+import json
 import math
 import pydoc_data.topics
 import sys
@@ -57,10 +58,11 @@ class Settings(NamedTuple):
     train: int = 8000
     test: int = 1000
     scored: int = 120  # examples that every score is taken from
-    resamples: int = 4  # for errors of the theory's scores, in the first training
+    resamples: int = 4  # for errors of the theory's scores
     random_orders: int = 3
 
 
+TABLES = "scores", "correlations", "pruning"
 QUICK = Settings(2, 20, 16, 400, 100, 40, 2, 2)
 
 
@@ -369,8 +371,7 @@ def one_training(make: Callable, number: int, settings: Settings, folder: Path):
     train_key, score_key = jax.random.split(jax.random.key(number))
     weights = trained(train_key, task, settings)
     file = folder / f"{task.name}_{number}.npz"
-    some = settings if number == 0 else settings._replace(resamples=0)
-    found, resampled = scored(task, weights, score_key, some, file)
+    found, resampled = scored(task, weights, score_key, settings, file)
     orders = {name: [pruning.ascending(values)] for name, values in found.items()}
     random = np.random.default_rng(number)
     orders["random"] = [
@@ -504,23 +505,45 @@ def figure(means: pd.DataFrame, curves: pd.DataFrame):
     return drawn
 
 
+def training_tables(make: Callable, number: int, settings: Settings, folder: Path):
+    """The tables of one training, computed or as they were stored before.
+
+    Raises:
+        SystemExit: they were stored with other settings.
+    """
+    file = folder / f"{make.__name__}_{number}.json"
+    if not file.exists():
+        rows = one_training(make, number, settings, folder)
+        columns = [table.to_dict("list") for table in rows]
+        content = settings._asdict() | dict(zip(TABLES, columns, strict=True))
+        written = file.with_suffix(".tmp")
+        written.write_text(json.dumps(content))
+        written.replace(file)
+    content = json.loads(file.read_text())
+    others = {k: content[k] for k, v in settings._asdict().items() if content[k] != v}
+    if others.keys() - {"trainings"}:
+        raise SystemExit(f"{file} is of other settings: {others}; remove it.")
+    return [pd.DataFrame(content[name]) for name in TABLES]
+
+
 def main(arguments: list[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     statmech_attn.setup()
     settings = QUICK if "--quick" in words else Settings()
     folder = Path(words[0])
     folder.mkdir(parents=True, exist_ok=True)
-    found = []
+    parts = []
     for number in range(settings.trainings):
         for make in (digits, characters):
-            found.append(one_training(make, number, settings, folder))
+            parts.append(training_tables(make, number, settings, folder))
             print(f"{make.__name__}, training {number}", flush=True)
-            table, correlations, curves = map(pd.concat, zip(*found, strict=True))
-            means = summary(table, correlations, curves)
-            tables = {"scores": table, "correlations": correlations}
-            for name, rows in (tables | {"pruning": curves, "summary": means}).items():
-                rows.to_csv(folder / f"{name}.csv", index=False, float_format="%.4g")
-    print(correlations.groupby("task").accuracy.agg(["mean", "sem"]))
+    tables = [*map(pd.concat, zip(*parts, strict=True))]
+    means = summary(*tables)
+    for name, rows in zip((*TABLES, "summary"), (*tables, means), strict=True):
+        rows.to_csv(folder / f"{name}.csv", index=False, float_format="%.4g")
+    _, correlations, curves = tables
+    once = correlations.groupby(["task", "training"]).accuracy.first()
+    print(once.groupby("task").agg(["mean", "sem"]))
     print(means.to_string(index=False, float_format="%.3f"))
     drawn = figure(means, curves)
     plotting.save(drawn, folder, "transformer_heads", ["png"])

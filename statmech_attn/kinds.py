@@ -373,6 +373,16 @@ KINDS = Rows(
             rows="error",
         ),
         Kind(
+            "model-selection",
+            task="*",
+            table=f"{_STUDIES}.selection_table:ModelSelectionStudy",
+            work=f"{_STUDIES}.selection:ModelSelectionWork",
+            variables=f"{_STUDIES}.selection:VARIABLES",
+            summary=f"{_LEARNING}:MODEL_SELECTION",
+            pictures=f"{_DRAWING}:MODEL_SELECTION",
+            rows="log_evidence",
+        ),
+        Kind(
             "training",
             task="*",
             table=f"{_STUDIES}.bpkr_tables:TrainingStudy",
@@ -442,13 +452,6 @@ KINDS = Rows(
             summary=f"{_LEARNING}:HEAD_SCORES",
             pictures=f"{_DRAWING}:HEAD_SCORES",
             rows="head_score",
-        ),
-        Kind(
-            "model-selection",
-            variables="statmech_attn.bpkr.selection:VARIABLES",
-            summary=f"{_LEARNING}:MODEL_SELECTION",
-            pictures=f"{_DRAWING}:MODEL_SELECTION",
-            rows="log_evidence",
         ),
         Kind(
             "running-lyapunov",

@@ -9,7 +9,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.bpkr import curves, prior, pruning, wishart
+    from statmech_attn.bpkr import curves, prior, pruning, selection, wishart
     from statmech_attn.bpkr.action import (
         energy,
         entropies,
@@ -136,6 +136,7 @@ __all__ = [
     "pruning",
     "RESULTS",
     "score",
+    "selection",
     "Solution",
     "Theory",
     "Weights",

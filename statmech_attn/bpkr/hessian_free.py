@@ -27,17 +27,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from scipy.linalg import blas
 
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.newton import CONVERGED, ITERATIONS, STALLED, UNDEFINED
 
 
 SLAB = 2**23  # numbers of the inputs that are worked on at once
-BLOCKS = 8  # of rows of the triangular factor
 PAIRS = 20  # steps and changes of the gradient that L-BFGS keeps
 INNER = 30  # conjugate gradients of a step, at most
 ACCURACY = 0.03  # of these, relative
-HALVINGS = 20
+FURTHEST = 1.0  # change of an unknown in one step; of the model's more was too much
+TRIALS = 20  # of shorter steps
+SHORTER = 0.1, 0.5  # least and largest factor between them
 ROUND_OFF = 1e-13
 
 
@@ -98,32 +100,42 @@ def streamed(
     by_output = F.reshape(paths, outputs, -1).transpose(1, 0, 2)
     K = temperature * np.eye(n)
     for slab in slabs:
-        through = np.stack([xi[:, slab] @ F_k for F_k in by_output], axis=1)
-        through = through.reshape(n, -1)
+        part = xi[:, slab].reshape(-1, paths)
+        through = [(part @ F_k).reshape(P, -1) for F_k in by_output]
+        through = np.stack(through, axis=1).reshape(n, -1)
         K += through @ through.T
     half = np.asarray(_inverse_cholesky(jnp.asarray(K)))
     whitened = half @ y
     alpha = (half.T @ whitened).reshape(P, outputs)
     E = float(whitened @ whitened - 2 * np.log(np.diagonal(half)).sum())
     by_feature, readout = np.empty((N_0, d, d)), np.empty((N_0, d))
-    edges = np.linspace(0, P, BLOCKS + 1).astype(int)
-    by_example = half.reshape(n, P, outputs)
     for slab in slabs:
-        part = np.ascontiguousarray(xi[:, slab]).reshape(P, -1)
-        W = np.empty((n, part.shape[1], outputs))
-        for begin, end in zip(edges[:-1], edges[1:]):  # half is lower triangular
-            rows = slice(begin * outputs, end * outputs)
-            for k in range(outputs):
-                W[rows, :, k] = by_example[rows, :end, k] @ part[:end]
-        W = W.reshape(n, -1, d)
-        by_feature[slab] = _products(W)
+        part = xi[:, slab].reshape(P, -1)
         readout[slab] = (part.T @ alpha).reshape(-1, d)
+        by_feature[slab] = _products(_whitened(half, part, outputs).reshape(n, -1, d))
     slope = by_feature.sum(axis=0) - readout.T @ readout
     return E, slope, by_feature, readout
 
 
+def _whitened(half, part: Float[np.ndarray, "P c"], outputs: int):
+    """Half of the inverse times the inputs of all outputs, (n, c, outputs)."""
+    P = len(part)
+    if outputs > 1:
+        of_output = np.moveaxis(half.reshape(-1, P, outputs), 2, 0)
+        return np.stack([square @ part for square in of_output], axis=2)
+    # Half the multiplications, as half is triangular; transposed, as BLAS has columns.
+    whitened = blas.dtrmm(1.0, half.T, part.T, side=1, lower=0)
+    return whitened.T[:, :, None]
+
+
 _inverse_cholesky = jax.jit(inverse_cholesky)  # else an operation at a time
-_products = jax.jit(lambda W: jnp.einsum("nia,nib->iab", W, W))
+
+
+@jax.jit
+def _products(W: Float[Array, "n c d"]) -> Float[Array, "c d d"]:
+    """W^T W of every feature: one after the other no large array is turned round."""
+    squared = lambda w: w.T @ w
+    return jax.lax.map(lambda i: squared(W[:, i]), jnp.arange(W.shape[1]))
 
 
 def descend(
@@ -171,8 +183,8 @@ def _advanced(evaluated, state: State, step: np.ndarray) -> State | None:
     Where round-off hides the gain, a shorter gradient decides.
     """
     predicted = step @ state.gradient
-    for halving in range(HALVINGS):
-        share = 0.5**halving
+    share = min(1.0, FURTHEST / np.abs(step).max())
+    for _ in range(TRIALS):
         new = evaluated(state.point + share * step)
         hidden = -share * predicted < ROUND_OFF * (1 + abs(state.value))
         shorter = np.linalg.norm(new.gradient) < np.linalg.norm(state.gradient)
@@ -180,6 +192,9 @@ def _advanced(evaluated, state: State, step: np.ndarray) -> State | None:
             return new
         if new.value < state.value + 1e-4 * share * predicted:
             return new
+        above = new.value - state.value - share * predicted
+        lowest = -share * predicted / (2 * above)  # of the parabola; not finite: 0.1
+        share *= min(SHORTER[1], max(SHORTER[0], lowest))
     return None
 
 
@@ -233,8 +248,11 @@ def conjugate_gradients(
 
 
 def model_product(by_feature, readout, V: Float[Array, "d d"]) -> Float[Array, "d d"]:
-    """The model of the second derivative of E in U_1, along a symmetric V."""
-    gV = by_feature @ V
+    """The model of the second derivative of E in U_1, along a symmetric V.
+
+    In the precision of `by_feature` and `readout`.
+    """
+    gV = by_feature @ V.astype(by_feature.dtype)
     mixed = jnp.einsum("iab,ibc->ac", gV, by_feature, optimize=True)
     gVS = jnp.einsum("iab,ib->ia", gV, readout)
     outer = readout.T @ gVS

@@ -254,9 +254,10 @@ def _solve_streamed(
 
     def evaluated(point):
         F = np.asarray(_factor(network, point))
-        E, *derivatives = hessian_free.streamed(xi, F, T, y)
-        slope, *model = (jnp.asarray(x) for x in derivatives)
-        slope = slope / largest
+        E, slope, *model = hessian_free.streamed(xi, F, T, y)
+        slope = jnp.asarray(slope) / largest
+        # Enough for a model, and in a third of the time.
+        model = [jnp.asarray(x, jnp.float32) for x in model]
         entropy, gradient = _frozen_slope(network, point, slope)
         value, gradient = float(entropy) + E / largest, np.asarray(gradient)
         return hessian_free.State(point, value, gradient, E / largest, slope, *model)

@@ -19,6 +19,7 @@ from statmech_attn.bpkr.activations import Kernels
 from statmech_attn.bpkr.curves import fitting_labels, standard_error
 from statmech_attn.bpkr.evidence import evidence
 from statmech_attn.bpkr.predictor import accuracy
+from statmech_attn.bpkr.prior import outside_support
 from statmech_attn.bpkr.problem import heuristic_row, Problem
 from statmech_attn.bpkr.pruning import rank_correlation
 from statmech_attn.bpkr.solution import RESULTS, Solution
@@ -77,7 +78,10 @@ _ROWS = (
 )
 VARIABLES = Variables(
     *(
-        row.variable("")._replace(parts="_stderr" if row.error else "", group="")
+        row.variable("")._replace(
+            parts="_stderr" if row.error else "",
+            group=None if row.name == "heuristic" else "",
+        )
         for row in _ROWS
     )
 )
@@ -160,14 +164,27 @@ class ModelSelection(NamedTuple):
         return self.squared_errors[by_evidence] - self.squared_errors[by_validation]
 
 
-class _Point(NamedTuple):
-    """What one width and temperature gives."""
+class Point(NamedTuple):
+    """What a point of the grid gives.
+
+    Attributes:
+        log_evidence: ln p(Y), NaN where it has none.
+        log_evidence_stderr: its Monte Carlo error, NaN for Laplace's value.
+        mean: of f, for every example.
+        mean_stderr: Monte Carlo error of that.
+        result: how the saddle point was reached, an index into `RESULTS`.
+    """
 
     log_evidence: float
     log_evidence_stderr: float
-    squared_errors: Float[np.ndarray, " Q"]
-    accuracy: float
+    mean: Float[np.ndarray, "Q *K"]
+    mean_stderr: Float[np.ndarray, "Q *K"]
     result: int
+
+    def squared_errors(self, Y: Float[Array | np.ndarray, "Q *K"]):
+        """Of the mean predictor, less those that sampling adds, for every example."""
+        squares = (self.mean - Y) ** 2 - self.mean_stderr**2
+        return np.asarray(squares).reshape(len(Y), -1).mean(axis=1)
 
 
 def model_selection(
@@ -213,62 +230,106 @@ def model_selection(
         0.1
     """
     Y_validation = fitting_labels(problem, xi_validation, Y_validation)
+    check_positive(temperatures)
+    rows = problem.sweep(widths=widths, temperatures=temperatures)
+    solutions = [solution for row in rows for solution in row]
+    of_point = lambda n: None if key is None else jax.random.fold_in(key, n)
+    points = [
+        measured(solution, xi_validation, of_point(n), draws)
+        for n, solution in enumerate(solutions)
+    ]
+    return selected(
+        problem,
+        [float(row[0].problem.widths.max()) for row in rows],
+        temperatures,
+        points,
+        Y_validation,
+    )
+
+
+def selected(
+    problem: Problem,
+    widths: Sequence[float],
+    temperatures: Sequence[float],
+    points: Sequence[Point],
+    Y: Float[Array | np.ndarray, "Q *K"],
+) -> ModelSelection:
+    """Points of a grid and what they choose, temperatures fastest.
+
+    Args:
+        problem: network and training examples.
+        widths: hidden widths of the grid.
+        temperatures: temperatures of the grid.
+        points: what `measured` gives at each of them.
+        Y: labels of the validation set.
+
+    Raises:
+        ValueError: none of them has an evidence.
+    """
+    shape = len(widths), len(temperatures)
+    column = lambda values: np.array(values).reshape(*shape, *np.shape(values[0]))
+    log_evidence = column([point.log_evidence for point in points])
+    if not np.isfinite(log_evidence).any():
+        raise ValueError(_nowhere(problem))
+    return ModelSelection(
+        problem=problem,
+        widths=np.asarray(widths, float),
+        temperatures=np.asarray(temperatures, float),
+        log_evidence=log_evidence,
+        log_evidence_stderr=column([point.log_evidence_stderr for point in points]),
+        squared_errors=column([point.squared_errors(Y) for point in points]),
+        accuracy=column([_share_right(point.mean, Y) for point in points]),
+        result=column([point.result for point in points]),
+    )
+
+
+def check_positive(temperatures: Sequence[float]) -> None:
+    """Refuse temperatures at which labels have no density."""
     if not np.all(np.asarray(temperatures, float) > 0):
         raise ValueError(
             f"temperatures: labels have an evidence at T > 0; got {temperatures}."
         )
-    rows = problem.sweep(widths=widths, temperatures=temperatures)
-    solutions = [solution for row in rows for solution in row]
-    shape = len(rows), len(rows[0])
-    points = [
-        _saddle(solution, xi_validation, Y_validation)
-        if key is None
-        else _exact(
-            solution, xi_validation, Y_validation, jax.random.fold_in(key, n), draws
-        )
-        for n, solution in enumerate(solutions)
-    ]
-    found = {
-        name: np.stack([getattr(point, name) for point in points])
-        for name in _Point._fields
-    }
-    if not np.isfinite(found["log_evidence"]).any():
-        raise ValueError(
-            "no point has an evidence: Laplace's needs a saddle point and widths of at "
-            f"least {problem.sizes[0]}, the number of paths times outputs; give wider "
-            "ones, or a key for the exact law."
-        )
-    return ModelSelection(
-        problem=problem,
-        widths=np.array([float(row[0].problem.widths.max()) for row in rows]),
-        temperatures=np.asarray(temperatures, float),
-        **{name: x.reshape(*shape, *x.shape[1:]) for name, x in found.items()},
+
+
+def check_some_evidence(problems: Sequence[Problem]) -> None:
+    """Refuse grids on which Laplace's evidence exists nowhere."""
+    if all(outside_support(problem.widths, problem.sizes) for problem in problems):
+        raise ValueError(_nowhere(problems[0]))
+
+
+def _nowhere(problem: Problem) -> str:
+    return (
+        "no point has an evidence: Laplace's needs a saddle point and widths of at "
+        f"least {problem.sizes[0]}, the number of paths times outputs; give wider "
+        "ones, or take the exact law's."
     )
 
 
-def _saddle(solution: Solution, xi, Y) -> _Point:
-    """Laplace's evidence, and the predictor at the saddle point."""
+def measured(
+    solution: Solution, xi, key: Key[Array, ""] | None = None, draws: int = 500
+) -> Point:
+    """Evidence and predictor at a point: Laplace's, or with a key the exact law's."""
+    if key is not None:
+        return _exact(solution, xi, key, draws)
     if not solution.converged:
-        unknown = np.full(len(Y), np.nan)
-        return _Point(np.nan, np.nan, unknown, np.nan, int(solution.result))
+        count = xi.own.shape[-1] if isinstance(xi, Kernels) else len(xi)
+        unknown = np.full((count, *solution.problem.Y.shape[1:]), np.nan)
+        return Point(np.nan, np.nan, unknown, unknown, int(solution.result))
     log_evidence = np.nan
     if not solution.outside_support:
         log_evidence = float(solution.problem.corrections(solution).log_evidence)
-    mean = solution.problem.theory(solution).mean(xi)
-    return _point(solution, log_evidence, np.nan, mean, 0.0, Y)
+    mean = np.asarray(solution.problem.theory(solution).mean(xi))
+    return Point(log_evidence, np.nan, mean, np.zeros_like(mean), int(solution.result))
 
 
-def _exact(solution: Solution, xi, Y, key: Key[Array, ""], draws: int) -> _Point:
+def _exact(solution: Solution, xi, key: Key[Array, ""], draws: int) -> Point:
     """Evidence and predictor of the exact law."""
     sample_key, bridge_key = jax.random.split(key)
     drawn = solution.problem.posterior(sample_key, draws=draws)
-    f, found = drawn.predict(xi), evidence(bridge_key, drawn)
-    return _point(solution, found.value, found.stderr, f.mean, f.mean_stderr, Y)
+    f, bridged = drawn.predict(xi), evidence(bridge_key, drawn)
+    predictor = np.asarray(f.mean), np.asarray(f.mean_stderr)
+    return Point(bridged.value, bridged.stderr, *predictor, int(solution.result))
 
 
-def _point(solution: Solution, log_evidence, stderr, mean, mean_stderr, Y) -> _Point:
-    """With squared errors less those that sampling adds."""
-    squares = (np.asarray(mean) - Y) ** 2 - np.square(mean_stderr)
-    squares = squares.reshape(len(Y), -1).mean(axis=1)
-    right = accuracy(np.asarray(mean), Y)
-    return _Point(log_evidence, stderr, squares, right, int(solution.result))
+def _share_right(mean: Float[np.ndarray, "Q *K"], Y) -> float:
+    return accuracy(mean, Y) if np.isfinite(mean).all() else np.nan

@@ -323,17 +323,20 @@ def head_scores(dataset: xr.Dataset, console: Console) -> None:
 
 def model_selection(dataset: xr.Dataset, console: Console) -> None:
     """What evidence and validation choose, and how far they agree."""
-    table = titled("chosen", ("by", "N", "T", "ln p(Y)", "validation error"))
+    columns = ("by", "N", "T", "ln p(Y)", "validation error")
+    tested = "error_test" in dataset
+    table = titled("chosen", columns + ("test error",) * tested)
     for by in dataset.choice.values:
         chosen = dataset.sel(choice=by)
-        place = {"width": chosen.chosen_width, "temperature": chosen.chosen_temperature}
-        point = dataset.sel(place)
+        place = chosen.chosen_width, chosen.chosen_temperature
+        point = dataset.sel(dict(zip(("width", "temperature"), map(float, place))))
         table.add_row(
             str(by),
             f"{float(point.width):g}",
             f"{float(point.temperature):g}",
             quantity(point.log_evidence, point.log_evidence_stderr),
             with_error(point.error, point.error_stderr),
+            *[with_error(point.error_test, point.error_test_stderr)] * tested,
         )
     console.print(table)
     console.print(
@@ -386,6 +389,5 @@ PRUNING = Summary(pruning, "rank_correlation* accuracy_drop")
 HEAD_SCORES = Summary(head_scores, "head_score* failed")
 MODEL_SELECTION = Summary(
     model_selection,
-    "log_evidence error error_stderr chosen_* excess* rank_correlation width "
-    "temperature",
+    "log_evidence* error* chosen_* excess* rank_correlation width temperature",
 )

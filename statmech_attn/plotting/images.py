@@ -35,8 +35,9 @@ def size_words(dataset: xr.Dataset, trainings: int) -> str:
     published = f" (published: {PUBLISHED_CHARACTERS})" if fewer else ""
     P = f"$P = {task['n_train']}$, " if "n_train" in task else ""
     plural = "" if trainings == 1 else "s"
+    turned = " in eight orientations" if task.get("turned") else ""
     return (
-        f"{characters} training characters{published}, {P}$N_0 = {N_0}$, "
+        f"{characters} training characters{turned}{published}, {P}$N_0 = {N_0}$, "
         f"{trainings} training{plural}"
     )
 

@@ -205,15 +205,18 @@ def dataset(
     dataset = labels.labelled(variables, coordinates).assign_attrs(
         kind=study.kind,
         task=made.description,
-        prior=json.dumps(
-            {
-                "width_ratios": points.ratios or [1.0] * (len(made.heads) + 1),
-                "variances": points.variances or [1.0] * (len(made.heads) + 2),
-            }
-        ),
+        prior=json.dumps(prior(points, len(made.heads))),
     )
     several = isinstance(study.network.temperature, list)
     return dataset if several else dataset.isel(temperature=0)
+
+
+def prior(points: Grid, layers: int) -> dict[str, list[float]]:
+    """Width ratios and variances of all layers, as a file states them."""
+    return {
+        "width_ratios": points.ratios or [1.0] * (layers + 1),
+        "variances": points.variances or [1.0] * (layers + 2),
+    }
 
 
 class LearningWork(OneRound):

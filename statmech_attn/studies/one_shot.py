@@ -69,9 +69,8 @@ def source(table: TrainedTask, trained: TrainedNetworks) -> Source:
     Raises:
         ValueError: images that are missing, or too few for the split.
     """
-    return Source(
-        table, trained, image_sets(trained.setting, trained.split, table.elsewhere)
-    )
+    drawn_from = trained.setting, trained.split, table.elsewhere, trained.turned
+    return Source(table, trained, image_sets(*drawn_from))
 
 
 def learning(table: RestartTask) -> Learning:

@@ -84,16 +84,26 @@ def key_of(seed: int, purpose: str, number: int) -> Key[Array, ""]:
 
 
 def image_sets(
-    setting: one_shot.Setting, split: str, elsewhere: Sequence[str]
+    setting: one_shot.Setting,
+    split: str,
+    elsewhere: Sequence[str],
+    turned: bool = False,
 ) -> ImageSets:
     """Read the images of a split, and of data sets elsewhere.
+
+    Args:
+        turned: whether turned and mirrored training characters are classes, too; all
+            others are upright.
 
     Raises:
         ValueError: images that are not there.
     """
     folder, size = images.data_folder(), setting.image_size
+    parts = images.split(images.omniglot(folder, size=size), split)
+    if turned:
+        parts = parts._replace(train=images.turned(parts.train))
     return ImageSets(
         setting,
-        images.split(images.omniglot(folder, size=size), split),
+        parts,
         {name: images.elsewhere(folder, name, size=size) for name in elsewhere},
     )

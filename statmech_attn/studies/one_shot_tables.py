@@ -50,6 +50,8 @@ class ImageTaskTable(of(options.Setting), TaskTable, frozen=True):
     Attributes:
         name: name of the task.
         split: which alphabets are learned and tested.
+        turned: whether each training character is eight classes: turned by quarters,
+            and mirrored and turned; all other characters are upright.
         n_test: tasks of each test set, an even number.
         elsewhere: data sets of other images that are tested.
     """
@@ -58,6 +60,7 @@ class ImageTaskTable(of(options.Setting), TaskTable, frozen=True):
 
     name: Literal["one-shot"]
     split: Literal["small", "vinyals"]
+    turned: bool = False
     n_test: Even = 1000
     elsewhere: Elsewhere = ["fashion-mnist", "mnist"]
 

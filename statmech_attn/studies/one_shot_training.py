@@ -25,7 +25,7 @@ from statmech_attn.studies.learning import Dimensions, lacking
 from statmech_attn.studies.one_shot_sets import image_sets, key_of
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
 from statmech_attn.studies.tables import chosen
-from statmech_attn.tasks import one_shot
+from statmech_attn.tasks import images, one_shot
 from statmech_attn.training import (
     ClassPatches,
     DIVERGED,
@@ -120,7 +120,7 @@ class OneShotTrainingWork(OneRound):
         self.choices = chosen(Minibatches, study.run)
         task = study.task
         setting = chosen(one_shot.Setting, task)
-        self.images = image_sets(setting, task.split, task.elsewhere)
+        self.images = image_sets(setting, task.split, task.elsewhere, task.turned)
 
     @property
     def total(self) -> int:
@@ -286,8 +286,10 @@ class OneShotTrainingWork(OneRound):
     def description(self) -> str:
         """The task, with its number of training characters, and the network as JSON."""
         described = {"name": "one-shot"} | asdict(self.setting)
-        characters = len(self.images.split.train.names)
-        described |= {"split": self.study.task.split, "characters": characters}
+        task, characters = self.study.task, len(self.images.split.train.names)
+        if task.turned:
+            described["turned"], characters = True, characters // images.ORIENTATIONS
+        described |= {"split": task.split, "characters": characters}
         return json.dumps(described | self.study.network.model_dump())
 
     def _coordinates(self) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class TrainedNetworks(NamedTuple):
         task: of the file, as stored.
         setting: of the tasks that the networks were trained on.
         split: name of the split of the classes.
+        turned: whether turned and mirrored training characters are classes, too.
         heads: number of heads of every layer.
         transformers: the networks.
         results: indices into `training.RESULTS`; -1 of a network that has no numbers.
@@ -34,6 +35,7 @@ class TrainedNetworks(NamedTuple):
     task: dict[str, Any]
     setting: one_shot.Setting
     split: str
+    turned: bool
     heads: tuple[int, ...]
     transformers: list[Transformer]
     results: list[int]
@@ -69,6 +71,7 @@ def load_trained(path: str | Path) -> TrainedNetworks:
         task,
         one_shot.Setting(**sizes),
         task["split"],
+        task.get("turned", False),
         tuple(task["heads"]),
         [_network(dataset.isel(restart=r)) for r in range(dataset.sizes["restart"])],
         dataset.training_result.values.tolist(),

@@ -25,6 +25,7 @@ from statmech_attn.tasks.splits import ALPHABETS, PARTS, SplitTable, table, zip_
 
 SMALL_ZIPS = (*SOURCES["omniglot-small"].digests,)
 OMNIGLOT_ZIPS = (*SOURCES["omniglot"].digests, *SMALL_ZIPS)
+ORIENTATIONS = 8  # of a turned class
 ELSEWHERE = {name: SOURCES[name].folder for name in ("mnist", "fashion-mnist")}
 
 
@@ -135,6 +136,30 @@ def split(classes: ImageClasses, name: str | SplitTable) -> Split:
         twice = {classes.names[row] for row in together if together.count(row) > 1}
         raise ValueError(f"split: {', '.join(sorted(twice))} would be in two parts.")
     return Split(*(_take(classes, rows) for rows in parts))
+
+
+def turned(classes: ImageClasses) -> ImageClasses:
+    """Eight classes of each: turned by quarters, and mirrored and turned.
+
+    Args:
+        classes: upright ones, which come first.
+
+    Example:
+        >>> import numpy as np
+        >>> corner = np.zeros((1, 1, 2, 2), np.float32)
+        >>> corner[..., 0, 0] = 1
+        >>> eight = turned(ImageClasses(("Greek/character01",), corner))
+        >>> eight.names[1], eight.images[1, 0].tolist()
+        ('Greek/character01 turned 90', [[0.0, 0.0], [1.0, 0.0]])
+    """
+    names, images = [], []
+    for number in range(ORIENTATIONS):
+        mirrored, quarters = divmod(number, 4)
+        seen = classes.images[..., ::-1] if mirrored else classes.images
+        images.append(np.rot90(seen, quarters, axes=(2, 3)))
+        words = " mirrored" * mirrored + f" turned {90 * quarters}" * bool(quarters)
+        names += [name + words for name in classes.names]
+    return ImageClasses(tuple(names), np.concatenate(images))
 
 
 def elsewhere(

@@ -56,6 +56,7 @@ class Minibatches(Options):
 
     Attributes:
         learning_rate: learning rate of Adam.
+        schedule: a constant learning rate, or one that ends at zero like a cosine.
         weight_decay: strength of the decay of weights.
         batch: tasks of a step.
         steps: number of steps at most.
@@ -68,6 +69,7 @@ class Minibatches(Options):
     """
 
     learning_rate: Positive
+    schedule: Literal["constant", "cosine"] = "constant"
     weight_decay: NotNegative = 5e-5
     batch: Count = 128
     steps: Count

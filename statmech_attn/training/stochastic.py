@@ -2,8 +2,8 @@ r"""Gradient descent of all weights, heads included, on minibatches (needs optax
 
     $L = \frac1B \sum_\mu (f(x_\mu) - y_\mu)^2$, labels $y_\mu = \pm 1$,
 
-by Adam at a constant rate, with the weight decay in the gradient, $\nabla L + \lambda
-\theta$, and not beside it.  The examples are one-shot tasks, drawn where they are
+by Adam, with the weight decay in the gradient, $\nabla L + \lambda \theta$, and not
+beside it.  The examples are one-shot tasks, drawn where they are
 used: a pass takes all pairs of classes once, in an order of its own, and draws the
 drawings, the order of the two and the labels anew; pairs that do not fill a batch at
 the end of a pass are left out of it.  At every record all validation tasks are
@@ -133,7 +133,7 @@ class StochasticTrainer:
         optax, self.choices, self.patches = optax_module(), choices, patches
         self._optimiser = optax.chain(
             optax.add_decayed_weights(choices.weight_decay),
-            optax.adam(choices.learning_rate),
+            optax.adam(rate(choices)),
         )
         keys = jax.random.split(validation_key, choices.validation_batches)
         self._validation = _choose_all(
@@ -336,6 +336,13 @@ class StochasticTrainer:
     def _loss(self, weights: Transformer, x, y) -> Float[Array, ""]:
         f = outputs(weights, x, precision=self._precision)
         return ((f - y.astype(f.dtype)) ** 2).mean()
+
+
+def rate(choices: Minibatches):
+    """The learning rate, or its schedule: a function of the number of steps."""
+    if choices.schedule == "constant":
+        return choices.learning_rate
+    return optax_module().cosine_decay_schedule(choices.learning_rate, choices.steps)
 
 
 @partial(jax.jit, static_argnums=(1, 2), static_argnames="examples")

@@ -98,6 +98,27 @@ def test_a_problem_whose_newton_step_does_not_fit_is_solved_without():
             refused.solve()
 
 
+def test_no_step_changes_an_unknown_by_more_than_one():
+    """However long the model's is; at 1e4 cosh has no value."""
+    points = []
+
+    def evaluated(x):
+        points.append(np.asarray(x))
+        return hessian_free.State(
+            x, float(jnp.cosh(x).sum()), np.sinh(points[-1]), 0.0, *[x] * 3
+        )
+
+    _, _, code = hessian_free.descend(
+        evaluated,
+        lambda state, v: 1e4 * v,
+        jnp.array([5.0, -3.0]),
+        tolerance=1e-9,
+        max_iterations=50,
+    )
+    assert bpkr.RESULTS[code] == "converged"
+    assert np.abs(points[1] - points[0]).max() == pytest.approx(1.0)
+
+
 def test_a_descent_says_how_it_ended():
     """A convex function, one that ends at -infinity of x, and one without a value."""
 

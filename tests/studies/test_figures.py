@@ -263,6 +263,13 @@ ONE_SHOT = {
 }
 
 
+TURNED = {
+    "one_shot_turned": {
+        f"one_shot_turned_{name}" for name in LEARNT | PRUNED | {"learning_curves"}
+    }
+}
+
+
 FIVE_BITS = {f"pe5_{part}" for part in ("full", "torus", "locking")}
 FROM_KEPT = ONE_SHOT | {"pe5": FIVE_BITS}
 
@@ -281,10 +288,10 @@ def test_sweeps_of_five_bits_have_phases_both_ways_and_branches(run, data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", ONE_SHOT)
+@pytest.mark.parametrize("script", ONE_SHOT | TURNED)
 def test_one_shot_figures_from_made_images(run, data, images, monkeypatch, script):
     monkeypatch.setenv("STATMECH_ATTN_DATA", str(images))
-    assert set(run(script)) == ONE_SHOT[script]
+    assert set(run(script)) == (ONE_SHOT | TURNED)[script]
     for result in data.glob("one_shot*-smoke*.h5"):
         task = tomllib.loads(storage.info(result).study)["task"]
         assert not pathlib.PurePath(task.get("trained", "")).is_absolute()

@@ -216,7 +216,9 @@ def test_every_stream_of_a_seed_begins_with_a_key_of_its_own(data, monkeypatch):
         monkeypatch.setattr(module, "key_of", noted)
     monkeypatch.setattr(one_shot_training, "StochasticTrainer", lambda *given: None)
     work = studies.work(studies.parse(SMALL))
-    trained = TrainedNetworks({}, work.setting, work.study.task.split, (), [], [])
+    trained = TrainedNetworks(
+        {}, work.setting, work.study.task.split, False, (), [], []
+    )
     table = TrainedTask(
         name="one-shot", trained="", n_train=4, n_test=4, elsewhere=["mnist"]
     )
@@ -254,6 +256,23 @@ def test_a_pilot_forecasts_time_memory_and_size(work):
     assert 0 < pilot.seconds < 60 and 0 < pilot.memory < 2**26
     stored = sum(values.nbytes for values in rows(work, 0, 1).values())
     assert pilot.stored == pytest.approx(stored, rel=0.2)
+
+
+def test_training_characters_alone_are_turned(data, work):
+    """Of the training and of the theory of its heads; the file says so."""
+    made = studies.work(studies.parse(changed("task", turned=True)))
+    upright, turned = work.images.split, made.images.split
+    assert len(turned.train.names) == 8 * len(upright.train.names)
+    for one, other in zip(upright[1:], turned[1:], strict=True):
+        np.testing.assert_array_equal(one.images, other.images)
+    described = json.loads(made.description())
+    assert described["turned"] is True
+    assert described["characters"] == len(upright.train.names)
+    assert "turned" not in json.loads(work.description())
+    trained = TrainedNetworks({}, work.setting, "small", True, (), [], [])
+    table = TrainedTask(name="one-shot", trained="", elsewhere=["mnist"])
+    drawn_from = one_shot.source(table, trained).images.split.train
+    assert drawn_from.names == turned.train.names
 
 
 def test_a_preset_fills_what_is_left_out_and_every_value_can_be_given():

@@ -393,3 +393,19 @@ def test_real_digits_and_clothes_halve(image_data, name, count):
     assert not (support.images == query.images).all((2, 3)).any()
     # A shirt covers more than trousers, a nought more than a one.
     assert support.images[0].mean() > support.images[1].mean()
+
+
+def test_turned_classes_are_the_eight_images_of_a_square():
+    """Reflections and their transposes, upright ones first; names say which."""
+    pixels = np.random.default_rng(0).random((3, 2, 5, 5), np.float32)
+    upright = images.ImageClasses(("a", "b", "c"), pixels)
+    turned = images.turned(upright)
+    assert len(set(turned.names)) == len(turned.images) == 24
+    np.testing.assert_array_equal(turned.images[:3], pixels)
+    seen = {image.tobytes() for image in turned.images[1::3]}
+    flips = [np.s_[:, ::i, ::j] for i in (1, -1) for j in (1, -1)]
+    b = pixels[1]
+    expected = [x[flip] for x in (b, b.swapaxes(1, 2)) for flip in flips]
+    assert seen == {np.ascontiguousarray(x).tobytes() for x in expected}
+    assert turned.names[4] == "b turned 90"
+    assert turned.names[16] == "b mirrored turned 90"

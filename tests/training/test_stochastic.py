@@ -21,6 +21,7 @@ from statmech_attn.training import (
     StochasticTrainer,
     VANISHED,
 )
+from statmech_attn.training.stochastic import rate
 
 
 SETTING = one_shot.Setting(image_size=4, patch=4, channels=1)
@@ -114,6 +115,14 @@ def test_the_records_are_of_the_validation_classes(found):
         "loss_validation": ((f - y) ** 2).mean(),
     }.items():
         assert getattr(found, name)[best] == pytest.approx(value, rel=1e-5)
+
+
+def test_the_rate_is_constant_or_falls_to_zero_at_the_end():
+    assert rate(CHOICES) == 1e-2
+    falling = rate(replace(CHOICES, schedule="cosine"))
+    np.testing.assert_allclose(
+        [falling(step) for step in (0, 125, 250)], [1e-2, 5e-3, 0.0], atol=1e-9
+    )
 
 
 @pytest.fixture(scope="module")
