@@ -8,7 +8,7 @@ export class PicturesView {
   }
 
   async load() {
-    const holder = element("div", { id: "pictures" });
+    const holder = element("div", { id: "panels" });
     this.stage.replaceChildren(holder);
     if (!this.file.pictures.length) {
       holder.append(element("p", { class: "quiet" }, "This kind of file has no pictures."));
