@@ -182,7 +182,7 @@ class Learned(Sheet):
         if not known:
             return []
         names = [str(x) for x in known[0].test_set.values]
-        rows = by_name(known, "accuracy_sets")
+        rows = by_name(known, "accuracy_sets", "dots")
         return [
             chart(
                 "Accuracy on the test sets", "test set", "accuracy", rows, names=names
@@ -236,32 +236,36 @@ def order_parameters(name: str, parts: Sequence[xr.Dataset]) -> Panel:
     )
 
 
-def by_name(parts: Sequence[xr.Dataset], name: str) -> list[Panel]:
-    """Rows of a chart of bars: every estimate of a variable of one dimension."""
+def by_name(parts: Sequence[xr.Dataset], name: str, look: str = "bars") -> list[Panel]:
+    """Rows of a chart over names: every estimate of a variable of one dimension.
+
+    Args:
+        look: of the saddle point.
+    """
     rows = []
     for part in parts:
         if name not in part:
             continue
         for key, values, errors in estimates(part, name):
-            look = "bars" if key == "saddle" else "dots"
+            of = look if key == "saddle" else "dots"
             colour = LOOKS.get(key, ("", COLOURS.get(key, 4)))[1]
             x = np.arange(len(values))
-            rows.append(series(named(key), x, values, errors, look=look, colour=colour))
+            rows.append(series(named(key), x, values, errors, look=of, colour=colour))
     return rows
 
 
 def of_heads(parts: Sequence[xr.Dataset]) -> list[Panel]:
     """Scores of the heads, and the accuracy without each of them."""
     panels = []
-    for name, caption, words in (
-        ("head_score", "Head scores", "score"),
-        ("accuracy_silenced", "Accuracy without each head", "accuracy"),
+    for name, caption, words, look in (
+        ("head_score", "Head scores", "score", "bars"),
+        ("accuracy_silenced", "Accuracy without each head", "accuracy", "dots"),
     ):
         known = [part for part in parts if name in part]
         if not known:
             continue
         heads = [str(x) for x in known[0].attention_head.values]
-        rows = by_name(known, name)
+        rows = by_name(known, name, look)
         panels.append(chart(caption, "head (layer.head)", words, rows, names=heads))
     return panels
 

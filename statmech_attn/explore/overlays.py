@@ -14,7 +14,13 @@ import xarray as xr
 from statmech_attn.dynamics import PHASES
 from statmech_attn.explore.files import cell_edges, File, rounded
 from statmech_attn.explore.shown import Shown
-from statmech_attn.plotting.continuation import DEGENERATE, KINDS
+from statmech_attn.plotting.continuation import (
+    curve_parts,
+    DEGENERATE,
+    either_side,
+    followed,
+    KINDS,
+)
 
 
 Layer = dict[str, Any]
@@ -70,27 +76,13 @@ def continuation(dataset: xr.Dataset, axes: tuple[str, ...]) -> list[Layer]:
 def _branches(dataset: xr.Dataset, free: str) -> list[Layer]:
     layers = []
     for number in range(dataset.sizes["branch"]):
-        branch = dataset.isel(branch=number)
-        x, stable = branch[free].values, branch.n_unstable.values == 0
-        period = int(branch.branch_period)
-        for chosen, words in ((stable, "stable"), (~stable, "unstable")):
-            shown = _with_neighbours(chosen)
-            if not shown.any():
-                continue
-            for y in branch.strobe.values.T[: max(period, 1)]:
+        x, samples, stable = followed(dataset, number, free)
+        for code, words in ((1, "stable cycles"), (0, "unstable cycles")):
+            ends = either_side(stable == code)
+            for y in np.where(ends[:, None], samples, np.nan).T:
                 if np.isfinite(y).any():
-                    values = np.where(shown, y, np.nan)
-                    words_of = f"{words} cycles"
-                    dashed = words == "unstable"
-                    layers.append(lines(words_of, x, values, "ink", dashed=dashed))
+                    layers.append(lines(words, x, y, "ink", dashed=code == 0))
     return layers
-
-
-def _with_neighbours(chosen: np.ndarray) -> np.ndarray:
-    """Chosen points and those beside them, so that lines of both kinds meet."""
-    wide = chosen.copy()
-    wide[1:] |= chosen[:-1]
-    return wide
 
 
 def _special(dataset: xr.Dataset, free: str) -> list[Layer]:
@@ -113,9 +105,13 @@ def _curves(dataset: xr.Dataset, axes: tuple[str, ...]) -> list[Layer]:
     kinds = dataset.curve_kind.attrs["flag_meanings"].split()
     layers = []
     for number, code in enumerate(dataset.curve_kind.values):
-        colour, _, words = KINDS[kinds[int(code)]]
-        x, y = (dataset[f"curve_{name}"].values[number] for name in axes)
-        layers.append(lines(words, x, y, colour))
+        kind = kinds[int(code)]
+        colour, _, words = KINDS[kind]
+        x, *parts = curve_parts(dataset.isel(curve=number), kind, *axes)
+        for y, ending in zip(parts, ("", ", subcritical"), strict=True):
+            if np.isfinite(y).any():
+                dashed = bool(ending)
+                layers.append(lines(words + ending, x, y, colour, dashed=dashed))
     if "degenerate_kind" in dataset:
         kinds = dataset.degenerate_kind.attrs["flag_meanings"].split()
         for number, code in enumerate(dataset.degenerate_kind.values):

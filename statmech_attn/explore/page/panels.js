@@ -9,6 +9,9 @@ const NEAR = 22;  // pixels within which a target is told of
 const WRITTEN = 8;  // rows of a matrix up to which its numbers are written
 const shade = (number) => LINES[dark() ? "dark" : "light"][number % 6];
 
+// Pixels that the longest of some names needs.
+const widthOf = (names) => 7 * Math.max(...names.map((name) => name.length)) + 6;
+
 export function drawPanel(canvas, panel) {
   return panel.type === "matrix" ? drawMatrix(canvas, panel) : drawChart(canvas, panel);
 }
@@ -42,8 +45,10 @@ function extent(panel, axis) {
   return [Math.min(...usable), Math.max(...usable)];
 }
 
-function scaleOf(panel, axis, from, to) {
-  if (axis === "x" && panel.names) return new NameScale(panel.names, from, to);
+function scaleOf(panel, axis, from, to, turned = false) {
+  if (axis === "x" && panel.names) {
+    return new NameScale(panel.names, from, to, turned ? 16 : widthOf(panel.names));
+  }
   let [low, high] = extent(panel, axis);
   if (panel.logarithmic?.includes(axis)) {
     const room = high > low ? (high / low) ** 0.06 : 2;
@@ -56,10 +61,10 @@ function scaleOf(panel, axis, from, to) {
 
 function drawChart(canvas, panel) {
   const { context, width, height } = fitted(canvas);
-  const turned = panel.names && Math.max(...panel.names.map((n) => n.length)) *
-    panel.names.length * 7 > width - 90;
-  const box = [72, 8, width - 10, height - (turned ? 74 : 42)];
-  const x = scaleOf(panel, "x", box[0], box[2]);
+  const turned = panel.names && Math.max(...panel.names.map((n) => n.length)) > 5 &&
+    widthOf(panel.names) * panel.names.length > width - 82;
+  const box = [72, 8, width - 10, height - (turned ? 78 : 42)];
+  const x = scaleOf(panel, "x", box[0], box[2], turned);
   const y = scaleOf(panel, "y", box[3], box[1]);
   const targets = [];
   context.save();
@@ -75,7 +80,7 @@ function drawChart(canvas, panel) {
   context.restore();
   drawAxes(context, {
     x, y, box, xWords: symbol(panel.x), yWords: symbol(panel.y), turned, apart: [70, 34],
-    wordsAt: turned ? 56 : 22,
+    wordsAt: turned ? 58 : 22,
   });
   return targets;
 }
@@ -226,7 +231,8 @@ function drawMatrix(canvas, panel) {
     targets.push({ x: x + w / 2, y: y + h / 2, half: Math.min(w, h) / 2, text: `${names}: ${told.join(", ")}` });
   }));
   drawAxes(context, {
-    x: new NameScale(columns, box[0], box[2]), y: new NameScale(rows, box[1], box[3]), box,
+    x: new NameScale(columns, box[0], box[2], widthOf(columns)),
+    y: new NameScale(rows, box[1], box[3], 14), box,
     xWords: what, apart: [40, 16],
   });
   return targets;

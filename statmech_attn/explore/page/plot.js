@@ -78,18 +78,18 @@ export class LogScale {
   text(tick) { return tickText(tick, tick); }
 }
 
-// Names at even places, counted from 0.
+// Names at even places, counted from 0; a name needs so many pixels.
 export class NameScale {
-  constructor(names, from, to) {
-    Object.assign(this, { names, from, to });
+  constructor(names, from, to, needed) {
+    Object.assign(this, { names, from, to, needed });
     this.plain = new Scale(-0.5, names.length - 0.5, from, to);
     this.step = Math.abs(to - from) / names.length;
   }
 
   at(value) { return this.plain.at(value); }
 
-  ticks(count) {
-    const apart = Math.ceil(this.names.length / Math.max(count, 1));
+  ticks() {
+    const apart = Math.ceil(this.needed / this.step);
     return [...this.names.keys()].filter((i) => i % apart === 0);
   }
 
@@ -98,7 +98,9 @@ export class NameScale {
 
 export function tickText(value, span) {
   const size = Math.abs(value);
-  if (size && (size < 1e-4 || size >= 1e6)) return value.toExponential(0).replace("e+", "e");
+  if (size && (size < 1e-4 || size >= 1e6)) {
+    return Number(value.toPrecision(4)).toExponential().replace("e+", "e").replace("-", "−");
+  }
   return digits(value, span).replace("-", "−");
 }
 
@@ -187,7 +189,7 @@ function turnedText(context, text, x, y) {
   context.rotate(-Math.PI / 4);
   context.textAlign = "right";
   context.textBaseline = "middle";
-  context.fillText(text.length > 12 ? `${text.slice(0, 11)}…` : text, 0, 0);
+  context.fillText(text.length > 10 ? `${text.slice(0, 9)}…` : text, 0, 0);
   context.restore();
 }
 

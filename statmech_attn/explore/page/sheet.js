@@ -68,11 +68,14 @@ export class SheetView {
   build() {
     const controls = this.file.choices.map((choice) => this.control(choice));
     this.told = element("p", { id: "solved", role: "status" });
+    const asks = this.file.choices.some(({ between }) => between) && this.source.computes;
+    const why = asks && this.file.why
+      ? element("p", { class: "quiet" }, `Between stored values: ${this.file.why}`) : "";
     this.panels = element("div", { id: "panels" });
     this.holder.replaceChildren(
       element("form", { id: "choices", "aria-label": "Choices",
         onsubmit: (event) => event.preventDefault() }, ...controls.filter(Boolean)),
-      this.told, this.panels);
+      why, this.told, this.panels);
   }
 
   control({ name, words, values, between }) {
@@ -218,6 +221,7 @@ export class SheetView {
       drawing.targets = drawPanel(drawing.canvas, drawing.panel);
       drawing.legend.replaceChildren(...panelLegend(drawing.panel));
       drawing.note.textContent = drawing.panel.note ?? "";
+      drawing.note.hidden = !drawing.panel.note;
       this.tell(drawing, drawing.at);
     }
   }
