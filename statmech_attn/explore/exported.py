@@ -2,7 +2,6 @@
 
 import base64
 import gzip
-import itertools
 from pathlib import Path
 from typing import Any
 

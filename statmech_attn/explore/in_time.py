@@ -27,6 +27,7 @@ OBSERVABLES = {
 SAME = ("network", "start")  # attributes of files that belong together
 COMPARED = ("A", "m_o_se")
 LENGTHS = (100, 300, 1000, 3000)  # steps that are shown
+RANGE = 1.0  # a linear-noise band wider than this says nothing about an overlap
 LARGEST = 2**28  # bytes of files that are compared here
 THEORY, SIMULATION = "trajectory", "monte-carlo"
 
@@ -36,6 +37,7 @@ class InTime(Sheet):
 
     def __init__(self, file: File):
         super().__init__(file)
+        self.data = _numbered(self.data)
         self._compared: dict[str, xr.Dataset | None] = {}
 
     def choices(self) -> list[Choice]:
@@ -77,7 +79,7 @@ class InTime(Sheet):
     def _of(self, *kinds: str) -> "InTime | None":
         """A sheet of these kinds that belongs to this file: itself, or another."""
         same = lambda x: all(
-            x.data.attrs.get(k) == self.data.attrs.get(k) for k in SAME
+            np.array_equal(x.data.attrs.get(k), self.data.attrs.get(k)) for k in SAME
         )
         for sheet in [self, *self.others]:
             if isinstance(sheet, InTime) and sheet.file.kind in kinds and same(sheet):
@@ -113,7 +115,7 @@ class InTime(Sheet):
                 time, y = part.time.values, part[name].values
                 spread = f"{name}_noise_std"
                 if spread in part and size:
-                    band = part[spread].values / np.sqrt(size)
+                    band = _known(part[spread].values / np.sqrt(size))
                     words = f"linear noise at N = {size:g}"
                     rows.append(series(words, time, y, band, look="band", colour=1))
                 rows.append(series("theory, N → ∞", time, y))
@@ -134,7 +136,7 @@ class InTime(Sheet):
         if not rows:
             return None
         words = OBSERVABLES[name]
-        caption = f"{words.capitalize()} in time"
+        caption = f"{words[0].upper()}{words[1:]} in time"
         return chart(caption, "token t", words, rows, aspect="wide")
 
     def _spreads(self, name: str, place: dict[str, Any], steps: int) -> Panel | None:
@@ -151,7 +153,7 @@ class InTime(Sheet):
         noise = theory and theory.taken([f"{name}_noise_std"], place)
         if noise is not None and f"{name}_noise_std" in noise:
             predicted = noise[f"{name}_noise_std"].values[:steps]
-            predicted = predicted / np.sqrt(place["n_spins"])
+            predicted = _known(predicted / np.sqrt(place["n_spins"]))
             words = "linear noise"
             rows.append(series(words, np.arange(len(predicted)), predicted))
         return chart("Spread over the runs", "token t", "standard deviation", rows)
@@ -203,9 +205,21 @@ def _variable(data: xr.Dataset, name: str) -> str:
     return f"{name}_z" if "verdict" in data else f"{name}_mean"
 
 
+def _known(spread: np.ndarray) -> np.ndarray:
+    """A spread as far as it says something about an overlap, NaN after that."""
+    return np.where(np.maximum.accumulate(spread) <= RANGE, spread, np.nan)
+
+
+def _numbered(data: xr.Dataset) -> xr.Dataset:
+    """A data set whose patterns have numbers, from 1."""
+    if "pattern" in data.coords:
+        return data
+    return data.assign_coords(pattern=np.arange(1, data.sizes["pattern"] + 1))
+
+
 def _comparison(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset | None:
     """The comparison of two files; None where they do not belong together."""
     try:
-        return comparison.compare(theory.load(), simulation.load())
+        return _numbered(comparison.compare(theory.load(), simulation.load()))
     except ValueError:
         return None

@@ -110,8 +110,11 @@ class Learned(Sheet):
         place: dict[str, float],
         point: xr.Dataset | None,
     ) -> Panel | None:
-        """A quantity over widths or temperatures; None where nothing varies."""
-        fixed = {n: x for n, x in place.items() if n != axis}
+        """A quantity over widths or temperatures; None where nothing varies.
+
+        Beside a point that the file does not have, it is over the nearest ones.
+        """
+        fixed = {n: self._nearest(n, x) for n, x in place.items() if n != axis}
         rows = []
         for source in sources:
             part = at(source, fixed)
@@ -141,6 +144,11 @@ class Learned(Sheet):
             levels=levels,
             places=[["", place[axis]]],
         )
+
+    def _nearest(self, name: str, value: float) -> float:
+        """The stored width or temperature that is nearest to another."""
+        stored = np.atleast_1d(self.data[name].values)
+        return float(stored[np.abs(stored - value).argmin()])
 
     def _levels(self, fixed: dict[str, float]) -> list[list[Any]]:
         """The accuracy in the limit of large widths."""
@@ -219,12 +227,11 @@ def order_parameters(name: str, parts: Sequence[xr.Dataset]) -> Panel:
         if name not in part:
             continue
         paths = part[f"path_{name[2:]}"].values
+        solved = f", {SOLVED}" if SOLVED in part.attrs else ""
         layers += [
-            layer(
-                SOLVED if SOLVED in part.attrs and key == "saddle" else named(key), *x
-            )
-            for key, *x in estimates(part, name)
-            if np.isfinite(x[0]).any()
+            layer(named(key) + solved, values, errors)
+            for key, values, errors in estimates(part, name)
+            if np.isfinite(values).any()
         ]
     return matrix(
         f"Order parameter {name} between paths",

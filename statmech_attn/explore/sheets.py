@@ -18,6 +18,7 @@ from statmech_attn.explore.files import File, rounded
 
 
 Panel = dict[str, Any]
+CONTENT = {"chart": "rows", "matrix": "layers"}
 SHEETS = (  # kind of a file, a dimension that it has, and its sheet
     ("order-parameter", "width", "statmech_attn.explore.learned:Learned"),
     ("posterior", "width", "statmech_attn.explore.learned:Learned"),
@@ -110,7 +111,8 @@ class Sheet(ABC):
             name: choice.values[chosen.get(name, choice.first)]
             for name, choice in choices.items()
         }
-        return self.drawn(values, point)
+        drawn = self.drawn(values, point)
+        return [panel for panel in drawn if panel[CONTENT[panel["type"]]]]
 
     def taken(self, names: Sequence[str], values: Mapping[str, Any]):
         """Some variables at some values, in memory; None where the file lacks them."""
