@@ -44,6 +44,7 @@ class Live:
         self.file, self.names = file, file.axes
         self.tree = _tree(file)
         self._lock, self.questions = threading.Lock(), Questions()
+        self._last: tuple[Values, Any] | None = None  # point whose transient is done
         low = {name: float(file.dataset[name].min()) for name in self.names}
         self.study = study_of(file, self.tree_of(low), allow_code)
 
@@ -152,14 +153,18 @@ class Live:
         }
 
     def _start(self, values: Values, stop: threading.Event):
-        """Programs, a point in every lane, and where its transient ends."""
-        work = self.one.at(*(np.array([values[name]]) for name in self.names))
-        compiled, plan = work.scan, work.plan
-        points_of = work.lanes()
-        tick = Stoppable(stop).advance
-        state = compiled.advanced(points_of, plan.transient, stop, tick)
-        tick(0)
-        return compiled, points_of, state
+        """Programs, a point in every lane, and where its transient ends.
+
+        Those of the last point are kept, for its orbit and its exponents.
+        """
+        if self._last is None or self._last[0] != values:
+            work = self.one.at(*(np.array([values[name]]) for name in self.names))
+            compiled, points_of = work.scan, work.lanes()
+            tick = Stoppable(stop).advance
+            state = compiled.advanced(points_of, work.plan.transient, stop, tick)
+            tick(0)
+            self._last = dict(values), (compiled, points_of, state)
+        return self._last[1]
 
     def _require(self, values: Values) -> None:
         """Refuse values that the study would refuse."""

@@ -314,7 +314,9 @@ def test_panels_tell_of_their_numbers_by_pointer_and_keyboard(tab, address):
     tab.keyboard.press("ArrowRight")
     told = tab.locator("#panels .told").first
     assert told.inner_text().startswith(f"paths {names[0]} and {names[0]}: saddle")
-    assert float(told.inner_text().split()[-1]) == pytest.approx(U_1[0, 0], rel=1e-4)
+    assert float(told.inner_text().split()[-1]) == pytest.approx(
+        float(U_1[0, 0]), rel=1e-4
+    )
     tab.keyboard.press("ArrowDown")
     assert told.inner_text().startswith(f"paths {names[1]} and {names[0]}: saddle")
     box = canvas.bounding_box()
@@ -381,8 +383,7 @@ def test_a_file_that_is_replaced_is_told_of_and_opened_again(
         tab.locator("#message", has_text="has been removed").wait_for(timeout=20_000)
         path.write_bytes(b"no HDF5 at all")
         message.locator("button").click()
-        tab.locator("#message", has_text="scan.h5").wait_for(timeout=20_000)
-        assert "cannot be read" in message.inner_text()
+        tab.locator("#message", has_text="cannot be read").wait_for(timeout=20_000)
 
 
 def test_a_zoom_finds_period_44(tab, tmp_path):

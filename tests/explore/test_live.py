@@ -83,6 +83,7 @@ def test_a_point_has_the_verdict_of_the_file(live, logistic, a):
 def test_orbit_and_running_exponents_are_those_of_the_map(live):
     orbit = np.array(live.orbit({"a": 3.2})["first"])
     assert np.allclose(orbit[1:], 3.2 * orbit[:-1] * (1 - orbit[:-1]), atol=1e-6)
+    assert live.orbit({"a": 3.2})["first"] == orbit.tolist()  # its transient is kept
     (running,) = live.running({"a": 4.0})["running"]
     assert abs(running[-1] - np.log(2)) < 0.01
 

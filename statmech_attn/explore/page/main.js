@@ -150,6 +150,9 @@ class Page {
     byId("box").hidden ||= !this.source.computes || Boolean(file.why);
     byId("share").hidden = !this.source.computes || !file.drawn;
     byId("choice").hidden = file.view !== "plane";
+    const figures = isDiagram ? file.pictures.slice(0, 1) : file.pictures;
+    byId("figure").replaceChildren(...figures.map((name) => element("option", {}, name)));
+    byId("which").hidden = figures.length < 2;
   }
 
   // A file that is no scan: its panels, or else the figures of the package.
