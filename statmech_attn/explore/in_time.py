@@ -3,7 +3,8 @@ r"""Theory and simulation on the page: in time, in standard errors, against N.
 A trajectory file is the theory, with its linear-noise spread $\sigma_1/\sqrt N$ where
 it was asked for; a Monte Carlo file is the simulation.  Whichever of them are open, and
 their comparison, are shown together; where the comparison is not among the files, it is
-made of the other two.
+made of the other two.  Of patterns that grow with N the theory has errors
+of its own instead.
 """
 
 from typing import Any
@@ -15,6 +16,7 @@ from statmech_attn import comparison
 from statmech_attn.comparison import VERDICTS
 from statmech_attn.explore.files import File
 from statmech_attn.explore.sheets import at, chart, Choice, Panel, series, Sheet
+from statmech_attn.statistics import threshold
 
 
 OBSERVABLES = {
@@ -24,8 +26,13 @@ OBSERVABLES = {
     "m_q": "query overlap m^q",
     "m_k": "key overlap m^k",
 }
-SAME = ("network", "start")  # attributes of files that belong together
-COMPARED = ("A", "m_o_se")
+COMPARED = ("m_o_se", "A")
+PARAMETERS = {
+    "alpha": "patterns per spin α",
+    "beta": "inverse temperature β",
+    "gamma": "inverse temperature of attention γ",
+    "epsilon": "weight of the positional part ε",
+}
 LENGTHS = (100, 300, 1000, 3000)  # steps that are shown
 RANGE = 1.0  # a linear-noise band wider than this says nothing about an overlap
 LARGEST = 2**28  # bytes of files that are compared here
@@ -34,6 +41,8 @@ THEORY, SIMULATION = "trajectory", "monte-carlo"
 
 class InTime(Sheet):
     """Overlaps in time, of the theory and of finite networks."""
+
+    same = ("network", "start")
 
     def __init__(self, file: File):
         super().__init__(file)
@@ -47,7 +56,7 @@ class InTime(Sheet):
             Choice("observable", "observable", names),
             Choice("pattern", "pattern", self.data.pattern.values.tolist()),
         ]
-        sizes = self._of(SIMULATION, "comparison")
+        sizes = self.of_kind(SIMULATION, "comparison")
         if sizes is not None:
             values = sizes.data.n_spins.values.tolist()
             choices.append(Choice("n_spins", "number of spins N", values))
@@ -76,22 +85,12 @@ class InTime(Sheet):
             self._against_n(judged, place),
         ]
 
-    def _of(self, *kinds: str) -> "InTime | None":
-        """A sheet of these kinds that belongs to this file: itself, or another."""
-        same = lambda x: all(
-            np.array_equal(x.data.attrs.get(k), self.data.attrs.get(k)) for k in SAME
-        )
-        for sheet in [self, *self.others]:
-            if isinstance(sheet, InTime) and sheet.file.kind in kinds and same(sheet):
-                return sheet
-        return None
-
     def _judged(self) -> xr.Dataset | None:
         """The comparison: a file, or made of theory and simulation."""
-        stored = self._of("comparison")
+        stored = self.of_kind("comparison")
         if stored is not None:
             return stored.data
-        theory, simulation = self._of(THEORY), self._of(SIMULATION)
+        theory, simulation = self.of_kind(THEORY), self.of_kind(SIMULATION)
         if theory is None or simulation is None:
             return None
         files = theory.file, simulation.file
@@ -106,7 +105,7 @@ class InTime(Sheet):
     def _means(self, name: str, place: dict[str, Any], steps: int) -> Panel | None:
         """The observable in time: theory with its band, mean of the runs, one run."""
         rows: list[Panel] = []
-        theory, simulation = self._of(THEORY), self._of(SIMULATION)
+        theory, simulation = self.of_kind(THEORY), self.of_kind(SIMULATION)
         size = place.get("n_spins")
         if theory is not None:
             part = theory.taken([name, f"{name}_noise_std"], place)
@@ -141,7 +140,7 @@ class InTime(Sheet):
 
     def _spreads(self, name: str, place: dict[str, Any], steps: int) -> Panel | None:
         """Spread over the runs, and that of linear noise."""
-        simulation, theory = self._of(SIMULATION), self._of(THEORY)
+        simulation, theory = self.of_kind(SIMULATION), self.of_kind(THEORY)
         if simulation is None:
             return None
         part = simulation.taken([f"{name}_spread"], place)
@@ -196,6 +195,75 @@ class InTime(Sheet):
             levels=levels,
             places=[["", float(place["n_spins"])]],
         )
+
+
+class Growing(Sheet):
+    """Patterns that grow with N: overlaps in time, of theory and finite networks."""
+
+    same = ("network", "ensemble", "start", "context")
+
+    def __init__(self, file: File):
+        super().__init__(file)
+        self.data = _numbered(self.data)
+
+    def choices(self) -> list[Choice]:
+        data = self.data
+        ending = "_mean" if "n_spins" in data.dims else ""
+        names = [n for n in COMPARED if f"{n}{ending}" in data]
+        choices = [
+            Choice(name, words, data[name].values.tolist())
+            for name, words in PARAMETERS.items()
+            if name in data.dims
+        ]
+        choices.append(Choice("observable", "observable", names))
+        choices.append(Choice("pattern", "pattern", data.pattern.values.tolist()))
+        simulation = self.of_kind("extensive-simulation")
+        if simulation is not None:
+            sizes = simulation.data.n_spins.values.tolist()
+            choices.append(Choice("n_spins", "number of spins N", sizes))
+        return choices
+
+    def drawn(self, chosen: dict[str, Any], point: xr.Dataset | None) -> list[Panel]:
+        name = chosen["observable"]
+        place = {n: x for n, x in chosen.items() if n != "observable"}
+        words = OBSERVABLES[name]
+        theory = self.of_kind("extensive")
+        simulation = self.of_kind("extensive-simulation")
+        predicted = theory and theory.taken([name, f"{name}_error"], place)
+        names = [f"{name}_{ending}" for ending in ("mean", "stderr", "spread")]
+        measured = simulation and simulation.taken(names, place)
+        rows, panels = [], []
+        if predicted is not None:
+            y, error = predicted[name], predicted[f"{name}_error"]
+            rows.append(series("theory ± error", predicted.time, y, error))
+        if measured is not None:
+            time, (mean, stderr, spread) = measured.time, (measured[n] for n in names)
+            told = "mean over samples ± standard error"
+            rows.append(series(told, time, mean, stderr, look="dots", colour=2))
+            row = series("spread over samples", time, spread, look="dots", colour=2)
+            panels.append(chart("Spread", "token t", "standard deviation", [row]))
+        if predicted is not None and measured is not None:
+            panels.append(_in_errors(name, predicted, measured))
+        caption = f"{words[0].upper()}{words[1:]} in time"
+        return [chart(caption, "token t", words, rows, aspect="wide"), *panels]
+
+
+def _in_errors(name: str, theory: xr.Dataset, simulation: xr.Dataset) -> Panel:
+    """Simulation minus theory over both their errors, and what chance allows."""
+    steps = min(theory.sizes["time"], simulation.sizes["time"])
+    first = lambda values: values.values[:steps]
+    both = np.hypot(first(simulation[f"{name}_stderr"]), first(theory[f"{name}_error"]))
+    difference = first(simulation[f"{name}_mean"]) - first(theory[name])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = difference / both
+    count = max(int(np.isfinite(z).sum()), 1)
+    allowed = threshold(count, int(simulation.attrs["samples"]))
+    row = series("simulation minus theory", np.arange(steps), z, look="dots")
+    levels = [["chance allows", allowed], ["", -allowed], ["", 0.0]]
+    words = "difference (standard errors)"
+    return chart(
+        "Difference in standard errors", "token t", words, [row], levels=levels
+    )
 
 
 def _variable(data: xr.Dataset, name: str) -> str:

@@ -37,6 +37,12 @@ LOOKS = {"saddle": ("line", 0), "corrected": ("dashes", 1), "gp": ("dashes", 5)}
 COLOURS = {"exact": 2, "weights": 3, "langevin": 4}
 RANKS = 30  # eigenvectors of a kernel
 KERNEL = 60  # examples of a kernel that is drawn
+TITLES = {
+    "accuracy": "test accuracy",
+    "log_evidence": "log evidence ln p(Y)",
+    "U_1_rms": "rms difference of U₁ from the reference",
+}
+LOGARITHMIC = {"accuracy": ["x"], "log_evidence": ["x"], "U_1_rms": ["x", "y"]}
 SOLVED = "computed here"
 SAME = ("task", "prior")  # attributes of files of one problem
 LARGE = ("path_kernel", "kernel", "kernel_gp")  # read when they are drawn
@@ -53,7 +59,6 @@ class Learned(Sheet):
         self.matrices = [
             str(n) for n in self.data if str(n)[:2] == "U_" and str(n)[2:].isdigit()
         ]
-        self.sampled = "method" in self.data.attrs
 
     def choices(self) -> list[Choice]:
         between = self.file.kind != "comparison"
@@ -83,7 +88,8 @@ class Learned(Sheet):
             if (panel := self._against(quantity, axis, sources, place, point))
         ]
         panels += [*of_heads(parts), *alignments(parts, self._limit())]
-        return panels + self._kernels(place, point) + self._sets(parts)
+        panels += [*self._kernels(place, point), *self._sets(parts)]
+        return panels + self._verdicts(place)
 
     def sources(self) -> Iterator[xr.Dataset]:
         """This file and those of the same problem, one for every estimate."""
@@ -197,13 +203,29 @@ class Learned(Sheet):
             )
         ]
 
-
-TITLES = {
-    "accuracy": "test accuracy",
-    "log_evidence": "log evidence ln p(Y)",
-    "U_1_rms": "rms difference of U₁ from the reference",
-}
-LOGARITHMIC = {"accuracy": ["x"], "log_evidence": ["x"], "U_1_rms": ["x", "y"]}
+    def _verdicts(self, place: dict[str, float]) -> list[Panel]:
+        """Largest differences from the reference, of a comparison."""
+        if "verdict" not in self.data:
+            return []
+        part = at(self.data, place)
+        assert part is not None
+        names = [named(str(x)) for x in part.estimate.values]
+        row = series(
+            "largest of all", np.arange(len(names)), part.largest_z, look="dots"
+        )
+        verdicts = part.verdict.attrs["flag_meanings"].split()
+        told = [verdicts[int(code)].replace("_", " ") for code in part.verdict]
+        return [
+            chart(
+                "Difference from the reference in standard errors",
+                "estimate",
+                "|z|",
+                [row],
+                names=names,
+                levels=[["chance allows", float(part.threshold)]],
+                note=", ".join(f"{n}: {x}" for n, x in zip(names, told, strict=True)),
+            )
+        ]
 
 
 def named(key: str) -> str:

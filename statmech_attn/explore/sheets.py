@@ -29,6 +29,8 @@ SHEETS = (  # kind of a file, a dimension that it has, and its sheet
     ("trajectory", "pattern", "statmech_attn.explore.in_time:InTime"),
     ("monte-carlo", "pattern", "statmech_attn.explore.in_time:InTime"),
     ("comparison", "time", "statmech_attn.explore.in_time:InTime"),
+    ("extensive", "time", "statmech_attn.explore.in_time:Growing"),
+    ("extensive-simulation", "time", "statmech_attn.explore.in_time:Growing"),
 )
 
 
@@ -62,9 +64,12 @@ class Sheet(ABC):
         file: of a kind in `SHEETS`.
 
     Attributes:
+        same: attributes that files of one problem share.
         data: what it holds.
         others: sheets of the files that are open beside it.
     """
+
+    same: tuple[str, ...] = ()
 
     def __init__(self, file: File):
         self.file, self.data = file, file.dataset
@@ -113,6 +118,16 @@ class Sheet(ABC):
         }
         drawn = self.drawn(values, point)
         return [panel for panel in drawn if panel[CONTENT[panel["type"]]]]
+
+    def of_kind(self, *kinds: str) -> "Sheet | None":
+        """The first sheet of these kinds and of this problem: itself, or another."""
+        mine = self.data.attrs
+        for sheet in [self, *self.others]:
+            attributes = sheet.data.attrs
+            alike = (np.array_equal(mine.get(k), attributes.get(k)) for k in self.same)
+            if sheet.file.kind in kinds and sheet.same == self.same and all(alike):
+                return sheet
+        return None
 
     def taken(self, names: Sequence[str], values: Mapping[str, Any]):
         """Some variables at some values, in memory; None where the file lacks them."""

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from statmech_attn import storage
+from statmech_attn import comparison, storage
 from statmech_attn.explore import overlays
 from statmech_attn.explore.files import File
-from statmech_attn.explore.in_time import InTime
-from statmech_attn.explore.learned import SOLVED
+from statmech_attn.explore.in_time import Growing, InTime
+from statmech_attn.explore.learned import Learned, SOLVED
 from statmech_attn.explore.sheets import Sheet, sheet_of
 
 
@@ -67,6 +67,18 @@ def test_a_point_that_was_computed_stands_beside_stored_ones(sheets):
     assert panels[1]["rows"][0]["x"] == stored.width.values.tolist()
     accuracy = stored.accuracy.sel(temperature=0.25).values
     assert np.allclose(panels[1]["rows"][0]["y"], accuracy)
+
+
+def test_a_comparison_of_estimates_has_their_verdicts(sheets):
+    files = [sheets[name].file.dataset for name in ("saddle-0", "exact-0")]
+    compared = comparison.compare(*(file.load() for file in files))
+    file = SimpleNamespace(dataset=compared, kind="comparison", lock=threading.RLock())
+    panels = Learned(file).panels({})  # type: ignore[arg-type]
+    assert [x["words"] for x in panels[0]["layers"]][0] == "saddle point"
+    *_, last = panels
+    assert last["names"][0] == "saddle point" and "exact law: reference" in last["note"]
+    z = compared.largest_z.squeeze().values
+    assert np.allclose(last["rows"][0]["y"], z)
 
 
 def test_pruning_is_shown_training_by_training(sheets):
@@ -155,6 +167,34 @@ def test_theory_and_simulation_are_shown_with_band_errors_and_verdict():
     assert len(theory.panels({})) == 1  # alone it has no simulation
     other = held("trajectory", {"A": (point, A)}, start="elsewhere")
     assert len(simulation.beside([other]).panels(chosen)[0]["rows"]) == 1
+
+
+def test_growing_patterns_are_compared_by_their_own_errors():
+    rng, shape = np.random.default_rng(1), (2, 5, 2)
+    A, error = rng.uniform(size=(2, *shape))
+    mean, stderr, spread = rng.uniform(size=(3, 2, *shape))
+    point = ("alpha", "time", "pattern")
+    sized = ("n_spins", *point)
+    grid = {"alpha": [0.1, 0.2], "pattern": [1, 2]}
+    alike = {"network": "n", "ensemble": "e", "start": "s", "context": 4, "samples": 9}
+
+    def sheet(kind, variables, **more):
+        dataset = xr.Dataset(variables, grid | more, alike)
+        lock = threading.RLock()
+        return Growing(SimpleNamespace(dataset=dataset, kind=kind, lock=lock))  # type: ignore[arg-type]
+
+    theory = sheet("extensive", {"A": (point, A), "A_error": (point, error)})
+    measured = {"A_mean": mean, "A_stderr": stderr, "A_spread": spread}
+    variables = {name: (sized, values) for name, values in measured.items()}
+    simulation = sheet("extensive-simulation", variables, n_spins=[100, 400])
+    chosen = {"alpha": 1, "pattern": 1, "n_spins": 1}
+    means, spreads, differences = theory.beside([simulation]).panels(chosen)
+    assert np.allclose(means["rows"][0]["error"], error[1, :, 1])
+    assert np.allclose(means["rows"][1]["y"], mean[1, 1, :, 1])
+    assert np.allclose(spreads["rows"][0]["y"], spread[1, 1, :, 1])
+    z = (mean[1, 1] - A[1]) / np.hypot(stderr[1, 1], error[1])
+    assert np.allclose(differences["rows"][0]["y"], z[:, 1])
+    assert len(theory.panels({"alpha": 1})) == 1
 
 
 def test_branches_are_drawn_over_scans_of_their_parameter():
