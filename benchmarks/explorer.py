@@ -7,7 +7,8 @@ Scans are synthetic, with 128 samples at each value of the parameter: a band of 
 and a cycle. Printed are the time to make the pyramid, that of the first picture after
 it, the median and the longest of 40 zooms (1200 by 600 pixels, also the full range of
 the parameter with a narrow range of samples), the size of the exported page, and the
-largest memory of the process.
+largest memory of the process.  Then the time from a click to the verdict, of points of
+the published network, programs warm, with the share of it that is computation.
 """
 
 import argparse
@@ -16,29 +17,45 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from statmech_attn import storage
+from statmech_attn import storage, studies
 from statmech_attn.dynamics import diagrams
 from statmech_attn.explore import export
 from statmech_attn.explore.files import File
 from statmech_attn.explore.line import Line
+from statmech_attn.explore.live import Live
 from statmech_attn.labels import Variable
 
 
 SAMPLES, PIXELS, ZOOMS = 128, (1200, 600), 40
 STUDY = 'kind = "bifurcation"\n'
+PUBLISHED = """
+kind = "bifurcation"
+[network]
+patterns = "poclopez-pe2"
+[parameters]
+beta = [1.26, 1.4]
+[run]
+start = "checkpoint"
+"""
+CLICKS = 0.8, 1.2645, 1.27, 1.4, 2.0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--largest", type=int, default=7, help="power of ten")
+    parser.add_argument("--clicks", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args()
     print("samples   pyramid  picture  zoom, median  longest  export   memory")
+    print("  limit      20 s     1 s                150 ms    20 MB   1.5 GiB")
     for power in (4, 6, 7):
         if power <= options.largest:
             measure(10**power)
+    if options.clicks:
+        measure_clicks()
 
 
 def measure(count: int) -> None:
@@ -63,6 +80,28 @@ def measure(count: int) -> None:
         f"{size:>9} {memory:5.2f} GiB",
         flush=True,
     )
+
+
+def measure_clicks() -> None:
+    """From a click to the verdict."""
+    with tempfile.TemporaryDirectory() as folder:
+        study, path = Path(folder, "scan.toml"), Path(folder, "scan.h5")
+        study.write_text(PUBLISHED)
+        studies.produce(study, path)
+        file = File(path)
+        live = Live(file)
+        live.warm()
+        live.verdict({"beta": CLICKS[0]})
+        print("click to verdict, limit 1 s")
+        for beta in CLICKS:
+            used = time.process_time()
+            seconds, told = timed(lambda: live.verdict({"beta": beta}))
+            used = time.process_time() - used
+            print(
+                f"  β = {beta}: {seconds:.2f} s, {used:.2f} s of processors,", end=" "
+            )
+            print(told["words"], told["period"] or "")
+        file.close()
 
 
 def scan(points: int):
@@ -119,7 +158,7 @@ def picture(line: Line, low: float, high: float, bottom: float, top: float) -> N
     line.strips(low, high, PIXELS[0])
 
 
-def timed(act) -> tuple[float, object]:
+def timed(act) -> tuple[float, Any]:
     clock = time.perf_counter()
     result = act()
     return time.perf_counter() - clock, result

@@ -458,6 +458,9 @@ this site is built; the scripts of ``paper_figs`` draw the same at publication s
 the calls below draw one.  Every function takes ``ax=`` or ``axes=`` and then draws its
 panels on axes of yours.
 
+``statmech-attn explore FILE.h5 ...`` shows the files of a call in the browser instead,
+one over the other, to move in and to compute further (:doc:`/howto/explorer`).
+
 Not drawn here are ``growth``, of a benchmark (:doc:`/performance`), and
 ``one_shot_kernels``, which is ``path_kernels`` of trained heads and needs a file with
 ``run.kernels = true``.

@@ -82,7 +82,6 @@ def _line(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     ranges = {n: [c.low, c.high] for n, c in line.clouds.items()}
     header = {"file": told, "ranges": ranges, "step": step}
     chosen = np.unique(np.linspace(0, count - 1, min(count, TOLD)).round().astype(int))
-    header["told"] = chosen.tolist()
     header["points"] = [line.point({line.name: float(line.values[i])}) for i in chosen]
     return header, arrays
 
@@ -101,7 +100,23 @@ def _plane(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         ranges[name] = plane.range(name)
     told = file.described() | plane.described() | {"why": "", "state": "ready"}
     told["variables"] = [plane.variables[name] for name in names]
-    return {"file": told, "ranges": ranges}, arrays
+    header = {"file": told, "ranges": ranges, "points": _told(plane)}
+    return header, arrays
+
+
+def _told(plane: Plane) -> list[dict[str, Any]]:
+    """Verdicts of points all over a plane."""
+    side = int(np.sqrt(TOLD))
+    places = [
+        values[np.unique(np.linspace(0, len(values) - 1, side).round().astype(int))]
+        for values in plane.values
+    ]
+    x, y = plane.names
+    told = [
+        plane.point({x: float(a), y: float(b)}) for a in places[0] for b in places[1]
+    ]
+    distinct = {tuple(v["value"] for v in point["values"]): point for point in told}
+    return list(distinct.values())
 
 
 MAKERS = {"line": _line, "plane": _plane}

@@ -135,6 +135,17 @@ def finite(value: Any) -> float | str | None:
     return number if np.isfinite(number) else ("-∞" if number < 0 else "∞")
 
 
+def rounded(values: Any) -> list[float | None]:
+    """Numbers of seven digits, as JSON has them; none where one is not finite.
+
+    Example:
+        >>> rounded([1 / 3, float("nan")])
+        [0.3333333, None]
+    """
+    numbers = np.asarray(values, float)
+    return [float(f"{x:.7g}") if np.isfinite(x) else None for x in numbers]
+
+
 def cell_edges(centres: np.ndarray) -> np.ndarray:
     """Edges of the cells around values in order, half way between neighbours.
 

@@ -15,7 +15,8 @@ import xarray as xr
 
 from statmech_attn import scan
 from statmech_attn.explore.files import finite
-from statmech_attn.explore.live import Cancelled, Live, Stoppable
+from statmech_attn.explore.live import Live
+from statmech_attn.explore.stopping import Cancelled, Stoppable
 from statmech_attn.storage import toml
 
 

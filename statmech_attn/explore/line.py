@@ -13,7 +13,6 @@ from statmech_attn.explore.pyramid import pyramid, width_for
 
 
 CLOUDS = {"section": "on the section", "strobe": "at the clock's phase 0"}
-IN_MEMORY = 200_000  # points whose verdicts are read at once
 HARDLY = 0.02  # of the range of the samples, left free above and below
 
 
@@ -52,7 +51,7 @@ class Line:
                 self.clouds[name] = cloud
         self._read_verdicts(dataset)
         plain = dataset.drop_vars([n for n in points.OF_SAMPLES if n in dataset])
-        self._points = plain.load() if len(values) <= IN_MEMORY else plain
+        self._points = plain.load() if len(values) <= points.IN_MEMORY else plain
 
     def described(self) -> dict[str, Any]:
         """What the page needs to know beside what it knows of any file."""

@@ -5,7 +5,6 @@ transient, the window with its exponents, and the section of any point, as a run
 study does.
 """
 
-import json
 import threading
 from typing import Any
 
@@ -16,7 +15,9 @@ import xarray as xr
 from statmech_attn import batches, dynamics, scan, studies
 from statmech_attn.dynamics import diagrams
 from statmech_attn.explore import points
-from statmech_attn.explore.files import File
+from statmech_attn.explore.computable import study_of, Uncomputable
+from statmech_attn.explore.files import File, rounded
+from statmech_attn.explore.stopping import Questions, Stoppable
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.storage import toml
 
@@ -26,25 +27,6 @@ BLOCKS = 64  # of the running exponents
 RUNNING = 8192  # steps over which they run
 DROPPED = ("refine", "confirm", "starts")  # keys of [run] that concern several points
 Values = dict[str, float]
-
-
-class Cancelled(Exception):
-    """Raised in a computation that nobody waits for any more."""
-
-
-class Stoppable(Silent):
-    """A reporter that ends what it is told of, once it is to stop."""
-
-    def __init__(self, stop: threading.Event):
-        self.stop = stop
-
-    def advance(self, work: float) -> None:
-        if self.stop.is_set():
-            raise Cancelled
-
-
-class Uncomputable(ValueError):
-    """A file from which nothing can be computed; why, in one line."""
 
 
 class Live:
@@ -61,22 +43,10 @@ class Live:
     def __init__(self, file: File, *, allow_code: bool = False):
         self.file, self.names = file, file.axes
         self.tree = _tree(file)
-        self._lock, self._guard = threading.Lock(), threading.Lock()
-        self._stops: dict[int, threading.Event] = {}  # of what pages wait for
+        self._lock, self.questions = threading.Lock(), Questions()
+        self._last: tuple[Values, Any] | None = None  # point whose transient is done
         low = {name: float(file.dataset[name].min()) for name in self.names}
-        self.study = self._study(low)
-        if self.study.code() and not allow_code:
-            raise Uncomputable(
-                "The study names code in Python. Start the explorer with --allow-code "
-                "to compute with it."
-            )
-        try:
-            inputs = self.study.inputs()
-        except OSError as error:
-            raise Uncomputable(f"{error.filename}: {error.strerror}.") from None
-        stored = json.loads(file.dataset.attrs.get("inputs", "{}"))
-        if changed := scan.changed_inputs(stored, inputs):
-            raise Uncomputable(f"The file was computed with another {changed}.")
+        self.study = study_of(file, self.tree_of(low), allow_code)
 
     def tree_of(self, ranges: dict[str, Any]) -> dict[str, Any]:
         """The study of the file at other values of its scanned parameters.
@@ -113,9 +83,7 @@ class Live:
 
     def close(self) -> None:
         """End what is being computed at the next look."""
-        with self._guard:
-            for stop in self._stops.values():
-                stop.set()
+        self.questions.close()
 
     def verdict(self, values: Values, page: int = 0) -> dict[str, Any]:
         """The verdict of a point, computed as in the file, and its section.
@@ -127,12 +95,12 @@ class Live:
             Cancelled: there was one.
         """
         self._require(values)
-        stop = self._asked(page)
+        stop = self.questions.asked(page)
         with self._lock:
             dataset = self.computed(values, Stoppable(stop))
         told = points.verdict(dataset, self.names)
         section = np.ravel(dataset.section.values)
-        return told | {"section": _rounded(section[np.isfinite(section)])}
+        return told | {"section": rounded(section[np.isfinite(section)])}
 
     def computed(self, values: Values, report: Reporter = Silent()) -> xr.Dataset:
         """A scan of one point."""
@@ -142,7 +110,7 @@ class Live:
     def orbit(self, values: Values, page: int = 0) -> dict[str, Any]:
         """The orbit after the transient: what is shown, over time, and its spectrum."""
         self._require(values)
-        stop = self._asked(page)
+        stop = self.questions.asked(page)
         with self._lock:
             compiled, points_of, state = self._start(values, stop)
             parts = []
@@ -153,19 +121,19 @@ class Live:
                 parts.append([np.asarray(x)[:, 0] for x in shown[:2]])
                 state = after
         first, second = np.concatenate(parts, axis=1)
-        told = {"first": _rounded(first), "second": _rounded(second)}
+        told = {"first": rounded(first), "second": rounded(second)}
         if np.isfinite(first).all():
             spectrum = dynamics.power_spectrum(first, window="hann")
             told |= {
-                "frequency": _rounded(spectrum.frequency),
-                "power": _rounded(spectrum.power),
+                "frequency": rounded(spectrum.frequency),
+                "power": rounded(spectrum.power),
             }
         return told
 
     def running(self, values: Values, page: int = 0) -> dict[str, Any]:
         """Exponents averaged up to each time, after the transient."""
         self._require(values)
-        stop = self._asked(page)
+        stop = self.questions.asked(page)
         with self._lock:
             compiled, points_of, state = self._start(values, stop)
             system, count = compiled.system, compiled.plan.exponents
@@ -180,27 +148,23 @@ class Live:
         running = np.asarray(spectrum.running).reshape(BLOCKS, count)
         length = int(spectrum.steps) // BLOCKS
         return {
-            "running": [_rounded(column) for column in running.T],
+            "running": [rounded(column) for column in running.T],
             "steps": (length * np.arange(1, BLOCKS + 1)).tolist(),
         }
 
-    def _asked(self, page: int) -> threading.Event:
-        """Ends what a page has asked for before, and is set to end this."""
-        with self._guard:
-            if page in self._stops:
-                self._stops[page].set()
-            self._stops[page] = threading.Event()
-            return self._stops[page]
-
     def _start(self, values: Values, stop: threading.Event):
-        """Programs, a point in every lane, and where its transient ends."""
-        work = self.one.at(*(np.array([values[name]]) for name in self.names))
-        compiled, plan = work.scan, work.plan
-        points_of = work.lanes()
-        tick = Stoppable(stop).advance
-        state = compiled.advanced(points_of, plan.transient, stop, tick)
-        tick(0)
-        return compiled, points_of, state
+        """Programs, a point in every lane, and where its transient ends.
+
+        Those of the last point are kept, for its orbit and its exponents.
+        """
+        if self._last is None or self._last[0] != values:
+            work = self.one.at(*(np.array([values[name]]) for name in self.names))
+            compiled, points_of = work.scan, work.lanes()
+            tick = Stoppable(stop).advance
+            state = compiled.advanced(points_of, work.plan.transient, stop, tick)
+            tick(0)
+            self._last = dict(values), (compiled, points_of, state)
+        return self._last[1]
 
     def _require(self, values: Values) -> None:
         """Refuse values that the study would refuse."""
@@ -213,8 +177,6 @@ class Live:
 
 def _tree(file: File) -> dict[str, Any]:
     """The study of a file without what concerns several points together."""
-    if file.view == "pictures":
-        raise Uncomputable("Only points of a scan are computed here.")
     try:
         tree = toml.loads(str(file.dataset.attrs.get("study", "")))
         if tree.get("kind") != "bifurcation" or "parameters" not in tree:
@@ -226,10 +188,3 @@ def _tree(file: File) -> dict[str, Any]:
     if str(run.get("start", "")).startswith("continue"):
         del run["start"]
     return tree | {"run": run}
-
-
-def _rounded(values: np.ndarray) -> list[float | None]:
-    """Numbers of seven digits, as JSON has them."""
-    return [
-        float(f"{x:.7g}") if np.isfinite(x) else None for x in np.asarray(values, float)
-    ]

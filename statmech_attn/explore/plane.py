@@ -1,5 +1,6 @@
 """A scan of two parameters as the page asks for it: any of its variables as a map."""
 
+import math
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -49,6 +50,9 @@ class Plane:
         self.variables = self._choice(dataset)
         self._maps: dict[str, np.ndarray] = {}
         self._lock = threading.RLock()
+        plain = dataset.drop_vars([n for n in points.OF_SAMPLES if n in dataset])
+        count = math.prod(plain.sizes[d] for d in plain.section_count.dims)
+        self._points = plain.load() if count <= points.IN_MEMORY else plain
         self.map(next(iter(self.variables)))
         tell(1.0)
 
@@ -106,7 +110,7 @@ class Plane:
 
     def part(self, values: dict[str, float]) -> xr.Dataset:
         """The point nearest to some values, as a scan of one point."""
-        dataset = self.file.dataset
+        dataset = self._points
         if self.refined:
             distance = 0.0
             for name in self.names:

@@ -12,6 +12,7 @@ from statmech_attn.presentation import quantity
 
 
 OF_SAMPLES = ("section", "strobe")
+IN_MEMORY = 200_000  # points whose verdicts are read at once
 
 
 def verdict(part: xr.Dataset, names: tuple[str, ...]) -> dict[str, Any]:

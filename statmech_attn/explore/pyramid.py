@@ -1,7 +1,7 @@
 """Counts of samples in any window of a bifurcation diagram, fast and exact.
 
 The samples of a scan are kept as 32-bit numbers on several levels. Level 0 has a row
-for every point; level l has a row for 8^l neighbouring points, sorted, so that a column
+for every point; level l has a row for 4^l neighbouring points, sorted, so that a column
 of a picture is counted by looking up the edges of its cells. Levels of large scans are
 kept in a file beside the scan, `SCAN.h5.pyramid`, which can be removed at any time.
 
@@ -20,11 +20,13 @@ import h5py
 import numpy as np
 
 
-FACTOR = 8  # points of a level that are one row of the next
-DIRECT = 2**20  # samples that are counted one by one
+SHIFT = 2
+FACTOR = 1 << SHIFT  # rows of a level that are one of the next
+IN_MEMORY = 2**20  # samples of scans that have no levels
+DIRECT = 2**19  # samples that are counted one by one
 COLUMNS = 1024  # of a picture that a level is made for
 AT_ONCE = 2**25  # samples that are sorted at once
-SCHEMA = "statmech_attn pyramid 1"
+SCHEMA = "statmech_attn pyramid 2"
 Read = Callable[[int, int], np.ndarray]  # rows of points, (points, samples)
 
 
@@ -59,7 +61,7 @@ class Pyramid:
         columns = -(-(stop - first) // width)
         if (stop - first) * samples.shape[1] <= DIRECT or len(self.levels) == 1:
             return _binned(samples[first:stop], width, columns, edges)
-        level = min(len(self.levels) - 1, (width.bit_length() - 1) // 3)
+        level = min(len(self.levels) - 1, (width.bit_length() - 1) // SHIFT)
         block = FACTOR**level
         if not level:
             return _binned(samples[first:stop], width, columns, edges)
@@ -101,7 +103,7 @@ def pyramid(
         source: what identifies the scan; a file of another one is written anew.
         tell: told the share that is done.
     """
-    if points * samples <= DIRECT:
+    if points * samples <= IN_MEMORY:
         return Pyramid([np.asarray(read(0, points), np.float32)])
     if not _holds(place, source):
         place = _write(points, samples, read, place, source, tell)
@@ -186,15 +188,14 @@ def _blocks(points: int) -> Iterator[int]:
 def _binned(samples: np.ndarray, width: int, columns: int, edges: np.ndarray):
     """The same, one by one."""
     cells = len(edges) - 1
-    values = np.ravel(samples)
-    column = np.repeat(np.arange(len(samples)) // width, samples.shape[1])
-    inside = (values >= edges[0]) & (values < edges[-1])
-    values, column = values[inside], column[inside]
-    scale = cells / (edges[-1] - edges[0])
-    cell = ((values - edges[0]) * scale).astype(np.int64).clip(0, cells - 1)
+    inside = (samples >= edges[0]) & (samples < edges[-1])
+    points, _ = np.nonzero(inside)
+    values = samples[inside]
+    scale = np.float32(cells / (edges[-1] - edges[0]))
+    cell = ((values - edges[0]) * scale).astype(np.int32).clip(0, cells - 1)
     cell -= values < edges[cell]
     cell += values >= edges[cell + 1]
-    flat = np.bincount(column * cells + cell, minlength=columns * cells)
+    flat = np.bincount(points // width * cells + cell, minlength=columns * cells)
     return flat.reshape(columns, cells).astype(np.uint32)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import uvicorn
 
-from statmech_attn.explore.server import HOST, Server
+from statmech_attn.explore.guard import HOST
+from statmech_attn.explore.server import Server
 
 
 HEIGHT = 760  # pixels of a cell in a notebook

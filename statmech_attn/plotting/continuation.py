@@ -149,9 +149,9 @@ def branches(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
 def _draw_branches(axis: Axes, dataset: xr.Dataset) -> None:
     free = dataset.attrs["free"]
     for branch in range(dataset.sizes["branch"]):
-        x, y, stable = _with_special(dataset, branch, free)
+        x, y, stable = followed(dataset, branch, free)
         for chosen, (words, dashes, width) in STABILITY.items():
-            ends = _either_side(stable == chosen)
+            ends = either_side(stable == chosen)
             shown = np.where(ends[:, None], y, np.nan)
             lines = axis.plot(
                 x, shown, color=style.BLACK, ls=dashes, lw=width, zorder=3
@@ -247,14 +247,9 @@ def bifurcation_curves(
         curve = dataset.isel(curve=i)
         points = curve[f"curve_{across}"].values, curve[f"curve_{up}"].values
         axis.plot(*points, color="white", lw=2.6, zorder=2.5)
-        coefficient = _filled(curve.curve_coefficient.values)
-        *points, coefficient = _with_zeros(*points, coefficient)
-        solid = _supercritical(kinds[int(code)], coefficient)
-        for chosen, dashes in ((solid, "-"), (~solid, (0, (2, 1)))):
-            shown = np.where(_either_side(chosen), points[1], np.nan)
-            axis.plot(
-                points[0], shown, color=colour, lw=1.3, ls=dashes, zorder=3, label=words
-            )
+        x, solid, dashed = curve_parts(curve, kinds[int(code)], across, up)
+        for y, dashes in ((solid, "-"), (dashed, (0, (2, 1)))):
+            axis.plot(x, y, color=colour, lw=1.3, ls=dashes, zorder=3, label=words)
             words = None
     if any(_subcritical_parts(dataset)):
         look = {"lw": 1.3, "color": style.GREY, "ls": "--"}
@@ -270,6 +265,25 @@ def bifurcation_curves(
     sheet.legend(per_row=4)
     sheet.note(_plane_note(dataset))
     return sheet.figure
+
+
+def curve_parts(curve: xr.Dataset, kind: str, across: str, up: str):
+    """A curve in the plane, NaN in the part that is drawn in the other way.
+
+    Args:
+        curve: one of a continuation.
+        kind: of its bifurcations.
+        across, up: the parameters.
+
+    Returns:
+        Values across, values up where it is supercritical or a fold, and elsewhere.
+    """
+    points = curve[f"curve_{across}"].values, curve[f"curve_{up}"].values
+    coefficient = _filled(curve.curve_coefficient.values)
+    x, y, coefficient = _with_zeros(*points, coefficient)
+    solid = _supercritical(kind, coefficient)
+    shown = (np.where(either_side(part), y, np.nan) for part in (solid, ~solid))
+    return x, *shown
 
 
 def _plane_note(dataset: xr.Dataset) -> str:
@@ -356,7 +370,7 @@ def _with_zeros(x, y, coefficient: np.ndarray) -> tuple[np.ndarray, ...]:
     )
 
 
-def _either_side(chosen: np.ndarray) -> np.ndarray:
+def either_side(chosen: np.ndarray) -> np.ndarray:
     """Chosen points and their neighbours, so that pieces of a line meet."""
     ends = chosen.copy()
     ends[1:] |= chosen[:-1]
@@ -364,7 +378,7 @@ def _either_side(chosen: np.ndarray) -> np.ndarray:
     return ends
 
 
-def _with_special(dataset: xr.Dataset, branch: int, free: str):
+def followed(dataset: xr.Dataset, branch: int, free: str):
     """Parameter, samples and stability along a branch, with its special points.
 
     Stability is 1 or 0, and NaN at the special points themselves.

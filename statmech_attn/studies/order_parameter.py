@@ -172,6 +172,23 @@ class OrderParameterWork(learning.LearningWork):
             start = known[j] if known[j].converged else None
             yield j, known[j]
 
+    def between(self, width: float, temperature: float, tick: Tick) -> dict[str, Any]:
+        """The row of a width and a temperature that the grid need not have.
+
+        It is what a study with these as well would hold there.
+        """
+        above = [T for T in reversed(self.grid.temperatures) if T > temperature]
+        start = saddle = None
+        for T in [*above, temperature]:
+            tick(0.0)
+            problem = self.problem.at(width=self.grid.width(width), temperature=T)
+            self.check(problem)
+            saddle = problem.solve(start=start)
+            start = saddle if saddle.converged else None
+        assert saddle is not None
+        tick(0.0)
+        return self._row(saddle)
+
     def _row(self, saddle: bpkr.Solution) -> dict[str, Any]:
         row = of_saddle(saddle)
         if saddle.converged:

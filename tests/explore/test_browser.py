@@ -18,6 +18,7 @@ from statmech_attn.dynamics import diagrams
 pytestmark = pytest.mark.slow
 playwright = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("uvicorn")
+RESULTS = Path(__file__).resolve().parents[2] / "paper_figs" / "results"
 CHROMIUM = "/usr/bin/chromium"
 OPTIONS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run "
@@ -79,11 +80,36 @@ def henon(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def address(henon, line, plane):
+def swept(line, tmp_path_factory) -> Path:
+    """The hysteresis of the scan `line` and of its mirror image."""
+    scan = storage.read(line)
+    up = scan.assign_attrs(direction="up", start="continue-up")
+    down = scan.assign(strobe=-scan.strobe)
+    down.attrs |= {"direction": "down", "start": "continue-down"}
+    path = tmp_path_factory.mktemp("swept") / "swept.h5"
+    compared = studies.compare_sweeps(up, down)
+    storage.write(path, compared, study="", kind="hysteresis")
+    return path
+
+
+@pytest.fixture(scope="module")
+def address(henon, line, plane, swept):
     from statmech_attn.explore import Explorer
 
-    with Explorer([henon, line, plane], allow_code=True, warm=False) as explorer:
+    theory = [RESULTS / f"one_shot_{n}-0-laptop.h5" for n in ("theory", "exact")]
+    files = [henon, line, plane, *theory, swept]
+    with Explorer(files, allow_code=True, warm=False) as explorer:
         yield explorer.address
+
+
+VIEWS = {  # of the files above
+    "line": "#file=0&at=1.1",
+    "overlay": "#file=1",
+    "plane": "#file=2",
+    "theory": "#file=3",
+    "pictures": "#file=5",
+}
+DRAWN = "#over[data-drawn]:visible, #panels[data-drawn], #panels img"
 
 
 def shown(tab, address: str, view: str = "") -> dict:
@@ -105,6 +131,15 @@ def drawn_again(tab, act) -> dict:
     raise AssertionError("the picture did not change")
 
 
+def until_address_has(tab, text: str) -> None:
+    """Wait until the address of the view has a part."""
+    for _ in range(200):
+        if text in tab.evaluate("location.hash"):
+            return
+        tab.wait_for_timeout(50)
+    raise AssertionError(f"the address has no {text}")
+
+
 def place(tab, x: float, y: float = 0.3) -> tuple[float, float]:
     """Pixels of a place, in shares of the diagram's frame."""
     box = tab.locator("#over").bounding_box()
@@ -115,7 +150,7 @@ def place(tab, x: float, y: float = 0.3) -> tuple[float, float]:
 
 
 def test_pixels_of_the_density_are_where_samples_are(tab, address, line):
-    window = shown(tab, address, "#file=1")
+    window = shown(tab, address, "#file=1&hide=swept.h5")
     ink = tab.evaluate(
         """() => {
           const canvas = document.getElementById("base");
@@ -249,8 +284,10 @@ def test_an_exported_page_needs_no_server(tab, henon, tmp_path, browser):
 
 def test_nothing_is_wider_than_a_phone(browser, address):
     phone = browser.new_page(viewport={"width": 390, "height": 800})
-    for view in ("#file=0&at=1.1", "#file=2"):
-        shown(phone, address, view)
+    for view in VIEWS.values():
+        phone.goto(f"{address}{view}")
+        phone.reload()
+        phone.locator(DRAWN).first.wait_for(timeout=60_000)
         phone.wait_for_timeout(300)
         assert phone.evaluate("document.documentElement.scrollWidth") == 390
     phone.close()
@@ -260,3 +297,122 @@ def test_names_of_files_are_shown_as_text(tab, address, line):
     shown(tab, address, "#file=1")
     assert tab.locator("#title").inner_text() == line.name
     assert tab.locator("h1 b").count() == 0
+
+
+@pytest.mark.parametrize("theme", ("light", "dark"))
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_has_no_complaint(tab, address, view, theme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    sign = VIEWS[view] + f"&theme={theme}"
+    tab.goto(f"{address}{sign}")
+    tab.locator(DRAWN).first.wait_for(timeout=60_000)
+    if "at=" in sign:
+        tab.locator("#live figure").nth(4).wait_for(timeout=120_000)
+    found = axe.Axe().run(tab).response["violations"]
+    assert not found, [(x["id"], x["nodes"][0]["html"]) for x in found]
+
+
+def test_panels_tell_of_their_numbers_by_pointer_and_keyboard(tab, address):
+    tab.goto(f"{address}#file=3&c.width=50")
+    canvas = tab.locator("#panels canvas[tabindex]").first
+    tab.locator("#panels[data-drawn]").wait_for(timeout=60_000)
+    stored = storage.read(RESULTS / "one_shot_theory-0-laptop.h5")
+    U_1 = stored.U_1.sel(width=50, temperature=0.05)
+    names = [str(x) for x in stored.path_1.values]
+    canvas.focus()
+    tab.keyboard.press("ArrowRight")
+    told = tab.locator("#panels .told").first
+    assert told.inner_text().startswith(f"paths {names[0]} and {names[0]}: saddle")
+    assert float(told.inner_text().split()[-1]) == pytest.approx(
+        float(U_1[0, 0]), rel=1e-4
+    )
+    tab.keyboard.press("ArrowDown")
+    assert told.inner_text().startswith(f"paths {names[1]} and {names[0]}: saddle")
+    box = canvas.bounding_box()
+    tab.mouse.move(box["x"] + 76, box["y"] + 12)
+    assert told.inner_text().startswith(f"paths {names[0]} and {names[0]}")
+    tab.locator("#choice-matrix").select_option("U_2")
+    tab.locator("figcaption", has_text="U_2").wait_for(timeout=20_000)
+    assert "c.matrix=U_2" in tab.evaluate("location.hash")
+    tab.locator("#choice-width").press("End")
+    until_address_has(tab, "c.width=10000")
+
+
+def test_other_files_are_drawn_over_a_scan(tab, address):
+    shown(tab, address, "#file=1")
+    box = tab.locator("#others input")
+    box.wait_for(timeout=20_000)
+    colours = """() => {
+      const canvas = document.getElementById("base");
+      const {data} = canvas.getContext("2d")
+        .getImageData(0, 0, canvas.width, canvas.height);
+      let count = 0;
+      for (let i = 0; i < data.length; i += 4) {
+        count += data[i] === 213 && data[i + 1] === 94 && data[i + 2] === 0;
+      }
+      return count;
+    }"""
+    assert "followed downward" in tab.locator("#legend").inner_text()
+    with_sweep = tab.evaluate(colours)
+    box.uncheck()
+    until_address_has(tab, "hide=swept.h5")
+    without = tab.evaluate(colours)  # of what is drawn in this colour in any case
+    assert with_sweep > without + 40
+
+
+def test_an_exported_plane_tells_of_its_points(tab, plane, tmp_path):
+    from statmech_attn.explore import export
+
+    target = tmp_path / "plane.html"
+    export(plane, target)
+    shown(tab, target.as_uri())
+    tab.mouse.click(*place(tab, 0.02, 0.98))
+    sentence = tab.locator("#verdict .sentence").first
+    sentence.wait_for(timeout=20_000)
+    dataset = storage.read(plane)
+    assert sentence.inner_text() == diagrams.explain(dataset, beta=1.0, gamma=1.0)
+
+
+def test_a_file_that_is_replaced_is_told_of_and_opened_again(
+    tab, line, plane, tmp_path
+):
+    from statmech_attn.explore import Explorer
+
+    path = tmp_path / "scan.h5"
+    path.write_bytes(line.read_bytes())
+    with Explorer([path], warm=False) as explorer:
+        shown(tab, explorer.address)
+        (tmp_path / "other.h5").write_bytes(plane.read_bytes())
+        (tmp_path / "other.h5").replace(path)
+        message = tab.locator("#message")
+        tab.locator("#message", has_text="has been replaced").wait_for(timeout=20_000)
+        message.locator("button").click()
+        tab.locator("#variable").wait_for(timeout=20_000)
+        path.unlink()
+        tab.locator("#message", has_text="has been removed").wait_for(timeout=20_000)
+        path.write_bytes(b"no HDF5 at all")
+        message.locator("button").click()
+        tab.locator("#message", has_text="is not an HDF5 file").wait_for(timeout=20_000)
+
+
+def test_a_zoom_finds_period_44(tab, tmp_path):
+    from statmech_attn.explore import Explorer
+
+    (tmp_path / "scan.toml").write_text(
+        'kind = "bifurcation"\n[network]\npatterns = "poclopez-pe2"\n[parameters]\n'
+        'beta = [1.26, 1.2645, 1.27, 1.4]\n[run]\nstart = "checkpoint"\n'
+    )
+    studies.produce(tmp_path / "scan.toml", tmp_path / "scan.h5")
+    with Explorer([tmp_path / "scan.h5"], warm=False) as explorer:
+        shown(tab, explorer.address)
+        low, high = json.loads(tab.locator("#over").get_attribute("data-drawn"))["x"]
+        at = (1.2645 - low) / (high - low)
+        tab.mouse.move(*place(tab, at))
+        for _ in range(4):
+            window = drawn_again(tab, lambda: tab.mouse.wheel(0, -300))
+        low, high = window["x"]
+        assert high - low < 0.03
+        tab.mouse.click(*place(tab, (1.2645 - low) / (high - low)))
+        tab.locator("#verdict", has_text="period 44").wait_for(timeout=20_000)
+        same = tab.locator("#live", has_text="with the same verdict")
+        same.wait_for(timeout=120_000)

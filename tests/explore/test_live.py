@@ -13,9 +13,11 @@ import pytest
 from statmech_attn import storage, studies
 from statmech_attn.dynamics import diagrams
 from statmech_attn.explore import jobs
+from statmech_attn.explore.computable import Uncomputable
 from statmech_attn.explore.files import File
 from statmech_attn.explore.line import Line
-from statmech_attn.explore.live import Cancelled, Live, Uncomputable
+from statmech_attn.explore.live import Live
+from statmech_attn.explore.stopping import Cancelled
 
 
 INTERRUPTIBLE = """
@@ -81,6 +83,7 @@ def test_a_point_has_the_verdict_of_the_file(live, logistic, a):
 def test_orbit_and_running_exponents_are_those_of_the_map(live):
     orbit = np.array(live.orbit({"a": 3.2})["first"])
     assert np.allclose(orbit[1:], 3.2 * orbit[:-1] * (1 - orbit[:-1]), atol=1e-6)
+    assert live.orbit({"a": 3.2})["first"] == orbit.tolist()  # its transient is kept
     (running,) = live.running({"a": 4.0})["running"]
     assert abs(running[-1] - np.log(2)) < 0.01
 
@@ -119,7 +122,7 @@ def test_a_later_question_of_a_page_ends_the_one_before(live, monkeypatch):
             begun.clear()
             waiting = pool.submit(live.verdict, {"a": 3.8}, 1)
             assert begun.wait(10)
-            live._asked(2)  # of another page
+            live.questions.asked(2)  # of another page
             assert not waiting.done()
             end()
             assert isinstance(waiting.exception(10), Cancelled)

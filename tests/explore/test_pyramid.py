@@ -34,6 +34,7 @@ def samples() -> np.ndarray:
 @pytest.fixture
 def stored(samples, tmp_path, monkeypatch):
     """Its pyramid in a file, with levels that small scans have none of."""
+    monkeypatch.setattr(pyramid, "IN_MEMORY", 1000)
     monkeypatch.setattr(pyramid, "DIRECT", 1000)
     read = lambda first, stop: samples[first:stop]
     place = tmp_path / "scan.h5.section.pyramid"

@@ -8,7 +8,7 @@ export class PicturesView {
   }
 
   async load() {
-    const holder = element("div", { id: "pictures" });
+    const holder = element("div", { id: "panels" });
     this.stage.replaceChildren(holder);
     if (!this.file.pictures.length) {
       holder.append(element("p", { class: "quiet" }, "This kind of file has no pictures."));
@@ -29,7 +29,9 @@ export async function share(source, form, view) {
   const limits = view.window
     ? { low: view.window.x[0], high: view.window.x[1], bottom: view.window.y[0], top: view.window.y[1] }
     : {};
-  const asked = { file: view.number, form: form === "py" ? "pdf" : form, ...limits };
+  const asked = {
+    file: view.number, name: byId("figure").value, form: form === "py" ? "pdf" : form, ...limits,
+  };
   const stem = view.file.name.replace(/\.[^.]*$/, "");
   try {
     if (form === "py") {

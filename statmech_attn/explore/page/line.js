@@ -1,7 +1,8 @@
 // A scan of one parameter: samples as a density, the phase ribbon, the exponents.
 
 import { LINES, PHASES, css, dark } from "./colours.js";
-import { Scale, drawAxes, fitted } from "./plot.js";
+import { SHARES, drawOverlays, drawShares, overlayLegend, sharesOf } from "./overlays.js";
+import { Scale, drawAxes, fitted, swatch } from "./plot.js";
 import { cellOf } from "./source.js";
 import { axisWords, element, symbol } from "./text.js";
 
@@ -9,8 +10,8 @@ const RIBBON = 13;
 const GAP = 9;
 
 export class LineView {
-  constructor(file, number, source, base, over, done) {
-    Object.assign(this, { file, number, source, base, over, done, rows: [] });
+  constructor(file, number, source, base, over) {
+    Object.assign(this, { file, number, source, base, over, rows: [], overlays: [] });
     this.limits = {
       x: [file.axis.low, file.axis.high], y: [file.shown.low, file.shown.high],
     };
@@ -24,12 +25,15 @@ export class LineView {
     const [left, right, top, bottom] = [64, width - 12, 10, height - 42];
     const has = this.file.exponents > 0;
     const ribbon = has ? RIBBON * Math.min(this.file.starts, 4) : 0;
-    const usable = bottom - top - (has ? ribbon + 2 * GAP : 0);
+    const shares = sharesOf(this.overlays).length ? SHARES + GAP : 0;
+    const usable = bottom - top - shares - (has ? ribbon + 2 * GAP : 0);
     const middle = top + Math.round(usable * (has ? 0.66 : 1));
+    const below = middle + shares;
     return {
       cloud: [left, top, right, middle],
-      ribbon: [left, middle + GAP, right, middle + GAP + ribbon],
-      exponents: [left, middle + ribbon + 2 * GAP, right, bottom],
+      shares: [left, middle + GAP, right, middle + shares],
+      ribbon: [left, below + GAP, right, below + GAP + ribbon],
+      exponents: [left, below + ribbon + 2 * GAP, right, bottom],
     };
   }
 
@@ -62,6 +66,8 @@ export class LineView {
     const { x, y } = this.panel();
     if (this.density) this.drawDensity(boxes.cloud, ratio, x, y);
     this.drawComputed(context, boxes, x, y);
+    drawOverlays(context, boxes.cloud, x, y, this.overlays);
+    for (const layer of sharesOf(this.overlays).slice(0, 1)) drawShares(context, boxes.shares, x, layer);
     const has = this.file.exponents > 0;
     const words = axisWords(this.file.axis);
     drawAxes(context, {
@@ -297,25 +303,18 @@ export class LineView {
     const entries = [];
     const found = new Set(this.strips?.arrays.phase?.data ?? []);
     this.file.phases.forEach((name, code) => {
-      if (found.has(code)) entries.push(entry(this.colour(code), name));
+      if (found.has(code)) entries.push(swatch(this.colour(code), name));
     });
     const colours = LINES[dark() ? "dark" : "light"];
     for (let j = 0; j < this.file.exponents; j += 1) {
-      entries.push(entry(colours[j % colours.length], symbol(`λ_${j + 1}`), "line"));
+      entries.push(swatch(colours[j % colours.length], symbol(`λ_${j + 1}`), "line"));
     }
     for (const { name, words } of this.file.clouds.length > 1 ? this.file.clouds : []) {
       const shade = css(name === "section" ? "--ink-dots" : "--pale-dots");
-      entries.push(entry(`rgb(${shade})`, words, "dot"));
+      entries.push(swatch(`rgb(${shade})`, words, "dot"));
     }
     const { width } = this.density ?? {};
     if (width > 1) entries.push(element("span", {}, `a column: ${width} points`));
-    return entries;
+    return [...entries, ...overlayLegend(this.overlays)];
   }
 }
-
-export function entry(colour, words, shape = "") {
-  const swatch = element("i", { class: shape });
-  swatch.style.background = colour;
-  return element("span", {}, swatch, words);
-}
-

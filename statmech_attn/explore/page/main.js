@@ -7,6 +7,7 @@ import { PartPanel } from "./part.js";
 import { PlaneView } from "./plane.js";
 import { Navigator, fitted, within } from "./plot.js";
 import { PointPanel, redrawSmall } from "./point.js";
+import { SheetView } from "./sheet.js";
 import { Server, embedded } from "./source.js";
 import { axisWords, byId, element, symbol } from "./text.js";
 
@@ -54,7 +55,8 @@ class Page {
       this.changed();
     });
     byId("message").querySelector("button").addEventListener("click", () => this.reopen());
-    new ResizeObserver(() => this.redraw() || this.changed()).observe(byId("stage"));
+    const observer = new ResizeObserver(() => this.redraw() || this.changed());
+    for (const id of ["stage", "sheet"]) observer.observe(byId(id));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
     window.addEventListener("hashchange", () => this.read());
   }
@@ -107,20 +109,9 @@ class Page {
     const canvases = [byId("base"), byId("over")];
     for (const canvas of canvases) fitted(canvas);
     const Kind = { line: LineView, plane: PlaneView }[file.view];
-    byId("stage").hidden = !Kind;
-    byId("pictures")?.parentElement.remove();
-    for (const id of ["in", "out", "whole", "box", "keys", "hover", "legend"]) byId(id).hidden = !Kind;
-    byId("point").hidden = !Kind;
-    byId("part").hidden = true;
-    byId("box").hidden ||= !this.source.computes || Boolean(file.why);
-    byId("share").hidden = !this.source.computes || !file.drawn;
-    byId("choice").hidden = file.view !== "plane";
+    this.arrange(file, Boolean(Kind));
     if (!Kind) {
-      const holder = element("div");
-      byId("view").append(holder);
-      this.view = new PicturesView(file, number, this.source, holder);
-      this.view.load().catch((error) => this.say(error.message));
-      this.write();
+      this.showPanels(file, number, asked);
       return;
     }
     this.view = new Kind(file, number, this.source, ...canvases);
@@ -141,7 +132,61 @@ class Page {
     if (at?.length === this.view.names.length && at.every(Number.isFinite)) {
       this.choose(Object.fromEntries(this.view.names.map((name, i) => [name, at[i]])));
     }
+    this.hidden = new Set();
+    if (this.source.computes && this.files.length > 1) {
+      this.others(this.view, asked.getAll("hide")).catch((error) => this.trouble(error));
+    }
     this.changed(0);
+  }
+
+  // What a view needs of the page, and what it does not.
+  arrange(file, isDiagram) {
+    byId("stage").hidden = !isDiagram;
+    byId("sheet").hidden = isDiagram;
+    byId("sheet").replaceChildren();
+    for (const id of ["in", "out", "whole", "box", "keys", "hover", "legend"]) byId(id).hidden = !isDiagram;
+    byId("point").hidden = !isDiagram;
+    byId("part").hidden = byId("others").hidden = true;
+    byId("box").hidden ||= !this.source.computes || Boolean(file.why);
+    byId("share").hidden = !this.source.computes || !file.drawn;
+    byId("choice").hidden = file.view !== "plane";
+    const figures = isDiagram ? file.pictures.slice(0, 1) : file.pictures;
+    byId("figure").replaceChildren(...figures.map((name) => element("option", {}, name)));
+    byId("which").hidden = figures.length < 2;
+  }
+
+  // A file that is no scan: its panels, or else the figures of the package.
+  showPanels(file, number, asked) {
+    const holder = byId("sheet");
+    this.view = file.view === "sheet"
+      ? new SheetView(file, number, this.source, holder, this.points.page, () => this.write())
+      : new PicturesView(file, number, this.source, holder);
+    this.view.read?.(asked);
+    this.view.load().catch((error) => this.say(error.message));
+    this.write();
+  }
+
+  // What other files say of a scan, each of which may be hidden.
+  async others(view, hidden) {
+    const { overlays } = await this.source.ask("overlays", { file: view.number });
+    if (view !== this.view || !overlays.length) return;
+    this.hidden = new Set(hidden);
+    const choose = () => {
+      view.overlays = overlays.filter(({ name }) => !this.hidden.has(name));
+      this.redraw();
+      this.write();
+    };
+    const boxes = overlays.map(({ name }) => {
+      const box = element("input", { type: "checkbox", checked: !this.hidden.has(name) });
+      box.addEventListener("change", () => {
+        this.hidden[box.checked ? "delete" : "add"](name);
+        choose();
+      });
+      return element("label", {}, box, ` ${name}`);
+    });
+    byId("others").hidden = false;
+    byId("others").querySelector("div").replaceChildren(...boxes);
+    choose();
   }
 
   described(file) {
@@ -205,8 +250,8 @@ class Page {
   }
 
   redraw() {
+    this.view?.draw?.();
     if (!this.view?.window) return;
-    this.view.draw();
     this.view.drawOver(this.over);
     byId("legend").replaceChildren(...this.view.legend());
     redrawSmall();
@@ -282,6 +327,8 @@ class Page {
     }
     if (view.variable) asked.set("show", view.variable);
     if (this.over.chosen) asked.set("at", view.names.map((name) => this.over.chosen[name]));
+    view.write?.(asked);
+    for (const name of view.window ? this.hidden : []) asked.append("hide", name);
     const { theme } = document.documentElement.dataset;
     if (theme) asked.set("theme", theme);
     this.address = asked.size ? `#${decodeURIComponent(asked)}` : "";

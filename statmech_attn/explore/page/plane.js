@@ -1,13 +1,13 @@
 // A scan of two parameters: one of its variables as a map.
 
 import { PHASES, css, dark, place, ramp, rgb } from "./colours.js";
-import { entry } from "./line.js";
-import { Scale, drawAxes, fitted, tickText } from "./plot.js";
-import { axisWords, element, symbol } from "./text.js";
+import { drawOverlays, overlayLegend } from "./overlays.js";
+import { Scale, colourBar, drawAxes, fitted, swatch } from "./plot.js";
+import { axisWords } from "./text.js";
 
 export class PlaneView {
   constructor(file, number, source, base, over) {
-    Object.assign(this, { file, number, source, base, over, rows: [] });
+    Object.assign(this, { file, number, source, base, over, rows: [], overlays: [] });
     const [x, y] = file.axes;
     this.limits = { x: [x.low, x.high], y: [y.low, y.high] };
     this.window = { x: [...this.limits.x], y: [...this.limits.y] };
@@ -53,6 +53,7 @@ export class PlaneView {
     const { box, x, y } = this.panel();
     if (this.map) this.drawMap(context, box, x, y);
     this.drawComputed(context, box, x, y);
+    drawOverlays(context, box, x, y, this.overlays);
     const [across, up] = this.file.axes;
     drawAxes(context, { x, y, box, xWords: axisWords(across), yWords: axisWords(up) });
   }
@@ -155,22 +156,14 @@ export class PlaneView {
     const { colours } = this.chosen;
     if (colours === "phase") {
       const found = new Set(this.map?.arrays.values.data.map(Math.round) ?? []);
-      return this.file.phases.map((name, code) => [name, code])
-        .filter(([, code]) => found.has(code))
-        .map(([name, code]) => entry(`rgb(${this.colour(code, "phase").join(" ")})`, name));
+      const known = [...this.file.phases.entries()].filter(([code]) => found.has(code));
+      const entries = known.map(([code, name]) =>
+        swatch(`rgb(${this.colour(code, "phase").join(" ")})`, name));
+      return [...entries, ...overlayLegend(this.overlays)];
     }
-    if (!this.map || this.map.variable !== this.variable) return [];
-    const bar = element("canvas", { width: 256, height: 1, "aria-hidden": true });
-    const context = bar.getContext("2d");
-    ramp(colours).forEach((colour, i) => {
-      context.fillStyle = `rgb(${colour.join(" ")})`;
-      context.fillRect(i, 0, 1, 1);
-    });
-    const [low, high] = this.map.range;
-    const { unit } = this.chosen;
-    const ends = [low, high].map((v) => tickText(Number(v.toPrecision(3)), high - low));
-    const named = `${symbol(this.chosen.symbol)}${unit ? ` (${unit})` : ""}`;
-    return [element("span", {}, named, " ", ends[0], bar, ends[1],
-      colours === "logarithm" ? ", logarithmic" : "")];
+    if (!this.map || this.map.variable !== this.variable) return overlayLegend(this.overlays);
+    const { symbol: sign, unit } = this.chosen;
+    const words = `${sign}${unit ? ` (${unit})` : ""}`;
+    return [colourBar(colours, this.map.range, words), ...overlayLegend(this.overlays)];
   }
 }

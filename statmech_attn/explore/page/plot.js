@@ -1,7 +1,7 @@
 // Scales, axes and how a window of a diagram is moved.
 
-import { css } from "./colours.js";
-import { digits } from "./text.js";
+import { css, ramp } from "./colours.js";
+import { digits, element, symbol } from "./text.js";
 
 export class Scale {
   // Values low..high to pixels from..to; with theta logarithmic beyond -theta..theta.
@@ -46,11 +46,61 @@ export class Scale {
       Math.abs(this.at(o) - this.at(t)) > 13);
     return ticks.filter((t) => t === 0 || (apart(t) && Math.abs(this.at(t) - this.at(0)) > 13));
   }
+
+  text(tick) { return tickText(tick, this.theta || Math.abs(this.high - this.low)); }
+}
+
+// Positive values, even in their logarithms.
+export class LogScale {
+  constructor(low, high, from, to) {
+    Object.assign(this, { low, high, from, to });
+    this.plain = new Scale(Math.log10(low), Math.log10(high), from, to);
+  }
+
+  at(value) { return this.plain.at(Math.log10(Math.max(value, 1e-300))); }
+
+  value(pixel) { return 10 ** this.plain.value(pixel); }
+
+  ticks() {
+    const [first, last] = [this.plain.low, this.plain.high];
+    const factors = last - first < 1.2 ? [1, 2, 5] : last - first < 3 ? [1, 3] : [1];
+    const apart = Math.ceil((last - first) / 8) || 1;
+    const ticks = [];
+    for (let power = Math.floor(first); power <= last; power += 1) {
+      for (const factor of power % apart ? [] : factors) {
+        const value = factor * 10 ** power;
+        if (value >= this.low && value <= this.high) ticks.push(value);
+      }
+    }
+    return ticks;
+  }
+
+  text(tick) { return tickText(tick, tick); }
+}
+
+// Names at even places, counted from 0; a name needs so many pixels.
+export class NameScale {
+  constructor(names, from, to, needed) {
+    Object.assign(this, { names, from, to, needed });
+    this.plain = new Scale(-0.5, names.length - 0.5, from, to);
+    this.step = Math.abs(to - from) / names.length;
+  }
+
+  at(value) { return this.plain.at(value); }
+
+  ticks() {
+    const apart = Math.ceil(this.needed / this.step);
+    return [...this.names.keys()].filter((i) => i % apart === 0);
+  }
+
+  text(tick) { return symbol(this.names[tick]); }
 }
 
 export function tickText(value, span) {
   const size = Math.abs(value);
-  if (size && (size < 1e-4 || size >= 1e6)) return value.toExponential(0).replace("e", "e");
+  if (size && (size < 1e-4 || size >= 1e6)) {
+    return Number(value.toPrecision(4)).toExponential().replace("e+", "e").replace("-", "−");
+  }
   return digits(value, span).replace("-", "−");
 }
 
@@ -71,6 +121,7 @@ export const FONT = '12px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", s
 // Frame, ticks and words of a panel.
 export function drawAxes(context, {
   x, y, box, xWords, yWords, xLabels = true, zero = false, apart = [90, 48],
+  turned = false, wordsAt = 22,
 }) {
   const [left, top, right, bottom] = box;
   context.save();
@@ -81,22 +132,19 @@ export function drawAxes(context, {
   context.strokeRect(left + 0.5, top + 0.5, right - left - 1, bottom - top - 1);
   if (x) {
     const ticks = x.ticks(Math.max(2, Math.floor((right - left) / apart[0])));
-    const span = x.high - x.low;
-    context.textAlign = "center";
-    context.textBaseline = "top";
+    const write = turned ? turnedText : plainText;
     for (const tick of ticks) {
       const at = Math.round(x.at(tick)) + 0.5;
       context.beginPath();
       context.moveTo(at, bottom);
       context.lineTo(at, bottom + 4);
       context.stroke();
-      if (xLabels) context.fillText(tickText(tick, span), at, bottom + 6);
+      if (xLabels) write(context, x.text(tick), at, bottom + 6);
     }
-    if (xLabels && xWords) context.fillText(xWords, (left + right) / 2, bottom + 22);
+    if (xLabels && xWords) plainText(context, xWords, (left + right) / 2, bottom + wordsAt);
   }
   if (y) {
     const ticks = y.ticks(Math.max(2, Math.floor((bottom - top) / apart[1])));
-    const span = y.theta ? y.theta : Math.abs(y.high - y.low);
     context.textAlign = "right";
     context.textBaseline = "middle";
     for (const tick of ticks) {
@@ -105,7 +153,7 @@ export function drawAxes(context, {
       context.moveTo(left - 4, at);
       context.lineTo(left, at);
       context.stroke();
-      context.fillText(tickText(tick, span), left - 7, at);
+      context.fillText(y.text(tick), left - 7, at);
     }
     if (zero && y.low < 0 && y.high > 0) {
       const at = Math.round(y.at(0)) + 0.5;
@@ -126,6 +174,43 @@ export function drawAxes(context, {
     }
   }
   context.restore();
+}
+
+function plainText(context, text, x, y) {
+  context.textAlign = "center";
+  context.textBaseline = "top";
+  context.fillText(text, x, y);
+}
+
+// Text that ends at a place below the axis, read from the lower left.
+function turnedText(context, text, x, y) {
+  context.save();
+  context.translate(x + 3, y + 2);
+  context.rotate(-Math.PI / 4);
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  context.fillText(text.length > 10 ? `${text.slice(0, 9)}…` : text, 0, 0);
+  context.restore();
+}
+
+// An entry of a legend: a patch of colour, a line or a dot, and its words.
+export function swatch(colour, words, shape = "") {
+  const mark = element("i", { class: shape });
+  mark.style.background = colour;
+  return element("span", {}, mark, symbol(words));
+}
+
+// The colours of a table between two values, as an entry of a legend.
+export function colourBar(kind, [low, high], words) {
+  const bar = element("canvas", { width: 256, height: 1, "aria-hidden": true });
+  const context = bar.getContext("2d");
+  ramp(kind).forEach((colour, i) => {
+    context.fillStyle = `rgb(${colour.join(" ")})`;
+    context.fillRect(i, 0, 1, 1);
+  });
+  const ends = [low, high].map((v) => tickText(Number(v.toPrecision(3)), high - low));
+  return element("span", {}, symbol(words), " ", ends[0], bar, ends[1],
+    kind === "logarithm" ? ", logarithmic" : "");
 }
 
 // A small picture of lines or dots in its own canvas.

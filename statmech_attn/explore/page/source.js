@@ -184,18 +184,15 @@ export class Embedded {
     };
   }
 
+  // The verdict of the nearest point whose sentence is written.
   async point({ values }) {
-    const { file, told, points, arrays } = this.held;
-    if (file.view === "plane") {
-      throw new Refusal("An exported phase diagram holds no sentences.", 0);
-    }
-    const value = values[file.axis.name];
-    const all = arrays.values.data;
-    let nearest = 0;
-    told.forEach((number, i) => {
-      if (Math.abs(all[number] - value) < Math.abs(all[told[nearest]] - value)) nearest = i;
-    });
-    return points[nearest];
+    const { file, points } = this.held;
+    const axes = file.axes ?? [file.axis];
+    const away = (point) => axes.reduce((sum, { low, high }, i) => {
+      const { name, value } = point.values[i];
+      return sum + ((value - values[name]) / (high - low)) ** 2;
+    }, 0);
+    return points.reduce((best, point) => (away(point) < away(best) ? point : best));
   }
 }
 

@@ -20,6 +20,14 @@ export function digits(value, span) {
   return String(Number(value.toFixed(places)));
 }
 
+// A number with its error, to the digits that the error leaves.
+export function quantity(value, error) {
+  if (value === null || value === undefined) return "none";
+  if (!error) return String(Number(Number(value).toPrecision(5)));
+  const places = Math.max(0, Math.min(15, -Math.floor(Math.log10(error))));
+  return `${value.toFixed(places)} ± ${Number(error.toPrecision(1))}`;
+}
+
 // A symbol such as λ_1 or m^{o,SE}_1 as characters.
 export function symbol(text) {
   const low = "₀₁₂₃₄₅₆₇₈₉";

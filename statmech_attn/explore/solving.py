@@ -1,0 +1,102 @@
+"""Saddle points on the spot, at any width and temperature, from the study of a file.
+
+What is computed is what a study of order parameters that had this width and this
+temperature as well would hold: the temperatures of a width are a chain from the highest
+one down (`studies.order_parameter`).
+"""
+
+import threading
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from statmech_attn import batches, studies
+from statmech_attn.explore.computable import study_of, Uncomputable
+from statmech_attn.explore.files import File
+from statmech_attn.explore.learned import SOLVED
+from statmech_attn.explore.stopping import Questions, Stoppable
+from statmech_attn.storage import toml
+from statmech_attn.studies.order_parameter import OrderParameterWork
+
+
+NAMES = ("width", "temperature")
+
+
+class Solving:
+    """Saddle points of the study of a file, one at a time.
+
+    Args:
+        file: of kind order-parameter or posterior.
+        allow_code: whether code that its study names may run.
+
+    Raises:
+        Uncomputable: why nothing can be computed.
+    """
+
+    def __init__(self, file: File, *, allow_code: bool = False):
+        self.file, self.questions = file, Questions()
+        self._lock = threading.Lock()
+        try:
+            tree = toml.loads(str(file.dataset.attrs.get("study", "")))
+        except ValueError as error:
+            raise Uncomputable(f"Nothing can be computed: {error}") from None
+        if file.kind == "posterior":
+            tree = tree | {"kind": "order-parameter"}
+            tree.pop("run", None)
+        self.tree = tree
+        self.study = study_of(file, tree, allow_code)
+
+    @batches.once
+    def work(self) -> OrderParameterWork:
+        """The work of the study, whose problem and programs every point uses."""
+        batches.runtime.prepare()
+        work = studies.work(self.study)
+        assert isinstance(work, OrderParameterWork)
+        return work
+
+    def warm(self) -> None:
+        """Compile what a point needs, at the first one of the file."""
+        first = lambda name: float(np.ravel(self.file.dataset[name].values)[0])
+        self.solved({name: first(name) for name in NAMES})
+
+    def close(self) -> None:
+        """End what is being computed at the next look."""
+        self.questions.close()
+
+    def solved(self, values: dict[str, float], page: int = 0) -> xr.Dataset:
+        """Order parameters, accuracy, evidence and scores at a point.
+
+        Args:
+            values: width and temperature.
+            page: who asks; a later question of the same page ends this one.
+
+        Raises:
+            Cancelled: there was one.
+            ValueError: values that a study would refuse, or no saddle point.
+        """
+        if set(values) != set(NAMES):
+            raise ValueError("values should be of width and temperature.")
+        network = self.tree["network"] | values
+        studies.parse(self.tree | {"network": network})
+        stop = self.questions.asked(page)
+        with self._lock:
+            work, tick = self.work, Stoppable(stop).advance
+            tick(0.0)
+            row: dict[str, Any] = work.between(**values, tick=tick)
+            dimensions = work.dimensions()
+        if row["result"] != 0:
+            raise ValueError("There is no saddle point, or it was not reached.")
+        variables = {name: (dimensions[name], row[name]) for name in dimensions}
+        named = {
+            name: self.file.dataset[name]
+            for name in ("attention_head", "test_set")
+            if name in self.file.dataset
+        }
+        paths = {
+            dim: self.file.dataset[dim]
+            for dims, _ in variables.values()
+            for dim in dims
+            if dim.startswith("path_")
+        }
+        return xr.Dataset(variables, named | paths | values, {SOLVED: 1})

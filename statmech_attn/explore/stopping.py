@@ -1,0 +1,42 @@
+"""Computations that end when nobody waits for them any more."""
+
+import threading
+
+from statmech_attn.reporting import Silent
+
+
+class Cancelled(Exception):
+    """Raised in a computation that nobody waits for any more."""
+
+
+class Stoppable(Silent):
+    """A reporter that ends what it is told of, once it is to stop."""
+
+    def __init__(self, stop: threading.Event):
+        self.stop = stop
+
+    def advance(self, work: float) -> None:
+        if self.stop.is_set():
+            raise Cancelled
+
+
+class Questions:
+    """What pages wait for: a later question of a page ends the one before."""
+
+    def __init__(self):
+        self._guard = threading.Lock()
+        self._stops: dict[int, threading.Event] = {}
+
+    def asked(self, page: int) -> threading.Event:
+        """Ends what a page has asked for before; the event that is set to end this."""
+        with self._guard:
+            if page in self._stops:
+                self._stops[page].set()
+            self._stops[page] = threading.Event()
+            return self._stops[page]
+
+    def close(self) -> None:
+        """End everything at the next look."""
+        with self._guard:
+            for stop in self._stops.values():
+                stop.set()

@@ -1,0 +1,115 @@
+// Unit tests of the modules of the page, run by `node --test`; the folder of the
+// modules is in PAGE.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+const load = (name) => import(`${process.env.PAGE}/${name}`);
+const { cellOf, Embedded } = await load("source.js");
+const { digits, quantity, symbol, axisWords, duration } = await load("text.js");
+const { LogScale, NameScale, Scale, tickText, within } = await load("plot.js");
+const { place, ramp } = await load("colours.js");
+const { unpacked } = await load("packed.js");
+const { nearest } = await load("panels.js");
+const { Slider } = await load("sheet.js");
+
+test("a cell holds its lower edge", () => {
+  const edges = [0, 1, 2.5, 4];
+  assert.deepEqual([0, 0.99, 1, 2.49, 3.9].map((v) => cellOf(edges, v)), [0, 0, 1, 1, 2]);
+});
+
+test("scales and their inverses", () => {
+  for (const scale of [new Scale(-2, 6, 100, 500), new Scale(-9, 3, 400, 20, 0.1),
+    new LogScale(0.01, 1000, 0, 300)]) {
+    for (const share of [0, 0.2, 0.7, 1]) {
+      const pixel = scale.from + share * (scale.to - scale.from);
+      assert.ok(Math.abs(scale.at(scale.value(pixel)) - pixel) < 1e-6);
+    }
+  }
+});
+
+test("ticks lie inside, a few of them", () => {
+  for (const [low, high] of [[0, 1], [1.2, 1.2001], [-3e5, 2e6], [0.97, 1.43]]) {
+    const ticks = new Scale(low, high, 0, 600).ticks(6);
+    assert.ok(ticks.length >= 2 && ticks.length <= 13, `${low} ${high}: ${ticks}`);
+    const room = (high - low) * 1e-9;
+    assert.ok(ticks.every((t) => t >= low - room && t <= high + room));
+    const texts = ticks.map((t) => tickText(t, high - low));
+    assert.equal(new Set(texts).size, texts.length);
+  }
+  assert.deepEqual(new LogScale(5, 2000, 0, 300).ticks(), [10, 30, 100, 300, 1000]);
+  assert.deepEqual(new NameScale(["a", "b", "c", "d"], 0, 40, 20).ticks(), [0, 2]);
+});
+
+test("a window stays within its limits", () => {
+  assert.deepEqual(within([0.2, 0.4], [0, 1]), [0.2, 0.4]);
+  const near = (got, wanted) => got.forEach((v, i) => assert.ok(Math.abs(v - wanted[i]) < 1e-12));
+  near(within([-0.5, 0.1], [0, 1]), [0, 0.6]);
+  near(within([-5, 5], [0, 1]), [0, 1]);
+  const [low, high] = within([0.5, 0.5], [0, 1]);
+  assert.ok(high > low);
+});
+
+test("numbers in words", () => {
+  assert.equal(quantity(0.41922, 0.00061), "0.4192 ± 0.0006");
+  assert.equal(quantity(-1.5), "-1.5");
+  assert.equal(quantity(null), "none");
+  assert.equal(digits(1.23456789, 0.01), "1.23457");
+  assert.equal(symbol("λ_12"), "λ₁₂");
+  assert.equal(axisWords({ words: "inverse temperature", symbol: "β", unit: "" }),
+    "inverse temperature β");
+  assert.equal(duration(125), "2 min 5 s");
+});
+
+test("colours of values", () => {
+  assert.equal(ramp("sign").length, 256);
+  assert.deepEqual([-1, 0, 1, 9].map((v) => place(v, [-1, 1], "sign")), [0, 128, 255, 255]);
+  assert.equal(place(10, [1, 100], "logarithm"), 128);
+});
+
+test("messages are unpacked", () => {
+  const header = JSON.stringify({ low: 1, arrays: { a: { type: "float32", shape: [2], place: 0, size: 2 } } });
+  const text = new TextEncoder().encode(header.padEnd(Math.ceil((header.length + 4) / 8) * 8 - 4));
+  const buffer = new ArrayBuffer(4 + text.length + 8);
+  new DataView(buffer).setUint32(0, text.length, true);
+  new Uint8Array(buffer).set(text, 4);
+  new Float32Array(buffer, 4 + text.length).set([0.5, -2]);
+  const { low, arrays } = unpacked(buffer);
+  assert.equal(low, 1);
+  assert.deepEqual([...arrays.a.data], [0.5, -2]);
+});
+
+test("the nearest target, if any is near", () => {
+  const targets = [{ x: 10, y: 10 }, { x: 100, y: 10, half: 20 }];
+  assert.equal(nearest(targets, [14, 8]), 0);
+  assert.equal(nearest(targets, [115, 25]), 1);
+  assert.equal(nearest(targets, [50, 80]), -1);
+});
+
+test("a slider takes stored values that are near, and others between", () => {
+  const slider = new Slider([10, 100, 1000]);
+  assert.ok(Math.abs(slider.value(500) - 100) < 1e-9);
+  assert.equal(slider.stored(505), 1);
+  assert.equal(slider.stored(540), -1);
+  assert.ok(Math.abs(slider.step(slider.value(123)) - 123) < 1e-9);
+  const alone = new Slider([30]);
+  assert.deepEqual([alone.low, alone.high], [7.5, 120]);
+  assert.equal(new Slider([0, 2]).value(500), 1);
+});
+
+test("an exported page counts as its data says", async () => {
+  const edges = Float64Array.from([0, 1, 2, 3, 4]);
+  const samples = Uint16Array.from([0, 65534, 65535, 32000, 0, 0, 65534, 65535]);
+  const held = new Embedded({
+    file: { axis: { name: "a", low: 0, high: 4 }, clouds: [{ name: "section" }], exponents: 0 },
+    ranges: { section: [-1, 1] }, step: 1,
+    arrays: { edges: { data: edges }, samples_section: { data: samples, shape: [4, 2] } },
+    points: [0.5, 1.5, 2.5].map((value) => ({ values: [{ name: "a", value }] })),
+  });
+  const asked = { low: 0, high: 4, bottom: -1.01, top: 1.01, columns: 4, rows: 2 };
+  const { arrays } = await held.density(asked);
+  assert.deepEqual([...arrays.section.data], [1, 1, 1, 0, 2, 0, 0, 1]);
+  const wide = await held.density({ ...asked, columns: 2 });
+  assert.deepEqual([...wide.arrays.section.data], [2, 1, 2, 1]);
+  const { values: [{ value }] } = await held.point({ values: { a: 1.9 } });
+  assert.equal(value, 1.5);
+});
