@@ -146,9 +146,9 @@ plotting.capacities(capacities)
 # Recall that moves
 # -----------------
 #
-# A token that condenses on a pattern of the cycle draws the next one.  In the frame that
+# A token that condenses on a pattern of the cycle draws the next one. In the frame that
 # moves along, one pattern a token, this is a stationary state as well, with overlaps
-# with the patterns recalled now, one token ago, and so on.  With more than one token of
+# with the patterns recalled now, one token ago, and so on. With more than one token of
 # context attention must find the newest: at small gamma recall does not move on.
 
 sequence = extensive.loaded_network(

@@ -21,13 +21,13 @@ exact, so that the model decides how many steps there are and not where they end
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.linalg import blas
+from scipy.linalg import get_blas_funcs
 
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.newton import CONVERGED, ITERATIONS, STALLED, UNDEFINED
@@ -124,7 +124,8 @@ def _whitened(half, part: Float[np.ndarray, "P c"], outputs: int):
         of_output = np.moveaxis(half.reshape(-1, P, outputs), 2, 0)
         return np.stack([square @ part for square in of_output], axis=2)
     # Half the multiplications, as half is triangular; transposed, as BLAS has columns.
-    whitened = blas.dtrmm(1.0, half.T, part.T, side=1, lower=0)
+    multiply: Any = get_blas_funcs("trmm", dtype=np.float64)
+    whitened = multiply(1.0, half.T, part.T, side=1, lower=0)
     return whitened.T[:, :, None]
 
 

@@ -234,7 +234,7 @@ def noise_steps(
     return noise, NoiseBand(band, score, cov)
 
 
-def _fields(state: State) -> tuple[Array | None, ...]:
+def _fields(state: State) -> tuple:
     window = (state.v, state.k, state.attention)
     return *window, state.clock, state.tokens, state.means
 

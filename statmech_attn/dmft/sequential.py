@@ -117,6 +117,7 @@ class MixedMap(Linearised):
         return jnp.concatenate([x.ravel() for x in parts])
 
     def at(self, state: State, vector: Float[Array, " d"]) -> State:
+        assert isinstance(self.map, Step)
         net, params, slots = self.map.net, self.parameters, _slots(state)
         means, older = vector[: net.n_classes], vector[net.n_classes :]
         older = older.reshape(2, net.context - 1, net.n_patterns)

@@ -273,8 +273,14 @@ def classify(
     per_block = turns_per_block(steps, every, drive_period)
 
     def window(state, before, doubling):
-        numbers = before, per_block * 2**doubling, doubling >= max_doublings
-        return _window(map, state, *jax.tree.map(jnp.asarray, numbers), options)
+        return _window(
+            map,
+            state,
+            jnp.asarray(before),
+            jnp.asarray(per_block * 2**doubling),
+            jnp.asarray(doubling >= max_doublings),
+            options,
+        )
 
     first = window(state, transient, 0)
     traced = isinstance(first.phase, Tracer)  # as below jax.vmap

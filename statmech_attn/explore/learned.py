@@ -137,6 +137,7 @@ class Learned(Sheet):
         if point is not None and name in point:
             x, y = [float(point[axis])], [float(point[name])]
             rows.append(series(SOLVED, x, y, look="ring", colour=0))
+        positive = all(min(row["x"]) > 0 for row in rows)
         of = self.data[name].attrs if name in self.data else {}
         symbol = {"width": "hidden width N", "temperature": "temperature T"}[axis]
         held = ", ".join(f"{n} {x:.6g}" for n, x in fixed.items())
@@ -146,7 +147,7 @@ class Learned(Sheet):
             symbol,
             TITLES[name] if not of.get("unit_name") else f"{TITLES[name]} (nat)",
             rows,
-            logarithmic=LOGARITHMIC[name] if min(x) > 0 else [],
+            logarithmic=LOGARITHMIC[name] if positive else [],
             levels=levels,
             places=[["", place[axis]]],
         )

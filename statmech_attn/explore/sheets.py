@@ -8,7 +8,7 @@ beside it, are shown in the same panels.
 import copy
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,7 +124,10 @@ class Sheet(ABC):
         mine = self.data.attrs
         for sheet in [self, *self.others]:
             attributes = sheet.data.attrs
-            alike = (np.array_equal(mine.get(k), attributes.get(k)) for k in self.same)
+            alike = (
+                np.array_equal(mine.get(k, ""), attributes.get(k, ""))
+                for k in self.same
+            )
             if sheet.file.kind in kinds and sheet.same == self.same and all(alike):
                 return sheet
         return None
@@ -201,7 +204,7 @@ def chart(caption: str, x: str, y: str, rows: list[Panel], **more: Any) -> Panel
 
 
 def matrix(
-    caption: str, across: Sequence[Any], up: Sequence[Any], layers: list[Panel], **more
+    caption: str, across: Iterable[Any], up: Iterable[Any], layers: list[Panel], **more
 ) -> Panel:
     """A matrix in colours: the first of its layers; all are told of an entry.
 

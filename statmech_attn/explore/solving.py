@@ -38,7 +38,7 @@ class Solving:
         self.file, self.questions = file, Questions()
         self._lock = threading.Lock()
         try:
-            tree = toml.loads(str(file.dataset.attrs.get("study", "")))
+            tree: dict[str, Any] = toml.loads(str(file.dataset.attrs.get("study", "")))
         except ValueError as error:
             raise Uncomputable(f"Nothing can be computed: {error}") from None
         if file.kind == "posterior":

@@ -258,8 +258,10 @@ def _begin(state: State, size: int) -> tuple[State, Array]:
 @jax.jit
 def _of_whole_spins(state: State, keys: Words, first, counts) -> State:
     """The start with class means that N spins can have, which are then copied."""
+    assert state.means is not None
     runs = jnp.arange(state.means.shape[-1], dtype=jnp.uint32)
-    lanes = address(tuple(x[:, None] for x in keys), first[:, None] + runs)
+    high, low = keys
+    lanes = address((high[:, None], low[:, None]), first[:, None] + runs)
     means = whole_spins(address(lanes, START), state.means, counts)
     return eqx.tree_at(lambda s: s.means, state, means)
 

@@ -288,15 +288,13 @@ class _Loaded:
                 llvm.initialize_native_target()
                 llvm.initialize_native_asmprinter()
                 _Loaded._ready = True
-            processor = dict(
-                cpu=llvm.get_host_cpu_name(),
-                features=llvm.get_host_cpu_features().flatten(),
-            )
+            cpu = llvm.get_host_cpu_name()
+            features = llvm.get_host_cpu_features().flatten()
             machine = llvm.Target.from_default_triple().create_target_machine(
-                **processor, opt=LEVEL
+                cpu=cpu, features=features, opt=LEVEL
             )
             versions = llvmlite.__version__, str(llvm.llvm_version_info)
-            parts = (text, *processor.values(), *versions, f"{LEVEL} {PASSES}")
+            parts = (text, cpu, features, *versions, f"{LEVEL} {PASSES}")
             code = machine_code(parts, lambda: _compiled(text, machine))
             self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))

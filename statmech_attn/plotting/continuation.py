@@ -247,9 +247,9 @@ def bifurcation_curves(
         curve = dataset.isel(curve=i)
         points = curve[f"curve_{across}"].values, curve[f"curve_{up}"].values
         axis.plot(*points, color="white", lw=2.6, zorder=2.5)
-        x, solid, dashed = curve_parts(curve, kinds[int(code)], across, up)
+        values, solid, dashed = curve_parts(curve, kinds[int(code)], across, up)
         for y, dashes in ((solid, "-"), (dashed, (0, (2, 1)))):
-            axis.plot(x, y, color=colour, lw=1.3, ls=dashes, zorder=3, label=words)
+            axis.plot(values, y, color=colour, lw=1.3, ls=dashes, zorder=3, label=words)
             words = None
     if any(_subcritical_parts(dataset)):
         look = {"lw": 1.3, "color": style.GREY, "ls": "--"}

@@ -27,7 +27,7 @@ from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
 from statmech_attn.studies import build, continuation_file, posed
 from statmech_attn.studies.continuation_file import arrays, dataset, dimensions
 from statmech_attn.studies.dmft_tables import ContinuationStudy
-from statmech_attn.studies.posed import Coordinates
+from statmech_attn.studies.posed import Coordinates, Windows
 from statmech_attn.studies.system_tables import SystemContinuationStudy
 from statmech_attn.studies.tables import Interval
 
@@ -290,7 +290,7 @@ def _turn(system: System, template) -> System:
 
 def _strobe_samples(
     system: System,
-    layout: Coordinates,
+    layout: Coordinates | Windows,
     value: int,
     problem: continuation.Problem,
     points: Sequence,

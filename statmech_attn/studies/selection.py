@@ -71,9 +71,8 @@ class ModelSelectionWork(learning.LearningWork):
         numbers = ("log_evidence", "log_evidence_stderr", "result")
         of_test = ("error_test", "error_test_stderr")
         predictor = ("examined", *("output",) * (self.made.Y.ndim - 1))
-        return dict.fromkeys((*numbers, *of_test), ()) | dict.fromkeys(
-            ("mean", "mean_stderr"), predictor
-        )
+        of_none: Dimensions = dict.fromkeys((*numbers, *of_test), ())
+        return of_none | dict.fromkeys(("mean", "mean_stderr"), predictor)
 
     def sizes(self) -> dict[str, int]:
         outputs = {"output": self.made.Y.shape[-1]} if self.made.Y.ndim > 1 else {}

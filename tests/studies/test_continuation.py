@@ -160,7 +160,10 @@ def test_the_summary_lists_branches_and_bifurcations(found):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"parameters__beta": 1.2}, "parameters: give exactly one of beta, gamma, epsilon and"),
+        (
+            {"parameters__beta": 1.2},
+            "parameters: give exactly one of beta, gamma, epsilon and",
+        ),
         (
             {"parameters__beta": {"start": 2.0, "stop": 1.0}},
             "parameters.beta: start must be below stop, 1",
