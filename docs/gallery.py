@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 import statmech_attn
 from statmech_attn import cli, comparison, plotting, storage, studies
+from statmech_attn.explore import export
 from statmech_attn.tasks import arrays
 
 
@@ -27,6 +28,7 @@ ROOT = HERE.parent
 KEPT = ROOT / "paper_figs" / "results"
 DPI = 200
 COLUMNS = 3
+VIEWS = Path("pages", "views")  # of the site, below its root
 
 
 class Study(NamedTuple):
@@ -256,6 +258,7 @@ CAPACITIES = Study(
 )
 PE5 = Kept("pe5_continuation"), Kept("pe5_continuation_locking")
 TORUS = Kept("pe5_torus")
+SCANS = ZOOM, PLANE, SEQUENTIAL, UP, DOWN, TORUS  # each has a page to move in
 UPWARD = lambda scan: scan.isel(start=0, drop=True)
 SHOT = [Kept(f"one_shot_theory-{i}") for i in range(4)]
 SAMPLES = [Kept(f"one_shot_{of}-0") for of in ("exact", "weights")]
@@ -401,6 +404,7 @@ def write(folder: Path, drawn: bool = True) -> None:
     current = stamp.exists() and stamp.read_text() == digest.hexdigest()
     if drawn and not current:
         _draw(pictures, data)
+        _export(data, folder / VIEWS)
         stamp.write_text(digest.hexdigest())
     page = _page(drawn or current)
     path = folder / "gallery.rst"
@@ -421,6 +425,24 @@ def _draw(pictures: Path, data: Path) -> None:
     jax.clear_caches()
 
 
+def _export(data: Path, views: Path) -> None:
+    """Write the pages of the scans, which need no server."""
+    views.mkdir(parents=True, exist_ok=True)
+    for scan in SCANS:
+        target = views / _view(scan)
+        export(_path(scan, data), target, overwrite=True)
+
+
+def _view(scan: Source) -> str:
+    """File name of the page of a scan."""
+    return f"{Path(scan.file).stem}.html"
+
+
+def _path(source: Source, data: Path) -> Path:
+    """Where the file of a source is."""
+    return ROOT / source.file if isinstance(source, Kept) else data / source.file
+
+
 def _needed(sources: Sequence[Source]) -> list[Source]:
     """Sources with those that they are made from, first things first."""
     needed: list[Source] = []
@@ -434,8 +456,7 @@ def _needed(sources: Sequence[Source]) -> list[Source]:
 
 
 def _read(source: Source, data: Path) -> xr.Dataset:
-    kept = isinstance(source, Kept)
-    return storage.read(ROOT / source.file if kept else data / source.file)
+    return storage.read(_path(source, data))
 
 
 def _page(drawn: bool) -> str:
@@ -458,8 +479,9 @@ this site is built; the scripts of ``paper_figs`` draw the same at publication s
 the calls below draw one.  Every function takes ``ax=`` or ``axes=`` and then draws its
 panels on axes of yours.
 
-``statmech-attn explore FILE.h5 ...`` shows the files of a call in the browser instead,
-one over the other, to move in and to compute further (:doc:`/howto/explorer`).
+``statmech-attn explore``, the last command of each, shows the same files in the
+browser, to move in and to compute further (:doc:`/howto/explorer`).  Below a scan is a
+link to its page, which moves as well but computes nothing.
 
 Not drawn here are ``growth``, of a benchmark (:doc:`/performance`), and
 ``one_shot_kernels``, which is ``path_kernels`` of trained heads and needs a file with
@@ -499,15 +521,16 @@ def _section(row: Row, drawn: bool) -> list[str]:
     )
     lines += [f"{words}{where}", ""]
     commands = [source.command for source in _needed(row.sources) if source.command]
-    if commands:
-        lines += [".. code-block:: sh", ""]
-        lines += [f"    {line}" for text in commands for line in text.split("\n")] + [
-            ""
-        ]
-    lines += [".. code-block:: python", ""]
+    commands.append(" ".join(["statmech-attn explore", *(x.file for x in row.sources)]))
+    lines += [".. code-block:: sh", ""]
+    lines += [f"    {line}" for text in commands for line in text.split("\n")]
+    lines += ["", ".. code-block:: python", ""]
     lines += [f"    {line}" for line in _call(row)] + [""]
     if drawn:
         lines += [f".. image:: gallery/{row.function}.png", f"    :alt: {words}", ""]
+        scans = [source for source in row.sources if source in SCANS]
+        pages = [f"`{Path(x.file).stem} <../{VIEWS.name}/{_view(x)}>`__" for x in scans]
+        lines += [f"Move in the scan: {', '.join(pages)}.", ""] if pages else []
     return lines
 
 
@@ -525,5 +548,11 @@ def _call(row: Row) -> list[str]:
 
 def setup(app) -> None:
     """As an extension of Sphinx: the page is there before sources are read."""
-    drawn = lambda: bool(app.config.sphinx_gallery_conf["plot_gallery"])
-    app.connect("builder-inited", lambda app: write(HERE / "generated", drawn()))
+
+    def begin(app) -> None:
+        generated = HERE / "generated"
+        write(generated, bool(app.config.sphinx_gallery_conf["plot_gallery"]))
+        if (generated / VIEWS).exists():
+            app.config.html_extra_path.append(str((generated / VIEWS).parent))
+
+    app.connect("builder-inited", begin)

@@ -118,6 +118,19 @@ def test_the_gallery_has_every_figure(gallery):
     assert all(f"``{name}``" in page for name in NOT_DRAWN)
 
 
+def test_the_gallery_leads_to_the_pages_of_its_scans(gallery):
+    for scan in gallery.SCANS:
+        if isinstance(scan, gallery.Study):
+            study, _ = studies.load(gallery.ROOT / scan.path, scan.settings)
+            assert study.kind == "bifurcation"
+    undrawn, page = (gallery._page(drawn) for drawn in (False, True))
+    for file in ("bifurcation_zoom", "sweep_up", "pe5_torus-laptop"):
+        link = f"`{file} <../views/{file}.html>`__"
+        assert link in page and link not in undrawn
+    explored = "statmech-attn explore phase_diagram.h5 phase_boundary.h5"
+    assert explored in undrawn
+
+
 @pytest.mark.slow
 def test_a_tutorial_runs(tmp_path):
     script = DOCS / "tutorials" / "06_theory_and_simulation.py"

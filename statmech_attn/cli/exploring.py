@@ -1,6 +1,5 @@
 """The command that shows result files in the browser."""
 
-import importlib.util
 import os
 import sys
 import webbrowser
@@ -11,9 +10,6 @@ import typer
 
 from statmech_attn.cli.arguments import AllowCode
 from statmech_attn.cli.terminal import out
-
-
-NEEDED = ("starlette", "uvicorn")
 
 
 def explore(
@@ -47,12 +43,7 @@ def explore(
 
     Example: statmech-attn explore scan.h5
     """
-    for name in () if export is not None else NEEDED:
-        if importlib.util.find_spec(name) is None:
-            raise ValueError(
-                f"explore needs {name}: pip install 'statmech-attn[explore]'."
-            )
-    from statmech_attn.explore import Explorer, export as write_page
+    from statmech_attn.explore import export as write_page
 
     if export is not None:
         if len(files) > 1:
@@ -60,12 +51,16 @@ def explore(
         size = write_page(files[0], export, overwrite=overwrite)
         out.say(f"wrote {export}: {size}")
         return
+    try:
+        from statmech_attn.explore import Explorer
+    except ModuleNotFoundError as error:
+        raise ValueError(str(error)) from None
     with Explorer(files, port=port, allow_code=allow_code) as explorer:
         try:
             out.say(f"the page is at {explorer.address}")
             out.say("Ctrl-C ends it")
-            if browser:
-                webbrowser.open(explorer.address)
+            if browser and not webbrowser.open(explorer.address):
+                out.say("no browser could be started: open this address in one")
             explorer.wait()
             return
         except KeyboardInterrupt:

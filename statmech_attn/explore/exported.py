@@ -17,10 +17,10 @@ from statmech_attn.reporting import size
 
 SAMPLES = 1_500_000  # that are written one by one; of more, their counts in cells
 COLUMNS, ROWS = 4096, 1024  # of these cells
-POINTS = 100_000  # of a line whose phases and exponents are written one by one
+POINTS = 100_000  # of a line that are written one by one; of more, columns of them
 CELLS = 1_000_000  # of a plane
 TOLD = 1000  # points whose sentences are written
-STEPS = 65535  # of a sample over the range of all
+STEPS = 65535  # of a sample, or of a value of a map, over the range of all
 
 
 def export(path: str | Path, target: str | Path, *, overwrite: bool = False) -> str:
@@ -63,24 +63,20 @@ def export(path: str | Path, target: str | Path, *, overwrite: bool = False) -> 
 def _line(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     line = Line(file, lambda share: None)
     count = len(line.values)
-    arrays: dict[str, np.ndarray] = {"values": line.values, "edges": line.edges}
+    width = 1 << (-(-count // POINTS) - 1).bit_length()
+    arrays = line.reduced(0, count, width)
+    if width == 1:
+        arrays.pop("largest", None)
     for name, cloud in line.clouds.items():
         samples = cloud.levels[0]
-        if samples.size <= SAMPLES:
-            arrays[f"samples_{name}"] = _quantised(samples, cloud.low, cloud.high)
+        if width == 1 and samples.size <= SAMPLES:
+            ordered = np.sort(samples, axis=1)  # within a point: compressed well
+            arrays[f"samples_{name}"] = _steps(ordered, cloud.low, cloud.high)
         else:
             arrays[f"counts_{name}"] = _counted(line, name)
-    step = max(-(-count // POINTS), 1)
-    if line.has_verdicts:
-        arrays |= {
-            "phase": line.phases[::step],
-            "period": line.periods[::step],
-            "exponents": line.exponents[::step],
-            "errors": line.errors[::step],
-        }
     told = file.described() | line.described() | {"why": "", "state": "ready"}
     ranges = {n: [c.low, c.high] for n, c in line.clouds.items()}
-    header = {"file": told, "ranges": ranges, "step": step}
+    header: dict[str, Any] = {"file": told, "ranges": ranges}
     chosen = np.unique(np.linspace(0, count - 1, min(count, TOLD)).round().astype(int))
     header["points"] = [line.point({line.name: float(line.values[i])}) for i in chosen]
     return header, arrays
@@ -92,16 +88,17 @@ def _plane(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     step = int(np.ceil(np.sqrt(max(cells / CELLS, 1.0))))
     arrays = {"x_edges": _thinned(plane.edges[0], step)}
     arrays["y_edges"] = _thinned(plane.edges[1], step)
-    ranges = {}
+    ranges, spans = {}, {}
     names = [n for n in plane.variables if n.startswith(("phase", "lyap", "period"))]
     for name in names:
         values = plane.map(name)
-        arrays[f"map_{name}"] = values[::step, ::step]
+        spans[name] = _span(values)
+        arrays[f"map_{name}"] = _steps(values[::step, ::step], *spans[name])
         ranges[name] = plane.range(name)
     told = file.described() | plane.described() | {"why": "", "state": "ready"}
     told["variables"] = [plane.variables[name] for name in names]
-    header = {"file": told, "ranges": ranges, "points": _told(plane)}
-    return header, arrays
+    header = {"file": told, "ranges": ranges, "spans": spans}
+    return header | {"points": _told(plane)}, arrays
 
 
 def _told(plane: Plane) -> list[dict[str, Any]]:
@@ -122,14 +119,16 @@ def _told(plane: Plane) -> list[dict[str, Any]]:
 MAKERS = {"line": _line, "plane": _plane}
 
 
-def _quantised(samples: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Samples in 65535 steps of their range, 65535 where there is none.
+def _span(values: np.ndarray) -> list[float]:
+    """The least and the largest of the finite values."""
+    known = values[np.isfinite(values)]
+    return [float(known.min()), float(known.max())] if known.size else [0.0, 0.0]
 
-    Sorted within a point, which compresses them well.
-    """
+
+def _steps(values: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Values in 65535 steps of their range, 65535 where there is none."""
     scale = (STEPS - 1) / ((high - low) or 1.0)
-    ordered = np.sort(samples, axis=1)
-    steps = np.where(np.isfinite(ordered), (ordered - low) * scale, STEPS)
+    steps = np.where(np.isfinite(values), (values - low) * scale, STEPS)
     return np.round(steps).astype(np.uint16)
 
 

@@ -123,7 +123,7 @@ def labelled(dataset: xr.Dataset, name: str) -> dict[str, str]:
         "name": name,
         "words": attributes["long_name"].partition(": values of")[0],
         "symbol": attributes["symbol"],
-        "unit": "" if unit == "1" else unit,
+        "unit": "" if unit == "1" else unit.replace(" / ", "/"),
     }
 
 

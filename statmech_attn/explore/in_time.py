@@ -7,6 +7,7 @@ made of the other two.  Of patterns that grow with N the theory has errors
 of its own instead.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,15 @@ import xarray as xr
 from statmech_attn import comparison
 from statmech_attn.comparison import VERDICTS
 from statmech_attn.explore.files import File
-from statmech_attn.explore.sheets import at, chart, Choice, Panel, series, Sheet
+from statmech_attn.explore.sheets import (
+    at,
+    capital,
+    chart,
+    Choice,
+    Panel,
+    series,
+    Sheet,
+)
 from statmech_attn.statistics import threshold
 
 
@@ -53,7 +62,7 @@ class InTime(Sheet):
         names = [n for n in OBSERVABLES if _variable(self.data, n) in self.data]
         choices = [
             Choice("beta", "inverse temperature β", self.data.beta.values.tolist()),
-            Choice("observable", "observable", names),
+            Choice("observable", "observable", names, _words(names)),
             Choice("pattern", "pattern", self.data.pattern.values.tolist()),
         ]
         sizes = self.of_kind(SIMULATION, "comparison")
@@ -115,7 +124,7 @@ class InTime(Sheet):
                 spread = f"{name}_noise_std"
                 if spread in part and size:
                     band = _known(part[spread].values / np.sqrt(size))
-                    words = f"linear noise at N = {size:g}"
+                    words = f"linear noise at N = {size:,.0f}"
                     rows.append(series(words, time, y, band, look="band", colour=1))
                 rows.append(series("theory, N → ∞", time, y))
         if simulation is not None:
@@ -135,7 +144,7 @@ class InTime(Sheet):
         if not rows:
             return None
         words = OBSERVABLES[name]
-        caption = f"{words[0].upper()}{words[1:]} in time"
+        caption = f"{capital(words)} in time"
         return chart(caption, "token t", words, rows, aspect="wide")
 
     def _spreads(self, name: str, place: dict[str, Any], steps: int) -> Panel | None:
@@ -165,6 +174,7 @@ class InTime(Sheet):
         end = len(linear) if linear.all() else int(np.argmin(linear))
         shaded = [["no linear noise", end, len(linear)]] if end < len(linear) else []
         verdict = VERDICTS[int(part.verdict)].replace("_", " ")
+        count = int(linear.sum())
         row = series("simulation minus theory", np.arange(len(z)), z, look="dots")
         return chart(
             "Difference in standard errors",
@@ -173,8 +183,8 @@ class InTime(Sheet):
             [row],
             levels=[["chance allows", allowed], ["", -allowed], ["", 0.0]],
             shaded=shaded,
-            note=f"Verdict at β = {float(part.beta):g}: {verdict}; compared at "
-            f"{int(linear.sum())} steps before linear noise ends.",
+            note=f"Verdict at β = {float(part.beta):g}, all N together: {verdict}. "
+            f"This N is compared at {count} steps, before linear noise ends.",
         )
 
     def _against_n(self, judged: xr.Dataset, place: dict[str, Any]) -> Panel:
@@ -215,7 +225,7 @@ class Growing(Sheet):
             for name, words in PARAMETERS.items()
             if name in data.dims
         ]
-        choices.append(Choice("observable", "observable", names))
+        choices.append(Choice("observable", "observable", names, _words(names)))
         choices.append(Choice("pattern", "pattern", data.pattern.values.tolist()))
         simulation = self.of_kind("extensive-simulation")
         if simulation is not None:
@@ -244,7 +254,7 @@ class Growing(Sheet):
             panels.append(chart("Spread", "token t", "standard deviation", [row]))
         if predicted is not None and measured is not None:
             panels.append(_in_errors(name, predicted, measured))
-        caption = f"{words[0].upper()}{words[1:]} in time"
+        caption = f"{capital(words)} in time"
         return [chart(caption, "token t", words, rows, aspect="wide"), *panels]
 
 
@@ -264,6 +274,11 @@ def _in_errors(name: str, theory: xr.Dataset, simulation: xr.Dataset) -> Panel:
     return chart(
         "Difference in standard errors", "token t", words, [row], levels=levels
     )
+
+
+def _words(names: Sequence[str]) -> list[str]:
+    """Observables in words."""
+    return [OBSERVABLES[name] for name in names]
 
 
 def _variable(data: xr.Dataset, name: str) -> str:

@@ -15,6 +15,7 @@ from statmech_attn.comparison import sampled_by
 from statmech_attn.explore.files import File
 from statmech_attn.explore.sheets import (
     at,
+    capital,
     chart,
     Choice,
     layer,
@@ -64,8 +65,10 @@ class Learned(Sheet):
         between = self.file.kind != "comparison"
         values = lambda name: np.atleast_1d(self.data[name].values).tolist()
         choices = [
-            Choice("width", "hidden width N", values("width"), between),
-            Choice("temperature", "temperature T", values("temperature"), between),
+            Choice("width", "hidden width N", values("width"), between=between),
+            Choice(
+                "temperature", "temperature T", values("temperature"), between=between
+            ),
         ]
         if len(self.matrices) > 1:
             choices.append(Choice("matrix", "order parameter", self.matrices))
@@ -140,10 +143,13 @@ class Learned(Sheet):
         positive = all(min(row["x"]) > 0 for row in rows)
         of = self.data[name].attrs if name in self.data else {}
         symbol = {"width": "hidden width N", "temperature": "temperature T"}[axis]
-        held = ", ".join(f"{n} {x:.6g}" for n, x in fixed.items())
+        nearest = {
+            n: "" if x == place[n] else "nearest stored " for n, x in fixed.items()
+        }
+        held = ", ".join(f"{nearest[n]}{n} {x:.6g}" for n, x in fixed.items())
         levels = self._levels(fixed) if name == "accuracy" else []
         return chart(
-            f"{TITLES[name]} against {axis}, {held}",
+            capital(f"{TITLES[name]} against {axis}, {held}"),
             symbol,
             TITLES[name] if not of.get("unit_name") else f"{TITLES[name]} (nat)",
             rows,
@@ -348,7 +354,7 @@ class LearningCurve(Sheet):
                 x = part.examples.values
                 rows.append(series(words_of, x, y, error, look=look, colour=colour))
             rank = [["|Π| N₀", float(part["rank"])]] if "rank" in part else []
-            caption = f"{words.capitalize()} against the number of examples"
+            caption = f"{capital(words)} against the number of examples"
             more = {"logarithmic": logarithmic, "places": rank}
             panels.append(chart(caption, "training examples P", words, rows, **more))
         return panels

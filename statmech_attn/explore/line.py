@@ -65,6 +65,7 @@ class Line:
             | {
                 "low": self.edges[0],
                 "high": self.edges[-1],
+                "values": self.values[[0, -1]].tolist(),
                 "points": len(self.values),
             },
             "shown": shown
@@ -109,6 +110,15 @@ class Line:
         and the largest of each exponent.
         """
         first, stop, width = self._columns(low, high, columns)
+        return packed({"width": width}, self.reduced(first, stop, width))
+
+    def reduced(self, first: int, stop: int, width: int) -> dict[str, np.ndarray]:
+        """Edges, phases and exponents of columns of so many points.
+
+        Args:
+            first: number of the first point.
+            stop: number after the last point.
+        """
         part = slice(first, stop)
         arrays = {"edges": self._edges(first, stop, width)}
         if self.has_verdicts:
@@ -119,7 +129,7 @@ class Line:
             if width == 1:
                 arrays["error"] = errors
                 arrays["period"] = self.periods[part]
-        return packed({"width": width}, arrays)
+        return arrays
 
     def nearest(self, value: float) -> int:
         """Number of the point nearest to a value."""

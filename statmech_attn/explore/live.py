@@ -45,7 +45,7 @@ class Live:
         self.tree = _tree(file)
         self._lock, self.questions = threading.Lock(), Questions()
         self._last: tuple[Values, Any] | None = None  # point whose transient is done
-        low = {name: float(file.dataset[name].min()) for name in self.names}
+        low = {name: [float(file.dataset[name].min())] for name in self.names}
         self.study = study_of(file, self.tree_of(low), allow_code)
 
     def tree_of(self, ranges: dict[str, Any]) -> dict[str, Any]:

@@ -60,8 +60,11 @@ class Plane:
         """What the page needs to know beside what it knows of any file."""
         dataset = self.file.dataset
         axes = [
-            labelled(dataset, name) | {"low": edges[0], "high": edges[-1]}
-            for name, edges in zip(self.names, self.edges, strict=True)
+            labelled(dataset, name)
+            | {"low": edges[0], "high": edges[-1], "values": values[[0, -1]].tolist()}
+            for name, edges, values in zip(
+                self.names, self.edges, self.values, strict=True
+            )
         ]
         return {
             "axes": axes,

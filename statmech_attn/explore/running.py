@@ -7,10 +7,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import uvicorn
+from statmech_attn import storage
 
-from statmech_attn.explore.guard import HOST
-from statmech_attn.explore.server import Server
+
+try:
+    import uvicorn
+
+    from statmech_attn.explore.guard import HOST
+    from statmech_attn.explore.server import Server
+except ModuleNotFoundError as error:
+    needed = f"explore needs {error.name}: pip install 'statmech-attn[explore]'."
+    raise ModuleNotFoundError(needed, name=error.name) from None
 
 
 HEIGHT = 760  # pixels of a cell in a notebook
@@ -31,7 +38,8 @@ class Explorer:
         warm: compile what a click needs before anyone clicks.
 
     Raises:
-        ValueError: a file that is not there, or a port that is taken.
+        StorageError: a file that is not there, or no HDF5 file.
+        ValueError: a port that is taken.
 
     Attributes:
         address: of the page, with the token that opens it.
@@ -51,8 +59,7 @@ class Explorer:
     ):
         paths = [Path(path) for path in paths]
         for path in paths:
-            if not path.is_file():
-                raise ValueError(f"{path}: no such file.")
+            storage.require_hdf5(path)
         self._server = Server(paths, allow_code=allow_code, framed=framed, warm=warm)
         self._socket = _listening(port)
         self._server.port = self._socket.getsockname()[1]
@@ -107,7 +114,8 @@ def explore(*paths: str | Path, allow_code: bool = False) -> Explorer:
         `Explorer`, which a notebook shows as the page; `close()` ends it.
 
     Raises:
-        ValueError: no file is given, or one is not there.
+        StorageError: a file that is not there, or no HDF5 file.
+        ValueError: no file is given.
 
     Example:
         `statmech_attn.explore("scan.h5")` in the last line of a cell.

@@ -28,7 +28,7 @@ from statmech_attn.explore.line import Line
 from statmech_attn.explore.live import Live
 from statmech_attn.explore.plane import Plane
 from statmech_attn.explore.sheets import Sheet
-from statmech_attn.explore.shown import first_line, Shown
+from statmech_attn.explore.shown import beside, first_line, Shown
 from statmech_attn.explore.solving import Solving
 from statmech_attn.explore.stopping import Cancelled
 
@@ -158,7 +158,10 @@ class Server:
         return Response(found[0], media_type=found[1])
 
     def _files(self, asked: models.Nothing) -> Response:
-        files = [shown.described() for shown in self.shown]
+        files = [
+            shown.described(self._ready(but=number))
+            for number, shown in enumerate(self.shown)
+        ]
         for shown, told in zip(self.shown, files, strict=True):
             if shown.state == "ready" and shown.file is not None:
                 try:
@@ -292,8 +295,7 @@ class Server:
         view = self._view(asked)
         if not isinstance(view, Sheet):
             raise ValueError("This file has no panels.")
-        others = [shown.view for shown in self._ready(but=asked.file)]
-        return view.beside([x for x in others if isinstance(x, Sheet)])
+        return beside(view, self._ready(but=asked.file))
 
     def _line(self, asked: models.Asked) -> Line:
         view = self._view(asked)

@@ -41,6 +41,7 @@ class Choice(NamedTuple):
         name: in the address of a view.
         words: what it is, with its symbol.
         values: numbers or names.
+        labels: of the values, where they have words.
         between: whether the page may ask for other numbers, which are then computed.
         first: number of the value that is chosen at first.
     """
@@ -48,6 +49,7 @@ class Choice(NamedTuple):
     name: str
     words: str
     values: Sequence[Any]
+    labels: Sequence[str] = ()
     between: bool = False
     first: int = 0
 
@@ -146,6 +148,16 @@ def sheet_of(file: File) -> Sheet | None:
             module, _, name = where.partition(":")
             return getattr(importlib.import_module(module), name)(file)
     return None
+
+
+def capital(words: str) -> str:
+    """Words that begin a caption.
+
+    Example:
+        >>> capital("rms difference of U₁")
+        'Rms difference of U₁'
+    """
+    return words[:1].upper() + words[1:]
 
 
 def at(dataset: xr.Dataset, values: Mapping[str, Any]) -> xr.Dataset | None:

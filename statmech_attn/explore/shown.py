@@ -1,5 +1,6 @@
 """A file as the server holds it: opened in the background, with its view."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -58,14 +59,18 @@ class Shown:
             with suppress(ValueError, RuntimeError):  # told where it is asked for
                 self.live.warm()
 
-    def described(self) -> dict[str, Any]:
-        """What the page needs to know of the file."""
+    def described(self, others: Sequence["Shown"]) -> dict[str, Any]:
+        """What the page needs to know of the file.
+
+        Args:
+            others: files that are open beside it.
+        """
         told = {"name": self.path.name, "state": self.state, "done": self.done}
         if self.state != "ready" or self.file is None:
             return told | {"error": self.error}
         told |= self.file.described() | {"why": self.why}
         if isinstance(self.view, Sheet):
-            told["view"] = "sheet"
+            return told | {"view": "sheet"} | beside(self.view, others).described()
         return told | (self.view.described() if self.view else {})
 
     def require(self) -> File:
@@ -94,6 +99,11 @@ class Shown:
             self.live, self.why = kind(self.file, allow_code=allow_code), ""
         except Uncomputable as error:
             self.live, self.why = None, str(error)
+
+
+def beside(sheet: Sheet, others: Sequence[Shown]) -> Sheet:
+    """A sheet with those of other files beside it."""
+    return sheet.beside([x.view for x in others if isinstance(x.view, Sheet)])
 
 
 def first_line(error: BaseException) -> str:

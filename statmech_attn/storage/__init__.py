@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         info,
         opened,
         read,
+        require_hdf5,
         VariableInfo,
     )
     from statmech_attn.storage.schema import (
@@ -60,6 +61,7 @@ __all__ = [
     "origin",
     "plain",
     "read",
+    "require_hdf5",
     "require_no_input",
     "same_study",
     "SCHEMA_VERSION",

@@ -303,7 +303,7 @@ def _require_memory(path: str | Path, dataset: xr.Dataset) -> None:
 
 def _require_schema(path: str | Path) -> None:
     """Refuse what is not a file of this package before xarray interprets it."""
-    _require_hdf5(path)
+    require_hdf5(path)
     _verify_seal(path)
     try:
         with h5py.File(path, "r") as file:
@@ -321,7 +321,12 @@ def _require_schema(path: str | Path) -> None:
         require_plain(file)
 
 
-def _require_hdf5(path: str | Path) -> None:
+def require_hdf5(path: str | Path) -> None:
+    """Refuse what is no HDF5 file.
+
+    Raises:
+        StorageError: in one line.
+    """
     try:
         require_regular(path)
         with open(path, "rb"):
@@ -346,7 +351,7 @@ def is_own(path: str | Path) -> bool:
             file.seek(-SEAL_LENGTH, os.SEEK_END)
             if file.read().startswith(SEAL):
                 return True
-        _require_hdf5(path)
+        require_hdf5(path)
         with h5py.File(path, "r") as file:
             return _listed(file, "schema") == [SCHEMA]
     except Exception:  # HDF5 reports damage by many types of exception

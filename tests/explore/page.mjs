@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 const load = (name) => import(`${process.env.PAGE}/${name}`);
 const { cellOf, Embedded } = await load("source.js");
-const { digits, quantity, symbol, axisWords, duration } = await load("text.js");
+const { digits, quantity, symbol, axisWords, duration, typeset } = await load("text.js");
 const { LogScale, NameScale, Scale, tickText, within } = await load("plot.js");
 const { place, ramp } = await load("colours.js");
 const { unpacked } = await load("packed.js");
@@ -55,6 +55,9 @@ test("numbers in words", () => {
   assert.equal(quantity(null), "none");
   assert.equal(digits(1.23456789, 0.01), "1.23457");
   assert.equal(symbol("λ_12"), "λ₁₂");
+  assert.equal(typeset("x = -1, 0-1 test, λ_1 = -0.5"), "x = −1, 0-1 test, λ₁ = −0.5");
+  assert.deepEqual([3e7, 1e-5, 1e6, -2e-7, 0.5].map((v) => tickText(v, 1)),
+    ["3·10⁷", "10⁻⁵", "10⁶", "−2·10⁻⁷", "0.5"]);
   assert.equal(axisWords({ words: "inverse temperature", symbol: "β", unit: "" }),
     "inverse temperature β");
   assert.equal(duration(125), "2 min 5 s");
@@ -100,9 +103,15 @@ test("an exported page counts as its data says", async () => {
   const edges = Float64Array.from([0, 1, 2, 3, 4]);
   const samples = Uint16Array.from([0, 65534, 65535, 32000, 0, 0, 65534, 65535]);
   const held = new Embedded({
-    file: { axis: { name: "a", low: 0, high: 4 }, clouds: [{ name: "section" }], exponents: 0 },
-    ranges: { section: [-1, 1] }, step: 1,
-    arrays: { edges: { data: edges }, samples_section: { data: samples, shape: [4, 2] } },
+    file: { axis: { name: "a", low: 0, high: 4 }, clouds: [{ name: "section" }] },
+    ranges: { section: [-1, 1] },
+    arrays: {
+      edges: { data: edges }, samples_section: { data: samples, shape: [4, 2] },
+      phase: { data: Int8Array.from([3, 1, 1, 2]), shape: [4, 1] },
+      least: { data: Float32Array.from([1, -1, NaN, 2]), shape: [4, 1] },
+      error: { data: Float32Array.from([0.5, 0, 0, 0]), shape: [4, 1] },
+      period: { data: Int32Array.from([0, 44, 1, 1]), shape: [4] },
+    },
     points: [0.5, 1.5, 2.5].map((value) => ({ values: [{ name: "a", value }] })),
   });
   const asked = { low: 0, high: 4, bottom: -1.01, top: 1.01, columns: 4, rows: 2 };
@@ -110,6 +119,12 @@ test("an exported page counts as its data says", async () => {
   assert.deepEqual([...arrays.section.data], [1, 1, 1, 0, 2, 0, 0, 1]);
   const wide = await held.density({ ...asked, columns: 2 });
   assert.deepEqual([...wide.arrays.section.data], [2, 1, 2, 1]);
+  const strips = await held.strips({ low: 0, high: 4, columns: 1 });
+  assert.deepEqual(["phase", "least", "largest"].map((n) => [...strips.arrays[n].data]),
+    [[1], [-1], [2]]);
+  const single = await held.strips(asked);
+  assert.deepEqual([...single.arrays.period.data], [0, 44, 1, 1]);
+  assert.ok(Number.isNaN(single.arrays.least.data[2]) && single.arrays.error.data[0] === 0.5);
   const { values: [{ value }] } = await held.point({ values: { a: 1.9 } });
   assert.equal(value, 1.5);
 });

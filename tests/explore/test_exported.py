@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -50,7 +51,8 @@ def test_a_line_is_held_whole(line, tmp_path):
     text = (tmp_path / "page.html").read_text()
     header, arrays = held(text)
     dataset = storage.read(line)
-    assert np.array_equal(arrays["values"], dataset.beta.values)
+    centres = (arrays["edges"][1:] + arrays["edges"][:-1]) / 2
+    assert np.allclose(centres, dataset.beta.values, rtol=1e-12)
     assert np.array_equal(arrays["phase"][:, 0], dataset.phase.values)
     steps = arrays["samples_section"]
     low, high = header["ranges"]["section"]
@@ -77,12 +79,29 @@ def test_large_scans_hold_counts(line, tmp_path, monkeypatch):
     assert stored[-3:].sum() == np.isfinite(dataset.section.values[28:]).sum()
 
 
+def test_many_points_hold_columns_of_them(line, tmp_path, monkeypatch):
+    monkeypatch.setattr(exported, "POINTS", 16)
+    monkeypatch.setattr(exported, "COLUMNS", 8)
+    export(line, tmp_path / "page.html")
+    _, arrays = held((tmp_path / "page.html").read_text())
+    dataset = storage.read(line)
+    fours = lambda name: dataset[name].values.reshape(10, 4, -1)
+    exponents = fours("lyapunov").astype(np.float32)
+    assert np.array_equal(arrays["least"], exponents.min(axis=1))
+    assert np.array_equal(arrays["largest"], exponents.max(axis=1))
+    assert arrays["edges"].size == 11 and arrays["counts_section"].shape == (5, 1024)
+    whole = (fours("phase") == fours("phase")[:, :1]).all(axis=1)
+    assert np.array_equal(arrays["phase"][whole], fours("phase")[:, 0][whole])
+
+
 def test_a_plane_is_held(plane, tmp_path):
     export(plane, tmp_path / "page.html")
     header, arrays = held((tmp_path / "page.html").read_text())
     dataset = storage.read(plane).sortby("gamma").transpose("gamma", "beta", ...)
-    stored = dataset.lyapunov.values[..., 1].astype(np.float32)
-    assert np.array_equal(arrays["map_lyapunov_2"], stored)
+    stored = dataset.lyapunov.values[..., 1]
+    low, high = header["spans"]["lyapunov_2"]
+    shown = low + arrays["map_lyapunov_2"] / 65534 * (high - low)
+    assert abs(shown - stored).max() <= 0.51 * (high - low) / 65534
     assert [row["name"] for row in header["file"]["variables"]][:2] == [
         "phase",
         "lyapunov_1",
@@ -95,7 +114,39 @@ def test_the_command_writes_a_page(line, plane, tmp_path):
     assert done.exit_code == 0 and "wrote" in done.output
     assert (tmp_path / "page.html").stat().st_size < 2e5
     assert run(line, plane, "--export", tmp_path / "two.html").exit_code == 2
-    assert run(tmp_path / "no.h5", "--no-browser").exit_code == 1
+
+
+def test_what_is_no_result_is_one_line(tmp_path, monkeypatch):
+    pytest.importorskip("starlette")
+    (tmp_path / "empty[1].h5").write_bytes(b"")
+    for name, said in (
+        ("no.h5", "cannot be read: No such file or directory."),
+        ("empty[1].h5", "is not an HDF5 file."),
+    ):
+        done = CliRunner().invoke(cli.app, ["explore", str(tmp_path / name)])
+        assert done.exit_code == 1
+        assert done.output == f"statmech-attn: {tmp_path / name}: {said}\n"
+    package = sys.modules["statmech_attn.explore"]
+    for name in ("explore", "Explorer"):
+        monkeypatch.delitem(vars(package), name, raising=False)
+    monkeypatch.delitem(sys.modules, f"{package.__name__}.running", raising=False)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    done = CliRunner().invoke(cli.app, ["explore", str(tmp_path / "no.h5")])
+    needed = "explore needs uvicorn: pip install 'statmech-attn[explore]'."
+    assert done.output == f"statmech-attn: {needed}\n"
+
+
+def test_without_a_browser_the_address_is_told(line, tmp_path, monkeypatch):
+    pytest.importorskip("uvicorn")
+    from statmech_attn.explore import Explorer
+
+    path = tmp_path / "scan[1].h5"
+    path.write_bytes(line.read_bytes())
+    monkeypatch.setattr("webbrowser.open", lambda address: False)
+    monkeypatch.setattr(Explorer, "wait", lambda self: None)
+    done = CliRunner().invoke(cli.app, ["explore", str(path)])
+    assert done.exit_code == 0 and "the page is at http://127.0.0.1:" in done.output
+    assert "no browser could be started: open this address in one" in done.output
 
 
 def test_nothing_is_replaced_unasked(line, tmp_path):

@@ -1,11 +1,13 @@
 """What is computed on the spot is what a run of the study has computed."""
 
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from statmech_attn.explore.computable import Uncomputable
 from statmech_attn.explore.files import File
 from statmech_attn.explore.line import Line
 from statmech_attn.explore.live import Live
+from statmech_attn.explore.plane import Plane
 from statmech_attn.explore.stopping import Cancelled
 
 
@@ -88,6 +91,26 @@ def test_orbit_and_running_exponents_are_those_of_the_map(live):
     assert abs(running[-1] - np.log(2)) < 0.01
 
 
+def test_a_point_of_two_parameters_has_the_verdict_of_the_file(tmp_path):
+    (tmp_path / "tent.py").write_text(
+        "import jax.numpy as jnp\n\n"
+        "def step(x, p):\n"
+        "    return p['b'] + p['a'] * jnp.minimum(x, 1 - x)\n"
+    )
+    text = STUDY.replace("logistic.py", "tent.py").replace("512", "128")
+    parameters = "a = [0.5, 0.9]\nb = { start = 0.1, stop = 0.2, num = 3 }\n"
+    text = re.sub("a = {.*}\n", parameters, text)
+    (tmp_path / "tent.toml").write_text(text)
+    studies.produce(tmp_path / "tent.toml", tmp_path / "tent.h5")
+    file = File(tmp_path / "tent.h5")
+    values = {"a": 0.9, "b": 0.15}
+    stored = Plane(file, lambda share: None).point(values)
+    computed = Live(file, allow_code=True).verdict(values)
+    file.close()
+    assert computed["exponents"] == stored["exponents"]
+    assert computed["words"] == stored["words"] == "fixed"
+
+
 @pytest.mark.parametrize("a", (float("nan"), float("inf"), "3.2"))
 def test_values_are_checked_as_those_of_a_study(live, a):
     with pytest.raises(ValueError, match="parameters.a"):
@@ -133,6 +156,30 @@ def test_a_part_is_cancelled(live):
     job.cancel()
     job.wait(60)
     assert job.told(0)["state"] == "cancelled" and len(job.rows) < 60
+
+
+def test_a_part_ends_with_the_server(logistic, monkeypatch):
+    pytest.importorskip("starlette")
+    from statmech_attn.explore.server import Server
+
+    server, begun = Server([logistic.path], allow_code=True), threading.Event()
+    (shown,) = server.shown
+    shown.prepare(allow_code=True, warm=False)
+    work = SimpleNamespace(batch=8, at=lambda values: None)
+    monkeypatch.setattr(shown.live, "work", lambda study: work)
+
+    def endless(work, report):
+        begun.set()
+        while True:
+            report.advance(0.01)
+            time.sleep(0.001)
+
+    monkeypatch.setattr(jobs.scan, "in_memory", endless)
+    job = jobs.Job(shown.live, {"a": {"start": 3.2, "stop": 3.6, "num": 100}})
+    server.jobs[job.number] = job
+    assert begun.wait(10) and job.told(0)["state"] == "running"
+    server.close()
+    assert job.told(0)["state"] == "cancelled"
 
 
 @pytest.mark.slow

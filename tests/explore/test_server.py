@@ -213,3 +213,15 @@ def test_names_of_strangers_are_sent_as_text(page, line):
     answer = page("files")
     assert answer.headers["Content-Type"] == "application/json"
     assert answer.told["files"][0]["name"] == line.name == "<b>scan<b>.h5"
+
+
+def test_the_script_draws_the_picture_of_the_page(page, tmp_path, monkeypatch):
+    window = {"low": 1.2, "high": 1.8, "bottom": -1.0, "top": 1.0, "form": "png"}
+    monkeypatch.chdir(tmp_path)
+    exec(page("script", **window).told["script"], {})
+    (drawn,) = tmp_path.glob("*.png")
+    picture = page("picture", **window)
+    assert picture.headers["Content-Type"] == "image/png"
+    assert picture.body == drawn.read_bytes()
+    lost = page.send("api/picture", {"name": "lost"}, Origin=page.origin)
+    assert lost.status == 400 and "name should be one of" in lost.told["error"]

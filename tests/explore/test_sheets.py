@@ -59,8 +59,8 @@ def test_a_point_that_was_computed_stands_beside_stored_ones(sheets):
     panels = sheet.panels({}, point)
     assert [x["words"] for x in panels[0]["layers"]] == [f"saddle point, {SOLVED}"]
     assert captions(panels)[1:3] == [
-        "test accuracy against width, temperature 0.25",
-        "test accuracy against temperature, width 20",
+        "Test accuracy against width, nearest stored temperature 0.25",
+        "Test accuracy against temperature, nearest stored width 20",
     ]
     *_, ring = panels[1]["rows"]
     assert (ring["look"], ring["x"], ring["y"]) == ("ring", [33.0], [0.5])
@@ -253,6 +253,24 @@ def test_the_server_gives_panels_and_overlays(page, make_page):
         values = {"width": 20.0, "temperature": 0.5}
         answer = asking("solved", values=values)  # trained networks are not there
         assert answer.status == 400 and answer.told["error"] == file["why"]
+
+
+def test_the_page_offers_what_the_files_together_have():
+    pytest.importorskip("starlette")
+    from statmech_attn.explore.shown import Shown
+
+    values = np.zeros((1, 6, 2))
+    measured = {
+        "A_mean": (("n_spins", "beta", "time", "pattern"), np.zeros((2, 1, 6, 2)))
+    }
+    theory, simulation = Shown(Path("theory.h5")), Shown(Path("spins.h5"))
+    theory.view = held("trajectory", {"A": (("beta", "time", "pattern"), values)})
+    simulation.view = held("monte-carlo", measured, runs=2)
+    theory.file = SimpleNamespace(described=dict)  # type: ignore[assignment]
+    theory.state = "ready"
+    alone, both = theory.described([]), theory.described([simulation])
+    names = lambda told: [choice["name"] for choice in told["choices"]]
+    assert "n_spins" in names(both) and "n_spins" not in names(alone)
 
 
 def test_every_sheet_says_what_can_be_chosen(sheets):

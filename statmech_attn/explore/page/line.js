@@ -241,7 +241,7 @@ export class LineView {
     context.restore();
     const { symbol: sign, unit } = this.file.exponent;
     drawAxes(context, {
-      x, y, box, xWords: words, yWords: `${symbol(sign).replace("_i", "ᵢ")} (${unit.replaceAll(" ", "")})`,
+      x, y, box, xWords: words, yWords: `${symbol(sign).replace("_i", "ᵢ")} (${unit})`,
       zero: true,
     });
     context.fillStyle = css("--ink");

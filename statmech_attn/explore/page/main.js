@@ -9,10 +9,13 @@ import { Navigator, fitted, within } from "./plot.js";
 import { PointPanel, redrawSmall } from "./point.js";
 import { SheetView } from "./sheet.js";
 import { Server, embedded } from "./source.js";
-import { axisWords, byId, element, symbol } from "./text.js";
+import { axisWords, byId, element, symbol, typeset } from "./text.js";
 
 const SETTLED = 50;  // milliseconds without a change after which data is asked for
 const WATCH = 3000;  // milliseconds between two looks at the files
+
+// The values of an axis in words.
+const spanOf = ({ values }) => values.map((v) => typeset(String(Number(v.toPrecision(6))))).join(" to ");
 
 class Page {
   async start() {
@@ -191,7 +194,7 @@ class Page {
 
   described(file) {
     const axes = file.axes ?? [file.axis];
-    const ranges = axes.map((axis) => `${axisWords(axis)} from ${axis.low} to ${axis.high}`);
+    const ranges = axes.map((axis) => `${axisWords(axis)} from ${spanOf(axis)}`);
     return `${file.view === "line" ? "Bifurcation diagram" : "Phase diagram"} of ` +
       `${file.name}: ${ranges.join(", ")}`;
   }
@@ -205,16 +208,14 @@ class Page {
   }
 
   about(file) {
-    const rows = [["kind", file.kind], ["finished", file.finished.slice(0, 16).replace("T", " ")], ["version", file.package]];
+    const rows = [["kind", file.kind], ["finished", file.finished.slice(0, 16).replace("T", "\u00a0")], ["version", file.package]];
     const axes = file.axes ?? (file.axis ? [file.axis] : []);
     const count = file.points ?? file.axis?.points;
     if (count) rows.unshift(["points", count.toLocaleString("en")]);
-    for (const { low, high, ...axis } of axes) {
-      rows.push([axisWords(axis), `${Number(low.toPrecision(6))} to ${Number(high.toPrecision(6))}`]);
-    }
+    for (const axis of axes) rows.push([axisWords(axis), spanOf(axis)]);
     for (const row of file.fixed) rows.push([axisWords(row), String(Number(Number(row.value).toPrecision(8)))]);
     const body = rows.filter(([, value]) => value).map(([name, value]) =>
-      element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value)));
+      element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, typeset(value))));
     byId("about").querySelector("div").replaceChildren(
       element("table", { "aria-label": "File" }, element("tbody", {}, ...body)));
     byId("about").querySelector("pre").textContent = file.study;
@@ -269,7 +270,7 @@ class Page {
       try {
         const told = await this.source.point(
           { file: this.view.number, values }, this.hoverAborted.signal);
-        byId("hover").textContent = told.sentence;
+        byId("hover").textContent = typeset(told.sentence);
       } catch (error) {
         if (error.name !== "AbortError") byId("hover").textContent = error.message;
       }

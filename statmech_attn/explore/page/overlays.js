@@ -110,9 +110,9 @@ export function overlayLegend(overlays) {
         }
       } else if (!entries.has(layer.words)) {
         const colour = layer.type === "range" ? css("--accent") : shadeOf(layer.colour);
-        const shape = { line: "line", dots: "dot", marks: "dot" }[layer.type];
-        const dashed = layer.dashed ? " (dashed)" : "";
-        entries.set(layer.words, swatch(colour, layer.words + dashed, shape));
+        const line = layer.dashed ? "dashes" : "line";
+        const shape = { line, dots: "dot", marks: layer.hollow ? "ring" : "dot" }[layer.type];
+        entries.set(layer.words, swatch(colour, layer.words, shape));
       }
     }
   }

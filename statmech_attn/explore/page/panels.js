@@ -3,9 +3,10 @@
 
 import { LINES, css, dark, place, ramp } from "./colours.js";
 import { LogScale, NameScale, Scale, colourBar, drawAxes, fitted, swatch } from "./plot.js";
-import { element, quantity, symbol } from "./text.js";
+import { element, quantity, symbol, typeset } from "./text.js";
 
 const NEAR = 22;  // pixels within which a target is told of
+const SMALL = "11px system-ui, sans-serif";
 const WRITTEN = 8;  // rows of a matrix up to which its numbers are written
 const shade = (number) => LINES[dark() ? "dark" : "light"][number % 6];
 
@@ -40,6 +41,7 @@ function extent(panel, axis) {
   }
   const lines = axis === "y" ? panel.levels : panel.places;
   for (const [, value] of lines ?? []) values.push(value);
+  if (axis === "x") for (const [, ...ends] of panel.shaded ?? []) values.push(...ends);
   const usable = values.filter((v) => Number.isFinite(v) && (!logarithmic || v > 0));
   if (!usable.length) return [logarithmic ? 1 : 0, logarithmic ? 10 : 1];
   return [Math.min(...usable), Math.max(...usable)];
@@ -71,9 +73,12 @@ function drawChart(canvas, panel) {
   context.beginPath();
   context.rect(box[0], box[1], box[2] - box[0], box[3] - box[1]);
   context.clip();
-  for (const [, from, to] of panel.shaded ?? []) {
+  for (const [words, from, to] of panel.shaded ?? []) {
     context.fillStyle = css("--grid");
     context.fillRect(x.at(from), box[1], x.at(to) - x.at(from), box[3] - box[1]);
+    context.font = SMALL;
+    context.fillStyle = css("--quiet");
+    context.fillText(words, x.at(from) + 5, box[3] - 6);
   }
   drawLines(context, panel, box, x, y);
   for (const row of panel.rows) drawRow(context, row, x, y, targets, panel);
@@ -96,7 +101,7 @@ function drawLines(context, panel, box, x, y) {
     context.stroke();
   };
   context.fillStyle = css("--quiet");
-  context.font = "11px system-ui, sans-serif";
+  context.font = SMALL;
   for (const [words, value] of panel.levels ?? []) {
     line(box[0], y.at(value), box[2], y.at(value));
     context.fillText(words, box[0] + 5, y.at(value) - 4);
@@ -222,7 +227,7 @@ function drawMatrix(canvas, panel) {
         context.font = "12px system-ui, sans-serif";
         context.textAlign = "center";
         context.textBaseline = "middle";
-        context.fillText(Number(value.toPrecision(2)), x + w / 2, y + h / 2);
+        context.fillText(typeset(String(Number(value.toPrecision(2)))), x + w / 2, y + h / 2);
       }
     }
     const told = layers.map(({ words, values, error }) =>
@@ -245,6 +250,7 @@ export function panelLegend(panel) {
     const kind = panel.signed ? "sign" : "amount";
     return [colourBar(kind, rangeOf(panel), panel.layers[0].words)];
   }
-  const shapes = { line: "line", dashes: "line", dots: "dot", crosses: "dot" };
+  const shapes = { line: "line", dashes: "dashes", dots: "dot", crosses: "dot", ring: "ring",
+    band: "pale", bars: "pale" };
   return panel.rows.map(({ words, look, colour }) => swatch(shade(colour), words, shapes[look]));
 }

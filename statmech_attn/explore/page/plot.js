@@ -1,7 +1,7 @@
 // Scales, axes and how a window of a diagram is moved.
 
 import { css, ramp } from "./colours.js";
-import { digits, element, symbol } from "./text.js";
+import { digits, element, raise, symbol } from "./text.js";
 
 export class Scale {
   // Values low..high to pixels from..to; with theta logarithmic beyond -theta..theta.
@@ -99,7 +99,9 @@ export class NameScale {
 export function tickText(value, span) {
   const size = Math.abs(value);
   if (size && (size < 1e-4 || size >= 1e6)) {
-    return Number(value.toPrecision(4)).toExponential().replace("e+", "e").replace("-", "−");
+    const [front, power] = Number(value.toPrecision(4)).toExponential().split("e");
+    const raised = raise(String(Number(power)));
+    return (front === "1" ? `10${raised}` : `${front}·10${raised}`).replace("-", "−");
   }
   return digits(value, span).replace("-", "−");
 }
@@ -193,10 +195,10 @@ function turnedText(context, text, x, y) {
   context.restore();
 }
 
-// An entry of a legend: a patch of colour, a line or a dot, and its words.
+// An entry of a legend: a patch of colour, or line, dashes, dot or ring, and its words.
 export function swatch(colour, words, shape = "") {
   const mark = element("i", { class: shape });
-  mark.style.background = colour;
+  mark.style.color = colour;
   return element("span", {}, mark, symbol(words));
 }
 

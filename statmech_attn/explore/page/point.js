@@ -2,7 +2,7 @@
 
 import { LINES, PHASES, dark } from "./colours.js";
 import { drawSmall } from "./plot.js";
-import { byId, element, symbol } from "./text.js";
+import { byId, element, symbol, typeset } from "./text.js";
 
 // A verdict as elements.
 function shown(told, heading) {
@@ -13,18 +13,19 @@ function shown(told, heading) {
   const words = told.words ? ` ${told.words}` : "";
   const period = told.period ? `, period ${told.period}` : "";
   parts.push(element("p", { class: "value" }, told.words ? mark : null, `${place}:${words}${period}`));
-  parts.push(element("p", { class: "sentence" }, told.sentence));
+  parts.push(element("p", { class: "sentence" }, typeset(told.sentence)));
   for (const sentence of told.starts ?? []) {
-    parts.push(element("p", { class: "sentence quiet" }, sentence));
+    parts.push(element("p", { class: "sentence quiet" }, typeset(sentence)));
   }
   return [...parts, numbers(told, heading)];
 }
 
 // Exponents and other numbers of a verdict as a table.
 function numbers(told, heading) {
-  const rows = (told.exponents ?? []).map(({ text }, j) => [symbol(`λ_${j + 1}`), text]);
+  const rows = (told.exponents ?? []).map(({ value, text }, j) =>
+    [symbol(`λ_${j + 1}`), value === null ? "" : text]).filter(([, text]) => text);
   const body = [...rows, ...(told.rows ?? [])].map(([name, value]) => element("tr", {},
-    element("th", { scope: "row" }, name), element("td", { class: "number" }, value)));
+    element("th", { scope: "row" }, name), element("td", { class: "number" }, typeset(value))));
   const unit = told.exponent_unit ? `, exponents in ${told.exponent_unit}` : "";
   return element("table", { "aria-label": `${heading}${unit}` }, element("tbody", {}, ...body));
 }
@@ -36,7 +37,7 @@ function compared(told, stored, seconds) {
   const time = element("p", { class: "quiet" }, `Computed here in ${seconds} s.`);
   if (!same) return [...shown(told, "Computed here"), time];
   const leading = told.exponents?.length
-    ? ` λ₁ = ${told.exponents[0].text} ${told.exponent_unit}` : "";
+    ? ` λ₁ = ${typeset(told.exponents[0].text)} ${told.exponent_unit}` : "";
   return [
     element("p", {}, `Computed here in ${seconds} s, with the same verdict:${leading}.`),
     element("details", {}, element("summary", {}, "Its numbers"), numbers(told, "Computed here")),

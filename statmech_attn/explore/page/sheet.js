@@ -2,7 +2,7 @@
 // Choices are made by sliders and lists; between stored values the server computes.
 
 import { drawPanel, nearest, panelLegend } from "./panels.js";
-import { element } from "./text.js";
+import { element, symbol, typeset } from "./text.js";
 
 const STEPS = 1000;  // of a slider between stored values
 const NEAR_STORED = 8;  // steps within which it takes the stored value
@@ -78,13 +78,13 @@ export class SheetView {
       why, this.told, this.panels);
   }
 
-  control({ name, words, values, between }) {
+  control({ name, words, values, labels, between }) {
     const live = between && this.computes;
     if (values.length < 2 && !live) return null;
     const label = element("label", { for: `choice-${name}` }, words);
     if (typeof values[0] === "string") {
       const select = element("select", { id: `choice-${name}` },
-        ...values.map((value) => element("option", { value }, value)));
+        ...values.map((value, i) => element("option", { value }, symbol(labels[i] ?? value))));
       select.value = this.values[name];
       select.addEventListener("change", () => this.set(name, select.value));
       return element("div", {}, label, select);
@@ -94,14 +94,15 @@ export class SheetView {
 
   // A slider over the stored values.
   steps(name, label, values) {
-    const told = element("output", {}, String(this.values[name]));
+    const written = (value) => value.toLocaleString("en", { maximumSignificantDigits: 12 });
+    const told = element("output", {}, written(this.values[name]));
     const slider = element("input", {
       id: `choice-${name}`, type: "range", min: 0, max: values.length - 1, step: 1,
       value: String(values.indexOf(this.values[name])),
     });
     const describe = () => slider.setAttribute("aria-valuetext", told.textContent);
     slider.addEventListener("input", () => {
-      told.textContent = String(values[slider.value]);
+      told.textContent = written(values[slider.value]);
       describe();
       this.set(name, values[slider.value]);
     });
@@ -205,7 +206,7 @@ export class SheetView {
     });
     const kind = panel.type === "matrix" ? "matrix" : panel.aspect ?? "";
     drawing.figure = element("figure", { class: `panel ${kind}` },
-      element("figcaption", {}, panel.caption), canvas, legend, told, note);
+      element("figcaption", {}, symbol(panel.caption)), canvas, legend, told, note);
     return drawing;
   }
 
@@ -213,15 +214,17 @@ export class SheetView {
 
   tell(drawing, at) {
     drawing.at = at;
-    drawing.told.textContent = drawing.targets[at]?.text ?? "";
+    drawing.told.textContent = typeset(drawing.targets[at]?.text ?? "");
   }
 
   draw() {
+    for (const drawing of this.drawings) {  // canvases fill what these leave
+      drawing.legend.replaceChildren(...panelLegend(drawing.panel));
+      drawing.note.textContent = typeset(drawing.panel.note ?? "");
+      drawing.note.hidden = !drawing.panel.note;
+    }
     for (const drawing of this.drawings) {
       drawing.targets = drawPanel(drawing.canvas, drawing.panel);
-      drawing.legend.replaceChildren(...panelLegend(drawing.panel));
-      drawing.note.textContent = drawing.panel.note ?? "";
-      drawing.note.hidden = !drawing.panel.note;
       this.tell(drawing, drawing.at);
     }
   }

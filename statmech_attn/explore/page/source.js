@@ -50,6 +50,29 @@ export function cellOf(edges, value) {
   return low;
 }
 
+function mostFrequent(codes) {
+  const counts = new Map();
+  for (const code of codes) counts.set(code, (counts.get(code) ?? 0) + 1);
+  return [...counts].reduce((best, entry) => (entry[1] > best[1] ? entry : best))[0];
+}
+
+// Rows of an array (rows, each), those of a column in one; numbers that are not known
+// are left out where others are.
+function reduced({ data, shape: [, each] }, first, stop, width, choose) {
+  const columns = Math.ceil((stop - first) / width);
+  const result = new data.constructor(columns * each);
+  for (let at = 0; at < result.length; at += 1) {
+    const begin = first + Math.floor(at / each) * width;
+    const values = [];
+    for (let i = begin; i < Math.min(begin + width, stop); i += 1) {
+      values.push(data[i * each + (at % each)]);
+    }
+    const known = values.filter((value) => !Number.isNaN(value));
+    result[at] = choose(known.length ? known : values);
+  }
+  return { data: result, shape: [columns, each] };
+}
+
 export class Embedded {
   computes = false;
 
@@ -121,49 +144,24 @@ export class Embedded {
 
   async strips(asked) {
     const { first, stop, width, edges } = this.columns(asked);
-    const { arrays, file, step } = this.held;
-    const count = edges.length - 1;
-    const k = file.exponents;
-    const result = { edges: { data: edges } };
-    if (arrays.phase) {
-      const starts = arrays.phase.shape[1];
-      const phase = new Int8Array(count * starts);
-      const least = new Float32Array(count * k).fill(NaN);
-      const largest = new Float32Array(count * k).fill(NaN);
-      const error = new Float32Array(count * k);
-      const period = new Int32Array(count);
-      for (let column = 0; column < count; column += 1) {
-        const from = Math.floor((first + column * width) / step);
-        const to = Math.max(Math.ceil(Math.min(first + (column + 1) * width, stop) / step), from + 1);
-        for (let i = from; i < to; i += 1) {
-          period[column] = arrays.period.data[i];
-          for (let s = 0; s < starts; s += 1) {
-            phase[column * starts + s] = arrays.phase.data[i * starts + s];
-          }
-          for (let j = 0; j < k; j += 1) {
-            const at = column * k + j;
-            const value = arrays.exponents.data[i * k + j];
-            if (!(value >= least[at])) least[at] = value;
-            if (!(value <= largest[at])) largest[at] = value;
-            error[at] = arrays.errors.data[i * k + j];
-          }
-        }
-      }
-      Object.assign(result, {
-        phase: { data: phase, shape: [count, starts] },
-        least: { data: least, shape: [count, k] },
-        largest: { data: largest, shape: [count, k] },
-      });
-      if (width === 1) {
-        result.error = { data: error, shape: [count, k] };
-        result.period = { data: period, shape: [count] };
+    const { phase, least, largest = least, error, period } = this.held.arrays;
+    const arrays = { edges: { data: edges } };
+    if (phase) {
+      const of = (array, choose) => reduced(array, first, stop, width, choose);
+      arrays.phase = of(phase, mostFrequent);
+      arrays.least = of(least, (values) => Math.min(...values));
+      arrays.largest = of(largest, (values) => Math.max(...values));
+      if (width === 1 && error) {
+        arrays.error = of(error, ([value]) => value);
+        arrays.period = of({ ...period, shape: [period.shape[0], 1] }, ([value]) => value);
       }
     }
-    return { width, arrays: result };
+    return { width, arrays };
   }
 
   async map({ variable, left, right, bottom, top, columns, rows }) {
     const { data, shape } = this.held.arrays[`map_${variable}`];
+    const [least, most] = this.held.spans[variable];
     const xs = this.held.arrays.x_edges.data;
     const ys = this.held.arrays.y_edges.data;
     const values = new Float32Array(columns * rows).fill(NaN);
@@ -174,7 +172,8 @@ export class Embedded {
       for (let column = 0; column < columns; column += 1) {
         const x = left + ((column + 0.5) / columns) * (right - left);
         if (x >= xs[0] && x < xs[xs.length - 1]) {
-          values[row * columns + column] = data[from + cellOf(xs, x)];
+          const step = data[from + cellOf(xs, x)];
+          if (step < 65535) values[row * columns + column] = least + (step / 65534) * (most - least);
         }
       }
     }

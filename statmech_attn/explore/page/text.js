@@ -28,11 +28,21 @@ export function quantity(value, error) {
   return `${value.toFixed(places)} ± ${Number(error.toPrecision(1))}`;
 }
 
+// A whole number as characters that stand high.
+export function raise(number) {
+  return [...number].map((c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]).join("");
+}
+
 // A symbol such as λ_1 or m^{o,SE}_1 as characters.
 export function symbol(text) {
   const low = "₀₁₂₃₄₅₆₇₈₉";
   return text.replace(/_\{?(\d+)\}?/g, (_, n) => [...n].map((d) => low[d]).join(""))
     .replace("_KY", "ᴋʏ").replace(/\^\{?o,SE\}?/g, "ᵒˢᴱ").replace(/[{}]/g, "");
+}
+
+// A sentence or a number in words: symbols, and minus signs before digits.
+export function typeset(text) {
+  return symbol(text).replace(/(^|[\s=(])-(?=[\d∞])/g, "$1−");
 }
 
 export function axisWords({ words, symbol: sign, unit }) {
