@@ -78,7 +78,7 @@ def _line(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     ranges = {n: [c.low, c.high] for n, c in line.clouds.items()}
     header: dict[str, Any] = {"file": told, "ranges": ranges}
     chosen = np.unique(np.linspace(0, count - 1, min(count, TOLD)).round().astype(int))
-    header["points"] = [line.point({line.name: float(line.values[i])}) for i in chosen]
+    header["points"] = line.verdicts(chosen)
     return header, arrays
 
 
@@ -105,13 +105,12 @@ def _told(plane: Plane) -> list[dict[str, Any]]:
     """Verdicts of points all over a plane."""
     side = int(np.sqrt(TOLD))
     places = [
-        values[np.unique(np.linspace(0, len(values) - 1, side).round().astype(int))]
+        np.unique(np.linspace(0, len(values) - 1, side).round().astype(int))
         for values in plane.values
     ]
-    x, y = plane.names
-    told = [
-        plane.point({x: float(a), y: float(b)}) for a in places[0] for b in places[1]
-    ]
+    thinned, (x, y) = plane.thinned(places), plane.names
+    across, up = (v[place] for v, place in zip(plane.values, places, strict=True))
+    told = [thinned.point({x: float(a), y: float(b)}) for a in across for b in up]
     distinct = {tuple(v["value"] for v in point["values"]): point for point in told}
     return list(distinct.values())
 

@@ -172,7 +172,7 @@ class InTime(Sheet):
         linear = part.linear.values[:steps]
         allowed = float(part.threshold)
         end = len(linear) if linear.all() else int(np.argmin(linear))
-        shaded = [["no linear noise", end, len(linear)]] if end < len(linear) else []
+        shaded = [["not linear", end, len(linear)]] if end < len(linear) else []
         verdict = VERDICTS[int(part.verdict)].replace("_", " ")
         count = int(linear.sum())
         row = series("simulation minus theory", np.arange(len(z)), z, look="dots")
@@ -184,7 +184,7 @@ class InTime(Sheet):
             levels=[["chance allows", allowed], ["", -allowed], ["", 0.0]],
             shaded=shaded,
             note=f"Verdict at β = {float(part.beta):g}, all N together: {verdict}. "
-            f"This N is compared at {count} steps, before linear noise ends.",
+            f"This N is compared at {count} steps, in the linear regime.",
         )
 
     def _against_n(self, judged: xr.Dataset, place: dict[str, Any]) -> Panel:

@@ -147,6 +147,13 @@ class Line:
         with self.file.lock:
             return points.verdict(self.part(values), (self.name,))
 
+    def verdicts(self, numbers: np.ndarray) -> list[dict[str, Any]]:
+        """Those of several points, which are read together."""
+        with self.file.lock:
+            part = self._points.isel({self.name: self.order[numbers]}).load()
+        single = (part.isel({self.name: [i]}) for i in range(len(numbers)))
+        return [points.verdict(point, (self.name,)) for point in single]
+
     @property
     def has_verdicts(self) -> bool:
         """Whether the scan has phases and exponents."""
@@ -211,12 +218,12 @@ def _most_frequent(codes: np.ndarray, width: int) -> np.ndarray:
     """Codes from -1 on (points, starts), the most frequent of every column."""
     if width == 1:
         return codes
-    groups, starts = -(-len(codes) // width), codes.shape[1]
-    counts = np.zeros((groups, starts, len(PHASES) + 1), np.int32)
-    group = np.arange(len(codes)) // width
-    for start in range(starts):
-        np.add.at(counts[:, start], (group, codes[:, start] + 1), 1)
-    return (counts.argmax(axis=2) - 1).astype(np.int8)
+    first = np.arange(0, len(codes), width)
+    counts = [
+        np.add.reduceat(codes == code, first, axis=0, dtype=np.int32)
+        for code in range(-1, len(PHASES))
+    ]
+    return (np.argmax(counts, axis=0) - 1).astype(np.int8)
 
 
 def _reduced(values: np.ndarray, width: int, choose: np.ufunc) -> np.ndarray:

@@ -1,8 +1,9 @@
 """A scan of two parameters as the page asks for it: any of its variables as a map."""
 
+import copy
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,20 @@ class Plane:
             for name in self.names
         }
         return dataset.isel(nearest)
+
+    def thinned(self, places: Sequence[np.ndarray]) -> "Plane":
+        """The plane with verdicts at some places of each axis, which are in memory."""
+        other = copy.copy(self)
+        if not self.refined:
+            chosen = {
+                name: order[place]
+                for name, order, place in zip(
+                    self.names, self.orders, places, strict=True
+                )
+            }
+            with self.file.lock:
+                other._points = self._points.isel(chosen).load()
+        return other
 
     def point(self, values: dict[str, float]) -> dict[str, Any]:
         """The verdict of the point nearest to some values."""

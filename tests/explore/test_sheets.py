@@ -160,7 +160,7 @@ def test_theory_and_simulation_are_shown_with_band_errors_and_verdict():
     assert np.allclose(dots["y"], mean[1, 0, :, 1])
     assert np.allclose(dots["error"], stderr[1, 0, :, 1])
     assert np.allclose(differences["rows"][0]["y"], z[1, 0, :, 1])
-    assert differences["shaded"] == [["no linear noise", 4, 6]]
+    assert differences["shaded"] == [["not linear", 4, 6]]
     assert "agrees" in differences["note"] and "at 4 steps" in differences["note"]
     assert np.allclose(spreads["rows"][0]["y"], spread[1, 0, :, 1])
     assert against_n["rows"][0]["y"] == [1.0, 2.0]
