@@ -355,7 +355,7 @@ def test_panels_tell_of_their_numbers_by_pointer_and_keyboard(tab, address):
     tab.mouse.move(box["x"] + 76, box["y"] + 12)
     assert told.inner_text().startswith(f"paths {names[0]} and {names[0]}")
     tab.locator("#choice-matrix").select_option("U_2")
-    tab.locator("figcaption", has_text="U_2").wait_for(timeout=20_000)
+    tab.locator("figcaption", has_text="U₂").wait_for(timeout=20_000)
     assert "c.matrix=U_2" in tab.evaluate("location.hash")
     tab.locator("#choice-width").press("End")
     until_address_has(tab, "c.width=10000")
