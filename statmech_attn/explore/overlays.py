@@ -1,8 +1,9 @@
 """What other files say of a scan: branches, curves, sweeps and basins over it.
 
-A file can be drawn over a scan if it was computed along a parameter of the scan:
-branches of cycles and sweeps over a scan of one parameter, curves of bifurcations over
-one of two, basins as shares of the starts below a scan of one.
+A file can be drawn over a scan of the same system if it was computed along a parameter
+of the scan, with the same fixed parameters: branches of cycles and sweeps over a scan
+of one parameter, curves of bifurcations over one of two, basins as shares of the starts
+below a scan of one.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,13 +38,25 @@ def over(file: File, others: Sequence[Shown]) -> list[dict[str, Any]]:
     drawn = []
     for other in others:
         make = MAKERS.get(other.file.kind) if other.file else None
-        if make is None or other.file is None:
+        if make is None or other.file is None or not alike(file, other.file):
             continue
         with other.file.lock:
             layers = make(other.file.dataset, file.axes)
         if layers:
             drawn.append({"name": other.path.name, "layers": layers})
     return drawn
+
+
+def alike(file: File, other: File) -> bool:
+    """Whether a file is of the system of a scan, with its fixed parameters."""
+    scan, beside = file.dataset, other.dataset
+    for key in ("network", "system"):
+        named = {x.attrs[key] for x in (scan, beside) if key in x.attrs}
+        if len(named) > 1:
+            return False
+    fixed = (n for n, x in scan.coords.items() if not x.ndim and n in beside.coords)
+    same = lambda name: bool(np.isclose(beside[name], scan[name]).all())
+    return all(same(name) for name in fixed if scan[name].dtype.kind in "fi")
 
 
 def lines(words: str, x, y, colour: str, *, dashed: bool = False) -> Layer:

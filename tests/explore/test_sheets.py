@@ -211,6 +211,26 @@ def test_branches_are_drawn_over_scans_of_their_parameter():
     assert overlays.continuation(dataset, ("another",)) == []
 
 
+@pytest.mark.parametrize(
+    "network, gamma, count",
+    (("", 0, 1), ("another", 0, 0), ("", 0.1, 0), (None, None, 1)),
+)
+def test_only_files_of_the_same_system_are_drawn_over_a_scan(network, gamma, count):
+    dataset = storage.read(RESULTS / "pe5_continuation-laptop.h5")
+    lock = threading.RLock()
+    other = SimpleNamespace(
+        path=Path("branches.h5"),
+        file=SimpleNamespace(dataset=dataset, kind="continuation", lock=lock),
+    )
+    attributes, fixed = {}, {}
+    if network is not None:
+        attributes = {"network": network or dataset.attrs["network"]}
+        fixed = {"gamma": float(dataset.gamma) + gamma}
+    scan = SimpleNamespace(dataset=xr.Dataset({}, fixed, attributes), axes=("beta",))
+    drawn = overlays.over(scan, [other])  # type: ignore[arg-type]
+    assert len(drawn) == count
+
+
 def test_shares_of_basins_add_up():
     shape = (3, 2)
     dataset = xr.Dataset(

@@ -111,7 +111,7 @@ export function overlayLegend(overlays) {
       } else if (!entries.has(layer.words)) {
         const colour = layer.type === "range" ? css("--accent") : shadeOf(layer.colour);
         const line = layer.dashed ? "dashes" : "line";
-        const shape = { line, dots: "dot", marks: layer.hollow ? "ring" : "dot" }[layer.type];
+        const shape = { line, dots: "dot", range: "pale", marks: layer.hollow ? "ring" : "dot" }[layer.type];
         entries.set(layer.words, swatch(colour, layer.words, shape));
       }
     }
