@@ -18,7 +18,7 @@ from statmech_attn.reporting import size
 SAMPLES = 1_500_000  # that are written one by one; of more, their counts in cells
 COLUMNS, ROWS = 4096, 1024  # of these cells
 POINTS = 100_000  # of a line that are written one by one; of more, columns of them
-CELLS = 1_000_000  # of a plane
+NUMBERS = 6_000_000  # of all maps of a plane; of more, every so many rows and columns
 TOLD = 1000  # points whose sentences are written
 STEPS = 65535  # of a sample, or of a value of a map, over the range of all
 
@@ -85,11 +85,11 @@ def _line(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def _plane(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     plane = Plane(file, lambda share: None)
     cells = len(plane.values[0]) * len(plane.values[1])
-    step = int(np.ceil(np.sqrt(max(cells / CELLS, 1.0))))
+    names = [n for n in plane.variables if n.startswith(("phase", "lyap", "period"))]
+    step = int(np.ceil(np.sqrt(max(cells * len(names) / NUMBERS, 1.0))))
     arrays = {"x_edges": _thinned(plane.edges[0], step)}
     arrays["y_edges"] = _thinned(plane.edges[1], step)
     ranges, spans = {}, {}
-    names = [n for n in plane.variables if n.startswith(("phase", "lyap", "period"))]
     for name in names:
         values = plane.map(name)
         spans[name] = _span(values)

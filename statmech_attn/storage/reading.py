@@ -324,8 +324,14 @@ def _require_schema(path: str | Path) -> None:
 def require_hdf5(path: str | Path) -> None:
     """Refuse what is no HDF5 file.
 
+    Args:
+        path: of the file.
+
     Raises:
         StorageError: in one line.
+
+    Example:
+        `require_hdf5("scan.h5")`
     """
     try:
         require_regular(path)

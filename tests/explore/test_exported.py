@@ -108,6 +108,14 @@ def test_a_plane_is_held(plane, tmp_path):
     ]
 
 
+def test_a_large_plane_holds_every_so_many_of_its_rows(plane, tmp_path, monkeypatch):
+    monkeypatch.setattr(exported, "NUMBERS", 30)  # of 4 maps of 7 by 5 points
+    export(plane, tmp_path / "page.html")
+    _, arrays = held((tmp_path / "page.html").read_text())
+    assert arrays["map_phase"].shape == (2, 3)
+    assert (arrays["x_edges"].size, arrays["y_edges"].size) == (4, 3)
+
+
 def test_the_command_writes_a_page(line, plane, tmp_path):
     run = lambda *words: CliRunner().invoke(cli.app, ["explore", *map(str, words)])
     done = run(line, "--export", tmp_path / "page.html")
