@@ -76,7 +76,7 @@ def _line(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             arrays[f"counts_{name}"] = _counted(line, name)
     told = file.described() | line.described() | {"why": "", "state": "ready"}
     ranges = {n: [c.low, c.high] for n, c in line.clouds.items()}
-    header: dict[str, Any] = {"file": told, "ranges": ranges}
+    header: dict[str, Any] = {"file": told, "ranges": ranges, "width": width}
     chosen = np.unique(np.linspace(0, count - 1, min(count, TOLD)).round().astype(int))
     header["points"] = line.verdicts(chosen)
     return header, arrays

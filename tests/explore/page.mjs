@@ -104,7 +104,7 @@ test("an exported page counts as its data says", async () => {
   const samples = Uint16Array.from([0, 65534, 65535, 32000, 0, 0, 65534, 65535]);
   const held = new Embedded({
     file: { axis: { name: "a", low: 0, high: 4 }, clouds: [{ name: "section" }] },
-    ranges: { section: [-1, 1] },
+    ranges: { section: [-1, 1] }, width: 16,
     arrays: {
       edges: { data: edges }, samples_section: { data: samples, shape: [4, 2] },
       phase: { data: Int8Array.from([3, 1, 1, 2]), shape: [4, 1] },
@@ -119,6 +119,7 @@ test("an exported page counts as its data says", async () => {
   assert.deepEqual([...arrays.section.data], [1, 1, 1, 0, 2, 0, 0, 1]);
   const wide = await held.density({ ...asked, columns: 2 });
   assert.deepEqual([...wide.arrays.section.data], [2, 1, 2, 1]);
+  assert.equal(wide.width, 32);
   const strips = await held.strips({ low: 0, high: 4, columns: 1 });
   assert.deepEqual(["phase", "least", "largest"].map((n) => [...strips.arrays[n].data]),
     [[1], [-1], [2]]);

@@ -83,7 +83,8 @@ def test_many_points_hold_columns_of_them(line, tmp_path, monkeypatch):
     monkeypatch.setattr(exported, "POINTS", 16)
     monkeypatch.setattr(exported, "COLUMNS", 8)
     export(line, tmp_path / "page.html")
-    _, arrays = held((tmp_path / "page.html").read_text())
+    header, arrays = held((tmp_path / "page.html").read_text())
+    assert header["width"] == 4
     dataset = storage.read(line)
     fours = lambda name: dataset[name].values.reshape(10, 4, -1)
     exponents = fours("lyapunov").astype(np.float32)

@@ -125,7 +125,7 @@ export class Embedded {
       }
       arrays[name] = { data: counts, shape: [columns, rows] };
     }
-    return { width, bottom, top, arrays };
+    return { width: width * this.held.width, bottom, top, arrays };
   }
 
   // Counts in cells, which stand for their samples.
