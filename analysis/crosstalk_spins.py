@@ -1,13 +1,17 @@
 """Do spins of the published network move where the theory with crosstalk says so?
 
 The published network carries alpha N further patterns, as in `crosstalk.py`.  From its
-first pattern the script runs samples of N spins and the theory for as many tokens, and
-compares by how much the attention vector moves,
+first pattern the script runs samples of N spins, and compares the attention vectors
+A(t) with the theory
+
+- token by token over the first ones: the root mean square difference of a sample, which
+  falls like N^{-1/2},
+- by how much they move on the attractor, with the variance in time at equal places of
+  the clock,
 
     motion^2 = mean over patterns and places of the clock of var_t A_a(t),
 
-over the tokens of a place of the clock after the first ones.  At rest it is zero in the
-theory, and of order 1/N for spins.
+which at rest is zero in the theory, and of order 1/N for spins.
 
     python analysis/crosstalk_spins.py --output crosstalk_spins.h5 [--sizes 3000 12000]
 
@@ -31,7 +35,9 @@ from statmech_attn.studies import build
 
 PRESET = "poclopez-pe2"
 BETAS = (1.255, 1.26451, 1.266, 1.27, 1.28, 1.4)
-FIRST = 150  # tokens that are left out
+EARLY = 32  # tokens that are compared one by one
+FIRST = 100  # tokens of spins before they count as on the attractor
+SETTLING = 4000  # tokens of the theory before, and on, the attractor
 MEMORY = 8  # tokens, as in crosstalk.py
 LABELS = Variables(
     Variable("motion", "", "spread in time of the attention vector", symbol="σ_A"),
@@ -40,6 +46,13 @@ LABELS = Variables(
         "n_spins",
         "the same of spins: mean over samples",
         symbol="σ_A",
+        parts="_stderr",
+    ),
+    Variable(
+        "difference",
+        "n_spins",
+        "root mean square difference of A from the theory, early tokens of a sample",
+        symbol="ΔA",
         parts="_stderr",
     ),
     Variable("alpha", "", "further patterns per spin", symbol="α"),
@@ -65,16 +78,18 @@ class Published:
         self.fixed = {"gamma": file.gamma, "epsilon": file.epsilon}
         self.kinds = extensive.independent()
 
-    def theory(self, beta: float, alpha: float, tokens: int) -> np.ndarray:
-        """A of the tokens after the first, (time, M)."""
+    def theory(
+        self, beta: float, alpha: float, tokens: int, transient: int = 0
+    ) -> np.ndarray:
+        """A of tokens, (time, M); the first without a transient is number MEMORY."""
         given = {"alpha": alpha, "beta": beta} | self.fixed
         start = extensive.system_start(self.net, self.kinds, given, memory=MEMORY)
         loaded = extensive.system(self.net, self.kinds)
-        counts = {"samples": tokens - FIRST, "transient": FIRST - MEMORY}
+        counts = {"samples": tokens, "transient": transient}
         return np.asarray(dynamics.orbit(loaded, start, given, **counts))
 
     def spins(self, beta: float, alpha: float, n_spins: int, options) -> np.ndarray:
-        """A of the tokens after the first, (samples, time, M)."""
+        """A of all tokens, (samples, time, M)."""
         given = {"alpha": alpha, "beta": beta} | self.fixed
         result = montecarlo.simulate_extensive(
             extensive.loaded_network(self.net, self.kinds, **given),
@@ -85,7 +100,31 @@ class Published:
             steps=options.tokens - 1,
             key=jax.random.fold_in(jax.random.key(options.seed), n_spins),
         )
-        return np.asarray(result.samples.A[:, FIRST:])
+        return np.asarray(result.samples.A)
+
+
+def of_point(network: Published, alpha: float, beta: float, options) -> dict:
+    """Motion of theory and spins, and early differences, with standard errors."""
+    attractor = network.theory(beta, alpha, SETTLING, transient=SETTLING)
+    early = network.theory(beta, alpha, EARLY)
+    samples = []
+    for n_spins in options.sizes:
+        A = network.spins(beta, alpha, n_spins, options)
+        deviation = A[:, MEMORY : MEMORY + EARLY] - early
+        moves = motion(A[:, FIRST:], network.period)
+        samples.append((moves, np.sqrt((deviation**2).mean((1, 2)))))
+    spread = np.std(samples, axis=-1, ddof=1)
+    mean, error = np.mean(samples, axis=-1), spread / np.sqrt(options.samples)
+    point = {
+        "motion": motion(attractor, network.period),
+        "motion_spins": mean[:, 0],
+        "motion_spins_stderr": error[:, 0],
+        "difference": mean[:, 1],
+        "difference_stderr": error[:, 1],
+    }
+    words = "  ".join(f"{m:.4f} ± {s:.4f}" for m, s in zip(mean.T.flat, error.T.flat))
+    print(f"{alpha:g} | {beta:g} | {point['motion']:.4f} | {words}", flush=True)
+    return point
 
 
 def main() -> None:
@@ -94,41 +133,30 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[3000, 12000])
     parser.add_argument("--loads", type=float, nargs="+", default=[0.01, 0.05, 0.1])
     parser.add_argument("--samples", type=int, default=3)
-    parser.add_argument("--tokens", type=int, default=400)
+    parser.add_argument("--tokens", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     statmech_attn.setup()
     network = Published()
-    of_theory, of_spins = [], []
-    print(f"alpha | beta | theory | N = {options.sizes}")
-    for alpha, beta in itertools.product(options.loads, BETAS):
-        value = motion(network.theory(beta, alpha, options.tokens), network.period)
-        samples = np.array(
-            [
-                motion(network.spins(beta, alpha, N, options), network.period)
-                for N in options.sizes
-            ]
-        )
-        mean, error = samples.mean(1), samples.std(1, ddof=1) / samples.shape[1] ** 0.5
-        words = " | ".join(f"{m:.4f} ± {s:.4f}" for m, s in zip(mean, error))
-        print(f"{alpha:g} | {beta:g} | {value:.4f} | {words}", flush=True)
-        of_theory.append(value)
-        of_spins.append((mean, error))
+    print(f"alpha | beta | motion: theory | N = {options.sizes} | difference: the same")
+    points = [
+        of_point(network, alpha, beta, options)
+        for alpha, beta in itertools.product(options.loads, BETAS)
+    ]
     dims, shape = ("alpha", "beta"), (len(options.loads), len(BETAS))
-    mean, error = np.swapaxes(of_spins, 0, 1).reshape(2, *shape, -1)
+    of = lambda name: np.array([p[name] for p in points])
+    variables = {
+        name: ((*dims, "n_spins"), of(name).reshape(*shape, -1))
+        for name in points[0]
+        if name != "motion"
+    }
+    variables["motion"] = dims, of("motion").reshape(shape)
     coordinates = {
         "alpha": np.array(options.loads),
         "beta": np.array(BETAS),
         "n_spins": np.array(options.sizes),
     }
-    dataset = LABELS.labelled(
-        {
-            "motion": (dims, np.reshape(of_theory, shape)),
-            "motion_spins": ((*dims, "n_spins"), mean),
-            "motion_spins_stderr": ((*dims, "n_spins"), error),
-        },
-        coordinates,
-    ).assign_attrs(
+    dataset = LABELS.labelled(variables, coordinates).assign_attrs(
         kind="crosstalk-spins", samples=options.samples, tokens=options.tokens
     )
     chosen = {k: v for k, v in vars(options).items() if k != "output"}

@@ -63,13 +63,15 @@ def test_spins_stop_to_retrieve_beside_the_lines_of_their_context(loads):
     values = np.array([0.21, 0.22, 0.23])
     both = np.stack([values - 0.1, values], -1)[None, None]
     over = ("context", "beta", "gamma")
-    spins = loads.sel(context=[2], beta=[2.0])[[]].assign(
-        threshold=((*over, "n_spins"), both),
-        threshold_error=((*over, "n_spins"), 0 * both + 0.01),
-        after=(over, values[None, None] + 0.005),
+    spins = xr.Dataset(
+        {
+            "threshold": ((*over, "n_spins"), both),
+            "threshold_error": ((*over, "n_spins"), 0 * both + 0.01),
+            "after": (over, values[None, None] + 0.005),
+        },
+        {"context": [2], "beta": [2.0], "gamma": loads.gamma, "n_spins": [400, 1600]},
+        {"samples": 24, "steps": 40},
     )
-    spins = spins.assign_coords(n_spins=[400, 1600])
-    spins = spins.assign_attrs(samples=24, steps=40)
     (axis,) = plotting.capacities(loads, spins).axes
     markers, *_ = axis.containers[-1]
     np.testing.assert_array_equal(markers.get_ydata(), values)

@@ -1,5 +1,7 @@
 """Studies of patterns growing with N: what they compute, compare and refuse."""
 
+from types import SimpleNamespace
+
 import jax
 import numpy as np
 import pytest
@@ -217,13 +219,12 @@ def test_the_error_of_a_capacity_has_that_of_lags_and_of_the_rule(
     """The end of retrieval is put at 0.25, and 0.02 away by half the lags."""
     calls = []
 
-    def fold(*_, lags, coarse, **__):
+    def fold(work, C, values, lags, coarse=False):
         calls.append((lags, coarse))
-        value = 0.23 if coarse else 0.25
-        overlap = np.array([0.1, -0.8])
-        return extensive.Capacity(value, 0.001, overlap, 0.5, "alpha", None)
+        value, overlap = 0.23 if coarse else 0.25, np.array([0.1, -0.8])
+        return SimpleNamespace(value=value, error=0.001, overlap=overlap, noise=0.5)
 
-    monkeypatch.setattr(extensive, "capacity", fold)
+    monkeypatch.setattr(CapacityWork, "_fold", fold)
     work = capacity(**with_run(CAPACITY, contexts=[context], **changes))
     rows = work.compute(Chunk(0, 0, 0, 1), None, lambda _: None, None)
     assert rows["capacity"] == [0.25] and rows["retrieved_overlap"] == [0.8]

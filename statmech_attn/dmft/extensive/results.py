@@ -104,7 +104,8 @@ class Trajectory(eqx.Module):
         noise = self.value.noise
         rounding = jnp.finfo(noise.dtype).eps * largest(noise)
         n = noise.shape[-1]  # no eigenvalue errs by more than n times the entries
-        return self.jitter <= n * (largest(self.error.noise) + rounding)
+        allowed = n * (largest(self.error.noise) + rounding)
+        return jnp.asarray(self.jitter <= allowed)
 
 
 def values(problem: LoadedNetwork, order: Order) -> Values:
