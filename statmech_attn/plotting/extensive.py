@@ -241,11 +241,13 @@ def capacities(
 
     Args:
         dataset: a result of kind `capacity`.
-        spins: thresholds of `analysis/capacity_spins.py`, drawn as open markers, beside
-            bars where the theory loses the pattern after as many tokens.
+        spins: thresholds of `analysis/capacity_spins.py` after some tokens, drawn as
+            open markers, beside bars where the theory loses the pattern after as many:
+            above the lines, which are the limit of many tokens.
         ax: one to draw on.
     """
-    sheet = sheets.single(ax, style.SINGLE, 2.8)
+    width, height = (style.SINGLE, 2.8) if spins is None else (style.DOUBLE, 3.4)
+    sheet = sheets.single(ax, width, height)
     (axis,) = sheet.axes
     along = "gamma" if dataset.sizes.get("gamma", 1) > 1 else "beta"
     other = "beta" if along == "gamma" else "gamma"
@@ -279,9 +281,9 @@ def capacities(
     axis.set_xlabel(style.WORDS["gamma"] if along == "gamma" else temperature)
     axis.set_ylabel(r"capacity $\alpha_c$")
     axis.margins(0.03, 0.06)
-    sheet.legend(4)
+    sheet.legend(4 if spins is None else 7)
     single = dataset.squeeze([other]) if dataset.sizes[other] == 1 else dataset
-    size = "" if spins is None else _sizes(spins)
+    size = "" if spins is None else f"{_sizes(spins)}, {spins.attrs['steps']} tokens"
     sheet.note(_note(single, size))
     return sheet.figure
 
