@@ -98,7 +98,7 @@ class Trajectory(eqx.Module):
     def positive(self) -> Bool[Array | np.ndarray, "*batch"]:
         """Whether the jitter is no larger than errors and rounding of the noise.
 
-        Where it is, the noise has lost its positivity, and the result is wrong.
+        Where it is larger, the noise has lost its positivity, and the result is wrong.
         """
         largest = lambda x: abs(x).max((-2, -1))
         noise = self.value.noise
