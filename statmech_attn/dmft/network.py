@@ -501,7 +501,7 @@ def next_means(
         >>> params = dmft.parameters(0.0, 127.0, 0.02, redrawn=0.25)
         >>> state = dmft.from_row(net, params, 0)
         >>> next_means(net, params, state.newest, state.means).tolist()
-        [0.75, 0.75, -0.75]
+        [-0.75, 0.75, 0.75]
     """
     drawn = drawn_means(net, params, attention)
     if params.redrawn is None:
