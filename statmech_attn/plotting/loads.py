@@ -94,5 +94,4 @@ def _motion(
             elinewidth=0.6,
             **look,
         )
-    axis.set_ylim(bottom=0)
     axis.set_ylabel("spread of $A$ in time")
