@@ -29,7 +29,6 @@ import statmech_attn
 from statmech_attn import dmft, montecarlo, storage
 from statmech_attn.dmft import extensive
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.studies import build
 
 
 APART = 0.02  # loads, which are multiples of it, so that programs are used again
@@ -54,7 +53,8 @@ LABELS = Variables(
     ),
     Variable("context", "context", "length of the context window", "token", "C"),
     Variable("n_spins", "n_spins", "number of spins", symbol="N"),
-    build.PARAMETERS,
+    Variable("beta", "", "inverse temperature of the output", symbol="β"),
+    Variable("gamma", "", "inverse temperature of attention", symbol="γ"),
 )
 
 

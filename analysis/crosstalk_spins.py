@@ -30,7 +30,6 @@ import statmech_attn
 from statmech_attn import dmft, dynamics, montecarlo, storage
 from statmech_attn.dmft import extensive
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.studies import build
 
 
 PRESET = "poclopez-pe2"
@@ -57,7 +56,7 @@ LABELS = Variables(
     ),
     Variable("alpha", "", "further patterns per spin", symbol="α"),
     Variable("n_spins", "n_spins", "number of spins", symbol="N"),
-    build.PARAMETERS,
+    Variable("beta", "", "inverse temperature of the output", symbol="β"),
 )
 
 
