@@ -1,13 +1,15 @@
 """Speed of the theory and the simulation of patterns growing with N.
 
-python benchmarks/extensive_speed.py [closed] [sampled] [spins]
+python benchmarks/extensive_speed.py [memory] [closed] [sampled] [spins]
 
 Processor seconds after compilation of the closed recursion (200 steps, C = 4), of
 sampling (50 steps, 2^20 trajectories), and of a step of 10^4 spins with 2000 patterns,
-the last beside the time of reading the patterns once from memory.
+the last beside the time of reading the patterns once from memory.  First the largest
+memory of the process with 3 10^4 spins and 9000 patterns.
 """
 
 import argparse
+import resource
 import time
 from collections.abc import Callable
 
@@ -76,9 +78,20 @@ def spins() -> None:
     )
 
 
+def memory() -> None:
+    problem, steps = posed(4, extensive.cycle(), 0.3), 3
+    plan = montecarlo.extensive_plan(problem, ONE, [1.0], n_spins=30_000, steps=steps)
+    jax.block_until_ready(plan.sample(jax.random.key(0)).C)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"spins, N = 3 10^4, 9000 patterns, {steps} steps: {peak:.2f} GiB of the "
+        f"process, {plan.bytes / 2**30:.2f} GiB forecast for the sample"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    choices = {"closed": closed, "sampled": sampled, "spins": spins}
+    choices = {"memory": memory, "closed": closed, "sampled": sampled, "spins": spins}
     parser.add_argument("names", nargs="*", default=list(choices))
     statmech_attn.setup()
     for name in parser.parse_args().names:

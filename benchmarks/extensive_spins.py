@@ -1,6 +1,6 @@
 """Spins with alpha N patterns against the theory: differences, and exponents in N.
 
-python benchmarks/extensive_spins.py FOLDER [--sizes 1500 6000] [--samples 20]
+python benchmarks/extensive_spins.py [FOLDER] [--sizes 1500 6000] [--samples 20]
     [--steps 4] [--only NAME ...]
 
 For six choices of ensemble, context and gamma it simulates every N and solves the
@@ -28,6 +28,7 @@ SETS = {  # ensemble, C, alpha, beta, gamma
     "partly, C = 2": ("correlated", 2, 0.2, 1.5, 10.0),
     "independent, C = 4": ("independent", 4, 0.3, 1.5, 20.0),
 }
+FOLDER = Path("results") / "extensive_spins"
 ERROR = 1e-3  # largest standard error of sampled theory
 
 
@@ -76,7 +77,7 @@ def with_error(found, name: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1500, 6000])
     parser.add_argument("--samples", type=int, default=20)
     parser.add_argument("--steps", type=int, default=4)

@@ -254,7 +254,7 @@ GROWING_COMPARED = Comparison(GROWING, GROWING_SPINS, "extensive_agreement.h5")
 CROSSTALK = Kept("crosstalk")
 CAPACITIES = Study(
     "analysis/capacity.toml",
-    ("parameters.beta=[inf, 5.0]", "parameters.gamma.num=4", "run.contexts=[1, 2]"),
+    ("parameters.beta=[5.0, 2.5]", "parameters.gamma.num=4", "run.contexts=[1, 2]"),
 )
 PE5 = Kept("pe5_continuation"), Kept("pe5_continuation_locking")
 TORUS = Kept("pe5_torus")
@@ -346,11 +346,17 @@ DYNAMICS = (
     Row(
         "capacities",
         [CAPACITIES, Kept("capacity_spins")],
-        lambda a, b: plotting.capacities(a.isel(gamma=0), b),
-        "capacities(a.isel(gamma=0), b)",
+        lambda a, b: plotting.capacities(a, b),
+        "capacities(a, b)",
         "13_growing_patterns",
     ),
-    Row("phases_against_load", [CROSSTALK], tutorial="13_growing_patterns"),
+    Row(
+        "phases_against_load",
+        [CROSSTALK, Kept("crosstalk_spins")],
+        lambda a, b: plotting.phases_against_load(a, b),
+        "phases_against_load(a, b)",
+        "13_growing_patterns",
+    ),
 )
 LEARNING = (
     Row(

@@ -141,7 +141,8 @@ plotting.capacities(capacities)
 # It does, and the more the warmer it is: an average over tokens has less of the thermal
 # noise, and less of the crosstalk, which is not the same for all of them.
 #
-# Circles of spins lie beside these lines in the gallery of ``plotting.capacities``.
+# Spins lose the pattern where the theory does, after as many tokens: the gallery of
+# ``plotting.capacities`` shows both.
 #
 # Recall that moves
 # -----------------
@@ -179,7 +180,8 @@ print(spectrum.exponents, "+-", spectrum.stderr)
 
 # %%
 # It is chaotic still; ``analysis/crosstalk.py`` says at which loads the chaos and the
-# torus of the six published values end, and ``plotting.phases_against_load`` shows it.
+# torus of the six published values end, ``analysis/crosstalk_spins.py`` how spins move
+# there, and ``plotting.phases_against_load`` shows both.
 #
 # Spins that act back on themselves
 # ---------------------------------

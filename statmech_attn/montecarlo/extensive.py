@@ -137,8 +137,8 @@ def simulate_extensive(
     plan = extensive_plan(
         problem, patterns, start, n_spins=n_spins, steps=steps, runs=runs
     )
-    found = [plan.sample(jax.random.fold_in(key, s)) for s in range(samples)]
-    stacked = jax.tree.map(lambda *x: np.stack(x), *found)
+    drawn = [plan.sample(jax.random.fold_in(key, s)) for s in range(samples)]
+    stacked = jax.tree.map(lambda *x: np.stack(x), *drawn)
     return ExtensiveSimulation(
         jax.tree.map(lambda x: x.mean(0), stacked),
         jax.tree.map(lambda x: x.std(0, ddof=1) / np.sqrt(samples), stacked),

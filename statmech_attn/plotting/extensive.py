@@ -4,6 +4,7 @@ Takes files of the kinds `extensive`, `extensive-simulation` and `capacity`
 (docs/hdf5.md), and comparisons of the first two.
 """
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -240,10 +241,13 @@ def capacities(
 
     Args:
         dataset: a result of kind `capacity`.
-        spins: thresholds of `analysis/capacity_spins.py`, drawn as circles.
+        spins: thresholds of `analysis/capacity_spins.py` after some tokens, drawn as
+            open markers, beside bars where the theory loses the pattern after as many:
+            above the lines, which are the limit of many tokens.
         ax: one to draw on.
     """
-    sheet = sheets.single(ax, style.SINGLE, 2.8)
+    width, height = (style.SINGLE, 2.8) if spins is None else (style.DOUBLE, 3.4)
+    sheet = sheets.single(ax, width, height)
     (axis,) = sheet.axes
     along = "gamma" if dataset.sizes.get("gamma", 1) > 1 else "beta"
     other = "beta" if along == "gamma" else "gamma"
@@ -272,36 +276,50 @@ def capacities(
             words = f"${notes.SYMBOLS[other]} = {notes.number(value)}$"
             axis.plot([], [], color=style.DARK, ls=DASHES[j % len(DASHES)], label=words)
     if spins is not None:
-        _thresholds(axis, spins, list(dataset.context.values), along)
+        _thresholds(axis, spins, dataset, along, other)
     temperature = r"temperature $1/\beta$"
     axis.set_xlabel(style.WORDS["gamma"] if along == "gamma" else temperature)
     axis.set_ylabel(r"capacity $\alpha_c$")
     axis.margins(0.03, 0.06)
-    sheet.legend(4)
+    sheet.legend(4 if spins is None else 7)
     single = dataset.squeeze([other]) if dataset.sizes[other] == 1 else dataset
-    sheet.note(_note(single))
+    size = "" if spins is None else f"{_sizes(spins)}, {spins.attrs['steps']} tokens"
+    sheet.note(_note(single, size))
     return sheet.figure
 
 
-def _thresholds(axis: Axes, spins: xr.Dataset, contexts: list, along: str) -> None:
-    """Circles where spins stop to retrieve, in the colours of their contexts."""
-    size = f"$N = {scientific(float(np.max(spins.n_spins)))}$"
-    label = f"spins, {size}"
-    for C in [C for C in contexts if C in spins.context]:
-        points = spins.sel(context=C)
+def _thresholds(
+    axis: Axes, spins: xr.Dataset, dataset: xr.Dataset, along: str, other: str
+) -> None:
+    """Where spins stop to retrieve, in the colours and markers of the lines."""
+    contexts, others = (dataset[name].values.tolist() for name in ("context", other))
+    spins = spins.isel(n_spins=-1)
+    common = [x for x in others if x in spins[other]]
+    for C, value in itertools.product(contexts, common):
+        if C not in spins.context:
+            continue
+        points = spins.sel({"context": C, other: value})
         x = points.gamma if along == "gamma" else 1 / points.beta
+        colour = style.SERIES[contexts.index(C) % len(style.SERIES)]
         axis.errorbar(
-            np.broadcast_to(x, points.capacity.shape),
-            points.capacity.values,
-            points.capacity_error.values,
-            fmt="o",
+            x,
+            points.threshold,
+            points.threshold_error,
+            fmt=MARKERS[others.index(value) % len(MARKERS)],
             ms=3.4,
             mfc="none",
             mew=0.8,
             elinewidth=0.6,
-            color=style.SERIES[contexts.index(C) % len(style.SERIES)],
+            color=colour,
         )
-    axis.plot([], [], "o", ms=3.4, mfc="none", color=style.DARK, label=label)
+        axis.plot(x, points.after, "_", ms=7, mew=0.8, color=colour)
+    for value in common:
+        marker = MARKERS[others.index(value) % len(MARKERS)]
+        words = f"${notes.SYMBOLS[other]} = {notes.number(value)}$"
+        label = f"spins, {words}" if len(others) > 1 else "spins"
+        axis.plot([], [], marker, ms=3.4, mfc="none", color=style.DARK, label=label)
+    label = f"theory, {spins.attrs['steps']} tokens"
+    axis.plot([], [], "_", ms=7, mew=0.8, color=style.DARK, label=label)
 
 
 @style.styled

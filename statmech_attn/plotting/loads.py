@@ -5,25 +5,33 @@ Takes a file of kind `diagram` over beta and alpha, as of `analysis/crosstalk.py
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.bifurcation import codes_of
+from statmech_attn.plotting.comparison import scientific
 from statmech_attn.plotting.sheets import Given
 
 
 @style.styled
-def phases_against_load(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
+def phases_against_load(
+    dataset: xr.Dataset, spins: xr.Dataset | None = None, *, axes: Given = None
+) -> Figure:
     """Phase and largest exponent at several beta as alpha grows, values of alpha in
     equal steps.
 
     Args:
         dataset: a diagram over beta and alpha.
-        axes: two to draw on, for phases and exponents.
+        spins: a result of `analysis/crosstalk_spins.py` at some of these values of
+            alpha and beta, for a third panel: bars are theory, the most spins open
+            circles.
+        axes: two to draw on, for phases and exponents; three where there are spins.
     """
-    make = lambda: sheets.grid(style.DOUBLE, 4.6, 2, 1, sharex=True)
-    sheet = sheets.sheet(axes, 2, make)
-    rows, lines = sheet.axes
+    panels = 2 if spins is None else 3
+    make = lambda: sheets.grid(style.DOUBLE, 1.0 + 1.8 * panels, panels, 1, sharex=True)
+    sheet = sheets.sheet(axes, panels, make)
+    rows, lines = sheet.axes[:2]
     dataset = dataset.transpose("beta", "alpha", ...)
     loads, betas = dataset.alpha.values, dataset.beta.values
     place = np.arange(len(loads))
@@ -49,10 +57,41 @@ def phases_against_load(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
         )
     lines.axhline(0, color=style.BLACK, lw=0.6, zorder=0)
     lines.set_ylabel("largest exponent (nat/token)")
-    lines.set_xlabel(r"further patterns per spin $\alpha$")
-    lines.set_xticks(place, [f"{load:g}" for load in loads], rotation=45)
     lines.margins(x=0.01)
+    words = ""
+    if spins is not None:
+        _motion(sheet.axes[2], spins, loads.tolist(), betas.tolist())
+        size = scientific(float(spins.n_spins.max()))
+        words = f"(c) bars theory, circles spins, $N = {size}$"
+    last = sheet.axes[-1]
+    last.set_xlabel(r"further patterns per spin $\alpha$")
+    last.set_xticks(place, [f"{load:g}" for load in loads], rotation=45)
     sheet.letters()
     sheet.legend(6)
-    sheet.note(notes.network(dataset))
+    sheet.note("\n".join(filter(None, (notes.network(dataset), words))))
     return sheet.figure
+
+
+def _motion(
+    axis: Axes, spins: xr.Dataset, loads: list[float], betas: list[float]
+) -> None:
+    """Spread in time of the attention vector, the beta of a load side by side."""
+    most, count = spins.isel(n_spins=-1), len(betas)
+    place = np.array([loads.index(load) for load in spins.alpha.values.tolist()])
+    for beta in spins.beta.values.tolist():
+        one, i = most.sel(beta=beta), betas.index(beta)
+        x = place + (i - (count - 1) / 2) * 0.8 / count
+        look = {"color": style.SERIES[i % len(style.SERIES)], "ls": ""}
+        axis.plot(x, one.motion, marker="_", ms=8, mew=1.0, **look)
+        axis.errorbar(
+            x,
+            one.motion_spins,
+            one.motion_spins_stderr,
+            marker="o",
+            ms=3,
+            mfc="none",
+            mew=0.7,
+            elinewidth=0.6,
+            **look,
+        )
+    axis.set_ylabel("spread of $A$ in time")

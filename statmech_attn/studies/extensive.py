@@ -105,6 +105,9 @@ VARIABLES = Variables(
         "1",
         "jitter",
     ),
+    Variable(
+        "positive", "", "whether jitter is within the errors of the noise", "1", "V ≥ 0"
+    ),
     build.FAILURE,
     PARAMETERS,
     TIMES,
@@ -342,6 +345,7 @@ class ExtensiveWork(TimedWork):
             "trajectories": np.asarray(solution.trajectories),
             "reached": np.asarray(solution.reached),
             "jitter": np.asarray(solution.jitter, float),
+            "positive": np.asarray(solution.positive),
         }
 
     def pilot(self) -> Pilot:
@@ -363,7 +367,7 @@ class ExtensiveWork(TimedWork):
 
     def assemble(self, results: Results) -> Assembled:
         variables = {}
-        scalars = ("trajectories", "reached", "jitter")
+        scalars = ("trajectories", "reached", "jitter", "positive")
         for name in ("noise_std", *self.names):
             dims = "time" if name == "noise_std" else _of_times(name)[0]
             for ending in ("",) if name == "noise_std" else ("", "_error"):

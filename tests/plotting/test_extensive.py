@@ -1,10 +1,16 @@
 """Pictures of patterns growing with N."""
 
+import pathlib
+
 import numpy as np
 import pytest
+import xarray as xr
 
-from statmech_attn import plotting
+from statmech_attn import plotting, storage
 from statmech_attn.plotting import extensive
+
+
+KEPT = pathlib.Path(__file__).resolve().parents[2] / "paper_figs" / "results"
 
 
 def labelled_lines(axis):
@@ -50,6 +56,57 @@ def test_capacities_are_drawn_against_gamma_or_else_the_temperature(loads):
     }
     (axis,) = plotting.capacities(loads.isel(gamma=0)).axes
     np.testing.assert_array_equal(axis.containers[0][0].get_xdata(), [0.5, 0.0])
+
+
+def test_spins_stop_to_retrieve_beside_the_lines_of_their_context(loads):
+    """At C = 2 and the first of two temperatures, N = 400 and 1600."""
+    values = np.array([0.21, 0.22, 0.23])
+    both = np.stack([values - 0.1, values], -1)[None, None]
+    over = ("context", "beta", "gamma")
+    spins = xr.Dataset(
+        {
+            "threshold": ((*over, "n_spins"), both),
+            "threshold_error": ((*over, "n_spins"), 0 * both + 0.01),
+            "after": (over, values[None, None] + 0.005),
+        },
+        {"context": [2], "beta": [2.0], "gamma": loads.gamma, "n_spins": [400, 1600]},
+        {"samples": 24, "steps": 40},
+    )
+    (axis,) = plotting.capacities(loads, spins).axes
+    markers, *_ = axis.containers[-1]
+    np.testing.assert_array_equal(markers.get_ydata(), values)
+    line = axis.containers[2][0]  # C = 2 at the same temperature
+    assert markers.get_color() == line.get_color()
+    bars = [x for x in axis.lines if x.get_marker() == "_" and len(x.get_xdata())]
+    np.testing.assert_array_equal(bars[0].get_ydata(), values + 0.005)
+    (warm,) = plotting.capacities(loads.isel(gamma=0), spins.isel(gamma=[0])).axes
+    np.testing.assert_array_equal(warm.containers[-1][0].get_xdata(), [0.5])
+    assert "24 samples" in warm.figure.get_supxlabel()
+
+
+def test_spins_with_crosstalk_have_a_panel_of_their_own():
+    phases = storage.read(KEPT / "crosstalk-laptop.h5")
+    over = ("alpha", "beta")
+    theory = np.array([[0.1, 0.2]])
+    both = np.stack([theory + 0.1, theory + 0.01], -1)
+    spins = xr.Dataset(
+        {
+            "motion": (over, theory),
+            "motion_spins": ((*over, "n_spins"), both),
+            "motion_spins_stderr": ((*over, "n_spins"), 0 * both + 0.01),
+        },
+        {"alpha": [0.05], "beta": [1.255, 1.4], "n_spins": [3000, 12000]},
+    )
+    rows, lines, motion = plotting.phases_against_load(phases, spins).axes
+    place = phases.alpha.values.tolist().index(0.05)
+    for i, beta in enumerate((1.255, 1.4)):
+        bar = motion.lines[2 * i]
+        circle, *_ = motion.containers[i]
+        assert abs(bar.get_xdata()[0] - place) < 0.5
+        np.testing.assert_array_equal(bar.get_ydata(), theory[:, i])
+        np.testing.assert_array_equal(circle.get_ydata(), both[:, i, 1])
+        same = phases.beta.values.tolist().index(beta)
+        assert circle.get_color() == lines.containers[same][0].get_color()
 
 
 def test_many_points_are_spread_over_pages(growing):

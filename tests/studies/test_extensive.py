@@ -1,5 +1,7 @@
 """Studies of patterns growing with N: what they compute, compare and refuse."""
 
+from types import SimpleNamespace
+
 import jax
 import numpy as np
 import pytest
@@ -76,6 +78,7 @@ def test_a_study_is_the_trajectory_of_its_problem(solved):
         assert np.allclose(at_load[f"{name}_error"], error, rtol=0, atol=1e-12)
     assert np.allclose(at_load.noise_std**2, np.diagonal(at_load.noise))
     assert solved.C.dims == ("alpha", "time", "time_2")
+    assert solved.positive.all() and (solved.jitter < 1e-6).all()
     assert solved.attrs["ensemble"] == "cycle" and solved.attrs["method"] == "closed"
 
 
@@ -200,6 +203,33 @@ def test_no_retrieval_is_said_and_the_point_is_left_out(monkeypatch):
     monkeypatch.setattr(extensive, "capacity", lost)
     with pytest.raises(RuntimeError, match="no pattern is retrieved down to alpha"):
         capacity().compute(Chunk(0, 0, 0, 1), None, lambda _: None, None)
+
+
+@pytest.mark.parametrize(
+    ("context", "changes", "error", "asked"),
+    [
+        (1, {}, 0.001, [(0, False)]),
+        (3, {}, 0.021, [(16, False), (8, True)]),
+        (3, {"lags": 3}, 0.021, [(3, False), (2, True)]),
+    ],
+)
+def test_the_error_of_a_capacity_has_that_of_lags_and_of_the_rule(
+    monkeypatch, context, changes, error, asked
+):
+    """The end of retrieval is put at 0.25, and 0.02 away by half the lags."""
+    calls = []
+
+    def fold(work, C, values, lags, coarse=False):
+        calls.append((lags, coarse))
+        value, overlap = 0.23 if coarse else 0.25, np.array([0.1, -0.8])
+        return SimpleNamespace(value=value, error=0.001, overlap=overlap, noise=0.5)
+
+    monkeypatch.setattr(CapacityWork, "_fold", fold)
+    work = capacity(**with_run(CAPACITY, contexts=[context], **changes))
+    rows = work.compute(Chunk(0, 0, 0, 1), None, lambda _: None, None)
+    assert rows["capacity"] == [0.25] and rows["retrieved_overlap"] == [0.8]
+    assert rows["capacity_error"] == pytest.approx([error])
+    assert calls == asked
 
 
 def with_parameters(**changes):

@@ -114,8 +114,8 @@ class _Sums(eqx.Module):
     def overlaps(self) -> Float[Array, " n"]:
         """Averages of a sign and the spin."""
         angle = self.k[:, None] * self.a
-        own = np.eye(len(self.a), dtype=bool)
-        others = jnp.where(own, 1.0, jnp.cos(angle)[:, None]).prod(-1)
+        same = np.eye(len(self.a), dtype=bool)
+        others = jnp.where(same, 1.0, jnp.cos(angle)[:, None]).prod(-1)
         return self.b @ (jnp.sin(angle) * others)
 
     def slope(self) -> Float[Array, ""]:

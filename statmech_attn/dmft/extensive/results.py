@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from statmech_attn import presentation
 from statmech_attn.dmft.extensive.loaded import LoadedNetwork
@@ -80,6 +80,7 @@ class Trajectory(eqx.Module):
         Shown("trajectories", "effective trajectories"),
         Shown("reached", "error as small as asked"),
         Shown("jitter", "largest negative variance of the noise"),
+        Shown("positive", "negative variances within the errors"),
         _row("m_o_se", "semantic overlap with the outputs", "time pattern", "m^o"),
         _row("A", "attention vector", "time pattern", "A"),
         _row("weights", "attention weights", "time age", "p_d"),
@@ -92,6 +93,19 @@ class Trajectory(eqx.Module):
         _row("m", "overlaps by kind", "time kind pattern", "m", False),
     )
     __repr__, _repr_html_, to_dataset = presentation.METHODS
+
+    @property
+    def positive(self) -> Bool[Array | np.ndarray, "*batch"]:
+        """Whether the jitter is no larger than errors and rounding of the noise.
+
+        Where it is larger, the noise has lost its positivity, and the result is wrong.
+        """
+        largest = lambda x: abs(x).max((-2, -1))
+        noise = self.value.noise
+        rounding = jnp.finfo(noise.dtype).eps * largest(noise)
+        n = noise.shape[-1]  # no eigenvalue errs by more than n times the entries
+        allowed = n * (largest(self.error.noise) + rounding)
+        return jnp.asarray(self.jitter <= allowed)
 
 
 def values(problem: LoadedNetwork, order: Order) -> Values:

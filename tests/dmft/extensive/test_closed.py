@@ -1,5 +1,6 @@
 import re
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -127,7 +128,11 @@ def test_noise_loses_positivity_by_no_more_than_quadrature(independent):
     noise = np.asarray(result.value.noise)
     lowest = np.linalg.eigvalsh(noise).min()
     assert float(result.jitter) == pytest.approx(max(-lowest, 0.0), abs=1e-15)
-    assert 0 <= float(result.jitter) <= len(noise) * float(result.error.noise.max())
+    allowed = len(noise) * float(result.error.noise.max())
+    assert 0 <= float(result.jitter) <= allowed
+    for jitter, positive in ((0.99 * allowed, True), (1.01 * allowed, False)):
+        lost = eqx.tree_at(lambda r: r.jitter, result, jnp.array(jitter))
+        assert bool(lost.positive) is positive
 
 
 def test_parameters_are_batched_by_vmap(independent, segments):

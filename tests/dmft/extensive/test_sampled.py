@@ -98,7 +98,7 @@ def test_populations_are_added_until_the_error_is_reached(net, partly):
         most=8,
     )
     assert not few.reached and "no" in repr(few)
-    assert found.jitter < 1e-12
+    assert found.jitter < 1e-12 and found.positive
 
 
 def test_the_solver_is_that_of_the_ensemble(net, partly):
