@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullFormatter
 from saddle import random_problem
 
 from statmech_attn import bpkr, dmft, dynamics, plotting
@@ -46,6 +47,7 @@ BETAS = (8, 32, 136, 1088, 8704)
 SIZES = ((3, 2), (3, 3), (3, 5), (8, 5), (16, 5))  # patterns, positional bits
 EXPONENTS = (1, 2, 4, 8, 12)
 SPINS = (10**3, 10**4, 10**5, 10**6)
+RUNS = 64  # simulated side by side
 EXAMPLES = (75, 150, 300, 600, 1200)
 HEADS = ((2, 2), (2, 4), (4, 4), (4, 8))
 REFERENCE = dict(P=150, heads=(2, 4))
@@ -199,8 +201,8 @@ def curves_of_dimension():
     for job, function in (
         ("plain", advance),
         ("4 exponents", with_exponents(4, 1)),
-        ("4 exponents: pushes", pushes(4)),
-        ("4 exponents: Gram-Schmidt", orthonormalisations(4)),
+        ("pushes", pushes(4)),
+        ("Gram-Schmidt", orthonormalisations(4)),
     ):
         yield Curve(
             "dimension", job, sizes, [of(function, net) for net in networks], STEPS
@@ -228,9 +230,8 @@ def curves_of_spins():
     state = dmft.from_row(net, params, 0)
 
     def run(n_spins, method):
-        runs = max(2, min(64, 10**6 // n_spins)) if method == "spins" else 64
-        steps = max(10, 2 * 10**6 // (n_spins * runs)) if method == "spins" else 2000
-        sizes = dict(n_spins=n_spins - n_spins % 3, runs=runs, steps=steps)
+        steps = max(10, 10**7 // (n_spins * RUNS)) if method == "spins" else 2000
+        sizes = dict(n_spins=n_spins - n_spins % 3, runs=RUNS, steps=steps)
         once = lambda: simulate(
             net,
             file.patterns,
@@ -240,7 +241,7 @@ def curves_of_spins():
             method=method,
             **sizes,
         )
-        return (lambda times: [once().mean.A for _ in range(times)]), runs * steps
+        return (lambda times: [once().mean.A for _ in range(times)]), RUNS * steps
 
     for method in ("spins", "collapsed"):
         runs, steps = zip(*(run(n, method) for n in SPINS), strict=True)
@@ -367,7 +368,7 @@ def cores() -> None:
 def draw(curves: Sequence[tuple[Curve, np.ndarray]], path: str) -> None:
     with plt.rc_context(plotting.SETTINGS):
         figure, panels = plt.subplots(
-            2, 3, figsize=(plotting.DOUBLE, 4.2), layout="constrained"
+            2, 3, figsize=(plotting.DOUBLE, 4.6), layout="constrained"
         )
         sizes = dict.fromkeys(curve.size for curve, _ in curves)
         for panel, size in zip(panels.flat, sizes, strict=False):
@@ -392,9 +393,10 @@ def draw_panel(
             x[upper], middle[1] * (x[upper] / middle[0]) ** exponent, color=colour
         )
     panel.set_xlabel(WORDS[size])
+    panel.xaxis.set_minor_formatter(NullFormatter())
     panel.margins(0.06)
     low, high = panel.get_ylim()
-    panel.set_ylim(low, high * (high / low) ** (0.13 * len(curves)))
+    panel.set_ylim(low, high * (high / low) ** (0.17 * len(curves)))
     panel.legend(loc="upper left", handletextpad=0.2)
 
 

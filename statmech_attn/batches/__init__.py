@@ -25,11 +25,18 @@ if TYPE_CHECKING:
     from statmech_attn.batches.memory import available_memory, device_memory
     from statmech_attn.batches.once import once
     from statmech_attn.batches.precision import require_double
-    from statmech_attn.batches.sums import add_loop, add_products, add_up, WRITTEN_OUT
+    from statmech_attn.batches.sums import (
+        add_in_turns,
+        add_loop,
+        add_products,
+        add_up,
+        WRITTEN_OUT,
+    )
     from statmech_attn.batches.timing import seconds_of
 
 
 __all__ = [
+    "add_in_turns",
     "add_loop",
     "add_products",
     "add_up",

@@ -11,11 +11,13 @@ import operator
 from collections.abc import Callable, Iterable
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 
 WRITTEN_OUT = 32  # longer sums are loops
 PIECE = 16  # terms written out in each turn of a loop
+IN_A_TURN = 4  # the same where terms are expensive
 
 
 def add_up(terms: Iterable[Array]) -> Array:
@@ -73,3 +75,34 @@ def add_products(
     whole = add_loop(piece, count // PIECE)
     rest = range(count - count % PIECE, count)
     return add_up([whole, *(u[i] * v[i] for i in rest)])
+
+
+def add_in_turns(
+    u: Float[Array, "n *left"], v: Float[Array, "n *right"]
+) -> Float[Array, "*both"]:
+    """`add_products` of factors that are expensive to compute, a tanh say.
+
+    A sum that is written out is fused with what it adds up, and a fusion with several
+    rows computes its factors anew for each of them.  What a loop reads is computed
+    once.
+
+    Args:
+        u: first factors.
+        v: second factors.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> float(add_in_turns(jnp.arange(101.0), jnp.ones(101)))
+        5050.0
+    """
+    count = u.shape[0]
+    whole = count - count % IN_A_TURN
+    by_turn = lambda x: x[:whole].reshape(-1, IN_A_TURN, *x.shape[1:])
+
+    def turn(total, part):
+        left, right = part
+        return add_up([total, *(left[i] * right[i] for i in range(IN_A_TURN))]), None
+
+    nothing = jnp.zeros_like(u[0] * v[0])
+    total, _ = jax.lax.scan(turn, nothing, (by_turn(u), by_turn(v)))
+    return add_up([total, *(u[i] * v[i] for i in range(whole, count))])

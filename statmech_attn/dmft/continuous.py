@@ -100,7 +100,7 @@ def history(
     Example:
         >>> import jax.numpy as jnp
         >>> falling = lambda age: jnp.array([1 - age])
-        >>> history(falling, window=2.0, nodes=2)[:, 0].tolist()
+        >>> history(falling, window=2.0, nodes=2)[:, 0].round(9).tolist()
         [1.0, 0.0, -1.0]
     """
     return jnp.stack([means(float(age)) for age in _chebyshev(window, nodes)[0]])

@@ -25,11 +25,12 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int, Key
 
-from statmech_attn.batches import add_products, require_double, rng
+from statmech_attn.batches import add_in_turns, add_products, require_double, rng
 from statmech_attn.dmft.patterns import KINDS, PatternFile, Patterns
 
 
 MAX_WINDOW = 2**20  # numbers of an attention window
+FEW = 8  # site classes, or patterns, over which sums are written out
 RANGES = {  # of parameters
     "beta": (lambda x: x >= 0, "be >= 0"),
     "epsilon": (lambda x: (x >= 0) & (x < 1), "lie in [0, 1)"),
@@ -501,7 +502,7 @@ def next_means(
         >>> params = dmft.parameters(0.0, 127.0, 0.02, redrawn=0.25)
         >>> state = dmft.from_row(net, params, 0)
         >>> next_means(net, params, state.newest, state.means).tolist()
-        [0.75, 0.75, -0.75]
+        [-0.75, 0.75, 0.75]
     """
     drawn = drawn_means(net, params, attention)
     if params.redrawn is None:
@@ -558,4 +559,5 @@ def contract(matrix: Float[Array, "*rows n"], x: Float[Array, "n *rest"]):
     """
     rows, rest = matrix.shape[:-1], x.shape[1:]
     columns = jnp.moveaxis(matrix, -1, 0).reshape(x.shape[:1] + rows + (1,) * len(rest))
-    return add_products(columns, x.reshape(x.shape[:1] + (1,) * len(rows) + rest))
+    add = add_products if len(x) <= FEW else add_in_turns
+    return add(columns, x.reshape(x.shape[:1] + (1,) * len(rows) + rest))

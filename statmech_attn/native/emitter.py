@@ -34,6 +34,7 @@ from statmech_attn.native.arithmetic import (
 
 
 TRACED = 1009  # lanes while a function is traced
+WRITTEN_OUT = 16  # turns of a loop that only adds up rows of arrays
 LONGEST = 1024  # numbers of a loop that are kept for later operations
 Elements = np.ndarray  # of objects, see the module
 
@@ -141,6 +142,13 @@ class Emitter(Arithmetic):
         fixed = list(arguments[:n_fixed])
         first = arguments[n_fixed : n_fixed + n_carry]
         stacked = arguments[n_fixed + n_carry :]
+        if stacked and not equation.outvars[n_carry:] and length <= WRITTEN_OUT:
+            order = reversed(range(length)) if params["reverse"] else range(length)
+            carry = list(first)
+            for place in order:
+                slices = [x[place] for x in stacked]
+                carry = self.run(body, constants, fixed + carry + slices)
+            return carry
         rows = [
             self._stream(outside, inside, length)
             for outside, inside in zip(

@@ -31,6 +31,7 @@ VERDICTS = {
     diagrams.UNDECIDED: ("o", style.YELLOW, "no verdict"),
     1: ("D", style.BLACK, "they differ"),
 }
+FEW = 0.02  # share of points that may lie beyond the scale of a map, or set none
 
 
 @style.styled
@@ -96,7 +97,8 @@ def phase_map(
 def exponent_map(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """The largest exponent over two parameters, in colours around zero.
 
-    The scale is set by the bulk of the values; an exponent that is missing is white.
+    The scale is set by the bulk of the positive values, of all where few are; an
+    exponent that is missing is white.
 
     Args:
         dataset: a result of kind `bifurcation` over two parameters.
@@ -108,13 +110,15 @@ def exponent_map(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     (axis,) = sheet.axes
     values = dataset.lyapunov.isel(exponent=0).transpose(y, x)
     shown = np.ma.masked_invalid(values.values)
-    bulk = np.quantile(np.append(shown.compressed(), 0.0), [0.02, 0.98])
-    scale = np.abs(bulk).max() or 1.0
+    bulk = shown.compressed()
+    if (bulk > 0).mean() > FEW:
+        bulk = bulk[bulk > 0]
+    scale = np.quantile(np.abs(bulk), 1 - FEW) if bulk.size else 1.0
     mesh = axis.pcolormesh(
         *(style.cell_edges(dataset[name].values) for name in (x, y)),
         shown,
         cmap="PuOr_r",
-        norm=CenteredNorm(0, scale),
+        norm=CenteredNorm(0, scale or 1.0),
         rasterized=True,
     )
     bar = sheet.figure.colorbar(mesh, ax=axis, extend="both", aspect=25, pad=0.02)

@@ -42,8 +42,8 @@ class Column(NamedTuple):
 
 
 def storage_options(shape: Sequence[int], dtype: np.dtype) -> dict[str, Any]:
-    """How h5py stores an array: large floating-point ones in compressed chunks."""
-    if dtype.kind != "f" or math.prod(shape) < COMPRESSED_FROM:
+    """How h5py stores an array: large ones of numbers in compressed chunks."""
+    if dtype.kind not in "biuf" or math.prod(shape) < COMPRESSED_FROM:
         return {}
     return {
         "chunks": _chunk_shape(shape, dtype.itemsize),

@@ -99,6 +99,23 @@ def test_what_mixes_lanes_or_is_not_known_is_refused(function, reason):
         of_lanes(function, np.zeros((2, 8)))
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_short_sums_over_rows_are_written_out(reverse):
+    """The rows themselves choose what is added: known while the program is made."""
+
+    def function(x):
+        places = jnp.arange(6).reshape(3, 2)
+
+        def add(total, row):
+            return total / 2 + x[row].sum(axis=0), None
+
+        return jax.lax.scan(add, x[0], places, reverse=reverse)[0]
+
+    x = np.random.default_rng(0).uniform(-1, 1, (6, 8))
+    x = jnp.asarray(x)
+    np.testing.assert_allclose(of_lanes(function, x), function(x), rtol=1e-14)
+
+
 @pytest.fixture(scope="module")
 def points():
     file = dmft.load("poclopez-pe2")

@@ -53,6 +53,7 @@ PANELS = {  # of every function, for the data that it is given here
     "phase_map": (1, "plane"),
     "phase_planes": (4, "orbits"),
     "phase_ribbon": (1, "scan"),
+    "phases_against_load": (2, "crosstalk"),
     "pruned_heads": (4, "one_shot_pruning"),
     "pruning_ranks": (2, "one_shot_pruning"),
     "running_lyapunov": (2, "measured"),
@@ -71,7 +72,7 @@ def content(request):
 
     def of(name: str):
         source = PANELS[name][1]
-        if not source.startswith("one_shot"):
+        if not source.startswith(("one_shot", "crosstalk")):
             return request.getfixturevalue(source)
         found = storage.read(KEPT / f"{source}-laptop.h5")
         if name == "one_shot_kernels":

@@ -24,6 +24,19 @@ def test_the_exponent_map_is_centred_on_zero_and_has_a_unit(plane):
     assert "(nat/token)" in bar.get_ylabel()
 
 
+@pytest.mark.parametrize(("chaotic", "scale"), [(0.5, 0.2), (0.0, 5.0)])
+def test_the_scale_of_exponents_is_that_of_chaos_where_there_is_some(
+    plane, chaotic, scale
+):
+    values = np.full(plane.lyapunov.shape, -5.0)
+    first = values[..., 0]
+    first[: round(chaotic * len(first))] = 0.2
+    figure = plotting.exponent_map(
+        plane.assign(lyapunov=plane.lyapunov.copy(data=values))
+    )
+    assert figure.axes[0].collections[0].norm.halfrange == pytest.approx(scale)
+
+
 def test_a_refined_plane_is_drawn_on_its_finest_grid(refined_plane):
     left, right = plotting.phase_diagram(refined_plane).axes[:2]
     fixed, chaotic = PHASES.index("fixed"), PHASES.index("chaotic")

@@ -50,13 +50,20 @@ def test_dimension_scales_are_attached_as_netcdf4_asks(tmp_path, dataset, study)
         assert [d.keys() != [] for d in file["m_o_se"].dims] == [True, True]
 
 
-def test_large_float_arrays_are_compressed_and_small_ones_are_not(
-    tmp_path, dataset, study
-):
+def test_large_arrays_are_compressed_and_small_ones_are_not(tmp_path, dataset, study):
+    signs = np.sign(dataset.m_o_se).astype(np.int64)
+    dataset = dataset.assign(signs=signs, positive=signs > 0)
+    words = dict(units="1", long_name="sign", symbol="s")
+    dataset.signs.attrs |= words
+    dataset.positive.attrs |= words
     storage.write(tmp_path / "a.h5", dataset, study=study)
     with h5py.File(tmp_path / "a.h5") as file:
-        assert (file["m_o_se"].compression, file["m_o_se"].shuffle) == ("gzip", True)
+        for large in (file[name] for name in ("m_o_se", "signs", "positive")):
+            assert (large.compression, large.shuffle) == ("gzip", True)
         assert file["lyapunov"].compression is None
+    read = storage.read(tmp_path / "a.h5")
+    xr.testing.assert_equal(read.signs, dataset.signs)
+    xr.testing.assert_equal(read.positive, dataset.positive)
 
 
 @settings(max_examples=40, deadline=None)

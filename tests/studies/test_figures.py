@@ -271,7 +271,7 @@ TURNED = {
 
 
 FIVE_BITS = {f"pe5_{part}" for part in ("full", "torus", "locking")}
-FROM_KEPT = ONE_SHOT | {"pe5": FIVE_BITS}
+FROM_KEPT = ONE_SHOT | {"pe5": FIVE_BITS, "million_points": {"million_points"}}
 
 
 @pytest.mark.slow
@@ -367,7 +367,9 @@ def test_every_script_is_tested():
         "running_lyapunov",
         "sequential",
         "trajectories",
+        "million_points",
         *ONE_SHOT,
+        *TURNED,
     }
     assert {path.stem for path in SCRIPTS} == tested
 
