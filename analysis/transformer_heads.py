@@ -305,19 +305,20 @@ def scored(task: Task, weights, key, settings: Settings, file: Path):
 def theory(tokens, attention, labels, task: Task, key, resamples: int) -> np.ndarray:
     """Scores of the heads without the skips: the examples' first, then of resamples.
 
-    The mean over the labels of the theory, each learned alone.
+    The mean over the labels of the theory, each learned alone.  Resamples are the same
+    examples for every label, and so are left out if one of them has no saddle point.
     """
     omega = bpkr.attention_arrays(attention, queries="rows")
     xi = bpkr.attended(tokens, omega, readout=task.readout, skip=1.0)
-    skip, found = (1.0,) * len(attention), []
+    skip, of_labels = (1.0,) * len(attention), []
     for Y in jnp.asarray(labels.T):
         given = trained_arrays.Scored(xi, Y, omega.heads, (), None, skip)
         problem = given.problem(width=WIDTH, temperature=TEMPERATURE)
-        scores = bpkr.score(problem, key, resamples=resamples)
-        found.append(np.stack([scores.score, *scores.resampled]))
-    rows = min(map(len, found))  # a resample may have no saddle point
-    heads = [not name.startswith("skip") for name in scores.names]
-    return np.mean([scores[:rows] for scores in found], axis=0)[:, heads]
+        of_labels.append(bpkr.score(problem, key, resamples=resamples))
+    rows = [[scores.score, *scores.resampled] for scores in of_labels]
+    whole = 1 if any(scores.failed for scores in of_labels) else None
+    heads = [not name.startswith("skip") for name in of_labels[0].names]
+    return np.mean([of_label[:whole] for of_label in rows], axis=0)[:, heads]
 
 
 def without_skips(scores) -> np.ndarray:

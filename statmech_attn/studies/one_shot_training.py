@@ -61,9 +61,9 @@ VARIABLES = Variables(
         "readout", "restart neuron", "weights of the readout", "1", "a", note=_BEST
     ),
     Variable(
-        "loss", "restart step",
-        "minus the log density of the weights, up to a constant", "1", "L", group="",
-        note=_CURVE,
+        "loss", "restart step", "squared errors of the training tasks, mean", "1", "L",
+        group="",
+        note=f"since the record before, at step 0 of validation tasks; {_CURVE}",
     ),
     Variable(
         "loss_validation", "restart step",

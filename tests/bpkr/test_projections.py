@@ -15,6 +15,39 @@ PROJECTIONS = bpkr.projections_from_linear(
     *LINEAR, heads=H, query_bias=BIAS[0], key_bias=BIAS[1]
 )
 
+# Attention of the third token of the second example in every head, as PyTorch 2.13.0
+# and flax 0.12.8 (within 4e-16) return it from LINEAR and BIAS.
+OF_LIBRARIES = [
+    [
+        0.13007295450420298,
+        0.5786883403848483,
+        0.24926501205135992,
+        0.025999697838253198,
+        0.015973995221335486,
+    ],
+    [
+        0.04069283559470516,
+        0.33705842340538283,
+        0.12315561688854514,
+        0.4909143908528354,
+        0.008178733258531617,
+    ],
+    [
+        0.00011942645217032144,
+        0.36947424074866375,
+        0.6269526257555929,
+        1.9390361250141033e-05,
+        0.0034343166823229587,
+    ],
+    [
+        0.08040678031730926,
+        0.003806601308423487,
+        0.0013280061036290867,
+        0.08408913041125991,
+        0.8303694818593782,
+    ],
+]
+
 
 def by_hand(queries, keys, scale=1 / np.sqrt(G), seen=lambda s, t: True):
     """Attention of features (H, P, T, G), entry by entry; queries on columns."""
@@ -40,6 +73,23 @@ def test_heads_are_rows_of_linear_layers_with_their_biases():
     assert bpkr.attention_arrays([omega]).heads == (H,)
 
 
+def torch_projections():
+    weight = np.concatenate([*LINEAR, np.ones((H * G, N_0))])
+    return bpkr.projections_from_torch(weight, [*BIAS.ravel(), *[1.0] * 8], heads=H)
+
+
+def flax_projections():
+    kernels = [W.reshape(H, G, N_0).transpose(2, 0, 1) for W in LINEAR]
+    return bpkr.projections_from_flax(*kernels, *BIAS.reshape(2, H, G))
+
+
+@pytest.mark.parametrize("projections", (torch_projections, flax_projections))
+def test_attention_is_that_which_the_libraries_returned(projections):
+    """Numbers kept from them; the slow tests compare with those that are installed."""
+    omega = bpkr.projected_attention(X, projections())
+    np.testing.assert_allclose(omega[:, 1, :, 2], OF_LIBRARIES, rtol=1e-12)
+
+
 def test_scale_masks_and_padding():
     real = np.ones((P, T), bool)
     real[1, 3:] = False
@@ -51,19 +101,10 @@ def test_scale_masks_and_padding():
     bpkr.attention_arrays([omega], real=real)
 
 
-def test_the_parts_of_a_torch_layer_stand_below_each_other():
-    weight = np.concatenate([*LINEAR, RANDOM.normal(size=(H * G, N_0))])
-    bias = np.concatenate([*BIAS, np.ones(H * G)])
-    found = bpkr.projections_from_torch(weight, bias, heads=H)
-    for one, other in zip(found, PROJECTIONS, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_flax_has_inputs_first():
-    kernels = [W.reshape(H, G, N_0).transpose(2, 0, 1) for W in LINEAR]
-    biases = [b.reshape(H, G) for b in BIAS]
-    found = bpkr.projections_from_flax(*kernels, *biases)
-    for one, other in zip(found, PROJECTIONS, strict=True):
+@pytest.mark.parametrize("projections", (torch_projections, flax_projections))
+def test_conventions_of_libraries_are_of_the_same_heads(projections):
+    """torch stacks queries, keys and values; flax has inputs first."""
+    for one, other in zip(projections(), PROJECTIONS, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

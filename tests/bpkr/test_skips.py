@@ -401,8 +401,13 @@ def test_samples_of_the_weights_have_the_exact_law(tokens, method):
 @pytest.mark.statistical
 @pytest.mark.parametrize("width", (4, 10))
 def test_ranks_of_networks_from_the_prior_are_uniform(tokens, width):
-    """Simulation-based calibration: truth drawn from the prior, labels from it."""
-    xi = bpkr.attentioned_inputs(*tokens, skip=SKIP)[:2]
+    """Simulation-based calibration, with attention given as arrays.
+
+    The truth is drawn from the prior, labels from its layers.
+    """
+    x, heads = tokens[0][:2], tokens[1]
+    attention = bpkr.attention_of(x, heads)
+    xi = bpkr.attended(x, attention, skip=SKIP)
     repeats, kept, T = 96, 15, 0.2
     blank = posed(xi, width=width, temperature=T, variances=None)
     entries = lambda U: jnp.stack([U[..., 0, 0], U[..., 0, 4], U[..., 4, 8]])
@@ -413,7 +418,7 @@ def test_ranks_of_networks_from_the_prior_are_uniform(tokens, width):
             weight_key, n_inputs=4, heads=(2, 2), width=width, skip=SKIP
         )
         noise = np.sqrt(T) * jax.random.normal(noise_key, (2,))
-        y = bpkr.forward_paths(weights, xi) + noise
+        y = bpkr.forward(weights, x, attention) + noise
         draws = blank.at(Y=y).posterior(
             sample_key, draws=20 * kept, warmup=100, chains=1
         )
