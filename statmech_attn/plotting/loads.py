@@ -81,17 +81,17 @@ def _motion(
     for beta in spins.beta.values.tolist():
         one, i = most.sel(beta=beta), betas.index(beta)
         x = place + (i - (count - 1) / 2) * 0.8 / count
-        look = {"color": style.SERIES[i % len(style.SERIES)], "ls": ""}
-        axis.plot(x, one.motion, marker="_", ms=8, mew=1.0, **look)
+        colour = style.SERIES[i % len(style.SERIES)]
+        axis.plot(x, one.motion, "_", color=colour, ms=8, mew=1.0)
         axis.errorbar(
             x,
             one.motion_spins,
             one.motion_spins_stderr,
-            marker="o",
+            fmt="o",
+            color=colour,
             ms=3,
             mfc="none",
             mew=0.7,
             elinewidth=0.6,
-            **look,
         )
     axis.set_ylabel("spread of $A$ in time")
