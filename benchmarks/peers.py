@@ -119,7 +119,7 @@ class AsPublished:
             Q, R = np.linalg.qr(J @ Q)
             if t >= WARM:
                 logs += np.log(np.abs(np.diagonal(R)))
-        return logs / steps, z
+        return logs / max(steps, 1), z
 
 
 def one_bit_map() -> Iterator[Row]:

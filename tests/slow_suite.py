@@ -37,6 +37,8 @@ EXAMPLES = {
     "statmech_attn.bpkr.wishart.sample",
     "statmech_attn.dmft.extensive.closed.closed",
     "statmech_attn.dmft.extensive.exact.exact",
+    "statmech_attn.dmft.extensive.memory.system",
+    "statmech_attn.dmft.extensive.moving.moving_capacity",
     "statmech_attn.dmft.extensive.sampled.sampled",
     "statmech_attn.dmft.extensive.sampled.solve",
     "statmech_attn.dmft.extensive.stationary.capacity",
