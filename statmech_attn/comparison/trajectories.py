@@ -432,6 +432,7 @@ VARIABLES = Variables(
     Variable("beta", "beta", "inverse temperature", "1", r"\beta"),
     Variable("gamma", "", "inverse temperature of attention", "1", r"\gamma"),
     Variable("epsilon", "", "weight of the positional part", "1", r"\epsilon"),
+    Variable("redrawn", "", "probability with which a spin is redrawn", "1", r"\Delta"),
     Variable("time", "time", "generated tokens before this one", "1", "t"),
     Variable("pattern", "pattern", "pattern", "1", "a"),
 )  # fmt: skip

@@ -41,6 +41,7 @@ PARAMETERS = {
     "beta": "inverse temperature β",
     "gamma": "inverse temperature of attention γ",
     "epsilon": "weight of the positional part ε",
+    "redrawn": "probability that a spin is redrawn Δ",
 }
 LENGTHS = (100, 300, 1000, 3000)  # steps that are shown
 RANGE = 1.0  # a linear-noise band wider than this says nothing about an overlap

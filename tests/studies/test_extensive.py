@@ -181,8 +181,8 @@ def test_capacity_of_a_sequence_as_a_study():
 def test_capacity_of_moving_recall_as_a_study():
     parameters = {"parameters": {"beta": np.inf}}
     recall = in_memory(capacity(**parameters, **with_run(CAPACITY, moving=True)))
-    assert float(recall.capacity[0]) == pytest.approx(0.26906, abs=1e-5)
-    assert 0 < float(recall.noise_multiplier[0]) < 1
+    assert recall.capacity.item() == pytest.approx(0.26906, abs=1e-5)
+    assert 0 < recall.noise_multiplier.item() < 1
 
 
 @pytest.mark.slow
