@@ -129,7 +129,7 @@ def test_what_cannot_be_chosen_from_is_refused(problem, inputs):
 
 @pytest.mark.slow
 def test_a_grid_without_any_evidence_is_refused(problem, inputs):
-    with pytest.raises(ValueError, match="widths of at least 2, .* or a key"):
+    with pytest.raises(ValueError, match="widths of at least 2, .* the exact law"):
         bpkr.model_selection(
             problem, inputs[16:], np.ones(14), widths=[1], temperatures=[0.3]
         )
