@@ -1,5 +1,6 @@
 """What files of each kind hold at least: what their summaries and pictures read."""
 
+import json
 from collections.abc import Iterator
 
 import xarray as xr
@@ -35,6 +36,8 @@ def _lacking(dataset: xr.Dataset, table: Variables) -> Iterator[str]:
     for name in table.file_attributes:
         if name not in dataset.attrs:
             yield f"it has no attribute {name}"
+    if not _is_table(dataset.attrs.get("task", "{}")):
+        yield "its attribute task is no JSON object"
     for number, group in enumerate(table.groups(dataset.attrs)):
         stored = {
             row.name + ending: row
@@ -51,6 +54,14 @@ def _lacking(dataset: xr.Dataset, table: Variables) -> Iterator[str]:
                 yield f"its variable {name} has no dimension {min(missing)}"
             elif row.flags and not _has_words(row, dataset[name]):
                 yield f"its variable {name} has codes without a meaning"
+
+
+def _is_table(text) -> bool:
+    """Whether an attribute holds a JSON object."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (TypeError, ValueError):
+        return False
 
 
 def _has_words(row: Variable, codes: xr.DataArray) -> bool:

@@ -329,6 +329,16 @@ def test_tables_of_texts_hold_texts(command, tmp_path, value):
     assert ended.code == 1 and "scan.h5" in ended.said and "environment" in ended.said
 
 
+@pytest.mark.parametrize("value", ("", "[]"))
+def test_a_task_is_a_table(command, tmp_path, value):
+    (theory,) = [path for path in RESULTS if path.name.startswith("one_shot_theory-0")]
+    path = pathlib.Path(shutil.copy(theory, tmp_path / "theory.h5"))
+    changed(path, lambda file: file.attrs.__setitem__("task", value))
+    ended = command("figure", path, "-o", tmp_path).orderly()
+    assert ended.code == 1 and "theory.h5: is no whole file" in ended.said
+    assert "task" in ended.said
+
+
 def test_files_without_a_variable_of_their_kind(command, tmp_path):
     for name in ("phase_paper", "lyapunov", "section", "strobe"):
         path = changed(scan(tmp_path / "scan.h5"), lambda file: file.__delitem__(name))

@@ -178,7 +178,10 @@ def test_the_summary_lists_branches_and_bifurcations(found):
         ({"run__period": 0}, "run.period: should be at least 1; got 0"),
         ({"run__steps": 10}, "run.steps: unknown key"),
         ({"curves__parameter": "beta"}, "curves.parameter must not be beta"),
-        ({"curves__parameter": "delta"}, "curves.parameter: .*'gamma', 'epsilon' or 'redrawn'"),
+        (
+            {"curves__parameter": "delta"},
+            "curves.parameter: .*'gamma', 'epsilon' or 'redrawn'",
+        ),
         (
             {"curves__points": 3},
             "curves.points: unknown key .did you mean 'max_points'",
