@@ -14,7 +14,6 @@ import time
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 
 CLASSES, DRAWINGS = 100, 20
@@ -77,22 +76,21 @@ def measured(size: str, precision, most: float, steps: int) -> None:
 def flops(setting, *, heads, width: int, key_size: int) -> int:
     """Of f of one task: queries, keys, scores and paths; the weights are contracted
     once for all tasks of a batch and do not count."""
-    T, N_0, total, paths = setting.tokens, setting.n_inputs, 0, 1
+    T, n, total, paths = setting.tokens, setting.patch**2, 0, 1
     for H in reversed(heads):
-        total += 4 * T * H * key_size * N_0 + 2 * T * T * H * (key_size + paths)
+        total += 4 * T * H * key_size * n + 2 * T * T * H * (key_size + paths)
         paths *= H
-    return total + 2 * T * N_0 * paths
+    return total + 2 * T * n * paths
 
 
 def patches(setting):
     """Random patches of random classes."""
     from statmech_attn.tasks import one_shot
-    from statmech_attn.training import ClassPatches
+    from statmech_attn.training import ClassPatches, token_codes
 
-    shape = (CLASSES, DRAWINGS, setting.patches, setting.n_inputs)
+    shape = (CLASSES, DRAWINGS, setting.patches, setting.patch**2)
     drawn = jax.random.normal(jax.random.key(1), shape, jnp.float32)
-    codes = jax.tree.map(np.float32, one_shot.codes(setting))
-    return ClassPatches(drawn, drawn[:20], codes)
+    return ClassPatches(drawn, drawn[:20], token_codes(one_shot.codes(setting)))
 
 
 def peak(kind, cpu: bool) -> float:

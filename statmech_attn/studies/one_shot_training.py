@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from statmech_attn.training import (
     PILOT_STEPS,
     precision_here,
     StochasticTrainer,
+    token_codes,
     Transformer,
     value_weights,
 )
@@ -139,12 +140,11 @@ class OneShotTrainingWork(OneRound):
     def trainer(self) -> StochasticTrainer:
         """The compiled descent."""
         parts = self.images.split
+        one_channel = replace(self.setting, channels=1)
         cut = lambda classes: jnp.asarray(
-            one_shot.patches(classes.images, self.setting), jnp.float32
+            one_shot.patches(classes.images, one_channel), jnp.float32
         )
-        codes = jax.tree.map(
-            lambda x: jnp.asarray(x, jnp.float32), one_shot.codes(self.setting)
-        )
+        codes = token_codes(one_shot.codes(self.setting))
         patches = ClassPatches(cut(parts.train), cut(parts.validation), codes)
         return StochasticTrainer(
             self.choices,

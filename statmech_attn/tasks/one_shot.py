@@ -172,9 +172,34 @@ def sequences(
         >>> x.shape
         (2, 192, 48)
     """
-    first, second, query = _rows(choices)
-    shown = jnp.stack([patches[rows] for rows in (first, second, query)], 1)
-    return _assembled(shown, choices, codes)
+    return _assembled(shown(patches, choices), choices, codes)
+
+
+def shown(
+    patches: Float[Array | np.ndarray, "C D p n"], choices: Choices
+) -> Float[Array, "B 3 p n"]:
+    """Patches of first, second and query image of the choices.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> chosen = choose(jax.random.key(0), n_classes=4, n_drawings=3, examples=2)
+        >>> shown(jnp.zeros((4, 3, 16, 64)), chosen).shape
+        (2, 3, 16, 64)
+    """
+    return jnp.stack([patches[rows] for rows in _rows(choices)], 1)
+
+
+def first_symbol(choices: Choices) -> Int32[Array, " B"]:
+    """Sign of the first image's symbol, 1 or -1; the second has the other one.
+
+    Example:
+        >>> import numpy as np
+        >>> whole = lambda *x: np.array(x, np.int32)
+        >>> pairs, drawn = whole([0, 1], [0, 1]), whole([0, 1, 2], [0, 1, 2])
+        >>> first_symbol(Choices(pairs, drawn, whole(0, 1), whole(1, 1))).tolist()
+        [1, -1]
+    """
+    return choices.y * (1 - 2 * choices.match)
 
 
 def draw(
@@ -297,7 +322,7 @@ def _assembled(shown: Float[Array, "B 3 p N_0"], choices: Choices, codes: Codes)
     """Add positions and symbols, then tokens last."""
     B, _, p, N_0 = shown.shape
     positions, symbols = (jnp.asarray(part, shown.dtype) for part in codes)
-    first_is_minus = (choices.y * (1 - 2 * choices.match) < 0).astype(jnp.int32)
+    first_is_minus = (first_symbol(choices) < 0).astype(jnp.int32)
     marks = jnp.stack(
         [first_is_minus, 1 - first_is_minus, jnp.full(B, 2, jnp.int32)], 1
     )

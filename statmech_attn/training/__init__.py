@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         PILOT_STEPS,
         precision_here,
         StochasticTrainer,
+        token_codes,
     )
     from statmech_attn.training.transformer import (
         attention_heads,
@@ -51,6 +52,7 @@ __all__ = [
     "RUNNING",
     "State",
     "StochasticTrainer",
+    "token_codes",
     "Trained",
     "Trainer",
     "Transformer",

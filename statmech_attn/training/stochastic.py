@@ -30,11 +30,20 @@ from statmech_attn.tasks import one_shot
 from statmech_attn.training.descent import follow, optax_module
 from statmech_attn.training.options import Minibatches
 from statmech_attn.training.results import DIVERGED, RECORDS, RUNNING, VANISHED
-from statmech_attn.training.transformer import outputs, Precision, Transformer
+from statmech_attn.training.transformer import (
+    Acting,
+    acting,
+    answers,
+    Codes,
+    Precision,
+    Tokens,
+    Transformer,
+)
 
 
 SILENT = 0.05  # rms of f on the validation tasks; where it is less, L > (1 - 0.05)^2
 PILOT_STEPS = 10
+CACHED = 16  # tasks of a piece of a step, whose arrays stay in the cache of a processor
 MEASURED = "accuracy", "output_rms", "loss_validation"
 
 
@@ -59,11 +68,15 @@ def precision_here(choices: Minibatches) -> Precision:
 
 
 class ClassPatches(NamedTuple):
-    """What the tasks are made of: patches of all drawings, and the codes of tokens."""
+    """What the tasks are made of: patches of all drawings, and the codes of tokens.
 
-    train: Float[Array, "C D p N_0"]
-    validation: Float[Array, "C_v D p N_0"]
-    codes: one_shot.Codes
+    Patches have one channel of n features; codes have N_0, a multiple of n, and are
+    those of `token_codes`.
+    """
+
+    train: Float[Array, "C D p n"]
+    validation: Float[Array, "C_v D p n"]
+    codes: Codes
 
 
 class State(eqx.Module):
@@ -130,6 +143,8 @@ class StochasticTrainer:
         validation_key: Key[Array, ""],
     ):
         self._precision: Precision = precision_here(choices)
+        at_once = CACHED if devices()[0].platform == "cpu" else choices.batch
+        self._piece = math.gcd(choices.batch, at_once)
         optax, self.choices, self.patches = optax_module(), choices, patches
         self._optimiser = optax.chain(
             optax.add_decayed_weights(choices.weight_decay),
@@ -264,8 +279,8 @@ class StochasticTrainer:
         begins = state.steps % self._steps_of_pass(patches) == 0
         new_order = lambda: self._order(patches, state)
         order = jax.lax.cond(begins, new_order, lambda: state.order)
-        tasks = self._tasks(patches, state, order)
-        loss, gradient = jax.value_and_grad(self._loss)(state.weights, *tasks)
+        chosen = self._tasks(patches, state, order)
+        loss, gradient = self._gradient(patches, state.weights, chosen)
         changes, memory = self._optimiser.update(gradient, state.memory, state.weights)
         moved = jax.tree.map(jnp.add, state.weights, changes)
         finite = jnp.isfinite(loss) & _finite(moved)
@@ -280,16 +295,16 @@ class StochasticTrainer:
     def _validated(self, patches: ClassPatches, state: State):
         """The state after a look at the validation tasks, and what they say."""
         choices = self.choices
+        network = self._acting(patches, state.weights)
 
         def answered(chosen):
-            x, y = one_shot.sequences(patches.validation, chosen, patches.codes)
-            f = outputs(state.weights, x, precision=self._precision)
-            y = y.astype(f.dtype)
+            tokens, y = tasks(patches.validation, chosen)
+            f = answers(network, tokens, self._precision)
             right = (jnp.sign(f) == y).mean(dtype=f.dtype)
             return right, (f**2).mean(), ((f - y) ** 2).mean()
 
-        answers = jax.lax.map(answered, self._validation)
-        accuracy, squares, loss = (part.mean() for part in answers)
+        measured = jax.lax.map(answered, self._validation)
+        accuracy, squares, loss = (part.mean() for part in measured)
         rms = jnp.sqrt(squares)
         patience = min(choices.steps, choices.patience or choices.steps)
         silent = (rms < SILENT) & (state.steps >= patience)
@@ -319,23 +334,70 @@ class StochasticTrainer:
         return one_shot.pairs(epoch_key, patches.train.shape[0])
 
     def _tasks(self, patches: ClassPatches, state: State, order):
-        """The tasks of this step."""
+        """Choices of the tasks of this step."""
         (n_classes, n_drawings), batch = patches.train.shape[:2], self.choices.batch
         first = state.steps % self._steps_of_pass(patches) * batch
         classes = order[(first + jnp.arange(batch)) % len(order)]
         step_key = jax.random.fold_in(jax.random.fold_in(state.key, 1), state.steps)
-        chosen = one_shot.choose(
+        return one_shot.choose(
             step_key,
             n_classes=n_classes,
             n_drawings=n_drawings,
             examples=batch,
             classes=classes,
         )
-        return one_shot.sequences(patches.train, chosen, patches.codes)
 
-    def _loss(self, weights: Transformer, x, y) -> Float[Array, ""]:
-        f = outputs(weights, x, precision=self._precision)
-        return ((f - y.astype(f.dtype)) ** 2).mean()
+    def _gradient(self, patches: ClassPatches, weights: Transformer, chosen):
+        """Loss of the tasks of a step and its gradient, a piece of them at a time."""
+        pieces = self.choices.batch // self._piece
+        split = lambda part: part.reshape(pieces, self._piece, *part.shape[1:])
+
+        def loss(network, chosen):
+            tokens, y = tasks(patches.train, chosen)
+            f = answers(network, tokens, self._precision)
+            return ((f - y) ** 2).mean() / pieces
+
+        def add(total, chosen):
+            part = jax.value_and_grad(loss)(network, chosen)
+            return jax.tree.map(jnp.add, total, part), None
+
+        network, pull = jax.vjp(partial(self._acting, patches), weights)
+        zero = jax.tree.map(jnp.zeros_like, (weights.a[0], network))
+        (total, along), _ = jax.lax.scan(add, zero, jax.tree.map(split, chosen))
+        return total, *pull(along)
+
+    def _acting(self, patches: ClassPatches, weights: Transformer) -> Acting:
+        return acting(weights, patches.codes, patches.train.shape[-1])
+
+
+def tasks(
+    patches: Float[Array, "C D p n"], chosen: one_shot.Choices
+) -> tuple[Tokens, Float[Array, " B"]]:
+    """Tokens and labels of the choices, those of `one_shot.sequences`."""
+    v = one_shot.shown(patches, chosen)
+    signs = one_shot.first_symbol(chosen).astype(patches.dtype)
+    tokens = Tokens(v.reshape(len(v), -1, v.shape[-1]), signs)
+    return tokens, chosen.y.astype(patches.dtype)
+
+
+def token_codes(codes: one_shot.Codes) -> Codes:
+    """Codes of all tokens, of which only the symbols of the images differ in sign.
+
+    Args:
+        codes: of the task.
+
+    Example:
+        >>> from statmech_attn.tasks import one_shot
+        >>> token_codes(one_shot.codes(one_shot.Setting())).difference.shape
+        (48, 192)
+    """
+    positions, (plus, minus, asked) = (np.asarray(x, np.float32) for x in codes)
+    of_images = lambda *rows: np.repeat(np.stack(rows), len(positions) // 3, 0)
+    middle, half = (plus + minus) / 2, (plus - minus) / 2
+    return Codes(
+        jnp.asarray(positions + of_images(middle, middle, asked)),
+        jnp.asarray(of_images(half, -half, 0 * half)),
+    )
 
 
 def rate(choices: Minibatches):

@@ -7,13 +7,13 @@ $H_l^{-1/2}$, and the readout is the mean over the tokens,
     $f = \sum_\pi w_\pi \cdot V_0 \, \xi^\pi$,
     $w_\pi = V_{1,h_1}^T \cdots V_{L,h_L}^T \, a / \sqrt{H_1 \cdots H_L}$.
 
-Neither the hidden state of a token nor that of an example is ever built: the w_pi are
-contracted once for all examples, and the attentioned inputs xi^pi of an example from
-the last layer down.
+Neither the hidden state of a token nor the attentioned inputs xi^pi of an example are
+ever built: the w_pi are contracted once for all examples, and the weights of the tokens
+in xi^pi from the last layer down.
 
     Q_l, K_l          (H_l, G, N_0)     queries and keys           `queries`, `keys`
     V_0, V_l, a                         value weights and readout  `V_0`, `V`, `a`
-    xi^pi             (B, N_0, Pi)      attentioned inputs of the paths
+    xi^pi             (N_0,)            attentioned inputs of a path, sums of x_t
     w_pi              (Pi, N)           effective weights
 
 The score of key s and query t is $x_s^T K^T Q x_t / \sqrt G$.
@@ -57,6 +57,56 @@ class Transformer(NamedTuple):
     def heads(self) -> tuple[int, ...]:
         """Heads per layer (H_1, ..., H_L)."""
         return tuple(layer.shape[0] for layer in self.V)
+
+
+class Codes(NamedTuple):
+    r"""What is added to the features of tokens, $\bar c_t + s\, d_t$.
+
+    Attributes:
+        common: $\bar c$, the same for all examples.
+        difference: d.
+    """
+
+    common: Float[Array, "T N_0"]
+    difference: Float[Array, "T N_0"]
+
+
+class Tokens(NamedTuple):
+    r"""Tokens $x_t = (v_t, ..., v_t) + \bar c_t + s\, d_t$ of examples; see `Codes`.
+
+    Attributes:
+        v: vectors of the examples, of which each feature vector is made of copies.
+        signs: s.
+    """
+
+    v: Float[Array, "B T n"]
+    signs: Float[Array, " B"]
+
+
+class OnTokens(NamedTuple):
+    """A matrix as it acts on tokens: on v, and what it makes of the codes."""
+
+    matrix: Float[Array, "... n"]
+    common: Float[Array, "T ..."]
+    difference: Float[Array, "T ..."]
+
+    def __call__(self, tokens: Tokens, product) -> Float[Array, "B T ..."]:
+        shape = self.matrix.shape[:-1]
+        rows = lambda part: part.reshape(len(part), -1)
+        y = product(
+            "bti,ri->btr", tokens.v, self.matrix.reshape(-1, tokens.v.shape[-1])
+        )
+        signs = tokens.signs[:, None, None]
+        y = y + rows(self.common) + signs * rows(self.difference)
+        return y.reshape(*y.shape[:2], *shape)
+
+
+class Acting(NamedTuple):
+    """All that a network does to tokens, in the order of its layers."""
+
+    queries: tuple[OnTokens, ...]
+    keys: tuple[OnTokens, ...]
+    readout: OnTokens
 
 
 def initial(
@@ -139,16 +189,67 @@ def outputs(
         (6,)
     """
     kind = transformer.a.dtype
+    v = jnp.swapaxes(jnp.asarray(x, kind), 1, 2)
+    none = jnp.zeros(v.shape[1:], kind)
+    tokens = Tokens(v, jnp.zeros(len(v), kind))
+    return answers(
+        acting(transformer, Codes(none, none), v.shape[-1]), tokens, precision
+    )
+
+
+def acting(transformer: Transformer, codes: Codes, n: int) -> Acting:
+    """A network as it acts on tokens of n features, once for all examples.
+
+    Args:
+        transformer: all weights of the network.
+        codes: of the tokens.
+        n: length of v.
+    """
+
+    def on_tokens(W: Float[Array, "... N_0"]) -> OnTokens:
+        copies = W.reshape(*W.shape[:-1], -1, n)
+        through = lambda code: jnp.einsum("ti,...i->t...", code, W)
+        return OnTokens(copies.sum(-2), *map(through, codes))
+
     with jax.default_matmul_precision("float32"):
-        x = jnp.swapaxes(jnp.asarray(x, kind), 1, 2)
-        product = _product(kind, precision)
-        along = jnp.full((*x.shape[:2], 1), 1 / x.shape[1], kind)
-        for Q, K in zip(transformer.queries[::-1], transformer.keys[::-1], strict=True):
-            omega = _attention(x, Q, K, product)
-            along = product("bhts,btr->bshr", omega, along)
-            along = along.reshape(*x.shape[:2], -1)
-        xi = product("bti,btr->bri", x, along)
-        return jnp.einsum("bri,ri->b", xi, _effective_inputs(transformer))
+        return Acting(
+            tuple(on_tokens(Q / math.sqrt(Q.shape[1])) for Q in transformer.queries),
+            tuple(map(on_tokens, transformer.keys)),
+            on_tokens(_effective_inputs(transformer)),
+        )
+
+
+def answers(
+    network: Acting, tokens: Tokens, precision: Precision = "single"
+) -> Float[Array, " B"]:
+    """f of tokens in their precision, as `outputs` of their features.
+
+    Args:
+        network: as it acts on the tokens.
+        tokens: of the examples.
+        precision: as in `outputs`.
+
+    Example:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> network = initial(
+        ...     jax.random.key(0), n_inputs=8, heads=(2, 2), width=4, key_size=5)
+        >>> ones = jnp.ones((3, 8))
+        >>> tokens = Tokens(jnp.ones((6, 3, 4)), jnp.ones(6))
+        >>> f = answers(acting(network, Codes(ones, ones), 4), tokens)
+        >>> bool(jnp.allclose(f, outputs(network, jnp.full((6, 8, 3), 3.0))))
+        True
+    """
+    B, T, _ = tokens.v.shape
+    kind = tokens.v.dtype
+    product = _product(kind, precision)
+    with jax.default_matmul_precision("float32"):
+        along = jnp.full((B, T, 1), 1 / T, kind)
+        for Q, K in zip(network.queries[::-1], network.keys[::-1], strict=True):
+            scores = product("bthg,bshg->bhst", Q(tokens, product), K(tokens, product))
+            omega = jax.nn.softmax(scores, axis=2)  # over keys s
+            along = product("bhst,btr->bshr", omega, along).reshape(B, T, -1)
+        return jnp.einsum("btr,btr->b", along, network.readout(tokens, product))
 
 
 def attention_heads(transformer: Transformer) -> bpkr.Heads:
@@ -240,13 +341,6 @@ def _summed(subscripts: str, a: Array, b: Array) -> Array:
         default=wide,
         cpu=lambda a, b: wide(a.astype(jnp.float32), b.astype(jnp.float32)),
     )
-
-
-def _attention(x, Q, K, product) -> Float[Array, "B H T T"]:
-    """Omega_{st} of every head of a layer, a softmax over the key s, which is last."""
-    q, k = (product("bti,hgi->bthg", x, W) for W in (Q, K))
-    scores = product("bthg,bshg->bhts", q, k) / math.sqrt(Q.shape[1])
-    return jax.nn.softmax(scores, axis=3)
 
 
 def _effective_inputs(transformer: Transformer) -> Float[Array, "Pi N_0"]:

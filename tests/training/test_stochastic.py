@@ -19,6 +19,7 @@ from statmech_attn.training import (
     outputs,
     RUNNING,
     StochasticTrainer,
+    token_codes,
     VANISHED,
 )
 from statmech_attn.training.stochastic import rate
@@ -60,7 +61,7 @@ def scaled(factor):
 
 @pytest.fixture(scope="module")
 def trainer():
-    patches = ClassPatches(drawings(40, 1), drawings(20, 2), CODES)
+    patches = ClassPatches(drawings(40, 1), drawings(20, 2), token_codes(CODES))
     return StochasticTrainer(CHOICES, patches, start(), jax.random.key(5))
 
 
@@ -117,6 +118,27 @@ def test_the_records_are_of_the_validation_classes(found):
         assert getattr(found, name)[best] == pytest.approx(value, rel=1e-5)
 
 
+def test_a_step_takes_the_gradient_of_all_its_tasks():
+    """In pieces, from patches of one channel; by `outputs` of whole sequences."""
+    setting = replace(SETTING, channels=3)
+    codes = jax.tree.map(np.float32, one_shot.codes(setting))
+    patches = ClassPatches(drawings(40, 1), drawings(20, 2), token_codes(codes))
+    sizes = {"n_inputs": 48, "heads": (2, 2), "width": 16, "key_size": 8}
+    network = initial(jax.random.key(0), gain=3**0.5, **sizes)
+    several = StochasticTrainer(CHOICES, patches, network, jax.random.key(5))
+    assert CHOICES.batch == 4 * several._piece
+    chosen = one_shot.choose(KEY, n_classes=40, n_drawings=6, examples=CHOICES.batch)
+    loss, gradient = several._gradient(patches, network, chosen)
+    x, y = one_shot.sequences(jnp.tile(patches.train, 3), chosen, codes)
+    whole = lambda network: ((outputs(network, x) - y) ** 2).mean()
+    expected_loss, expected = jax.value_and_grad(whole)(network)
+    assert float(loss) == pytest.approx(float(expected_loss), rel=1e-6)
+    for part, exact in zip(*map(jax.tree.leaves, (gradient, expected)), strict=True):
+        # Sums of some thousand terms in float32, of either sign.
+        scale = float(abs(exact).max())
+        np.testing.assert_allclose(part, exact, rtol=0, atol=1e-5 * scale)
+
+
 def test_the_rate_is_constant_or_falls_to_zero_at_the_end():
     assert rate(CHOICES) == 1e-2
     falling = rate(replace(CHOICES, schedule="cosine"))
@@ -141,7 +163,8 @@ def used(trainer):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(one_shot, "choose", told)
         # Nothing is learned, which compiles faster.
-        patch.setattr(trainer, "_loss", lambda weights, x, y: 0 * weights.a.sum())
+        nothing = lambda patches, weights, chosen: (jnp.float32(0), weights)
+        patch.setattr(trainer, "_gradient", nothing)
         state = trainer._fresh(KEY, start())
         _, found = jax.jit(lambda state: jax.lax.scan(step, state, length=24))(state)
     return one_shot.Choices(*map(np.asarray, found))
@@ -237,7 +260,7 @@ STILL = replace(CHOICES, learning_rate=1e-12, steps=245, batch=8, patience=None)
 @pytest.fixture(scope="module")
 def still():
     """A small network, which compiles faster."""
-    patches = ClassPatches(drawings(12, 1), drawings(8, 2), CODES)
+    patches = ClassPatches(drawings(12, 1), drawings(8, 2), token_codes(CODES))
     return StochasticTrainer(STILL, patches, faint(1.0), jax.random.key(5))
 
 
@@ -309,7 +332,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_bits(trainer, found, tmp_pa
 
 @pytest.mark.slow  # a program of its own; outputs agree in the fast tests
 def test_mixed_precision_learns_as_well(found):
-    patches = ClassPatches(drawings(40, 1), drawings(20, 2), CODES)
+    patches = ClassPatches(drawings(40, 1), drawings(20, 2), token_codes(CODES))
     choices = replace(CHOICES, precision="mixed")
     trainer = StochasticTrainer(choices, patches, start(), jax.random.key(5))
     mixed = trained(trainer, start())
