@@ -1,5 +1,8 @@
 """Query and key weights as libraries store them, against formulas and the libraries."""
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -140,6 +143,20 @@ def test_rotary_scores_depend_on_the_distance_of_tokens_alone(rotary):
     scores = np.einsum("psj,ptj,stj->pst", k.conj(), q, turned).real / 2
     expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(omega[0], expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("rotary", ("halves", "pairs"))
+def test_rotary_positions_are_those_of_a_library(rotary):
+    """Equinox turns halves; with features in another order it turns pairs."""
+    size = 6
+    W = RANDOM.normal(size=(2, size, N_0))
+    projections = bpkr.projections_from_linear(*W, heads=1)
+    omega = bpkr.projected_attention(X, projections, rotary=rotary)
+    in_halves = slice(None) if rotary == "halves" else [0, 2, 4, 1, 3, 5]
+    turn = jax.vmap(eqx.nn.RotaryPositionalEmbedding(size, dtype=jnp.float64))
+    q, k = (turn(np.einsum("gi,pit->ptg", w[in_halves], X)) for w in W)
+    scores = jnp.einsum("psg,ptg->pst", k, q) / size**0.5
+    np.testing.assert_allclose(omega[0], jax.nn.softmax(scores, axis=1), rtol=1e-11)
 
 
 @pytest.mark.parametrize(
