@@ -1,16 +1,18 @@
 """Scripts of docs/users.md and docs/transformer_heads.md run from an empty folder."""
 
+import importlib.util
 import json
 import os
 import pathlib
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from statmech_attn import storage
+from statmech_attn import bpkr, storage
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -89,3 +91,30 @@ def test_scores_of_transformers_stand_beside_their_ablation(call, tmp_path, imag
     words = ("score", "heads/digits_0.npz", "-o", "scores.h5", "--queries", "rows")
     said = call("statmech-attn", *words, "--skip", "1", "--resamples", "2")
     assert "skip 2" in said and "trained weights" in said
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_resamples_that_one_label_lacks_are_left_out_of_the_mean(monkeypatch, lost):
+    """Rows of two labels are of the same examples, or only the first one is kept."""
+    path = ANALYSIS / "transformer_heads.py"
+    spec = importlib.util.spec_from_file_location("transformer_heads", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    rows = np.array([[0.0, 1.0], [1.0, 3.0], [2.0, 5.0]])  # the skip, a head
+    of_labels = iter(
+        SimpleNamespace(
+            score=label + rows[0],
+            resampled=label + rows[1 + failed :],
+            failed=failed,
+            names=("skip 1", "1.1"),
+        )
+        for label, failed in ((0, 0), (2, lost))
+    )
+    monkeypatch.setattr(bpkr, "score", lambda *problem, **options: next(of_labels))
+    draws = np.random.default_rng(0)
+    x, labels = draws.normal(size=(3, 4, 5)), draws.normal(size=(3, 2))
+    uniform = [np.full((1, 3, 5, 5), 0.2)]
+    task = SimpleNamespace(readout="mean")
+    found = script.theory(x, uniform, labels, task, None, resamples=2)
+    expected = [[2.0]] if lost else [[2.0], [4.0], [6.0]]
+    np.testing.assert_array_equal(found, expected)
