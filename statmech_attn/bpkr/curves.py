@@ -209,7 +209,7 @@ def learning_curve(
     names = ("gp", "saddle", *["corrected"] * corrections, *["exact"] * bool(draws))
     columns = []
     for number, indices in enumerate(chosen):
-        whole, of_sizes = subset(problem, indices), []
+        whole, of_sizes = problem.among(indices), []
         test = xi_test.among(indices) if isinstance(xi_test, Kernels) else xi_test
         for size in sizes:
             part = truncated(whole, int(size))
@@ -310,21 +310,6 @@ def drawn(
     keys = jax.random.split(key, sets)
     orders = [jax.random.permutation(k, available)[:size] for k in keys]
     return np.stack(orders), True
-
-
-def subset(problem: Problem, indices: Int[np.ndarray, " P"]) -> Problem:
-    """The same network on some of the examples, its kernels in the cheaper form."""
-    xi = problem.xi
-    return Problem(
-        xi.training_among(indices) if isinstance(xi, Kernels) else xi[indices],
-        problem.Y[indices],
-        heads=problem.heads,
-        width=problem.widths,
-        temperature=problem.temperature,
-        variances=problem.variances,
-        skip=problem.skip,
-        memory_limit=problem.memory_limit,
-    )
 
 
 def truncated(problem: Problem, size: int) -> Problem:

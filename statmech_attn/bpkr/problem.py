@@ -29,7 +29,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
@@ -316,6 +316,37 @@ class Problem(eqx.Module):
                 )
         changed = lambda p: (p.widths, p.temperature, p.Y)
         return eqx.tree_at(changed, self, (widths, T, labels))
+
+    def among(
+        self, indices: Int[Array | np.ndarray, " n"], *, form: str | None = None
+    ) -> "Problem":
+        """The same network on some of the examples, or on some of them several times.
+
+        Args:
+            indices: of the examples.
+            form: as in `Problem`.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> jax.config.update("jax_enable_x64", True)
+            >>> problem = Problem(
+            ...     jnp.ones((3, 1, 1)), jnp.arange(3.0), heads=(1,), width=10,
+            ...     temperature=0.1)
+            >>> problem.among(jnp.array([2, 0])).Y.tolist()
+            [2.0, 0.0]
+        """
+        kernels = isinstance(self.inputs, Kernels)
+        return Problem(
+            self.inputs.training_among(indices) if kernels else self.xi[indices],
+            self.Y[indices],
+            heads=self.heads,
+            width=self.widths,
+            temperature=self.temperature,
+            variances=self.variances,
+            skip=self.skip,
+            form=None if kernels else form,
+            memory_limit=self.memory_limit,
+        )
 
     def scaled(self, xi_test: Inputs) -> Float[Array, "_Q N_0 Pi"]:
         """New attentioned inputs with the prefactor of the kernel in them.

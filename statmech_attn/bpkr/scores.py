@@ -250,18 +250,7 @@ def _resampled(solution: Solution, key: Key[Array, ""]) -> Solution:
     """The saddle point of as many examples, drawn with replacement."""
     problem = solution.problem
     drawn = jax.random.randint(key, (len(problem.Y),), 0, len(problem.Y))
-    again = Problem(
-        problem.xi[drawn],
-        problem.Y[drawn],
-        heads=problem.heads,
-        width=problem.widths,
-        temperature=problem.temperature,
-        variances=problem.variances,
-        skip=problem.skip,
-        form=problem.form,
-        memory_limit=problem.memory_limit,
-    )
-    return again.solve(start=solution)
+    return problem.among(drawn, form=problem.form).solve(start=solution)
 
 
 def _trained(problem: Problem, weights: Weights) -> Float[np.ndarray, "_d _d"]:

@@ -426,13 +426,9 @@ def _bars(axis: Axes, x, y, error, name: str) -> None:
         error,
         fmt=marker,
         color=colour,
-        ms=3.2,
-        mew=0.7,
-        mfc="white",
-        elinewidth=0.8,
-        capsize=1.5,
         label=_label(axis, name),
         zorder=3,
+        **style.OPEN,
     )
 
 

@@ -82,13 +82,9 @@ def _drawn(axis: Axes, curve: xr.Dataset, name: str, estimate: str) -> None:
             error,
             fmt=marker,
             color=colour,
-            ms=3.2,
-            mew=0.7,
-            mfc="white",
-            elinewidth=0.8,
-            capsize=1.5,
             label=label,
             zorder=3,
+            **style.OPEN,
         )
         return
     dashes = {LIMIT: "--", "corrected": (0, (4, 2))}.get(estimate, "-")

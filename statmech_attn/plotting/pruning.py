@@ -135,12 +135,8 @@ def _without_one(axis: Axes, one: xr.Dataset) -> None:
         error,
         fmt="o",
         color=style.BLUE,
-        ms=3.2,
-        mew=0.7,
-        mfc="white",
-        elinewidth=0.8,
-        capsize=1.5,
         label="without the head",
+        **style.OPEN,
     )
     axis.set_ylabel("accuracy", color=style.BLUE)
     axis.tick_params(axis="y", colors=style.BLUE)
@@ -190,12 +186,8 @@ def _drops_by_rank(axis: Axes, dataset: xr.Dataset) -> None:
                 error,
                 fmt=marker,
                 color=colour,
-                ms=3.2,
-                mew=0.7,
-                mfc="white",
-                elinewidth=0.8,
-                capsize=1.5,
                 label=label,
+                **style.OPEN,
             )
     unseen = _on_characters(dataset.test_set[0])
     if unseen and _head_counts(dataset) == PUBLISHED_HEADS:
@@ -277,12 +269,8 @@ def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
             selected.rank_correlation_mean_stderr,  # NaN of one training: no bar
             fmt="osv^"[i % 4],
             color=style.SERIES[i % len(style.SERIES)],
-            ms=3.2,
-            mew=0.7,
-            mfc="white",
-            elinewidth=0.8,
-            capsize=1.5,
             label=SETS.get(str(test_set), str(test_set)).removesuffix(" characters"),
+            **style.OPEN,
         )
     names = [LOOKS[name][3].replace(" ", "\n") for name in orders]
     axis.set_xticks(places, names)
@@ -368,12 +356,8 @@ def _curve(axis: Axes, trainings: xr.Dataset, order: str) -> None:
         color=colour,
         marker=marker,
         ls=dashes,
-        ms=3.2,
-        mew=0.7,
-        mfc="white",
-        elinewidth=0.8,
-        capsize=1.5,
         label=name,
+        **style.OPEN,
     )
 
 

@@ -54,12 +54,8 @@ def _line(axis: Axes, one: xr.Dataset, name: str, i: int) -> None:
         error if np.isfinite(error).any() else None,
         color=style.SERIES[i % len(style.SERIES)],
         marker=MARKERS[i % len(MARKERS)],
-        ms=3.2,
-        mew=0.7,
-        mfc="white",
-        elinewidth=0.8,
-        capsize=1.5,
         label=f"$N = {float(one.width):g}$",
+        **style.OPEN,
     )
 
 

@@ -38,6 +38,13 @@ ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 UPWARD, DOWNWARD = "#882255", "#6F52FF"  # of no phase
 SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
+OPEN: dict[str, Any] = {  # markers with error bars
+    "ms": 3.2,
+    "mew": 0.7,
+    "mfc": "white",
+    "elinewidth": 0.8,
+    "capsize": 1.5,
+}
 PHASE_COLOURS = {
     "fixed": SKY,
     "periodic": BLUE,
