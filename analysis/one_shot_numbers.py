@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from scipy import stats
 
 from statmech_attn import bpkr, storage
 from statmech_attn.plotting.one_shot import over_trainings, RANKS
@@ -91,6 +92,15 @@ def gains(theories: Sequence[xr.Dataset]) -> None:
     rows.append(["GP", accuracy(*both("accuracy_chosen_gp"))])
     columns = ["N", f"{sets[0]} (published choice)", *(f"gain, {n}" for n in sets)]
     table("accuracy of theory", [*columns, "paired error of one training"], rows)
+    narrow = [
+        t.accuracy_gain.sel(choice="validation", width=POINT["width"]) for t in theories
+    ]
+    each = np.array([[float(x.sel(test_set=name)) for name in sets] for x in narrow])
+    rows = [[str(i), *map("{:.3f}".format, row)] for i, row in enumerate(each)]
+    test = stats.ttest_1samp(each, 0.0, alternative="greater")
+    for words, values in (("t", test.statistic), ("p, one side", test.pvalue)):
+        rows.append([words, *map("{:.2g}".format, values)])
+    table("gain at N = 10 by training", ["network", *sets], rows)
 
 
 def blocks(theories: Sequence[xr.Dataset]) -> None:
