@@ -373,7 +373,7 @@ POSTERIOR = Summary(
 )
 LEARNING_CURVE = Summary(
     learning_curve,
-    "error error_stderr estimate examples shared training_set width temperature",
+    "error error_stderr estimate examples shared result width temperature",
 )
 TRAINING = Summary(
     training,

@@ -327,9 +327,13 @@ def test_nothing_is_left_to_correct_without_labels(problem):
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_corrected_means_are_those_of_the_law(problem, tokens):
-    """Two layers: U and f to order 1/N, and ln p(Y) to the next."""
-    problem = problem.at(width=40)
+@pytest.mark.parametrize(
+    ("width", "skip"), ((40, SKIP), ((80, 40, 40), (0.0, SKIP[1])))
+)
+def test_corrected_means_are_those_of_the_law(tokens, width, skip):
+    """Two layers, widths equal or not: U and f to order 1/N, ln p(Y) to the next."""
+    xi = bpkr.attentioned_inputs(*tokens, skip=skip)
+    problem = posed(xi[:4], width=width, skip=skip)
     solution = problem.solve()
     better = problem.corrections(solution)
     draws = problem.posterior(jax.random.key(0), draws=1000, chains=8)
@@ -337,9 +341,8 @@ def test_corrected_means_are_those_of_the_law(problem, tokens):
         # What is left out is smaller than the correction by another 1/N.
         allowed = 4.5 * true.stderr + 10 / 40 * np.abs(U - first).max()
         assert (np.abs(U - true.mean) < allowed).all()
-    xi = bpkr.attentioned_inputs(*tokens, skip=SKIP)[4:]
-    exact, f = draws.predict(xi), better.predict(xi)
-    shift = np.abs(f.mean - solution.predict(xi).mean).max()
+    exact, f = draws.predict(xi[4:]), better.predict(xi[4:])
+    shift = np.abs(f.mean - solution.predict(xi[4:]).mean).max()
     assert (np.abs(f.mean - exact.mean) < 4.5 * exact.mean_stderr + shift / 4).all()
     term = float(problem.evidence_correction(solution))
     found = bpkr.evidence(jax.random.key(1), draws)

@@ -1,11 +1,15 @@
 """Learning-curve studies: what they compute, and what they refuse."""
 
+import io
+
 import jax
 import numpy as np
 import pytest
+from rich.console import Console
 
 from statmech_attn import bpkr, storage, studies
 from statmech_attn.bpkr import curves
+from statmech_attn.cli.summary import print_summary
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.scan.work import Chunk
 from statmech_attn.studies import learning
@@ -64,6 +68,13 @@ def test_a_study_is_the_curve_of_its_problem(found):
     here = found.U_1.sel(temperature=0.5, width=8)
     np.testing.assert_array_equal(here.transpose(*curve.U_1.dims), curve.U_1)
     assert (found.result == 0).all() and int(found["rank"]) == 11 * 2
+
+
+def test_the_summary_names_errors_and_training_sets(found):
+    print_summary(found, Console(file=(shown := io.StringIO()), width=100))
+    means = found.error.sel(estimate="saddle", temperature=0.5, examples=6)
+    assert f"{float(means.squeeze()):.1f} ± " in shown.getvalue()
+    assert "means over 2 training sets, with their" in shown.getvalue()
 
 
 def test_points_do_not_depend_on_the_chunk(found):
