@@ -335,9 +335,10 @@ class Problem(eqx.Module):
             >>> problem.among(jnp.array([2, 0])).Y.tolist()
             [2.0, 0.0]
         """
-        kernels = isinstance(self.inputs, Kernels)
+        xi = self.xi
+        kernels = isinstance(xi, Kernels)
         return Problem(
-            self.inputs.training_among(indices) if kernels else self.xi[indices],
+            xi.training_among(indices) if kernels else xi[indices],
             self.Y[indices],
             heads=self.heads,
             width=self.widths,

@@ -199,7 +199,7 @@ def first_symbol(choices: Choices) -> Int32[Array, " B"]:
         >>> first_symbol(Choices(pairs, drawn, whole(0, 1), whole(1, 1))).tolist()
         [1, -1]
     """
-    return choices.y * (1 - 2 * choices.match)
+    return jnp.asarray(choices.y * (1 - 2 * choices.match))
 
 
 def draw(

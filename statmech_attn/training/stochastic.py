@@ -377,7 +377,7 @@ def tasks(
     v = one_shot.shown(patches, chosen)
     signs = one_shot.first_symbol(chosen).astype(patches.dtype)
     tokens = Tokens(v.reshape(len(v), -1, v.shape[-1]), signs)
-    return tokens, chosen.y.astype(patches.dtype)
+    return tokens, jnp.asarray(chosen.y, patches.dtype)
 
 
 def token_codes(codes: one_shot.Codes) -> Codes:
