@@ -97,9 +97,10 @@ def gains(theories: Sequence[xr.Dataset]) -> None:
     ]
     each = np.array([[float(x.sel(test_set=name)) for name in sets] for x in narrow])
     rows = [[str(i), *map("{:.3f}".format, row)] for i, row in enumerate(each)]
-    test = stats.ttest_1samp(each, 0.0, alternative="greater")
-    for words, values in (("t", test.statistic), ("p, one side", test.pvalue)):
-        rows.append([words, *map("{:.2g}".format, values)])
+    if len(each) > 1:
+        test = stats.ttest_1samp(each, 0.0, alternative="greater")
+        for words, values in (("t", test.statistic), ("p, one side", test.pvalue)):
+            rows.append([words, *map("{:.2g}".format, values)])
     table("gain at N = 10 by training", ["network", *sets], rows)
 
 
