@@ -11,7 +11,8 @@ The step solves a model of the Hessian in which features do not mix,
 by conjugate gradients, in the place of the first matrix of L-BFGS.  The gradient is
 exact, so that the model decides how many steps there are and not where they end.
 
-    X_ia              (n, d)       inputs of one feature, scaled       `xi`
+    xi_ia             (n, d)       inputs of one feature               `xi`
+    c_a               (d,)         their prefactor, X_a = c_a xi_a     `scale`
     F_1               (d, d)       U_1 = F_1 F_1^T                     `F`
     (K + T)^-1        (n, n)       as half^T half, n = P K             `half`
     g^i_ab            (N_0, d, d)  path-path matrices by feature       `by_feature`
@@ -72,23 +73,31 @@ def memory(n_examples, n_inputs, n_paths, outputs=1) -> int:
     inputs = n_examples * n_inputs * n_paths
     slab = min(inputs * outputs**2, max(SLAB, n * d))
     vectors = (2 * PAIRS + 20) * d * (d + 1)
-    return 8 * (2 * inputs + 4 * slab + 5 * n * n + 2 * n_inputs * d * d + vectors)
+    return 8 * (inputs + 4 * slab + 5 * n * n + 2 * n_inputs * d * d + vectors)
 
 
 def streamed(
-    xi: Float[np.ndarray, "P N_0 Pi"], F: Float[np.ndarray, "d m"], temperature, y
+    xi: Float[np.ndarray, "P N_0 Pi"],
+    scale: Float[np.ndarray, " Pi"],
+    F: Float[np.ndarray, "d m"],
+    temperature,
+    y: Float[np.ndarray, " n"],
 ):
     """E at U_1 = F F^T, its derivative there, and the model of the Hessian.
 
     Args:
-        xi: scaled attentioned inputs.
+        xi: attentioned inputs.
+        scale: their prefactor by path.
         F: a factor of U_1.
+        temperature: of the posterior.
+        y: labels.
 
     Returns:
         E, dE/dU_1, g^i and S; E is NaN where K + T is not positive definite.
 
     Example:
-        >>> E, slope, *_ = streamed(np.ones((1, 1, 1)), np.eye(1), 1.0, np.ones(1))
+        >>> one = np.ones(1)
+        >>> E, slope, *_ = streamed(np.ones((1, 1, 1)), one, np.eye(1), 1.0, one)
         >>> round(E, 6), slope.tolist()  # ln 2 + 1 / 2, and (1 - 1 / 2) / 2
         (1.193147, [[0.25]])
     """
@@ -97,7 +106,8 @@ def streamed(
     outputs = d // paths
     n, width = P * outputs, max(1, SLAB // (P * d * outputs))
     slabs = [slice(i, min(i + width, N_0)) for i in range(0, N_0, width)]
-    by_output = F.reshape(paths, outputs, -1).transpose(1, 0, 2)
+    c = np.repeat(scale, outputs)
+    by_output = (c[:, None] * F).reshape(paths, outputs, -1).transpose(1, 0, 2)
     K = temperature * np.eye(n)
     for slab in slabs:
         part = xi[:, slab].reshape(-1, paths)
@@ -113,6 +123,8 @@ def streamed(
         part = xi[:, slab].reshape(P, -1)
         readout[slab] = (part.T @ alpha).reshape(-1, d)
         by_feature[slab] = _products(_whitened(half, part, outputs).reshape(n, -1, d))
+    readout *= c
+    by_feature *= np.outer(c, c)
     slope = by_feature.sum(axis=0) - readout.T @ readout
     return E, slope, by_feature, readout
 

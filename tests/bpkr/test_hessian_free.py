@@ -29,14 +29,19 @@ def positive(d, seed=1):
     return root @ root.T / d
 
 
+def streamed(problem, U, **options):
+    """Of a problem at T = 0.2."""
+    xi, scale, y = map(np.asarray, (problem.xi, problem.scale, problem.y))
+    return hessian_free.streamed(xi, scale, np.linalg.cholesky(U), 0.2, y, **options)
+
+
 @pytest.mark.parametrize("outputs", (None, 2))
 @pytest.mark.parametrize("slab", (1, 10**9))
 def test_energy_and_slope_are_those_of_the_whole_kernel(outputs, slab, monkeypatch):
     monkeypatch.setattr(hessian_free, "SLAB", slab)
     problem = posed(outputs=outputs)
     U = jnp.asarray(positive(problem.sizes[0]))
-    F, xi = np.linalg.cholesky(U), np.asarray(problem.inputs)
-    E, slope, *_ = hessian_free.streamed(xi, F, 0.2, np.asarray(problem.y))
+    E, slope, *_ = streamed(problem, U)
     energy = lambda U: bpkr.energy(problem.operator.kernel(U), 0.2, problem.y)
     expected, gradient = jax.value_and_grad(energy)(U)
     assert E == pytest.approx(float(expected), abs=1e-11)
@@ -48,8 +53,7 @@ def test_the_model_of_the_hessian_is_exact_for_one_feature():
     U, V = positive(4), positive(4, seed=2)
     K = problem.operator.kernel(jnp.asarray(U))
     curvature = problem.operator.curvature(*resolvent(K, 0.2, problem.y))
-    xi, F = np.asarray(problem.inputs), np.linalg.cholesky(U)
-    *_, g, S = hessian_free.streamed(xi, F, 0.2, np.asarray(problem.y))
+    *_, g, S = streamed(problem, U)
     found = hessian_free.model_product(jnp.asarray(g), jnp.asarray(S), jnp.asarray(V))
     rows, columns = np.tril_indices(4)
     twice = np.where(rows == columns, 1.0, 2.0)  # entries with their mirror images
