@@ -9,7 +9,9 @@ The step solves a model of the Hessian in which features do not mix,
     $t_i = S_i (g^i V S_i)^T$,
 
 by conjugate gradients, in the place of the first matrix of L-BFGS.  The gradient is
-exact, so that the model decides how many steps there are and not where they end.
+exact, so that the model decides how many steps there are and not where they end.  Far
+from the minimum products are taken in single precision, in half the time; the descent
+ends in double precision alone.
 
     xi_ia             (n, d)       inputs of one feature               `xi`
     c_a               (d,)         their prefactor, X_a = c_a xi_a     `scale`
@@ -42,6 +44,7 @@ FURTHEST = 1.0  # change of an unknown in one step; of the model's more was too 
 TRIALS = 20  # of shorter steps
 SHORTER = 0.1, 0.5  # least and largest factor between them
 ROUND_OFF = 1e-13
+NEAR = 1e-3  # norm of the gradient up to which double precision is needed
 
 
 class State(NamedTuple):
@@ -82,6 +85,8 @@ def streamed(
     F: Float[np.ndarray, "d m"],
     temperature,
     y: Float[np.ndarray, " n"],
+    *,
+    dtype: type = np.float64,
 ):
     """E at U_1 = F F^T, its derivative there, and the model of the Hessian.
 
@@ -91,6 +96,7 @@ def streamed(
         F: a factor of U_1.
         temperature: of the posterior.
         y: labels.
+        dtype: of the products; sums over features and the inverse are in float64.
 
     Returns:
         E, dE/dU_1, g^i and S; E is NaN where K + T is not positive definite.
@@ -107,10 +113,12 @@ def streamed(
     n, width = P * outputs, max(1, SLAB // (P * d * outputs))
     slabs = [slice(i, min(i + width, N_0)) for i in range(0, N_0, width)]
     c = np.repeat(scale, outputs)
-    by_output = (c[:, None] * F).reshape(paths, outputs, -1).transpose(1, 0, 2)
+    by_output = (c[:, None] * F).astype(dtype).reshape(paths, outputs, -1)
+    by_output = by_output.transpose(1, 0, 2)
+    inputs = lambda slab: xi[:, slab].astype(dtype, copy=False)
     K = temperature * np.eye(n)
     for slab in slabs:
-        part = xi[:, slab].reshape(-1, paths)
+        part = inputs(slab).reshape(-1, paths)
         through = [(part @ F_k).reshape(P, -1) for F_k in by_output]
         through = np.stack(through, axis=1).reshape(n, -1)
         K += through @ through.T
@@ -118,9 +126,10 @@ def streamed(
     whitened = half @ y
     alpha = (half.T @ whitened).reshape(P, outputs)
     E = float(whitened @ whitened - 2 * np.log(np.diagonal(half)).sum())
+    half, alpha = half.astype(dtype, copy=False), alpha.astype(dtype, copy=False)
     by_feature, readout = np.empty((N_0, d, d)), np.empty((N_0, d))
     for slab in slabs:
-        part = xi[:, slab].reshape(P, -1)
+        part = inputs(slab).reshape(P, -1)
         readout[slab] = (part.T @ alpha).reshape(-1, d)
         by_feature[slab] = _products(_whitened(half, part, outputs).reshape(n, -1, d))
     readout *= c
@@ -136,7 +145,7 @@ def _whitened(half, part: Float[np.ndarray, "P c"], outputs: int):
         of_output = np.moveaxis(half.reshape(-1, P, outputs), 2, 0)
         return np.stack([square @ part for square in of_output], axis=2)
     # Half the multiplications, as half is triangular; transposed, as BLAS has columns.
-    multiply: Any = get_blas_funcs("trmm", dtype=np.float64)
+    multiply: Any = get_blas_funcs("trmm", dtype=part.dtype)
     whitened = multiply(1.0, half.T, part.T, side=1, lower=0)
     return whitened.T[:, :, None]
 
@@ -158,6 +167,7 @@ def descend(
     *,
     tolerance: float,
     max_iterations: int,
+    single: Callable[[Array], State] | None = None,
 ) -> tuple[State, int, int]:
     """Minimise by L-BFGS whose first matrix is a model of the Hessian.
 
@@ -165,26 +175,41 @@ def descend(
         evaluated: the state at a point.
         model: solves the model of the Hessian for a vector.
         start: a point.
+        single: the state in single precision, for steps far from the minimum; whatever
+            would end the descent there begins double precision.
 
     Returns:
-        The last state, steps, and a code that indexes `newton.RESULTS`.
+        The last state, of `evaluated`, steps, and a code that indexes `newton.RESULTS`.
     """
-    state = evaluated(start)
+    steps = 0
     pairs: list[tuple[np.ndarray, np.ndarray]] = []
-    for steps in range(max_iterations):
+    if single is not None:
+        near = max(NEAR, tolerance)
+        state, steps, _ = _descended(single, model, start, pairs, near, max_iterations)
+        start = state.point
+    return _descended(
+        evaluated, model, start, pairs, tolerance, max_iterations, first=steps
+    )
+
+
+def _descended(evaluated, model, start, pairs, tolerance, max_iterations, first=0):
+    """`descend` in one precision; `pairs` are used and left as they are at the end."""
+    state = evaluated(start)
+    for steps in range(first, max_iterations):
         if not math.isfinite(state.value):
             return state, steps, UNDEFINED
         if np.linalg.norm(state.gradient) <= tolerance:
             return state, steps, CONVERGED
         step = -_two_loops(pairs, state.gradient, lambda v: model(state, v))
         if not step @ state.gradient < 0:
-            pairs, step = [], -np.asarray(model(state, jnp.asarray(state.gradient)))
+            pairs.clear()
+            step = -np.asarray(model(state, jnp.asarray(state.gradient)))
         new = _advanced(evaluated, state, step)
         if new is None:
             return state, steps, STALLED
         change = np.asarray(new.point - state.point), new.gradient - state.gradient
         if change[0] @ change[1] > 0:
-            pairs = [*pairs[1 - PAIRS :], change]
+            pairs[:] = [*pairs[1 - PAIRS :], change]
         state = new
     small = np.linalg.norm(state.gradient) <= tolerance
     return state, max_iterations, CONVERGED if small else ITERATIONS

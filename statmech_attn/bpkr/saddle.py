@@ -251,9 +251,9 @@ def _solve_streamed(
     T, largest = float(problem.temperature), float(problem.widths.max())
     network = eqx.tree_at(lambda p: (p.xi, p.operator), problem, (None, None))
 
-    def evaluated(point):
+    def evaluated(point, dtype=np.float64):
         F = np.asarray(_factor(network, point))
-        E, slope, *model = hessian_free.streamed(xi, scale, F, T, y)
+        E, slope, *model = hessian_free.streamed(xi, scale, F, T, y, dtype=dtype)
         slope = jnp.asarray(slope) / largest
         # Enough for a model, and in a third of the time.
         model = [jnp.asarray(x, jnp.float32) for x in model]
@@ -267,6 +267,7 @@ def _solve_streamed(
         point,
         tolerance=solver.tolerance,
         max_iterations=solver.max_iterations,
+        single=partial(evaluated, dtype=np.float32),
     )
     factors = factors_at(state.point, problem.shapes)
     U, U_a = order_parameters_of(factors, problem.heads, problem.skip)

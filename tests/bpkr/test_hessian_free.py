@@ -48,6 +48,16 @@ def test_energy_and_slope_are_those_of_the_whole_kernel(outputs, slab, monkeypat
     np.testing.assert_allclose(slope, (gradient + gradient.T) / 2, atol=1e-11)
 
 
+@pytest.mark.parametrize("outputs", (None, 2))
+def test_single_precision_rounds_the_slope_only(outputs):
+    """Of order one here, by more than double precision does and less than 1e-5."""
+    problem = posed(outputs=outputs)
+    U = positive(problem.sizes[0])
+    double, single = (streamed(problem, U, dtype=t) for t in (np.float64, np.float32))
+    for one, two in zip(double, single, strict=True):
+        assert 1e-12 < np.abs(np.subtract(one, two)).max() < 1e-5 * np.abs(one).max()
+
+
 def test_the_model_of_the_hessian_is_exact_for_one_feature():
     problem = posed(N_0=1)
     U, V = positive(4), positive(4, seed=2)
@@ -144,3 +154,44 @@ def test_a_descent_says_how_it_ended():
     assert "singular" in bpkr.RESULTS[ended(lambda x: jnp.log(x).sum(), [-1.0])[-1]]
     tiny = ended(lambda x: 1e20 + jnp.cosh(x).sum(), [1e-3], tolerance=1e-30)
     assert bpkr.RESULTS[tiny[-1]].startswith(("no step", "converged"))
+
+
+@pytest.mark.parametrize("tolerance", (1e-9, 1e-2))
+def test_single_precision_does_not_end_a_descent(tolerance):
+    """Its minimum is elsewhere, or it has no value: the end is that of the other."""
+
+    def state(x, minimum):
+        value = float(jnp.cosh(x - minimum).sum())
+        return hessian_free.State(x, value, np.sinh(x - minimum), 0.0, *[x] * 3)
+
+    exact, called = jnp.array([1.0, -2.0]), []
+
+    def evaluated(x):
+        called.append(x)
+        return state(x, exact)
+
+    for single in (
+        lambda x: state(x, exact + 1e-5),  # converges, near the minimum
+        lambda x: state(x, exact)._replace(value=np.nan),
+        lambda x: state(x, exact)._replace(gradient=-np.sinh(x - exact)),  # stalls
+    ):
+        called.clear()
+        last, _, code = hessian_free.descend(
+            evaluated,
+            lambda state, v: v,
+            jnp.array([2.0, 1.0]),
+            tolerance=tolerance,
+            max_iterations=50,
+            single=single,
+        )
+        assert bpkr.RESULTS[code] == "converged" and called
+        assert np.linalg.norm(np.sinh(last.point - exact)) <= tolerance
+    *_, code = hessian_free.descend(
+        evaluated,
+        lambda state, v: v,
+        jnp.array([2.0, 1.0]),
+        tolerance=1e-9,
+        max_iterations=1,
+        single=lambda x: state(x, exact),
+    )
+    assert "used up" in bpkr.RESULTS[code]
