@@ -26,7 +26,7 @@ TOKENS = 32
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--examples", type=int, default=2000)
     parser.add_argument("--inputs", type=int, default=768)
     parser.add_argument("--heads", type=int, default=12)

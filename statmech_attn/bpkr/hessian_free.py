@@ -44,7 +44,7 @@ FURTHEST = 1.0  # change of an unknown in one step; of the model's more was too 
 TRIALS = 20  # of shorter steps
 SHORTER = 0.1, 0.5  # least and largest factor between them
 ROUND_OFF = 1e-13
-NEAR = 1e-3  # norm of the gradient up to which double precision is needed
+NEAR = 1e-2  # norm of the gradient below which single precision hides the gain
 
 
 class State(NamedTuple):

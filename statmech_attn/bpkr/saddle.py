@@ -251,7 +251,7 @@ def _solve_streamed(
     T, largest = float(problem.temperature), float(problem.widths.max())
     network = eqx.tree_at(lambda p: (p.xi, p.operator), problem, (None, None))
 
-    def evaluated(point, dtype=np.float64):
+    def evaluated(point, dtype: type = np.float64):
         F = np.asarray(_factor(network, point))
         E, slope, *model = hessian_free.streamed(xi, scale, F, T, y, dtype=dtype)
         slope = jnp.asarray(slope) / largest
