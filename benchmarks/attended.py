@@ -1,14 +1,14 @@
 """Time and memory of attentioned inputs and kernels of a large transformer.
 
     python benchmarks/attended.py                        2000 examples, 2 x 12 heads
-    python benchmarks/attended.py --examples 500 --heads 4
+    python benchmarks/attended.py --examples 500 --inputs 192 --heads 4
     python benchmarks/attended.py --solve                and the saddle point at T = 0.1
 
-The kernel is summed over slabs of features, so that nothing of the size of the inputs
-is copied; `GiB` is the highest memory of the process so far, `CPU s` counts all
-threads.  The last line is the largest number of paths whose saddle point fits in 4 GiB.
-Labels are signs of what the first path attends, with noise; the width is that of the
-inputs.
+The kernel is that of the library at U_1 = 1, the saddle point `Problem.solve` from the
+limit of infinite width; `GiB` is the highest memory of the process so far, `CPU s`
+counts all threads.  The last line is the largest number of paths whose saddle point
+fits in 4 GiB.  Labels are signs of what the first path attends, with noise; the width
+is that of the inputs.
 """
 
 import argparse
@@ -22,56 +22,43 @@ import numpy as np
 from statmech_attn import bpkr
 
 
-FEATURES, TOKENS, SLAB = 768, 32, 32
+TOKENS = 32
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--examples", type=int, default=2000)
+    parser.add_argument("--inputs", type=int, default=768)
     parser.add_argument("--heads", type=int, default=12)
     parser.add_argument("--solve", action="store_true")
     chosen = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     random = np.random.default_rng(0)
-    P, H = chosen.examples, chosen.heads
-    x = random.normal(size=(P, FEATURES, TOKENS))
+    P, N_0, H = chosen.examples, chosen.inputs, chosen.heads
+    x = random.normal(size=(P, N_0, TOKENS))
     layers = [random.dirichlet(np.ones(TOKENS), (H, P, TOKENS)) for _ in range(2)]
     omega = bpkr.attention_arrays(layers, queries="rows")
     print(f"{'':<24} {'s':>8} {'CPU s':>8} {'GiB':>6}")
     xi = timed("attended", lambda: bpkr.attended(x, omega))
     del x, layers, omega
-    U = jnp.eye(H * H)
-    timed("kernel, by slabs", lambda: kernel(xi, U))
+    problem = timed("problem", lambda: posed(xi, (H, H)))
+    timed("kernel of all paths", lambda: problem.operator.kernel(jnp.eye(H * H)))
     if chosen.solve:
-        solve(xi, (H, H))
-    most = bpkr.most_paths(P, FEATURES)
+        solution = timed("saddle point", problem.solve)
+        print(
+            f"{solution.reason}: {int(solution.iterations)} steps, "
+            f"gradient {float(solution.gradient_norm):.1e}"
+        )
+    most = bpkr.most_paths(P, N_0)
     print(f"{H * H} paths; a saddle point of {most} fits in 4 GiB")
 
 
-def solve(xi, heads) -> None:
-    """The saddle point, with labels that depend on one path."""
+def posed(xi, heads) -> bpkr.Problem:
+    """With labels that depend on one path."""
     random = np.random.default_rng(1)
     first = np.asarray(xi[:, :4, 0]).sum(axis=1)
     Y = np.sign(first + first.std() / 2 * random.normal(size=len(first)))
-    problem = bpkr.Problem(xi, Y, heads=heads, width=FEATURES, temperature=0.1)
-    solution = timed("saddle point", problem.solve)
-    print(
-        f"{solution.reason}: {int(solution.iterations)} steps, "
-        f"gradient {float(solution.gradient_norm):.1e}"
-    )
-
-
-@jax.jit
-def slab(K, part, U):
-    P = len(part)
-    return K + (part @ U).reshape(P, -1) @ part.reshape(P, -1).T
-
-
-def kernel(xi, U):
-    K = jnp.zeros((len(xi),) * 2)
-    for first in range(0, FEATURES, SLAB):
-        K = slab(K, xi[:, first : first + SLAB], U)
-    return K
+    return bpkr.Problem(xi, Y, heads=heads, width=xi.shape[1], temperature=0.1)
 
 
 def timed(name: str, compute):

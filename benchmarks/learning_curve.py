@@ -2,8 +2,9 @@
 
 python benchmarks/learning_curve.py [--largest 100] [--sizes 20] [--sets 10]
 
-prints the time of the first solution, which compiles, of the first one at every other
-P, and of the whole curve.  Nothing is compiled after the first training set.
+prints times of the first solution, which compiles, of the first one at every other P,
+of a curve of one training set, and of all, each with the programs compiled or read from
+the cache for it: none for a new P, and none for more training sets.
 """
 
 import argparse
@@ -40,28 +41,29 @@ def main():
     problem = bpkr.Problem(
         xi, Y, heads=setting.heads, width=30, temperature=0.01, form="factors"
     )
-    sizes = np.unique(
-        np.linspace(2, options.largest, options.sizes).astype(int)
-    ).tolist()
-    whole = curves.subset(problem, np.arange(options.largest))
-    for number, size in enumerate(sizes):
-        begun = time.perf_counter(), time.process_time()
-        part = curves.truncated(whole, int(size))
-        jax.block_until_ready(part.solve().U)
-        clock, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
-        words = "first solution, compiled" if number == 0 else "first solution"
-        print(f"P = {size:4d}: {words} {1e3 * clock:8.1f} ms, CPU {1e3 * cpu:8.1f} ms")
+    sizes = np.unique(np.linspace(2, options.largest, options.sizes).astype(int))
+    sizes = sizes.tolist()
+    print(f"{'':<44} {'ms':>9} {'CPU ms':>9}")
+    whole = timed("training set", lambda: problem.among(np.arange(options.largest)))
+    for number, P in enumerate(sizes):
+        name = f"P = {P}, first solution" + ", compiled" * (number == 0)
+        timed(name, lambda P=P: curves.truncated(whole, P).solve())
+    curve = lambda sets: bpkr.learning_curve(
+        keys[3], problem, xi_test, Y_test, examples=sizes, training_sets=sets
+    )
+    timed("curve of one training set, compiled", lambda: curve(1))
+    print(timed(f"curve of {options.sets} training sets", lambda: curve(options.sets)))
+
+
+def timed(name, compute):
+    """What is computed; prints its time and the programs that it had to compile."""
     before = compilations.count()
-    begun = time.perf_counter(), time.process_time()
-    curve = bpkr.learning_curve(
-        keys[3], problem, xi_test, Y_test, examples=sizes, training_sets=options.sets
-    )
-    clock, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
-    print(
-        f"{len(sizes)} P x {options.sets} training sets: {clock:.1f} s, CPU {cpu:.1f} s"
-    )
-    print(f"{compilations.count().since(before)}")
-    print(curve)
+    clock, cpu = time.perf_counter(), time.process_time()
+    result = jax.block_until_ready(compute())
+    seconds, used = time.perf_counter() - clock, time.process_time() - cpu
+    programs = compilations.count().since(before)
+    print(f"{name:<44} {1e3 * seconds:9.1f} {1e3 * used:9.1f}  {programs}", flush=True)
+    return result
 
 
 if __name__ == "__main__":

@@ -247,7 +247,9 @@ def activation_kernels(
                 f"xi must have shape (P, N_0, {shares.size}), one column per path of "
                 f"heads = {counts}, with one N_0; got {x.shape}."
             )
-    left, right = (x * math.sqrt(variance / x.shape[1]) for x in given)
+    factor = math.sqrt(variance / given[1].shape[1])
+    left = given[0] * factor
+    right = left if train is None else given[1] * factor
     phi = ACTIVATIONS[activation]
     s, t = (jnp.einsum("pia,pia->ap", x, x) for x in (left, right))
     c = 1 / np.sqrt(shares)

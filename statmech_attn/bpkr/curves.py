@@ -25,6 +25,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn import presentation
 from statmech_attn.bpkr.activations import Kernels
+from statmech_attn.bpkr.kernels import PathFactors
 from statmech_attn.bpkr.predictor import accuracy
 from statmech_attn.bpkr.problem import heuristic_row, Problem
 from statmech_attn.bpkr.solution import RESULTS, Solution
@@ -327,14 +328,16 @@ def truncated(problem: Problem, size: int) -> Problem:
     """
     known = (jnp.arange(len(problem.Y)) < size).astype(float)
 
-    def rows(x):
-        if isinstance(x, Kernels):
-            return x.masked(known)
-        return x * known.reshape(-1, *[1] * (x.ndim - 1))
-
-    parts = lambda p: (p.xi, p.inputs, p.Y, p.operator)
-    changed = rows(problem.xi), rows(problem.inputs), rows(problem.Y)
-    return eqx.tree_at(parts, problem, (*changed, problem.operator.masked(known)))
+    rows = lambda x: x * known.reshape(-1, *[1] * (x.ndim - 1))
+    operator = problem.operator.masked(known)
+    if isinstance(operator, PathFactors):
+        xi = operator.xi
+    elif isinstance(problem.xi, Kernels):
+        xi = problem.xi.masked(known)
+    else:
+        xi = rows(problem.xi)
+    parts = lambda p: (p.xi, p.Y, p.operator)
+    return eqx.tree_at(parts, problem, (xi, rows(problem.Y), operator))
 
 
 def estimated(

@@ -9,7 +9,9 @@ kernel the index (mu, k), k the faster one.
 
     U                 (d, d)             d = |Pi| K                      `U`
     K_{pi pi'}        (Pi, Pi, P, P)     path-path kernels, scaled       `blocks`
-    X_pi              (P, N_0, Pi)       attentioned inputs, scaled      `xi`
+    xi^pi             (P, N_0, Pi)       attentioned inputs              `xi`
+    c_pi              (Pi,)              their prefactor, of `prefactor` `scale`
+    X_pi              (P, N_0, Pi)       c_pi xi^pi, scaled inputs
     A, alpha          (n, n), (n,)       see `curvature`; n = P K        `A`, `alpha`
 
 The second derivative of the energy in U, with $\alpha = (K+T)^{-1} Y$,
@@ -18,6 +20,9 @@ $A = (K+T)^{-1} - \alpha\alpha^T$ and $K_{ab}$ the derivative of the kernel in $
     $\partial^2 E / \partial U_{ab} \partial U_{cd} = -\mathrm{Tr}[A K_{ab} A K_{cd}]
         + (\alpha^T K_{ab} \alpha)(\alpha^T K_{cd} \alpha)$
 
+The prefactor is put on U, so that inputs are kept once, as they were given; and sums
+over features go by slabs of them, so that nothing as large as the inputs is copied.
+
 U is symmetric: `curvature` is the (m, m) matrix of derivatives in its m = d (d + 1) / 2
 entries with a >= b, each changed together with its mirror image, rows of U one after
 the other.
@@ -25,6 +30,7 @@ the other.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -35,9 +41,11 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from statmech_attn.bpkr import hessian_free
+from statmech_attn.bpkr.hessian_free import SLAB
 
 
 MEMORY_LIMIT = 2**32  # bytes that a form and its Newton step may take
+ROWS = 4  # blocks of examples of a large symmetric kernel: 5/8 of the products
 
 
 class PathKernels(eqx.Module):
@@ -93,6 +101,7 @@ class PathFactors(eqx.Module):
     """The attentioned inputs: K = F F^T, F = X (C x 1), U = C C^T, never |Pi|^2 P^2."""
 
     xi: Float[Array, "P N_0 Pi"]
+    scale: Float[Array, " Pi"]
 
     @property
     def n_paths(self) -> int:
@@ -108,7 +117,7 @@ class PathFactors(eqx.Module):
         Args:
             U: order parameter U_1.
         """
-        return cross_kernel(self.xi, self.xi, U)
+        return self_kernel(self.xi, with_prefactor(U, self.scale))
 
     def masked(self, known: Float[Array, " P"]) -> "PathFactors":
         """The same with input zero for the examples where `known` is 0, not 1.
@@ -116,7 +125,7 @@ class PathFactors(eqx.Module):
         Args:
             known: 1 for the examples that stay, 0 for the others.
         """
-        return PathFactors(self.xi * known[:, None, None])
+        return PathFactors(self.xi * known[:, None, None], self.scale)
 
     def curvature(self, A, alpha) -> Float[Array, "m m"]:
         """Second derivative of the energy, through M_ab = X_a^T A X_b.
@@ -132,7 +141,7 @@ class PathFactors(eqx.Module):
         A, alpha = _split_outputs(A, alpha, self.n_examples)
         outputs = alpha.shape[1]
         d = self.n_paths * outputs
-        X = jnp.moveaxis(self.xi, 2, 0)
+        X = jnp.moveaxis(self.xi * self.scale, 2, 0)
         AX = jnp.einsum("pkql,bqj->klbpj", A, X)
         below = np.tril_indices(self.xi.shape[1], -1)
         rows, columns = np.tril_indices(d)
@@ -161,30 +170,39 @@ Operator = PathKernels | PathFactors
 
 
 class CrossInputs(eqx.Module):
-    """Scaled attentioned inputs beside those of the training examples."""
+    """Attentioned inputs beside those of the training examples, and their prefactor."""
 
     left: Float[Array, "Q N_0 Pi"]
     right: Float[Array, "P N_0 Pi"]
+    scale: Float[Array, " Pi"]
 
     def kernel(self, U: Float[Array, "d d"]) -> Float[Array, "m n"]:
         """K(x, x') between the inputs and the training examples."""
+        U = with_prefactor(U, self.scale)
+        if self.left is self.right:
+            return self_kernel(self.left, U)
         return cross_kernel(self.left, self.right, U)
 
     def mean(self, U: Float[Array, "d d"], alpha: Float[Array, " n"]) -> Array:
         """k^T alpha of every input and output, without their kernel."""
-        readout = path_readout(self.right, U, alpha)
+        readout = path_readout(self.right, with_prefactor(U, self.scale), alpha)
         return jnp.einsum("qia,kia->qk", self.left, readout)
 
     def own_blocks(self) -> Float[Array, "Pi Pi Q 1"]:
         """Kernels of every input with itself, for `own_variances`."""
-        return self_path_path(self.left)
+        pairs = jnp.outer(self.scale, self.scale)
+        return self_path_path(self.left) * pairs[:, :, None, None]
 
     def operator(
         self, *, outputs: int, memory_limit: int
     ) -> tuple[Callable[[Array], Array], int]:
         """K(x, x') as a function of U, and bytes: `cross_operator`."""
         return cross_operator(
-            self.left, self.right, outputs=outputs, memory_limit=memory_limit
+            self.left,
+            self.right,
+            self.scale,
+            outputs=outputs,
+            memory_limit=memory_limit,
         )
 
 
@@ -196,7 +214,7 @@ def cross_kernel(
     Args:
         left: scaled attentioned inputs.
         right: scaled attentioned inputs.
-        U: order parameter U_1.
+        U: order parameter U_1; with `with_prefactor`, inputs need not be scaled.
 
     Example:
         >>> import jax.numpy as jnp
@@ -204,24 +222,113 @@ def cross_kernel(
         >>> cross_kernel(xi, xi, jnp.eye(4)).shape
         (2, 2)
     """
-    n_left, n_inputs, n_paths = left.shape
+    width = slab_width(left.shape, U)
+    if width >= left.shape[1]:
+        return _part_kernel(left, right, U)
+    return _summed(lambda x, y: (_part_kernel(x, y, U),), (left, right), width)[0]
+
+
+def self_kernel(xi: Float[Array, "P N_0 Pi"], U) -> Float[Array, "n n"]:
+    """K(x, x') of a set of scaled attentioned inputs with itself.
+
+    Where they are many, blocks below the diagonal alone are computed.
+
+    Args:
+        xi: scaled attentioned inputs.
+        U: order parameter U_1, symmetric; with `with_prefactor`, inputs need not be
+            scaled.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> self_kernel(jnp.ones((2, 3, 4)), jnp.eye(4)).tolist()
+        [[12.0, 12.0], [12.0, 12.0]]
+    """
+    width = slab_width(xi.shape, U)
+    if width >= xi.shape[1]:
+        return _part_kernel(xi, xi, U)
+    U = (U + U.T) / 2  # the derivative in U is symmetric then
+    P, outputs = xi.shape[0], U.shape[0] // xi.shape[2]
+    ends = [P * block // ROWS for block in range(ROWS + 1)]
+    blocks = list(zip(ends, ends[1:]))
+
+    def rows(x):
+        return tuple(_part_kernel(x[a:b], x[:b], U) for a, b in blocks)
+
+    below = [
+        jnp.pad(row, ((0, 0), (0, (P - b) * outputs)))
+        for row, (_, b) in zip(_summed(rows, (xi,), width), blocks)
+    ]
+    K = jnp.concatenate(below)
+    return jnp.tril(K) + jnp.tril(K, -1).T
+
+
+def slab_width(shape: tuple[int, ...], U: Array) -> int:
+    """Features whose inputs times U are no more than `SLAB` numbers, at least one.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> slab_width((2**13, 768, 2**8), jnp.eye(2**8))
+        4
+    """
+    P, _, paths = shape
+    return max(1, SLAB // (P * paths * (U.shape[0] // paths) ** 2))
+
+
+def _summed(kernels: Callable, inputs: tuple[Array, ...], width: int):
+    """Sum of kernels over slabs of features; a gradient computes each slab anew."""
+    n_inputs = inputs[0].shape[1]
+    last = n_inputs - n_inputs % width
+
+    @jax.checkpoint
+    def add(total, first):
+        of = partial(jax.lax.dynamic_slice_in_dim, slice_size=width, axis=1)
+        part = kernels(*(of(x, first) for x in inputs))
+        return jax.tree.map(jnp.add, total, part), None
+
+    total = kernels(*(x[:, last:] for x in inputs))  # of no features it is zero
+    return jax.lax.scan(add, total, jnp.arange(0, last, width))[0]
+
+
+@jax.jit
+def _part_kernel(left, right, U) -> Float[Array, "m n"]:
+    """`cross_kernel` of some features."""
+    n_left, n_paths = left.shape[0], left.shape[2]
     U = _by_output(U, n_paths)
     outputs = U.shape[1]
-    through = jnp.einsum("pia,akbl->pklbi", left, U)
-    through = through.reshape(n_left * outputs**2, n_paths * n_inputs)
-    flat = jnp.swapaxes(right, 1, 2).reshape(right.shape[0], -1)
-    K = (through @ flat.T).reshape(n_left * outputs, outputs, -1)
+    through = jnp.einsum("pia,akbl->pklib", left, U)
+    through = through.reshape(n_left * outputs**2, -1)
+    K = through @ right.reshape(right.shape[0], -1).T
+    K = K.reshape(n_left * outputs, outputs, -1)
     return jnp.swapaxes(K, 1, 2).reshape(n_left * outputs, -1)
+
+
+def with_prefactor(
+    U: Float[Array, "d d"], scale: Float[Array, " Pi"]
+) -> Float[Array, "d d"]:
+    r"""$c_\pi U_{\pi\pi'} c_{\pi'}$: the prefactor of both inputs, put on U.
+
+    Args:
+        U: order parameter U_1, or a matrix with its indices.
+        scale: prefactor by path.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> with_prefactor(jnp.ones((2, 2)), jnp.array([2.0, 3.0])).tolist()
+        [[4.0, 6.0], [6.0, 9.0]]
+    """
+    c = jnp.repeat(scale, U.shape[0] // scale.shape[0])
+    return c[:, None] * U * c
 
 
 def cross_operator(
     test: Float[Array, "Q N_0 Pi"],
     train: Float[Array, "P N_0 Pi"],
+    scale: Float[Array, " Pi"],
     *,
     outputs: int = 1,
     memory_limit: int = MEMORY_LIMIT,
 ) -> tuple[Callable[[Array], Array], int]:
-    """K(x, x') between two sets of scaled inputs as a function of U.
+    """K(x, x') between two sets of attentioned inputs as a function of U.
 
     Returns:
         The function, from path-path kernels where they fit and save work, and the bytes
@@ -236,23 +343,32 @@ def cross_operator(
     call = 8 * outputs**2 * n_train * (3 * n_test + 6 * n_train)
     shorter = n_paths * n_train < n_inputs * (n_paths + n_train)
     if shorter and 2 * blocks + call <= memory_limit:  # contraction copies them once
-        return Partial(contracted, path_path(test, train)), call
+        return Partial(contracted, path_path(test * scale, train * scale)), call
     if through + call > memory_limit:
         raise ValueError(
             f"{n_test} test inputs need {(through + call) / 2**30:.3g} GiB, more than "
             f"memory_limit = {memory_limit / 2**30:.3g} GiB: give fewer at a time."
         )
-    return Partial(cross_kernel, test, train), through + call
+    return Partial(_cross_kernel, test, train, scale), through + call
+
+
+def _cross_kernel(left, right, scale, U):
+    return cross_kernel(left, right, with_prefactor(U, scale))
 
 
 def path_path(
     left: Float[Array, "Q N_0 Pi"], right: Float[Array, "P N_0 Pi"]
 ) -> Float[Array, "Pi Pi Q P"]:
     """Path-path kernels between two sets of scaled attentioned inputs."""
-    flat = [jnp.moveaxis(xi, 2, 0).reshape(-1, xi.shape[1]) for xi in (left, right)]
     n_paths = left.shape[2]
-    blocks = (flat[0] @ flat[1].T).reshape(n_paths, -1, n_paths, right.shape[0])
+    of_left = _by_path(left)
+    of_right = of_left if left is right else _by_path(right)
+    blocks = (of_left @ of_right.T).reshape(n_paths, -1, n_paths, right.shape[0])
     return jnp.swapaxes(blocks, 1, 2)
+
+
+def _by_path(xi: Float[Array, "P N_0 Pi"]) -> Float[Array, "PiP N_0"]:
+    return jnp.moveaxis(xi, 2, 0).reshape(-1, xi.shape[1])
 
 
 def self_path_path(xi: Float[Array, "Q N_0 Pi"]) -> Float[Array, "Pi Pi Q 1"]:
@@ -283,7 +399,8 @@ def path_readout(
 ) -> Float[Array, "K N_0 Pi"]:
     r"""$s_\pi = \sum_{\pi'} U_{\pi\pi'} X_{\pi'}^T \alpha$: the mean f is linear.
 
-    $f(x) = \sum_\pi s_\pi \cdot \xi^\pi(x)$, $\alpha = (K + T)^{-1} Y$; scaled inputs.
+    $f(x) = \sum_\pi s_\pi \cdot \xi^\pi(x)$, $\alpha = (K + T)^{-1} Y$; scaled inputs,
+    or any with `with_prefactor` of U.
 
     Example:
         >>> import jax.numpy as jnp
@@ -346,7 +463,7 @@ def most_paths(
 
     Example:
         >>> most_paths(2000, 768), most_paths(200, 64)
-        (146, 1569)
+        (249, 1602)
     """
     n_paths = 0
     sizes = (n_examples, n_inputs)
@@ -383,17 +500,20 @@ def operations(n_examples, n_inputs, n_paths, outputs=1) -> dict[str, Operations
 FORMS = {"kernels": PathKernels, "factors": PathFactors}
 
 
-def path_kernels(inputs: Float[Array, "P N_0 Pi"], *, form: str) -> Operator:
-    """The kernels of scaled attentioned inputs, "kernels" or "factors".
+def path_kernels(
+    xi: Float[Array, "P N_0 Pi"], scale: Float[Array, " Pi"], *, form: str
+) -> Operator:
+    """The kernels of attentioned inputs with a prefactor, "kernels" or "factors".
 
     Example:
         >>> import jax.numpy as jnp
-        >>> path_kernels(jnp.ones((3, 2, 4)), form="kernels").blocks.shape
+        >>> path_kernels(jnp.ones((3, 2, 4)), jnp.ones(4), form="kernels").blocks.shape
         (4, 4, 3, 3)
     """
     if form == "factors":
-        return PathFactors(inputs)
-    return PathKernels(path_path(inputs, inputs))
+        return PathFactors(xi, scale)
+    scaled = xi * scale
+    return PathKernels(path_path(scaled, scaled))
 
 
 def fits(

@@ -10,9 +10,9 @@ the theory are asked of it:
     theory, gaussian_process      predictor at given order parameters, and N -> infinity
 
     xi                (P, N_0, Pi)       attentioned inputs, or kernels   `xi`
-    X                 (P, N_0, Pi)       the same with the prefactor of the kernel,
+    c                 (Pi,)              their prefactor in the kernel,
                                          sigma_0 / sqrt(N_0 |Pi|), with skips
-                                         sigma_0 c_pi / sqrt(N_0)         `inputs`
+                                         sigma_0 c_pi / sqrt(N_0)         `scale`
     Y                 (P,) or (P, K)     labels                           `Y`
     T                 ()                 temperature                      `temperature`
     N_1 ... N_L, N_a  (L+1,)             widths                           `widths`
@@ -106,7 +106,6 @@ class Problem(eqx.Module):
     Attributes:
         widths: (N_1, ..., N_L, N_a).
         scale: prefactor of the kernel, by path.
-        inputs: attentioned inputs with the prefactor, or the kernels.
         operator: the kernel of U_1.
 
     Raises:
@@ -129,7 +128,6 @@ class Problem(eqx.Module):
     variances: Float[Array, " layers+1"]
     skip: sizes_of.Skip
     scale: Float[Array, " Pi"]
-    inputs: Float[Array, "P N_0 Pi"] | Any
     operator: Operator
     heads: tuple[int, ...] = eqx.field(static=True)
     form: str | None = eqx.field(static=True)
@@ -189,11 +187,10 @@ class Problem(eqx.Module):
         shares = sizes_of.path_shares(law.heads, law.skip)
         scale = prefactor(float(law.variances[0]), self.xi.shape[1], shares)
         self.scale = jnp.asarray(scale)
-        self.inputs = self.xi * self.scale
         self.form = form
         # The factors are the inputs themselves: only what solves needs more memory.
         fitting = fits(*self.shape, form=form, memory_limit=memory_limit)
-        self.operator = path_kernels(self.inputs, form=fitting or "factors")
+        self.operator = path_kernels(self.xi, self.scale, form=fitting or "factors")
 
     def _given(self, kernels: Kernels, Y, form: str | None) -> None:
         """Kernels in place of inputs: there are no factors, and no sigma_0."""
@@ -204,7 +201,7 @@ class Problem(eqx.Module):
                 f'{wrong}: kernels that are given contain sigma_0^2 and have form "'
                 'kernels"; leave sigma_0^2 = 1 and the form out.'
             )
-        self.xi = self.inputs = kernels
+        self.xi = kernels
         self.Y = _labels(Y, kernels.shape[0])
         self.scale = jnp.ones(kernels.shape[2])
         self.form = "kernels"
@@ -218,9 +215,9 @@ class Problem(eqx.Module):
     @property
     def training(self) -> CrossInputs | Kernels:
         """The training examples beside themselves."""
-        if isinstance(self.inputs, Kernels):
-            return self.inputs
-        return CrossInputs(self.inputs, self.inputs)
+        if isinstance(self.xi, Kernels):
+            return self.xi
+        return CrossInputs(self.xi, self.xi, self.scale)
 
     def against(self, xi_test: Inputs) -> CrossInputs | Kernels:
         """New inputs, or kernels of them, beside the training examples.
@@ -232,9 +229,9 @@ class Problem(eqx.Module):
         Raises:
             ValueError: inputs that do not fit the training inputs.
         """
-        if not isinstance(self.inputs, Kernels):
-            return CrossInputs(self.scaled(xi_test), self.inputs)
-        paths, examples, got = self.inputs.shape[2], self.inputs.shape[0], "an array"
+        if not isinstance(self.xi, Kernels):
+            return CrossInputs(self.test_inputs(xi_test), self.xi, self.scale)
+        paths, examples, got = self.xi.shape[2], self.xi.shape[0], "an array"
         if isinstance(xi_test, Kernels):
             got = xi_test.blocks.shape
             if (*got[:2], got[3]) == (paths, paths, examples):
@@ -349,8 +346,8 @@ class Problem(eqx.Module):
             memory_limit=self.memory_limit,
         )
 
-    def scaled(self, xi_test: Inputs) -> Float[Array, "_Q N_0 Pi"]:
-        """New attentioned inputs with the prefactor of the kernel in them.
+    def test_inputs(self, xi_test: Inputs) -> Float[Array, "_Q N_0 Pi"]:
+        """New attentioned inputs as an array that fits the training inputs.
 
         Args:
             xi_test: attentioned inputs (Q, N_0, paths), of `attended` for example.
@@ -358,12 +355,12 @@ class Problem(eqx.Module):
         Raises:
             ValueError: inputs that do not fit the training inputs.
         """
-        if isinstance(self.inputs, Kernels) or isinstance(xi_test, Kernels):
+        if isinstance(self.xi, Kernels) or isinstance(xi_test, Kernels):
             raise ValueError(
                 "this needs attentioned inputs, of the training examples and of "
                 "others; got kernels."
             )
-        return check_test(xi_test, *self.xi.shape[1:]) * self.scale
+        return check_test(xi_test, *self.xi.shape[1:])
 
     def fitted(self, steps: float = 1.0) -> "Problem":
         """The problem with its kernels in a form whose Newton steps fit in memory.
@@ -379,7 +376,7 @@ class Problem(eqx.Module):
         )
         if isinstance(self.operator, FORMS[form]):
             return self
-        operator = path_kernels(self.inputs, form=form)
+        operator = path_kernels(self.xi, self.scale, form=form)
         return eqx.tree_at(lambda p: p.operator, self, operator)
 
     def check_finite_width(self, where: str) -> None:

@@ -30,7 +30,7 @@ from scipy import stats
 
 from statmech_attn.batches import rng
 from statmech_attn.bpkr.attention import effective_weights, Weights
-from statmech_attn.bpkr.kernels import path_readout
+from statmech_attn.bpkr.kernels import path_readout, with_prefactor
 from statmech_attn.bpkr.predictor import paths_through, Theory
 from statmech_attn.bpkr.prior import branches, head_counts, path_shares, skips
 
@@ -104,10 +104,11 @@ def mean_contributions(
             f"pruning needs a network with one output; got {problem.outputs}."
         )
     alpha = theory.half.T @ (theory.half @ problem.y)
-    (readout,) = path_readout(problem.inputs, theory.U, alpha)
+    U = with_prefactor(theory.U, problem.scale)
+    (readout,) = path_readout(problem.xi, U, alpha)
     shares = path_shares(problem.heads, problem.skip)
-    scaled = problem.scaled(jnp.asarray(xi))
-    return jnp.einsum("pia,ia->pa", scaled, readout) * np.sqrt(shares)
+    xi = problem.test_inputs(jnp.asarray(xi))
+    return jnp.einsum("pia,ia->pa", xi, readout) * np.sqrt(shares)
 
 
 def contribution_sizes(

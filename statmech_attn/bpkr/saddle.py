@@ -118,7 +118,7 @@ def descent_precedes(problem: Problem) -> bool:
 def without_hessian(problem: Problem) -> bool:
     """Whether no Newton step fits in memory, but a gradient by features does."""
     shape, limit = problem.shape, problem.memory_limit
-    given = isinstance(problem.inputs, Kernels)
+    given = isinstance(problem.xi, Kernels)
     if given or problem.form == "kernels" or not problem.temperature > 0:
         return False
     newton = fits(*shape, form=problem.form, memory_limit=limit)
@@ -247,14 +247,13 @@ def _solve_streamed(
     problem: Problem, point: Float[Array, " n"], solver: NewtonSolver
 ) -> Solution:
     """The same by gradients alone; the signature of the Hessian stays unknown."""
-    xi, y = np.asarray(problem.inputs), np.asarray(problem.y)
+    xi, scale, y = map(np.asarray, (problem.xi, problem.scale, problem.y))
     T, largest = float(problem.temperature), float(problem.widths.max())
-    arrays = lambda p: (p.xi, p.inputs, p.operator)
-    network = eqx.tree_at(arrays, problem, (None,) * 3)
+    network = eqx.tree_at(lambda p: (p.xi, p.operator), problem, (None, None))
 
-    def evaluated(point):
+    def evaluated(point, dtype: type = np.float64):
         F = np.asarray(_factor(network, point))
-        E, slope, *model = hessian_free.streamed(xi, F, T, y)
+        E, slope, *model = hessian_free.streamed(xi, scale, F, T, y, dtype=dtype)
         slope = jnp.asarray(slope) / largest
         # Enough for a model, and in a third of the time.
         model = [jnp.asarray(x, jnp.float32) for x in model]
@@ -268,6 +267,7 @@ def _solve_streamed(
         point,
         tolerance=solver.tolerance,
         max_iterations=solver.max_iterations,
+        single=partial(evaluated, dtype=np.float32),
     )
     factors = factors_at(state.point, problem.shapes)
     U, U_a = order_parameters_of(factors, problem.heads, problem.skip)

@@ -41,7 +41,7 @@ from jaxtyping import Array, Float, Int, Key
 from statmech_attn import presentation
 from statmech_attn.bpkr.action import below, energy, resolvent
 from statmech_attn.bpkr.activations import Kernels
-from statmech_attn.bpkr.kernels import own_variances, path_readout
+from statmech_attn.bpkr.kernels import own_variances, path_readout, with_prefactor
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.newton import CONVERGED, minimise, NewtonSolver
 from statmech_attn.bpkr.predictor import dims_of_tests, regression
@@ -250,11 +250,11 @@ class Draws(NamedTuple):
             `f, g = draws.means([xi, xi_elsewhere])`
         """
         problem = self.posterior.problem
-        if isinstance(problem.inputs, Kernels):
+        if isinstance(problem.xi, Kernels):
             return [jnp.asarray(self.predict(xi).mean) for xi in sets]
         readout, means = _mean_path_readout(self.U[0], problem), []
         for xi in sets:
-            test = problem.scaled(xi)
+            test = problem.test_inputs(xi)
             f = jnp.einsum("qia,kia->qk", test, readout)
             means.append(f.reshape(test.shape[:1] + problem.Y.shape[1:]))
         return means
@@ -478,10 +478,11 @@ def _mean_path_readout(U, problem: Problem):
     def add(total, U):
         K = problem.operator.kernel(U)
         half = inverse_cholesky(K + problem.temperature * jnp.eye(y.size))
-        return total + path_readout(problem.inputs, U, half.T @ (half @ y)), None
+        U = with_prefactor(U, problem.scale)
+        return total + path_readout(problem.xi, U, half.T @ (half @ y)), None
 
     U = U.reshape(-1, *U.shape[2:])
-    start = jnp.zeros((problem.outputs, *problem.inputs.shape[1:]))
+    start = jnp.zeros((problem.outputs, *problem.xi.shape[1:]))
     return jax.lax.scan(add, start, U)[0] / len(U)
 
 

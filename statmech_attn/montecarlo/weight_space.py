@@ -231,7 +231,7 @@ def posterior(
         42
     """
     problem.check_finite_width("weight space")
-    if isinstance(problem.inputs, bpkr.Kernels):
+    if isinstance(problem.xi, bpkr.Kernels):
         raise ValueError(
             "weight space needs attentioned inputs; this problem was given kernels."
         )
@@ -247,8 +247,7 @@ def posterior(
     else:
         rank = problem.xi.shape[1]
         axes = jnp.eye(rank)
-    inputs = problem.inputs if activation is None else problem.xi * scale
-    inputs = along(inputs, axes[:, :rank])
+    inputs = along(problem.xi * scale, axes[:, :rank])
     widths = [int(n) for n in problem.widths]
     shapes = [(widths[0], rank)]
     shapes += [(H, n, m) for H, n, m in zip(problem.heads, widths[1:], widths)]

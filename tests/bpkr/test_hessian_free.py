@@ -29,18 +29,33 @@ def positive(d, seed=1):
     return root @ root.T / d
 
 
+def streamed(problem, U, **options):
+    """Of a problem at T = 0.2."""
+    xi, scale, y = map(np.asarray, (problem.xi, problem.scale, problem.y))
+    return hessian_free.streamed(xi, scale, np.linalg.cholesky(U), 0.2, y, **options)
+
+
 @pytest.mark.parametrize("outputs", (None, 2))
 @pytest.mark.parametrize("slab", (1, 10**9))
 def test_energy_and_slope_are_those_of_the_whole_kernel(outputs, slab, monkeypatch):
     monkeypatch.setattr(hessian_free, "SLAB", slab)
     problem = posed(outputs=outputs)
     U = jnp.asarray(positive(problem.sizes[0]))
-    F, xi = np.linalg.cholesky(U), np.asarray(problem.inputs)
-    E, slope, *_ = hessian_free.streamed(xi, F, 0.2, np.asarray(problem.y))
+    E, slope, *_ = streamed(problem, U)
     energy = lambda U: bpkr.energy(problem.operator.kernel(U), 0.2, problem.y)
     expected, gradient = jax.value_and_grad(energy)(U)
     assert E == pytest.approx(float(expected), abs=1e-11)
     np.testing.assert_allclose(slope, (gradient + gradient.T) / 2, atol=1e-11)
+
+
+@pytest.mark.parametrize("outputs", (None, 2))
+def test_single_precision_rounds_the_slope_only(outputs):
+    """Of order one here, by more than double precision does and less than 1e-5."""
+    problem = posed(outputs=outputs)
+    U = positive(problem.sizes[0])
+    double, single = (streamed(problem, U, dtype=t) for t in (np.float64, np.float32))
+    for one, two in zip(double, single, strict=True):
+        assert 1e-12 < np.abs(np.subtract(one, two)).max() < 1e-5 * np.abs(one).max()
 
 
 def test_the_model_of_the_hessian_is_exact_for_one_feature():
@@ -48,8 +63,7 @@ def test_the_model_of_the_hessian_is_exact_for_one_feature():
     U, V = positive(4), positive(4, seed=2)
     K = problem.operator.kernel(jnp.asarray(U))
     curvature = problem.operator.curvature(*resolvent(K, 0.2, problem.y))
-    xi, F = np.asarray(problem.inputs), np.linalg.cholesky(U)
-    *_, g, S = hessian_free.streamed(xi, F, 0.2, np.asarray(problem.y))
+    *_, g, S = streamed(problem, U)
     found = hessian_free.model_product(jnp.asarray(g), jnp.asarray(S), jnp.asarray(V))
     rows, columns = np.tril_indices(4)
     twice = np.where(rows == columns, 1.0, 2.0)  # entries with their mirror images
@@ -140,3 +154,44 @@ def test_a_descent_says_how_it_ended():
     assert "singular" in bpkr.RESULTS[ended(lambda x: jnp.log(x).sum(), [-1.0])[-1]]
     tiny = ended(lambda x: 1e20 + jnp.cosh(x).sum(), [1e-3], tolerance=1e-30)
     assert bpkr.RESULTS[tiny[-1]].startswith(("no step", "converged"))
+
+
+@pytest.mark.parametrize("tolerance", (1e-9, 1e-2))
+def test_single_precision_does_not_end_a_descent(tolerance):
+    """Its minimum is elsewhere, or it has no value: the end is that of the other."""
+
+    def state(x, minimum):
+        value = float(jnp.cosh(x - minimum).sum())
+        return hessian_free.State(x, value, np.sinh(x - minimum), 0.0, *[x] * 3)
+
+    exact, called = jnp.array([1.0, -2.0]), []
+
+    def evaluated(x):
+        called.append(x)
+        return state(x, exact)
+
+    for single in (
+        lambda x: state(x, exact + 1e-5),  # converges, near the minimum
+        lambda x: state(x, exact)._replace(value=np.nan),
+        lambda x: state(x, exact)._replace(gradient=-np.sinh(x - exact)),  # stalls
+    ):
+        called.clear()
+        last, _, code = hessian_free.descend(
+            evaluated,
+            lambda state, v: v,
+            jnp.array([2.0, 1.0]),
+            tolerance=tolerance,
+            max_iterations=50,
+            single=single,
+        )
+        assert bpkr.RESULTS[code] == "converged" and called
+        assert np.linalg.norm(np.sinh(last.point - exact)) <= tolerance
+    *_, code = hessian_free.descend(
+        evaluated,
+        lambda state, v: v,
+        jnp.array([2.0, 1.0]),
+        tolerance=1e-9,
+        max_iterations=1,
+        single=lambda x: state(x, exact),
+    )
+    assert "used up" in bpkr.RESULTS[code]

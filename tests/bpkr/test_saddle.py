@@ -174,7 +174,7 @@ def test_a_problem_elsewhere_is_the_one_posed_there(problem):
     """Kernels are not computed again, and the numbers are those of a new problem."""
     there = problem.at(width=[5, 9, 4, 7], temperature=0.3, Y=2 * problem.Y)
     kernels = (jax.tree.leaves(p.operator) for p in (problem, there))
-    assert all(a is b for a, b in zip(*kernels)) and there.inputs is problem.inputs
+    assert all(a is b for a, b in zip(*kernels)) and there.xi is problem.xi
     anew = changed(problem, width=[5, 9, 4, 7], temperature=0.3, Y=2 * problem.Y)
     there.check_same(anew, "problem")
     assert eqx.tree_equal(there.solve(), anew.solve())
