@@ -39,8 +39,8 @@ def score(
     heads: Annotated[
         str,
         typer.Option(
-            help="The heads that are taken, as layer.head with commas, for example "
-            "1.2,2.1; all heads of a layer of which none is named."
+            help="The heads that are taken, by name or as layer.head, with commas, "
+            "for example 1.2,2.1; all heads of a layer of which none is named."
         ),
     ] = "",
     classes: Annotated[
@@ -90,7 +90,7 @@ def score(
 
     Example: statmech-attn score heads.npz --output scores.h5 --figures figures
     """
-    chosen, factors = _heads(heads), _skip(skip)
+    chosen, factors = [w.strip() for w in heads.split(",") if w.strip()], _skip(skip)
     read: str | int = int(readout) if re.fullmatch(r"-?\d+", readout) else readout
     how = {"queries": queries, "readout": read, "skip": factors, "classes": classes}
     network = {"width": width, "temperature": temperature}
@@ -124,21 +124,6 @@ def score(
     print_summary(dataset, out)
     for path in (output, *drawn):
         out.say(f"wrote {path}")
-
-
-def _heads(text: str) -> list[tuple[int, int]]:
-    """Pairs (layer, head) of words such as "1.2,2.1".
-
-    Raises:
-        typer.BadParameter: other words.
-    """
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    if not all(re.fullmatch(r"\d{1,4}\.\d{1,4}", word) for word in words):
-        raise typer.BadParameter(
-            f"--heads takes layer.head with commas, such as 1.2,2.1; got {text!r}."
-        )
-    pairs = (word.split(".") for word in words)
-    return [(int(layer), int(head)) for layer, head in pairs]
 
 
 def _skip(text: str) -> float | list[float]:

@@ -17,7 +17,16 @@ def file(tmp_path_factory):
 @pytest.mark.slow
 def test_a_file_is_scored_stored_drawn_and_described(call, file, tmp_path):
     output = tmp_path / "scores.h5"
-    words = ("score", file, "-o", output, "--resamples", 3, "--heads", "1.2, 2.1,2.2")
+    words = (
+        "score",
+        file,
+        "-o",
+        output,
+        "--resamples",
+        3,
+        "--heads",
+        "decisive, 2.1,2.2",
+    )
     said = call(*words, "--figures", tmp_path / "figures").stdout
     assert "decisive" in said and "content" not in said and f"wrote {output}" in said
     dataset = storage.read(output)
@@ -35,7 +44,7 @@ def test_a_file_is_scored_stored_drawn_and_described(call, file, tmp_path):
 @pytest.mark.parametrize(
     "options, code, words",
     (
-        (["--heads", "two"], 2, "--heads takes layer.head with commas"),
+        (["--heads", "two"], 1, "arrays.npz: there is no head two; the layers have"),
         (["--skip", "one"], 2, "--skip takes numbers with commas"),
         (["--heads", "3.1"], 1, "arrays.npz: there is no head 3.1"),
         (["--queries", "rows"], 1, 'pass queries="columns"'),
