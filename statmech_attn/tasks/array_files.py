@@ -8,6 +8,7 @@ Which of both formats a file has is seen from its content.
 import difflib
 import itertools
 import re
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -245,7 +246,9 @@ def _readable(read: Callable[..., Any]) -> Callable[..., Any]:
             EOFError,
             KeyError,
             RuntimeError,  # of zipfile, about passwords and compression
-            SyntaxError,  # of headers
+            SyntaxError,  # of headers, as the next two
+            tokenize.TokenError,
+            TypeError,
             ValueError,
             zipfile.BadZipFile,
             zlib.error,

@@ -68,9 +68,10 @@ def test_the_file_itself_is_not_overwritten(call, file):
 def digits(file, tmp_path):
     """A file with spaces and brackets in its name, and with numbers of classes."""
     with np.load(file) as stored:
-        arrays = dict(stored)
+        changed: dict = dict(stored)
+    changed["Y"] = np.where(changed["Y"] > 0, 8, 3)
     path = tmp_path / "my [own] heads.npz"
-    np.savez(path, **arrays | {"Y": np.where(arrays["Y"] > 0, 8, 3)})
+    np.savez(path, **changed)
     return path
 
 

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from statmech_attn import studies
+from statmech_attn.cli import app
 from statmech_attn.studies.learning import learning
 from statmech_attn.tasks import arrays
 
@@ -117,3 +119,13 @@ def test_every_kind_runs_on_a_file_that_is_not_perfect(loaded, kind):
         names = ["decisive", "chosen", "noise"]
         assert result.attention_head.values.tolist() == names
     assert not result.attrs.get("failure_reasons")
+
+
+def test_a_dry_run_refuses_a_file_that_does_not_fit(loaded, tmp_path):
+    """Without a word that the study is valid, and with no traceback."""
+    loaded({"Y": np.arange(60) % 3})
+    study = str(tmp_path / "order-parameter.toml")
+    result = CliRunner().invoke(app, ["run", study, "--dry-run"])
+    assert result.exit_code == 1 and "valid" not in result.stdout
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("statmech-attn: arrays.npz: Y holds whole numbers as of 3")
