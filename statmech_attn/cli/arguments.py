@@ -46,6 +46,16 @@ AllowCode = Annotated[
     ),
 ]
 
+# Of `score` alone.
+ScoreOutput = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="The HDF5 file to be written; by default FILE-scores.h5 beside FILE.",
+    ),
+]
+
 # Of `run` alone.
 RunOutput = Annotated[
     Path | None,

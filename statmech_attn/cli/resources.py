@@ -1,6 +1,7 @@
 """Commands about what comes with the package: data, schema, presets, validation."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -82,7 +83,8 @@ def new(
         if example := kinds.TASKS.part(row, "example"):
             out.say(f"wrote {example(output.parent)}, an example to replace")
     output.write_text(text, encoding="utf-8")
-    out.say(f"wrote {output}; edit it, then: statmech-attn run {output} --dry-run")
+    named = shlex.quote(str(output))
+    out.say(f"wrote {output}; edit it, then: statmech-attn run {named} --dry-run")
 
 
 def schema(

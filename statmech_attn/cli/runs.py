@@ -98,8 +98,9 @@ def _forecast(
     from statmech_attn.cli.folders import print_progress
 
     checked.inputs()
+    work = studies.work(checked)  # which refuses files that do not fit
     out.say(f"the study is valid: {checked.kind}")
-    found = scan.forecast.forecast(studies.work(checked), engine, points_per_chunk)
+    found = scan.forecast.forecast(work, engine, points_per_chunk)
     scan.forecast.require_room(found, output or Path("here"))
     for line in filter(None, (found.text(), found.assumptions())):
         out.say(line)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from statmech_attn import batches, bpkr, inputs, plotting, storage, tasks
-from statmech_attn.cli.arguments import Output, Overwrite
+from statmech_attn.cli.arguments import Overwrite, ScoreOutput
 from statmech_attn.cli.terminal import out
 
 
@@ -17,7 +17,7 @@ def score(
         Path,
         typer.Argument(help="Arrays of a network: .npz, .h5 or .hdf5 (docs/data.md)."),
     ],
-    output: Output,
+    output: ScoreOutput = None,
     queries: Annotated[
         str,
         typer.Option(
@@ -39,8 +39,8 @@ def score(
     heads: Annotated[
         str,
         typer.Option(
-            help="The heads that are taken, as layer.head with commas, for example "
-            "1.2,2.1; all heads of a layer of which none is named."
+            help="The heads that are taken, by name or as layer.head, with commas, "
+            "for example 1.2,2.1; all heads of a layer of which none is named."
         ),
     ] = "",
     classes: Annotated[
@@ -75,7 +75,10 @@ def score(
     ] = 4.0,
     figures: Annotated[
         Path | None,
-        typer.Option(help="A folder; the figures of the file are drawn into it."),
+        typer.Option(
+            help="A folder; the figures of the file are drawn into it. Without "
+            "--output it is FILE-scores-figures."
+        ),
     ] = None,
     json_: Annotated[
         bool, typer.Option("--json", help="Print a JSON object instead of a table.")
@@ -88,9 +91,16 @@ def score(
     attention_2, ... (heads, examples, tokens, tokens), and optionally trained value
     weights V_1, V_2, ... and a.
 
+    Without --output, the scores of heads.npz are written to heads-scores.h5 beside it,
+    and their figures to heads-scores-figures.
+
     Example: statmech-attn score heads.npz --output scores.h5 --figures figures
     """
-    chosen, factors = _heads(heads), _skip(skip)
+    file = file.expanduser()
+    if output is None:
+        output = file.with_name(f"{file.stem}-scores.h5")
+        figures = figures or file.with_name(f"{file.stem}-scores-figures")
+    chosen, factors = [w.strip() for w in heads.split(",") if w.strip()], _skip(skip)
     read: str | int = int(readout) if re.fullmatch(r"-?\d+", readout) else readout
     how = {"queries": queries, "readout": read, "skip": factors, "classes": classes}
     network = {"width": width, "temperature": temperature}
@@ -124,21 +134,6 @@ def score(
     print_summary(dataset, out)
     for path in (output, *drawn):
         out.say(f"wrote {path}")
-
-
-def _heads(text: str) -> list[tuple[int, int]]:
-    """Pairs (layer, head) of words such as "1.2,2.1".
-
-    Raises:
-        typer.BadParameter: other words.
-    """
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    if not all(re.fullmatch(r"\d{1,4}\.\d{1,4}", word) for word in words):
-        raise typer.BadParameter(
-            f"--heads takes layer.head with commas, such as 1.2,2.1; got {text!r}."
-        )
-    pairs = (word.split(".") for word in words)
-    return [(int(layer), int(head)) for layer, head in pairs]
 
 
 def _skip(text: str) -> float | list[float]:

@@ -14,10 +14,9 @@ def learning(table: ArraysTask) -> Learning:
         OSError: there is no such file.
         ValueError: it lacks an array, or its arrays do not fit.
     """
-    given = arrays.load(
-        table.file, readout=table.readout, queries=table.queries, skip=table.skip
-    )
-    described = table.model_dump(exclude={"file", "seed"}) | table.inputs()
+    how = table.model_dump(exclude={"name", "file", "seed"}, exclude_none=True)
+    given = arrays.load(table.file, **how)
+    described = {"name": table.name} | how | table.inputs()
     return Learning(
         given.xi,
         given.Y,

@@ -104,13 +104,29 @@ class ArraysTask(TaskTable, frozen=True):
         readout: token that is read: "first", "last" or its number, or their "mean".
         queries: whether queries are "columns" or "rows" of attention matrices.
         skip: factor b of the skip connections, or one for each layer, 0 for none.
+        heads: heads that are kept, by name or as "layer.head"; all heads of a layer of
+            which none is named; all when left out.
+        classes: two numbers of classes that become labels 1 and -1; examples of other
+            classes are left out.
     """
 
     name: Literal["arrays"]
-    file: Annotated[str, Field(examples=["arrays.npz"])]
+    file: Annotated[str, Field(min_length=1, examples=["arrays.npz"])]
     readout: Readout = "last"
     queries: Literal["columns", "rows"] = "columns"
     skip: Grid = 0.0
+    heads: Annotated[list[str], Field(min_length=1, examples=[["1.1"]])] | None = None
+    classes: Annotated[list[int], Field(examples=[[1, 0]])] | None = None
+
+    @model_validator(mode="after")
+    def _two_classes(self):
+        classes = self.classes
+        if classes is not None and not len(classes) == len(set(classes)) == 2:
+            raise ValueError(
+                "classes must be two different numbers, such as [3, 8]; got "
+                f"{classes[:4]}"
+            )
+        return self
 
     def files(self) -> list[Path]:
         return [Path(self.file)]
@@ -120,7 +136,8 @@ class ArraysTask(TaskTable, frozen=True):
         return {path.name: digests.of_file(path)}
 
     def beside(self, folder: Path) -> Self:
-        return self.model_copy(update={"file": os.path.abspath(folder / self.file)})
+        path = folder / os.path.expanduser(self.file)
+        return self.model_copy(update={"file": os.path.abspath(path)})
 
 
 class WidthsTable(Table, frozen=True):

@@ -10,9 +10,9 @@ between values and readout, such as an output projection, is multiplied into the
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,7 +20,10 @@ from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import prior
-from statmech_attn.tasks import arrays as files
+from statmech_attn.tasks import array_files
+from statmech_attn.tasks.array_files import ArrayFile
+from statmech_attn.tasks.array_labels import labels
+from statmech_attn.tasks.array_sources import Source, source
 
 
 class Scored(NamedTuple):
@@ -86,7 +89,7 @@ def load_scored(
     readout: str | int = "last",
     queries: str = "columns",
     skip: float | Sequence[float] = 0.0,
-    heads: Sequence[tuple[int, int]] = (),
+    heads: Sequence[str] = (),
     classes: bool = False,
     memory_limit: int = bpkr.MEMORY_LIMIT,
 ) -> Scored:
@@ -94,8 +97,8 @@ def load_scored(
 
     Args:
         path, readout, queries, skip: as in `load`; the file needs no test set.
-        heads: pairs (layer, head), counted from one, of those that are taken; all of a
-            layer of which none is named.
+        heads: those that are taken, by name or as layer.head; all of a layer of which
+            none is named.
         classes: whether Y holds numbers of classes: two become -1 and 1, more become
             one-hot columns.
         memory_limit: bytes that kernels and a Newton step may take.
@@ -106,144 +109,76 @@ def load_scored(
 
     Example:
         >>> import jax, tempfile
-        >>> from statmech_attn.tasks import arrays as files
+        >>> from statmech_attn.tasks import arrays
         >>> jax.config.update("jax_enable_x64", True)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     given = load_scored(files.write_example(folder), heads=[(1, 2)])
+        ...     given = load_scored(arrays.write_example(folder), heads=["1.2"])
         >>> given.heads, given.names
         ((1, 2), ('decisive', 'chosen', 'noise'))
     """
     path = Path(path)
-    arrays = files.read(path)
     try:
-        return _scored(arrays, readout, queries, skip, heads, classes, memory_limit)
+        file = array_files.opened(path)
+        return _scored(file, readout, queries, skip, heads, classes, memory_limit)
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from None
 
 
 def _scored(
-    arrays: dict[str, Any], readout, queries, skip, chosen, classes, memory_limit
+    file: ArrayFile, readout, queries, skip, chosen, classes, memory_limit
 ) -> Scored:
-    Y = _classes(arrays) if classes else files.labels_of(arrays, "Y", outputs=True)
-    counts, N_0 = _sizes(arrays)
-    names = files.head_names(arrays, counts) or tuple(
-        f"{layer}.{head}"
-        for layer, count in enumerate(counts, 1)
-        for head in range(1, count + 1)
-    )
-    kept = _kept(counts, chosen)
-    first = np.cumsum([0, *counts])
-    names = tuple(names[first[l] + h] for l, layer in enumerate(kept) for h in layer)
-    given = prior.skips(skip, len(counts))
-    branches = prior.branches([len(layer) for layer in kept], given)
+    Y = _classes(file) if classes else labels(file, "Y", outputs=True).Y
+    given = source(file, {"": len(Y)}, skip=skip, heads=chosen)
+    weights = _value_weights(file, given)
     outputs = 1 if Y.ndim == 1 else Y.shape[1]
-    most = bpkr.most_paths(len(Y), N_0, outputs, memory_limit)
-    if (n_paths := math.prod(branches)) > most:
+    most = bpkr.most_paths(len(Y), given.features, outputs, memory_limit)
+    if (n_paths := math.prod(given.branches)) > most:
         words = f" of {outputs} outputs" if outputs > 1 else ""
         raise ValueError(
-            f"{n_paths} attention paths{words} with {len(Y)} examples of {N_0} "
-            f"features do not fit into {memory_limit / 2**30:.3g} GiB; {most} do: "
-            "choose some of the heads, or take fewer examples."
+            f"{n_paths} attention paths{words} with {len(Y)} examples of "
+            f"{given.features} features do not fit into {memory_limit / 2**30:.3g} "
+            f"GiB; {most} do: choose some of the heads, or take fewer examples."
         )
-    arrays = _with_heads(arrays, kept, counts, given)
-    if "xi" in arrays:
-        xi = files.numbers(arrays, "xi")
-    else:
-        xi, _ = files.attended_set(arrays, "", readout, queries, skip)
-    if len(xi) != len(Y):
-        raise ValueError(f"there are {len(xi)} examples and {len(Y)} labels Y.")
-    heads = tuple(len(layer) for layer in kept)
     return Scored(
-        jnp.asarray(xi),
+        jnp.asarray(given.inputs("", None, readout, queries)),
         jnp.asarray(Y),
-        heads,
-        files.with_skips(names, heads, skip),
-        _value_weights(arrays, heads, given),
-        given,
+        given.counts,
+        given.names(numbered=True),
+        weights,
+        given.skip,
     )
 
 
-def _sizes(arrays: Mapping[str, Any]) -> tuple[tuple[int, ...], int]:
-    """Heads per layer and the number of features, before anything is computed."""
-    name = "xi" if "xi" in arrays else "x"
-    inputs = files.numbers(arrays, name)
-    if inputs.ndim != 3:
-        raise ValueError(f"{name} must have three axes; got shape {inputs.shape}.")
-    if name == "xi":
-        return files.head_counts(arrays), inputs.shape[1]
-    return files.layer_counts(*files.layers_of(arrays, "")), inputs.shape[1]
-
-
-def _kept(counts: Sequence[int], chosen) -> list[list[int]]:
-    """Heads of every layer that are taken, counted from zero.
-
-    Raises:
-        ValueError: a head that there is not.
-    """
-    for layer, head in chosen:
-        if not (1 <= layer <= len(counts) and 1 <= head <= counts[layer - 1]):
-            raise ValueError(
-                f"there is no head {layer}.{head}; the layers have "
-                f"{', '.join(map(str, counts))} heads."
-            )
-    named = [
-        sorted({h - 1 for l, h in chosen if l == n + 1}) for n in range(len(counts))
-    ]
-    return [heads or list(range(count)) for heads, count in zip(named, counts)]
-
-
-def _with_heads(arrays: dict[str, Any], kept, counts, skip) -> dict[str, Any]:
-    """The arrays of some of the heads alone."""
-    if all(len(heads) == count for heads, count in zip(kept, counts)):
-        return arrays
-    arrays = dict(arrays)
-    for layer, heads in enumerate(kept, 1):
-        for name in (f"heads_{layer}", f"attention_{layer}", f"V_{layer}"):
-            if name in arrays:
-                arrays[name] = np.asarray(arrays[name])[heads]
-    if "xi" in arrays:
-        ways = prior.branches(counts, skip)
-        taken = [
-            [0, *(h + 1 for h in heads)] if b is not None else heads
-            for heads, b in zip(kept, skip)
-        ]
-        paths = np.arange(math.prod(ways)).reshape(ways)[np.ix_(*taken)].ravel()
-        xi = np.asarray(arrays["xi"])
-        if xi.ndim == 3 and xi.shape[2] == math.prod(ways):
-            arrays["xi"] = xi[:, :, paths]
-    return arrays
-
-
-def _value_weights(arrays: Mapping[str, Any], heads, skip) -> bpkr.Weights | None:
+def _value_weights(file: ArrayFile, given: Source) -> bpkr.Weights | None:
     """Trained values and readout as they act, in the normalisation of the theory.
 
     Raises:
         ValueError: some of the arrays are missing or do not fit each other.
     """
-    names = [f"V_{layer}" for layer in range(1, len(heads) + 1)]
-    if not {"a", *names} & arrays.keys():
+    names = [f"V_{layer}" for layer in range(1, len(given.heads) + 1)]
+    if not any(name in file for name in ("a", *names)):
         return None
-    V, a = [files.numbers(arrays, name) for name in names], files.numbers(arrays, "a")
-    N = a.shape[-1] if a.ndim in (1, 2) else 0
-    for name, values, count in zip(names, V, heads, strict=True):
-        if values.shape != (count, N, N):
-            raise ValueError(
-                f"{name} must have shape (H, N, N) = {(count, N, N)} as the heads and "
-                f"the readout a of shape (N,) or (K, N) say; got {values.shape}."
-            )
-    scaled = tuple(
-        jnp.asarray(v * math.sqrt(N * count)) for v, count in zip(V, heads, strict=True)
-    )
-    return bpkr.Weights(jnp.eye(N), scaled, jnp.asarray(a * math.sqrt(N)), skip)
+    if len(file.shape("a")) not in (1, 2):
+        raise ValueError(
+            f"a must have shape (N,) or (K, N), the readout; got {file.shape('a')}."
+        )
+    N = file.shape("a")[-1]
+    for name, count in zip(names, given.heads, strict=True):
+        sizes = {"H": (count, "heads of the layer"), "N": (N, "the readout a")}
+        file.require_shape(name, ("H", "N", "N"), sizes)
+    V = [file.numbers(n, kept) for n, kept in zip(names, given.kept, strict=True)]
+    scaled = tuple(jnp.asarray(v * math.sqrt(N * len(v))) for v in V)
+    a = jnp.asarray(file.numbers("a") * math.sqrt(N))
+    return bpkr.Weights(jnp.eye(N), scaled, a, given.skip)
 
 
-def _classes(arrays: Mapping[str, Any]) -> np.ndarray:
+def _classes(file: ArrayFile) -> np.ndarray:
     """Labels of classes: -1 and 1 of two, one-hot columns of more.
 
     Raises:
         ValueError: no whole numbers of two classes or more.
     """
-    Y = files.numbers(arrays, "Y")
+    Y = file.numbers("Y")
     numbers, codes = np.unique(Y, return_inverse=True)
     if Y.ndim != 1 or (Y != np.round(Y)).any() or not 2 <= len(numbers) <= len(Y) / 2:
         raise ValueError(

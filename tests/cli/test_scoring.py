@@ -17,7 +17,16 @@ def file(tmp_path_factory):
 @pytest.mark.slow
 def test_a_file_is_scored_stored_drawn_and_described(call, file, tmp_path):
     output = tmp_path / "scores.h5"
-    words = ("score", file, "-o", output, "--resamples", 3, "--heads", "1.2, 2.1,2.2")
+    words = (
+        "score",
+        file,
+        "-o",
+        output,
+        "--resamples",
+        3,
+        "--heads",
+        "decisive, 2.1,2.2",
+    )
     said = call(*words, "--figures", tmp_path / "figures").stdout
     assert "decisive" in said and "content" not in said and f"wrote {output}" in said
     dataset = storage.read(output)
@@ -35,7 +44,7 @@ def test_a_file_is_scored_stored_drawn_and_described(call, file, tmp_path):
 @pytest.mark.parametrize(
     "options, code, words",
     (
-        (["--heads", "two"], 2, "--heads takes layer.head with commas"),
+        (["--heads", "two"], 1, "arrays.npz: there is no head two; the layers have"),
         (["--skip", "one"], 2, "--skip takes numbers with commas"),
         (["--heads", "3.1"], 1, "arrays.npz: there is no head 3.1"),
         (["--queries", "rows"], 1, 'pass queries="columns"'),
@@ -53,3 +62,50 @@ def test_a_wrong_option_is_one_line(call, file, tmp_path, options, code, words):
 def test_the_file_itself_is_not_overwritten(call, file):
     said = call("score", file, "-o", file, "--overwrite", code=1).stderr
     assert "arrays.npz" in said and arrays.load(file).heads == (2, 2)
+
+
+@pytest.fixture
+def digits(file, tmp_path):
+    """A file with spaces and brackets in its name, and with numbers of classes."""
+    with np.load(file) as stored:
+        changed: dict = dict(stored)
+    changed["Y"] = np.where(changed["Y"] > 0, 8, 3)
+    path = tmp_path / "my [own] heads.npz"
+    np.savez(path, **changed)
+    return path
+
+
+@pytest.mark.slow
+def test_without_an_output_all_is_written_beside_the_file(call, digits):
+    words = ("score", digits, "--resamples", 2, "--heads", "1.2,2.1", "--classes")
+    said = call(*words).stdout
+    output, folder = (
+        digits.with_name(f"my [own] heads-scores{x}") for x in (".h5", "-figures")
+    )
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == [
+        f"{name}.{form}"
+        for name in ("head_scores", "heads_together")
+        for form in ("pdf", "png")
+    ]
+    for path in (output, *folder.iterdir()):
+        assert f"wrote {path}" in said.replace("\n", " ")
+    before = output.read_bytes()
+    said = call(*words, "--temperature", 0.2, code=1).stderr
+    assert "exists and holds another study" in said and output.read_bytes() == before
+    call(*words, "--temperature", 0.2, "--overwrite")
+    assert output.read_bytes() != before
+
+
+def test_labels_that_are_classes_are_refused_with_the_option(call, digits):
+    said = call("score", digits, code=1).stderr
+    assert "own] heads.npz: Y holds whole numbers as of 2 classes, 3, 8;" in said
+    assert "--classes makes -1 and 1 of them." in said
+    assert [path.name for path in digits.parent.iterdir()] == [digits.name]
+
+
+def test_a_file_that_is_not_there_is_one_line(call, tmp_path):
+    said = call("score", tmp_path / "none.npz", code=1).stderr
+    assert "none.npz: no such file." in said
+    said = call("score", tmp_path, code=1).stderr
+    assert "Is a directory." in said and not list(tmp_path.iterdir())

@@ -95,39 +95,3 @@ def test_the_last_layer_alone_may_be_of_heads(example, tmp_path):
     np.testing.assert_array_equal(
         given.xi, bpkr.attentioned_inputs(example["x"], heads)
     )
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    (
-        ({"Y": None}, "no array Y; there are"),
-        ({"x_test": None}, "no array x_test"),
-        ({"heads_1": None}, "no heads_1 and no attention_1; there are.* W_K"),
-        ({"attention_2_test": None}, "no array attention_2_test"),
-        ({"linear_blocks": [5]}, "no heads_3 and no attention_3"),
-        ({"Y": np.arange(60)}, "60 whole numbers, as of classes"),
-        ({"Y": np.arange(60) % 2}, "2 whole numbers, as of classes.* take -1 and 1"),
-        ({"Y": np.arange(60) % 2 > 0}, "2 whole numbers, as of classes"),
-        ({"Y": np.ones((60, 3))}, r"one label an example.*\(60, 3\)"),
-        ({"Y": np.ones(59)}, "x must have three axes with as many examples as Y"),
-        ({"Y": np.array(["a"] * 60)}, "Y must be an array of numbers"),
-        ({"x": np.full((60, 12, 6), np.nan)}, "x holds numbers that are not finite"),
-        ({"xi": np.ones((60, 3, 4))}, "xi needs heads"),
-        ({"head_names": ["a", "b"]}, "4 different names"),
-        ({"attention_2": np.ones((2, 60, 6, 6))}, "layer 2.* add up to 6 instead of 1"),
-        ({"heads_1": np.ones((2, 5, 5))}, "N_0 = 5"),
-    ),
-)
-def test_what_a_file_lacks_is_one_line(example, tmp_path, change, message):
-    given = {k: x for k, x in (example | change).items() if x is not None}
-    with pytest.raises(ValueError, match=f"mine.npz: .*{message}") as error:
-        arrays.load(written(tmp_path, given))
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("name", ("mine.npz", "mine.h5", "mine.txt"))
-def test_what_is_no_file_of_arrays_is_one_line(tmp_path, name):
-    (tmp_path / name).write_bytes(b"PK\x03\x04 nothing")
-    with pytest.raises(ValueError, match=f"{name}: (cannot be read|must end)") as error:
-        arrays.load(tmp_path / name)
-    assert "\n" not in str(error.value)

@@ -36,11 +36,11 @@ def test_no_test_set_is_needed(example, load, tmp_path):
 
 def test_some_heads_have_the_columns_of_their_paths(example, load):
     every = load(example, skip=(0, 0.5))
-    some = load(example, skip=(0, 0.5), heads=[(1, 2), (2, 1)])
+    some = load(example, skip=(0, 0.5), heads=["1.2", "2.1"])
     assert some.heads == (1, 1) and some.names == ("decisive", "skip 2", "chosen")
     np.testing.assert_allclose(some.xi, every.xi[:, :, [3, 4]], rtol=1e-12)
     ready = {"xi": every.xi, "Y": every.Y, "heads": [2, 2]}
-    taken = load(ready, skip=(0, 0.5), heads=[(1, 2), (2, 1)])
+    taken = load(ready, skip=(0, 0.5), heads=["1.2", "2.1"])
     np.testing.assert_array_equal(taken.xi, every.xi[:, :, [3, 4]])
     assert taken.names == ("1.2", "skip 2", "2.1")
 
@@ -84,17 +84,22 @@ def test_the_prior_of_f_has_variance_one(example, load):
 @pytest.mark.parametrize(
     "change, options, words",
     (
-        ({}, {"heads": [(2, 3)]}, "there is no head 2.3; the layers have 2, 2 heads."),
+        (
+            {},
+            {"heads": ["2.3"]},
+            "there is no head 2.3; the layers have 2, 2 heads, with",
+        ),
         ({"Y": np.arange(60)}, {}, "--classes makes one-hot columns"),
         ({"Y": np.arange(60) / 7}, {"classes": True}, "Y must hold the numbers of two"),
-        ({"Y": np.ones(9)}, {}, "there are 60 examples and 9 labels Y."),
-        ({"a": np.ones(3)}, {}, "no array V_1"),
+        ({"Y": np.ones(9)}, {}, "x must have shape (P, N_0, T) with P = 9 (labels Y)"),
+        ({"a": np.ones(3)}, {}, "no array V_1; there are"),
+        ({"a": np.ones((1, 1, 3))}, {}, "a must have shape (N,) or (K, N)"),
         (
             {"a": np.ones(3), "V_1": np.ones((2, 3, 3)), "V_2": np.ones((2, 4, 4))},
             {},
-            "V_2 must have shape (H, N, N) = (2, 3, 3)",
+            "V_2 must have shape (H, N, N) with H = 2 (heads of the layer), N = 3",
         ),
-        ({"x": np.ones(4)}, {}, "x must have three axes; got shape (4,)."),
+        ({"x": np.ones(4)}, {}, "x must have shape (P, N_0, T); got (4,)."),
         ({}, {"memory_limit": 2**17}, "4 attention paths with 60 examples of 12 feat"),
     ),
 )

@@ -1,0 +1,373 @@
+"""A file of arrays, npz or HDF5: what it holds, and its arrays one by one.
+
+Names, shapes and types are read from the headers when a file is opened; an array is
+read when it is asked for, so that what is not needed takes neither time nor memory.
+Which of both formats a file has is seen from its content.
+"""
+
+import difflib
+import itertools
+import re
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h5py
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from statmech_attn import storage
+from statmech_attn.batches import available_memory
+from statmech_attn.inputs import require_regular
+
+
+Sizes = Mapping[str, tuple[int, str]]  # of axes by their names, and what says so
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+_KINDS = {  # of types that are no real numbers: what they are, and what makes numbers
+    "O": (
+        "Python objects",
+        "; numpy.asarray({0}.tolist(), float) makes numbers of lists of one length",
+    ),
+    "S": ("texts", ""),
+    "U": ("texts", ""),
+    "c": ("complex numbers", "; {0}.real has the real parts"),
+    "V": ("records", ""),
+    "M": ("dates", ""),
+    "m": ("times", ""),
+}
+_PLACES = re.compile(  # names of arrays that are read
+    r"(Y|x|xi|real|lengths|heads|head_names|linear_blocks|a|V_\d+|heads_\d+|"
+    r"attention_\d+)(_test)?"
+)
+_SHOWN = 12  # names of arrays in a message
+
+
+class Stored(NamedTuple):
+    """What the header of an array says."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+class ArrayFile(NamedTuple):
+    """The arrays of a file by name, read when asked for.
+
+    Attributes:
+        stored: shape and type of every array.
+        groups: names of what is no array, such as groups and links of HDF5.
+        read: an array by its name; of some places on the first axis if these are given.
+    """
+
+    stored: Mapping[str, Stored]
+    groups: tuple[str, ...]
+    read: Callable[[str, Sequence[int] | None], np.ndarray]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.stored
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Shape of an array.
+
+        Raises:
+            ValueError: there is none of this name.
+        """
+        if name not in self.stored:
+            raise ValueError(
+                f"no array {name}{_near(name, self.stored)}; there are {self.names()}."
+            )
+        return self.stored[name].shape
+
+    def names(self) -> str:
+        """Names of what the file holds, for messages."""
+        names = sorted(self.stored)
+        more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+        words = ", ".join(names[:_SHOWN] + more) or "none"
+        if self.groups:
+            words += (
+                f" ({', '.join(self.groups[:_SHOWN])}: no array at the top of the "
+                "file, and not read)"
+            )
+        return words
+
+    def require_shape(
+        self, name: str, axes: Sequence[str], sizes: Sizes = {}
+    ) -> tuple[int, ...]:
+        """Shape of an array, once it is known to be right.
+
+        Args:
+            name: of the array.
+            axes: names of its axes.
+            sizes: lengths of those axes whose length is known, with its origin.
+
+        Raises:
+            ValueError: there is none, or it has another shape, or no entries.
+        """
+        shape = self._require_real(name)
+        if _fits(shape, axes, sizes) and 0 not in shape:
+            return shape
+        origins = dict.fromkeys(axis for axis in axes if axis in sizes)
+        known = [f"{axis} = {sizes[axis][0]} ({sizes[axis][1]})" for axis in origins]
+        words = f" with {', '.join(known)}" if known else ""
+        comma = "," if len(axes) == 1 else ""
+        raise ValueError(
+            f"{name} must have shape ({', '.join(axes)}{comma}){words}; got {shape}"
+            f"{_remedy(name, shape, axes, sizes)}."
+        )
+
+    def numbers(
+        self, name: str, chosen: Sequence[int] | None = None, *, finite: bool = True
+    ) -> Float[np.ndarray, "*shape"]:
+        """An array of real numbers in double precision.
+
+        Args:
+            name: of the array.
+            chosen: places on the first axis that are read; all when omitted.
+            finite: whether all of them must be finite.
+
+        Raises:
+            ValueError: there is none, or it holds something else.
+        """
+        self._require_real(name)
+        values = self.read(name, chosen).astype(float)
+        if finite and not (good := np.isfinite(values)).all():
+            place = np.unravel_index(np.argmin(good), good.shape)
+            raise ValueError(
+                f"{name} holds numbers that are not finite: {(~good).sum()} of "
+                f"{good.size}, the first at {[int(i) for i in place]}."
+            )
+        return values
+
+    def whole(self, name: str) -> Int[np.ndarray, "*shape"]:
+        """An array of whole numbers, of any type.
+
+        Raises:
+            ValueError: as `numbers`, or one is not whole.
+        """
+        values = self.numbers(name)
+        if (values != np.round(values)).any():
+            wrong = values[values != np.round(values)].flat[0]
+            raise ValueError(f"{name} must hold whole numbers; got {wrong:g}.")
+        return values.astype(int)
+
+    def truths(self, name: str) -> Bool[np.ndarray, "*shape"]:
+        """An array of truth values, or of 0 and 1 of any type.
+
+        Raises:
+            ValueError: as `numbers`, or there are other numbers.
+        """
+        values = self.numbers(name)
+        if not np.isin(values, (0, 1)).all():
+            wrong = values[~np.isin(values, (0, 1))].flat[0]
+            raise ValueError(
+                f"{name} must hold truth values, or 0 and 1; got {wrong:g}."
+            )
+        return values.astype(bool)
+
+    def texts(self, name: str) -> list[str]:
+        """Texts of an array, also where they are stored as bytes.
+
+        Raises:
+            ValueError: there is none, or it holds something else.
+        """
+        self.shape(name)
+        dtype = self.stored[name].dtype
+        if dtype.kind not in "SU":
+            what, _ = _KINDS.get(dtype.kind, (str(dtype), ""))
+            raise ValueError(
+                f"{name} must be an array of texts; got {what}; "
+                f"numpy.asarray({name}, str) makes texts."
+            )
+        texts = np.ravel(self.read(name, None)).tolist()
+        try:
+            return [t.decode() if isinstance(t, bytes) else str(t) for t in texts]
+        except UnicodeDecodeError:
+            raise ValueError(f"{name} holds texts that are not UTF-8.") from None
+
+    def _require_real(self, name: str) -> tuple[int, ...]:
+        """Shape of an array of real numbers; `ValueError` where it holds others."""
+        shape, dtype = self.shape(name), self.stored[name].dtype
+        if dtype.kind not in "biuf":
+            what, advice = _KINDS.get(dtype.kind, (str(dtype), ""))
+            raise ValueError(
+                f"{name} must be an array of real numbers; got {what}"
+                f"{advice.format(name)}."
+            )
+        return shape
+
+
+def opened(path: str | Path) -> ArrayFile:
+    """A file of arrays, of which the headers have been read.
+
+    Args:
+        path: of an npz or HDF5 file; `~` is the home folder.
+
+    Raises:
+        OSError: there is no such file, or it is no regular one.
+        ValueError: it cannot be read, or is of another format.
+
+    Example:
+        >>> import numpy as np, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.savez(f"{folder}/mine.npz", Y=np.ones(3, np.float32))
+        ...     file = opened(f"{folder}/mine.npz")
+        ...     file.shape("Y"), file.numbers("Y").dtype
+        ((3,), dtype('float64'))
+    """
+    path = Path(path).expanduser()
+    status = require_regular(path)
+    if not status.st_size:
+        raise ValueError("is empty; write it with numpy.savez, or as HDF5.")
+    if zipfile.is_zipfile(path):
+        return _readable(_of_npz)(path)
+    if h5py.is_hdf5(path):
+        return _readable(_of_hdf5)(path)
+    with open(path, "rb") as file:
+        start = file.read(6)
+    words = "cannot be read as npz (it may be cut off) or HDF5"
+    if start == b"\x93NUMPY":
+        words = "is a single array of numpy.save"
+    raise ValueError(f"{words}; numpy.savez(FILE, x=x, Y=Y, ...) writes such a file.")
+
+
+def _readable(read: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that reads, with its errors in one line."""
+
+    def checked(*given):
+        try:
+            return read(*given)
+        except (
+            OSError,
+            EOFError,
+            KeyError,
+            RuntimeError,  # of zipfile, about passwords and compression
+            SyntaxError,  # of headers, as the next two
+            tokenize.TokenError,
+            TypeError,
+            ValueError,
+            zipfile.BadZipFile,
+            zlib.error,
+        ) as error:
+            words = " ".join(str(error).split())[:200].rstrip(".")
+            raise ValueError(f"cannot be read: {words}.") from None
+
+    return checked
+
+
+def _of_npz(path: Path) -> ArrayFile:
+    stored, others = {}, []
+    with zipfile.ZipFile(path) as file:
+        names = file.namelist()
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"it holds {twice[0].removesuffix('.npy')} twice")
+        for member in file.infolist():
+            name = member.filename.removesuffix(".npy")
+            if name == member.filename:
+                others.append(name)
+                continue
+            with file.open(member) as stream:
+                stored[name] = _header(stream, name)
+                size = stored[name].dtype.itemsize * _product(stored[name].shape)
+                left = member.file_size - stream.tell()
+            if not stored[name].dtype.hasobject and size != left:
+                raise ValueError(f"{name} is cut off")
+
+    def read(name: str, chosen: Sequence[int] | None) -> np.ndarray:
+        _require_memory(name, stored[name], stored[name].shape)
+        with np.load(path, allow_pickle=False) as file:
+            return file[name] if chosen is None else file[name][list(chosen)]
+
+    return ArrayFile(stored, tuple(others), _readable(read))
+
+
+def _header(stream, name: str) -> Stored:
+    version = np.lib.format.read_magic(stream)
+    if version not in _HEADERS:
+        raise ValueError(f"{name} has version {version} of the format of arrays")
+    shape, _, dtype = _HEADERS[version](stream)
+    return Stored(shape, dtype)
+
+
+def _of_hdf5(path: Path) -> ArrayFile:
+    stored, others = {}, []
+    with h5py.File(path, "r") as file:
+        for name in map(str, file):
+            own = isinstance(file.get(name, getlink=True), h5py.HardLink)
+            dataset = file[name] if own else None
+            if not isinstance(dataset, h5py.Dataset):
+                others.append(name)
+                continue
+            text = h5py.check_string_dtype(dataset.dtype) is not None
+            shape = (0,) if dataset.shape is None else dataset.shape
+            stored[name] = Stored(shape, np.dtype(str) if text else dataset.dtype)
+
+    def read(name: str, chosen: Sequence[int] | None) -> np.ndarray:
+        with h5py.File(path, "r") as file:
+            dataset = storage.plain.dataset(file, name)  # and no data of other files
+            shape = stored[name].shape
+            if chosen is not None:
+                shape = (len(chosen), *shape[1:])
+            _require_memory(name, stored[name], shape)
+            if stored[name].dtype.kind == "U":
+                return np.asarray(dataset.asstr()[()])
+            if chosen is None:
+                return np.asarray(dataset[()])
+            return np.stack([dataset[place] for place in chosen])
+
+    return ArrayFile(stored, tuple(others), _readable(read))
+
+
+def _require_memory(name: str, stored: Stored, shape: Sequence[int]) -> None:
+    """Refuse an array that does not fit into memory as it is and as doubles."""
+    size = _product(shape) * (stored.dtype.itemsize + 8)
+    if size > (free := available_memory()):
+        raise ValueError(
+            f"{name} takes {size / 2**30:.1f} GiB; {free / 2**30:.1f} GiB are free"
+        )
+
+
+def _product(shape: Sequence[int]) -> int:
+    product = 1
+    for length in shape:
+        product *= int(length)
+    return product
+
+
+def _near(name: str, names: Mapping[str, Any]) -> str:
+    """What an array of another name may be meant for; none that has a place itself."""
+    free = [other for other in names if not _PLACES.fullmatch(other)]
+    near = [other for other in free if other.lower() == name.lower()]
+    near += difflib.get_close_matches(name, free, 1, 0.8)
+    return f" (rename {near[0]}?)" if near else ""
+
+
+def _fits(shape: Sequence[int], axes: Sequence[str], sizes: Sizes) -> bool:
+    """Whether axes have the lengths that are known, and those of one name the same."""
+    lengths = {axis: length for axis, (length, _) in sizes.items()}
+    return len(shape) == len(axes) and all(
+        lengths.setdefault(axis, length) == length for axis, length in zip(axes, shape)
+    )
+
+
+def _remedy(
+    name: str, shape: tuple[int, ...], axes: Sequence[str], sizes: Sizes
+) -> str:
+    """Words for the one change of axes after which a shape is as wanted, if any."""
+    if 0 in shape:
+        return ", without entries"
+    if len(set(axes)) == len(axes) and not sizes.keys() & set(axes):
+        return ""
+    if _fits((1, *shape), axes, sizes):
+        return f"; {name}[None] has it"
+    swaps = []
+    for i, j in itertools.combinations(range(len(shape)), 2):
+        swapped = list(shape)
+        swapped[i], swapped[j] = shape[j], shape[i]
+        if _fits(swapped, axes, sizes):
+            swaps.append(f"; numpy.swapaxes({name}, {i}, {j}) has it")
+    return swaps[0] if len(swaps) == 1 else ""
