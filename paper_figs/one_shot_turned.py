@@ -8,7 +8,7 @@ TRAINING = "simulations/one_shot_training_turned.toml"
 
 
 def main(arguments=None):
-    script = Script(__file__, __doc__, arguments)
+    script = Script(__file__, __doc__, arguments, kept=True)
     trained = script.study(TRAINING)
     script.save(plotting.learning_curves(trained), "one_shot_turned_learning_curves")
     good = usable(trained)
