@@ -52,12 +52,12 @@ SCORES = {  # name: what it is
 class Settings(NamedTuple):
     """Sizes of the whole comparison."""
 
-    trainings: int = 5
+    trainings: int = 10
     steps: int = 500
     batch: int = 64
     train: int = 8000
     test: int = 1000
-    scored: int = 120  # examples that every score is taken from
+    scored: int = 1000  # examples that every score is taken from
     resamples: int = 4  # for errors of the theory's scores
     random_orders: int = 3
 

@@ -242,4 +242,5 @@ print(f"accuracy with the correction: {float(bpkr.accuracy(mean, Y_test)):.3f}")
 # * :doc:`09_exact_law` samples the exact law of the same problem, where the correction
 #   is large.
 # * :doc:`12_plugin` makes a task of yours known to study files and to the command line.
+# * :doc:`14_transformer_heads` holds scores against ablation, for a transformer.
 # * :doc:`07_tiberi`: the published tasks, and heads that were trained on images.
