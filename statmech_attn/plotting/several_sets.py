@@ -15,7 +15,7 @@ from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.sheets import Given
 
 
-ASIDE = 0.03  # between the points of two sets, in powers of e of the width
+ASIDE = 0.05  # between the points of two sets, in powers of e of the width
 MARKERS = "osv^D"
 PER_ROW = 4  # entries of the legend above one panel
 
