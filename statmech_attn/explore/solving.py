@@ -17,8 +17,7 @@ from statmech_attn.explore.files import File
 from statmech_attn.explore.learned import SOLVED
 from statmech_attn.explore.stopping import Questions, Stoppable
 from statmech_attn.storage import toml
-from statmech_attn.studies import choice
-from statmech_attn.studies.order_parameter import OrderParameterWork, RIGHT
+from statmech_attn.studies.order_parameter import OrderParameterWork
 
 
 NAMES = ("width", "temperature")
@@ -88,14 +87,8 @@ class Solving:
             dimensions = work.dimensions()
         if row["result"] != 0:
             raise ValueError("There is no saddle point, or it was not reached.")
-        if (right := row.pop(RIGHT, None)) is not None:
-            counts, of_sets = work.made.counts, ("test_set",)
-            row["accuracy_sets"] = accuracy = choice.shares(right, counts)
-            row["accuracy_sets_stderr"] = choice.stderr(accuracy, counts)
-            dimensions |= dict.fromkeys(
-                ("accuracy_sets", "accuracy_sets_stderr"), of_sets
-            )
-        variables = {name: (dimensions[name], values) for name, values in row.items()}
+        variables = {name: (dimensions[name], row[name]) for name in dimensions}
+        variables = work.with_accuracies(variables)
         named = {
             name: self.file.dataset[name]
             for name in ("attention_head", "test_set")

@@ -5,7 +5,6 @@ import json
 from statmech_attn.studies.bpkr_tables import ArraysTask
 from statmech_attn.studies.examples import Learning, VALIDATION
 from statmech_attn.tasks import arrays
-from statmech_attn.tasks.array_sets import FIRST
 
 
 def learning(table: ArraysTask) -> Learning:
@@ -30,7 +29,7 @@ def learning(table: ArraysTask) -> Learning:
         given.heads,
         json.dumps(described),
         given.sets,
-        choices | {"published": FIRST},
+        choices | {"published": arrays.FIRST},
         names=given.names,
         skip=table.skip,
     )

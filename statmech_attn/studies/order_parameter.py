@@ -210,6 +210,18 @@ class OrderParameterWork(learning.LearningWork):
             for name, dims in self.dimensions().items()
         }
 
+    def with_accuracies(self, variables: Contents) -> Contents:
+        """Variables of a row, with accuracies on several test sets for answers."""
+        if RIGHT not in variables:
+            return variables
+        counts, of_sets = self.made.counts, ANSWERS[:1]
+        accuracy = choice.shares(variables[RIGHT][1], counts)
+        others = {name: x for name, x in variables.items() if name != RIGHT}
+        return others | {
+            "accuracy_sets": (of_sets, accuracy),
+            "accuracy_sets_stderr": (of_sets, choice.stderr(accuracy, counts)),
+        }
+
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         """Converged without numbers; `result` says why another has none."""
         names = ["U_1", "action", "accuracy"] + ["predictor_mean"] * self.run.predictors
