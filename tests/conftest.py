@@ -142,6 +142,12 @@ def image_data(data_folder) -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
+def made_arrays() -> ModuleType:
+    """The module tests/tasks/made_arrays.py, which makes files of arrays."""
+    return helper("tasks/made_arrays.py")
+
+
+@pytest.fixture(scope="session")
 def made_images() -> ModuleType:
     """The module tests/tasks/made_images.py, which writes small image files."""
     return helper("tasks/made_images.py")

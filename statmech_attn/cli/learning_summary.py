@@ -76,9 +76,9 @@ def _chosen(dataset: xr.Dataset, console: Console) -> None:
             highlight=False,
         )
     console.print(
-        "standard errors of accuracies, for other tasks of the same images, up to "
+        "standard errors of accuracies, for other examples from the same source, up to "
         f"{float(dataset.accuracy_chosen_stderr.max()):.3f}; the gain has that of the "
-        "difference on the same tasks",
+        "difference on the same examples",
         highlight=False,
     )
 
@@ -111,6 +111,8 @@ def posterior(dataset: xr.Dataset, console: Console) -> None:
         "divergences",
         "BFMI",
     )
+    sets = dataset.get("test_set", xr.DataArray([])).values[1:]
+    columns = (*columns[:3], *_folded(sets), *columns[3:])
     evidence = "log_evidence" in dataset
     table = titled(f"posterior by {dataset.attrs['method']}", columns)
     if evidence:
@@ -120,6 +122,7 @@ def posterior(dataset: xr.Dataset, console: Console) -> None:
             f"{float(point.width):g}",
             f"{float(point.temperature):g}",
             f"{float(point.accuracy):.3f} ± {float(point.accuracy_stderr):.1g}",
+            *(formatted(point.accuracy_sets.sel(test_set=x), ".3f") for x in sets),
             f"{float(point.U_1_n_eff.min()):.0f}",
             f"{float(point.U_1_r_hat.max()):.3f}",
             f"{int(point.divergences)}",
@@ -368,8 +371,8 @@ ORDER_PARAMETERS = Summary(
 )
 POSTERIOR = Summary(
     posterior,
-    "accuracy accuracy_stderr U_1_n_eff U_1_r_hat divergences bfmi log_evidence* "
-    "width temperature",
+    "accuracy accuracy_stderr accuracy_sets U_1_n_eff U_1_r_hat divergences bfmi "
+    "log_evidence* width temperature",
 )
 LEARNING_CURVE = Summary(
     learning_curve,

@@ -88,6 +88,7 @@ class Solving:
         if row["result"] != 0:
             raise ValueError("There is no saddle point, or it was not reached.")
         variables = {name: (dimensions[name], row[name]) for name in dimensions}
+        variables = work.with_accuracies(variables)
         named = {
             name: self.file.dataset[name]
             for name in ("attention_head", "test_set")

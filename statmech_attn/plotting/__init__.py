@@ -77,6 +77,7 @@ if TYPE_CHECKING:
         pruning_ranks,
     )
     from statmech_attn.plotting.selection import evidence_and_validation
+    from statmech_attn.plotting.several_sets import accuracy_on_sets
     from statmech_attn.plotting.style import DOUBLE, FORMATS, save, SETTINGS, SINGLE
     from statmech_attn.plotting.sweeps import sweep_diagram
     from statmech_attn.plotting.training import training
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "accuracy_against_width",
+    "accuracy_on_sets",
     "agreement",
     "alignment",
     "basin_fractions",

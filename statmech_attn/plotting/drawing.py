@@ -220,13 +220,22 @@ def _has(name: str) -> Callable[[xr.Dataset], bool]:
     return lambda dataset: name in dataset
 
 
-def _chosen(dataset: xr.Dataset) -> bool:
-    """Whether a temperature was chosen for each width: a file of several test sets."""
-    return "accuracy_chosen" in dataset
+def _one_shot(dataset: xr.Dataset) -> bool:
+    """Whether a temperature was chosen for each width, on images of a split."""
+    from statmech_attn.plotting import images
+
+    return "accuracy_chosen" in dataset and images.are_shown(dataset)
 
 
 def _plain(dataset: xr.Dataset) -> bool:
-    return not _chosen(dataset)
+    return not _one_shot(dataset)
+
+
+def _several_sets(dataset: xr.Dataset) -> bool:
+    """Whether it is about several test sets of another task."""
+    from statmech_attn.plotting import images
+
+    return "accuracy_sets" in dataset and not images.are_shown(dataset)
 
 
 def _plane(dataset: xr.Dataset) -> bool:
@@ -318,12 +327,13 @@ ORDER_PARAMETER = (
         "kernels", f"{_HERE}.learning:path_kernels",
         lambda dataset: "path_kernel" in dataset and _plain(dataset), temperatures,
     ),
-    Picture("accuracy", one_shot_accuracy, _chosen),
-    Picture("order_parameters", f"{_HERE}.one_shot:one_shot_matrices", _chosen),
-    Picture("alignment", f"{_HERE}.one_shot:one_shot_alignment", _chosen),
+    Picture("test_sets", f"{_HERE}.several_sets:accuracy_on_sets", _several_sets),
+    Picture("accuracy", one_shot_accuracy, _one_shot),
+    Picture("order_parameters", f"{_HERE}.one_shot:one_shot_matrices", _one_shot),
+    Picture("alignment", f"{_HERE}.one_shot:one_shot_alignment", _one_shot),
     Picture(
         "kernels", f"{_HERE}.one_shot:one_shot_kernels",
-        lambda dataset: "path_kernel" in dataset and _chosen(dataset),
+        lambda dataset: "path_kernel" in dataset and _one_shot(dataset),
     ),
 )  # fmt: skip
 POSTERIOR = (
@@ -333,6 +343,10 @@ POSTERIOR = (
     Picture(
         "order_parameters", f"{_HERE}.learning:order_parameter_matrices",
         pages=temperatures,
+    ),
+    Picture(
+        "test_sets", f"{_HERE}.several_sets:accuracy_on_sets", _several_sets,
+        temperatures,
     ),
 )  # fmt: skip
 TRAINING = (Picture("training", f"{_HERE}.training:training", pages=temperatures),)

@@ -1,13 +1,12 @@
 """What pictures of one-shot image classification share: sets, chance, size of data."""
 
-import json
 from typing import Any
 
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from statmech_attn.plotting import style
+from statmech_attn.plotting import notes, style
 
 
 SETS = {
@@ -42,7 +41,17 @@ def size_words(dataset: xr.Dataset, trainings: int) -> str:
     )
 
 
+def are_shown(dataset: xr.Dataset) -> bool:
+    """Whether a file is about a network that was trained on images."""
+    return "characters" in network_task(dataset)
+
+
+def set_title(dataset: xr.Dataset, name: str) -> str:
+    """A test set in words: its own name, unless it is one of images."""
+    return SETS.get(name, name) if are_shown(dataset) else name
+
+
 def network_task(dataset: xr.Dataset) -> dict[str, Any]:
     """Images and network of the training that a file is about."""
-    task = json.loads(dataset.attrs["task"])
+    task = notes.of_task(dataset)
     return task.get("training", {}) | task

@@ -102,7 +102,7 @@ def accuracy_against_width(
 
 def binomial(dataset: xr.Dataset) -> xr.DataArray:
     """Standard error of accuracies on a test set; 0 where its size is unknown."""
-    share, count = dataset.accuracy, notes.of_task(dataset).get("n_test", np.inf)
+    share, count = dataset.accuracy, dataset.sizes.get("test", np.inf)
     return np.sqrt(share * (1 - share) / count)
 
 

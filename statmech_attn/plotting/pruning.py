@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 
 from statmech_attn import bpkr
 from statmech_attn.plotting import images, notes, sheets, style
-from statmech_attn.plotting.images import SETS
 from statmech_attn.plotting.sheets import Given, Sheet
 from statmech_attn.statistics import mean_of_known
 
@@ -66,7 +65,7 @@ def pruned_heads(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     for axis, twin, number in zip(sheet.axes, right, trainings, strict=True):
         training = dataset.sel(restart=number).isel(test_set=0)
         _scores(axis, training)
-        _without_one(twin, training)
+        _without_one(twin, training, _on_the_first_set(dataset))
         if len(trainings) > 1:
             axis.set_title(f"restart {int(number)}", loc="left", pad=2.5)
     _same_range(right)
@@ -119,7 +118,7 @@ def _name_heads(axis: Axes, one: xr.Dataset) -> None:
             axis.axvline(i - 0.5, color=style.GREY, lw=0.6, ls=":")
 
 
-def _without_one(axis: Axes, one: xr.Dataset) -> None:
+def _without_one(axis: Axes, one: xr.Dataset, on: str) -> None:
     """Points of the accuracy without each head, and a line without pruning."""
     pruned, error = one.accuracy_pruned.values, one.accuracy_pruned_stderr.values
     axis.axhline(
@@ -127,7 +126,7 @@ def _without_one(axis: Axes, one: xr.Dataset) -> None:
         color=style.BLUE,
         lw=0.8,
         ls="--",
-        label=f"accuracy{_on_characters(one.test_set)}, all heads",
+        label=f"accuracy{on}, all heads",
     )
     axis.errorbar(
         np.arange(len(pruned)),
@@ -189,8 +188,7 @@ def _drops_by_rank(axis: Axes, dataset: xr.Dataset) -> None:
                 label=label,
                 **style.OPEN,
             )
-    unseen = _on_characters(dataset.test_set[0])
-    if unseen and _head_counts(dataset) == PUBLISHED_HEADS:
+    if images.are_shown(dataset) and _head_counts(dataset) == PUBLISHED_HEADS:
         lost = PUBLISHED_ACCURACY[0] - np.array(PUBLISHED_ACCURACY[1:])
         axis.plot(
             np.arange(1, len(lost) + 1),
@@ -202,7 +200,7 @@ def _drops_by_rank(axis: Axes, dataset: xr.Dataset) -> None:
         )
     axis.set_xticks(range(1, dataset.sizes["attention_head"] + 1))
     axis.set_xlabel("rank of the head, lowest score first")
-    axis.set_ylabel(f"accuracy{unseen}\nlost without the head")
+    axis.set_ylabel(f"accuracy{_on_the_first_set(dataset)}\nlost without the head")
     axis.margins(0.08, 0.12)
     _legend_above(axis, 1)
 
@@ -269,7 +267,7 @@ def _correlations(axis: Axes, dataset: xr.Dataset) -> None:
             selected.rank_correlation_mean_stderr,  # NaN of one training: no bar
             fmt="osv^"[i % 4],
             color=style.SERIES[i % len(style.SERIES)],
-            label=SETS.get(str(test_set), str(test_set)).removesuffix(" characters"),
+            label=images.set_title(dataset, str(test_set)).removesuffix(" characters"),
             **style.OPEN,
         )
     names = [LOOKS[name][3].replace(" ", "\n") for name in orders]
@@ -295,31 +293,35 @@ def _legend_above(axis: Axes, columns: int) -> None:
 def cumulative_pruning(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """Accuracy against the number of heads pruned, in the order of each score.
 
-    Unseen characters and FashionMNIST where it is there; means over trainings with
-    their standard errors.  Of a single training the error of an order with scores is
-    binomial, that of its tasks, and of the random curve the one over its orders.  A
-    line ends, with a cross, where one head more empties a layer of some training.
+    A panel for each test set, of images for unseen characters and FashionMNIST where it
+    is there; means over trainings with their standard errors.  Of a single training the
+    error of an order with scores is binomial, that of its examples, and of the random
+    curve the one over its orders.  A line ends, with a cross, where one head more
+    empties a layer of some training.
 
     Args:
         dataset: a result of kind `pruning`.
         axes: those to draw on, one for each test set.
     """
-    wanted = [dataset.test_set.values[0], "fashion-mnist"]
-    shown = [name for name in wanted if name in dataset.test_set.values]
-    width = style.DOUBLE if len(shown) > 1 else style.SINGLE
-    count = len(shown)
-    make = lambda: sheets.grid(width, 3.1, 1, count, sharey=True)
+    shown = [*dataset.test_set.values]
+    if images.are_shown(dataset):
+        shown = [name for name in shown if name in (shown[0], "fashion-mnist")]
+    count, columns = len(shown), min(COLUMNS, len(shown))
+    width, rows = style.DOUBLE if count > 1 else style.SINGLE, -(-count // columns)
+    size = width, 0.9 + 2.2 * rows
+    make = lambda: sheets.grid(*size, rows, columns, count, sharey=True)
     sheet = sheets.sheet(axes, count, make)
     for axis, name in zip(sheet.axes, shown, strict=True):
         for order in LOOKS:
             _curve(axis, dataset.sel(test_set=name, order=order), order)
         images.chance_level(axis)
         axis.plot([], [], label="one more empties a layer", **LAST)
-        axis.set_title(SETS.get(str(name), str(name)), pad=2.5)
+        axis.set_title(images.set_title(dataset, str(name)), pad=2.5)
         axis.set_xlabel("number of pruned heads")
         axis.set_xticks(dataset.n_pruned.values[:: 1 + dataset.n_pruned.size // 10])
         axis.margins(0.03, 0.06)
-    sheet.axes[0].set_ylabel("accuracy")
+    for axis in sheet.axes[::columns]:
+        axis.set_ylabel("accuracy")
     sheet.legend(4)
     sheet.letters()
     sheet.note(_note(dataset))
@@ -386,12 +388,15 @@ def _layers(dataset: xr.Dataset) -> list[int]:
     return [int(name.split(".")[0]) for name in dataset.attention_head.values]
 
 
-def _on_characters(test_set: xr.DataArray) -> str:
-    return " on unseen characters" if str(test_set.values) == "omniglot" else ""
+def _on_the_first_set(dataset: xr.Dataset) -> str:
+    """Where an accuracy was measured; nothing where there is one test set alone."""
+    if images.are_shown(dataset):
+        return " on unseen characters"
+    return f" on {dataset.test_set.values[0]}" if dataset.test_set.size > 1 else ""
 
 
 def _note(dataset: xr.Dataset) -> str:
     """How much data there is."""
-    if "characters" in images.network_task(dataset):
+    if images.are_shown(dataset):
         return images.size_words(dataset, len(_computed(dataset)))
     return notes.task(dataset)

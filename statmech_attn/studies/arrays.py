@@ -3,12 +3,15 @@
 import json
 
 from statmech_attn.studies.bpkr_tables import ArraysTask
-from statmech_attn.studies.examples import Learning
+from statmech_attn.studies.examples import Learning, VALIDATION
 from statmech_attn.tasks import arrays
 
 
 def learning(table: ArraysTask) -> Learning:
     """What the file holds, as its heads attend it.
+
+    Of several test sets, one that is called validation chooses temperatures, beside the
+    first one.
 
     Raises:
         OSError: there is no such file.
@@ -16,6 +19,7 @@ def learning(table: ArraysTask) -> Learning:
     """
     how = table.model_dump(exclude={"name", "file", "seed"}, exclude_none=True)
     given = arrays.load(table.file, **how)
+    choices = {VALIDATION: VALIDATION} if VALIDATION in given.sets else {}
     described = {"name": table.name} | how | table.inputs()
     return Learning(
         given.xi,
@@ -24,6 +28,8 @@ def learning(table: ArraysTask) -> Learning:
         given.Y_test,
         given.heads,
         json.dumps(described),
+        given.sets,
+        choices | {"published": arrays.FIRST},
         names=given.names,
         skip=table.skip,
     )

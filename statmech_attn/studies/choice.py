@@ -1,31 +1,31 @@
 r"""The temperature of each width, chosen by accuracy, and accuracies with their errors.
 
-Two choices stand side by side: by the accuracy on validation classes, which no test
-example enters, and the published one, by the accuracy on the very examples that are
-then reported.  Among equals the lowest temperature is taken.
+A task says by which of its test sets (`Learning.choices`).  Two choices stand side by
+side: by the accuracy on a validation set, which no other test example enters, where
+there is one, and the published one, by the accuracy on the very examples that are then
+reported.  Among equals the lowest temperature is taken.
 A choice at an end of its grid says so, since a better one may lie beyond.
 
-    right                  (width, temperature, test_set, test)   1 or 0
+    right                  (width, temperature, test_set, answer)   1 or 0, and NaN
+                           beyond the examples of a set that has fewer than others
     accuracy_sets          (width, temperature, test_set)   a
     its error              $\sqrt{a (1 - a) / Q}$ for Q examples of a set, drawn anew
-                           from the same images
+                           from the same source
     chosen_at_end          (width, choice)   the lowest or highest of all temperatures
     accuracy_gain          (width, choice, test_set)   over the limit of large widths
     its error              of the difference on the same Q examples: smaller, since most
                            of them both get right or both get wrong
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.studies.one_shot_sets import MAIN, VALIDATION
 
 
-CHOICES = {"validation": VALIDATION, "published": MAIN}
 VARIABLES = Variables(
     Variable(
         "accuracy_sets", "width test_set", "share of a test set with the right sign",
@@ -69,7 +69,7 @@ VARIABLES = Variables(
         "accuracy less that in the GP limit", "1", "Δ accuracy", "_stderr",
         group="chosen",
         note="each at its own chosen temperature; error of the difference on the same "
-        "tasks",
+        "examples",
     ),
 )  # fmt: skip
 
@@ -78,56 +78,68 @@ def variables(
     right: Float[np.ndarray, "W T S Q"],
     right_gp: Float[np.ndarray, "T S Q"],
     temperatures: Sequence[float],
-    names: list[str],
+    sets: Mapping[str, int],
+    choices: Mapping[str, str],
 ) -> dict[str, Any]:
     """Accuracies and errors, chosen temperatures, and the gain over the limit.
 
     Args:
         right, right_gp: whether an example is answered rightly, 1 or 0, by networks and
-            by their limit; NaN where that is not known.
-        names: of the test sets.
+            by their limit; NaN where that is not known, and beyond the examples of a
+            set.
+        sets: number of examples of every test set, by name.
+        choices: name of the set that chooses, by the name of the choice.
     """
     result: dict[str, Any] = {}
-    best, Q = {}, right.shape[-1]
+    best, counts = {}, [*sets.values()]
     for ending, axes, answers in (("", ("width",), right), ("_gp", (), right_gp)):
         dims, where = (*axes, "temperature", "test_set"), (*axes, "choice", "test_set")
-        chosen, best[ending] = choose(answers, temperatures, names)
-        accuracy, at_best = answers.mean(-1), best[ending].mean(-1)
+        chosen, best[ending] = choose(answers, temperatures, sets, choices)
+        accuracy, at_best = shares(answers, counts), shares(best[ending], counts)
         result |= {
             f"accuracy_sets{ending}": (dims, accuracy),
-            f"accuracy_sets{ending}_stderr": (dims, stderr(accuracy, Q)),
+            f"accuracy_sets{ending}_stderr": (dims, stderr(accuracy, counts)),
             f"chosen_temperature{ending}": ((*axes, "choice"), chosen),
             f"chosen_at_end{ending}": (
                 (*axes, "choice"),
                 np.isin(chosen, [min(temperatures), max(temperatures)]),
             ),
             f"accuracy_chosen{ending}": (where, at_best),
-            f"accuracy_chosen{ending}_stderr": (where, stderr(at_best, Q)),
+            f"accuracy_chosen{ending}_stderr": (where, stderr(at_best, counts)),
         }
     gain = best[""] - best["_gp"]
+    errors = [
+        gain[..., place, :count].std(-1) / np.sqrt(count)
+        for place, count in enumerate(counts)
+    ]
+    dims = "width", "choice", "test_set"
     return result | {
-        "accuracy_gain": (("width", "choice", "test_set"), gain.mean(-1)),
-        "accuracy_gain_stderr": (
-            ("width", "choice", "test_set"),
-            gain.std(-1) / np.sqrt(Q),
-        ),
+        "accuracy_gain": (dims, shares(gain, counts)),
+        "accuracy_gain_stderr": (dims, np.stack(errors, -1)),
     }
 
 
 def choose(
-    right: Float[np.ndarray, "*W T S Q"], temperatures, names: list[str]
-) -> tuple[Float[np.ndarray, "*W 2"], Float[np.ndarray, "*W 2 S Q"]]:
+    right: Float[np.ndarray, "*W T S Q"],
+    temperatures: Sequence[float],
+    sets: Mapping[str, int],
+    choices: Mapping[str, str],
+) -> tuple[Float[np.ndarray, "*W C"], Float[np.ndarray, "*W C S Q"]]:
     """Temperature and answers by each choice; NaN where no temperature has any.
+
+    Args:
+        right, sets, choices: as in `variables`.
 
     Example:
         >>> import numpy as np
         >>> right = np.array([[[1, 0], [1, 0]], [[1, 1], [0, 0]]])  # T, S, Q
-        >>> choose(right, [0.1, 1.0], ["omniglot-validation", "omniglot"])[0].tolist()
+        >>> choices = {"validation": "seen", "published": "test"}
+        >>> choose(right, [0.1, 1.0], {"seen": 2, "test": 2}, choices)[0].tolist()
         [1.0, 0.1]
     """
-    chosen, there = [], []
-    for name in CHOICES.values():
-        by = right[..., names.index(name), :].mean(-1)
+    chosen, there, names = [], [], [*sets]
+    for name in choices.values():
+        by = right[..., names.index(name), : sets[name]].mean(-1)
         best = np.where(np.isnan(by), -np.inf, by).argmax(-1)
         known = np.isfinite(by).any(-1)
         chosen.append(np.where(known, np.asarray(temperatures)[best], np.nan))
@@ -136,6 +148,24 @@ def choose(
     return np.stack(chosen, -1), np.stack(there, -3)
 
 
-def stderr(accuracy: Float[np.ndarray, "*W"], count: int) -> Float[np.ndarray, "*W"]:
+def shares(
+    answers: Float[np.ndarray, "*W S Q"], counts: Sequence[int]
+) -> Float[np.ndarray, "*W S"]:
+    """Means over the examples of every test set, which may have fewer than Q.
+
+    Args:
+        counts: numbers of examples.
+
+    Example:
+        >>> shares(np.array([[1.0, 0.0], [1.0, np.nan]]), [2, 1]).tolist()
+        [0.5, 1.0]
+    """
+    means = [answers[..., place, :count].mean(-1) for place, count in enumerate(counts)]
+    return np.stack(means, -1)
+
+
+def stderr(
+    accuracy: Float[np.ndarray, "*W"], count: int | Sequence[int]
+) -> Float[np.ndarray, "*W"]:
     """Binomial standard error of accuracies on so many examples."""
-    return np.sqrt(accuracy * (1 - accuracy) / count)
+    return np.sqrt(accuracy * (1 - accuracy) / np.asarray(count))

@@ -10,13 +10,15 @@ from statmech_attn.bpkr import prior
 
 
 Attended = tuple[Float[Array, "Q N_0 Pi"], Float[Array, " Q"]]
+VALIDATION = "validation"  # name of the test set of one's own data that chooses
 
 
 class Learning(NamedTuple):
     """Attentioned inputs and labels of the training and the test set.
 
-    Where a task has several test sets, `sets` has them by name, the test set first;
-    where its heads have names, `names` has them, layer by layer.
+    Where a task has several test sets, `sets` has them by name, the test set first, and
+    `choices` says which of them choose the temperature; where its heads have names,
+    `names` has them, layer by layer.
 
     Attributes:
         xi: attentioned inputs of the training set.
@@ -26,6 +28,7 @@ class Learning(NamedTuple):
         heads: number of heads of every layer.
         description: of the task, the same for the same examples and heads.
         sets: all test sets by name.
+        choices: name of the test set that chooses, by the name of the choice.
         names: names of the heads, layer by layer.
         skip: as in `bpkr.Problem`; a skip is the first of its layer's heads.
     """
@@ -37,6 +40,7 @@ class Learning(NamedTuple):
     heads: tuple[int, ...]
     description: str
     sets: Mapping[str, Attended] = {}
+    choices: Mapping[str, str] = {}
     names: tuple[str, ...] = ()
     skip: float | Sequence[float] = 0.0
 
@@ -56,8 +60,13 @@ class Learning(NamedTuple):
 
     @property
     def tests(self) -> list[Attended]:
-        """All test sets, as many examples in each."""
+        """All test sets."""
         return list(self.sets.values()) or [(self.xi_test, self.Y_test)]
+
+    @property
+    def counts(self) -> list[int]:
+        """Number of examples of every test set."""
+        return [len(y) for _, y in self.tests]
 
     def of_paths(self, chosen) -> "Learning":
         """The same examples as some of the paths attend them.

@@ -24,7 +24,7 @@ from statmech_attn.scan import (
     Results,
     Tick,
 )
-from statmech_attn.studies import build, choice
+from statmech_attn.studies import build
 from statmech_attn.studies.bpkr_tables import (
     BpkrStudy,
     HiddenMarkovTable,
@@ -56,8 +56,7 @@ COORDINATES = Variables(
         "path_{l}_pair", "path_{l}_pair", "attention path from layer {l} on", "1", "π"
     ),
     Variable("attention_head", "attention_head", "layer.head", "1", "(l, h)"),
-    Variable("test_set", "test_set", "classes that the test tasks are made of", "1",
-             "set"),
+    Variable("test_set", "test_set", "name of the test set", "1", "set"),
     Variable("choice", "choice", "by what accuracy the temperature was chosen", "1",
              "choice"),
 )  # fmt: skip
@@ -198,7 +197,7 @@ def dataset(
         for head in bpkr.path_names([count], b)
     ]
     if made.sets:
-        coordinates |= {"test_set": list(made.sets), "choice": list(choice.CHOICES)}
+        coordinates |= {"test_set": list(made.sets), "choice": list(made.choices)}
     variables |= {"y": (("example",), made.Y), "y_test": (("test",), made.Y_test)}
     used = {name for dims, _ in variables.values() for name in dims}
     coordinates = {name: x for name, x in coordinates.items() if name in used}
@@ -288,7 +287,8 @@ class LearningWork(OneRound):
         task = self.made
         sizes = dict.fromkeys(("example", "example_pair"), task.Y.size)
         sizes |= {"rank": min(RANKS, task.Y.size), "test_set": len(task.sets)}
-        sizes |= {"test": task.Y_test.size, "attention_head": sum(task.branches)}
+        sizes |= {"test": task.Y_test.size, "answer": max(task.counts)}
+        sizes |= {"attention_head": sum(task.branches)}
         for layer in range(len(task.heads)):
             paths = math.prod(task.branches[layer:])
             sizes |= dict.fromkeys(task.path_dims(layer + 1), paths)

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from statmech_attn import bpkr
 from statmech_attn.studies.examples import Attended, Learning
-from statmech_attn.studies.one_shot_sets import image_sets, ImageSets, MAIN
+from statmech_attn.studies.one_shot_sets import CHOICES, image_sets, ImageSets, MAIN
 from statmech_attn.studies.trained import load_trained, LOST, TrainedNetworks, usable
 from statmech_attn.studies.trained_tables import RestartTask, TrainedTask
 from statmech_attn.tasks import one_shot
@@ -135,6 +135,7 @@ def attended(transformer: Transformer, examples: Drawn) -> Learning:
         bpkr.head_counts(heads),
         json.dumps(described),
         sets,
+        CHOICES,
     )
 
 

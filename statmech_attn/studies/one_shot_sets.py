@@ -11,6 +11,7 @@ from statmech_attn.tasks import images, one_shot
 
 
 MAIN, VALIDATION = "omniglot", "omniglot-validation"
+CHOICES = {"validation": VALIDATION, "published": MAIN}  # of the temperature, by set
 
 
 class ImageSets(NamedTuple):

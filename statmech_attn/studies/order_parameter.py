@@ -100,6 +100,7 @@ VARIABLES = Variables(
     learning.COORDINATES,
 )  # fmt: skip
 RIGHT = "right"  # answers to every test set: for the choice of T, not for the file
+ANSWERS = ("test_set", "answer")  # dimensions of these
 
 
 class OrderParameterWork(learning.LearningWork):
@@ -130,7 +131,7 @@ class OrderParameterWork(learning.LearningWork):
         dimensions |= predictor | {"accuracy_silenced": head, "head_score": head}
         dimensions["kernel_overlap"] = ("rank",)
         if self.made.sets:
-            dimensions[RIGHT] = ("test_set", "test")
+            dimensions[RIGHT] = ANSWERS
         if self.run.corrections:
             corrected = U | {"U_a": ()} | predictor
             dimensions |= {
@@ -209,6 +210,18 @@ class OrderParameterWork(learning.LearningWork):
             for name, dims in self.dimensions().items()
         }
 
+    def with_accuracies(self, variables: Contents) -> Contents:
+        """Variables of a row, with accuracies on several test sets for answers."""
+        if RIGHT not in variables:
+            return variables
+        counts, of_sets = self.made.counts, ANSWERS[:1]
+        accuracy = choice.shares(variables[RIGHT][1], counts)
+        others = {name: x for name, x in variables.items() if name != RIGHT}
+        return others | {
+            "accuracy_sets": (of_sets, accuracy),
+            "accuracy_sets_stderr": (of_sets, choice.stderr(accuracy, counts)),
+        }
+
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         """Converged without numbers; `result` says why another has none."""
         names = ["U_1", "action", "accuracy"] + ["predictor_mean"] * self.run.predictors
@@ -222,8 +235,9 @@ class OrderParameterWork(learning.LearningWork):
         variables["outside_support"] = ("width",), singular_laws(self.made, self.grid)
         if self.made.sets:
             right, limit = (variables.pop(name)[1] for name in (RIGHT, f"{RIGHT}_gp"))
+            sets = dict(zip(self.made.sets, self.made.counts, strict=True))
             variables |= choice.variables(
-                right, limit, self.grid.temperatures, [*self.made.sets]
+                right, limit, self.grid.temperatures, sets, self.made.choices
             )
         if self.run.kernels:
             variables |= kernels_of_paths(self.problem)
@@ -265,9 +279,14 @@ def predictor(theory: bpkr.Theory, made: Learning, kept: bool) -> dict[str, Any]
 
 
 def right_answers(theory: bpkr.Theory, made: Learning) -> np.ndarray:
-    """Whether each example of each test set is answered rightly, 1 or 0."""
-    right = [correct(theory.mean(xi), y) for xi, y in made.tests]
-    return np.stack(right).astype(float)
+    """Whether each example of each test set is answered rightly, 1 or 0.
+
+    NaN beyond the examples of a set that has fewer than others.
+    """
+    right = np.full((len(made.tests), max(made.counts)), np.nan)
+    for of_set, (xi, y) in zip(right, made.tests, strict=True):
+        of_set[: len(y)] = correct(theory.mean(xi), y)
+    return right
 
 
 def alignment_and_scores(theory: bpkr.Theory) -> dict[str, Any]:
@@ -336,13 +355,11 @@ def gaussian_processes(
     every = np.arange(made.xi.shape[2])
     answers = np.stack([right(every, T) for T in temperatures])
     variables: Contents = {
-        "accuracy_gp": (("temperature",), answers[:, 0].mean(-1)),
+        "accuracy_gp": (("temperature",), choice.shares(answers, made.counts)[:, 0]),
         "kernel_overlap_gp": (("rank",), limit.overlap()[: learning.RANKS]),
     }
     if made.sets:
-        return variables | {
-            f"{RIGHT}_gp": (("temperature", "test_set", "test"), answers)
-        }
+        return variables | {f"{RIGHT}_gp": (("temperature", *ANSWERS), answers)}
     pairs = np.empty((len(temperatures), every.size, every.size))
     for i, T in enumerate(temperatures):
         for a, b in zip(*np.tril_indices(every.size)):
@@ -368,7 +385,7 @@ def _limit_right(limit: bpkr.Theory, made: Learning, chosen, temperature: float)
     except ValueError:
         if temperature > 0:
             raise
-        return np.full((len(part.tests), part.Y_test.size), np.nan)
+        return np.full((len(part.tests), max(part.counts)), np.nan)
     return right_answers(theory, part)
 
 

@@ -303,8 +303,8 @@ def _described(sampled: Sampled, made: Learning, stored: int) -> dict[str, Any]:
         means = map(jnp.asarray, sampled.means)
         accuracy = np.array(list(map(bpkr.accuracy, means, labels)))
         row["accuracy_sets"] = accuracy
-        # Binomial: of the tasks alone, as those of the theory beside it.
-        row["accuracy_sets_stderr"] = choice.stderr(accuracy, made.Y_test.size)
+        # Binomial: of the examples alone, as those of the theory beside it.
+        row["accuracy_sets_stderr"] = choice.stderr(accuracy, made.counts)
     return row | sampled.diagnostics
 
 

@@ -93,8 +93,7 @@ VARIABLES = Variables(
     Variable("attention_head", "attention_head", "layer.head", "1", "(l, h)"),
     Variable("head_layer", "attention_head", "layer of the head", "1", "l"),
     Variable("n_pruned", "n_pruned", "heads pruned, the lowest scores first", "1", "n"),
-    Variable("test_set", "test_set", "classes that the test tasks are made of", "1",
-             "set"),
+    Variable("test_set", "test_set", "name of the test set", "1", "set"),
     Variable("path_1", "path_1", "attention path from layer 1 on", "1", "π"),
     Variable("path_1_pair", "path_1_pair", "attention path from layer 1 on", "1", "π"),
 )  # fmt: skip

@@ -1,8 +1,9 @@
-"""Width and temperature by the evidence, beside the choice on held-out examples.
+"""Width and temperature by the evidence, beside the choice on validation examples.
 
-A share of the training examples is held out at random.  The evidence is that of the
-other labels, the validation error that of the held-out ones, and the test error says
-how good both choices are (`bpkr.selection`).
+A share of the training examples is held out at random, unless the task has a test set
+called validation.  The evidence is that of the other labels, the validation error that
+of the validation examples, and the test error, on the first test set, says how good
+both choices are (`bpkr.selection`).
 """
 
 import json
@@ -19,10 +20,12 @@ from statmech_attn.bpkr import selection
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Assembled, Results, Tick
 from statmech_attn.studies import build, learning, posterior
+from statmech_attn.studies.examples import Attended, VALIDATION
 from statmech_attn.studies.learning import Dimensions, Learning
 from statmech_attn.studies.selection_table import ModelSelectionStudy
 
 
+HELD = 0.2  # share of the training examples that is held out where nothing says so
 VARIABLES = Variables(
     selection.VARIABLES,
     Variable(
@@ -51,9 +54,7 @@ class ModelSelectionWork(learning.LearningWork):
             posterior.require_numpyro()
         split_key, self.key = jax.random.split(jax.random.key(self.run.seed))
         whole = learning.learning(study.task)
-        held, kept = _parted(split_key, len(whole.Y), self.run.validation)
-        self.validation = whole.xi[held], whole.Y[held]
-        self.rest = whole._replace(xi=whole.xi[kept], Y=whole.Y[kept], sets={})
+        self.validation, self.rest = _parted(split_key, whole, self.run.validation)
         super().__init__(study)
         if not self.run.exact:
             problems = [self.at(number) for number in range(self.total)]
@@ -135,12 +136,19 @@ class ModelSelectionWork(learning.LearningWork):
         )
 
 
-def _parted(key, count: int, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Which examples are held out, and which are not; both in their order.
+def _parted(key, whole: Learning, share: float | None) -> tuple[Attended, Learning]:
+    """Validation examples, and what is learned from; both in the order of the task.
+
+    Args:
+        share: of the training examples that is held out; None for the validation set of
+            the task, or where it has none a fifth.
 
     Raises:
         ValueError: none would be left on one side.
     """
+    if share is None and VALIDATION in whole.sets:
+        return whole.sets[VALIDATION], whole._replace(sets={})
+    share, count = HELD if share is None else share, len(whole.Y)
     held = round(share * count)
     if not 0 < held < count:
         raise ValueError(
@@ -148,4 +156,6 @@ def _parted(key, count: int, share: float) -> tuple[np.ndarray, np.ndarray]:
             "one side."
         )
     order = np.asarray(jax.random.permutation(key, count))
-    return np.sort(order[:held]), np.sort(order[held:])
+    chosen, kept = np.sort(order[:held]), np.sort(order[held:])
+    rest = whole._replace(xi=whole.xi[kept], Y=whole.Y[kept], sets={})
+    return (whole.xi[chosen], whole.Y[chosen]), rest

@@ -1,6 +1,8 @@
 """Tables of a model-selection study."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from statmech_attn.options import Count, Fraction, Seed
 from statmech_attn.studies.bpkr_tables import BpkrStudy
@@ -11,14 +13,16 @@ class ModelSelectionRun(Table, frozen=True):
     """[run]: what is held out for validation, and by what law the evidence is taken.
 
     Attributes:
-        validation: share of the training examples that is held out.
+        validation: share of the training examples that is held out; when left out, a
+            fifth, or none where the task has a test set called validation, whose
+            examples are taken instead.
         seed: seed of what is held out, and of the Markov chains.
         exact: whether evidence and predictor are those of the exact law, and not of the
             saddle point.
         draws: samples that each of four chains of the exact law draws.
     """
 
-    validation: Fraction = 0.2
+    validation: Annotated[Fraction, Field(examples=[0.2])] | None = None
     seed: Seed = 0
     exact: bool = False
     draws: Count = 500

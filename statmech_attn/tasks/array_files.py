@@ -42,8 +42,8 @@ _KINDS = {  # of types that are no real numbers: what they are, and what makes n
     "m": ("times", ""),
 }
 _PLACES = re.compile(  # names of arrays that are read
-    r"(Y|x|xi|real|lengths|heads|head_names|linear_blocks|a|V_\d+|heads_\d+|"
-    r"attention_\d+)(_test)?"
+    r"heads|head_names|linear_blocks|a|V_\d+|heads_\d+|"
+    r"(Y|x|xi|real|lengths|attention_\d+)(_test(_.*)?)?"
 )
 _SHOWN = 12  # names of arrays in a message
 

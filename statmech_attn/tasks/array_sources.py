@@ -1,9 +1,9 @@
 """What a file of arrays gives: attentioned inputs, or tokens and their attention.
 
-A set of examples is the training set, whose arrays are called x, Y, ..., or the test
-set, x_test, Y_test, ...  A layer of heads is given by its products W of query and key
-weights, by its attention on every example, or is a linear block.  All names and shapes
-are checked by the headers of the file before an array is read.
+A set of examples is the training set, whose arrays are called x, Y, ..., or a test set,
+x_test, Y_test, ... (`array_sets`).  A layer of heads is given by its products W of
+query and key weights, by its attention on every example, or is a linear block.  All
+names and shapes are checked by the headers of the file before an array is read.
 """
 
 import itertools
@@ -21,8 +21,7 @@ from statmech_attn.bpkr import prior
 from statmech_attn.tasks.array_files import ArrayFile
 
 
-TEST = "_test"
-_OF_LAYER = re.compile(r"(heads|attention)_(\d{1,4})(_test)?")
+_OF_LAYER = re.compile(r"(heads|attention)_(\d{1,4})(_test(_.*)?)?")
 _WORDS = (
     "A layer is heads_{l}, W_K^T W_Q / sqrt(G) of every head, attention_{l}, its "
     "attention, or {l} among linear_blocks"

@@ -15,11 +15,12 @@ An npz or HDF5 file holds the labels and either attentioned inputs or what makes
 
     head_names                    (H_1 + ... + H_L,)  texts, layer by layer; optional
 
+Arrays of further test sets end in `_test_NAME` (`array_sets`).
 xi has a column for every path; with skip connections these are the paths of
 `bpkr.attended` with the same skip.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,16 +31,19 @@ from jaxtyping import Array, Float
 from statmech_attn.tasks import array_files
 from statmech_attn.tasks.array_files import ArrayFile
 from statmech_attn.tasks.array_labels import labels
-from statmech_attn.tasks.array_sources import source, TEST
+from statmech_attn.tasks.array_sets import FIRST, test_sets
+from statmech_attn.tasks.array_sources import source
 
 
 class Given(NamedTuple):
-    """Attentioned inputs and labels of a training and a test set.
+    """Attentioned inputs and labels of a training set and of test sets.
 
     Attributes:
         heads: heads per layer.
         names: of the heads, layer by layer, and of skip connections before those of
             their layer; none where the file has none.
+        sets: inputs and labels of all test sets by name, that of `xi_test` first; none
+            where there is no other.
     """
 
     xi: Float[Array, "P N_0 Pi"]
@@ -48,6 +52,7 @@ class Given(NamedTuple):
     Y_test: Float[Array, " Q"]
     heads: tuple[int, ...]
     names: tuple[str, ...]
+    sets: Mapping[str, tuple[Float[Array, "_Q N_0 Pi"], Float[Array, " _Q"]]] = {}
 
 
 def load(
@@ -131,13 +136,18 @@ def write_example(folder: str | Path) -> Path:
 
 
 def _given(file: ArrayFile, readout, queries, skip, heads, classes) -> Given:
-    sets = {end: labels(file, f"Y{end}", classes=classes) for end in ("", TEST)}
-    counts = {end: found.examples for end, found in sets.items()}
+    ends = test_sets(file)
+    found = {
+        end: labels(file, f"Y{end}", classes=classes) for end in ("", *ends.values())
+    }
+    counts = {end: of_set.examples for end, of_set in found.items()}
     given = source(file, counts, skip=skip, heads=heads)
     names = given.names()
-    xi, xi_test = (
-        jnp.asarray(given.inputs(end, found.rows, readout, queries))
-        for end, found in sets.items()
-    )
-    Y, Y_test = (jnp.asarray(found.Y) for found in sets.values())
-    return Given(xi, Y, xi_test, Y_test, given.counts, names)
+
+    def attended(end: str):
+        xi = given.inputs(end, found[end].rows, readout, queries)
+        return jnp.asarray(xi), jnp.asarray(found[end].Y)
+
+    train, sets = attended(""), {name: attended(end) for name, end in ends.items()}
+    first, several = sets[FIRST], sets if len(sets) > 1 else {}
+    return Given(*train, *first, given.counts, names, several)

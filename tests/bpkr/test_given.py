@@ -136,7 +136,8 @@ def test_bad_input_is_refused_in_one_line(call, message):
 
 
 @pytest.mark.slow
-def test_the_page_on_own_data_runs(capsys):
+def test_the_page_on_own_data_runs(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # where its files of arrays are written
     page = Path(__file__).parents[2] / "docs" / "data.md"
     examples = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     exec("".join(examples).replace("statmech_attn.setup()\n", ""), {})

@@ -431,6 +431,29 @@ def learned():
 
 
 @pytest.fixture
+def of_sets():
+    """Accuracies at three widths on three test sets, by two choices of T."""
+    draw, sets = np.random.default_rng(2).uniform, ["test", "far", "validation"]
+    over = {"width": WIDTHS, "choice": ["validation", "published"], "test_set": sets}
+    of_limit = ("choice", "test_set")
+    at_end = np.array([[False, False], [False, True], [False, False]])
+    return xr.Dataset(
+        {
+            "accuracy_sets": (
+                ("width", "temperature", "test_set"),
+                draw(size=(3, 2, 3)),
+            ),
+            "accuracy_chosen": (tuple(over), draw(0.5, 1, (3, 2, 3))),
+            "accuracy_chosen_stderr": (tuple(over), draw(0.01, 0.1, (3, 2, 3))),
+            "accuracy_chosen_gp": (of_limit, draw(0.5, 1, (2, 3))),
+            "chosen_at_end": (("width", "choice"), at_end),
+        },
+        over | {"temperature": [0.1, 1.0]},
+        {"kind": "order-parameter"},
+    )
+
+
+@pytest.fixture
 def curve():
     """Errors of four estimates at four sizes, with a peak at P = 8."""
     error = np.outer([1.0, 0.8, 4.0, 0.3], [1.2, 1.0, 1.05, 0.9])

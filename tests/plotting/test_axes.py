@@ -13,6 +13,7 @@ from statmech_attn import plotting, storage
 KEPT = pathlib.Path(__file__).resolve().parents[2] / "paper_figs" / "results"
 PANELS = {  # of every function, for the data that it is given here
     "accuracy_against_width": (1, "learned"),
+    "accuracy_on_sets": (2, "of_sets"),
     "agreement": (3, "agreeing"),
     "alignment": (1, "learned"),
     "basin_fractions": (3, "basins"),

@@ -180,3 +180,22 @@ def test_rings_are_at_the_choices_of_evidence_and_validation(selected):
         assert (ring.get_xdata()[0], ring.get_ydata()[0]) == (0.1, float(chosen))
     (note,) = [t.get_text() for t in figure.texts if "rank" in t.get_text()]
     assert "larger by 0.1 ± 0.03" in note and note.endswith("rank correlation 0.50")
+
+
+def test_every_choice_shows_the_accuracy_on_every_set_with_its_error(of_sets):
+    axes = plotting.accuracy_on_sets(of_sets).axes
+    for axis, by in zip(axes, of_sets.choice.values, strict=True):
+        for bars, name in zip(axis.containers, of_sets.test_set.values, strict=True):
+            chosen = of_sets.sel(choice=by, test_set=name)
+            line, _, (errors,) = bars.lines
+            np.testing.assert_array_equal(line.get_ydata(), chosen.accuracy_chosen)
+            assert bars.get_label() == name
+            lengths = [np.ptp(segment[:, 1]) for segment in errors.get_segments()]
+            np.testing.assert_allclose(lengths, 2 * chosen.accuracy_chosen_stderr)
+    titles = [axis.get_title() for axis in axes]
+    assert titles == [
+        f"$T$ chosen by the accuracy on {x}" for x in ("validation", "test")
+    ]
+    one_set = of_sets.drop_vars("accuracy_sets")
+    with pytest.raises(ValueError, match="must have several test sets"):
+        plotting.accuracy_on_sets(one_set)

@@ -20,6 +20,7 @@ from statmech_attn.studies import (
     one_shot as one_shot_studies,
     order_parameter,
 )
+from statmech_attn.studies.one_shot_sets import CHOICES
 from statmech_attn.studies.order_parameter import OrderParameterWork
 from statmech_attn.studies.posterior import PosteriorWork
 from statmech_attn.studies.trained import load_trained
@@ -151,7 +152,9 @@ def test_no_test_label_enters_the_choice_on_validation_classes(found, work):
 def test_a_choice_skips_temperatures_without_numbers():
     right = np.full((2, 2, 2, 5), np.nan)
     right[0, 1] = [[1, 0, 1, 0, 1], [1, 1, 1, 1, 0]]
-    temperatures, answers = choice.choose(right, [0.1, 1.0], SETS[:2])
+    temperatures, answers = choice.choose(
+        right, [0.1, 1.0], dict.fromkeys(SETS[:2], right.shape[-1]), CHOICES
+    )
     np.testing.assert_array_equal(temperatures, [[1.0, 1.0], [np.nan, np.nan]])
     np.testing.assert_array_equal(answers[0], [right[0, 1]] * 2)
     assert np.isnan(answers[1]).all()
@@ -301,7 +304,13 @@ def test_choices_at_an_end_of_the_grid_are_marked(found):
         assert at_end.any()
     right = np.zeros((1, 3, 2, 4))
     right[:, 1] = 1  # the middle one of three temperatures answers all
-    variables = choice.variables(right, right[0], [0.1, 0.5, 1.0], SETS[:2])
+    variables = choice.variables(
+        right,
+        right[0],
+        [0.1, 0.5, 1.0],
+        dict.fromkeys(SETS[:2], right.shape[-1]),
+        CHOICES,
+    )
     for ending in ("", "_gp"):
         dims, marked = variables[f"chosen_at_end{ending}"]
         assert "choice" in dims and not np.any(marked)
