@@ -53,7 +53,7 @@ def test_heads_and_classes_are_those_of_the_library(loaded, tmp_path):
 
 
 def test_the_file_says_how_many_examples_are_learned_and_tested(loaded):
-    described = json.loads(learning(loaded()[0].task).description)
+    described = json.loads(learning(loaded().task).description)
     assert (described["n_train"], described["n_test"]) == (60, 60)
 
 
