@@ -136,3 +136,10 @@ def test_a_dry_run_refuses_a_file_that_does_not_fit(loaded, tmp_path):
     assert result.exit_code == 1 and "valid" not in result.stdout
     (line,) = result.stderr.splitlines()
     assert line.startswith("statmech-attn: arrays.npz: Y holds whole numbers as of 3")
+
+
+def test_the_example_has_examples_enough_for_every_template(tmp_path):
+    path = tmp_path / "study.toml"
+    words = ["new", "learning-curve", "--task", "arrays", "--output", str(path)]
+    assert not CliRunner().invoke(app, words).exit_code
+    studies.work(studies.load(path)[0])
