@@ -11,6 +11,7 @@ A query that is padding is read by nobody: its weights are set to zero.
 """
 
 from collections.abc import Sequence
+from typing import Any, TypeGuard
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -178,10 +179,10 @@ def readout_weights(
     return (jnp.arange(tokens) == index[:, None]).astype(float)
 
 
-def _is_token(readout, tokens: int) -> bool:
+def _is_token(readout: Any, tokens: int) -> TypeGuard[int]:
     """Whether this is the number of a token, counted from 0 or backwards from -1."""
     whole = isinstance(readout, (int, np.integer)) and not isinstance(readout, bool)
-    return whole and -tokens <= readout < tokens
+    return bool(whole and -tokens <= readout < tokens)
 
 
 def _checked(omega: np.ndarray, real, number: int, queries: str) -> Array:
