@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 LISTED = 6  # numbers of a row that are listed; of more there is their range
+ROUNDING = 2.0**-52  # of a number; an error below it is none
 PLAIN = -3, 6  # powers of ten of numbers that are written without one
 HTML = "<table><caption>{}</caption>{}</table>"
 HTML_ROW = '<tr><th style="text-align:left">{}</th><td style="text-align:left">{}</td>'
@@ -79,7 +80,7 @@ def quantity(value: Any, error: Any = math.nan) -> str:
     number, error = float(value), float(error)
     if not math.isfinite(number):
         return str(number).replace("inf", "∞").replace("nan", "NaN")
-    if not (math.isfinite(error) and error > 0):
+    if not (math.isfinite(error) and error > ROUNDING * abs(number)):
         return f"{number:.6g}"
     place = -math.floor(math.log10(error))
     size = math.floor(math.log10(abs(number))) if number else 0

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import statmech_attn
 from statmech_attn import bpkr, dmft, dynamics, plotting
+from statmech_attn.bpkr import curves, given
 from statmech_attn.cli import app
 from statmech_attn.dynamics.continuation import Problem
 
@@ -20,6 +21,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 STATE, PAIR = jnp.array(0.3), jnp.array([0.3, 0.2])
 HEADS = [np.zeros((2, 3, 3)), np.ones((2, 3, 3))]
 TOKENS = jnp.ones((2, 3, 5))
+plain = inspect.unwrap  # as users call it: the check of shapes is of the tests alone
+UNIFORM = bpkr.attention_arrays([np.full((1, 2, 5, 5), 1 / 5)])
+PROJECTED = bpkr.projections_from_linear(np.eye(3), np.eye(3), heads=1)
 
 
 def growth(x, r):
@@ -191,6 +195,48 @@ MISTAKES = {
     "a preset that there is not": (
         lambda: dmft.load("poclopez-pe3"),
         "no preset 'poclopez-pe3'; did you mean",
+    ),
+    "complex labels": (
+        lambda: problem(Y=[1j, -1j]),
+        "Y must hold real numbers; got complex ones",
+    ),
+    "complex attention": (
+        lambda: bpkr.attention_arrays([np.full((1, 2, 3, 3), 1 / 3 + 1j)]),
+        "attention: layer 1 must hold real numbers; got complex ones",
+    ),
+    "complex tokens": (
+        lambda: plain(bpkr.attended)(TOKENS + 1j, UNIFORM),
+        "x must hold real numbers; got complex ones",
+    ),
+    "attention that nobody checked": (
+        lambda: plain(bpkr.attended)(TOKENS, np.ones((1, 2, 5, 5))),
+        "attention must be what bpkr.attention_arrays or bpkr.attention_of makes; got",
+    ),
+    "a truth value for a token": (
+        lambda: plain(bpkr.attended)(TOKENS, UNIFORM, readout=True),
+        'readout must be "first", "last", "mean" or a token below 5; got True',
+    ),
+    "half a token": (
+        lambda: plain(given.readout_weights)(2.5, TOKENS),
+        'readout must be "first", "last", "mean" or a token below 5; got 2.5',
+    ),
+    "a bias of the queries alone": (
+        lambda: bpkr.projections_from_torch(np.ones((6, 2)), np.ones(2), heads=1),
+        "in_proj_bias must have shape (6,); got (2,)",
+    ),
+    "weights in place of projections": (
+        lambda: plain(bpkr.projected_attention)(TOKENS, np.ones((9, 3))),
+        "projections must be what bpkr.projections_from_torch, _linear or _flax makes",
+    ),
+    "padding of exchanged axes": (
+        lambda: plain(bpkr.projected_attention)(
+            TOKENS, PROJECTED, real=np.ones((5, 2), bool)
+        ),
+        "real must be truth values of shape (P, T) = (2, 5); got bool of shape (5, 2)",
+    ),
+    "a number for the sizes of a curve": (
+        lambda: plain(curves.checked_sizes)(2, 10),
+        "examples must be distinct whole numbers of training examples, at least 1; got",
     ),
     "a number for a study": (
         lambda: statmech_attn.run(3),  # type: ignore[arg-type]

@@ -226,6 +226,7 @@ for panel, values, title in zip(
         )
     correlation = spearmanr(values, gained).statistic
     panel.set(xlabel=f"score by {title}", title=f"rank correlation {correlation:.2f}")
+    panel.margins(x=0.05)
 panels[0].legend()
 panels[0].set_ylabel("loss gained without the head")
 plt.show()

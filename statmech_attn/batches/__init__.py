@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from statmech_attn.batches.memory import available_memory, device_memory
     from statmech_attn.batches.once import once
-    from statmech_attn.batches.precision import require_double
+    from statmech_attn.batches.precision import require_double, require_real
     from statmech_attn.batches.sums import (
         add_in_turns,
         add_loop,
@@ -53,6 +53,7 @@ __all__ = [
     "on_cpu",
     "once",
     "require_double",
+    "require_real",
     "require_native",
     "rng",
     "run_all",

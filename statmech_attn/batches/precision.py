@@ -1,6 +1,9 @@
 """Double precision is required, never switched on behind the user's back."""
 
+from typing import Any
+
 import jax.numpy as jnp
+import numpy as np
 
 from statmech_attn.batches.lapack import one_at_a_time
 
@@ -24,4 +27,27 @@ def require_double() -> None:
             "statmech_attn needs double precision: call statmech_attn.setup() before "
             'building arrays, or jax.config.update("jax_enable_x64", True), or set '
             "JAX_ENABLE_X64=1."
+        )
+
+
+def require_real(name: str, values: Any) -> None:
+    """Refuse complex numbers, of which a conversion would drop the imaginary parts.
+
+    Args:
+        name: of the values.
+        values: array, or nested lists of numbers.
+
+    Raises:
+        ValueError: they are complex.
+
+    Example:
+        >>> require_real("x", [1.0, 2])
+    """
+    try:
+        found = np.iscomplexobj(values)
+    except ValueError:  # lists of different lengths, which a conversion refuses
+        return
+    if found:
+        raise ValueError(
+            f"{name} must hold real numbers; got complex ones: give the real parts."
         )

@@ -253,8 +253,8 @@ def checked_sizes(examples: Sequence[int], available: int) -> Int[np.ndarray, " 
         >>> checked_sizes([20, 5], 40).tolist()
         [5, 20]
     """
-    sizes = np.sort(np.asarray(examples))
-    whole = sizes.ndim == 1 and sizes.size and sizes.dtype.kind in "iu"
+    sizes = np.sort(np.ravel(examples))
+    whole = np.ndim(examples) == 1 and sizes.size and sizes.dtype.kind in "iu"
     if not whole or sizes[0] < 1 or (np.diff(sizes) == 0).any():
         raise ValueError(
             "examples must be distinct whole numbers of training examples, at least 1; "

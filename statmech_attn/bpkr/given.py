@@ -11,13 +11,14 @@ A query that is padding is read by nobody: its weights are set to zero.
 """
 
 from collections.abc import Sequence
+from typing import Any, TypeGuard
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from statmech_attn.batches import require_double
+from statmech_attn.batches import require_double, require_real
 
 
 SUM_TOLERANCE = 2e-3  # of the weights of a query, as half precision rounds them
@@ -56,6 +57,7 @@ class Attention(eqx.Module):
         Raises:
             ValueError: another number of examples or tokens.
         """
+        require_real("x", x)
         x = jnp.asarray(x, float)
         examples, tokens = self.shape
         if x.ndim != 3 or (x.shape[0], x.shape[2]) != (examples, tokens):
@@ -100,6 +102,8 @@ def attention_arrays(
     require_double()
     if queries not in QUERIES:
         raise ValueError(f'queries must be "columns" or "rows"; got {queries!r}.')
+    for number, layer in enumerate(layers, 1):
+        require_real(f"attention: layer {number}", layer)
     arrays = [None if layer is None else np.asarray(layer, float) for layer in layers]
     shapes = [array.shape for array in arrays if array is not None]
     if not shapes:
@@ -160,7 +164,7 @@ def readout_weights(
         index = jnp.argmax(real, axis=1)
     elif readout == "last":
         index = tokens - 1 - jnp.argmax(real[:, ::-1], axis=1)
-    elif isinstance(readout, str) or not -tokens <= readout < tokens:
+    elif not _is_token(readout, tokens):
         raise ValueError(
             f'readout must be "first", "last", "mean" or a token below {tokens}; '
             f"got {readout!r}."
@@ -173,6 +177,12 @@ def readout_weights(
             )
         index = jnp.full(len(real), readout % tokens)
     return (jnp.arange(tokens) == index[:, None]).astype(float)
+
+
+def _is_token(readout: Any, tokens: int) -> TypeGuard[int]:
+    """Whether this is the number of a token, counted from 0 or backwards from -1."""
+    whole = isinstance(readout, (int, np.integer)) and not isinstance(readout, bool)
+    return bool(whole and -tokens <= readout < tokens)
 
 
 def _checked(omega: np.ndarray, real, number: int, queries: str) -> Array:

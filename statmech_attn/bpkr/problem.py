@@ -32,7 +32,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn import presentation
-from statmech_attn.batches import require_double
+from statmech_attn.batches import require_double, require_real
 from statmech_attn.bpkr import prior as sizes_of
 from statmech_attn.bpkr.activations import Kernels
 from statmech_attn.bpkr.kernels import (
@@ -703,6 +703,7 @@ def check_test(xi_test, inputs: int, paths: int) -> Float[Array, "Q N_0 Pi"]:
 
 def _inputs(xi, heads: tuple[int, ...], branches) -> Float[Array, "P N_0 Pi"]:
     """Attentioned inputs as a finite array that fits the heads."""
+    require_real("xi", xi)
     xi = jnp.asarray(xi, float)
     n_paths = math.prod(branches)
     if xi.ndim != 3 or xi.shape[2] != n_paths or not xi.size:
@@ -718,6 +719,7 @@ def _inputs(xi, heads: tuple[int, ...], branches) -> Float[Array, "P N_0 Pi"]:
 
 def _labels(Y, examples: int) -> Float[Array, "P *K"]:
     """Labels as a finite array, one row per example."""
+    require_real("Y", Y)
     try:
         Y = jnp.asarray(Y, float)
     except (TypeError, ValueError):

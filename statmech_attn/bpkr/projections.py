@@ -138,7 +138,12 @@ def projections_from_torch(
         )
     biases = (None,) * 3
     if in_proj_bias is not None:
-        biases = np.split(np.asarray(in_proj_bias, float), 3)
+        bias = np.asarray(in_proj_bias, float)
+        if bias.shape != weight.shape[:1]:
+            raise ValueError(
+                f"in_proj_bias must have shape {weight.shape[:1]}; got {bias.shape}."
+            )
+        biases = np.split(bias, 3)
     query, key, _ = np.split(weight, 3)
     return projections_from_linear(
         query, key, heads=heads, query_bias=biases[0], key_bias=biases[1]
@@ -218,6 +223,11 @@ def projected_attention(
         >>> projected_attention(np.zeros((1, 4, 3)), heads, causal=True)[0, 0, :, 1]
         Array([0.5, 0.5, 0. ], dtype=float64)
     """
+    if not isinstance(projections, Projections):
+        raise ValueError(
+            "projections must be what bpkr.projections_from_torch, _linear or _flax "
+            f"makes; got {type(projections).__name__}."
+        )
     x = jnp.asarray(x, float)
     _, size, n_inputs = projections.queries.shape
     if x.ndim != 3 or x.shape[1] != n_inputs:
@@ -238,7 +248,13 @@ def projected_attention(
     scale = 1 / math.sqrt(size) if scale is None else scale
     seen = jnp.ones((1, x.shape[2], x.shape[2]), bool)
     if real is not None:
-        seen = seen & jnp.asarray(real)[:, :, None]
+        real = jnp.asarray(real)
+        if real.shape != (len(x), x.shape[2]) or real.dtype != bool:
+            raise ValueError(
+                f"real must be truth values of shape (P, T) = {(len(x), x.shape[2])}; "
+                f"got {real.dtype} of shape {real.shape}."
+            )
+        seen = seen & real[:, :, None]
     if causal:
         seen = jnp.triu(seen)
     scores = scale * jnp.einsum("hpsg,hptg->hpst", k, q)

@@ -194,7 +194,9 @@ def score(
     U_trained = None if weights is None else _trained(problem, weights)
     solution = problem.solve()
     if not solution.converged:
-        raise ValueError(f"there is no saddle point: {solution.reason}.")
+        raise ValueError(
+            f"there is no saddle point: {solution.reason}; take a higher temperature."
+        )
     flat = lambda U: np.concatenate(head_scores(U, problem.branches))
     again = [_resampled(solution, one) for one in jax.random.split(key, resamples)]
     known = np.array([flat(s.U[0]) for s in again if s.converged])

@@ -15,7 +15,7 @@ def print_progress(progress: studies.files.Progress, console: Terminal) -> None:
         case "not begun":
             lines = [f"neither {output} nor {progress.places.chunks} exists"]
         case "finished":
-            lines = [f"{output} holds the result of a {_kind(progress)} study"]
+            lines = [f"{output} holds the result of a study of kind {_kind(progress)}"]
         case "computed":
             lines = [
                 "all chunks are computed; run the study again, or use "

@@ -319,9 +319,18 @@ def head_scores(dataset: xr.Dataset, console: Console) -> None:
         table.add_row(*row)
     console.print(table)
     words = "bootstrap errors over examples"
+    if np.isnan(dataset.head_score_stderr).all():
+        words = "without errors, which need two resamples or more"
     if failed := int(dataset.failed):
         words += f"; {failed} resamples have no saddle point"
     console.print(words, highlight=False)
+    size, N = len(dataset.U_1), float(dataset.width[0])
+    if N < size:
+        console.print(
+            f"N = {N:g}: below {size}, the size of U, so the saddle point lies outside "
+            "the support of the exact law, whose U is singular",
+            highlight=False,
+        )
 
 
 def model_selection(dataset: xr.Dataset, console: Console) -> None:
@@ -389,7 +398,7 @@ ESTIMATES = Summary(
     estimates, "verdict largest_z threshold accuracy U_1_rms* width temperature"
 )
 PRUNING = Summary(pruning, "rank_correlation* accuracy_drop")
-HEAD_SCORES = Summary(head_scores, "head_score* failed")
+HEAD_SCORES = Summary(head_scores, "head_score* failed U_1 width")
 MODEL_SELECTION = Summary(
     model_selection,
     "log_evidence* error* chosen_* excess* rank_correlation width temperature",

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -81,10 +82,18 @@ def new(
         raise ValueError(f"{output}: already exists; choose another name.")
     for row in kinds.TASKS.named(task):
         if example := kinds.TASKS.part(row, "example"):
-            out.say(f"wrote {example(output.parent)}, an example to replace")
+            out.say(_example(example, output.parent))
     output.write_text(text, encoding="utf-8")
     named = shlex.quote(str(output))
     out.say(f"wrote {output}; edit it, then: statmech-attn run {named} --dry-run")
+
+
+def _example(write: Callable[[Path], Path], folder: Path) -> str:
+    """Write an example beside its study, unless there is a file; what to say."""
+    try:
+        return f"wrote {write(folder)}, an example to replace"
+    except FileExistsError as error:
+        return f"{error.filename} exists and is kept"
 
 
 def schema(

@@ -1,6 +1,7 @@
 """The command that scores the heads of a trained network."""
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Annotated
@@ -96,6 +97,10 @@ def score(
 
     Example: statmech-attn score heads.npz --output scores.h5 --figures figures
     """
+    if not 0 < memory < math.inf:
+        raise typer.BadParameter(
+            f"--memory must be a finite number of GiB above 0; got {memory:g}."
+        )
     file = file.expanduser()
     if output is None:
         output = file.with_name(f"{file.stem}-scores.h5")

@@ -8,6 +8,8 @@ import xarray as xr
 from rich.console import Console
 from rich.table import Table
 
+from statmech_attn.presentation import quantity
+
 
 LEFT = (
     "by",
@@ -61,7 +63,7 @@ def with_error(value, error) -> str:
         return "-"
     if np.isnan(float(error)):
         return f"{float(value):.2g}"
-    return f"{float(value):.2g} ± {float(error):.1g}"
+    return quantity(value, error) if float(error) else f"{float(value):.2g} ± 0"
 
 
 def formatted(value, form: str) -> str:

@@ -109,10 +109,10 @@ def binomial(dataset: xr.Dataset) -> xr.DataArray:
 def limits(axis: Axes, dataset: xr.Dataset) -> None:
     """Accuracies of the GP limit: all paths, the good one, and with its best partner.
 
-    The partner of the good path that helps it most is called the denoising path.  Of
-    trained heads no path is known to be good, and the file has no pairs.
+    The partner of the good path that helps it most is called the denoising path.  Only
+    of hidden-Markov chains a path is known to be good.
     """
-    if "accuracy_gp_pair" not in dataset:
+    if notes.of_task(dataset).get("name") != "hidden-markov":
         accuracy = float(dataset.accuracy_gp)
         axis.axhline(accuracy, color=style.GREY, lw=0.8, ls="--", label="GP", zorder=0)
         return

@@ -55,6 +55,7 @@ def error_against_examples(dataset: xr.Dataset, *, axes: Given = None) -> Figure
     sheet.legend(4)
     sets = dataset.sizes["training_set"]
     bars = f"standard errors over {sets} training sets" if sets > 1 else ""
+    bars += " with examples in common" if bars and dataset.shared else ""
     sheet.note(notes.joined(bars, *notes.fixed(dataset), _missing(dataset)))
     return sheet.figure
 

@@ -13,6 +13,7 @@ from statmech_attn.plotting.sheets import Given
 
 
 MARKERS = "osv^D"
+SYMBOLS = {"width": "N", "temperature": "T"}
 PANELS = {
     "log_evidence": (r"$\ln p(Y)$ of the training labels", "evidence"),
     "error": ("mean squared error\non the validation set", "validation"),
@@ -23,6 +24,8 @@ PANELS = {
 def evidence_and_validation(dataset: xr.Dataset, *, axes: Given = None) -> Figure:
     """ln p(Y) and validation error against T, a line for each width.
 
+    Of a single temperature they are drawn against the width.
+
     A large ring marks what each of them chooses.  Bars are Monte Carlo errors of the
     evidence, and standard errors over validation examples, which all points share.
 
@@ -31,12 +34,16 @@ def evidence_and_validation(dataset: xr.Dataset, *, axes: Given = None) -> Figur
         axes: two to draw on.
     """
     sheet = sheets.sheet(axes, 2, lambda: sheets.grid(style.DOUBLE, 2.9, 1, 2))
+    along, other = "temperature", "width"
+    if dataset.sizes["temperature"] == 1:
+        along, other = other, along
     for axis, (name, (label, choice)) in zip(sheet.axes, PANELS.items(), strict=True):
-        for i, width in enumerate(dataset.width.values):
-            _line(axis, dataset.sel(width=width), name, i)
-        _ring(axis, dataset, name, choice)
+        for i, value in enumerate(dataset[other].values):
+            label = f"${SYMBOLS[other]} = {float(value):g}$"
+            _line(axis, dataset.sel({other: value}), name, along, label, i)
+        _ring(axis, dataset, name, along, choice)
         axis.set_xscale("log")
-        axis.set_xlabel("temperature $T$")
+        axis.set_xlabel(f"{along} ${SYMBOLS[along]}$")
         axis.set_ylabel(label)
         axis.margins(0.05, 0.08)
     sheet.axes[1].set_yscale("log")
@@ -46,24 +53,26 @@ def evidence_and_validation(dataset: xr.Dataset, *, axes: Given = None) -> Figur
     return sheet.figure
 
 
-def _line(axis: Axes, one: xr.Dataset, name: str, i: int) -> None:
+def _line(
+    axis: Axes, one: xr.Dataset, name: str, along: str, label: str, i: int
+) -> None:
     error = one[f"{name}_stderr"].values
     axis.errorbar(
-        one.temperature.values,
+        one[along].values,
         one[name].values,
         error if np.isfinite(error).any() else None,
         color=style.SERIES[i % len(style.SERIES)],
         marker=MARKERS[i % len(MARKERS)],
-        label=f"$N = {float(one.width):g}$",
+        label=label,
         **style.OPEN,
     )
 
 
-def _ring(axis: Axes, dataset: xr.Dataset, name: str, choice: str) -> None:
+def _ring(axis: Axes, dataset: xr.Dataset, name: str, along: str, choice: str) -> None:
     chosen = dataset.sel(choice=choice)
     width, T = float(chosen.chosen_width), float(chosen.chosen_temperature)
     axis.plot(
-        T,
+        float(chosen[f"chosen_{along}"]),
         float(dataset[name].sel(width=width, temperature=T)),
         "o",
         ms=9,
@@ -79,5 +88,6 @@ def _agreement(dataset: xr.Dataset) -> list[str]:
     excess, error = float(dataset.excess), float(dataset.excess_stderr)
     words = [f"validation error by the evidence larger by {excess:.2g} ± {error:.1g}"]
     if np.isfinite(correlation := float(dataset.rank_correlation)):
-        words.append(f"rank correlation {correlation:.2f}")
+        shown = f"{correlation:.2f}".replace("-", "\N{MINUS SIGN}")
+        words.append(f"rank correlation {shown}")
     return words

@@ -20,7 +20,8 @@ def learning(table: ArraysTask) -> Learning:
     how = table.model_dump(exclude={"name", "file", "seed"}, exclude_none=True)
     given = arrays.load(table.file, **how)
     choices = {VALIDATION: VALIDATION} if VALIDATION in given.sets else {}
-    described = {"name": table.name} | how | table.inputs()
+    sizes = {"n_train": len(given.Y), "n_test": len(given.Y_test)}
+    described = {"name": table.name} | how | sizes | table.inputs()
     return Learning(
         given.xi,
         given.Y,

@@ -253,7 +253,7 @@ class PosteriorRun(Table, frozen=True):
         return self
 
 
-class TrainingRun(of(Descent, examples={"learning_rate": 1e-3, "steps": 100_000})):
+class TrainingRun(of(Descent, examples={"learning_rate": 0.01, "steps": 2000})):
     """[run] of gradient descent.
 
     Attributes:

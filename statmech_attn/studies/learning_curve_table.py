@@ -27,9 +27,7 @@ class LearningCurveRun(Table, frozen=True):
         chains: independent Markov chains.
     """
 
-    examples: Annotated[
-        list[Count], Field(min_length=1, examples=[[10, 20, 40, 80, 160]])
-    ]
+    examples: Annotated[list[Count], Field(min_length=1, examples=[[5, 10, 20, 40]])]
     training_sets: Count = 10
     seed: Seed = 0
     corrections: bool = False

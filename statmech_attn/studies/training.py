@@ -3,7 +3,6 @@
 import hashlib
 import math
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -188,13 +187,10 @@ class TrainingWork(learning.LearningWork):
         return lost & (arrays["training_result"] != DIVERGED)
 
     def pilot(self) -> Pilot:
-        """One block at the largest width."""
+        """A block at the largest width, or one gradient."""
         number = self.total - 1
         problem, trainer = self.posterior(number), self.trainer(number)
-        start = self.start(number, problem)
-        clock = time.perf_counter()
-        trainer.advance(problem, start)
-        seconds = time.perf_counter() - clock
+        seconds = trainer.block_seconds(problem, self.start(number, problem))
         blocks = self.descent.steps // self.descent.block_size
         sizes = self.sizes() | {"step": len(self.descent.recorded)}
         rows = [

@@ -57,6 +57,11 @@ def labels(
         Y = Y[:, 0]
     if classes is not None:
         return _of_two(Y, name, classes)
+    if Y.ndim == 2 and len(Y) == 1 and (outputs or Y.shape[1] > 2):
+        raise ValueError(
+            f"{name} has one example with {Y.shape[1]} labels, shape {Y.shape}; "
+            f"{name}[0] has one label an example."
+        )
     if Y.ndim == 2 and not outputs:
         raise ValueError(
             f"{name} must have one label an example, shape (P,), in a study; got "

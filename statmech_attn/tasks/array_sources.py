@@ -333,8 +333,10 @@ def _head_names(file: ArrayFile, heads: Sequence[int]) -> tuple[str, ...]:
         return ()
     names, layers = file.texts("head_names"), ", ".join(map(str, heads))
     twice = sorted({name for name in names if names.count(name) > 1})
-    if len(names) != sum(heads) or twice:
-        got = f"{twice[0]!r} twice" if twice else f"{len(names)}"
+    empty = "" in map(str.strip, names)
+    if len(names) != sum(heads) or twice or empty:
+        got = "an empty one" if empty else f"{len(names)}"
+        got = f"{twice[0]!r} twice" if twice else got
         raise ValueError(
             f"head_names must be {sum(heads)} different names, one for every head of "
             f"the layers with {layers} heads; got {got}."

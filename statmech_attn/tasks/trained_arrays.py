@@ -70,7 +70,10 @@ class Scored(NamedTuple):
         variance = float((self.xi**2).sum(axis=1).mean(axis=0) @ weight)
         N_0 = self.xi.shape[1]
         if not variance > 0:
-            raise ValueError("the attentioned inputs are all zero.")
+            raise ValueError(
+                "the attentioned inputs are all zero, or so small that their squares "
+                "are."
+            )
         return bpkr.Problem(
             self.xi,
             self.Y,
@@ -179,8 +182,13 @@ def _classes(file: ArrayFile) -> np.ndarray:
         ValueError: no whole numbers of two classes or more.
     """
     Y = file.numbers("Y")
+    if Y.ndim != 1:
+        raise ValueError(
+            f"Y must have shape (P,), numbers of classes, for --classes; got {Y.shape}"
+            ": one-hot columns are learned as they are, without it."
+        )
     numbers, codes = np.unique(Y, return_inverse=True)
-    if Y.ndim != 1 or (Y != np.round(Y)).any() or not 2 <= len(numbers) <= len(Y) / 2:
+    if (Y != np.round(Y)).any() or not 2 <= len(numbers) <= len(Y) / 2:
         raise ValueError(
             "Y must hold the numbers of two classes or more, with two examples of each "
             f"on average; got shape {Y.shape} with {len(numbers)} values."

@@ -13,6 +13,7 @@ function of it that gives a data term and a prior term can be trained.
     |grad L|          ()         its gradient's Euclidean norm       `gradient_norm`
 """
 
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -37,6 +38,7 @@ from statmech_attn.training.results import (
 
 
 Terms = Callable[[Any, Any], tuple[Array, Array]]
+QUICK = 5.0  # seconds of a block that is run for its time
 
 
 class State(eqx.Module):
@@ -121,14 +123,19 @@ class Trainer:
         """Bytes of one run while it goes on."""
         return self._advance.bytes
 
-    def advance(self, problem: Any, weights: Any) -> None:
-        """One block from the start, for its time.
+    def block_seconds(self, problem: Any, weights: Any) -> float:
+        """About how long a block takes: it is run where that is quick.
+
+        Otherwise it is told from one gradient, which takes as long as a step.
 
         Args:
             problem: the learning problem.
             weights: initial weights.
         """
-        self._advance(problem, self._start(weights))
+        start = self._start(weights)
+        seconds = self.descent.block_size * _seconds(self._measure, problem, start)
+        quick = seconds < QUICK
+        return _seconds(self._advance, problem, start) if quick else seconds
 
     def run(
         self,
@@ -237,6 +244,12 @@ def follow(
         store.append(state, jax.tree.map(np.asarray, record))
         after()
     return state
+
+
+def _seconds(function: Callable[..., Any], *given: Any) -> float:
+    begin = time.perf_counter()
+    jax.block_until_ready(function(*given))
+    return time.perf_counter() - begin
 
 
 def _norm(gradient: Any) -> Float[Array, ""]:

@@ -89,7 +89,9 @@ def test_status_answers_before_during_and_after_a_run(
     finished = asked(call, out)
     assert finished["state"] == "finished" and finished["chunks_known"] is None
     assert 0 < finished["wall_seconds"] <= finished["worker_seconds"]
-    assert "holds the result of a monte-carlo study" in call("status", out).stdout
+    assert (
+        "holds the result of a study of kind monte-carlo" in call("status", out).stdout
+    )
 
 
 def test_a_folder_whose_chunks_are_all_there_is_computed(call, study, tmp_path):

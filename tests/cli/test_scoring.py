@@ -50,7 +50,10 @@ def test_a_file_is_scored_stored_drawn_and_described(call, file, tmp_path):
         (["--queries", "rows"], 1, 'pass queries="columns"'),
         (["--queries", "both"], 1, 'queries must be "columns" or "rows"'),
         (["--memory", "0.0001"], 1, "do not fit into 0.0001 GiB; 0 do: choose some"),
+        (["--memory", "nan"], 2, "a finite number of GiB above 0; got nan"),
+        (["--memory", "-1"], 2, "a finite number of GiB above 0; got -1"),
         (["--temperature", "-1"], 1, "temperature must be finite"),
+        (["--temperature", "0"], 1, "take a higher temperature"),
     ),
 )
 def test_a_wrong_option_is_one_line(call, file, tmp_path, options, code, words):
@@ -102,6 +105,22 @@ def test_labels_that_are_classes_are_refused_with_the_option(call, digits):
     assert "own] heads.npz: Y holds whole numbers as of 2 classes, 3, 8;" in said
     assert "--classes makes -1 and 1 of them." in said
     assert [path.name for path in digits.parent.iterdir()] == [digits.name]
+
+
+def test_columns_are_no_numbers_of_classes(call, file, tmp_path):
+    with np.load(file) as stored:
+        changed = dict(stored) | {"Y": np.eye(3)[np.arange(60) % 3]}
+    np.savez(tmp_path / "columns.npz", **changed)
+    said = call("score", tmp_path / "columns.npz", "--classes", code=1).stderr
+    assert "got (60, 3): one-hot columns are learned as they are" in said
+
+
+@pytest.mark.slow
+def test_scores_without_errors_and_of_too_narrow_networks_say_so(call, file, tmp_path):
+    words = ("score", file, "-o", tmp_path / "scores.h5", "--resamples", 0)
+    said = " ".join(call(*words, "--width", 3).stdout.split())
+    assert "without errors, which need two resamples" in said
+    assert "N = 3: below 4, the size of U, so the saddle point lies outside" in said
 
 
 def test_a_file_that_is_not_there_is_one_line(call, tmp_path):

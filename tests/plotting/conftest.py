@@ -427,6 +427,7 @@ def learned():
             "kernel": (("width", *pair), kernels[5:8]),
         },
         kind="order-parameter",
+        task='{"name": "hidden-markov"}',
     )
 
 

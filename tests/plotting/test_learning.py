@@ -29,6 +29,17 @@ def test_accuracy_has_theory_correction_samples_and_three_limits(learned, sample
     np.testing.assert_allclose(np.ptp(ends, axis=1), 2 * sampled.accuracy_stderr)
 
 
+def test_of_arrays_no_path_is_known_to_be_good_and_bars_are_those_of_the_tests(learned):
+    learned.attrs["task"] = '{"name": "arrays", "n_test": 60}'
+    (axis,) = plotting.accuracy_against_width(learned).axes
+    limits = [name for name in labelled_lines(axis) if name.startswith("GP")]
+    assert limits == ["GP"]
+    (bars,) = axis.collections
+    heights = [np.ptp(ends[:, 1]) for ends in bars.get_segments()]
+    p = learned.accuracy.values
+    np.testing.assert_allclose(heights, 2 * np.sqrt(p * (1 - p) / 60))
+
+
 def test_the_denoising_path_helps_the_good_one_most(learned):
     assert learned.path_1.values[learning.denoising_path(learned)] == "2-1"
 
@@ -167,6 +178,16 @@ def test_the_axis_of_heads_says_layer_and_head_only_where_names_do(scored):
     assert label(scored) == "head (layer.head)"
     words = [f"head {n}" for n in range(scored.sizes["attention_head"])]
     assert label(scored.assign_coords(attention_head=words)) == "head"
+
+
+def test_one_temperature_is_drawn_against_the_width(selected):
+    one = selected.isel(temperature=[1])
+    figure = plotting.evidence_and_validation(one)
+    for axis, name in zip(figure.axes, ("log_evidence", "error"), strict=True):
+        ((line, *_),) = axis.containers
+        np.testing.assert_array_equal(line.get_xdata(), one.width)
+        np.testing.assert_array_equal(line.get_ydata(), one[name].squeeze())
+        assert axis.get_xlabel() == "width $N$" and line.get_linestyle() == "-"
 
 
 def test_rings_are_at_the_choices_of_evidence_and_validation(selected):

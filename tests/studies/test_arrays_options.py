@@ -1,5 +1,7 @@
 """Keys of studies of one's own arrays, and what is refused before anything runs."""
 
+import json
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -48,6 +50,11 @@ def test_heads_and_classes_are_those_of_the_library(loaded, tmp_path):
     np.testing.assert_array_equal(made.xi, given.xi)
     np.testing.assert_array_equal(made.Y_test, given.Y_test)
     assert made.heads == (1, 1) and made.names == ("decisive", "chosen")
+
+
+def test_the_file_says_how_many_examples_are_learned_and_tested(loaded):
+    described = json.loads(learning(loaded().task).description)
+    assert (described["n_train"], described["n_test"]) == (60, 60)
 
 
 def test_another_choice_is_another_task(loaded):
@@ -129,3 +136,10 @@ def test_a_dry_run_refuses_a_file_that_does_not_fit(loaded, tmp_path):
     assert result.exit_code == 1 and "valid" not in result.stdout
     (line,) = result.stderr.splitlines()
     assert line.startswith("statmech-attn: arrays.npz: Y holds whole numbers as of 3")
+
+
+def test_the_example_has_examples_enough_for_every_template(tmp_path):
+    path = tmp_path / "study.toml"
+    words = ["new", "learning-curve", "--task", "arrays", "--output", str(path)]
+    assert not CliRunner().invoke(app, words).exit_code
+    studies.work(studies.load(path)[0])

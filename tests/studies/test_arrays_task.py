@@ -152,9 +152,12 @@ def test_the_content_of_the_file_is_part_of_the_study(study):
 
 
 def test_an_example_is_never_replaced(study):
-    again = study.with_name("again.toml")
-    result = CliRunner().invoke(app, ["new", "arrays", "--output", str(again)])
-    assert result.exit_code and not again.exists()
+    file, again = study.parent / "arrays.npz", study.with_name("again.toml")
+    file.write_bytes(b"mine")
+    given = ["new", "pruning", "--task", "arrays", "--output", str(again)]
+    result = CliRunner().invoke(app, given)
+    assert not result.exit_code and again.exists()
+    assert "exists and is kept" in result.output and file.read_bytes() == b"mine"
 
 
 @pytest.mark.slow

@@ -101,6 +101,7 @@ REFUSED = (
     ({"Y": np.arange(P) % 2.0}, "Y holds whole numbers as of 2 classes, 0, 1"),
     ({"Y_test": np.arange(P) % 3}, "Y_test holds whole numbers as of 3 classes"),
     ({"Y": np.eye(3)[np.arange(P) % 3]}, "Y must have one label an example, shape (P"),
+    ({"Y": lambda Y: Y[None]}, "shape (1, 60); Y[0] has one label an example."),
     ({"Y": np.full(P, "cat")}, "Y holds texts; labels are numbers"),
     ({"Y": np.float64(1)}, "Y must have shape (P,), one label an example, or (P, K)"),
     ({"Y": np.ones(0)}, "got (0,), without entries."),
@@ -160,6 +161,7 @@ REFUSED = (
     # names
     ({"head_names": ["a", "b"]}, "head_names must be 4 different names, one for every"),
     ({"head_names": ["a", "b", "c", "a"]}, "got 'a' twice."),
+    ({"head_names": ["a", " ", "b", "c"]}, "got an empty one."),
     ({"head_names": [1, 2, 3, 4]}, "head_names must be an array of texts; got int64"),
     (
         {"head_names": [b"\xff", b"a", b"b", b"c"]},
