@@ -64,6 +64,11 @@ class State(NamedTuple):
     by_feature: Float[Array, "N_0 d d"]
     readout: Float[Array, "N_0 d"]
 
+    @property
+    def of_model(self) -> tuple[Array, Array, Array, Array]:
+        """Arrays alone: a number would be a constant of a program of its own."""
+        return self.point, self.slope, self.by_feature, self.readout
+
 
 def memory(n_examples, n_inputs, n_paths, outputs=1) -> int:
     """Bytes that inputs and a step take, at most.

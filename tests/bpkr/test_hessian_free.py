@@ -96,6 +96,18 @@ def test_the_saddle_point_is_that_of_newton(options):
         assert float(one) == pytest.approx(float(two), abs=1e-8)
 
 
+def test_one_program_solves_the_model_in_every_step():
+    """At another temperature too, as a solver that compiles a step takes seconds."""
+    before = saddle._model_solved._cached._cache_size()
+    for temperature in (0.2, 0.3):
+        problem = posed(heads=(3,), temperature=temperature)
+        solution = saddle._solve_streamed(
+            problem, saddle.starting_point(problem), bpkr.NewtonSolver()
+        )
+        assert solution.converged and solution.iterations > 2
+    assert saddle._model_solved._cached._cache_size() - before == 1
+
+
 @pytest.mark.slow
 def test_a_problem_whose_newton_step_does_not_fit_is_solved_without():
     sixteen = lambda **options: posed((4, 4), 30, 8, **options)
