@@ -165,6 +165,15 @@ class Kernels(eqx.Module):
         blocks = self.blocks * known[:, None] * known
         return Kernels(blocks, linear=self.linear)
 
+    def beside(self, training: "Kernels") -> "Kernels":
+        """The same without kernels with training examples that are none (`masked`).
+
+        Args:
+            training: kernels of the training examples.
+        """
+        known = (training.own != 0).any(axis=(0, 1))
+        return Kernels(self.blocks * known, self.own, linear=self.linear)
+
     def among(self, indices) -> "Kernels":
         """Beside some of the training examples alone.
 

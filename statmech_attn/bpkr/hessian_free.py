@@ -42,6 +42,7 @@ INNER = 30  # conjugate gradients of a step, at most
 ACCURACY = 0.03  # of these, relative
 FURTHEST = 1.0  # change of an unknown in one step; of the model's more was too much
 TRIALS = 20  # of shorter steps
+FEW = 4  # of them in single precision, whose rounding may hide what a step gains
 SHORTER = 0.1, 0.5  # least and largest factor between them
 ROUND_OFF = 1e-13
 NEAR = 1e-2  # norm of the gradient below which single precision hides the gain
@@ -63,6 +64,11 @@ class State(NamedTuple):
     slope: Float[Array, "d d"]
     by_feature: Float[Array, "N_0 d d"]
     readout: Float[Array, "N_0 d"]
+
+    @property
+    def of_model(self) -> tuple[Array, Array, Array, Array]:
+        """Arrays alone: a number would be a constant of a program of its own."""
+        return self.point, self.slope, self.by_feature, self.readout
 
 
 def memory(n_examples, n_inputs, n_paths, outputs=1) -> int:
@@ -185,14 +191,26 @@ def descend(
     pairs: list[tuple[np.ndarray, np.ndarray]] = []
     if single is not None:
         near = max(NEAR, tolerance)
-        state, steps, _ = _descended(single, model, start, pairs, near, max_iterations)
+        state, steps, _ = _descended(
+            single, model, start, pairs, near, max_iterations, trials=FEW
+        )
         start = state.point
     return _descended(
         evaluated, model, start, pairs, tolerance, max_iterations, first=steps
     )
 
 
-def _descended(evaluated, model, start, pairs, tolerance, max_iterations, first=0):
+def _descended(
+    evaluated,
+    model,
+    start,
+    pairs,
+    tolerance,
+    max_iterations,
+    *,
+    first: int = 0,
+    trials: int = TRIALS,
+):
     """`descend` in one precision; `pairs` are used and left as they are at the end."""
     state = evaluated(start)
     for steps in range(first, max_iterations):
@@ -204,7 +222,7 @@ def _descended(evaluated, model, start, pairs, tolerance, max_iterations, first=
         if not step @ state.gradient < 0:
             pairs.clear()
             step = -np.asarray(model(state, jnp.asarray(state.gradient)))
-        new = _advanced(evaluated, state, step)
+        new = _advanced(evaluated, state, step, trials)
         if new is None:
             return state, steps, STALLED
         change = np.asarray(new.point - state.point), new.gradient - state.gradient
@@ -215,14 +233,14 @@ def _descended(evaluated, model, start, pairs, tolerance, max_iterations, first=
     return state, max_iterations, CONVERGED if small else ITERATIONS
 
 
-def _advanced(evaluated, state: State, step: np.ndarray) -> State | None:
+def _advanced(evaluated, state: State, step: np.ndarray, trials: int) -> State | None:
     """The first of ever shorter steps that lowers the value; none does at round-off.
 
     Where round-off hides the gain, a shorter gradient decides.
     """
     predicted = step @ state.gradient
     share = min(1.0, FURTHEST / np.abs(step).max())
-    for _ in range(TRIALS):
+    for _ in range(trials):
         new = evaluated(state.point + share * step)
         hidden = -share * predicted < ROUND_OFF * (1 + abs(state.value))
         shorter = np.linalg.norm(new.gradient) < np.linalg.norm(state.gradient)

@@ -235,7 +235,7 @@ class Problem(eqx.Module):
         if isinstance(xi_test, Kernels):
             got = xi_test.blocks.shape
             if (*got[:2], got[3]) == (paths, paths, examples):
-                return xi_test
+                return xi_test.beside(self.xi)
         raise ValueError(
             "this problem has kernels: give bpkr.Kernels of shape "
             f"({paths}, {paths}, Q, {examples}) with own; got {got}."

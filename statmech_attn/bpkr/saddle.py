@@ -263,7 +263,7 @@ def _solve_streamed(
 
     state, steps, code = hessian_free.descend(
         evaluated,
-        partial(_model_solved, network),
+        lambda state, vector: _model_solved(network, *state.of_model, vector),
         point,
         tolerance=solver.tolerance,
         max_iterations=solver.max_iterations,
@@ -300,21 +300,21 @@ def _frozen_slope(network: Problem, point: Float[Array, " n"], slope):
 
 
 @eqx.filter_jit
-def _model_solved(network: Problem, state: hessian_free.State, vector):
+def _model_solved(network: Problem, point, slope, by_feature, readout, vector):
     """Solve the model of the Hessian in the chart for a vector."""
     largest = network.widths.max()
     U_at = partial(_order_parameter, network)
     entropy_slope = jax.grad(partial(entropy_at, network))
-    along = lambda f, v: jax.jvp(f, (state.point,), (v,))[1]
-    pulled = lambda point: jax.vjp(U_at, point)[1](state.slope)[0]
-    _, pull = jax.vjp(U_at, state.point)
+    along = lambda f, v: jax.jvp(f, (point,), (v,))[1]
+    pulled = lambda point: jax.vjp(U_at, point)[1](slope)[0]
+    _, pull = jax.vjp(U_at, point)
 
     def hessian(v):
         V = along(U_at, v)
-        curved = hessian_free.model_product(state.by_feature, state.readout, V)
+        curved = hessian_free.model_product(by_feature, readout, V)
         return along(entropy_slope, v) + along(pulled, v) + pull(curved / largest)[0]
 
-    diagonal = along(entropy_slope, jnp.ones_like(state.point))  # it has no other part
+    diagonal = along(entropy_slope, jnp.ones_like(point))  # it has no other part
     return hessian_free.conjugate_gradients(hessian, vector, diagonal)
 
 

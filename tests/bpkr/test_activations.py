@@ -74,7 +74,9 @@ def test_learning_curves_take_kernels(linear, tests):
         jax.random.key(0), problem, test, jnp.ones(Q), examples=[2, 6], training_sets=1
     )
     by_inputs, by_kernels = map(curve, linear, tests)
-    np.testing.assert_allclose(by_inputs.error, by_kernels.error, rtol=1e-12)
+    for name in ("error", "variance", "accuracy"):
+        one, other = (getattr(found, name) for found in (by_inputs, by_kernels))
+        np.testing.assert_allclose(one, other, rtol=1e-12)
     assert "rank" in by_inputs.to_dataset() and "rank" not in by_kernels.to_dataset()
 
 
@@ -144,9 +146,16 @@ def test_weight_space_has_the_nonlinear_network(activation, data):
     np.testing.assert_allclose(posterior.predict(z, inputs), f(xi_test), rtol=1e-10)
 
 
-def test_examples_that_are_none_have_no_kernel(linear):
+def test_examples_that_are_none_have_no_kernel(linear, tests):
+    """Neither among themselves nor with test inputs, of which they tell nothing."""
     part = curves.truncated(linear[1], 4)
     assert not part.xi.blocks[:, :, 4:].any() and not part.xi.blocks[..., 4:].any()
+    padded, alone = part, linear[1].among(np.arange(4))
+    for one, other in zip(
+        padded.theory(jnp.eye(3)).predict(tests[1]),
+        alone.theory(jnp.eye(3)).predict(tests[1].among(np.arange(4))),
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def block(*shape):

@@ -96,6 +96,39 @@ def test_the_saddle_point_is_that_of_newton(options):
         assert float(one) == pytest.approx(float(two), abs=1e-8)
 
 
+def test_one_program_solves_the_model_in_every_step():
+    """At another temperature too, as a solver that compiles a step takes seconds."""
+    before = saddle._model_solved._cached._cache_size()
+    for temperature in (0.2, 0.3):
+        problem = posed(heads=(3,), temperature=temperature)
+        solution = saddle._solve_streamed(
+            problem, saddle.starting_point(problem), bpkr.NewtonSolver()
+        )
+        assert solution.converged and solution.iterations > 2
+    assert saddle._model_solved._cached._cache_size() - before == 1
+
+
+@pytest.mark.parametrize("temperature", (1e-3, 1e-4))
+def test_single_precision_is_left_where_it_hides_the_gain(temperature, monkeypatch):
+    """More examples than features of all paths: (K + T)^-1 Y is of order 1 / T."""
+    problem, evaluated = posed(heads=(3,), temperature=temperature), []
+    streamed = hessian_free.streamed
+
+    def counted(*arrays, dtype=np.float64):
+        evaluated.append(dtype)
+        return streamed(*arrays, dtype=dtype)
+
+    monkeypatch.setattr(hessian_free, "streamed", counted)
+    solution = saddle._solve_streamed(
+        problem, saddle.starting_point(problem), bpkr.NewtonSolver()
+    )
+    assert solution.converged
+    # One at the start, four for a step at most, and four where no step is found.
+    assert evaluated.count(np.float32) <= 1 + 4 * (int(solution.iterations) + 1)
+    _, gradient = saddle.slope_at(problem, solution.point)
+    assert np.linalg.norm(gradient) < 1e-9 / temperature
+
+
 @pytest.mark.slow
 def test_a_problem_whose_newton_step_does_not_fit_is_solved_without():
     sixteen = lambda **options: posed((4, 4), 30, 8, **options)
