@@ -37,14 +37,14 @@ def evidence_and_validation(dataset: xr.Dataset, *, axes: Given = None) -> Figur
     along, other = "temperature", "width"
     if dataset.sizes["temperature"] == 1:
         along, other = other, along
-    for axis, (name, (label, choice)) in zip(sheet.axes, PANELS.items(), strict=True):
+    for axis, (name, (words, choice)) in zip(sheet.axes, PANELS.items(), strict=True):
         for i, value in enumerate(dataset[other].values):
             label = f"${SYMBOLS[other]} = {float(value):g}$"
             _line(axis, dataset.sel({other: value}), name, along, label, i)
         _ring(axis, dataset, name, along, choice)
         axis.set_xscale("log")
         axis.set_xlabel(f"{along} ${SYMBOLS[along]}$")
-        axis.set_ylabel(label)
+        axis.set_ylabel(words)
         axis.margins(0.05, 0.08)
     sheet.axes[1].set_yscale("log")
     sheet.letters()

@@ -192,6 +192,8 @@ def test_one_temperature_is_drawn_against_the_width(selected):
 
 def test_rings_are_at_the_choices_of_evidence_and_validation(selected):
     figure = plotting.evidence_and_validation(selected)
+    words = [axis.get_ylabel() for axis in figure.axes]
+    assert [label.split()[0] for label in words] == ["$\\ln", "mean"]
     for axis, name, place in zip(figure.axes, ("log_evidence", "error"), (1, 0)):
         for bars, width in zip(axis.containers, selected.width, strict=True):
             values = selected[name].sel(width=width)
