@@ -178,3 +178,55 @@ def test_third_derivatives_that_do_not_fit_are_refused():
     solution = eqx.tree_at(lambda s: s.result, problem.solve(), jnp.asarray(0))
     with pytest.raises(ValueError, match="third derivatives in 137 unknowns"):
         problem.evidence_correction(solution)
+
+
+G, B, LABEL, T = np.array([1.0, -0.7]), -0.6, 1.5, 0.1
+
+
+def two_layers(N, examples):
+    """Exact means of K = k 1 and U_a, and ln p(Y); widths 2 N, N, N.
+
+    A head below a layer with one head and the skip b = -0.6: k = g U_1 g = u q v with
+    N u ~ chi^2_N, q = (b g_0 + a g_1)^2 + g_1^2 t, a ~ N(0, 1 / N), N t ~ chi^2_{N - 1}
+    and 2 N v ~ chi^2_{2 N}: quadrature over a, ln t, ln u, ln v.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(44)
+    log, finer, a = (9 * s / np.sqrt(N) * nodes for s in (np.sqrt(2), 1.0, 1.0))
+    exponents = [
+        -N / 2 * a**2,
+        ((N - 1) * log - N * np.exp(log)) / 2,
+        N / 2 * (log - np.exp(log)),
+        N * (finer - np.exp(finer)),
+    ]
+    prior = [weights * np.exp(e - e.max()) for e in exponents]
+    joint = np.einsum("i,j,k,l->ijkl", *(p / p.sum() for p in prior))
+    u, q = np.exp(log), (B * G[0] + a * G[1])[:, None] ** 2 + G[1] ** 2 * np.exp(log)
+    k = np.einsum("ij,k,l->ijkl", q, u, np.exp(finer))
+    logs = -examples / 2 * (np.log(2 * np.pi * (k + T)) + LABEL**2 / (k + T))
+    joint *= np.exp(logs - logs.max())
+    total = joint.sum()
+    means = (joint * k).sum() / total, np.einsum("ijkl,k->", joint, u) / total
+    return *means, logs.max() + np.log(total)
+
+
+def errors_of_two_layers(N):
+    """Of k, U_a and ln p(Y), at leading order and with 1/N; kernels, P = N / 2."""
+    P = N // 2
+    kernels = bpkr.Kernels(np.einsum("a,b,pq->abpq", G, G, np.eye(P)), linear=True)
+    options = {"heads": (1, 1), "width": (2 * N, N, N), "skip": (0, B)}
+    problem = bpkr.Problem(kernels, np.full(P, LABEL), temperature=T, **options)
+    solution = problem.solve()
+    better, exact = problem.corrections(solution), two_layers(N, P)
+    next_order = better.log_evidence + problem.evidence_correction(solution)
+    found = [(solution, better.log_evidence), (better, next_order)]
+    return np.abs(
+        [np.array([G @ s.U[0] @ G, s.U_a, log_p]) - exact for s, log_p in found]
+    )
+
+
+@pytest.mark.slow
+def test_orders_with_a_skip_hold_at_unequal_widths_and_for_given_kernels():
+    """At fixed P / N the leading order is off by 1/N, the next one by 1/N^2."""
+    slopes = np.log2(errors_of_two_layers(40) / errors_of_two_layers(80))
+    # The next order changes a slope by some 1/N of order one.
+    assert np.abs(slopes - [[1], [2]]).max() < 4 / 40
