@@ -210,7 +210,7 @@ def two_layers(N, examples):
 
 
 def errors_of_two_layers(N):
-    """Of k, U_a and ln p(Y), at leading order and with 1/N, for kernels at P = N / 2."""
+    """Of k, U_a and ln p(Y), at leading order and with 1/N; kernels, P = N / 2."""
     P = N // 2
     kernels = bpkr.Kernels(np.einsum("a,b,pq->abpq", G, G, np.eye(P)), linear=True)
     options = {"heads": (1, 1), "width": (2 * N, N, N), "skip": (0, B)}
