@@ -9,11 +9,13 @@ import hashlib
 import inspect
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import jax
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -121,7 +123,33 @@ class Scores(NamedTuple):
         cli.app(["score", str(file), "-o", str(output)], standalone_mode=False)
 
 
-Source = Study | Analysis | Comparison | Kept | Scores
+class SeveralSets(NamedTuple):
+    """Order parameters of the example of arrays, its test set cut into two."""
+
+    file: str = "sets.h5"
+    command = (
+        "# sets.npz: arrays with a second test set, see the page on your own data\n"
+        "statmech-attn run sets.toml --output sets.h5"
+    )
+
+    def compute(self, folder: Path) -> None:
+        with tempfile.TemporaryDirectory() as place:
+            given = dict(np.load(arrays.write_example(place)))
+            for name in [name for name in given if name.endswith("_test")]:
+                axis = name.startswith("attention")  # heads come first
+                given[name], given[f"{name}_validation"] = np.split(
+                    given[name], 2, axis
+                )
+            study = Path(place) / "sets.toml"
+            np.savez(study.with_suffix(".npz"), **given)
+            study.write_text(
+                'kind = "order-parameter"\n[task]\nname = "arrays"\nfile = "sets.npz"\n'
+                "[network]\nwidth = [10, 20, 50, 100]\ntemperature = [0.1, 0.3, 1.0]\n"
+            )
+            studies.produce(study, folder / self.file)
+
+
+Source = Study | Analysis | Comparison | Kept | Scores | SeveralSets
 
 
 class Row(NamedTuple):
@@ -392,6 +420,7 @@ LEARNING = (
     Row("pruned_heads", [PRUNED], tutorial="07_tiberi"),
     Row("pruning_ranks", [PRUNED], tutorial="07_tiberi"),
     Row("cumulative_pruning", [PRUNED], tutorial="07_tiberi"),
+    Row("accuracy_on_sets", [SeveralSets()]),
     Row("head_scores", [Scores()]),
     Row("heads_together", [Scores()]),
 )

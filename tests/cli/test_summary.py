@@ -180,7 +180,7 @@ def test_orders_without_scores_are_left_out():
     mean[0] = 0.5
     found = correlations(mean)
     said = " ".join(printed(found).split())
-    assert "saddle 0.5 ± 0.05" in said
+    assert "saddle 0.50 ± 0.05" in said
     assert "exact-law" not in said and "random" not in said
     assert "means over 2 trainings" in said and f"0 ± {14**-0.5:.1g}" in said
 

@@ -509,6 +509,7 @@ def sampled():
         },
         kind="posterior",
         method="order-parameter",
+        task='{"name": "hidden-markov"}',
     )
 
 

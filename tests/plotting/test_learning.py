@@ -30,14 +30,16 @@ def test_accuracy_has_theory_correction_samples_and_three_limits(learned, sample
 
 
 def test_of_arrays_no_path_is_known_to_be_good_and_bars_are_those_of_the_tests(learned):
-    learned.attrs["task"] = '{"name": "arrays", "n_test": 60}'
+    learned.attrs["task"] = '{"name": "arrays"}'
     (axis,) = plotting.accuracy_against_width(learned).axes
     limits = [name for name in labelled_lines(axis) if name.startswith("GP")]
     assert limits == ["GP"]
     (bars,) = axis.collections
     heights = [np.ptp(ends[:, 1]) for ends in bars.get_segments()]
     p = learned.accuracy.values
-    np.testing.assert_allclose(heights, 2 * np.sqrt(p * (1 - p) / 60))
+    np.testing.assert_allclose(
+        heights, 2 * np.sqrt(p * (1 - p) / learned.sizes["test"])
+    )
 
 
 def test_the_denoising_path_helps_the_good_one_most(learned):

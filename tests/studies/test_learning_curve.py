@@ -10,6 +10,7 @@ from rich.console import Console
 from statmech_attn import bpkr, storage, studies
 from statmech_attn.bpkr import curves
 from statmech_attn.cli.summary import print_summary
+from statmech_attn.presentation import quantity
 from statmech_attn.scan.engines.local import in_memory
 from statmech_attn.scan.work import Chunk
 from statmech_attn.studies import learning
@@ -72,8 +73,8 @@ def test_a_study_is_the_curve_of_its_problem(found):
 
 def test_the_summary_names_errors_and_training_sets(found):
     print_summary(found, Console(file=(shown := io.StringIO()), width=100))
-    means = found.error.sel(estimate="saddle", temperature=0.5, examples=6)
-    assert f"{float(means.squeeze()):.1f} ± " in shown.getvalue()
+    last = found.sel(estimate="saddle", temperature=0.5, examples=6).squeeze()
+    assert quantity(last.error, last.error_stderr) in shown.getvalue()
     assert "means over 2 training sets, with their" in shown.getvalue()
 
 
