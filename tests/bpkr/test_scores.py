@@ -10,13 +10,17 @@ from statmech_attn.batches import rng
 from statmech_attn.bpkr import saddle
 
 
-@pytest.fixture(scope="module")
-def problem():
+def drawn_problem(seed):
     """Labels that the second of two heads sees, with a skip that sees little."""
-    key, noise = jax.random.split(jax.random.key(3))
+    key, noise = jax.random.split(jax.random.key(seed))
     xi = rng.normal(key, (24, 4, 3)).at[:, :, 0].multiply(0.3)
     Y = jnp.sign(xi[:, 0, 2] + 0.2 * rng.normal(noise, (24,)))
     return bpkr.Problem(xi, Y, heads=(2,), skip=0.5, width=4, temperature=0.1)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return drawn_problem(3)
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +53,22 @@ def test_a_resample_is_the_problem_of_the_examples_that_were_drawn(problem, scor
     )
     (expected,) = again.solve().head_scores()
     np.testing.assert_allclose(scores.resampled[3], expected, rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_bootstrap_errors_are_the_scatter_of_independent_sets():
+    """Of the two scores below the largest; a scatter of 60 sets is known to 9 %.
+
+    Resamples hold examples twice, so that their scatter is not quite that of sets.
+    """
+    found = [
+        bpkr.score(drawn_problem(100 + s), jax.random.key(s), resamples=10)
+        for s in range(60)
+    ]
+    scatter = np.std([one.score for one in found], axis=0, ddof=1)
+    error = np.sqrt(np.mean([one.stderr**2 for one in found], axis=0))
+    assert (abs(np.log(error / scatter))[:2] < 4 * 60**-0.5 / 2**0.5).all()
 
 
 def test_order_parameters_by_head_are_sums_over_paths():
