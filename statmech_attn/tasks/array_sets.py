@@ -17,7 +17,7 @@ _OF_SET = re.compile(rf"(?:Y|x|xi|real|lengths|attention_\d+){TEST}_(.*)", re.DO
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")  # as legends and headings show it
 
 
-def test_sets(file: ArrayFile) -> dict[str, str]:
+def sets_of_tests(file: ArrayFile) -> dict[str, str]:
     """Ends of the names of the arrays of every test set: the first one, then by name.
 
     Args:
@@ -32,7 +32,7 @@ def test_sets(file: ArrayFile) -> dict[str, str]:
         >>> from statmech_attn.tasks.array_files import opened
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     np.savez(f"{folder}/mine.npz", Y_test_shifted=[1], x_test_shifted=[1])
-        ...     test_sets(opened(f"{folder}/mine.npz"))
+        ...     sets_of_tests(opened(f"{folder}/mine.npz"))
         {'test': '_test', 'shifted': '_test_shifted'}
     """
     found = [(name, m[1]) for name in file.stored if (m := _OF_SET.fullmatch(name))]

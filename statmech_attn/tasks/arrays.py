@@ -31,7 +31,7 @@ from jaxtyping import Array, Float
 from statmech_attn.tasks import array_files
 from statmech_attn.tasks.array_files import ArrayFile
 from statmech_attn.tasks.array_labels import labels
-from statmech_attn.tasks.array_sets import FIRST, test_sets
+from statmech_attn.tasks.array_sets import FIRST, sets_of_tests
 from statmech_attn.tasks.array_sources import source
 
 
@@ -136,7 +136,7 @@ def write_example(folder: str | Path) -> Path:
 
 
 def _given(file: ArrayFile, readout, queries, skip, heads, classes) -> Given:
-    ends = test_sets(file)
+    ends = sets_of_tests(file)
     found = {
         end: labels(file, f"Y{end}", classes=classes) for end in ("", *ends.values())
     }
