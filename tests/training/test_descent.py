@@ -117,7 +117,7 @@ def test_one_path_and_one_example_have_their_minimum_in_closed_form():
     trainer = Trainer(TERMS, STEEPEST, problem, start)
     found = trained(trainer, problem, start)
     assert found.result == CONVERGED
-    Y, x = abs(float(problem.Y[0])), float(jnp.linalg.norm(problem.xi * problem.scale))
+    Y, x = abs(float(problem.Y[0])), float(jnp.linalg.norm(problem.inputs))
     c = x / problem.shapes[0][0]  # 1 / sqrt(N_1 N_a)
     slope = lambda q: 1.5 * (1 + (c * q**1.5 - Y) * c * np.sqrt(q) / T)
     fitted = (Y / c) ** (2 / 3)  # where slope > 0; the minimum lies just below
