@@ -49,6 +49,7 @@ from statmech_attn.batches import runtime  # noqa: E402  after the hook
 
 runtime.compile_quickly()
 
+IMAGES = ("omniglot", "mnist", "fashion_mnist")
 collect_ignore = ["dmft/floquet.py"]  # a program that needs mpmath and is run by hand
 
 
@@ -118,27 +119,28 @@ def pytest_configure(config):
     jax.config.update("jax_persistent_cache_min_compile_time_secs", float(least))
 
 
-def _data() -> pathlib.Path:
-    """$STATMECH_ATTN_DATA, or shared/data beside the checkout."""
+@pytest.fixture(scope="session")
+def published() -> pathlib.Path:
+    """Folder of the published networks."""
+    return pathlib.Path(__file__).parent / "data"
+
+
+@pytest.fixture(scope="session")
+def image_data() -> pathlib.Path:
+    """Folder of real images; where there is none, tests on them are left out.
+
+    $STATMECH_ATTN_DATA, or shared/data beside the checkout.
+    """
     beside = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
-    return pathlib.Path(os.environ.get("STATMECH_ATTN_DATA", beside))
-
-
-@pytest.fixture(scope="session")
-def data_folder() -> pathlib.Path:
-    """Data for tests, which fail where there are none."""
-    folder = _data()
-    if not folder.is_dir():
-        pytest.fail(f"no data in {folder}: set STATMECH_ATTN_DATA to their folder.")
+    folder = pathlib.Path(os.environ.get("STATMECH_ATTN_DATA", beside))
+    lacking = [name for name in IMAGES if not (folder / name).is_dir()]
+    if lacking:
+        required = os.environ.get("STATMECH_ATTN_IMAGES") == "required"
+        (pytest.fail if required else pytest.skip)(
+            f"no images in {folder} ({', '.join(lacking)} missing): "
+            "set STATMECH_ATTN_DATA to their folder."
+        )
     return folder
-
-
-@pytest.fixture(scope="session")
-def image_data(data_folder) -> pathlib.Path:
-    """Folder of real images; tests on them fail where there are none."""
-    if not (data_folder / "omniglot").is_dir():
-        pytest.fail(f"no images in {data_folder}: set STATMECH_ATTN_DATA.")
-    return data_folder
 
 
 @pytest.fixture(scope="session")

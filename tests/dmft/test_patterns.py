@@ -9,19 +9,32 @@ import pytest
 from statmech_attn import dmft
 
 
-def test_preset_is_the_published_network(data_folder):
-    published = json.loads((data_folder / "poclopez_patterns.json").read_text())
-    file = dmft.load("poclopez-pe2")
+NETWORKS = pytest.mark.parametrize(
+    ("preset", "name", "context"),
+    [
+        ("poclopez-pe2", "poclopez_patterns.json", 4),
+        ("poclopez-pe5", "poclopez_pe5_patterns.json", 32),
+    ],
+)
+
+
+@NETWORKS
+def test_preset_is_the_published_network(published, preset, name, context):
+    values = json.loads((published / name).read_text())
+    file = dmft.load(preset)
     for kind, semantic in zip(dmft.KINDS, file.patterns.semantic, strict=True):
-        assert semantic.tolist() == published["semantic"][kind]
-    assert file.context == 4 and file.epsilon == 0.02
+        assert semantic.tolist() == values["semantic"][kind]
+    for kind, bits in zip(dmft.KINDS, file.patterns.positional, strict=True):
+        assert bits.tolist() == values["positional"][kind]
+    assert file.context == context and file.epsilon == 0.02
     assert file.gamma == pytest.approx(2.2 * 100 / np.sqrt(3), rel=1e-15)
-    assert file.checkpoint[1] == 3
+    assert file.checkpoint[1] == values["start"]["next_position"]
 
 
-def test_a_json_file_reads_like_its_preset(data_folder):
-    by_path = dmft.load(data_folder / "poclopez_patterns.json")
-    by_name = dmft.load("poclopez-pe2")
+@NETWORKS
+def test_a_json_file_reads_like_its_preset(published, preset, name, context):
+    by_path, by_name = dmft.load(published / name), dmft.load(preset)
+    assert by_path.context == by_name.context == context
     assert np.array_equal(by_path.patterns.semantic, by_name.patterns.semantic)
     assert np.array_equal(by_path.checkpoint[0], by_name.checkpoint[0])
 

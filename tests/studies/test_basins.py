@@ -140,7 +140,7 @@ def test_the_command_line_matches_a_stored_file_anew(stored, tmp_path):
 
 @pytest.mark.slow
 def test_a_file_is_matched_with_its_own_network_as_it_was_computed(
-    found, tmp_path, monkeypatch, data_folder
+    found, tmp_path, monkeypatch, published
 ):
     with pytest.raises(ValueError, match="a network that is not the file's"):
         studies.rematch(found.assign_attrs(network="another"), "flow")
@@ -152,8 +152,8 @@ def test_a_file_is_matched_with_its_own_network_as_it_was_computed(
 
     monkeypatch.setattr(matching, "_flows", none_flows)
     study = spec.dump(STUDY | {"network": {"patterns": "x.json"}})
-    published = (data_folder / "poclopez_patterns.json").read_bytes()
-    (tmp_path / "x.json").write_bytes(published)
+    patterns = (published / "poclopez_patterns.json").read_bytes()
+    (tmp_path / "x.json").write_bytes(patterns)
     net = dmft.network(dmft.load(tmp_path / "x.json").patterns, context=context)
     moved = found.assign_attrs(study=study, network=network_digest(net))
     studies.rematch(moved, "flow", 0.1, tmp_path)

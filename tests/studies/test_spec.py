@@ -128,9 +128,9 @@ def test_wrong_overrides_are_named(tmp_path, setting, message):
         studies.load(path, [setting])
 
 
-def test_pattern_files_are_found_beside_the_study(tmp_path, data_folder):
-    published = (data_folder / "poclopez_patterns.json").read_text()
-    (tmp_path / "mine.json").write_text(published)
+def test_pattern_files_are_found_beside_the_study(tmp_path, published):
+    patterns = (published / "poclopez_patterns.json").read_text()
+    (tmp_path / "mine.json").write_text(patterns)
     path = tmp_path / "study.toml"
     path.write_text(spec.dump(changed(network__patterns="mine.json")))
     study, _ = studies.load(path)
