@@ -1,4 +1,4 @@
-r"""Operations of numbers of LLVM, one or several lanes at once, and exp, tanh, log.
+"""Operations of numbers of LLVM, one or several lanes at once.
 
 An element is a number of Python, known while the program is made; a value of LLVM, a
 scalar or a vector of lanes; or a product that is not rounded yet, so that a sum may
@@ -6,16 +6,11 @@ take it in (a fused multiply-add).  Which products are fused is decided here and
 LLVM: numbers are then the same, to the last bit, for every width of vectors and on
 every processor.
 
-$e^x = 2^n (1 + E(r))$,  $\tanh x = E / (E + 2)$ with $E = e^{2x} - 1$,
-$n = \mathrm{round}(x / \ln 2)$,  $r = x - n \ln 2$,  $|r| \le \ln(2) / 2$
-
-E(r) is a Taylor polynomial to $r^{13}$, whose remainder is below 5e-18 of r; the
-logarithm is the one of fdlibm.  Errors are at most 2 units in the last place for exp
-and log, and 4 for tanh.
+Zeros that are known, as those of unit vectors, are left out of products and sums, so
+that 0 times infinity is 0, and the sign of a zero may be another one than XLA's.
 """
 
 import math
-import struct
 from typing import Any
 
 from llvmlite import ir
@@ -28,20 +23,7 @@ INT64: Type = ir.IntType(64)
 INT32: Type = ir.IntType(32)
 BOOL: Type = ir.IntType(1)
 TYPES = {"float64": DOUBLE, "int64": INT64, "int32": INT32, "bool": BOOL}
-TAYLOR = [1 / math.factorial(n) for n in range(2, 14)]
-LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-ROUNDER = 1.5 * 2.0**52  # added to a double, leaves its nearest integer in the low bits
-SUBNORMAL = 2.0**-1022
 LARGEST = 40_000  # operations of a program: of more LLVM takes minutes
-FDLIBM_LOG = (
-    6.666666666666735130e-01,
-    3.999999999940941908e-01,
-    2.857142874366239149e-01,
-    2.222219843214978396e-01,
-    1.818357216161805012e-01,
-    1.531383769920937332e-01,
-    1.479819860511658591e-01,
-)
 
 
 class Unsupported(ValueError):
@@ -108,7 +90,7 @@ class Arithmetic:
 
     def add(self, x, y, type=DOUBLE):
         if numbers(x, y):
-            return x + y
+            return known(x + y, type)
         if type is not DOUBLE:
             return self.builder.add(*self.alike(x, y, type=type))
         if is_zero(x) or is_zero(y):
@@ -122,7 +104,7 @@ class Arithmetic:
 
     def subtract(self, x, y, type=DOUBLE):
         if numbers(x, y):
-            return x - y
+            return known(x - y, type)
         if type is not DOUBLE:
             return self.builder.sub(*self.alike(x, y, type=type))
         if is_zero(y):
@@ -137,7 +119,7 @@ class Arithmetic:
 
     def multiply(self, x, y, type=DOUBLE):
         if numbers(x, y):
-            return x * y
+            return known(x * y, type)
         if type is not DOUBLE:
             return self.builder.mul(*self.alike(x, y, type=type))
         for one, other in ((x, y), (y, x)):
@@ -146,39 +128,55 @@ class Arithmetic:
         return Product(*self.alike(x, y, type=type))
 
     def divide(self, x, y, type=DOUBLE):
-        if numbers(x, y) and type is DOUBLE and y != 0:
-            return x / y
         if number(y) and y == 1:
             return x
-        x, y = self.alike(x, y, type=type)
-        return self.builder.fdiv(x, y) if type is DOUBLE else self.builder.sdiv(x, y)
+        if type is not DOUBLE:
+            return self._whole_divided(x, y, type)[0]
+        if numbers(x, y) and y != 0:
+            return x / y
+        return self.builder.fdiv(*self.alike(x, y, type=type))
 
     def remainder(self, x, y, type):
-        if numbers(x, y) and type is not DOUBLE:
-            return int(math.fmod(x, y))
-        x, y = self.alike(x, y, type=type)
-        return self.builder.frem(x, y) if type is DOUBLE else self.builder.srem(x, y)
+        if type is not DOUBLE:
+            return self._whole_divided(x, y, type)[1]
+        return self.builder.frem(*self.alike(x, y, type=type))
+
+    def _whole_divided(self, x, y, type):
+        """Quotient, towards zero, and rest; by 0 they are -1 and x, as in XLA."""
+        if numbers(x, y):
+            sign = 1 if (x < 0) == (y < 0) else -1
+            quotient = sign * (abs(x) // abs(y)) if y else -1
+            return known(quotient, type), known(x - quotient * y, type)
+        by_zero, by_minus_one = (self.compare("==", y, n, type) for n in (0, -1))
+        divisor = self.select(by_minus_one, 1, self.select(by_zero, 1, y, type), type)
+        pair = self.alike(x, divisor, type=type)  # on others processors may stop
+        quotient, rest = self.builder.sdiv(*pair), self.builder.srem(*pair)
+        quotient = self.select(by_minus_one, self.negative(x, type), quotient, type)
+        return (
+            self.select(by_zero, -1, quotient, type),
+            self.select(by_zero, x, rest, type),
+        )
 
     def negative(self, x, type=DOUBLE):
         if number(x):
-            return -x
+            return known(-x, type)
         (x,) = self.alike(x, type=type)
         return self.builder.fneg(x) if type is DOUBLE else self.builder.neg(x)
 
     def fused(self, x: Value, y: Value, z: Value) -> Value:
         return self.intrinsic("fma", x, y, z)
 
-    def power(self, x, exponent: int):
+    def power(self, x, exponent: int, type=DOUBLE):
         """Integer power, by squaring."""
         if exponent < 0:
             return self.divide(1.0, self.power(x, -exponent))
-        result: Any = 1.0
+        result: Any = 1.0 if type is DOUBLE else 1
         while exponent:
             if exponent & 1:
-                result = self.multiply(result, x)
+                result = self.multiply(result, x, type)
             exponent >>= 1
             if exponent:
-                x = self.multiply(x, x)
+                x = self.multiply(x, x, type)
         return result
 
     def compare(self, how: str, x, y, type=DOUBLE):
@@ -196,7 +194,7 @@ class Arithmetic:
         """x where the condition holds, y elsewhere."""
         if number(condition):
             return x if condition else y
-        if x is y or (numbers(x, y) and x == y):
+        if x is y or (numbers(x, y) and x == y and _sign(x) == _sign(y)):
             return x
         wide = isinstance(condition.type, ir.VectorType)
         if wide:
@@ -215,18 +213,34 @@ class Arithmetic:
         return self._extreme("<", x, y, type)
 
     def _extreme(self, how, x, y, type):
+        """NaN of NaN, and -0 is smaller than 0."""
         if numbers(x, y):
-            return (max if how == ">" else min)(x, y)
+            strange = [n for n in (x, y) if n != n]
+            extreme = max if how == ">" else min
+            return (strange or [extreme(x, y, key=lambda n: (n, _sign(n)))])[0]
         x, y = self.alike(x, y, type=type)
-        chosen = self.select(self.compare(how, x, y, type), x, y, type)
-        if type is not DOUBLE:
-            return chosen
-        return self.select(self.compare("!=", x, x), x, chosen)  # NaN stays NaN
+        if type is DOUBLE:
+            return self.intrinsic("maximum" if how == ">" else "minimum", x, y)
+        return self.select(self.compare(how, x, y, type), x, y, type)
 
     def logical(self, how: str, x, y, type):
         if numbers(x, y):
             return LOGICAL[how](x, y)
-        return getattr(self.builder, f"{how}_")(*self.alike(x, y, type=type))
+        names = {"and": "and_", "or": "or_", "xor": "xor"}
+        return getattr(self.builder, names[how])(*self.alike(x, y, type=type))
+
+    def shift(self, how: str, x, y, type):
+        """Bits moved by y places: `shl`, `lshr` or `ashr`; beyond the last, all are."""
+        last = type.width - 1
+        beyond = self.logical(
+            "or",
+            self.compare("<", y, 0, type),
+            self.compare(">", y, last, type),
+            BOOL,
+        )
+        places = self.select(beyond, last if how == "ashr" else 0, y, type)
+        moved = getattr(self.builder, how)(*self.alike(x, places, type=type))
+        return moved if how == "ashr" else self.select(beyond, 0, moved, type)
 
     def invert(self, x, type):
         if number(x):
@@ -236,7 +250,7 @@ class Arithmetic:
     def convert(self, x, old: Type, new: Type):
         """The same number as another type."""
         if number(x):
-            return {DOUBLE: float, BOOL: bool}.get(new, int)(x)
+            return converted(x, new)
         if old is new:
             return x
         wide = isinstance(_type(x), ir.VectorType)
@@ -247,7 +261,7 @@ class Arithmetic:
         if new is DOUBLE:
             convert = self.builder.uitofp if old is BOOL else self.builder.sitofp
         elif old is DOUBLE:
-            convert = self.builder.fptosi
+            return self.intrinsic("fptosi.sat", x, result=target)
         elif old.width < new.width:
             convert = self.builder.zext if old is BOOL else self.builder.sext
         else:
@@ -256,14 +270,19 @@ class Arithmetic:
 
     # Functions
 
-    def intrinsic(self, name: str, *values: Value) -> Value:
-        """A function that LLVM knows, such as sqrt and fma."""
-        (type, *_) = [x.type for x in values]
-        wide = isinstance(type, ir.VectorType)
-        full = f"llvm.{name}.v{self.lanes}f64" if wide else f"llvm.{name}.f64"
-        return self.builder.call(
-            self._declared(full, [type] * len(values), type), values
-        )
+    def intrinsic(self, name: str, *values: Value, result: Type = None) -> Value:
+        """A function that LLVM knows, such as sqrt and fma.
+
+        Args:
+            name: in LLVM, without types.
+            values: of which the first has the type of the function.
+            result: type of the result, where it is another one.
+        """
+        (type, *_) = types = [x.type for x in values]
+        suffixes = map(_suffix, [type] if result is None else [result, type])
+        full = ".".join(("llvm", name, *suffixes))
+        result = type if result is None else result
+        return self.builder.call(self._declared(full, types, result), values)
 
     def external(self, name: str, *elements) -> Value:
         """A function of the system's mathematical library, lane by lane."""
@@ -283,113 +302,30 @@ class Arithmetic:
             return self.module.globals[name]
         return ir.Function(self.module, ir.FunctionType(result, arguments), name)
 
-    def exp(self, x):
-        (x,) = self.alike(x, type=DOUBLE)
-        x = self._at_most(x, 710.0)
-        x = self.select(self.compare("<", x, -746.0), -746.0, x)
-        whole, beyond = self._exponential(x)
-        half = self.builder.ashr(whole, constant(1, whole.type))
-        scaled = self.multiply(self.add(1.0, beyond), self._power_of_two(half))
-        rest = self.builder.sub(
-            whole, half
-        )  # in two steps: the result may be subnormal
-        return self.multiply(scaled, self._power_of_two(rest))
-
-    def expm1(self, x):
-        (x,) = self.alike(x, type=DOUBLE)
-        whole, beyond = self._exponential(x)
-        scale = self._power_of_two(whole)
-        small = self.add(self.multiply(scale, beyond), self.subtract(scale, 1.0))
-        large = self.subtract(self.exp(x), 1.0)
-        far = self.compare(">", self.intrinsic("fabs", x), 700.0)
-        return self.select(far, large, small)
-
-    def tanh(self, x):
-        (x,) = self.alike(x, type=DOUBLE)
-        size = self.intrinsic("fabs", x)
-        twice = self._at_most(self.builder.fadd(size, size), 44.0)
-        whole, beyond = self._exponential(twice)
-        scale = self._power_of_two(whole)
-        grown = self.add(self.multiply(scale, beyond), self.subtract(scale, 1.0))
-        return self.intrinsic("copysign", self.divide(grown, self.add(grown, 2.0)), x)
-
-    def _at_most(self, x: Value, most: float) -> Value:
-        return self.select(self.compare(">", x, most), most, x)
-
-    def _exponential(self, x: Value) -> tuple[Value, Any]:
-        """n as integers, and E(r), for numbers whose n is an exponent of a double."""
-        rounder = constant(ROUNDER, x.type)
-        shifted = self.fused(x, constant(1 / math.log(2), x.type), rounder)
-        n = self.builder.fsub(shifted, rounder)
-        r = self.fused(n, constant(-LN2_HIGH, x.type), x)
-        r = self.fused(n, constant(-LN2_LOW, x.type), r)
-        square = self.value(self.multiply(r, r), x.type)
-        even, odd = (self._horner(TAYLOR[i::2], square) for i in (0, 1))
-        beyond = self.add(even, self.multiply(odd, r))
-        integers = self._bits(shifted)
-        first = struct.unpack("<q", struct.pack("<d", ROUNDER))[0]
-        whole = self.builder.sub(integers, constant(first, integers.type))
-        return whole, self.fused(square, self.value(beyond, x.type), r)
-
-    def _horner(self, coefficients, x: Value):
-        total: Any = coefficients[-1]
-        for coefficient in coefficients[-2::-1]:
-            total = self.add(self.multiply(total, x), coefficient)
-        return total
-
-    def _bits(self, x: Value) -> Value:
-        wide = isinstance(x.type, ir.VectorType)
-        return self.builder.bitcast(x, self.vector(INT64) if wide else INT64)
-
-    def _double(self, bits: Value) -> Value:
-        wide = isinstance(bits.type, ir.VectorType)
-        return self.builder.bitcast(bits, self.vector(DOUBLE) if wide else DOUBLE)
-
-    def _power_of_two(self, n: Value) -> Value:
-        biased = self.builder.add(n, constant(1023, n.type))
-        return self._double(self.builder.shl(biased, constant(52, n.type)))
-
-    def log(self, x):
-        (x,) = self.alike(x, type=DOUBLE)
-        tiny = self.compare("<", x, SUBNORMAL)
-        normal = self.select(tiny, self.multiply(x, 2.0**54), x)
-        bits = self._bits(normal)
-        lowest = struct.unpack("<q", struct.pack("<d", math.sqrt(0.5)))[0]
-        shift, above = constant(52, bits.type), constant(lowest, bits.type)
-        exponent = self.builder.ashr(self.builder.sub(bits, above), shift)
-        mantissa = self._double(
-            self.builder.sub(bits, self.builder.shl(exponent, shift))
-        )
-        f = self.builder.fsub(mantissa, constant(1.0, x.type))
-        s = self.divide(f, self.add(f, 2.0))
-        z = self.value(self.multiply(s, s), x.type)
-        rest = self.multiply(self._horner(FDLIBM_LOG, z), z)
-        half = self.value(self.multiply(self.multiply(f, 0.5), f), x.type)
-        n = self.convert(exponent, INT64, DOUBLE)
-        n = self.subtract(n, self.select(tiny, 54.0, 0.0))
-        low = self.multiply(s, self.add(half, rest))
-        low = self.add(self.multiply(n, LN2_LOW), self.value(low, x.type))
-        result = self.subtract(f, self.subtract(half, low))
-        result = self.add(self.multiply(n, LN2_HIGH), result)
-        infinite = self.compare("==", x, math.inf)
-        result = self.select(infinite, math.inf, result)
-        result = self.select(self.compare("==", x, 0.0), -math.inf, result)
-        known = self.compare(">=", x, 0.0)
-        return self.select(known, result, math.nan)
-
-    def log1p(self, x):
-        (x,) = self.alike(x, type=DOUBLE)
-        whole = self.add(1.0, x)
-        lost = self.subtract(x, self.subtract(whole, 1.0))
-        usual = self.add(self.log(whole), self.divide(lost, whole))
-        return self.select(self.compare("<", whole, math.inf), usual, self.log(whole))
-
 
 def constant(x: Any, type: Type) -> ir.Constant:
     """A number in all lanes of a type."""
     if isinstance(type, ir.VectorType):
         return ir.Constant(type, [constant(x, type.element)] * type.count)
     return ir.Constant(type, float(x) if type is DOUBLE else int(x))
+
+
+def known(x: Any, type: Type) -> Any:
+    """A number; a whole one is what is left of it in the bits of its type."""
+    if type is DOUBLE or type is BOOL:
+        return x
+    half = 1 << (type.width - 1)
+    return (int(x) + half) % (2 * half) - half
+
+
+def converted(x: Any, type: Type) -> Any:
+    """A number as another type: the nearest whole number of it, and 0 of NaN."""
+    if type is DOUBLE or type is BOOL:
+        return float(x) if type is DOUBLE else bool(x)
+    if not isinstance(x, float):
+        return known(x, type)
+    most = 1 << (type.width - 1)
+    return 0 if math.isnan(x) else int(min(max(x, -most), most - 1))
 
 
 def number(x: Any) -> bool:
@@ -403,6 +339,17 @@ def numbers(*elements: Any) -> bool:
 
 def is_zero(x: Any) -> bool:
     return number(x) and x == 0
+
+
+def _sign(x: Any) -> float:
+    return math.copysign(1, x)
+
+
+def _suffix(type: Type) -> str:
+    """Name of a type in the names of LLVM's functions."""
+    if isinstance(type, ir.VectorType):
+        return f"v{type.count}{_suffix(type.element)}"
+    return "f64" if type is DOUBLE else f"i{type.width}"
 
 
 def _type(x: Any) -> Type | None:

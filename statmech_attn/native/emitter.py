@@ -22,8 +22,8 @@ from jax.extend.core import Literal
 from llvmlite import ir
 
 from statmech_attn.native.arithmetic import (
-    Arithmetic,
     BOOL,
+    DOUBLE,
     INT64,
     number,
     Type,
@@ -31,6 +31,7 @@ from statmech_attn.native.arithmetic import (
     Unsupported,
     Value,
 )
+from statmech_attn.native.functions import Functions
 
 
 TRACED = 1009  # lanes while a function is traced
@@ -39,7 +40,7 @@ LONGEST = 1024  # numbers of a loop that are kept for later operations
 Elements = np.ndarray  # of objects, see the module
 
 
-class Emitter(Arithmetic):
+class Emitter(Functions):
     """Writes the operations of a jaxpr where its builder stands."""
 
     def __init__(self, module: ir.Module, lanes: int, rules: Mapping[str, Callable]):
@@ -62,7 +63,11 @@ class Emitter(Arithmetic):
             rule = self.rules.get(equation.primitive.name)
             if rule is None:
                 raise Unsupported(f"it uses {equation.primitive.name}")
-            results = rule(self, equation, *map(read, equation.invars))
+            try:
+                results = rule(self, equation, *map(read, equation.invars))
+            except KeyError as error:  # of the parameters of another version of JAX
+                name = equation.primitive.name
+                raise Unsupported(f"it uses {name}, without its {error}") from None
             for variable, result in zip(equation.outvars, results, strict=True):
                 known[variable] = result
         return [read(atom) for atom in jaxpr.outvars]
@@ -138,7 +143,10 @@ class Emitter(Arithmetic):
     def scan(self, equation, *arguments):
         params = equation.params
         length, (body, constants) = params["length"], opened(params["jaxpr"])
-        n_fixed, n_carry = params["num_consts"], params["num_carry"]
+        if "ft_in" in params:  # since jax 0.12
+            n_fixed, n_carry, _ = map(len, params["ft_in"].unpack())
+        else:
+            n_fixed, n_carry = params["num_consts"], params["num_carry"]
         fixed = list(arguments[:n_fixed])
         first = arguments[n_fixed : n_fixed + n_carry]
         stacked = arguments[n_fixed + n_carry :]
@@ -354,9 +362,17 @@ class Emitter(Arithmetic):
         a = a.reshape(group(left, same_left, free_left, sum_left))
         b = b.reshape(group(right, same_right, free_right, sum_right))
 
+        kinds = [scalar_type(v) for v in equation.invars]
+        type = scalar_type(equation.outvars[0])
+
         def product(x, y):
-            terms = map(self.multiply, x, y)
-            return functools.reduce(self.add, terms, 0.0)
+            x, y = (
+                [self.convert(e, kind, type) for e in row]
+                for row, kind in zip((x, y), kinds, strict=True)
+            )
+            terms = (self.multiply(*pair, type) for pair in zip(x, y, strict=True))
+            zero = 0.0 if type is DOUBLE else 0
+            return functools.reduce(lambda a, b: self.add(a, b, type), terms, zero)
 
         results = [
             product(x, y)

@@ -1,13 +1,22 @@
 """What the operations of JAX come to: (emitter, equation, *arguments) -> results."""
 
 import collections
+import itertools
 import math
 from collections.abc import Callable
 
 import numpy as np
 
-from statmech_attn.native.arithmetic import Arithmetic, BOOL, DOUBLE, number
+from statmech_attn.native.arithmetic import (
+    Arithmetic,
+    BOOL,
+    constant,
+    DOUBLE,
+    known,
+    number,
+)
 from statmech_attn.native.emitter import (
+    array,
     elements_of,
     elementwise,
     Emitter,
@@ -55,7 +64,7 @@ def _of_library(name: str) -> Callable:
 
 def _absolute(emitter, x, type):
     if number(x):
-        return abs(x)
+        return known(abs(x), type)
     if type is DOUBLE:
         return emitter.intrinsic("fabs", *emitter.alike(x, type=type))
     return emitter.largest(x, emitter.negative(x, type), type)
@@ -65,8 +74,11 @@ def _square_root(emitter, x):
     return emitter.intrinsic("sqrt", *emitter.alike(x, type=DOUBLE))
 
 
-def _logistic(emitter, x):
-    return emitter.divide(1.0, emitter.add(1.0, emitter.exp(emitter.negative(x))))
+def _logistic(emitter, x, type):
+    """Of the exponential that is below 1: the other one may be infinite."""
+    power = emitter.exp(emitter.negative(_absolute(emitter, x, type)))
+    above = emitter.select(emitter.compare("<", x, 0.0), power, 1.0)
+    return emitter.divide(above, emitter.add(1.0, power))
 
 
 def _sign(emitter, x, type):
@@ -76,22 +88,122 @@ def _sign(emitter, x, type):
 
 
 def _power(emitter, equation, x):
-    exponent = equation.params["y"]
-    return [elementwise(lambda x: emitter.power(x, exponent), x)]
+    exponent, type = equation.params["y"], scalar_type(equation.outvars[0])
+    return [elementwise(lambda x: emitter.power(x, exponent, type), x)]
 
 
 def _general_power(emitter, equation, x, y):
-    if scalar_type(equation.invars[1]) is not DOUBLE:
-        raise Unsupported("it takes powers whose exponent is computed")
-    return [elementwise(lambda *xs: emitter.external("pow", *xs), x, y)]
+    of_base, kind = map(scalar_type, equation.invars)
+    if of_base is not DOUBLE:
+        raise Unsupported("it takes pow of whole numbers")
+    power = lambda x, y: emitter.external("pow", x, emitter.convert(y, kind, DOUBLE))
+    return [elementwise(power, x, y)]
 
 
 def _select(emitter, equation, which, *cases):
-    if len(cases) != 2 or scalar_type(equation.invars[0]) is not BOOL:
-        raise Unsupported("it selects from more than two arrays")
-    type = scalar_type(equation.outvars[0])
-    choose = lambda here, no, yes: emitter.select(here, yes, no, type)
+    kind, type = scalar_type(equation.invars[0]), scalar_type(equation.outvars[0])
+
+    def choose(place, *values):
+        result = values[-1]
+        for i, value in reversed(list(enumerate(values[:-1]))):
+            earlier = emitter.compare("<=", place, i, kind)
+            result = emitter.select(earlier, value, result, type)
+        return result
+
     return [elementwise(choose, which, *cases)]
+
+
+def _round(emitter, equation, x):
+    to_even = int(equation.params["rounding_method"]) == 1
+    rule = _known_to_llvm("rint" if to_even else "round")
+    return rule(emitter, equation, x)
+
+
+def _reduce_precision(emitter, equation, x):
+    """No change: the precision of a double, which checkpoints ask for."""
+    bits = [equation.params[f"{part}_bits"] for part in ("exponent", "mantissa")]
+    if scalar_type(equation.invars[0]) is not DOUBLE or bits != [11, 52]:
+        raise Unsupported("it uses reduce_precision to less than a double")
+    return [x]
+
+
+def _leading_zeros(emitter, x, type):
+    (x,) = emitter.alike(x, type=type)
+    return emitter.intrinsic("ctlz", x, constant(False, BOOL))
+
+
+def _ones(emitter, x, type):
+    return emitter.intrinsic("ctpop", *emitter.alike(x, type=type))
+
+
+def _log_of_sum(emitter, x, y, type):
+    high, low = emitter.largest(x, y), emitter.smallest(x, y)
+    apart = emitter.subtract(low, high)
+    apart = emitter.select(emitter.compare("==", x, y), 0.0, apart)  # infinities
+    return emitter.add(high, emitter.log1p(emitter.exp(apart)))
+
+
+def _cumulative(function: Callable) -> Callable:
+    """Rule of sums, or others, of the elements up to each."""
+
+    def rule(emitter, equation, x):
+        axis, type = equation.params["axis"], scalar_type(equation.invars[0])
+        if equation.invars[0].aval.shape[axis] == TRACED:
+            raise Unsupported("it adds up, or compares, lanes")
+        combine = lambda a, b: elementwise(
+            lambda *xs: function(emitter, *xs, type), a, b
+        )
+        order = slice(None, None, -1 if equation.params["reverse"] else 1)
+        rows = np.split(x, x.shape[axis], axis)[order] if x.size else [x]
+        return [np.concatenate(list(itertools.accumulate(rows, combine))[order], axis)]
+
+    return rule
+
+
+def _place_of(how: str) -> Callable:
+    """Rule of the place of the first of the largest, or smallest, elements, or NaN."""
+
+    def rule(emitter, equation, x):
+        (axis,), shape = equation.params["axes"], equation.invars[0].aval.shape
+        if shape[axis] == TRACED:
+            raise Unsupported("it adds up, or compares, lanes")
+        type, kind = map(scalar_type, (equation.invars[0], equation.outvars[0]))
+
+        def place(*column):
+            best, chosen = column[0], 0
+            for i, one in enumerate(column[1:], 1):
+                beyond = emitter.compare(how, one, best, type)
+                if type is DOUBLE:
+                    strange = emitter.compare("!=", one, one)
+                    usual = emitter.compare("==", best, best)
+                    first = emitter.logical("and", strange, usual, BOOL)
+                    beyond = emitter.logical("or", beyond, first, BOOL)
+                best = emitter.select(beyond, one, best, type)
+                chosen = emitter.select(beyond, i, chosen, kind)
+            return chosen
+
+        rows = np.split(x, x.shape[axis], axis)
+        return [np.squeeze(elementwise(place, *rows), axis)]
+
+    return rule
+
+
+def _pad(emitter, equation, x, filling):
+    before, after = equation.invars[0].aval.shape, equation.outvars[0].aval.shape
+    sources, targets = [], []
+    for n, size, (low, high, between) in zip(
+        before, after, equation.params["padding_config"], strict=True
+    ):
+        if n == TRACED and (low, high, between) != (0, 0, 0):
+            raise Unsupported("it pads lanes")
+        n, size = short((n,))[0], short((size,))[0]
+        places = low + (between + 1) * np.arange(n)
+        sources.append(np.flatnonzero((places >= 0) & (places < size)))
+        targets.append(places[sources[-1]])
+    shape = short(after)
+    result = array(shape, [filling.item()] * math.prod(shape))
+    result[np.ix_(*targets)] = x[np.ix_(*sources)]
+    return [result]
 
 
 def _convert(emitter, equation, x):
@@ -210,6 +322,12 @@ def _reduce_logical(how: str) -> Callable:
     return lambda e, equation, x: e.reduced(equation, x, function(e))
 
 
+OF_THE_PACKAGE = ("exp", "exp2", "expm1", "log", "log1p", "tanh", "one_minus_square")
+OF_THE_LIBRARY = (
+    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
+    *("sinh", "cosh", "asinh", "acosh", "atanh"),
+    *("cbrt", "erf", "erfc"),
+)
 RULES: dict[str, Callable] = {
     "add": _each(Arithmetic.add),
     "add_any": _each(Arithmetic.add),
@@ -227,11 +345,13 @@ RULES: dict[str, Callable] = {
     "pow": _general_power,
     "sqrt": _known_to_llvm("sqrt"),
     "rsqrt": _each(lambda e, x, type: e.divide(1.0, _square_root(e, x))),
-    "logistic": _each(lambda e, x, type: _logistic(e, x)),
+    "logistic": _each(_logistic),
     "floor": _known_to_llvm("floor"),
     "ceil": _known_to_llvm("ceil"),
-    **{name: _of_doubles(name) for name in ("exp", "expm1", "log", "log1p", "tanh")},
-    **{name: _of_library(name) for name in ("sin", "cos", "tan", "atan2", "erf")},
+    "round": _round,
+    "reduce_precision": _reduce_precision,
+    **{name: _of_doubles(name) for name in OF_THE_PACKAGE},
+    **{name: _of_library(name) for name in OF_THE_LIBRARY},
     "is_finite": _each(_finite),
     **{
         name: _each(lambda e, x, y, type, how=how: e.compare(how, x, y, type))
@@ -249,11 +369,23 @@ RULES: dict[str, Callable] = {
         for name in ("and", "or", "xor")
     },
     "not": _each(Arithmetic.invert),
+    **{
+        name: _each(lambda e, x, y, type, how=how: e.shift(how, x, y, type))
+        for name, how in {
+            "shift_left": "shl",
+            "shift_right_logical": "lshr",
+            "shift_right_arithmetic": "ashr",
+        }.items()
+    },
+    "population_count": _each(_ones),
+    "clz": _each(_leading_zeros),
     "select_n": _select,
     "clamp": _clamp,
     "convert_element_type": _convert,
-    "copy": lambda e, equation, x: [x],
-    "copy_p": lambda e, equation, x: [x],
+    **{
+        name: lambda e, equation, *xs: list(xs)
+        for name in ("copy", "copy_p", "stop_gradient", "optimization_barrier")
+    },
     "broadcast_in_dim": _broadcast,
     "reshape": _reshape,
     "squeeze": lambda e, q, x: [np.squeeze(x, q.params["dimensions"])],
@@ -276,6 +408,15 @@ RULES: dict[str, Callable] = {
     "reduce_min": _reduce("smallest"),
     "reduce_and": _reduce_logical("and"),
     "reduce_or": _reduce_logical("or"),
+    "reduce_xor": _reduce_logical("xor"),
+    "cumsum": _cumulative(Arithmetic.add),
+    "cumprod": _cumulative(Arithmetic.multiply),
+    "cummax": _cumulative(Arithmetic.largest),
+    "cummin": _cumulative(Arithmetic.smallest),
+    "cumlogsumexp": _cumulative(_log_of_sum),
+    "argmax": _place_of(">"),
+    "argmin": _place_of("<"),
+    "pad": _pad,
     "dot_general": Emitter.dot_general,
     "while": Emitter.while_loop,
     "scan": Emitter.scan,
@@ -289,6 +430,7 @@ RULES: dict[str, Callable] = {
             "core_call",
             "remat",
             "checkpoint",
+            "remat2",
             "custom_jvp_call",
             "custom_vjp_call",
             "custom_vjp_call_jaxpr",
