@@ -269,9 +269,9 @@ plt.show()
 # %%
 # :doc:`The measured comparison </transformer_heads>` says the same of ten trainings on
 # each of two tasks: the gradient of a mask predicts best what is lost, and the scores
-# of this theory are not better than a random order.  Use them where the assumptions
-# hold, for attention with linear values (:doc:`08_own_heads`); of a transformer, ablate
-# the heads.
+# of this theory are not seen to be better than a random order.  Use them where the
+# assumptions hold, for attention with linear values (:doc:`08_own_heads`); of a
+# transformer, ablate the heads.
 #
 # The same from a file
 # --------------------

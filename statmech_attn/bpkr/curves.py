@@ -30,6 +30,7 @@ from statmech_attn.bpkr.predictor import accuracy
 from statmech_attn.bpkr.problem import heuristic_row, Problem
 from statmech_attn.bpkr.solution import RESULTS, Solution
 from statmech_attn.presentation import Shown
+from statmech_attn.statistics import standard_error
 
 
 LOG_2PI = math.log(2 * math.pi)
@@ -81,8 +82,8 @@ class LearningCurve(NamedTuple):
         action: value of the action at the saddle points.
         log_evidence: Laplace's ln p(Y), NaN without corrections.
         result: how the saddle points were reached, an index into `RESULTS`.
-        shared: whether training sets have examples in common, so that errors over them
-            are too small.
+        shared: whether training sets have examples in common; errors over them are then
+            those of draws from the given examples, and NaN for sets of all of them.
     """
 
     problem: Problem
@@ -97,6 +98,10 @@ class LearningCurve(NamedTuple):
     result: Int[np.ndarray, "sizes sets"]
     shared: bool
 
+    def explain(self) -> str | None:
+        """What errors over training sets hold, where sets are not independent."""
+        return of_shared_sets(len(self.problem.Y)) if self.shared else None
+
     @property
     def _shown(self):
         words = {
@@ -106,7 +111,11 @@ class LearningCurve(NamedTuple):
         }
         over, of_set = "examples estimate", "examples training_set"
         mean = lambda name: lambda curve: getattr(curve, name).mean(axis=-1)
-        stderr = lambda name: lambda curve: standard_error(getattr(curve, name))
+        stderr = lambda name: (
+            lambda curve: over_sets(
+                getattr(curve, name), curve.examples, len(curve.problem.Y)
+            )
+        )
         return (
             Shown("examples", "training examples", "examples", symbol="P"),
             Shown("estimate", "estimate", "estimate", value="estimates"),
@@ -383,17 +392,32 @@ def measured(mean, variance, Y_test, stderr: float | np.ndarray = 0.0) -> Measur
     return Measured(float(error), float(np.mean(variance)), accuracy(mean, Y_test))
 
 
-def standard_error(
-    values: Float[np.ndarray, "*batch sets"],
-) -> np.ndarray | np.float64:
-    """Of the mean over training sets; NaN where there is one alone.
+def over_sets(
+    values: Float[np.ndarray, "sizes *estimates sets"], examples, available: int
+) -> Float[np.ndarray, "sizes *estimates"]:
+    """Standard error of the mean over training sets; NaN where all are the same set.
+
+    Sets that are drawn from the same examples tell how far another draw from these
+    examples moves the mean, and sets of all examples do not differ.
+
+    Args:
+        values: of every training set.
+        examples: in a training set, for every row of the values.
+        available: examples that sets are drawn from.
 
     Example:
         >>> import numpy as np
-        >>> standard_error(np.array([0.0, 2.0])), standard_error(np.array([1.0]))
-        (np.float64(1.0), np.float64(nan))
+        >>> over_sets(np.array([[0.0, 2.0], [1.0, 1.0]]), [5, 10], 10).tolist()
+        [1.0, nan]
     """
-    sets = values.shape[-1]
-    if sets < 2:
-        return np.full(values.shape[:-1], np.nan)[()]
-    return values.std(axis=-1, ddof=1) / np.sqrt(sets)
+    error = standard_error(values)
+    whole = np.asarray(examples) == available
+    return np.where(whole.reshape(-1, *[1] * (error.ndim - 1)), np.nan, error)
+
+
+def of_shared_sets(available: int) -> str:
+    """What errors over training sets hold that have examples in common."""
+    return (
+        f"training sets are drawn from the same {available} examples: errors are over "
+        "such draws, not over other examples, and there is none for sets of all of them"
+    )

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn import presentation
 from statmech_attn.bpkr.activations import Kernels
-from statmech_attn.bpkr.curves import fitting_labels, standard_error
+from statmech_attn.bpkr.curves import fitting_labels
 from statmech_attn.bpkr.evidence import evidence
 from statmech_attn.bpkr.predictor import accuracy
 from statmech_attn.bpkr.prior import outside_support
@@ -25,6 +25,7 @@ from statmech_attn.bpkr.pruning import rank_correlation
 from statmech_attn.bpkr.solution import RESULTS, Solution
 from statmech_attn.labels import Variables
 from statmech_attn.presentation import Shown
+from statmech_attn.statistics import standard_error
 
 
 CHOICES = ("evidence", "validation")

@@ -156,11 +156,13 @@ def learning_curve(dataset: xr.Dataset, console: Console) -> None:
             )
     console.print(table)
     sets = dataset.sizes["training_set"]
-    common = ", which have examples in common" if dataset.shared else ""
-    console.print(
-        f"means over {sets} training sets{common}, with their standard errors",
-        highlight=False,
-    )
+    words = f"means over {sets} training sets, with their standard errors"
+    if dataset.shared:
+        words += (
+            "; sets are drawn from the same examples: errors are over such draws, not "
+            "over other examples, and there is none for sets of all of them"
+        )
+    console.print(words, highlight=False)
 
 
 def training(dataset: xr.Dataset, console: Console) -> None:

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from statmech_attn import __version__
 from statmech_attn.cli import errors, exploring, resources, results, runs, scoring
-from statmech_attn.cli.terminal import err, write_anything
+from statmech_attn.cli.terminal import err, quiet_when_closed, write_anything
 
 
 class _Commands(TyperGroup):
@@ -21,11 +21,14 @@ class _Commands(TyperGroup):
 
     def main(self, *args: Any, **options: Any) -> Any:
         write_anything()
-        return super().main(*args, **options)
+        with quiet_when_closed():
+            return super().main(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
         except (Exception, KeyboardInterrupt) as error:
             if errors.of_the_command_line(error):
                 raise

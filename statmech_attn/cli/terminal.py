@@ -5,8 +5,11 @@ terminal would obey, are shown as Python writes them; square brackets are no mar
 """
 
 import io
+import os
 import sys
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +17,7 @@ from rich.text import Text
 
 
 LAYOUT = "\n\t"  # control characters that lay out a text of several lines
+CLOSED = 128 + 13  # exit code of a program that SIGPIPE ends, as shells state it
 
 
 def visible(text: str, kept: str = "") -> str:
@@ -68,6 +72,27 @@ def write_anything() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def quiet_when_closed() -> Iterator[None]:
+    """End without a word, with code `CLOSED`, once nobody reads what is printed.
+
+    What is left in the buffer is written here, and not when Python ends.
+    """
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except (BrokenPipeError, SystemExit) as end:
+        of_pipe = (isinstance(x, BrokenPipeError) for x in (end, end.__context__))
+        if not any(of_pipe):  # click and rich make an exit with code 1 of it
+            raise
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
+        raise SystemExit(CLOSED) from None
 
 
 out, err = Terminal(), Terminal(stderr=True)

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
         threshold,
     )
     from statmech_attn.statistics.diagnostics import bfmi, Summary, summary
-    from statmech_attn.statistics.means import block_stderr, mean_of_known
+    from statmech_attn.statistics.means import (
+        block_stderr,
+        mean_of_known,
+        not_below_rounding,
+        rounding,
+        standard_error,
+    )
 
 
 __all__ = [
@@ -28,9 +34,12 @@ __all__ = [
     "limit_difference",
     "linear_until",
     "mean_of_known",
+    "not_below_rounding",
+    "rounding",
     "Slope",
     "spread_ratio",
     "spread_slope",
+    "standard_error",
     "Summary",
     "summary",
     "threshold",

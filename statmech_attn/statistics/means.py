@@ -1,13 +1,77 @@
-r"""Means with their errors: of what is known, of series.
+r"""Means with their errors: of samples, of what is known, of series.
 
-Over what is known, such as trainings that have a number:
+mean      $\bar v = \sum_r v_r / R$ over the R values, or over those that are not NaN
+stderr    $\sqrt{\sum_r (v_r - \bar v)^2 / (R (R - 1))}$, and no less than rounding
 
-mean      $\bar v = \sum_r v_r / R$ over the R values that are not NaN
-stderr    $\sqrt{\sum_r (v_r - \bar v)^2 / (R (R - 1))}$
+Rounding: a number is known to u = eps/2 of its size.  The sum of n terms of size v
+rounds n - 1 times, the k-th by u k v at most and with either sign, which adds up to
+$u v \sqrt{n^3/3}$, of the mean $u v \sqrt{n/3}$; with the last digit of the result
+
+rounding  $u |v| \sqrt{1 + n/3}$
 """
+
+import math
 
 import numpy as np
 from jaxtyping import Float
+
+
+UNIT = float(np.finfo(float).eps) / 2  # u of double precision
+
+
+def rounding(size, terms: int = 1):
+    """By how much rounding may have changed a number; an error below it is none.
+
+    Args:
+        size: of the terms that the number sums, of any shape.
+        terms: how many there are, or a mean of so many.
+
+    Example:
+        >>> rounding(1.0), rounding(1.0, terms=297)
+        (1.2819751242557092e-16, 1.1102230246251565e-15)
+    """
+    return UNIT * abs(size) * math.sqrt(1 + terms / 3)
+
+
+def not_below_rounding(error, size, terms: int = 1):
+    """An error that differs from zero, and is no smaller than that of rounding.
+
+    Zero stays: it is the scatter of samples that are all the same number, of which it
+    tells that so few have none, and not that there is none.
+
+    Args:
+        error: of any shape, NaN where it is not known.
+        size, terms: as for `rounding`.
+
+    Example:
+        >>> import numpy as np
+        >>> not_below_rounding(np.array([1e-3, 1e-20, 0.0]), 1.0).tolist()
+        [0.001, 1.2819751242557092e-16, 0.0]
+    """
+    return np.where(error > 0, np.fmax(error, rounding(size, terms)), error)[()]
+
+
+def standard_error(values: Float[np.ndarray, "*shape"], axis: int = -1):
+    """Of the mean of independent samples; NaN where there is one alone.
+
+    Args:
+        values: samples along an axis.
+        axis: of the samples.
+
+    Returns:
+        Standard errors, with the shape of the values less this axis.
+
+    Example:
+        >>> import numpy as np
+        >>> standard_error(np.array([0.0, 2.0])), standard_error(np.array([1.0]))
+        (np.float64(1.0), np.float64(nan))
+    """
+    values = np.asarray(values)
+    samples = values.shape[axis]
+    if samples < 2:
+        return np.full(np.delete(values.shape, axis), np.nan)[()]
+    error = values.std(axis, ddof=1) / np.sqrt(samples)
+    return not_below_rounding(error, abs(values).max(axis), samples)
 
 
 def mean_of_known(
@@ -34,6 +98,7 @@ def mean_of_known(
     mean = over(np.nansum(values, axis=0), count)
     variance = over(np.nansum((values - mean) ** 2, axis=0), count - 1)
     stderr = np.sqrt(variance / np.maximum(count, 1))
+    stderr = not_below_rounding(stderr, mean, len(values))
     return np.asarray(mean), np.asarray(stderr)  # of single numbers, too
 
 
@@ -63,4 +128,4 @@ def block_stderr(series, blocks: int = 20):
         )
     whole_blocks = series[..., -blocks * length :]
     means = whole_blocks.reshape(*series.shape[:-1], blocks, length).mean(-1)
-    return means.std(-1, ddof=1) / np.sqrt(blocks)
+    return standard_error(means)

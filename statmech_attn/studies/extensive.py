@@ -140,7 +140,7 @@ CAPACITY = Variables(
         "α_c",
         "_error",
         group="",
-        note="error: of half as many lags and a coarser rule, and of the fold",
+        note="error: of half or twice as many lags and a coarser rule, and of the fold",
     ),
     Variable(
         "retrieved_overlap", "context", "overlap where retrieval ends", "1", "m_c"
@@ -521,8 +521,9 @@ class CapacityWork(LoadedWork):
         fold = self._fold(context, values, lags)
         error = fold.error
         if context > 1 and not self.run.at_rest:
-            fewer = max(lags // 2, context - 1)
-            other = self._fold(context, values, fewer, coarse=True)
+            half = lags // 2  # no fewer than the window has
+            others = half if half >= context - 1 else 2 * lags
+            other = self._fold(context, values, others, coarse=True)
             error += abs(fold.value - other.value)
         return {
             "capacity": fold.value,

@@ -72,8 +72,8 @@ VARIABLES = Variables(
     Variable(
         "shared",
         "",
-        "True: training sets have examples in common, so errors over them are too "
-        "small",
+        "True: training sets have examples in common, so errors are over draws from "
+        "the given examples, and NaN for sets of all of them",
         "1",
         "shared",
     ),
@@ -213,7 +213,10 @@ class LearningCurveWork(learning.LearningWork):
             over = tuple(d for d in dims if d != "training_set")
             last = np.moveaxis(values, axis, -1)
             variables[name] = over, last.mean(-1)
-            variables[f"{name}_stderr"] = over, curves.standard_error(last)
+            place, available = over.index("examples"), len(self.pool.Y)
+            of_sizes = np.moveaxis(last, place, 0)
+            error = curves.over_sets(of_sizes, self.examples, available)
+            variables[f"{name}_stderr"] = over, np.moveaxis(error, 0, place)
         variables["shared"] = (), self.shared
         variables["rank"] = (), math.prod(self.made.xi.shape[1:])
         dataset = self.labelled(variables, results).dataset.drop_vars("y")

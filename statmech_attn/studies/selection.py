@@ -19,6 +19,7 @@ from statmech_attn import bpkr
 from statmech_attn.bpkr import selection
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Assembled, Results, Tick
+from statmech_attn.statistics import standard_error
 from statmech_attn.studies import build, learning, posterior
 from statmech_attn.studies.examples import Attended, VALIDATION
 from statmech_attn.studies.learning import Dimensions, Learning
@@ -95,7 +96,7 @@ class ModelSelectionWork(learning.LearningWork):
             errors = parts(slice(held, None)).squared_errors(self.made.Y_test)
             row = parts(slice(held))._asdict() | {
                 "error_test": errors.mean(),
-                "error_test_stderr": bpkr.curves.standard_error(errors),
+                "error_test_stderr": standard_error(errors),
             }
             yield {name: np.asarray(value) for name, value in row.items()}
             tick(1.0)

@@ -3,6 +3,8 @@
 import io
 import os
 import resource
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -47,6 +49,24 @@ def a_name_that_is_none():
 def test_an_error_about_input_is_its_line(call, monkeypatch):
     monkeypatch.setattr(dmft, "presets", lambda: dmft.parameters(-1.0, 1.0, 0.0))
     assert line(call("presets", code=1)).endswith("beta must be >= 0; got -1.")
+
+
+@pytest.mark.parametrize("unbuffered", ("", "1"))
+@pytest.mark.parametrize(
+    "words", (["schema"], ["score", "--help"], ["--help"], ["--version"], ["nothing"])
+)
+def test_a_reader_that_has_ended_is_no_error(words, unbuffered):
+    """Standard output and error are a pipe that nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "statmech_attn.cli", *words],
+        stdout=writing,
+        stderr=writing if words == ["nothing"] else subprocess.PIPE,
+        env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+    )
+    os.close(writing)
+    assert done.returncode == 141 and not done.stderr
 
 
 @pytest.mark.parametrize("broken", (not_foreseen, a_name_that_is_none))

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from scipy import signal
@@ -6,6 +8,8 @@ from statmech_attn.statistics import (
     block_stderr,
     in_standard_errors,
     limit_difference,
+    rounding,
+    standard_error,
     threshold,
 )
 
@@ -49,3 +53,26 @@ def test_extrapolation_removes_the_bias_and_keeps_an_offset(offset):
     )
     assert used[0] == 4
     assert value[0] == pytest.approx(offset, abs=1e-12)
+
+
+@pytest.mark.parametrize("terms", (3, 30, 300))
+def test_rounding_is_that_of_a_running_sum(terms):
+    """A rounding is u of a partial sum at most, a third of that as a mean square."""
+    random, errors = np.random.default_rng(0), []
+    for _ in range(200):
+        values = random.uniform(0.5, 1, terms)
+        total = np.float64(0)
+        for value in values:
+            total += value
+        errors.append((total - math.fsum(values)) / terms)
+    ratio = np.sqrt(np.mean(np.square(errors))) / rounding(1.0, terms)
+    assert 0.2 < ratio < 1 / np.sqrt(3)
+
+
+def test_a_standard_error_is_no_smaller_than_rounding():
+    one = 1e-3 + 1e-20 * np.arange(10)
+    values = np.array([one, 1e-3 * (1 + np.spacing(1.0) * (np.arange(10) == 0))])
+    assert (values.std(1, ddof=1) / np.sqrt(10) < rounding(1e-3, 10)).all()
+    assert standard_error(values)[1] == rounding(values[1].max(), 10)
+    assert standard_error(np.ones(4)) == 0
+    assert np.isnan(standard_error(np.ones((1, 2)), axis=0)).all()

@@ -210,13 +210,19 @@ def test_no_retrieval_is_said_and_the_point_is_left_out(monkeypatch):
     [
         (1, {}, 0.001, [(0, False)]),
         (3, {}, 0.021, [(16, False), (8, True)]),
-        (3, {"lags": 3}, 0.021, [(3, False), (2, True)]),
+        (3, {"lags": 4}, 0.021, [(4, False), (2, True)]),
+        (3, {"lags": 3}, 0.021, [(3, False), (6, True)]),
+        (3, {"lags": 2}, 0.021, [(2, False), (4, True)]),
     ],
 )
 def test_the_error_of_a_capacity_has_that_of_lags_and_of_the_rule(
     monkeypatch, context, changes, error, asked
 ):
-    """The end of retrieval is put at 0.25, and 0.02 away by half the lags."""
+    """The end of retrieval is put at 0.25, and 0.02 away by other lags.
+
+    Half as many, or twice where half would be fewer than the window has: with as many
+    lags the error would be that of the rule alone.
+    """
     calls = []
 
     def fold(work, C, values, lags, coarse=False):

@@ -1,0 +1,29 @@
+"""Errors over training sets that have examples in common."""
+
+import jax
+import numpy as np
+
+from statmech_attn import bpkr
+from statmech_attn.batches import rng
+
+
+def test_sets_of_all_examples_have_no_error():
+    """All four hold the same ten examples: their scatter is that of rounding."""
+    xi = rng.normal(jax.random.key(0), (10, 3, 1))
+    Y = xi[:, 0, 0]
+    problem = bpkr.Problem(xi, Y, heads=(1,), width=10, temperature=0.1)
+    curve = bpkr.learning_curve(
+        jax.random.key(1), problem, xi, Y, examples=[5, 10], training_sets=4
+    )
+    dataset = curve.to_dataset()
+    for name in ("error", "variance"):
+        stderr = dataset[f"{name}_stderr"].values
+        assert np.isnan(stderr[1]).all() and (stderr[0] > 0).all()
+    words = (
+        "drawn from the same 10 examples: errors are over such draws, not over other"
+    )
+    assert words in str(curve)
+    alone = bpkr.learning_curve(
+        jax.random.key(1), problem, xi, Y, examples=[5], training_sets=2
+    )
+    assert not alone.shared and "other examples" not in str(alone)
