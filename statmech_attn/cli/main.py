@@ -26,7 +26,7 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except (Exception, KeyboardInterrupt) as error:
+        except BaseException as error:  # SystemExit too: 0 means that all is done
             if errors.of_the_command_line(error):
                 raise
             if ctx.params["debug"]:
