@@ -257,6 +257,7 @@ def _readable(read: Callable[..., Any]) -> Callable[..., Any]:
             zlib.error,
         ) as error:
             words = " ".join(str(error).split())[:200].rstrip(".")
+            words = words or type(error).__name__
             raise ValueError(f"cannot be read: {words}.") from None
 
     return checked
