@@ -34,23 +34,22 @@ def replaced(path: str | Path, needed: int = 0) -> Iterator[Path]:
         'whole'
     """
     target = Path(os.path.realpath(path))
-    beside: Path | None = None
     try:
         beside = Path(tempfile.mkdtemp(".part", f".{target.name}.", target.parent))
         part = beside / target.name
-        yield part
-        _sync(part)
-        if part.is_dir():
-            _put_folder(part, target, beside / ".old")
-        else:
-            os.chmod(part, _mode(target))
-            os.replace(part, target)
+        try:
+            yield part
+            _sync(part)
+            if part.is_dir():
+                _put_folder(part, target, beside / ".old")
+            else:
+                os.chmod(part, _mode(target))
+                os.replace(part, target)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
         sync_folder(target.parent)
     except OSError as error:
         raise unwritable(Path(path), error, needed) from None
-    finally:
-        if beside is not None:
-            shutil.rmtree(beside, ignore_errors=True)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -171,9 +170,9 @@ def unwritable(path: Path, error: OSError, needed: int = 0) -> StorageError:
         scan.h5: cannot be written: Permission denied.
     """
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        free = shutil.disk_usage(path.parent).free
+        free = f"{shutil.disk_usage(path.parent).free / 2**20:.3g} MiB free"
+        known = f"{needed / 2**20:.3g} MiB needed, " if needed else ""
         return StorageError(
-            f"{path}: cannot be written: {os.strerror(error.errno)}: "
-            f"{needed / 2**20:.3g} MiB needed, {free / 2**20:.3g} MiB free."
+            f"{path}: cannot be written: {os.strerror(error.errno)}: {known}{free}."
         )
     return StorageError(f"{path}: cannot be written: {error.strerror or error}.")
