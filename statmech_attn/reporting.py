@@ -1,5 +1,6 @@
 """What a long computation tells its user while it runs."""
 
+import unicodedata
 from typing import Protocol, runtime_checkable
 
 
@@ -52,3 +53,26 @@ def size(n_bytes: float) -> str:
     """Bytes as MiB or GiB."""
     mib = n_bytes / 2**20
     return f"{mib / 1024:.2f} GiB" if mib >= 1024 else f"{mib:.3g} MiB"
+
+
+def visible(text: str, kept: str = "") -> str:
+    r"""A text whose control characters are written out.
+
+    Args:
+        kept: control characters that stay as they are.
+
+    Example:
+        >>> visible("a\x1b[31mb\u202e")
+        'a\\x1b[31mb\\u202e'
+    """
+    return "".join(c if c in kept or not _obeyed(c) else _escape(c) for c in text)
+
+
+def _obeyed(character: str) -> bool:
+    """Whether terminals may act on it: control and format characters, line ends."""
+    category = unicodedata.category(character)
+    return category.startswith("C") or category in ("Zl", "Zp")
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode()

@@ -12,6 +12,7 @@ INPUT = 1
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 PACKAGE = __name__.partition(".")[0]
 NO_THREAD = "can't start new thread"  # of Python, where memory or a limit is reached
+NO_PATH = ("embedded null ", "Symlink loop ")  # of Python, about paths
 COMMAND_LINE = ("click", "typer")  # which print their own exceptions: wrong options
 
 
@@ -28,6 +29,8 @@ def described(error: BaseException) -> tuple[str, int]:
         return str(error), error.exit_code
     if isinstance(error, KeyboardInterrupt):
         return "interrupted; nothing was written.", signals.INTERRUPTED
+    if isinstance(error, SystemExit):
+        return f"code that this command runs ended it with {error.code!r}.", INPUT
     if isinstance(error, MemoryError):
         return f"there is not enough memory{_in_brackets(error)}.", INPUT
     if isinstance(error, OSError) and error.filename and error.strerror:
@@ -47,6 +50,11 @@ def described(error: BaseException) -> tuple[str, int]:
 def _expected(error: BaseException) -> bool:
     """Whether input, a file or the machine is at fault."""
     if isinstance(error, RuntimeError) and str(error) == NO_THREAD:
+        return True
+    if isinstance(error, (ValueError, RuntimeError)) and str(error).startswith(NO_PATH):
+        return True
+    code = sys.modules.get("statmech_attn.studies.code")
+    if code is not None and isinstance(error, code.Refused):
         return True
     jax = sys.modules.get("jax")
     if isinstance(error, OSError) or (

@@ -1,8 +1,10 @@
 """Writing result files in formats of others."""
 
 import importlib.util
-import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from statmech_attn import storage
@@ -11,20 +13,30 @@ from statmech_attn.storage import tables
 
 
 SHOWN = 8  # names in a line
+NAME = r'"?[^\W\d][^=\[\]{}();:<>\x00-\x1f]*'  # of a column
 
 
-def check(file: Path, targets: Iterable[Path], *, overwrite: bool) -> None:
+def check(file: Path, targets: Mapping[str, Path], *, overwrite: bool) -> None:
     """Refuse destinations before anything is read.
 
+    Args:
+        targets: path by format.
+
     Raises:
-        ValueError: one that is there already, or the file itself.
+        ValueError: one that is there already, the file itself, another kind of file
+            than would be written, or two that are the same.
     """
-    for target in targets:
+    taken: dict[str, str] = {}
+    for form, target in targets.items():
+        place = os.path.realpath(target)
+        if place in taken:
+            raise ValueError(f"{target}: is the place for {taken[place]} and {form}.")
+        taken[place] = form
         storage.require_no_input(target, [file])
-        if target.exists() and not overwrite:
-            raise ValueError(
-                f"{target}: already exists; choose another, or pass --overwrite."
-            )
+        like = partial(_is_export, form)
+        storage.require_replaceable(target, overwrite, like, f"{form} of this command")
+        if form != "zarr":
+            storage.check_place(target)
 
 
 def write(
@@ -63,11 +75,25 @@ def write(
             yield f"not in the table, which has one row per point: {names}{more}"
 
 
+def _is_export(form: str, path: Path) -> bool:
+    """Whether a file or folder is what `write` writes in this format, or is empty."""
+    if form == "zarr":
+        return path.is_dir() and (path / "zarr.json").is_file()
+    if path.is_file() and not path.stat().st_size:
+        return True
+    start = storage.begins(path, 2**16)
+    if form == "json":
+        return start.startswith('{"kind": ')
+    names, *rows = start.splitlines()[:2] or [""]
+    same = all(row.count(",") >= names.count(",") for row in rows)
+    named = all(re.fullmatch(NAME, name) for name in names.split(","))
+    return named and same and ("," in names or path.suffix == ".csv")
+
+
 def _write_zarr(dataset, target: Path) -> None:
     if importlib.util.find_spec("zarr") is None:
         raise ValueError("--zarr needs zarr: pip install 'statmech-attn[zarr]'.")
-    if target.is_dir() and (target / "zarr.json").exists():
-        shutil.rmtree(target)
     for variable in dataset.variables.values():
         variable.encoding = {}
-    dataset.to_zarr(target, mode="w-", zarr_format=3, consolidated=False)
+    with storage.replaced(target) as part:
+        dataset.to_zarr(part, mode="w-", zarr_format=3, consolidated=False)

@@ -29,7 +29,7 @@ class _Commands(TyperGroup):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise
-        except (Exception, KeyboardInterrupt) as error:
+        except BaseException as error:  # SystemExit too: 0 means that all is done
             if errors.of_the_command_line(error):
                 raise
             if ctx.params["debug"]:

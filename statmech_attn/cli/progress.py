@@ -4,6 +4,7 @@ On a terminal a bar moves; elsewhere, such as in the log of a job, a line a minu
 the same, whether or not something has been finished in it.
 """
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,12 +25,14 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from statmech_attn.cli.terminal import Terminal, visible
-from statmech_attn.reporting import duration, Reporter
+from statmech_attn import storage
+from statmech_attn.cli.terminal import Terminal
+from statmech_attn.reporting import duration, Reporter, visible
 
 
 INTERVAL = 60.0  # seconds between two lines outside a terminal
 FREQUENT = 5.0  # with --verbose
+STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]"  # of a line in a file
 
 
 class Pace:
@@ -260,11 +263,27 @@ def shown(
         elif not quiet:
             reports.append(Lines(console.say))
         if log_file is not None:
+            _check_log(log_file)
             file = opened.enter_context(log_file.open("a", encoding="utf-8"))
             reports.append(Lines(lambda line: _log(file, line)))
         for report in reports:
             opened.callback(report.close)
         yield Several(*reports)
+
+
+def _check_log(path: Path) -> None:
+    """Refuse to append to what is no log of this command.
+
+    Raises:
+        StorageError: another file, which stays as it is, or no place for one.
+    """
+    if not storage.check_place(path):
+        return
+    first = storage.begins(path).partition("\n")[0]
+    if path.stat().st_size and not re.match(STAMP, first):
+        raise storage.StorageError(
+            f"{path}: is no log of this command and stays; choose another --log-file."
+        )
 
 
 def _log(file: TextIO, line: str) -> None:

@@ -83,7 +83,7 @@ def new(
     for row in kinds.TASKS.named(task):
         if example := kinds.TASKS.part(row, "example"):
             out.say(_example(example, output.parent))
-    output.write_text(text, encoding="utf-8")
+    storage.write_text(output, text)
     named = shlex.quote(str(output))
     out.say(f"wrote {output}; edit it, then: statmech-attn run {named} --dry-run")
 
@@ -119,10 +119,14 @@ def schema(
     if output is None:
         typer.echo(text, nl=False)
         return
-    if storage.check_place(output) and not overwrite:
-        raise ValueError(f"{output}: exists; choose another, or pass --overwrite.")
-    output.write_text(text, encoding="utf-8")
+    storage.require_replaceable(output, overwrite, _is_schema, "schema")
+    storage.check_place(output)
+    storage.write_text(output, text)
     out.say(f"wrote {output}")
+
+
+def _is_schema(path: Path) -> bool:
+    return '"$schema"' in storage.begins(path)
 
 
 def presets(

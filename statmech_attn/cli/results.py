@@ -225,7 +225,7 @@ def export(
     chosen = {form: path for form, path in targets.items() if path is not None}
     if not chosen:
         raise typer.BadParameter("give --csv FILE, --json FILE or --zarr FOLDER.")
-    exports.check(file, chosen.values(), overwrite=overwrite)
+    exports.check(file, chosen, overwrite=overwrite)
     names = [name.strip() for name in rows.split(",") if name.strip()]
     for line in exports.write(file, chosen, names):
         out.say(line)

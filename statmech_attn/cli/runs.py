@@ -65,6 +65,8 @@ def run(
     _use_data(data)
     checked, text = studies.load(study, set_ or [], allow_code=allow_code)
     if output is not None:
+        if log_file and os.path.realpath(log_file) == os.path.realpath(output):
+            raise ValueError(f"{log_file}: is the output; name another --log-file.")
         storage.check_output(
             output, study=text, overwrite=overwrite, inputs=[study, *checked.files()]
         )

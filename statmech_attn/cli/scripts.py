@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 
 from statmech_attn import storage
 from statmech_attn.cli import progress
-from statmech_attn.cli.terminal import Terminal, visible
+from statmech_attn.cli.terminal import Terminal
 from statmech_attn.plotting import save
+from statmech_attn.reporting import visible
 from statmech_attn.studies import produce, usable as answering
 
 

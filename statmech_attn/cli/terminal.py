@@ -7,7 +7,6 @@ terminal would obey, are shown as Python writes them; square brackets are no mar
 import io
 import os
 import sys
-import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,32 +14,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from statmech_attn.reporting import visible
+
 
 LAYOUT = "\n\t"  # control characters that lay out a text of several lines
 CLOSED = 128 + 13  # exit code of a program that SIGPIPE ends, as shells state it
-
-
-def visible(text: str, kept: str = "") -> str:
-    r"""A text whose control characters are written out.
-
-    Args:
-        kept: control characters that stay as they are.
-
-    Example:
-        >>> visible("a\x1b[31mb\u202e")
-        'a\\x1b[31mb\\u202e'
-    """
-    return "".join(c if c in kept or not _obeyed(c) else _escape(c) for c in text)
-
-
-def _obeyed(character: str) -> bool:
-    """Whether terminals may act on it: control and format characters, line ends."""
-    category = unicodedata.category(character)
-    return category.startswith("C") or category in ("Zl", "Zp")
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape", "surrogatepass").decode()
 
 
 class Terminal(Console):

@@ -107,12 +107,13 @@ def _is_table(path: Path) -> bool:
 def write(found: Sequence[Comparison], path: Path) -> None:
     """The table as JSON (NaN and infinities as words), or as Markdown."""
     if path.suffix == ".md":
-        path.write_text(markdown(found), encoding="utf-8")
+        storage.write_text(path, markdown(found))
         return
     plain = lambda x: str(x) if isinstance(x, float) and not np.isfinite(x) else x
     lines = [{k: plain(v) for k, v in line._asdict().items()} for line in found]
     text = {"birth": _birth(), "comparisons": lines}
-    path.write_text(json.dumps(text, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    table = json.dumps(text, indent=1, ensure_ascii=False)
+    storage.write_text(path, table + "\n")
 
 
 def markdown(found: Sequence[Comparison]) -> str:

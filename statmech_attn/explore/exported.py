@@ -43,10 +43,8 @@ def export(path: str | Path, target: str | Path, *, overwrite: bool = False) -> 
     """
     path, target = Path(path), Path(target)
     storage.require_no_input(target, [path])
-    if target.exists() and not overwrite:
-        raise ValueError(
-            f"{target}: already exists; choose another, or pass --overwrite."
-        )
+    storage.require_replaceable(target, overwrite, _is_page, "page of this command")
+    storage.check_place(target)
     file = File(path)
     try:
         if file.view not in MAKERS:
@@ -56,8 +54,13 @@ def export(path: str | Path, target: str | Path, *, overwrite: bool = False) -> 
         file.close()
     body = base64.b64encode(gzip.compress(packed(header, arrays), 6, mtime=0)).decode()
     text = page.whole(body)
-    target.write_text(text, "utf-8")
+    storage.write_text(target, text)
     return size(len(text.encode()))
+
+
+def _is_page(path: Path) -> bool:
+    start = storage.begins(path)
+    return "<title>Explorer</title>" in start and "Content-Security-Policy" in start
 
 
 def _line(file: File) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -18,6 +18,7 @@ from matplotlib.colors import BoundaryNorm, ListedColormap, to_rgb
 from matplotlib.figure import Figure
 
 from statmech_attn.dynamics import PHASES
+from statmech_attn.storage import replaced
 
 
 SINGLE = 3.4  # inches, one column
@@ -167,7 +168,8 @@ def save(
     with mpl.rc_context(SETTINGS):
         for path, form in zip(paths, formats, strict=True):
             default, metadata = FORMATS[form]
-            drawn.savefig(path, dpi=dpi or default, metadata=metadata)
+            with replaced(path) as part:
+                drawn.savefig(part, dpi=dpi or default, metadata=metadata)
     return paths
 
 

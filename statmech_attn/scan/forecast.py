@@ -16,6 +16,7 @@ from statmech_attn.scan.work import Pilot, Work
 
 CHUNK_SECONDS = 15.0  # what a kill may cost; longer ones pack unsettled points better
 CHUNK_BYTES = 256 * 2**20  # rows of a chunk that are kept in memory
+MEMORY_SHARE = 0.6  # of what is available; a forecast knows not all, nor others
 WRITING = 1.0  # seconds from the last chunk to the result file: modules, checks
 SHARE = 4  # chunks for each worker at least, so that all are busy to the end
 
@@ -137,10 +138,11 @@ def require_room(found: Forecast, output: Path) -> None:
         ValueError: not enough memory, or not enough space on the disk.
     """
     available = available_memory() + psutil.Process().memory_info().rss
-    if found.memory > available:
+    if found.memory > MEMORY_SHARE * available:
         raise ValueError(
-            f"this run needs {size(found.memory)} of memory, {size(available)} are "
-            "available; use fewer workers or a smaller --chunk."
+            f"this run needs {size(found.memory)} of memory, more than "
+            f"{MEMORY_SHARE:.0%} of the {size(available)} that are available; use "
+            "fewer workers or a smaller --chunk."
         )
     free = shutil.disk_usage(output.parent).free
     if found.disk > free:

@@ -6,7 +6,6 @@ ends first is told so by SLURM, stops with code 75 and puts itself back into the
 """
 
 import math
-import os
 import re
 import shlex
 import subprocess
@@ -16,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
-from statmech_attn import inputs
+from statmech_attn import inputs, storage
 from statmech_attn.reporting import duration, size
 from statmech_attn.scan.forecast import Forecast
 
 
 LEAD = 120  # seconds before the time limit at which a task is asked to stop
 MARGIN = 2  # memory that is asked for over that of the forecast
+MOST = 4_000_000  # tasks of an array: no cluster allows more (MaxArraySize)
 RESTARTS = 100  # of one task
 _MARK = "# Written by `statmech-attn slurm`"
 _SCRIPT = Template(
@@ -110,9 +110,9 @@ class Array:
 
     def __post_init__(self):
         for name in ("tasks", "cpus"):
-            if getattr(self, name) < 1:
+            if not 1 <= getattr(self, name) <= MOST:
                 raise ValueError(
-                    f"{name} must be 1 or more; got {getattr(self, name)}."
+                    f"{name} must be from 1 to {MOST}; got {getattr(self, name)}."
                 )
         if seconds(self.time) < 60:
             raise ValueError(f"time must be a minute or more; got {self.time}.")
@@ -259,9 +259,7 @@ def write(array: Array, path: Path, found: Forecast | None = None) -> None:
         )
     text = script(array, path.name, found)
     array.logs.mkdir(exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+    storage.write_text(path, text)
 
 
 def outlook(array: Array, found: Forecast) -> str:

@@ -25,6 +25,13 @@ if TYPE_CHECKING:
         require_hdf5,
         VariableInfo,
     )
+    from statmech_attn.storage.replacing import (
+        begins,
+        replaced,
+        require_replaceable,
+        unwritable,
+        write_text,
+    )
     from statmech_attn.storage.schema import (
         same_study,
         SCHEMA_VERSION,
@@ -39,12 +46,12 @@ if TYPE_CHECKING:
         check_output,
         check_place,
         require_no_input,
-        unwritable,
         write,
     )
 
 
 __all__ = [
+    "begins",
     "BlockFolder",
     "BlockMemory",
     "check",
@@ -61,8 +68,10 @@ __all__ = [
     "origin",
     "plain",
     "read",
+    "replaced",
     "require_hdf5",
     "require_no_input",
+    "require_replaceable",
     "same_study",
     "SCHEMA_VERSION",
     "SEAL",
@@ -78,5 +87,6 @@ __all__ = [
     "VariableInfo",
     "with_provenance",
     "write",
+    "write_text",
 ]
 lazy.attach(__name__)

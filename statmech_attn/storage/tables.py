@@ -20,6 +20,7 @@ import xarray as xr
 
 from statmech_attn import kinds
 from statmech_attn.labels import unit_of
+from statmech_attn.storage.replacing import replaced
 
 
 WIDEST = 48  # columns of one variable
@@ -148,7 +149,8 @@ def point_dimensions(dataset: xr.Dataset) -> list[str]:
 
 def write_csv(table: Table, path: Path) -> None:
     """The table with a line of names; nothing stands where there is no number."""
-    table.frame.to_csv(path, index=False)
+    with replaced(path) as part:
+        table.frame.to_csv(part, index=False)
 
 
 def write_json(table: Table, path: Path, dataset: xr.Dataset) -> None:
@@ -157,7 +159,7 @@ def write_json(table: Table, path: Path, dataset: xr.Dataset) -> None:
     JSON has neither NaN, which becomes null, nor infinities, which become texts.
     """
     head = {name: dataset.attrs.get(name) for name in ("kind", "study")}
-    with path.open("w", encoding="utf-8") as file:
+    with replaced(path) as part, part.open("w", encoding="utf-8") as file:
         file.write(f"{json.dumps(head)[:-1]}, ")
         file.write(f'"columns": {json.dumps(table.attributes, ensure_ascii=False)},')
         file.write(' "points": [')

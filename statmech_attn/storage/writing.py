@@ -26,6 +26,7 @@ from statmech_attn.storage.changes import in_one_line, study_differences
 from statmech_attn.storage.columns import Column, storage_options
 from statmech_attn.storage.provenance import provenance
 from statmech_attn.storage.reading import info, is_own, verified
+from statmech_attn.storage.replacing import replaced, unwritable
 from statmech_attn.storage.schema import (
     is_text,
     PROVENANCE,
@@ -185,6 +186,8 @@ def check_place(path: Path) -> bool:
         ...     check_place(Path(folder, "new.h5"))
         False
     """
+    if path.name in ("", ".."):
+        raise StorageError(f"{str(path)!r}: is no name of a file.")
     require_unicode(path)
     _make_folder(path)
     try:
@@ -289,73 +292,12 @@ def _require_space(target: Path, size: int) -> None:
 
 
 def _replace(target: Path, fill: Callable[[int], str], size: int) -> None:
-    """Replace a file by one of about `size` bytes.
-
-    Args:
-        fill: writes the content through a file handle and returns its checksums.
-    """
-    try:
-        _replace_verified(target, fill)
-    except StorageError as error:
-        raise StorageError(f"{target}: cannot be written: {error}") from None
-    except OSError as error:
-        raise unwritable(target, error, needed=size) from None
-
-
-def _replace_verified(target: Path, fill: Callable[[int], str]) -> None:
-    handle, temporary = tempfile.mkstemp(".part", f".{target.name}.", target.parent)
-    try:
-        try:
-            checksums = fill(handle)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.chmod(temporary, _mode(target))
-        if verified(temporary) != checksums:
-            raise StorageError("it reads back differently from what was written.")
-        os.replace(temporary, target)
-    except BaseException:  # an interrupt too leaves nothing behind
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
-
-
-def _mode(target: Path) -> int:
-    """Permissions of the file that is replaced, or those of any new file."""
-    if target.exists():
-        return target.stat().st_mode & 0o7777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def unwritable(path: Path, error: OSError, needed: int = 0) -> StorageError:
-    """One line for a failure to write; it says the space if that was missing.
-
-    Args:
-        path: a file.
-        error: of the operating system.
-        needed: bytes that were to be written.
-
-    Returns:
-        The error, to be raised.
-
-    Example:
-        >>> print(unwritable(Path("scan.h5"), PermissionError(13, "Permission denied")))
-        scan.h5: cannot be written: Permission denied.
-    """
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        free = shutil.disk_usage(path.parent).free
-        return StorageError(
-            f"{path}: cannot be written: {os.strerror(error.errno)}: "
-            f"{needed / 2**20:.3g} MiB needed, {free / 2**20:.3g} MiB free."
-        )
-    return StorageError(f"{path}: cannot be written: {error.strerror or error}.")
+    with replaced(target, size) as part:
+        with part.open("x+b") as file:
+            checksums = fill(file.fileno())
+            os.fsync(file.fileno())
+        if verified(part) != checksums:
+            raise StorageError(
+                f"{target}: cannot be written: it reads back differently from what was "
+                "written."
+            )

@@ -6,15 +6,18 @@ the module on Python's path.  Looking for it runs nothing; `load` does.
 
 import functools
 import importlib
+import os
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from statmech_attn import inputs
-from statmech_attn.studies import digests
+from statmech_attn.reporting import visible
+from statmech_attn.studies import digests, guard
 
 
 REFERENCE = r"^[^:\n]*[^:\s]:[^\W\d]\w*$"
@@ -26,6 +29,7 @@ UNTRACEABLE = (  # errors of JAX where a value is asked for while it traces
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
 )
+MISSING = object()
 PREFIX = "statmech_attn_study_"  # of the names of modules that are files of studies
 
 
@@ -76,7 +80,11 @@ def origin(reference: str) -> Path:
     """
     place, _ = split(reference)
     if is_file(place):
-        return Path(place)
+        try:
+            os.stat(place)  # which follows no loop of links
+            return Path(place)
+        except ValueError:  # of a character that no path has
+            raise ValueError(f"{visible(place)}: is no path of a file.") from None
     where = None
     specification = None
     parts = place.split(".")
@@ -130,13 +138,15 @@ def load(reference: str) -> Any:
     place, name = split(reference)
     file = origin(reference)
     digest = digests.of_file(file)
-    try:
+
+    def named() -> Any:
         module = _of_file(file, digest) if is_file(place) else _module(place)
-    except (Exception, SystemExit) as error:
-        raise refused(reference, error) from error
-    if not hasattr(module, name):
+        return getattr(module, name, MISSING)
+
+    value = guard.call(partial(refused, reference), named)
+    if value is MISSING:
         raise ValueError(f"{brief(reference)}: {Path(place).name} has no {name!r}.")
-    return getattr(module, name)
+    return value
 
 
 class Function:
@@ -153,10 +163,8 @@ class Function:
         self._parameters = tuple(parameters)
 
     def __call__(self, *arguments: Any) -> Any:
-        try:
-            return self._function(*arguments)
-        except Exception as error:
-            raise refused(self._reference, error, self._parameters) from error
+        refuse = partial(refused, self._reference, parameters=self._parameters)
+        return guard.call(refuse, self._function, *arguments)
 
 
 def function(reference: str, parameters: Iterable[str] = ()) -> Function:
@@ -179,10 +187,12 @@ def refused(
 ) -> Refused:
     """What a user reads of an error in code that a study names."""
     name, kind = brief(reference), type(error).__name__
-    said = " ".join(str(error).split())
-    if isinstance(error, KeyError) and parameters and error.args[0] not in parameters:
+    if isinstance(error, Refused):  # of code that this code calls
+        return error
+    asked = error.args[0] if isinstance(error, KeyError) and error.args else None
+    if asked is not None and parameters and asked not in parameters:
         return Refused(
-            f"{name}: asks for {error.args[0]!r}, which is not in [parameters]: "
+            f"{name}: asks for {asked!r}, which is not in [parameters]: "
             f"{', '.join(parameters)}."
         )
     if kind in UNTRACEABLE:
@@ -191,8 +201,18 @@ def refused(
             "not have while it compiles: use jax.numpy, not numpy, and jnp.where, not "
             "if."
         )
+    said = visible(" ".join(_said(error).split()))
     shown = said if len(said) <= LONGEST else f"{said[:LONGEST]} …"
-    return Refused(f"{name}: {_line_of(error)} ends in {kind}: {shown}")
+    ended = f"{name}: {_line_of(error)} ends in {visible(kind)}"
+    return Refused(f"{ended}: {shown}" if shown else f"{ended}.")
+
+
+def _said(error: BaseException) -> str:
+    """The text of an error, which its own code makes."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def _line_of(error: BaseException) -> str:

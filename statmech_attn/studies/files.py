@@ -68,7 +68,12 @@ def places(path: Path) -> Places:
     Example:
         >>> places(Path("scan.h5.chunks")) == places(Path("scan.h5"))
         True
+
+    Raises:
+        StorageError: no name.
     """
+    if path.name in ("", ".."):
+        raise StorageError(f"{str(path)!r}: is no name of a run.")
     if (path / MANIFEST).exists() or path.suffix == ".chunks":
         return Places(path.with_name(path.name.removesuffix(".chunks")), path)
     return Places(path, scan.chunks_of(path))

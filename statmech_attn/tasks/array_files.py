@@ -11,6 +11,7 @@ import re
 import tokenize
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -245,6 +246,8 @@ def _readable(read: Callable[..., Any]) -> Callable[..., Any]:
             OSError,
             EOFError,
             KeyError,
+            MemoryError,  # of Python's parser, on headers
+            RecursionError,
             RuntimeError,  # of zipfile, about passwords and compression
             SyntaxError,  # of headers, as the next two
             tokenize.TokenError,
@@ -254,6 +257,7 @@ def _readable(read: Callable[..., Any]) -> Callable[..., Any]:
             zlib.error,
         ) as error:
             words = " ".join(str(error).split())[:200].rstrip(".")
+            words = words or type(error).__name__
             raise ValueError(f"cannot be read: {words}.") from None
 
     return checked
@@ -262,8 +266,8 @@ def _readable(read: Callable[..., Any]) -> Callable[..., Any]:
 def _of_npz(path: Path) -> ArrayFile:
     stored, others = {}, []
     with zipfile.ZipFile(path) as file:
-        names = file.namelist()
-        if twice := sorted({name for name in names if names.count(name) > 1}):
+        counts = Counter(file.namelist())
+        if twice := sorted(name for name, count in counts.items() if count > 1):
             raise ValueError(f"it holds {twice[0].removesuffix('.npy')} twice")
         for member in file.infolist():
             name = member.filename.removesuffix(".npy")

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 from statmech_attn import dmft, storage, studies
 from statmech_attn.cli import app
-from statmech_attn.cli.terminal import Terminal, visible
+from statmech_attn.cli.terminal import Terminal
+from statmech_attn.reporting import visible
 
 
 STUDY = 'kind = "trajectory"\n[parameters]\nbeta = 0.5\n[run]\nsteps = 5\n'

@@ -170,7 +170,7 @@ def test_a_disk_that_lies_is_found_out_before_the_old_file_goes(
 
     def flip_a_byte(handle):
         name = pathlib.Path(os.readlink(f"/proc/self/fd/{handle}"))
-        if name.suffix == ".part":
+        if name.parent.suffix == ".part":
             content = bytearray(name.read_bytes())
             content[len(content) // 2] ^= 1
             name.write_bytes(content)

@@ -12,6 +12,7 @@ way, so that memory is bounded and no worker waits for it.
 
 import logging
 import queue
+import socket
 import time
 import uuid
 from collections import deque
@@ -22,6 +23,7 @@ from typing import Any
 import cloudpickle
 from dask import config
 from distributed import Client, Future, KilledWorker, LocalCluster, Security
+from distributed.comm.addressing import parse_host_port
 
 from statmech_attn import storage
 from statmech_attn.scan import guarded
@@ -314,10 +316,21 @@ def _require_certificates(where: Any) -> None:
         )
 
 
+def _require_listener(where: Any) -> None:
+    """Raise OSError or ValueError unless something listens at an address.
+
+    A client that finds nobody goes on trying behind the error that it has raised.
+    """
+    scheme, separator, place = str(where).rpartition("://")
+    if isinstance(where, str) and (not separator or scheme in ("tcp", "tls")):
+        socket.create_connection(parse_host_port(place), CONNECT).close()
+
+
 @contextmanager
 def _connected(where: Any) -> Iterator[Client]:
     _require_certificates(where)
     try:
+        _require_listener(where)
         client = Client(where, set_as_default=False, timeout=CONNECT)
     except (OSError, ValueError) as error:
         raise ValueError(f"no dask scheduler answers at {where}: {error}.") from None

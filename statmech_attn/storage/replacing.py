@@ -1,0 +1,178 @@
+"""Everything that is written: beside its destination first, then in its place at once.
+
+A kill at any moment, or a disk that is full, leaves the old file or folder, or the new
+one.  After a kill a hidden `.NAME.*.part` may stay beside it.
+"""
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from statmech_attn.storage.schema import StorageError
+
+
+@contextmanager
+def replaced(path: str | Path, needed: int = 0) -> Iterator[Path]:
+    """A path beside a destination, whose file or folder takes its place at the end.
+
+    Args:
+        path: destination; of a symbolic link, its target is replaced.
+        needed: bytes that are to be written, for the message of a full disk.
+
+    Raises:
+        StorageError: it cannot be written; what was there stays.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with replaced(Path(folder, "x.txt")) as part:
+        ...         _ = part.write_text("whole")
+        ...     Path(folder, "x.txt").read_text()
+        'whole'
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        beside = Path(tempfile.mkdtemp(".part", f".{target.name}.", target.parent))
+        part = beside / target.name
+        try:
+            yield part
+            _sync(part)
+            if part.is_dir():
+                _put_folder(part, target, beside / ".old")
+            else:
+                os.chmod(part, _mode(target))
+                os.replace(part, target)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+        sync_folder(target.parent)
+    except OSError as error:
+        raise unwritable(Path(path), error, needed) from None
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text as a file, as UTF-8.
+
+    Raises:
+        StorageError: it cannot be written; what was there stays.
+
+    Example:
+        `write_text("study.toml", text)`
+    """
+    with replaced(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def require_replaceable(
+    path: Path, overwrite: bool, like: Callable[[Path], bool], what: str
+) -> None:
+    """Refuse a destination that is there, unless it is of the kind to be written.
+
+    Args:
+        path: the destination.
+        overwrite: whether such a file may be replaced.
+        like: whether a file, or a folder, is of this kind.
+        what: the kind, in words.
+
+    Raises:
+        StorageError: it stays.
+
+    Example:
+        >>> require_replaceable(Path("new.csv"), False, lambda path: True, "table")
+    """
+    if not os.path.lexists(path):
+        return
+    if not overwrite:
+        raise StorageError(
+            f"{path}: already exists; choose another, or pass --overwrite."
+        )
+    if not like(path):
+        raise StorageError(
+            f"{path}: is no {what} and stays: --overwrite replaces such only; choose "
+            "another."
+        )
+
+
+def begins(path: Path, most: int = 4096) -> str:
+    """The first characters of a regular file; nothing of anything else.
+
+    Example:
+        >>> begins(Path("/dev/zero"))
+        ''
+    """
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file.read(most).decode(errors="replace")
+
+
+def _put_folder(part: Path, target: Path, old: Path) -> None:
+    """Into place; a folder cannot be renamed over one that is not empty."""
+    if not target.exists():
+        os.replace(part, target)
+        return
+    os.replace(target, old)
+    try:
+        os.replace(part, target)
+    except BaseException:
+        os.replace(old, target)
+        raise
+
+
+def _sync(path: Path) -> None:
+    """A file, or a folder with all that is in it, to the disk."""
+    if path.is_dir():
+        for folder, _, files in os.walk(path):
+            for name in files:
+                _sync(Path(folder, name))
+            sync_folder(Path(folder))
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_folder(folder: Path) -> None:
+    """The names in a folder to the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _mode(target: Path) -> int:
+    """Permissions of the file that is replaced, or those of any new file."""
+    if target.exists():
+        return target.stat().st_mode & 0o7777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def unwritable(path: Path, error: OSError, needed: int = 0) -> StorageError:
+    """One line for a failure to write; it says the space if that was missing.
+
+    Args:
+        path: a file.
+        error: of the operating system.
+        needed: bytes that were to be written.
+
+    Returns:
+        The error, to be raised.
+
+    Example:
+        >>> print(unwritable(Path("scan.h5"), PermissionError(13, "Permission denied")))
+        scan.h5: cannot be written: Permission denied.
+    """
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        free = f"{shutil.disk_usage(path.parent).free / 2**20:.3g} MiB free"
+        known = f"{needed / 2**20:.3g} MiB needed, " if needed else ""
+        return StorageError(
+            f"{path}: cannot be written: {os.strerror(error.errno)}: {known}{free}."
+        )
+    return StorageError(f"{path}: cannot be written: {error.strerror or error}.")
