@@ -84,6 +84,12 @@ def require_address_space() -> None:
         )
 
 
+def cache_folder() -> Path:
+    """Where the package keeps what it would make anew for this user."""
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "statmech_attn"
+
+
 def prepare() -> None:
     """A device, double precision, and compilations, quick and kept in the user's cache.
 
@@ -98,10 +104,7 @@ def prepare() -> None:
 
     jax.config.update("jax_enable_x64", True)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        jax.config.update(
-            "jax_compilation_cache_dir", str(root / "statmech_attn" / "jax")
-        )
+        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
         # To read a small program takes a tenth of the time to compile it.
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

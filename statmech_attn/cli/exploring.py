@@ -59,7 +59,7 @@ def explore(
         try:
             out.say(f"the page is at {explorer.address}")
             out.say("Ctrl-C ends it")
-            if browser and not webbrowser.open(explorer.address):
+            if browser and not webbrowser.open(explorer.redirect().as_uri()):
                 out.say("no browser could be started: open this address in one")
             explorer.wait()
             return

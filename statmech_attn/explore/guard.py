@@ -85,7 +85,7 @@ class Guard:
                 "iframe",
             ):
                 return refused(403, "Another site asks.")
-        first = request.scope["path"].split("/")[1]
+        first = request.scope["path"].removeprefix("/").partition("/")[0]
         if not hmac.compare_digest(first.encode(), self._token.encode()):
             return refused(403, "The address lacks the token that was printed with it.")
         length = request.headers.get("content-length", "0")

@@ -16,7 +16,7 @@ import xarray as xr
 from statmech_attn import scan
 from statmech_attn.explore.files import finite
 from statmech_attn.explore.live import Live
-from statmech_attn.explore.stopping import Cancelled, Stoppable
+from statmech_attn.explore.stopping import Cancelled, first_line, Stoppable
 from statmech_attn.storage import toml
 
 
@@ -33,7 +33,8 @@ class Job:
         study: its text, TOML.
         total: number of points.
         rows: what has been computed, a dictionary for every point.
-        state: "running", "finished", "cancelled", or "failed" with an `error`.
+        state: "running", "finished", "cancelled", or "failed" with an `error`; a
+            compilation that has begun when a part is cancelled goes on unseen.
     """
 
     def __init__(self, live: Live, ranges: dict[str, Any]):
@@ -51,7 +52,7 @@ class Job:
         self._work = live.one if self.total <= FEW else live.work(checked)
         self.rows: list[dict[str, Any]] = []
         self._done, self._began = 0.0, time.monotonic()
-        self._cancelled = threading.Event()
+        self._cancelled, self._lock = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -72,7 +73,10 @@ class Job:
 
     def cancel(self) -> None:
         """End at the next look; what has been computed stays."""
-        self._cancelled.set()
+        with self._lock:
+            self._cancelled.set()
+            if self.state == "running":
+                self.state = "cancelled"
 
     def wait(self, seconds: float) -> None:
         """Wait for its thread."""
@@ -83,15 +87,21 @@ class Job:
             for values in parts(self._values, self._work.batch):
                 report = _Counting(self)
                 dataset = scan.in_memory(self._work.at(*values), report)
-                if self._cancelled.is_set():
-                    raise Cancelled
-                self.rows += rows(dataset, self.live.names)
-            self.state = "finished"
+                computed = rows(dataset, self.live.names)
+                with self._lock:
+                    if self._cancelled.is_set():
+                        raise Cancelled
+                    self.rows += computed
+            self._end("finished")
         except Cancelled:
-            self.state = "cancelled"
-        except (ValueError, RuntimeError, OSError, MemoryError) as error:
-            self.error = (str(error).splitlines() or [type(error).__name__])[0]
-            self.state = "failed"
+            self._end("cancelled")
+        except BaseException as error:  # whatever ends the thread, the page is told
+            self._end("failed", first_line(error))
+
+    def _end(self, state: str, error: str = "") -> None:
+        with self._lock:
+            if self.state == "running":
+                self.state, self.error = state, error
 
 
 def _length(values: Any) -> int:

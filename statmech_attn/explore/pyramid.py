@@ -3,14 +3,15 @@
 The samples of a scan are kept as 32-bit numbers on several levels. Level 0 has a row
 for every point; level l has a row for 4^l neighbouring points, sorted, so that a column
 of a picture is counted by looking up the edges of its cells. Levels of large scans are
-kept in a file beside the scan, `SCAN.h5.pyramid`, which can be removed at any time.
+kept in a file beside the scan, `SCAN.h5.pyramid`, which can be removed at any time. A
+seal over its content, which only the user who made it can set, tells whether it may be
+believed: a file that was cut, changed, or made by somebody else is made anew.
 
     samples  (rows, samples of a row)   float32, NaN where there is none
 """
 
-import atexit
+import hmac
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -19,6 +20,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from statmech_attn.explore import private
+
 
 SHIFT = 2
 FACTOR = 1 << SHIFT  # rows of a level that are one of the next
@@ -26,7 +29,7 @@ IN_MEMORY = 2**20  # samples of scans that have no levels
 DIRECT = 2**19  # samples that are counted one by one
 COLUMNS = 1024  # of a picture that a level is made for
 AT_ONCE = 2**25  # samples that are sorted at once
-SCHEMA = "statmech_attn pyramid 2"
+SCHEMA = "statmech_attn pyramid 3"
 Read = Callable[[int, int], np.ndarray]  # rows of points, (points, samples)
 
 
@@ -100,39 +103,77 @@ def pyramid(
         samples: of a point.
         read: rows of points in the order of the parameter.
         place: file that holds it, written where it is not there yet.
-        source: what identifies the scan; a file of another one is written anew.
+        source: what identifies the scan; a file of another one, or one without the
+            seal of this user, is written anew.
         tell: told the share that is done.
     """
     if points * samples <= IN_MEMORY:
         return Pyramid([np.asarray(read(0, points), np.float32)])
-    if not _holds(place, source):
+    levels = _sealed(place, points, samples, source)
+    if levels is None:
         place = _write(points, samples, read, place, source, tell)
-    with h5py.File(place, "r") as file:
-        sets = [file[f"level_{level}"] for level in range(len(file))]
-        maps = [(x.id.get_offset(), x.shape) for x in sets]  # type: ignore[union-attr]
-    return Pyramid(
-        [
-            np.memmap(place, np.float32, "r", offset, shape)  # type: ignore[arg-type]
-            for offset, shape in maps
-        ]
-    )
+        levels = _levels(place, points, samples)
+    return Pyramid(levels)
 
 
-def _holds(place: Path, source: str) -> bool:
-    """Whether a file is the pyramid of this scan."""
+def _sealed(place: Path, points: int, samples: int, source: str):
+    """The levels of a file that this user has made of this scan; None of any other."""
     try:
         with h5py.File(place, "r") as file:
-            return file.attrs["schema"] == SCHEMA and file.attrs["source"] == source
-    except (OSError, KeyError):
-        return False
+            if file.attrs["schema"] != SCHEMA:
+                return None
+            seal = str(file.attrs["seal"])
+        levels = _levels(place, points, samples)
+    except (OSError, KeyError, ValueError, TypeError):
+        return None
+    content = [_digest() for _ in levels]
+    for level, digest in zip(levels, content, strict=True):
+        rows = max(AT_ONCE // level.shape[1], 1)
+        for first in range(0, len(level), rows):
+            digest.update(level[first : first + rows].tobytes())
+    return levels if hmac.compare_digest(seal, _seal(source, content)) else None
+
+
+def _digest() -> hmac.HMAC:
+    return hmac.new(private.secret(), digestmod="sha256")
+
+
+def _seal(source: str, content: list[hmac.HMAC]) -> str:
+    """Of the scan and of the content of every level."""
+    whole = _digest()
+    whole.update(source.encode())
+    for digest in content:
+        whole.update(digest.digest())
+    return whole.hexdigest()
+
+
+def _levels(place: Path, points: int, samples: int) -> list[np.ndarray]:
+    """The levels of a file, mapped into memory.
+
+    Raises:
+        ValueError: they have not the shapes of this scan, or are not stored whole.
+    """
+    with h5py.File(place, "r") as file:
+        offsets = []
+        for level, shape in enumerate(_shapes(points, samples)):
+            stored = file[f"level_{level}"]
+            if not isinstance(stored, h5py.Dataset):
+                raise ValueError(f"{place}: level {level} is no array.")
+            offset = stored.id.get_offset()  # none of an array that is not in one piece
+            if not offset or stored.shape != shape or stored.dtype != np.dtype("<f4"):
+                raise ValueError(f"{place}: level {level} is not of this scan.")
+            offsets.append(offset)
+    return [
+        np.memmap(place, np.float32, "r", offset, shape)
+        for offset, shape in zip(offsets, _shapes(points, samples), strict=True)
+    ]
 
 
 def _write(points: int, samples: int, read: Read, place: Path, source: str, tell):
     """Write the pyramid beside the scan, or until this process ends elsewhere."""
     folder = place.parent
     if not os.access(folder, os.W_OK) or (place.exists() and not _is_pyramid(place)):
-        folder = Path(tempfile.mkdtemp())
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        folder = private.temporary_folder()
     handle, part = tempfile.mkstemp(".part", f".{place.name}.", folder)
     os.close(handle)
     try:
@@ -156,11 +197,11 @@ def _is_pyramid(place: Path) -> bool:
 
 def _fill(part: Path, points: int, samples: int, read: Read, source: str, tell) -> None:
     with h5py.File(part, "w", libver="latest") as file:
-        file.attrs.update(schema=SCHEMA, source=source)
-        sets = []
-        for level, block in enumerate(_blocks(points)):
-            shape = -(-points // block), samples * block
-            sets.append(file.create_dataset(f"level_{level}", shape, np.float32))
+        sets = [
+            file.create_dataset(f"level_{level}", shape, np.float32)
+            for level, shape in enumerate(_shapes(points, samples))
+        ]
+        content = [_digest() for _ in sets]
         largest = FACTOR ** (len(sets) - 1)
         step = max(AT_ONCE // (samples * largest), 1) * largest
         for first in range(0, points, step):
@@ -174,14 +215,16 @@ def _fill(part: Path, points: int, samples: int, read: Read, source: str, tell) 
                 if level:
                     sorted_rows.sort(axis=1)
                 target[first // block : first // block + count] = sorted_rows
+                content[level].update(sorted_rows.tobytes())
             tell(min(first + step, points) / points)
+        file.attrs.update(schema=SCHEMA, seal=_seal(source, content))
 
 
-def _blocks(points: int) -> Iterator[int]:
-    """Points of a row on every level."""
+def _shapes(points: int, samples: int) -> Iterator[tuple[int, int]]:
+    """Rows of every level, and samples of a row."""
     block = 1
     while block == 1 or points // block >= COLUMNS // 2:
-        yield block
+        yield -(-points // block), samples * block
         block *= FACTOR
 
 

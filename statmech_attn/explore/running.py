@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from statmech_attn import storage
+from statmech_attn.explore import private
 
 
 try:
     import uvicorn
 
+    from statmech_attn.explore.connections import Patient
     from statmech_attn.explore.guard import HOST
     from statmech_attn.explore.server import Server
 except ModuleNotFoundError as error:
@@ -65,6 +67,8 @@ class Explorer:
         self._server.port = self._socket.getsockname()[1]
         config = uvicorn.Config(
             self._server.app,
+            http=Patient,
+            ws="none",
             log_level="warning",
             access_log=False,
             lifespan="off",
@@ -85,6 +89,14 @@ class Explorer:
         """Wait until the server ends, such as by Ctrl-C."""
         while self._thread.is_alive():
             self._thread.join(0.2)
+
+    def redirect(self) -> Path:
+        """A file for the user alone that leads a browser to the page.
+
+        Returns:
+            Its path, which unlike the address may stand on a command line.
+        """
+        return private.redirect(self.address)
 
     def close(self) -> None:
         """End the server and what it computes."""

@@ -7,6 +7,7 @@ sends is checked by the models of `asked`.
 import logging
 import secrets
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,13 +29,14 @@ from statmech_attn.explore.line import Line
 from statmech_attn.explore.live import Live
 from statmech_attn.explore.plane import Plane
 from statmech_attn.explore.sheets import Sheet
-from statmech_attn.explore.shown import beside, first_line, Shown
+from statmech_attn.explore.shown import beside, Shown
 from statmech_attn.explore.solving import Solving
-from statmech_attn.explore.stopping import Cancelled
+from statmech_attn.explore.stopping import Cancelled, first_line
 
 
 LOG = logging.getLogger(__name__)
 JOBS = 16  # that are remembered
+PATIENCE = 1.0  # seconds for what is computed to end with the server
 
 
 class Server:
@@ -110,8 +112,9 @@ class Server:
         """End what is being computed, and close the files."""
         for job in self.jobs.values():
             job.cancel()
+        deadline = time.monotonic() + PATIENCE
         for job in self.jobs.values():
-            job.wait(10)
+            job.wait(max(deadline - time.monotonic(), 0))
         for shown in self.shown:
             if shown.live is not None:
                 shown.live.close()

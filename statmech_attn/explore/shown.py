@@ -12,6 +12,7 @@ from statmech_attn.explore.live import Live
 from statmech_attn.explore.plane import Plane
 from statmech_attn.explore.sheets import Sheet, sheet_of
 from statmech_attn.explore.solving import Solving
+from statmech_attn.explore.stopping import first_line
 
 
 COMPUTED = {  # by what the points of a kind of file are computed
@@ -52,11 +53,11 @@ class Shown:
                 self.view = sheet_of(self.file)
             self._make_live(allow_code)
             self.state = "ready"
-        except (ValueError, OSError, MemoryError, KeyError) as error:
-            self.error = first_line(error)
-            self.state = "failed"
+        except BaseException as error:  # whatever ends the thread, the page is told
+            self.error, self.state = first_line(error), "failed"
+            return
         if warm and self.live is not None:
-            with suppress(ValueError, RuntimeError):  # told where it is asked for
+            with suppress(BaseException):  # told where it is asked for
                 self.live.warm()
 
     def described(self, others: Sequence["Shown"]) -> dict[str, Any]:
@@ -104,8 +105,3 @@ class Shown:
 def beside(sheet: Sheet, others: Sequence[Shown]) -> Sheet:
     """A sheet with those of other files beside it."""
     return sheet.beside([x.view for x in others if isinstance(x.view, Sheet)])
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, in one line."""
-    return next(iter(str(error).splitlines()), "") or type(error).__name__

@@ -40,3 +40,8 @@ class Questions:
         with self._guard:
             for stop in self._stops.values():
                 stop.set()
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line."""
+    return next(iter(str(error).splitlines()), "") or type(error).__name__

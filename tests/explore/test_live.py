@@ -6,13 +6,17 @@ import subprocess
 import sys
 import threading
 import time
+import webbrowser
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from statmech_attn import storage, studies
+from statmech_attn.cli import app
 from statmech_attn.dynamics import diagrams
 from statmech_attn.explore import jobs
 from statmech_attn.explore.computable import Uncomputable
@@ -20,6 +24,8 @@ from statmech_attn.explore.files import File
 from statmech_attn.explore.line import Line
 from statmech_attn.explore.live import Live
 from statmech_attn.explore.plane import Plane
+from statmech_attn.explore.running import Explorer
+from statmech_attn.explore.shown import Shown
 from statmech_attn.explore.stopping import Cancelled
 
 
@@ -156,6 +162,57 @@ def test_a_part_is_cancelled(live):
     job.cancel()
     job.wait(60)
     assert job.told(0)["state"] == "cancelled" and len(job.rows) < 60
+
+
+def test_a_part_is_cancelled_at_once_while_it_compiles(live, monkeypatch):
+    """A compilation cannot be ended; what comes of it later is not taken."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def compiling(work, report):
+        begun.set()
+        go_on.wait(10)
+        raise RuntimeError("too late to be told")
+
+    monkeypatch.setattr(jobs.scan, "in_memory", compiling)
+    job = jobs.Job(live, {"a": {"start": 3.2, "stop": 3.6, "num": 60}})
+    assert begun.wait(10)
+    job.cancel()
+    assert job.told(0)["state"] == "cancelled"
+    go_on.set()
+    job.wait(10)
+    assert (job.state, job.error) == ("cancelled", "")
+
+
+@pytest.mark.parametrize(
+    "end", (SystemExit("gone"), AttributeError("lost"), KeyError())
+)
+def test_whatever_ends_a_thread_the_page_is_told(logistic, monkeypatch, end):
+    def ends(*arguments):
+        raise end
+
+    shown = Shown(logistic.path)
+    with monkeypatch.context() as patched:
+        patched.setattr(File, "open", ends)
+        shown.prepare(allow_code=True, warm=False)
+    said = str(end) or type(end).__name__
+    assert (shown.state, shown.error) == ("failed", said)
+    monkeypatch.setattr(jobs.scan, "in_memory", ends)
+    live = Live(logistic, allow_code=True)
+    job = jobs.Job(live, {"a": {"start": 3.2, "stop": 3.6, "num": 5}})
+    job.wait(10)
+    assert (job.state, job.error) == ("failed", said)
+
+
+def test_the_command_line_of_the_browser_does_not_hold_the_token(logistic, monkeypatch):
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address))
+    monkeypatch.setattr(Explorer, "wait", lambda explorer: None)
+    answer = CliRunner().invoke(app, ["explore", str(logistic.path)])
+    address = re.search(r"http://\S+", answer.output)
+    (given,) = opened
+    assert address is not None and given.startswith("file://")
+    assert address[0] in Path(given.removeprefix("file://")).read_text()
+    assert address[0].split("/")[3] not in given
 
 
 def test_a_part_ends_with_the_server(logistic, monkeypatch):

@@ -4,7 +4,7 @@ import h5py
 import numpy as np
 import pytest
 
-from statmech_attn.explore import pyramid
+from statmech_attn.explore import private, pyramid
 
 
 def histogram(samples, first, stop, width, edges):
@@ -63,8 +63,9 @@ def test_a_pyramid_is_made_once_and_anew_for_another_scan(stored):
     assert place.stat().st_mtime_ns == made
     make("another scan")
     assert place.stat().st_mtime_ns > made
-    with h5py.File(place, "r") as file:
-        assert file.attrs["source"] == "another scan"
+    made = place.stat().st_mtime_ns
+    make("another scan")
+    assert place.stat().st_mtime_ns == made
 
 
 def test_a_file_of_others_is_never_replaced(stored, samples):
@@ -74,13 +75,76 @@ def test_a_file_of_others_is_never_replaced(stored, samples):
     assert place.read_text() == "mine"
 
 
-def test_a_damaged_pyramid_is_made_anew(stored):
+def _lose_a_level(file):
+    del file["level_1"]
+
+
+def _change_a_sample(file):
+    file["level_1"][3, 5] += 0.5
+
+
+def _flatten_the_density(file):
+    file["level_0"][...] = 0.0
+
+
+def _store_in_chunks(file):
+    values = file["level_0"][...]
+    del file["level_0"]
+    file.create_dataset("level_0", data=values, chunks=(10, 12))
+
+
+def _cut_the_points(file):
+    values = file["level_0"][:100]
+    del file["level_0"]
+    file["level_0"] = values
+
+
+def _hold_text(file):
+    del file["level_0"]
+    file["level_0"] = "text"
+
+
+def _be_a_group(file):
+    del file["level_0"]
+    file.create_group("level_0")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    (
+        _lose_a_level,
+        _change_a_sample,
+        _flatten_the_density,
+        _store_in_chunks,
+        _cut_the_points,
+        _hold_text,
+        _be_a_group,
+    ),
+)
+def test_a_changed_pyramid_is_made_anew(stored, samples, damage):
     place, make = stored
+    edges = np.linspace(-1, 1, 11, dtype=np.float32)
+    expected = histogram(samples, 0, 5000, 8, edges)
     make()
     with h5py.File(place, "r+") as file:
-        del file["level_1"]
-    edges = np.linspace(-1, 1, 11)
-    assert make().counts(0, 5000, 8, edges).sum() > 0
+        damage(file)
+    assert np.array_equal(make().counts(0, 5000, 8, edges), expected)
+
+
+def test_a_pyramid_of_another_user_is_made_anew(stored, monkeypatch):
+    place, make = stored
+    make()
+    made = place.stat().st_mtime_ns
+    monkeypatch.setattr(private, "secret", lambda: bytes(private.SECRET))
+    make()
+    assert place.stat().st_mtime_ns > made
+
+
+def test_a_cut_pyramid_is_made_anew(stored, samples):
+    place, make = stored
+    make()
+    place.write_bytes(place.read_bytes()[:-1000])
+    assert make().low == samples[np.isfinite(samples)].min()
 
 
 @pytest.mark.parametrize("columns", (1, 7, 500, 10_000))

@@ -1,6 +1,8 @@
 """What the server answers, and whom."""
 
 import shutil
+import socket
+from contextlib import ExitStack, suppress
 
 import numpy as np
 import pytest
@@ -34,6 +36,60 @@ def test_only_its_own_page_is_answered(page):
     assert page.send("api/files", {}).status == 403  # no Origin at all
     assert page.send("", **{"Sec-Fetch-Site": "cross-site"}).status == 403
     assert page.send("api/files").status == 405
+
+
+def _connected(page) -> socket.socket:
+    host, port = page.origin.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
+@pytest.mark.parametrize("target", ("*", "x", "/", "//", "/%ff", "http://a"))
+def test_a_target_without_the_token_is_refused(page, target):
+    with _connected(page) as connection:
+        host = page.origin.removeprefix("http://")
+        request = f"OPTIONS {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"
+        connection.sendall(request.encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 403 ")
+
+
+@pytest.mark.parametrize(
+    "begun", (b"", b"GET / HTTP/1.1\r\nHost:", b"POST / HTTP/1.1\r\nContent-Length: 9")
+)
+def test_a_request_that_never_comes_whole_ends(page, begun, monkeypatch):
+    from statmech_attn.explore import connections
+
+    monkeypatch.setattr(connections, "PATIENCE", 0.2)
+    with _connected(page) as connection:
+        connection.sendall(begun)
+        with suppress(ConnectionResetError):
+            assert connection.recv(100) == b""
+
+
+def test_half_a_body_ends(page, monkeypatch):
+    from statmech_attn.explore import connections
+
+    monkeypatch.setattr(connections, "PATIENCE", 0.2)
+    path = page.address.removeprefix(page.origin)
+    head = (
+        f"POST {path}api/files HTTP/1.1\r\nHost: {page.origin.removeprefix('http://')}"
+        f"\r\nOrigin: {page.origin}\r\nContent-Length: 9\r\n\r\n{{"
+    )
+    with _connected(page) as connection:
+        connection.sendall(head.encode())
+        with suppress(ConnectionResetError):
+            assert connection.recv(100) == b""
+
+
+def test_of_many_half_open_connections_the_oldest_end(page):
+    with ExitStack() as opened:
+        half_open = [opened.enter_context(_connected(page)) for _ in range(200)]
+        assert page("files").status == 200
+        for connection in half_open[:100]:
+            with suppress(ConnectionResetError):
+                assert connection.recv(100) == b""
+        half_open[-1].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            half_open[-1].recv(100)
 
 
 def test_the_page_may_load_nothing_from_elsewhere(page):

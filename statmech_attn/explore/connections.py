@@ -1,0 +1,53 @@
+"""Connections that end when no whole request comes on them.
+
+A connection on which nothing or half a request arrives holds a file of this process;
+some hundreds of them would keep the page itself from being answered.
+"""
+
+import asyncio
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+
+PATIENCE = 10.0  # seconds for a request to come whole
+WAITING = 64  # connections that may wait at once; of more, the oldest ends
+
+
+class Patient(H11Protocol):
+    """HTTP/1.1 on one connection, ended when it waits too long for its request."""
+
+    _end: asyncio.TimerHandle | None = None  # of the wait, while there is one
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        request = self.cycle
+        if request is not None and not (request.more_body or request.response_complete):
+            self._wait_no_longer()
+        elif self._end is None:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_longer()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        """Begin to wait for a whole request."""
+        self._end = self.loop.call_later(PATIENCE, self.transport.abort)
+        waiting = [
+            (connection._end.when(), connection)
+            for connection in self.connections
+            if isinstance(connection, Patient) and connection._end is not None
+        ]
+        if len(waiting) > WAITING:
+            _, oldest = min(waiting, key=lambda pair: pair[0])
+            oldest._wait_no_longer()
+            oldest.transport.abort()
+
+    def _wait_no_longer(self) -> None:
+        if self._end is not None:
+            self._end.cancel()
+            self._end = None
