@@ -16,8 +16,8 @@ motion^2 at all N gives its limit.
 
 The kinds of the further patterns are independent, so that their entries act through
 Gaussian sums alone.  Given the spins so far, the overlaps of a pattern have the
-covariance of the spins, and given those, the field u_i(t) = sum_mu o^mu_i m^v_mu(t) of a
-spin has that of the overlaps:
+covariance of the spins, and given those, the field u_i(t) = sum_mu o^mu_i m^v_mu(t) of
+a spin has that of the overlaps:
 
     w^x_mu(t) = N^{-1/2} sum_i x^mu_i x_i(t),  x = v, q, k
     < w^x_mu(t) w^x_mu(t') > = C(t,t'),  < u_i(t) u_i(t') > = alpha S^{vv}(t,t')
@@ -33,7 +33,8 @@ draws.
 
 import argparse
 import itertools
-from concurrent.futures import ThreadPoolExecutor
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -154,6 +155,8 @@ class Published:
         self.net = dmft.network(file.patterns, context=file.context)
         self.fixed = {"gamma": file.gamma, "epsilon": file.epsilon}
         self.kinds = extensive.independent()
+        fresh = multiprocessing.get_context("spawn")
+        self.workers = ProcessPoolExecutor(mp_context=fresh)
 
     def theory(self, beta: float, alpha: float, tokens: int) -> np.ndarray:
         """A of tokens MEMORY, MEMORY + 1, ..., (tokens, M)."""
@@ -182,50 +185,51 @@ class Published:
         self, beta: float, alpha: float, n_spins: int, tokens: int, samples, seed
     ) -> np.ndarray:
         """The same of Gaussian crosstalk."""
-        given = beta, alpha, n_spins, tokens
-        place = (round(1e6 * alpha), round(1e6 * beta))
-        seeds = [[seed, n_spins, s, *place] for s in range(samples)]
-        with ThreadPoolExecutor(2) as threads:
-            return np.array(list(threads.map(partial(self._sample, *given), seeds)))
-
-    def _sample(
-        self, beta: float, alpha: float, n_spins: int, tokens: int, seed: list[int]
-    ) -> np.ndarray:
-        net, epsilon = self.net, self.fixed["epsilon"]
-        output, weighted = np.asarray(net.output), np.asarray(net.weighted)
-        positional = np.asarray(net.positional)
-        rng = np.random.default_rng(seed)
         counts = class_counts(self.patterns, n_spins)
-        edges = np.append(0, np.cumsum(counts)[:-1])
-        extra = round(alpha * n_spins)
-        spins = np.zeros((MEMORY, n_spins), np.float32)
-        overlaps = Gaussian(MEMORY, 3, extra)  # of v, q, k
-        fields = Gaussian(MEMORY, n_spins)
-        m = np.zeros((MEMORY, *weighted.shape[:2]))
-        A = np.zeros((tokens, net.n_patterns))
-        x = np.repeat(output[0], counts).astype(np.float32)
-        for t in range(tokens):
-            slot = t % MEMORY
-            spins[slot] = x
-            overlaps.draw(t, spins @ x / n_spins, rng)
-            w_v, w_q, w_k = np.moveaxis(overlaps.rows, 1, 0)
-            fields.draw(t, alpha * (w_v @ w_v[slot]) / extra, rng)
-            means = np.add.reduceat(x, edges, dtype=float) / counts
-            code = positional[t % net.context]
-            m[slot] = (1 - epsilon) * (weighted @ means) + epsilon * code
-            read = np.arange(t, max(t - net.context, -1), -1) % MEMORY
-            crosstalk = (1 - epsilon) ** 2 * (w_k[read] @ w_q[slot]) / n_spins
-            score = self.fixed["gamma"] * (m[read, 3] @ m[slot, 2] + crosstalk)
-            p = np.exp(score - score.max())
-            p = p / p.sum()
-            A[t] = p @ m[read, 1]
-            weights = np.zeros(MEMORY, np.float32)
-            weights[read] = (1 - epsilon) * p
-            h = np.repeat(output.T @ A[t], counts) + weights @ fields.rows
-            mean = np.tanh((beta * h).astype(np.float32))
-            x = np.where(2 * rng.random(n_spins, np.float32) - 1 < mean, 1.0, -1.0)
-            x = x.astype(np.float32)
-        return A
+        given = self.net, self.fixed | {"alpha": alpha, "beta": beta}, counts, tokens
+        place = n_spins, round(1e6 * alpha), round(1e6 * beta)
+        seeds = [[seed, s, *place] for s in range(samples)]
+        return np.array(list(self.workers.map(partial(gaussian_sample, *given), seeds)))
+
+
+def gaussian_sample(
+    net: dmft.Network, given: dict, counts: np.ndarray, tokens: int, seed: list[int]
+) -> np.ndarray:
+    """A of all tokens, (tokens, M), of spins in site classes with these counts."""
+    epsilon, context, n_spins = given["epsilon"], net.context, counts.sum()
+    output, weighted, positional = map(
+        np.asarray, (net.output, net.weighted, net.positional)
+    )
+    rng = np.random.default_rng(seed)
+    edges = np.append(0, np.cumsum(counts)[:-1])
+    extra = round(given["alpha"] * n_spins)
+    spins = np.zeros((MEMORY, n_spins), np.float32)
+    overlaps = Gaussian(MEMORY, 3, extra)  # of v, q, k
+    fields = Gaussian(MEMORY, n_spins)
+    m = np.zeros((MEMORY, *weighted.shape[:2]))
+    A = np.zeros((tokens, net.n_patterns))
+    x = np.repeat(output[0], counts).astype(np.float32)
+    for t in range(tokens):
+        slot = t % MEMORY
+        spins[slot] = x
+        overlaps.draw(t, spins @ x / n_spins, rng)
+        w_v, w_q, w_k = np.moveaxis(overlaps.rows, 1, 0)
+        fields.draw(t, given["alpha"] * (w_v @ w_v[slot]) / extra, rng)
+        means = np.add.reduceat(x, edges, dtype=float) / counts
+        m[slot] = (1 - epsilon) * (weighted @ means) + epsilon * positional[t % context]
+        read = np.arange(t, max(t - context, -1), -1) % MEMORY
+        crosstalk = (1 - epsilon) ** 2 * (w_k[read] @ w_q[slot]) / n_spins
+        score = given["gamma"] * (m[read, 3] @ m[slot, 2] + crosstalk)
+        p = np.exp(score - score.max())
+        p = p / p.sum()
+        A[t] = p @ m[read, 1]
+        weights = np.zeros(MEMORY, np.float32)
+        weights[read] = (1 - epsilon) * p
+        h = np.repeat((output.T @ A[t]).astype(np.float32), counts)
+        mean = np.tanh(np.float32(given["beta"]) * (h + weights @ fields.rows))
+        up = 2 * rng.random(n_spins, np.float32) - 1 < mean
+        x = 2 * up.astype(np.float32) - 1
+    return A
 
 
 def of_point(network: Published, alpha: float, beta: float, options) -> dict:

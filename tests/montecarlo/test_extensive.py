@@ -32,7 +32,7 @@ def differences(ensemble, n_spins, samples, steps=3, **given):
     if problem.ensemble.is_closed:
         theory = extensive.closed(problem, start, steps=steps).value
     else:
-        theory = extensive.exact(problem, start, steps=steps).value
+        theory = histories.summed(problem, start, steps=steps).value
     known = [
         np.ravel(np.stack([getattr(x, name) for x in (run.mean, run.stderr, theory)]))
         for name in run.mean._fields
@@ -86,7 +86,7 @@ def test_a_sample_has_the_exact_values_of_its_start(small):
 def test_identical_patterns_give_the_first_step_of_hopfield_networks(small):
     """E m(1) with crosstalk: the mean of tanh over its Gaussian field, to N^-1/2."""
     problem, _ = case(extensive.identical(), alpha=0.25)
-    value = extensive.exact(problem, problem.net.output[0], steps=1, nodes=16).value
+    value = histories.summed(problem, problem.net.output[0], steps=1, nodes=16).value
     found = small.mean.m_o_se[1, 0]
     assert abs(found - value.m_o_se[1, 0]) < 6 * np.sqrt(0.25 / 400)
 
