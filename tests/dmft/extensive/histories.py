@@ -22,8 +22,9 @@ the mass of the side.  Responses come from partial integration, as of `sampled`:
 
     < x(t+1) xi_s > = sum_{t' >= s} F(t', s) G(t+1, t')
 
-Of many steps memory leaves few nodes, and the sums are far from the integrals: at 6
-steps the response is wrong by 0.1 where the noise is strong.  The errors tell.
+Of many steps memory leaves few nodes, and the sums are no integrals any more: of six
+steps of identical patterns with alpha = 0.2 and gamma = 5, errors of S are 1e-4 at
+beta = 1.2 and 0.04 at beta = 2.
 """
 
 from typing import NamedTuple

@@ -28,7 +28,7 @@ PARTLY = extensive.correlated(ov=0.6, oq=0.3, ok=0.1, vq=0.2, vk=0.4, qk=0.5)
 
 
 @pytest.fixture(scope="module")
-def partly(net):
+def partly(net, histories):
     problem = problem_of(net, PARTLY)
     return problem, histories.summed(problem, net.output[0], steps=3, nodes=14)
 
@@ -42,7 +42,7 @@ def partly(net):
         ),
     ],
 )
-def test_histories_agree_with_the_closed_recursion(net, ensemble):
+def test_histories_agree_with_the_closed_recursion(net, ensemble, histories):
     problem = problem_of(net, ensemble)
     summed = histories.summed(problem, net.output[0], steps=3, nodes=14)
     closed = extensive.closed(problem, net.output[0], steps=3)
@@ -106,7 +106,7 @@ def test_the_score_is_the_derivative_in_the_field(partly, net):
         assert np.allclose(result.value.G[:, t], by_difference, rtol=0, atol=1e-7)
 
 
-def test_a_spin_of_identical_patterns_feels_its_own_past(net):
+def test_a_spin_of_identical_patterns_feels_its_own_past(net, histories):
     """First token: h = a + alpha x(0), as the diagonal of the coupling matrix."""
     problem = problem_of(net, extensive.identical())
     value = histories.summed(problem, net.output[0], steps=3, nodes=14).value
@@ -114,19 +114,7 @@ def test_a_spin_of_identical_patterns_feels_its_own_past(net):
     assert np.all(np.diag(value.Gamma)[1:] > 0) and np.any(np.tril(value.Gamma, -1))
 
 
-@pytest.mark.parametrize(
-    "given, words",
-    [
-        ({"steps": 9}, "steps must be at most 8; got 9."),
-        ({"steps": 2, "nodes": 1}, "nodes must be at least 2; got 1."),
-    ],
-)
-def test_bad_input_is_refused(net, given, words):
-    with pytest.raises(ValueError, match=words):
-        histories.summed(problem_of(net, PARTLY), net.output[0], **given)
-
-
-def test_deterministic_spins_agree_with_the_closed_recursion(net):
+def test_deterministic_spins_agree_with_the_closed_recursion(net, histories):
     """Where the response does not return, G included."""
     ensemble = extensive.correlated(oq=0.3, vk=0.4, qk=0.5)
     problem = extensive.loaded_network(
@@ -166,7 +154,7 @@ def hopfield_by_hand(alpha, beta, m0):
     return m1, m2, C20
 
 
-def test_identical_patterns_take_the_first_steps_of_hopfield_networks():
+def test_identical_patterns_take_the_first_steps_of_hopfield_networks(histories):
     alone = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
     problem = extensive.loaded_network(
         alone, extensive.identical(), alpha=0.15, beta=1.7
@@ -178,7 +166,7 @@ def test_identical_patterns_take_the_first_steps_of_hopfield_networks():
     assert float(value.C[2, 0]) == pytest.approx(C20, abs=1e-7)
 
 
-def test_deterministic_identical_patterns_take_their_first_steps():
+def test_deterministic_identical_patterns_take_their_first_steps(histories):
     """The same at T = 0, with the noise z on either side of its threshold."""
     alpha, m0 = 0.15, 0.6
     fields = {x0: m0 + alpha * x0 for x0 in (1.0, -1.0)}
@@ -209,9 +197,3 @@ def test_deterministic_identical_patterns_take_their_first_steps():
     assert float(value.G[1, 0]) == pytest.approx(g, abs=1e-12)
     assert float(value.S[1, 1]) == pytest.approx(S11, abs=1e-12)
     assert float(value.m_o_se[2, 0]) == pytest.approx(m2, abs=1e-8)
-
-
-def test_temperatures_are_all_finite_or_all_zero(net):
-    problem = extensive.loaded_network(net, PARTLY, alpha=0.2, beta=[1.0, np.inf])
-    with pytest.raises(ValueError, match="beta must be finite, or infinite, at all"):
-        histories.summed(problem, net.output[0], steps=2)

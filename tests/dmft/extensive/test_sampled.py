@@ -56,7 +56,7 @@ def assert_agrees(found, reference):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("ensemble", [PARTLY, extensive.identical()])
-def test_trajectories_agree_with_sums_over_histories(net, partly, ensemble):
+def test_trajectories_agree_with_sums_over_histories(net, partly, ensemble, histories):
     problem, found = partly
     if ensemble is not PARTLY:
         problem = problem_of(net, ensemble)
@@ -69,7 +69,7 @@ def test_trajectories_agree_with_sums_over_histories(net, partly, ensemble):
 @pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(("steps", "alpha", "nodes"), [(6, 0.2, 6), (8, 0.03, 3)])
-def test_many_steps_agree_with_sums_over_histories(net, steps, alpha, nodes):
+def test_many_steps_agree_with_sums_over_histories(net, steps, alpha, nodes, histories):
     """Few nodes are left for a direction of the noise, which must be the weaker."""
     problem = extensive.loaded_network(
         net, PARTLY, alpha=alpha, beta=1.0, gamma=5.0, epsilon=0.1
@@ -124,7 +124,7 @@ def test_bad_input_is_refused(net, partly, given, words):
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_responses_from_the_noise_are_those_of_the_score(net):
+def test_responses_from_the_noise_are_those_of_the_score(net, histories):
     """Before the spins are deterministic, in a run that ends without thermal noise."""
     given = {"alpha": 0.2, "gamma": 5.0, "epsilon": 0.1}
     beta = [1.2, 1.2, 1.2, np.inf]
@@ -158,7 +158,7 @@ def test_deterministic_trajectories_agree_with_the_closed_recursion(net):
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_deterministic_trajectories_agree_with_sums_over_histories(net):
+def test_deterministic_trajectories_agree_with_sums_over_histories(net, histories):
     """With self-interaction, G included."""
     problem = extensive.loaded_network(
         net, PARTLY, alpha=0.2, beta=np.inf, gamma=5.0, epsilon=0.1
