@@ -45,7 +45,6 @@ import statmech_attn
 from statmech_attn import dmft, dynamics, montecarlo, storage
 from statmech_attn.dmft import extensive
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.montecarlo.collapsed import class_counts
 
 
 PRESET = "poclopez-pe2"
@@ -165,13 +164,17 @@ class Published:
         loaded = extensive.system(self.net, self.kinds)
         return np.asarray(dynamics.orbit(loaded, start, given, samples=tokens))
 
+    def problem(self, beta: float, alpha: float) -> extensive.LoadedNetwork:
+        """The network with a load."""
+        given = {"alpha": alpha, "beta": beta} | self.fixed
+        return extensive.loaded_network(self.net, self.kinds, **given)
+
     def literal_spins(
         self, beta: float, alpha: float, n_spins: int, tokens: int, samples, seed
     ) -> np.ndarray:
         """A of all tokens, (samples, tokens, M), of patterns that are drawn."""
-        given = {"alpha": alpha, "beta": beta} | self.fixed
         result = montecarlo.simulate_extensive(
-            extensive.loaded_network(self.net, self.kinds, **given),
+            self.problem(beta, alpha),
             self.patterns,
             self.net.output[0],
             n_spins=n_spins,
@@ -185,8 +188,15 @@ class Published:
         self, beta: float, alpha: float, n_spins: int, tokens: int, samples, seed
     ) -> np.ndarray:
         """The same of Gaussian crosstalk."""
-        counts = class_counts(self.patterns, n_spins)
-        given = self.net, self.fixed | {"alpha": alpha, "beta": beta}, counts, tokens
+        plan = montecarlo.extensive_plan(
+            self.problem(beta, alpha),
+            self.patterns,
+            self.net.output[0],
+            n_spins=n_spins,
+            steps=tokens,
+        )
+        parameters = self.fixed | {"alpha": alpha, "beta": beta}
+        given = self.net, parameters, np.bincount(plan.classes), tokens
         place = n_spins, round(1e6 * alpha), round(1e6 * beta)
         seeds = [[seed, s, *place] for s in range(samples)]
         return np.array(list(self.workers.map(partial(gaussian_sample, *given), seeds)))
