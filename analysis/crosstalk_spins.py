@@ -119,6 +119,11 @@ def limit(sizes, squares: np.ndarray) -> dict[str, float]:
     }
 
 
+def place_of(beta: float, alpha: float, n_spins: int) -> tuple[int, int, int]:
+    """Whole numbers of a point, so that no two points share random numbers."""
+    return n_spins, round(1e6 * alpha), round(1e6 * beta)
+
+
 class Gaussian:
     """Gaussian numbers of the newest tokens, those of a token alike and independent.
 
@@ -173,6 +178,9 @@ class Published:
         self, beta: float, alpha: float, n_spins: int, tokens: int, samples, seed
     ) -> np.ndarray:
         """A of all tokens, (samples, tokens, M), of patterns that are drawn."""
+        key = jax.random.key(seed)
+        for number in place_of(beta, alpha, n_spins):
+            key = jax.random.fold_in(key, number)
         result = montecarlo.simulate_extensive(
             self.problem(beta, alpha),
             self.patterns,
@@ -180,7 +188,7 @@ class Published:
             n_spins=n_spins,
             samples=samples,
             steps=tokens - 1,
-            key=jax.random.fold_in(jax.random.key(seed), n_spins),
+            key=key,
         )
         return np.asarray(result.samples.A)
 
@@ -197,7 +205,7 @@ class Published:
         )
         parameters = self.fixed | {"alpha": alpha, "beta": beta}
         given = self.net, parameters, np.bincount(plan.classes), tokens
-        place = n_spins, round(1e6 * alpha), round(1e6 * beta)
+        place = place_of(beta, alpha, n_spins)
         seeds = [[seed, s, *place] for s in range(samples)]
         return np.array(list(self.workers.map(partial(gaussian_sample, *given), seeds)))
 
