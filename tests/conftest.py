@@ -144,6 +144,12 @@ def image_data() -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
+def histories() -> ModuleType:
+    """The module tests/dmft/extensive/histories.py: sums over histories of a spin."""
+    return helper("dmft/extensive/histories.py")
+
+
+@pytest.fixture(scope="session")
 def made_arrays() -> ModuleType:
     """The module tests/tasks/made_arrays.py, which makes files of arrays."""
     return helper("tasks/made_arrays.py")

@@ -36,7 +36,6 @@ EXAMPLES = {
     "statmech_attn.bpkr.selection.model_selection",
     "statmech_attn.bpkr.wishart.sample",
     "statmech_attn.dmft.extensive.closed.closed",
-    "statmech_attn.dmft.extensive.exact.exact",
     "statmech_attn.dmft.extensive.memory.system",
     "statmech_attn.dmft.extensive.moving.moving_capacity",
     "statmech_attn.dmft.extensive.sampled.sampled",

@@ -1,5 +1,6 @@
 """Scripts of `analysis` that ask spins: what they estimate, and files they write."""
 
+import concurrent.futures
 import importlib.util
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from statmech_attn import storage
+from statmech_attn import statistics, storage
 
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,6 +50,40 @@ def test_motion_is_the_spread_in_time_at_equal_places_of_the_clock():
     np.testing.assert_allclose(both, np.array([0.2, 0.4]) / np.sqrt(2), rtol=1e-3)
 
 
+def test_a_line_in_the_inverse_number_of_spins_has_its_limit_and_errors():
+    """Of squares 0.01 + 3/N with noise, within five errors."""
+    sizes, rng = np.array([300, 600, 1200]), np.random.default_rng(0)
+    squares = 0.01 + 3 / sizes[:, None] + 1e-3 * rng.standard_normal((3, 50))
+    line = script("crosstalk_spins").limit(sizes, squares)
+    for name, value in (("limit", 0.01), ("slope", 3.0)):
+        error = line[f"motion_{name}_stderr"]
+        assert abs(line[f"motion_{name}"] - value) < 5 * error
+    assert line["motion_slope_stderr"] < 0.3 and line["motion_chi2"] < 20
+    bent = squares + np.array([[0.01], [0.0], [0.01]])
+    assert script("crosstalk_spins").limit(sizes, bent)["motion_chi2"] > 100
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_gaussian_crosstalk_moves_spins_as_literal_patterns_do():
+    """A(t) of 600 spins at a large load: means and variances over 1500 samples.
+
+    Tokens up to the memory, so that nothing is forgotten; entries of patterns are signs
+    in one, Gaussian in the other, which differ in order 1/N.
+    """
+    module = script("crosstalk_spins")
+    network, tokens, samples, n_spins = module.Published(), 6, 1500, 600
+    network.workers = concurrent.futures.ThreadPoolExecutor(1)
+    given = 1.27, 0.3, n_spins, tokens, samples
+    drawn = [run(*given, 3) for run in (network.literal_spins, network.gaussian_spins)]
+    x, y = (A[:, 1:].reshape(samples, -1) for A in drawn)
+    centred = [(z - z.mean(0)) ** 2 for z in (x, y)]
+    for a, b in ((x, y), centred):
+        error = np.sqrt((a.var(0, ddof=1) + b.var(0, ddof=1)) / samples)
+        z = (a.mean(0) - b.mean(0)) / error
+        assert np.abs(z).max() < statistics.threshold(z.size, samples)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "given", "variables"),
@@ -60,8 +95,8 @@ def test_motion_is_the_spread_in_time_at_equal_places_of_the_clock():
         ),
         (
             "crosstalk_spins",
-            "--sizes 300 --loads 0.01 --tokens 120 --samples 2",
-            {"motion", "motion_spins", "difference"},
+            "--sizes 300 600 --loads 0.1 --betas 1.4 --window 40 80 --samples 2",
+            {"motion", "motion_spins", "motion_limit", "difference"},
         ),
     ],
 )

@@ -14,6 +14,9 @@ from statmech_attn.plotting.comparison import scientific
 from statmech_attn.plotting.sheets import Given
 
 
+LEAST = 0.005  # spread in time that is drawn
+
+
 @style.styled
 def phases_against_load(
     dataset: xr.Dataset, spins: xr.Dataset | None = None, *, axes: Given = None
@@ -24,12 +27,12 @@ def phases_against_load(
     Args:
         dataset: a diagram over beta and alpha.
         spins: a result of `analysis/crosstalk_spins.py` at some of these values of
-            alpha and beta, for a third panel: bars are theory, the most spins open
-            circles.
+            alpha and beta, for a third panel: bars are theory, circles spins, of each
+            number a circle, the most filled.
         axes: two to draw on, for phases and exponents; three where there are spins.
     """
     panels = 2 if spins is None else 3
-    make = lambda: sheets.grid(style.DOUBLE, 1.0 + 1.8 * panels, panels, 1, sharex=True)
+    make = lambda: sheets.grid(style.DOUBLE, 1.2 + 1.9 * panels, panels, 1)
     sheet = sheets.sheet(axes, panels, make)
     rows, lines = sheet.axes[:2]
     dataset = dataset.transpose("beta", "alpha", ...)
@@ -57,41 +60,52 @@ def phases_against_load(
         )
     lines.axhline(0, color=style.BLACK, lw=0.6, zorder=0)
     lines.set_ylabel("largest exponent (nat/token)")
-    lines.margins(x=0.01)
     words = ""
     if spins is not None:
-        _motion(sheet.axes[2], spins, loads.tolist(), betas.tolist())
-        size = scientific(float(spins.n_spins.max()))
-        words = f"(c) bars theory, circles spins, $N = {size}$"
-    last = sheet.axes[-1]
-    last.set_xlabel(r"further patterns per spin $\alpha$")
-    last.set_xticks(place, [f"{load:g}" for load in loads], rotation=45)
+        _motion(sheet.axes[2], spins, betas.tolist())
+        sizes = ", ".join(f"${scientific(n)}$" for n in spins.n_spins.values)
+        words = (
+            f"(c) bars theory, where it moves by more than {LEAST:g}; circles spins, "
+            f"$N$ = {sizes} from left to right, tokens {spins.attrs['window'][0]} to "
+            f"{spins.attrs['window'][1]}"
+        )
+    rows.set_xticks(place, [])
+    rows.set_xlim(-0.5, len(loads) - 0.5)
+    lines.set_xlim(rows.get_xlim())
+    lines.set_xticks(place, [f"{load:g}" for load in loads], rotation=45)
+    sheet.axes[-1].set_xlabel(r"further patterns per spin $\alpha$")
     sheet.letters()
     sheet.legend(6)
     sheet.note("\n".join(filter(None, (notes.network(dataset), words))))
     return sheet.figure
 
 
-def _motion(
-    axis: Axes, spins: xr.Dataset, loads: list[float], betas: list[float]
-) -> None:
-    """Spread in time of the attention vector, the beta of a load side by side."""
-    most, count = spins.isel(n_spins=-1), len(betas)
-    place = np.array([loads.index(load) for load in spins.alpha.values.tolist()])
+def _motion(axis: Axes, spins: xr.Dataset, betas: list[float]) -> None:
+    """Spread in time of the attention vector: a slot for every alpha and beta."""
+    loads, count = spins.alpha.values, spins.sizes["n_spins"]
+    width = len(betas) + 1.5
+    offsets = (np.arange(count) - (count - 1) / 2) * 0.7 / count
     for beta in spins.beta.values.tolist():
-        one, i = most.sel(beta=beta), betas.index(beta)
-        x = place + (i - (count - 1) / 2) * 0.8 / count
+        one, i = spins.sel(beta=beta), betas.index(beta)
+        place = width * np.arange(len(loads)) + i
         colour = style.SERIES[i % len(style.SERIES)]
-        axis.plot(x, one.motion, "_", color=colour, ms=8, mew=1.0)
-        axis.errorbar(
-            x,
-            one.motion_spins,
-            one.motion_spins_stderr,
-            fmt="o",
-            color=colour,
-            ms=3,
-            mfc="none",
-            mew=0.7,
-            elinewidth=0.6,
-        )
+        theory = np.where(one.motion > LEAST, one.motion, np.nan)
+        axis.hlines(theory, place - 0.45, place + 0.45, color=colour, lw=1.2)
+        for k, offset in enumerate(offsets):
+            size = one.isel(n_spins=k)
+            axis.errorbar(
+                place + offset,
+                size.motion_spins,
+                size.motion_spins_stderr,
+                fmt="o",
+                color=colour,
+                **style.OPEN | {"mfc": colour if k == count - 1 else "white"},
+            )
+    axis.set_yscale("log")
+    axis.set_ylim(bottom=LEAST)
+    axis.set_xlim(-1, width * len(loads) - 1.5)
+    middle = width * np.arange(len(loads)) + (len(betas) - 1) / 2
+    axis.set_xticks(middle, [f"{load:g}" for load in loads])
+    for edge in middle[1:] - width / 2:
+        axis.axvline(edge, color=style.BLACK, lw=0.6)
     axis.set_ylabel("spread of $A$ in time")

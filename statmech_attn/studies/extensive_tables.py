@@ -78,8 +78,9 @@ class LoadedRun(Table, frozen=True):
     """What theory and simulation of patterns growing with N have in common.
 
     Attributes:
-        row: number of the network's pattern on which the start condenses.
-        overlap: of the start with it.
+        row: number of the network's pattern on which the start condenses, from 0.
+        overlap: overlap of the start with the outputs of pattern `row`, 1 where every
+            spin agrees with them.
         steps (token): steps after the start.
         seed: seed of all random numbers of a run.
     """

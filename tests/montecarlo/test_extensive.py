@@ -22,7 +22,7 @@ def case(ensemble, alpha=0.2, **given):
     return extensive.loaded_network(net, ensemble, alpha=alpha, **settings), patterns
 
 
-def differences(ensemble, n_spins, samples, steps=3, **given):
+def differences(summed, ensemble, n_spins, samples, steps=3, **given):
     """Spins less theory, and standard errors, of all that both have."""
     problem, patterns = case(ensemble, **given)
     start = problem.net.output[0]
@@ -32,7 +32,7 @@ def differences(ensemble, n_spins, samples, steps=3, **given):
     if problem.ensemble.is_closed:
         theory = extensive.closed(problem, start, steps=steps).value
     else:
-        theory = extensive.exact(problem, start, steps=steps).value
+        theory = summed(problem, start, steps=steps).value
     known = [
         np.ravel(np.stack([getattr(x, name) for x in (run.mean, run.stderr, theory)]))
         for name in run.mean._fields
@@ -49,10 +49,10 @@ def differences(ensemble, n_spins, samples, steps=3, **given):
     [extensive.cycle(), extensive.identical(), PARTLY, extensive.independent()],
     ids=["cycle", "identical", "partly", "independent"],
 )
-def test_spins_agree_with_the_theory(ensemble):
+def test_spins_agree_with_the_theory(ensemble, histories):
     """At N = 800 and 1600, extrapolated in 1/N."""
     (small, small_error), (large, large_error) = (
-        differences(ensemble, n_spins, 40) for n_spins in (800, 1600)
+        differences(histories.summed, ensemble, n_spins, 40) for n_spins in (800, 1600)
     )
     limit = 2 * large - small
     error = np.hypot(2 * large_error, small_error)
@@ -83,10 +83,10 @@ def test_a_sample_has_the_exact_values_of_its_start(small):
     assert np.allclose(small.samples.weights.sum(-1), 1)
 
 
-def test_identical_patterns_give_the_first_step_of_hopfield_networks(small):
+def test_identical_patterns_give_the_first_step_of_hopfield_networks(small, histories):
     """E m(1) with crosstalk: the mean of tanh over its Gaussian field, to N^-1/2."""
     problem, _ = case(extensive.identical(), alpha=0.25)
-    value = extensive.exact(problem, problem.net.output[0], steps=1, nodes=16).value
+    value = histories.summed(problem, problem.net.output[0], steps=1, nodes=16).value
     found = small.mean.m_o_se[1, 0]
     assert abs(found - value.m_o_se[1, 0]) < 6 * np.sqrt(0.25 / 400)
 

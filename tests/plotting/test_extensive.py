@@ -85,9 +85,9 @@ def test_spins_stop_to_retrieve_beside_the_lines_of_their_context(loads):
 
 
 def test_spins_with_crosstalk_have_a_panel_of_their_own():
-    phases = storage.read(KEPT / "crosstalk-laptop.h5")
-    over = ("alpha", "beta")
-    theory = np.array([[0.1, 0.2]])
+    """A slot for every alpha and beta, with a bar of theory where it moves."""
+    phases, over = storage.read(KEPT / "crosstalk-laptop.h5"), ("alpha", "beta")
+    theory = np.array([[0.1, 0.2], [0.0, 0.3]])
     both = np.stack([theory + 0.1, theory + 0.01], -1)
     spins = xr.Dataset(
         {
@@ -95,18 +95,22 @@ def test_spins_with_crosstalk_have_a_panel_of_their_own():
             "motion_spins": ((*over, "n_spins"), both),
             "motion_spins_stderr": ((*over, "n_spins"), 0 * both + 0.01),
         },
-        {"alpha": [0.05], "beta": [1.255, 1.4], "n_spins": [3000, 12000]},
+        {"alpha": [0.01, 0.05], "beta": [1.255, 1.4], "n_spins": [3000, 12000]},
+        {"window": [4000, 6000]},
     )
     rows, lines, motion = plotting.phases_against_load(phases, spins).axes
-    place = phases.alpha.values.tolist().index(0.05)
+    assert rows.get_xlim() == lines.get_xlim() != motion.get_xlim()
     for i, beta in enumerate((1.255, 1.4)):
-        bar = motion.lines[2 * i]
-        circle, *_ = motion.containers[i]
-        assert abs(bar.get_xdata()[0] - place) < 0.5
-        np.testing.assert_array_equal(bar.get_ydata(), theory[:, i])
-        np.testing.assert_array_equal(circle.get_ydata(), both[:, i, 1])
+        few, many = (x[0] for x in motion.containers[2 * i : 2 * i + 2])
+        np.testing.assert_array_equal(few.get_ydata(), both[:, i, 0])
+        np.testing.assert_array_equal(many.get_ydata(), both[:, i, 1])
+        bars = motion.collections[3 * i].get_segments()
+        drawn = [bar for bar in bars if np.ndim(bar) == 2]
+        assert [bar[0, 1] for bar in drawn] == [x for x in theory[:, i] if x]
+        left, right = drawn[0][:, 0]
+        assert left < few.get_xdata()[0] < many.get_xdata()[0] < right
         same = phases.beta.values.tolist().index(beta)
-        assert circle.get_color() == lines.containers[same][0].get_color()
+        assert many.get_color() == lines.containers[same][0].get_color()
 
 
 def test_many_points_are_spread_over_pages(growing):

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         identical,
         independent,
     )
-    from statmech_attn.dmft.extensive.exact import exact
     from statmech_attn.dmft.extensive.loaded import (
         check_steps,
         loaded_network,
@@ -61,7 +60,6 @@ __all__ = [
     "correlated",
     "cycle",
     "Ensemble",
-    "exact",
     "identical",
     "independent",
     "loaded_network",

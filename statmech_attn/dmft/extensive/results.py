@@ -61,8 +61,8 @@ class Trajectory(eqx.Module):
     Attributes:
         value: the order parameters.
         error: their errors: of quadrature, or standard errors.
-        method: "closed", "exact" or "sampled".
-        trajectories: sampled effective trajectories; 0 for the other methods.
+        method: "closed" or "sampled".
+        trajectories: sampled effective trajectories; 0 where the method is closed.
         reached: whether the errors are as small as asked.
         jitter: largest variance of the noise that rounding or quadrature made negative;
             where trajectories are sampled it was set to zero.

@@ -56,26 +56,26 @@ def assert_agrees(found, reference):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("ensemble", [PARTLY, extensive.identical()])
-def test_trajectories_agree_with_sums_over_histories(net, partly, ensemble):
+def test_trajectories_agree_with_sums_over_histories(net, partly, ensemble, histories):
     problem, found = partly
     if ensemble is not PARTLY:
         problem = problem_of(net, ensemble)
         found = extensive.sampled(
             problem, net.output[0], steps=3, key=KEY, population=POPULATION
         )
-    assert_agrees(found, extensive.exact(problem, net.output[0], steps=3, nodes=14))
+    assert_agrees(found, histories.summed(problem, net.output[0], steps=3, nodes=14))
 
 
 @pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(("steps", "alpha", "nodes"), [(6, 0.2, 6), (8, 0.03, 3)])
-def test_many_steps_agree_with_sums_over_histories(net, steps, alpha, nodes):
+def test_many_steps_agree_with_sums_over_histories(net, steps, alpha, nodes, histories):
     """Few nodes are left for a direction of the noise, which must be the weaker."""
     problem = extensive.loaded_network(
         net, PARTLY, alpha=alpha, beta=1.0, gamma=5.0, epsilon=0.1
     )
     start = net.output[0]
-    reference = extensive.exact(problem, start, steps=steps, nodes=nodes)
+    reference = histories.summed(problem, start, steps=steps, nodes=nodes)
     largest = max(float(np.max(x)) for x in jax.tree.leaves(reference.error))
     assert largest < 1e-3
     found = extensive.sampled(
@@ -124,7 +124,7 @@ def test_bad_input_is_refused(net, partly, given, words):
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_responses_from_the_noise_are_those_of_the_score(net):
+def test_responses_from_the_noise_are_those_of_the_score(net, histories):
     """Before the spins are deterministic, in a run that ends without thermal noise."""
     given = {"alpha": 0.2, "gamma": 5.0, "epsilon": 0.1}
     beta = [1.2, 1.2, 1.2, np.inf]
@@ -133,7 +133,7 @@ def test_responses_from_the_noise_are_those_of_the_score(net):
         problem, net.output[0], steps=4, key=KEY, population=POPULATION, error=5e-3
     )
     warm = extensive.loaded_network(net, PARTLY, beta=1.2, **given)
-    reference = extensive.exact(warm, net.output[0], steps=3, nodes=14)
+    reference = histories.summed(warm, net.output[0], steps=3, nodes=14)
     G, error = found.value.G[:4, :3], found.error.G[:4, :3]
     later = np.tril_indices(4, -1, 3)
     z = np.abs(G - reference.value.G[:, :3])[later] / error[later]
@@ -158,7 +158,7 @@ def test_deterministic_trajectories_agree_with_the_closed_recursion(net):
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_deterministic_trajectories_agree_with_sums_over_histories(net):
+def test_deterministic_trajectories_agree_with_sums_over_histories(net, histories):
     """With self-interaction, G included."""
     problem = extensive.loaded_network(
         net, PARTLY, alpha=0.2, beta=np.inf, gamma=5.0, epsilon=0.1
@@ -171,7 +171,7 @@ def test_deterministic_trajectories_agree_with_sums_over_histories(net):
         population=POPULATION,
         error=5e-3,
     )
-    assert_agrees(found, extensive.exact(problem, net.output[0], steps=3))
+    assert_agrees(found, histories.summed(problem, net.output[0], steps=3))
 
 
 @pytest.mark.slow

@@ -28,9 +28,9 @@ PARTLY = extensive.correlated(ov=0.6, oq=0.3, ok=0.1, vq=0.2, vk=0.4, qk=0.5)
 
 
 @pytest.fixture(scope="module")
-def partly(net):
+def partly(net, histories):
     problem = problem_of(net, PARTLY)
-    return problem, extensive.exact(problem, net.output[0], steps=3, nodes=14)
+    return problem, histories.summed(problem, net.output[0], steps=3, nodes=14)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,9 @@ def partly(net):
         ),
     ],
 )
-def test_histories_agree_with_the_closed_recursion(net, ensemble):
+def test_histories_agree_with_the_closed_recursion(net, ensemble, histories):
     problem = problem_of(net, ensemble)
-    summed = extensive.exact(problem, net.output[0], steps=3, nodes=14)
+    summed = histories.summed(problem, net.output[0], steps=3, nodes=14)
     closed = extensive.closed(problem, net.output[0], steps=3)
     pairs = zip(
         jax.tree.leaves(summed.value), jax.tree.leaves(closed.value), strict=True
@@ -106,33 +106,21 @@ def test_the_score_is_the_derivative_in_the_field(partly, net):
         assert np.allclose(result.value.G[:, t], by_difference, rtol=0, atol=1e-7)
 
 
-def test_a_spin_of_identical_patterns_feels_its_own_past(net):
+def test_a_spin_of_identical_patterns_feels_its_own_past(net, histories):
     """First token: h = a + alpha x(0), as the diagonal of the coupling matrix."""
     problem = problem_of(net, extensive.identical())
-    value = extensive.exact(problem, net.output[0], steps=3, nodes=14).value
+    value = histories.summed(problem, net.output[0], steps=3, nodes=14).value
     assert float(value.Gamma[0, 0]) == pytest.approx(0.2 * 0.9, abs=1e-15)
     assert np.all(np.diag(value.Gamma)[1:] > 0) and np.any(np.tril(value.Gamma, -1))
 
 
-@pytest.mark.parametrize(
-    "given, words",
-    [
-        ({"steps": 9}, "steps must be at most 8; got 9."),
-        ({"steps": 2, "nodes": 1}, "nodes must be at least 2; got 1."),
-    ],
-)
-def test_bad_input_is_refused(net, given, words):
-    with pytest.raises(ValueError, match=words):
-        extensive.exact(problem_of(net, PARTLY), net.output[0], **given)
-
-
-def test_deterministic_spins_agree_with_the_closed_recursion(net):
+def test_deterministic_spins_agree_with_the_closed_recursion(net, histories):
     """Where the response does not return, G included."""
     ensemble = extensive.correlated(oq=0.3, vk=0.4, qk=0.5)
     problem = extensive.loaded_network(
         net, ensemble, alpha=0.2, beta=np.inf, gamma=5.0, epsilon=0.1
     )
-    summed = extensive.exact(problem, net.output[0], steps=3)
+    summed = histories.summed(problem, net.output[0], steps=3)
     closed = extensive.closed(problem, net.output[0], steps=3)
     pairs = zip(jax.tree.leaves(summed.value), jax.tree.leaves(closed.value))
     for by_histories, by_recursion in pairs:
@@ -166,19 +154,19 @@ def hopfield_by_hand(alpha, beta, m0):
     return m1, m2, C20
 
 
-def test_identical_patterns_take_the_first_steps_of_hopfield_networks():
+def test_identical_patterns_take_the_first_steps_of_hopfield_networks(histories):
     alone = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
     problem = extensive.loaded_network(
         alone, extensive.identical(), alpha=0.15, beta=1.7
     )
-    value = extensive.exact(problem, [0.6], steps=2, nodes=40).value
+    value = histories.summed(problem, [0.6], steps=2, nodes=40).value
     m1, m2, C20 = hopfield_by_hand(0.15, 1.7, 0.6)
     assert float(value.m_o_se[1, 0]) == pytest.approx(m1, abs=1e-9)
     assert float(value.m_o_se[2, 0]) == pytest.approx(m2, abs=1e-7)
     assert float(value.C[2, 0]) == pytest.approx(C20, abs=1e-7)
 
 
-def test_deterministic_identical_patterns_take_their_first_steps():
+def test_deterministic_identical_patterns_take_their_first_steps(histories):
     """The same at T = 0, with the noise z on either side of its threshold."""
     alpha, m0 = 0.15, 0.6
     fields = {x0: m0 + alpha * x0 for x0 in (1.0, -1.0)}
@@ -204,14 +192,8 @@ def test_deterministic_identical_patterns_take_their_first_steps():
     problem = extensive.loaded_network(
         alone, extensive.identical(), alpha=alpha, beta=np.inf
     )
-    value = extensive.exact(problem, [m0], steps=2).value
+    value = histories.summed(problem, [m0], steps=2).value
     assert float(value.m_o_se[1, 0]) == pytest.approx(m1, abs=1e-12)
     assert float(value.G[1, 0]) == pytest.approx(g, abs=1e-12)
     assert float(value.S[1, 1]) == pytest.approx(S11, abs=1e-12)
     assert float(value.m_o_se[2, 0]) == pytest.approx(m2, abs=1e-8)
-
-
-def test_temperatures_are_all_finite_or_all_zero(net):
-    problem = extensive.loaded_network(net, PARTLY, alpha=0.2, beta=[1.0, np.inf])
-    with pytest.raises(ValueError, match="beta must be finite, or infinite, at all"):
-        extensive.exact(problem, net.output[0], steps=2)

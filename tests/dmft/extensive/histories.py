@@ -7,8 +7,24 @@ response to earlier fields is the score, with $\theta(t) = \tanh \beta h(t)$
 
     G(t+1, t') = < theta(t) beta (x(t'+1) - theta(t')) >    t' < t
 
-Deterministic spins have sums of their own (`exact_cold`).  Arrays of a step have the
-axes cell, history x(0..t), node of the noise up to t; what comes later varies fastest.
+Arrays of a step have the axes cell, history x(0..t), node of the noise up to t; what
+comes later varies fastest.
+
+Without thermal noise a history fixes on which side of a threshold the Gaussian noise of
+every step lies, $\phi = F \xi$ with F the Cholesky factor of its covariance.  The last
+noise of a history is integrated in closed form,
+
+    < x(t+1) >      = erf(b / sqrt 2),  b = (h without the last noise) / F(t, t)
+    < x(t+1) xi_t > = sqrt(2 / pi) exp(-b^2 / 2)
+
+and those before it by Gauss and Legendre's rule on either side of the threshold, with
+the mass of the side.  Responses come from partial integration, as of `sampled`:
+
+    < x(t+1) xi_s > = sum_{t' >= s} F(t', s) G(t+1, t')
+
+Of many steps memory leaves few nodes, and the sums are no integrals any more: of six
+steps of identical patterns with alpha = 0.2 and gamma = 5, errors of S are 1e-4 at
+beta = 1.2 and 0.04 at beta = 2.
 """
 
 from typing import NamedTuple
@@ -18,27 +34,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from scipy.linalg import solve_triangular
+from scipy.special import erf, ndtr
 
-from statmech_attn.dmft.extensive.exact_cold import (
-    cholesky,
-    cold_nodes,
-    ColdPast,
-    draw_cold,
-)
-from statmech_attn.dmft.extensive.loaded import (
-    Cells,
-    cells,
-    check_steps,
-    LoadedNetwork,
-    temperatures,
-)
+from statmech_attn.dmft.extensive import LoadedNetwork, Trajectory, Values
+from statmech_attn.dmft.extensive.loaded import Cells, cells, temperatures
 from statmech_attn.dmft.extensive.order import add_token, attend, first_token
-from statmech_attn.dmft.extensive.results import Trajectory, Values, values
+from statmech_attn.dmft.extensive.results import values
 
 
-MAX_STEPS = 8
 MAX_NODES = 16  # of one direction of the noise
 POINTS = 2**23  # histories times nodes, of a cell
+LIMIT = 6.0  # of the independent noise, in standard deviations
+SINGULAR = 1e-12  # of the variance: a pivot that is zero up to rounding
+COLD_NODES = 24  # on either side of a threshold
+COLD_POINTS = 2**21  # of a cell before the last step
 
 
 class Past(NamedTuple):
@@ -58,7 +68,7 @@ class Past(NamedTuple):
     weight: Float[np.ndarray, "cells histories nodes"]
 
 
-def exact(
+def summed(
     problem: LoadedNetwork, start, *, steps: int, nodes: int | None = None
 ) -> Trajectory:
     """Order parameters of a few steps by sums over all histories of a spin.
@@ -66,46 +76,25 @@ def exact(
     Args:
         problem: of any ensemble; beta is finite at all steps, or infinite at all.
         start: mean of the first token in every site class.
-        steps: tokens to generate, at most 8.
+        steps: tokens to generate.
         nodes: of every direction of the noise, on either side of a threshold where
             beta is infinite; as many as memory allows, and 16 or 24 at most, when
             omitted.
 
     Returns:
-        The trajectory; its errors are differences from the rule with one node less.
-
-    Raises:
-        ValueError: beta that is infinite at some steps alone, more than 8 steps, or
-            arguments out of range.
-
-    Example:
-        >>> from statmech_attn import dmft
-        >>> from statmech_attn.dmft import extensive
-        >>> net = dmft.network(dmft.site_classes(np.ones((4, 1, 1))), context=1)
-        >>> problem = extensive.loaded_network(
-        ...     net, extensive.identical(), alpha=0.1, beta=1.0)
-        >>> value = extensive.exact(problem, [1.0], steps=2, nodes=8).value
-        >>> round(float(value.m_o_se[1, 0]), 4)
-        0.7722
+        The trajectory; its errors are differences from the rule with one node less,
+        an estimate and no bound.
     """
-    check_steps(problem, steps)
-    if steps > MAX_STEPS:
-        raise ValueError(f"steps must be at most {MAX_STEPS}; got {steps}.")
     cold = np.isinf(problem.beta)
-    if cold.any() and not cold.all():
-        raise ValueError(
-            "beta must be finite, or infinite, at all steps for sums over histories."
-        )
-    if nodes is None:
-        most = min(MAX_NODES, int((POINTS / 2**steps) ** (1 / steps)))
-        nodes = cold_nodes(steps) if cold.any() else most
-    if nodes < 2:
-        raise ValueError(f"nodes must be at least 2; got {nodes}.")
+    assert cold.all() or not cold.any()
+    if nodes is None and cold.any():
+        nodes = min(COLD_NODES, int(COLD_POINTS ** (1 / max(steps - 1, 1)) / 2))
+    nodes = nodes or min(MAX_NODES, int((POINTS / 2**steps) ** (1 / steps)))
     sites = cells(problem.net, start)
-    summed = _summed_cold if cold.any() else _summed
-    fine, coarse = (summed(problem, sites, steps, n) for n in (nodes, nodes - 1))
+    rule = _summed_cold if cold.any() else _summed
+    fine, coarse = (rule(problem, sites, steps, n) for n in (nodes, nodes - 1))
     error = jax.tree.map(lambda x, y: abs(x - y), fine, coarse)
-    return Trajectory(fine, error, "exact")
+    return Trajectory(fine, error, "histories")
 
 
 def _summed(problem: LoadedNetwork, sites: Cells, steps: int, nodes: int) -> Values:
@@ -198,3 +187,112 @@ def _extended(past: Past, weight, theta, beta: float) -> Past:
     spins = [np.repeat(x, 2, axis=1) for x in past.spins]
     newest = np.tile(signs.ravel(), (count, histories))
     return Past([*spins, newest], [*past.theta, theta], [*past.beta, beta], weight)
+
+
+class ColdPast(NamedTuple):
+    """What happened up to a step; points are histories times nodes of the noise.
+
+    Attributes:
+        spins: x(s) of the tokens s = 0..t.
+        noise: independent noise xi(s) of the steps before t.
+        weight: probabilities.
+    """
+
+    spins: list[Float[np.ndarray, "cells points"]]
+    noise: list[Float[np.ndarray, "cells points"]]
+    weight: Float[np.ndarray, "cells points"]
+
+
+class Drawn(NamedTuple):
+    """What a step of the sums gives.
+
+    Attributes:
+        means: of the token in every cell.
+        C: correlations with the tokens before.
+        G: responses to the fields so far.
+        past: up to the token, unless it is the last.
+    """
+
+    means: Float[np.ndarray, " cells"]
+    C: Float[np.ndarray, " t"]
+    G: Float[np.ndarray, " t"]
+    past: ColdPast
+
+
+def draw_cold(
+    past: ColdPast,
+    a: Float[np.ndarray, " cells"],
+    Gamma: Float[np.ndarray, " t"],
+    V: Float[np.ndarray, "t t"],
+    share: Float[np.ndarray, " cells"],
+    nodes: int,
+    is_last: bool,
+) -> Drawn:
+    """Draw the next token of every history.
+
+    Args:
+        past: up to the newest token.
+        a: mean field of the cells.
+        Gamma: self-interaction with the tokens so far.
+        V: covariance of the noise up to this step.
+        share: of the cells.
+        nodes: on either side of a threshold.
+        is_last: whether no token follows.
+
+    Returns:
+        Means, correlations and responses, and the past with the token.
+    """
+    factor = cholesky(V, SINGULAR)
+    known = a[:, None] + np.tensordot(Gamma, past.spins, 1)
+    for width, noise in zip(factor[-1, :-1], past.noise, strict=True):
+        known = known + width * noise
+    width = factor[-1, -1]
+    b = known / width if width > 0 else np.sign(known) * np.inf
+    weighted = past.weight * erf(b / np.sqrt(2))
+    C = np.array([share @ (weighted * x).sum(1) for x in past.spins])
+    felt = [share @ (weighted * noise).sum(1) for noise in past.noise]
+    kink = np.sqrt(2 / np.pi) * np.exp(-(b**2) / 2)
+    felt = np.array([*felt, share @ (past.weight * kink).sum(1)])
+    is_known = np.diag(factor) > 0
+    lower = factor + np.diag(np.where(is_known, 0.0, 1.0))
+    G = np.where(is_known, solve_triangular(lower, felt, trans=1, lower=True), 0.0)
+    after = past if is_last else _extended_cold(past, b, nodes)
+    return Drawn(weighted.sum(1), C, G, after)
+
+
+def cholesky(V: Float[np.ndarray, "t t"], least: float = 0.0):
+    """Cholesky factor of a covariance that may be singular.
+
+    Args:
+        V: covariance.
+        least: pivots up to this part of the variance are zero.
+    """
+    factor = np.zeros_like(V)
+    for i, row in enumerate(V):
+        for j in range(i):
+            rest = row[j] - factor[i, :j] @ factor[j, :j]
+            factor[i, j] = rest / factor[j, j] if factor[j, j] > 0 else 0.0
+        pivot = row[i] - factor[i, :i] @ factor[i, :i]
+        factor[i, i] = np.sqrt(pivot) if pivot > least * row[i] else 0.0
+    return factor
+
+
+def _extended_cold(past: ColdPast, b: Float[np.ndarray, "cells points"], nodes: int):
+    """The past with one more token, of either sign, and the noise that drew it."""
+    y, w = np.polynomial.legendre.leggauss(nodes)
+    threshold = np.clip(-b, -LIMIT, LIMIT)[..., None]
+    sides = []
+    for sign in (1.0, -1.0):
+        half = (LIMIT - sign * threshold) / 2
+        noise = threshold + sign * half * (1 + y)
+        density = w * np.exp(-(noise**2) / 2)
+        total = density.sum(-1, keepdims=True)
+        sides.append((noise, ndtr(sign * b)[..., None] * density / total))
+    noise, chance = (np.stack(x, axis=2) for x in zip(*sides))
+    shape = noise.shape
+    flat = lambda x: np.broadcast_to(x, shape).reshape(shape[0], -1)
+    earlier = lambda x: flat(x[:, :, None, None])
+    spins = [earlier(x) for x in past.spins]
+    newest = flat(np.array([1.0, -1.0])[:, None])
+    weight = flat(past.weight[:, :, None, None] * chance)
+    return ColdPast([*spins, newest], [*map(earlier, past.noise), flat(noise)], weight)
