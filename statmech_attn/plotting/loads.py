@@ -93,13 +93,14 @@ def _motion(axis: Axes, spins: xr.Dataset, betas: list[float]) -> None:
         axis.hlines(theory, place - 0.45, place + 0.45, color=colour, lw=1.2)
         for k, offset in enumerate(offsets):
             size = one.isel(n_spins=k)
+            marks = dict(style.OPEN, mfc=colour if k == count - 1 else "white")
             axis.errorbar(
                 place + offset,
                 size.motion_spins,
                 size.motion_spins_stderr,
                 fmt="o",
                 color=colour,
-                **style.OPEN | {"mfc": colour if k == count - 1 else "white"},
+                **marks,
             )
     axis.set_yscale("log")
     axis.set_ylim(bottom=LEAST)

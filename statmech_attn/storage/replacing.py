@@ -55,6 +55,10 @@ def replaced(path: str | Path, needed: int = 0) -> Iterator[Path]:
 def write_text(path: str | Path, text: str) -> None:
     """Write a text as a file, as UTF-8.
 
+    Args:
+        path: destination.
+        text: what the file shall hold.
+
     Raises:
         StorageError: it cannot be written; what was there stays.
 
@@ -97,6 +101,10 @@ def require_replaceable(
 
 def begins(path: Path, most: int = 4096) -> str:
     """The first characters of a regular file; nothing of anything else.
+
+    Args:
+        path: of the file.
+        most: number of bytes to read.
 
     Example:
         >>> begins(Path("/dev/zero"))
