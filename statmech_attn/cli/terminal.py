@@ -64,13 +64,17 @@ def quiet_when_closed() -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except (BrokenPipeError, SystemExit) as end:
-        of_pipe = (isinstance(x, BrokenPipeError) for x in (end, end.__context__))
-        if not any(of_pipe):  # click and rich make an exit with code 1 of it
+        if not of_a_closed_pipe(end):
             raise
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
             os.dup2(nowhere, stream.fileno())
         raise SystemExit(CLOSED) from None
+
+
+def of_a_closed_pipe(error: BaseException) -> bool:
+    """Whether nobody reads what is printed; click and rich make an exit of it."""
+    return any(isinstance(x, BrokenPipeError) for x in (error, error.__context__))
 
 
 out, err = Terminal(), Terminal(stderr=True)

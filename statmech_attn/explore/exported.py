@@ -35,8 +35,8 @@ def export(path: str | Path, target: str | Path, *, overwrite: bool = False) -> 
         How large it is, in words.
 
     Raises:
-        ValueError: no scan, or the target is there already.
-        StorageError: the scan cannot be read.
+        ValueError: no scan.
+        StorageError: the scan cannot be read, or the target is there already.
 
     Example:
         `export("scan.h5", "scan.html")`

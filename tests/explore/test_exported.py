@@ -161,6 +161,6 @@ def test_without_a_browser_the_address_is_told(line, tmp_path, monkeypatch):
 def test_nothing_is_replaced_unasked(line, tmp_path):
     target = tmp_path / "page.html"
     target.write_text("mine")
-    with pytest.raises(ValueError, match="already exists"):
+    with pytest.raises(storage.StorageError, match="already exists"):
         export(line, target)
     assert target.read_text() == "mine"
