@@ -21,6 +21,7 @@ HOUSE = "statmech_attn"
 FLOORS = (
     "lazy",
     "inputs",
+    "extras",
     "reporting",
     "options",
     "refusals",

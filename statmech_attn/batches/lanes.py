@@ -27,6 +27,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from statmech_attn import extras
 from statmech_attn.batches.lapack import one_at_a_time
 from statmech_attn.batches.memory import device_memory
 from statmech_attn.batches.once import once
@@ -289,7 +290,7 @@ def require_native() -> None:
         from statmech_attn.native import Native  # noqa: F401
     except ImportError:
         raise ValueError(
-            "compiler = \"llvm\" needs llvmlite: pip install 'statmech-attn[native]'."
+            extras.needed('compiler = "llvm"', "llvmlite", "native")
         ) from None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from statmech_attn import storage
+from statmech_attn import extras, storage
 from statmech_attn.layout import require_layout
 from statmech_attn.storage import tables
 
@@ -92,7 +92,7 @@ def _is_export(form: str, path: Path) -> bool:
 
 def _write_zarr(dataset, target: Path) -> None:
     if importlib.util.find_spec("zarr") is None:
-        raise ValueError("--zarr needs zarr: pip install 'statmech-attn[zarr]'.")
+        raise ValueError(extras.needed("--zarr", "zarr", "zarr"))
     for variable in dataset.variables.values():
         variable.encoding = {}
     with storage.replaced(target) as part:

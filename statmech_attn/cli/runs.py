@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from statmech_attn import batches, scan, storage, studies
+from statmech_attn import batches, extras, scan, storage, studies
 from statmech_attn.cli.arguments import (
     AllowCode,
     Chunk,
@@ -141,9 +141,7 @@ def _engine(name: EngineName, workers: int | None, scheduler: str | None):
     except ModuleNotFoundError as error:
         if error.name not in ("cloudpickle", "dask", "distributed"):
             raise
-        raise ValueError(
-            "--engine dask needs dask: pip install 'statmech-attn[dask]'."
-        ) from None
+        raise ValueError(extras.needed("--engine dask", "dask", "dask")) from None
     if scheduler is not None:
         return distributed.at(scheduler)
     return distributed.local_cluster(workers or batches.usable_cores())

@@ -47,6 +47,8 @@ class Network(eqx.Module):
         positional: overlaps of the positional code with the patterns, by position.
         context: number C of tokens that attention reads.
         output_rank: rank of W^o: how many directions of A a token depends on.
+        code_period: tokens after which the positional overlaps repeat: C, or 1 where
+            they do not change.
     """
 
     weighted: Float[Array, "4 M S"]
@@ -54,6 +56,7 @@ class Network(eqx.Module):
     positional: Float[Array, "C 4 M"]
     context: int = eqx.field(static=True)
     output_rank: int = eqx.field(static=True)  # of W^o: how much of A a token sees
+    code_period: int = eqx.field(static=True)
 
     @property
     def n_patterns(self) -> int:
@@ -145,12 +148,14 @@ def network(patterns: Patterns, *, context: int) -> Network:
     bits = positional_code(context, patterns.n_bits)
     n_bits = max(patterns.n_bits, 1)
     positional = np.einsum("cj,kaj->cka", bits, patterns.positional) / n_bits
+    changes = np.any(positional != positional[:1])
     return Network(
         weighted=jnp.asarray(patterns.semantic * patterns.fractions),
         output=jnp.asarray(patterns.semantic[0]),
         positional=jnp.asarray(positional),
         context=context,
         output_rank=int(np.linalg.matrix_rank(_gram(patterns))),
+        code_period=context if changes else 1,
     )
 
 
@@ -169,12 +174,15 @@ def positional_code(context: int, n_bits: int) -> Float[np.ndarray, "C N_p"]:
     return 2.0 * ((np.arange(context)[:, None] >> shifts) & 1) - 1.0
 
 
-def clock_period(network: Network, epsilon: float) -> int:
+def clock_period(network: Network, epsilon: float | Array) -> int:
     """Period of the external drive in tokens: C, or 1 when the code has no effect.
 
     Args:
         network: the network.
-        epsilon: weight of the positional code.
+        epsilon: weight of the positional code, a number.
+
+    Raises:
+        ValueError: epsilon is traced by JAX.
 
     Example:
         >>> from statmech_attn import dmft
@@ -182,10 +190,9 @@ def clock_period(network: Network, epsilon: float) -> int:
         >>> clock_period(net, 0.02), clock_period(net, 0.0)
         (4, 1)
     """
-    changes = np.any(
-        np.asarray(network.positional) != np.asarray(network.positional[:1])
-    )
-    return network.context if epsilon != 0 and changes else 1
+    if isinstance(epsilon, Tracer):
+        raise ValueError("epsilon: whether it is zero must be known outside jax.jit.")
+    return network.code_period if epsilon != 0 else 1
 
 
 def parameters(beta, gamma, epsilon, redrawn=None) -> Parameters:

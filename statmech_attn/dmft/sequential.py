@@ -95,6 +95,7 @@ def stretched(net: Network, tokens: int) -> Network:
         jnp.repeat(net.positional, tokens, axis=0),
         net.context * tokens,
         net.output_rank,
+        net.code_period * tokens if net.code_period > 1 else 1,
     )
 
 

@@ -38,6 +38,7 @@ from statmech_attn.dynamics.systems import (
     of_each,
     System,
 )
+from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP
 from statmech_attn.presentation import Shown
 
@@ -132,6 +133,7 @@ class Alignment(eqx.Module):
         return jnp.sum(x * (y - jnp.mean(y, axis=0)), axis=0) / jnp.sum(x**2)
 
 
+@forward_only
 def gali(
     system: Callable[..., PyTree] | System,
     state: PyTree,

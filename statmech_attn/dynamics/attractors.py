@@ -26,6 +26,7 @@ from statmech_attn.dynamics.following import (
 from statmech_attn.dynamics.matching import resolution, set_distance
 from statmech_attn.dynamics.phases import EXACT, HORIZON
 from statmech_attn.dynamics.systems import count_of, System
+from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import STEP, Words
 from statmech_attn.presentation import Shown
 
@@ -119,6 +120,7 @@ class Orbits(NamedTuple):
 ROWS = tuple(name for name in Orbits._fields if name not in ("state", "unit"))
 
 
+@untraced
 def settle(
     system: Callable[..., PyTree] | System,
     starts: PyTree,

@@ -28,6 +28,7 @@ from statmech_attn.dynamics.attractors import (
 from statmech_attn.dynamics.following import Search
 from statmech_attn.dynamics.matching import directed_distance, set_distance
 from statmech_attn.dynamics.systems import System
+from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.presentation import Shown
 
 
@@ -126,6 +127,7 @@ class Attractors(NamedTuple):
         return (high - low) / 2
 
 
+@untraced
 def find_attractors(
     system: Callable[..., PyTree] | System,
     starts: PyTree,

@@ -38,6 +38,7 @@ from statmech_attn.dynamics.orthonormal import (
     safe_log,
 )
 from statmech_attn.dynamics.systems import as_system, System, TangentSystem
+from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import STEP
 from statmech_attn.presentation import Shown
 
@@ -103,6 +104,7 @@ class CycleSpectrum(NamedTuple):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
+@untraced
 def cycle_spectrum(
     system: Callable[..., PyTree] | System,
     state: PyTree,

@@ -32,6 +32,7 @@ from statmech_attn.dynamics.systems import (
     require_unbatched,
     System,
 )
+from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP
 from statmech_attn.presentation import Shown
 
@@ -194,6 +195,7 @@ class FiniteTimeExponents(eqx.Module):
         return (edges[1:] + edges[:-1]) / 2, -np.log(share) / self.window
 
 
+@forward_only
 def finite_time_exponents(
     system: Callable[..., PyTree] | System,
     state: PyTree,

@@ -36,6 +36,7 @@ from statmech_attn.dynamics.systems import (
     System,
     TangentSystem,
 )
+from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP
 from statmech_attn.presentation import Shown
 
@@ -209,6 +210,7 @@ class Spectrum(eqx.Module):
         return jnp.where(j < k, dimension, jnp.where(balanced, float(k), jnp.nan))
 
 
+@forward_only
 def lyapunov_spectrum(
     system: Callable[..., PyTree] | System,
     state: PyTree,

@@ -9,8 +9,10 @@ from jaxtyping import Array, Float, PyTree
 
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.systems import advance, as_system, System
+from statmech_attn.dynamics.tracing import forward_only
 
 
+@forward_only
 def orbit(
     system: Callable[..., PyTree] | System,
     state: PyTree,

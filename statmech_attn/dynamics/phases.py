@@ -25,6 +25,7 @@ from statmech_attn.dynamics import evidence, frames, lyapunov, sentences
 from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
 from statmech_attn.dynamics.options import Criteria
 from statmech_attn.dynamics.systems import advance, as_system, System
+from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, Words
 from statmech_attn.presentation import Shown
 
@@ -209,6 +210,7 @@ class Classification(eqx.Module):
         return sentences.explain(self, PHASES, REASONS)
 
 
+@forward_only
 def classify(
     system: Callable[..., PyTree] | System,
     state: PyTree,

@@ -22,6 +22,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
@@ -29,6 +30,7 @@ from statmech_attn import presentation
 from statmech_attn.batches import require_double
 from statmech_attn.dynamics.lyapunov import window_weights
 from statmech_attn.dynamics.systems import as_system, System
+from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, together, Words
 from statmech_attn.presentation import Shown
 
@@ -76,6 +78,7 @@ class Rotation(eqx.Module):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
+@forward_only
 def rotation_number(
     lift: Callable[[Array, Mapping[str, Array]], Array],
     start: float | Array | np.ndarray,
@@ -133,6 +136,7 @@ def _rotation_number(lift, x, values, steps, transient, tolerance):
     return _verdict(averages, tolerance, ambiguous=jnp.zeros(x.shape, bool))
 
 
+@forward_only
 def curve_rotation(
     system: Callable[..., PyTree] | System,
     state: PyTree,
@@ -268,7 +272,12 @@ def broadcast_parameters(start, parameters: Mapping[str, float | Array | np.ndar
 
 
 def check_lift(lift, x, values) -> None:
-    """Refuse a function that is not the lift of a circle map of degree one."""
+    """Refuse a function that is not the lift of a circle map of degree one.
+
+    Numbers that JAX traces are not known yet, and not checked.
+    """
+    if any(isinstance(number, Tracer) for number in (x, *values.values())):
+        return
     error = jnp.max(jnp.abs(lift(x + 1, values) - lift(x, values) - 1))
     if not error <= 1e-9:
         raise ValueError(

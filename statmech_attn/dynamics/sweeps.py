@@ -18,6 +18,7 @@ from statmech_attn.dynamics.basins import CLOSE, SCATTERS
 from statmech_attn.dynamics.following import Follower, put, Search, take
 from statmech_attn.dynamics.matching import set_distance
 from statmech_attn.dynamics.systems import System
+from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.presentation import Shown
 
 
@@ -54,6 +55,7 @@ class Hysteresis(NamedTuple):
     __repr__, _repr_html_, to_dataset = presentation.METHODS
 
 
+@untraced
 def hysteresis(
     system: Callable[..., PyTree] | System,
     start: PyTree,

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from statmech_attn import extras
 from statmech_attn.dynamics.dimension import ROUNDING
 from statmech_attn.labels import Words
 
@@ -282,9 +283,7 @@ def _nolds() -> ModuleType:
     """
     package = importlib.util.find_spec("nolds")
     if package is None or not package.submodule_search_locations:
-        raise RuntimeError(
-            "time series need nolds: pip install 'statmech-attn[timeseries]'."
-        )
+        raise RuntimeError(extras.needed("this estimate", "nolds", "timeseries"))
     file = Path(package.submodule_search_locations[0]) / "measures.py"
     specification = importlib.util.spec_from_file_location("nolds_measures", file)
     assert specification is not None and specification.loader is not None

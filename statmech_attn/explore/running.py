@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from statmech_attn import storage
+from statmech_attn import extras, storage
 from statmech_attn.explore import private
 
 
@@ -18,7 +18,7 @@ try:
     from statmech_attn.explore.guard import HOST
     from statmech_attn.explore.server import Server
 except ModuleNotFoundError as error:
-    needed = f"explore needs {error.name}: pip install 'statmech-attn[explore]'."
+    needed = extras.needed("explore", str(error.name), "explore")
     raise ModuleNotFoundError(needed, name=error.name) from None
 
 

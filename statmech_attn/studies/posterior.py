@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from statmech_attn import bpkr
+from statmech_attn import bpkr, extras
 from statmech_attn.kinds import SAMPLERS
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo import sample_weights, weight_space
@@ -165,9 +165,7 @@ class Ticking(Silent):
 def require_numpyro() -> None:
     """Raise `ValueError` unless what samples posteriors is installed."""
     if importlib.util.find_spec("numpyro") is None:
-        raise ValueError(
-            "sampling needs numpyro: pip install 'statmech-attn[sampling]'."
-        )
+        raise ValueError(extras.needed("sampling", "numpyro", "sampling"))
 
 
 def sampled(

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array, Float
 
-from statmech_attn import bpkr
+from statmech_attn import bpkr, extras
 from statmech_attn.bpkr import check_finite_width, prior, pruning
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
@@ -132,8 +132,8 @@ class PruningWork(OneRound):
     def _begin(self, study) -> None:
         if study.run.exact and importlib.util.find_spec("numpyro") is None:
             raise ValueError(
-                "the exact law needs numpyro: pip install 'statmech-attn[sampling]', "
-                "or set run.exact = false."
+                extras.needed("the exact law", "numpyro", "sampling")
+                + " Or set run.exact = false."
             )
         self.study, self.run = study, study.run
 

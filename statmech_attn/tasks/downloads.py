@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from statmech_attn import inputs
+from statmech_attn import extras, inputs
 
 
 class Source(NamedTuple):
@@ -201,7 +201,5 @@ def _pooch():
     except ModuleNotFoundError as error:
         if error.name != "pooch":
             raise
-        raise ValueError(
-            "downloads need pooch: pip install 'statmech-attn[images]'."
-        ) from None
+        raise ValueError(extras.needed("downloading", "pooch", "images")) from None
     return pooch

@@ -7,6 +7,8 @@ import zlib
 import numpy as np
 from jaxtyping import UInt8
 
+from statmech_attn import extras
+
 
 MAX_SIDE = 4096  # pixels
 # What Pillow raises on damaged files; an unknown format is an OSError.
@@ -60,7 +62,5 @@ def pillow():
     except ModuleNotFoundError as error:
         if error.name != "PIL":
             raise
-        raise ValueError(
-            "images need Pillow: pip install 'statmech-attn[images]'."
-        ) from None
+        raise ValueError(extras.needed("reading images", "Pillow", "images")) from None
     return Image

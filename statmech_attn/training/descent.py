@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from statmech_attn import presentation
+from statmech_attn import extras, presentation
 from statmech_attn.batches import Compiled
 from statmech_attn.presentation import Shown
 from statmech_attn.storage import BlockFolder, BlockMemory
@@ -266,9 +266,7 @@ def optax_module():
     try:
         import optax
     except ImportError:
-        raise ValueError(
-            "training needs optax: pip install 'statmech-attn[training]'."
-        ) from None
+        raise ValueError(extras.needed("training", "optax", "training")) from None
     return optax
 
 

@@ -104,4 +104,4 @@ def test_a_zarr_store_holds_the_whole_file(call, scan, tmp_path):
 def test_without_zarr_the_extra_is_named(call, scan, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "zarr", None)
     refused = call("export", scan, "--zarr", tmp_path / "scan.zarr", code=1)
-    assert "statmech-attn[zarr]" in refused.stderr
+    assert "[zarr]" in refused.stderr

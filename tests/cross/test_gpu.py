@@ -148,6 +148,7 @@ def test_another_order_of_rounding_stays_within_the_bound():
             net.positional,
             net.context,
             net.output_rank,
+            net.code_period,
         )
         return dmft.step(other, params, state)
 

@@ -147,5 +147,5 @@ def test_bad_arguments_are_refused(logistic, call, message):
 def test_missing_nolds_is_one_line(monkeypatch, logistic):
     timeseries._nolds.cache_clear()
     monkeypatch.setattr(timeseries.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(RuntimeError, match=r"pip install 'statmech-attn\[time"):
+    with pytest.raises(RuntimeError, match=r"needs nolds: pip install .*\[time"):
         sample_entropy(logistic)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from statmech_attn import cli, storage
+from statmech_attn import cli, extras, storage
 from statmech_attn.explore import export, exported, page
 
 
@@ -141,7 +141,7 @@ def test_what_is_no_result_is_one_line(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, f"{package.__name__}.running", raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     done = CliRunner().invoke(cli.app, ["explore", str(tmp_path / "no.h5")])
-    needed = "explore needs uvicorn: pip install 'statmech-attn[explore]'."
+    needed = extras.needed("explore", "uvicorn", "explore")
     assert done.output == f"statmech-attn: {needed}\n"
 
 

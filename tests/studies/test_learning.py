@@ -235,5 +235,5 @@ def test_the_same_study_gives_the_same_numbers(found):
 def test_without_the_sampling_extra_a_posterior_is_refused_at_once(monkeypatch):
     study = studies.parse(changed(kind="posterior"))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"pip install 'statmech-attn\[sampling\]'"):
+    with pytest.raises(ValueError, match=r"numpyro: pip install .*\[sampling\]"):
         studies.run(study)

@@ -179,7 +179,7 @@ def test_impossible_choices_are_named(changes, message):
 
 def test_without_optax_training_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "optax", None)
-    with pytest.raises(ValueError, match=r"pip install 'statmech-attn\[training\]'"):
+    with pytest.raises(ValueError, match=r"needs optax: pip install .*\[training\]"):
         Trainer(TERMS, Descent(learning_rate=0.1, steps=100, block=20), *network(0.1))
 
 

@@ -21,11 +21,13 @@ from statmech_attn.dynamics.diagrams.rows import Diagram
 from statmech_attn.dynamics.diagrams.work import diagram_work
 from statmech_attn.dynamics.options import Confirm, Plan, WITHOUT_SECTION
 from statmech_attn.dynamics.systems import as_system, System
+from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import Variable
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import compute, in_memory, Job
 
 
+@untraced
 def diagram(
     system: Callable[..., PyTree] | System,
     grid: Mapping[str, Any],
