@@ -6,16 +6,29 @@ import pytest
 from scipy import stats
 
 from statmech_attn.dynamics import PHASES, System
-from statmech_attn.dynamics.diagrams import Confirm, Plan, Points, Scan
+from statmech_attn.dynamics.diagrams import (
+    axes_of,
+    Confirm,
+    Diagram,
+    diagram_work,
+    Plan,
+    Points,
+    Scan,
+    variables,
+)
 from statmech_attn.dynamics.diagrams.confirm import edges, LOOKS, watched
 from statmech_attn.dynamics.diagrams.diagram import diagram
 from statmech_attn.dynamics.diagrams.lifetimes import lasts, still_transient
+from statmech_attn.labels import Variable
+from statmech_attn.reporting import Silent
+from statmech_attn.scan import in_memory
 
 
 FIXED, CHAOS, TRANSIENT = (
     PHASES.index(name) for name in ("fixed", "chaotic", "transient")
 )
 SINK = np.log(0.1)
+SLOPE = Variable("s", "", "slope", "1", "s")
 
 
 def tent(x, p):
@@ -162,3 +175,57 @@ def test_off_means_no_further_steps(crisis):
     assert (chance[(plain.phase == CHAOS).values] > 0).all()
     for name in ("lyapunov", "section", "strobe", "period"):
         assert np.array_equal(plain[name], longer[name], equal_nan=True)
+
+
+PLAN = Plan(
+    transient=500, steps=1000, exponents=1, section_samples=1, strobe_samples=1, on=0,
+    tail=96,
+)  # fmt: skip
+
+
+def test_coexisting_attractors_are_no_transients():
+    """Every other row begins at the fixed point beside the chaos of all rows."""
+    slopes = np.linspace(1.9, 1.99, 8)
+    start = lambda p: np.where(np.isin(p["s"], slopes[::2]), -1.0, 0.3)
+    scan = diagram(System(tent), {"s": slopes}, start, PLAN)
+    assert (scan.phase[::2] == FIXED).all() and (scan.phase[1::2] == CHAOS).all()
+    assert (scan.confirmed[1::2] == 4).all() and (scan.confirmed[::2] == -1).all()
+    assert (scan.final_starts == -1).all() and not scan.doubtful.any()
+
+
+def test_calm_stretches_are_no_other_attractor():
+    """Intermittent chaos just before the cycle of three of the logistic map.
+
+    Short windows in calm stretches have another exponent by more than six errors.
+    """
+    logistic = System(lambda x, p: p["r"] * x * (1 - x))
+    cycle = 1 + 8**0.5
+    before = cycle - 3e-5 * np.linspace(1, 2, 12)
+    scan = diagram(logistic, {"r": [*before, cycle + 1e-6]}, jnp.array(0.3), PLAN)
+    assert (scan.phase[:12] == CHAOS).all() and (scan.confirmed[:12] == 4).all()
+    assert PHASES[int(scan.phase[12])] == "periodic" and int(scan.period[12]) == 3
+
+
+class Heard(Silent):
+    """Keeps the notes of a run."""
+
+    def __init__(self):
+        self.notes = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+def test_the_second_look_is_forecast_at_most_and_then_as_it_is():
+    start = lambda p, numbers: 0 * p["s"] + 0.3
+    axes = axes_of({"s": [1.9, 1.95, 1.97, *slope([1e5, 300])]})
+    posed = Diagram(System(tent), axes, start, PLAN, variables([SLOPE], unit="step"))
+    work, heard = diagram_work(posed), Heard()
+    pilot = work.pilot()
+    assert pilot.more > pilot.seconds and "run again" in pilot.without
+    scan = in_memory(work, heard)
+    asked = int((scan.confirmed >= 0).sum())
+    assert asked == 4
+    told = f"run again from 4 perturbed states: {asked}, for 18000 steps at most: about"
+    assert told in heard.notes[0]
+    assert posed._replace(confirm=Confirm(0)).again is None
