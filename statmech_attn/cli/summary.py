@@ -372,7 +372,8 @@ BASINS = Summary(
 HYSTERESIS = Summary(_hysteresis, "differ interval")
 BIFURCATION = Summary(
     _phases,
-    "phase phase_paper lyapunov horizon doubtful confirmed final_* beta gamma epsilon",
+    "phase phase_paper lyapunov horizon doubtful transient_probability confirmed "
+    "final_* beta gamma epsilon",
     needs="phase",
 )
 CONTINUATION = Summary(_continuation, "branch_* special_* degenerate_* {free} {second}")

@@ -180,8 +180,10 @@ class Confirming(OneRound):
         return batches * (plain * times.step + tangent)
 
     def outlook(self, points: int, chunks: int, workers: int) -> str:
-        asked, again = self._asked[-1], self.diagram.again
-        assert again is not None
+        again = self.diagram.again
+        if not self._asked or again is None:  # a round of a refined grid
+            return ""
+        asked = self._asked[-1]
         scan, busy = self.scan, -(-chunks // workers) / chunks
         with limited(1):
             count = points * again.starts

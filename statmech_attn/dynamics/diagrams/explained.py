@@ -194,9 +194,13 @@ def doubts(dataset: xr.Dataset) -> list[str]:
         held = counted(
             int(dataset.horizon.values[sure].min()), unit_of(dataset.horizon.attrs)
         )
+        others = ""
+        if "transient_probability" in dataset:
+            expected = np.nansum(dataset.transient_probability.values[sure])
+            others = f"; by the lifetimes seen, {expected:.2g} of them are transients"
         lines.append(
-            f"chaos that is not doubtful has lasted for {held} or more; a transient "
-            "that lives longer would look the same"
+            f"{sure.sum()} chaotic points that are not doubtful have lasted for {held} "
+            f"or more{others}; a longer-lived transient would look the same"
         )
     return lines
 

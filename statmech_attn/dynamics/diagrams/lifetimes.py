@@ -9,7 +9,9 @@ $e^{-1/2}$.  An orbit of the same kind lasts for t steps more with the chance
 
 which is $e^{-t/\tau}$ where many have left.  Rows that left and lie side by side share
 a lifetime.  A stretch of transients that reaches from them to a row has to have lasted
-in all rows on the way, so that t is the sum of the times of these.
+in all rows on the way, so that t is the sum of the times of these.  No row has less
+than the mean of P over all rows that were ever chaotic, of t its own time and 0 for
+those that last: the share of such transients among rows that have lasted for t.
 """
 
 import numpy as np
@@ -58,14 +60,16 @@ def still_transient(
     risk[fallen], exits[fallen] = horizon[fallen], 1
     if not exits.any():
         return chance
-    of_all = lasts(time, risk.sum(), exits.sum())
     seen = exits > 0
     part = components(pairs[seen[pairs].all(axis=1)], len(time))
     risk, exits = (np.bincount(part, x)[part] for x in (risk, exits))
     nearby = _spread(alike, below, time, risk, exits)
-    return np.where(
-        np.isin(said[0], CHAOS), np.where(nearby > 0, nearby, of_all), chance
-    )
+    chaos = np.isin(said[0], CHAOS)
+    times, number = np.unique(time[chaos], return_inverse=True)
+    lasting = [lasts(t, risk[seen], exits[seen]).sum() for t in times]
+    share = np.array(lasting) / (chaos | seen).sum()
+    chance[chaos] = np.maximum(nearby[chaos], share[number])
+    return chance
 
 
 def lasts(time, risk, exits):
