@@ -117,8 +117,9 @@ scan.statmech.plot()["bifurcation"]
 # a torus (green), on which the largest exponent is zero: small differences neither grow
 # nor shrink along it.  Then chaos and windows of limit cycles alternate.
 #
-# The summary above counts points as *doubtful*: their neighbours have another phase,
-# and what looks like chaos within 4000 tokens may be a transient that ends later.
+# What looks like chaos within 4000 tokens may be a transient that ends later.  Where
+# neighbours have another phase, points are *doubtful*, and are run again for much
+# longer before the scan ends.  The summary above says what became of them.
 #
 # Results are `xarray <https://docs.xarray.dev>`_ data sets.  They can be saved with
 # their study, and read again by any program that knows netCDF:

@@ -447,6 +447,16 @@ class Stage:
         """Widths that are compiled; once among them, a width stays."""
         return [n for n, program in self._programs.items() if program.ready]
 
+    def seconds(self, n_points: int, work: float) -> float:
+        """What so many points will take, by the last run; 0 before the first.
+
+        Args:
+            n_points: number of points.
+            work: units of work of a point.
+        """
+        lanes_done = min(_rounds(n_points, n) * (n + OVERHEAD) for n in self._ready())
+        return self._rate * work * lanes_done
+
     def measured(self, n_points: int, lanes: int, work: float, seconds: float) -> None:
         """Learn from a run of all batches of these points.
 

@@ -147,27 +147,12 @@ def _phases(dataset: xr.Dataset, console: Console) -> None:
                 f"{np.nanmax(leading[chosen]):.4g}",
             )
     console.print(table)
-    if "doubtful" in dataset and dataset.doubtful.any():
-        _doubts(dataset, console)
+    for line in diagrams.doubts(dataset):
+        console.print(line, highlight=False, soft_wrap=True)
     if "phase_paper" not in dataset:
         return
     differ = diagrams.disagreement(phase, dataset.phase_paper.values, ~there)
     console.print(_by_sign_alone(differ), highlight=False, soft_wrap=True)
-
-
-def _doubts(dataset: xr.Dataset, console: Console) -> None:
-    """How many verdicts a neighbour makes doubtful, and what a longer look said."""
-    line = f"{int(dataset.doubtful.sum())} verdicts are doubtful: neighbours differ"
-    if "confirmed" in dataset:
-        asked = dataset.confirmed.values >= 0
-        lost = asked & (dataset.confirmed.values < dataset.attrs["confirm_starts"])
-        line += (
-            f"; of {asked.sum()} points that were run again for "
-            f"{dataset.attrs['confirm_horizon']:g} tokens, {lost.sum()} are transients"
-        )
-    else:
-        line += "; they may be transients (run.confirm checks them)"
-    console.print(line, highlight=False, soft_wrap=True)
 
 
 def _continuation(dataset: xr.Dataset, console: Console) -> None:
@@ -387,7 +372,8 @@ BASINS = Summary(
 HYSTERESIS = Summary(_hysteresis, "differ interval")
 BIFURCATION = Summary(
     _phases,
-    "phase phase_paper lyapunov doubtful confirmed beta gamma epsilon",
+    "phase phase_paper lyapunov horizon doubtful transient_probability confirmed "
+    "final_* beta gamma epsilon",
     needs="phase",
 )
 CONTINUATION = Summary(_continuation, "branch_* special_* degenerate_* {free} {second}")

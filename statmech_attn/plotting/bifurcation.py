@@ -71,7 +71,12 @@ def bifurcation_diagram(
     starts = dataset.sizes.get("start", 1)
     rows = f"{starts} starts at each value" if starts > 1 else ""
     rows += ", a row of (a) each" if rows and ribbon else ""
-    sheet.note(notes.joined(BANDS if ribbon else "", rows, notes.network(dataset)))
+    after = ""
+    if ribbon and followed(dataset).any():
+        after = "below a transient in (a) and as × in (c): what follows it"
+    sheet.note(
+        notes.joined(BANDS if ribbon else "", rows, after, notes.network(dataset))
+    )
     return sheet.figure
 
 
@@ -154,6 +159,8 @@ def span(axis: Axes, dataset: xr.Dataset, name: str) -> None:
 def phase_ribbon(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """A strip with the phase of every point; one row for each start.
 
+    Below the mark of a transient is the phase that follows it.
+
     Args:
         dataset: a result of kind `bifurcation` over one parameter.
         ax: one to draw on.
@@ -162,10 +169,14 @@ def phase_ribbon(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     dataset = dataset.sortby(name)
     sheet = sheets.single(ax, style.DOUBLE, 0.9)
     (axis,) = sheet.axes
-    codes = codes_of(dataset.transpose(name, ...))
-    codes = codes.reshape(codes.shape[0], -1)
+    columns = lambda codes: codes.reshape(codes.shape[0], -1)
+    codes = columns(codes_of(dataset.transpose(name, ...)))
     cmap, norm = style.phase_colours()
     rows = np.arange(codes.shape[1] + 1)
+    if followed(dataset).any():
+        after = columns(codes_of(dataset.transpose(name, ...), "final_phase"))
+        codes = columns(np.ma.stack([after, codes], axis=2))
+        rows = np.arange(codes.shape[1] + 1) / 2
     edges = style.cell_edges(dataset[name].values)
     axis.pcolormesh(edges, rows, codes.T, cmap=cmap, norm=norm, rasterized=True)
     style.phase_entries(axis, codes)
@@ -199,9 +210,16 @@ def lyapunov_spectrum(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     return sheet.figure
 
 
-def codes_of(dataset: xr.Dataset) -> np.ma.MaskedArray:
+def followed(dataset: xr.Dataset) -> np.ndarray:
+    """Which points are transients of which the file says what follows them."""
+    if "final_starts" in dataset:
+        return dataset.final_starts.values >= 0
+    return np.zeros(dataset.phase.shape, bool)
+
+
+def codes_of(dataset: xr.Dataset, variable: str = "phase") -> np.ma.MaskedArray:
     """Phases, masked where a point could not be computed; one that diverged could."""
-    codes = dataset.phase.values
+    codes = dataset[variable].values
     failed = dataset.failure.values != 0 if "failure" in dataset else False
     return np.ma.masked_where(failed & (codes != PHASES.index("diverged")), codes)
 

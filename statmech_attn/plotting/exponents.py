@@ -27,7 +27,8 @@ HEADROOM = 1.25  # leaves the letter of a panel above the zero line
 def draw_spectrum(axis: Axes, dataset: xr.Dataset, name: str) -> None:
     """All exponents over a parameter, bands of one standard error, the zero line.
 
-    Lines and bands end at `jumps`.  Minus infinity and NaN are not drawn.  Exponents
+    Lines and bands end at `jumps`.  Minus infinity and NaN are not drawn.  Crosses are
+    the largest exponents of what follows transients.  Exponents
     that are never finite are not in the legend, or as minus infinity if they are that
     everywhere.
     """
@@ -42,10 +43,24 @@ def draw_spectrum(axis: Axes, dataset: xr.Dataset, name: str) -> None:
         for start, jump in enumerate(ends.T):
             y, error = values[:, i, start], errors[:, i, start]
             draw_pieces(axis, x, y, jump, error, colour(i), dashes(i), 2 + i % 2 / 10)
-    set_scale(axis, values[:, 0], values)
+    after = _after_transients(dataset, name)
+    if np.isfinite(after).any():
+        look: Any = {"ms": 2.5, "mew": 0.6, "color": style.BLACK, "zorder": 3}
+        axis.plot(x, after, "x", **look)
+        axis.plot([], [], "x", **look, label=r"$\lambda_1$ after a transient")
+    set_scale(axis, values[:, 0], np.append(values, after))
     handles = [*entries(stored), *axis.get_legend_handles_labels()[0]]
     axis.set_ylabel(in_words("i", dataset.lyapunov))
     style.legend_above(axis, handles, [str(entry.get_label()) for entry in handles])
+
+
+def _after_transients(dataset: xr.Dataset, name: str) -> np.ndarray:
+    """The largest exponent of what follows each transient, NaN elsewhere."""
+    if "final_starts" not in dataset:
+        return np.full((dataset.sizes[name], 1), np.nan)
+    after = dataset.final_lyapunov.where(dataset.final_starts >= 0)
+    after = after.transpose(name, ...).values.reshape(dataset.sizes[name], -1)
+    return np.where(np.isfinite(after), after, np.nan)
 
 
 def jumps(dataset: xr.Dataset, name: str, starts: int) -> np.ndarray:

@@ -13,6 +13,7 @@ from statmech_attn.dynamics import diagrams, PHASES
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.bifurcation import (
     codes_of,
+    followed,
     one_parameter,
     parameters,
     span,
@@ -31,6 +32,7 @@ VERDICTS = {
     diagrams.UNDECIDED: ("o", style.YELLOW, "no verdict"),
     1: ("D", style.BLACK, "they differ"),
 }
+FINAL = ("final_phase", "final_lyapunov", "final_starts")
 FEW = 0.02  # share of points that may lie beyond the scale of a map, or set none
 
 
@@ -64,8 +66,9 @@ def phase_map(
     """Phases over two parameters, the first one across.
 
     Of several starts the first is shown; points that could not be computed are white.
-    A refined file is drawn on its finest grid, points that were not computed like
-    their neighbours of a coarser level.
+    Of a transient the phase is shown that follows it, with a dot.  A refined file is
+    drawn on its finest grid, points that were not computed like their neighbours of a
+    coarser level.
 
     Args:
         dataset: a result of kind `bifurcation` over two parameters.
@@ -81,9 +84,17 @@ def phase_map(
     (axis,) = sheet.axes
     cells = [style.cell_edges(dataset[name].values) for name in (x, y)]
     cmap, norm = style.phase_colours()
-    codes = codes_of(dataset.transpose(y, x, ...))
+    dataset = dataset.transpose(y, x, ...)
+    after = followed(dataset)
+    codes = codes_of(dataset, "final_phase" if after.any() else "phase")
     axis.pcolormesh(*cells, codes, cmap=cmap, norm=norm, rasterized=True)
     style.phase_entries(axis, codes)
+    if after.any():
+        rows, columns = np.nonzero(after)
+        places = dataset[x].values[columns], dataset[y].values[rows]
+        axis.plot(
+            *places, ".", color=style.BLACK, ms=2, mew=0, label="after a transient"
+        )
     if curves is not None:
         bifurcation_curves(curves, x=x, ax=axis)
         axis.set(xlim=cells[0][[0, -1]], ylim=cells[1][[0, -1]])
@@ -98,7 +109,7 @@ def exponent_map(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     """The largest exponent over two parameters, in colours around zero.
 
     The scale is set by the bulk of the positive values, of all where few are; an
-    exponent that is missing is white.
+    exponent that is missing is white.  Of a transient it is that of what follows.
 
     Args:
         dataset: a result of kind `bifurcation` over two parameters.
@@ -108,7 +119,10 @@ def exponent_map(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
     dataset = _on_plane(dataset, x, y)
     sheet = sheets.single(ax, style.SINGLE, 2.8)
     (axis,) = sheet.axes
-    values = dataset.lyapunov.isel(exponent=0).transpose(y, x)
+    values = dataset.lyapunov.isel(exponent=0)
+    if "final_lyapunov" in dataset:
+        values = dataset.final_lyapunov
+    values = values.transpose(y, x)
     shown = np.ma.masked_invalid(values.values)
     bulk = shown.compressed()
     if (bulk > 0).mean() > FEW:
@@ -231,7 +245,7 @@ def _on_plane(dataset: xr.Dataset, x: str, y: str) -> xr.Dataset:
     if "start" in dataset.dims:
         dataset = dataset.isel(start=0)
     if "point" in dataset.dims:
-        names = {"phase", "lyapunov", "failure"}.intersection(dataset)
+        names = {"phase", "lyapunov", "failure", *FINAL}.intersection(dataset)
         dataset = diagrams.on_grid(dataset, *sorted(map(str, names)))
     return dataset.sortby([x, y])
 

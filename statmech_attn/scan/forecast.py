@@ -96,6 +96,8 @@ class Forecast(NamedTuple):
             parts.append(f"{duration(self.pilot.fixed)} of further compilation")
         text = f"the time assumes that {', '.join(parts)}"
         without = self.pilot.without
+        if without and self.pilot.more:
+            without += f", at most {duration(self.pilot.more / self.workers)}"
         return f"{text}; not included: {without}" if without else text
 
 

@@ -35,6 +35,7 @@ class Session:
     ):
         self.work, self.store, self.report, self.stop = work, store, report, stop
         self.finished = False
+        self.workers = 1  # that share the chunks
         self._per_chunk = points_per_chunk
         self._environment, self._study = environment, study
         self._chunks: list[Chunk] = []
@@ -210,28 +211,34 @@ class Session:
         done, claimed = self.store.listing()
         while not self.finished and all(c.number in done for c in self._chunks):
             self._count(done)
-            self._begin_round()
+            self._begin_round(done)
         self._count(done)
         busy = done | claimed | self._mine
         todo = [chunk for chunk in self._chunks if chunk.number not in busy]
         self._todo = deque(sorted(todo, key=_scattered))
 
-    def _begin_round(self) -> None:
+    def _begin_round(self, done: set[int]) -> None:
         points = self.work.points(self._round + 1, self.results)
         self._round += 1  # only now: another thread may ask again after an error
         if points is None:
             self.finished = True
             return
-        first = len(self._chunks)
+        first, begun = len(self._chunks), sum(c.size for c in self._chunks)
         self._chunks += [
             Chunk(first + i, self._round, low, min(low + self._per_chunk, points))
             for i, low in enumerate(range(0, points, self._per_chunk))
         ]
-        if self._round and self.work.total is not None:
+        total = self.work.total
+        if not self._round:
+            points = total or points
+        elif total is not None and begun + points <= total:
             return
+        else:
+            left = sum(c.number not in done for c in self._chunks[first:])
+            if left and (text := self.work.outlook(points, left, self.workers)):
+                self.report.note(text)
         title = self.work.title + (f" {self._round}" if self._round else "")
-        shown = self.work.total or points
-        self.report.begin(title, shown, shown)
+        self.report.begin(title, points, points)
 
     def _count(self, done: set[int]) -> None:
         """Move the bar by what was done before, or by others."""

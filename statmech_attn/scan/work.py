@@ -82,6 +82,7 @@ class Pilot(NamedTuple):
         expected: points of all rounds, as far as the pilot can tell.
         fixed: seconds that a run takes beside its points, such as compilations.
         assumes: what the time rests on, in a few words.
+        more: seconds on one worker that rounds take at most which only results ask for.
     """
 
     seconds: float
@@ -92,6 +93,7 @@ class Pilot(NamedTuple):
     expected: int | None = None
     fixed: float = 0.0
     assumes: str = ""
+    more: float = 0.0
 
 
 class Results(Protocol):
@@ -161,6 +163,9 @@ class OneRound(ABC):
     def payload(self, chunk: Chunk, earlier: "Results") -> Any:
         return None
 
+    def outlook(self, points: int, chunks: int, workers: int) -> str:
+        return ""
+
 
 class Work(Protocol):
     """A study as an engine sees it.
@@ -174,7 +179,8 @@ class Work(Protocol):
             a thread of XLA's pool while they wait for tasks in the same pool.
         keeps_blocks: a chunk that is dropped goes on later from where it was.
         lost: why rows that are not finite are so; may be absent.
-        total: points of all rounds, None where only the results will tell.
+        total: points of the rounds that are known before, None where only the results
+            will tell; further rounds may follow.
         empty: what the integer columns hold for points that were not computed; others
             hold zero, and NaN stands in the floating-point ones.
     """
@@ -229,6 +235,16 @@ class Work(Protocol):
 
         Args:
             arrays: rows of a chunk.
+        """
+        ...
+
+    def outlook(self, points: int, chunks: int, workers: int) -> str:
+        """What a further round will take, in a line; nothing where that is not known.
+
+        Args:
+            points: of the round.
+            chunks: in which they are computed.
+            workers: that compute a chunk each.
         """
         ...
 

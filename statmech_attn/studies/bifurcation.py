@@ -37,7 +37,7 @@ def diagram(study: BifurcationStudy | SystemDiagramStudy) -> diagrams.Diagram:
         starts=options.starts,
         refine=options.refine,
         sweep=(options.start or "").partition("continue-")[2],
-        confirm=options.confirm and chosen(diagrams.Confirm, options.confirm),
+        confirm=chosen(diagrams.Confirm, options.confirm),
         seed=options.seed,
         attributes={"kind": "bifurcation", **problem.attributes},
     )

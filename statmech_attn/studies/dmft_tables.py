@@ -182,7 +182,8 @@ class DiagramRun(Table, frozen=True):
 
     @model_validator(mode="after")
     def _verdicts_are_confirmed(self):
-        if self.confirm and self.exponents == 0:
+        asked = "confirm" in self.model_fields_set and self.confirm.starts
+        if asked and self.exponents == 0:
             raise ValueError("confirm repeats verdicts, which need exponents > 0")
         return self
 
@@ -210,11 +211,11 @@ class BifurcationRun(
             fits, else a token, when left out; "continue-up" and "continue-down" follow
             attractors along the first parameter.
         section_tolerance: half width of the section in the second overlap.
-        confirm: how doubtful verdicts are confirmed; not at all when left out.
+        confirm: how doubtful verdicts are confirmed; starts = 0: not at all.
     """
 
     start: AnyStart | None = None
-    confirm: ConfirmSpec | None = None
+    confirm: ConfirmSpec = ConfirmSpec()
 
     @model_validator(mode="after")
     def _starts_are_random(self):

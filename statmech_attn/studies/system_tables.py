@@ -273,11 +273,11 @@ class SystemDiagramRun(
         exponents: Lyapunov exponents that are computed, the largest first; 0: neither
             exponents nor phases; as many as there are coordinates, 4 at most, when left
             out.
-        confirm: how doubtful verdicts are confirmed; not at all when left out.
+        confirm: how doubtful verdicts are confirmed; starts = 0: not at all.
     """
 
     start: Literal["continue-up", "continue-down"] | None = None
-    confirm: ConfirmSpec | None = None
+    confirm: ConfirmSpec = ConfirmSpec()
 
 
 class SystemDiagramStudy(SystemStudy, frozen=True):

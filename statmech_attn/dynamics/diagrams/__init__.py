@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         UNDECIDED,
     )
     from statmech_attn.dynamics.diagrams.contents import VARIABLES, variables
-    from statmech_attn.dynamics.diagrams.explained import explain
+    from statmech_attn.dynamics.diagrams.explained import doubts, explain
     from statmech_attn.dynamics.diagrams.points import Points, Verdicts
     from statmech_attn.dynamics.diagrams.refinement import (
         Cells,
@@ -40,6 +40,7 @@ __all__ = [
     "Diagram",
     "diagram_work",
     "disagreement",
+    "doubts",
     "explain",
     "Grid",
     "GridWork",

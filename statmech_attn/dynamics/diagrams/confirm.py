@@ -2,22 +2,24 @@
 
 A chaotic transient passes for chaos in a window of any length.  What gives it away is a
 neighbour: an orbit of another kind, or an exponent of another size, next to it on the
-grid.  A doubtful orbit is followed again from several slightly perturbed states, much
-longer, and each of them asked whether it still is what it was said to be; where one is
-not, the neighbours become doubtful as well.
+grid.  On a fine grid the rows beside it are transients as well, so that doubt goes
+along the whole run of rows that look alike.  A doubtful orbit is followed again from
+several slightly perturbed states, much longer, and each of them asked whether it still
+is what it was said to be.  One that is not is followed until it settles.
 """
 
 import threading
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from statmech_attn.dynamics import phases
 from statmech_attn.dynamics.diagrams.points import gather, Points, put, Verdicts
-from statmech_attn.dynamics.diagrams.stages import Scan, Tick
+from statmech_attn.dynamics.diagrams.stages import classified, Scan, Tick
 
 
 CHAOS = (phases.CHAOTIC, phases.HYPERCHAOTIC)
-UNDECIDED = (phases.TRANSIENT, phases.UNDETERMINED)
 SIGMAS = 6.0  # differences of the largest exponent in standard errors
 SHARE = 0.5  # and of the larger one, before neighbours make each other doubtful
 LOOKS = (1 / 16, 1 / 4, 1)  # of the horizon, after which orbits are asked
@@ -42,43 +44,106 @@ def edges(index: np.ndarray) -> np.ndarray:
     return np.concatenate(pairs)
 
 
-def doubtful(said: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Which points are next to one that makes their verdict doubtful.
+class Beside(NamedTuple):
+    """Ordered pairs of neighbours (n, 2), by what the second says of the first.
 
-    Chaos is doubtful next to anything else, and next to chaos with an exponent of
-    another size; a torus is doubtful next to chaos.
+    Attributes:
+        alike: both are chaotic, with exponents of one size.
+        below: the first is chaotic; the second is not, or far less so.
+        unlike: the second makes the first doubtful.
+    """
+
+    alike: np.ndarray
+    below: np.ndarray
+    unlike: np.ndarray
+
+
+def beside(said: np.ndarray, pairs: np.ndarray) -> Beside:
+    """Compare neighbours.
 
     Args:
         said: (3, points): the phase, the largest exponent and its error.
         pairs: (n, 2) neighbours.
     """
+    pairs = np.concatenate([pairs, pairs[:, ::-1]])
+    one, other = pairs.T
     phase, exponent, stderr = said
-    doubt = np.zeros(len(phase), bool)
-    chaos = np.isin(phase, CHAOS)
-    for one, other in (pairs.T, pairs.T[::-1]):
-        both = chaos[one] & chaos[other]
-        with np.errstate(invalid="ignore"):  # -inf of two fixed points
-            gap = np.abs(exponent[one] - exponent[other])
-        error = np.hypot(stderr[one], stderr[other])
-        larger = np.maximum(np.abs(exponent[one]), np.abs(exponent[other]))
-        jump = both & (gap > SIGMAS * error) & (gap > SHARE * larger)
-        unlike = chaos[one] & ~chaos[other]
-        edge = (phase[one] == phases.QUASIPERIODIC) & chaos[other]
-        doubt[one[jump | unlike | edge]] = True
-    return doubt
+    chaos, torus = np.isin(phase, CHAOS), phase == phases.QUASIPERIODIC
+    with np.errstate(invalid="ignore"):  # -inf of two fixed points
+        gap = exponent[one] - exponent[other]
+    error = np.hypot(stderr[one], stderr[other])
+    larger = np.maximum(np.abs(exponent[one]), np.abs(exponent[other]))
+    both = chaos[one] & chaos[other]
+    jump = both & (np.abs(gap) > SIGMAS * error) & (np.abs(gap) > SHARE * larger)
+    left = chaos[one] & ~chaos[other]
+    edge = torus[one] & (chaos | (phase == phases.TRANSIENT))[other]
+    return Beside(
+        pairs[both & ~jump], pairs[left | (jump & (gap > 0))], pairs[left | jump | edge]
+    )
 
 
-def kept(
+def doubtful(said: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Which points have a verdict that others make doubtful.
+
+    Chaos is doubtful next to anything else, and next to chaos with an exponent of
+    another size; so is all chaos that hangs together with chaos next to an orbit that
+    is not chaotic, or far less so.  A torus is doubtful next to chaos.
+
+    Args:
+        said: (3, points): the phase, the largest exponent and its error.
+        pairs: (n, 2) neighbours.
+    """
+    alike, below, unlike = beside(said, pairs)
+    doubt = np.zeros(said.shape[1], bool)
+    doubt[unlike[:, 0]] = True
+    run = components(alike, doubt.size)
+    return doubt | np.isin(run, run[below[:, 0]])
+
+
+def components(pairs: np.ndarray, size: int) -> np.ndarray:
+    """Number of the connected part that each of `size` points belongs to.
+
+    Args:
+        pairs: (n, 2) points that are joined.
+        size: number of points.
+
+    Example:
+        >>> import numpy as np
+        >>> components(np.array([[0, 1], [3, 1]]), 4).tolist()
+        [0, 0, 1, 0]
+    """
+    from scipy.sparse import coo_array, csgraph
+
+    joined = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(size, size))
+    return csgraph.connected_components(joined, directed=False)[1]
+
+
+class Watched(NamedTuple):
+    """Orbits that were asked again; points on the last axis.
+
+    Attributes:
+        stayed: whether they are what they were said to be.
+        time: steps for which they were; of one that left, half way between two looks.
+        settled: phase, period, largest exponent and its error of what those that left
+            settled on, (4, points); NaN for the others.
+    """
+
+    stayed: np.ndarray
+    time: np.ndarray
+    settled: np.ndarray
+
+
+def watched(
     scan: Scan,
     points: Points,
     said: np.ndarray,
     horizon: int,
     tick: Tick,
-) -> np.ndarray:
-    """Which orbits (points,) are after `horizon` tokens what they were said to be.
+) -> Watched:
+    """Follow orbits as long as they are what they were said to be.
 
     Chaos must stay chaos with the same largest exponent, a torus a torus.  Orbits that
-    have left are followed no further.
+    have left are followed until they settle, and no further.
 
     Args:
         scan: the compiled stages.
@@ -87,29 +152,60 @@ def kept(
         tick: told the steps that are done.
         said: (3, points): the phase, the largest exponent and its error.
     """
-    stayed, done = np.ones(points.size, bool), 0
+    same = partial(_same, scan.plan.criteria.zero)
+    stayed, time = np.ones(points.size, bool), np.zeros(points.size)
+    done = 0
     for look in LOOKS:
         pending = np.flatnonzero(stayed)
         if not pending.size:
             break
-        tokens = int(look * horizon) - done
-        done += tokens
+        tokens = max(int(look * horizon) - done - scan.glance_steps, 0)
 
-        def job(batch: Points, real: int, stop: threading.Event, tokens=tokens):
-            state = scan.advanced(batch, tokens, stop, lambda steps: tick(steps * real))
-            return scan.window(Points(batch.params, state), scan.plan.max_doublings)
+        def further(batch: Points, real: int, stop: threading.Event, tokens=tokens):
+            return scan.advanced(batch, tokens, stop, lambda steps: tick(steps * real))
 
-        state, _, verdicts = gather(scan.examine, tokens, points, pending, job)
+        def glance(batch: Points, real: int, stop: threading.Event):
+            state, _, verdicts = scan.glance(batch)
+            tick(scan.glance_steps * real)
+            return state, verdicts
+
+        state = gather(scan.advance, tokens, points, pending, further)
         points = Points(points.params, put(points.starts, state, pending))
-        stayed[pending] = _same(verdicts, *said[:, pending])
-    return stayed
+        steps = scan.glance_steps
+        state, verdicts = gather(scan.examine, steps, points, pending, glance)
+        points = Points(points.params, put(points.starts, state, pending))
+        like = same(verdicts, *said[:, pending])
+        unsure = np.flatnonzero(like & phases.undecided(verdicts.phase))
+        if unsure.size:
+            verdicts = _whole_window(scan, points, pending[unsure])
+            like[unsure] = same(verdicts, *said[:, pending[unsure]])
+        before, done = done, done + tokens + steps
+        time[pending] = np.where(like, done, (before + done) / 2)
+        stayed[pending] = like
+    settled = np.full((4, points.size), np.nan)
+    left = np.flatnonzero(~stayed)
+    if left.size:
+        _, last = classified(scan, points.take(left), lambda work: tick(0.0))
+        settled[:, left] = last.phase, last.period, last.exponents[0], last.stderr[0]
+        stayed[left] = same(last, *said[:, left])  # it was a calm stretch of chaos
+        settled[:, stayed] = np.nan
+    return Watched(stayed, time, settled)
 
 
-def _same(verdicts: Verdicts, phase, exponent, stderr) -> np.ndarray:
-    """Whether new verdicts go with those before; an undecided torus is still one."""
+def _whole_window(scan: Scan, points: Points, chosen: np.ndarray) -> Verdicts:
+    def job(batch: Points, real: int, stop: threading.Event):
+        return scan.window(batch, 0)[2]
+
+    return gather(scan.examine, scan.window_steps(0), points, chosen, job)
+
+
+def _same(rounding: float, verdicts: Verdicts, phase, exponent, stderr) -> np.ndarray:
+    """Whether new verdicts go with those before; an undecided orbit may be a torus."""
     chaos = np.isin(verdicts.phase, CHAOS)
-    torus = np.isin(verdicts.phase, (phases.QUASIPERIODIC, *UNDECIDED))
+    undecided = phases.undecided(verdicts.phase)
+    torus = undecided | (verdicts.phase == phases.QUASIPERIODIC)
     gap = np.abs(verdicts.exponents[0] - exponent)
-    like = gap <= SIGMAS * np.hypot(verdicts.stderr[0], stderr)
-    open_chaos = (chaos | np.isin(verdicts.phase, UNDECIDED)) & like
-    return np.where(np.isin(phase, CHAOS), open_chaos, torus)
+    like = gap <= SIGMAS * np.hypot(verdicts.stderr[0], stderr) + rounding
+    like &= chaos | undecided
+    same = np.where(np.isin(phase, CHAOS), like, torus)
+    return np.where(phase == phases.TRANSIENT, undecided, same)

@@ -10,6 +10,7 @@ from statmech_attn.scan import FAILURE
 
 _EXPONENTS = "NaN: not resolved, -inf: exact collapse"
 _EVIDENCE = "evidence of the phase, docs/theory/dynamics.md"
+_FINAL = "of a transient what follows it, else as above"
 _GRID = "of a refined file"
 
 
@@ -95,12 +96,37 @@ _VALUES = (
     Variable("window", "", "steps of the window that decided", "{unit}", "n"),
     Variable("horizon", "", "steps for which the verdict has held", "{unit}", "t"),
     Variable(
-        "doubtful", "", "whether a neighbour makes the verdict doubtful", "1",
-        "doubtful", flags=("no", "yes")
+        "doubtful", "", "whether others make the verdict doubtful", "1", "doubtful",
+        flags=("no", "yes"), note="no where a longer look has kept it"
+    ),
+    Variable(
+        "transient_probability", "", "probability that chaos is a transient", "1", "P",
+        note="exponential lifetimes, docs/theory/dynamics.md; NaN: no chaos, or no "
+        "orbit has left any"
     ),
     Variable(
         "confirmed", "", "perturbed starts that kept to the verdict, -1: none run", "1",
-        "n", note="of `confirm_starts`, over `confirm_horizon` steps; with run.confirm"
+        "n", note="of `confirm_starts`, over `confirm_horizon` steps"
+    ),
+    Variable(
+        "final_phase", "", "phase on which the orbit settles", "1", "phase",
+        flags=PHASES, note=_FINAL
+    ),
+    Variable(
+        "final_period", "", "period on which the orbit settles, 0 if none", "{unit}",
+        "p", note=_FINAL
+    ),
+    Variable(
+        "final_lyapunov", "", "largest exponent of what the orbit settles on",
+        "nat / {unit}", "λ_1", note=_FINAL
+    ),
+    Variable(
+        "final_lyapunov_stderr", "", "standard error of it", "nat / {unit}", "δλ_1",
+        note=_FINAL
+    ),
+    Variable(
+        "final_starts", "", "perturbed starts that settle on it, -1: no transient", "1",
+        "n", note="fewer than have left where attractors coexist"
     ),
 )  # fmt: skip
 _COORDINATES = (

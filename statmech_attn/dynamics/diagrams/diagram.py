@@ -36,7 +36,7 @@ def diagram(
     *,
     refine: int = 0,
     sweep: str = "",
-    confirm: Confirm | None = None,
+    confirm: Confirm = Confirm(),
     file: str | Path | None = None,
     overwrite: bool = False,
     report: Reporter = Silent(),
@@ -55,7 +55,7 @@ def diagram(
             coordinates, 4 at most.
         refine: levels of halving where neighbours differ in phase or period.
         sweep: "up" or "down": attractors are followed along the first parameter.
-        confirm: how doubtful points are run again.
+        confirm: how doubtful points are run again; `Confirm(0)`: not at all.
         file: HDF5 file to be written.  It is computed in chunks beside it, so that the
             same call goes on where a killed one ended; one that holds this diagram is
             read.
@@ -141,8 +141,10 @@ def _described(posed: Diagram) -> dict[str, Any]:
         run["refine"] = posed.refine
     if posed.sweep:
         run["sweep"] = posed.sweep
-    if posed.confirm:
-        run["confirm"] = asdict(posed.confirm)
+    if posed.confirm != Confirm():
+        run["confirm"] = {
+            n: x for n, x in asdict(posed.confirm).items() if x is not None
+        }
     scanned = {name: x.tolist() for name, x in posed.axes.scanned.items()}
     return {
         "kind": "diagram",

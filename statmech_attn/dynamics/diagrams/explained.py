@@ -9,7 +9,7 @@ import xarray as xr
 
 from statmech_attn.dynamics.phases import PHASES, REASONS
 from statmech_attn.dynamics.sentences import undecided, Verdict
-from statmech_attn.labels import unit_of
+from statmech_attn.labels import counted, unit_of
 
 
 def explain(dataset: xr.Dataset, **values: float) -> str | list[str]:
@@ -141,14 +141,90 @@ def _tested(point: xr.Dataset, v: Verdict) -> list[str]:
     ]
     if v.phase not in PHASES[: PHASES.index("transient")]:
         parts.pop()
-    confirmed = int(point.confirmed) if "confirmed" in point else -1
-    if confirmed >= 0:
+    if "confirmed" in point and int(point.confirmed) >= 0:
         starts = int(point.attrs["confirm_starts"])
-        horizon = int(point.attrs["confirm_horizon"])
-        parts.append(
-            f"{confirmed} of {starts} perturbed starts kept to it for "
-            f"{v.after(horizon)}"
-        )
+        parts.append(f"{int(point.confirmed)} of {starts} perturbed starts kept to it")
+    if "final_starts" in point and int(point.final_starts) >= 0:
+        parts.append(f"the orbit settles on: {_final(point, v)}")
+    chance = float(point.get("transient_probability", np.nan))
     if int(point.doubtful):
-        parts.append("a neighbour makes the verdict doubtful")
+        parts.append("others make the verdict doubtful")
+    if 0 < chance < 1:
+        parts.append(f"it is a transient with probability {chance:.1g}")
     return parts
+
+
+def _final(point: xr.Dataset, v: Verdict) -> str:
+    """What follows a transient."""
+    phase, period = PHASES[int(point.final_phase)], int(point.final_period)
+    exponent = float(point.final_lyapunov)
+    error = float(point.final_lyapunov_stderr)
+    with_period = f" with period {period}" if period else ""
+    return f"{phase}{with_period}, λ_1 = {exponent:.4g} ± {error:.1g} nat/{v.unit}"
+
+
+def doubts(dataset: xr.Dataset) -> list[str]:
+    """What a scan knows of transients among its verdicts, in a few sentences.
+
+    Args:
+        dataset: of kind `bifurcation` or `diagram`, with exponents.
+
+    Returns:
+        sentences; none where nothing is chaotic, transient or doubtful.
+
+    Example:
+        doubts(scan) of 1088 values of beta begins with "304 doubtful points were run
+        again from 4 perturbed states each: 52 are transients, 33 stay doubtful".
+    """
+    if "doubtful" not in dataset:
+        return []
+    doubtful = dataset.doubtful.values != 0
+    lines = []
+    if "confirmed" in dataset:
+        lines += _run_again(dataset, int(doubtful.sum()))
+    elif doubtful.any():
+        lines.append(
+            f"{doubtful.sum()} verdicts are doubtful: they may be of transients, as "
+            "they stand beside, or in one run with, other kinds of orbits; none was "
+            "run again"
+        )
+    names = ("chaotic", "hyperchaotic")
+    chaos = np.isin(dataset.phase.values, [PHASES.index(name) for name in names])
+    if (sure := chaos & ~doubtful).any() and "horizon" in dataset:
+        held = counted(
+            int(dataset.horizon.values[sure].min()), unit_of(dataset.horizon.attrs)
+        )
+        others = ""
+        if "transient_probability" in dataset:
+            expected = np.nansum(dataset.transient_probability.values[sure])
+            others = f"; by the lifetimes seen, {expected:.2g} of them are transients"
+        lines.append(
+            f"{sure.sum()} chaotic points that are not doubtful have lasted for {held} "
+            f"or more{others}; a longer-lived transient would look the same"
+        )
+    return lines
+
+
+def _run_again(dataset: xr.Dataset, doubtful: int) -> list[str]:
+    """What became of the points that were run again."""
+    run, settled = dataset.confirmed.values >= 0, dataset.final_starts.values
+    gone, starts = settled >= 0, int(dataset.attrs["confirm_starts"])
+    if not run.any():
+        return []
+    lines = [
+        f"{run.sum()} doubtful points were run again from {starts} perturbed states "
+        f"each: {gone.sum()} are transients, {doubtful} stay doubtful"
+    ]
+    if gone.any():
+        final, exponent = dataset.final_phase.values, dataset.final_lyapunov.values
+        ends = []
+        for code in np.unique(final[gone]):
+            values = exponent[gone & (final == code)]
+            span = f"λ_1 from {values.min():.3g} to {values.max():.3g}"
+            ends.append(f"{values.size} {PHASES[int(code)]} ({span})")
+        line = f"what follows the transients: {', '.join(ends)}"
+        several = gone & (settled < starts - dataset.confirmed.values)
+        if several.any():
+            line += f"; at {several.sum()} of them one of several attractors"
+        lines.append(line)
+    return lines

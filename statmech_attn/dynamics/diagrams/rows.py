@@ -44,7 +44,16 @@ VERDICTS: dict[str, Callable[[Verdicts], Any]] = {
     "window": lambda v: v.window,
     "horizon": lambda v: v.horizon,
 }
+PATIENCE = 48  # runs of a point that a doubtful one is run again for
 OF_ALL = ("log_det", "sum_rule")  # stored beside all exponents only
+CONFIRMED = (
+    "confirmed",
+    "final_phase",
+    "final_period",
+    "final_lyapunov",
+    "final_lyapunov_stderr",
+    "final_starts",
+)
 TRAILING = {
     "section": "sample",
     "strobe": "strobe_sample",
@@ -67,7 +76,7 @@ class Diagram(NamedTuple):
         refine: levels of halving where neighbours differ.
         sweep: "up" or "down": attractors are followed along the first axis; "": every
             point begins at its start.
-        confirm: how doubtful rows are run again; None: not at all.
+        confirm: how doubtful rows are run again.
         seed: of the perturbed starts.
         variables, attributes: of the data set.
     """
@@ -80,9 +89,18 @@ class Diagram(NamedTuple):
     starts: int = 1
     refine: int = 0
     sweep: str = ""
-    confirm: Confirm | None = None
+    confirm: Confirm = Confirm()
     seed: int = 0
     attributes: Mapping[str, Any] = {}
+
+    @property
+    def again(self) -> Confirm | None:
+        """`confirm` with its horizon; None where no row is run again."""
+        asked, plan = self.confirm, self.plan
+        if not (asked.starts and plan.exponents):
+            return None
+        horizon = asked.horizon or PATIENCE * (plan.transient + plan.steps)
+        return Confirm(asked.starts, horizon)
 
 
 class Rows(Protocol):
@@ -197,7 +215,8 @@ def assembled(
     if plan.exponents:
         numbers["exponent"] = np.arange(1, plan.exponents + 1)
         names += [n for n in VERDICTS if plan.exponents == dimension or n not in OF_ALL]
-        names += ["doubtful", *(["confirmed"] if diagram.confirm else [])]
+        names += ["doubtful", "transient_probability"]
+        names += CONFIRMED if diagram.again else ()
     dims, shape = places.dims, _shape(places)
     if starts > 1:
         numbers["start"] = np.arange(starts)
@@ -212,7 +231,7 @@ def assembled(
     dataset = table.labelled({}, numbers).assign_coords(
         {n: (along, x, table.attributes(n)) for n, (along, x) in coordinates.items()}
     )
-    asked = diagram.confirm
+    asked = diagram.again
     confirm = (
         {}
         if asked is None

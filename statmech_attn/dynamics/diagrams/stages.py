@@ -81,6 +81,8 @@ class Times(NamedTuple):
         unsettled: share of the points whose first window leaves them undecided.
         narrow: to compile the programs for few points.
         verdicts: of the points after a short window; None without exponents.
+        step: a plain step.
+        tangent_step: a step with its tangent frame.
     """
 
     batch: float
@@ -88,6 +90,8 @@ class Times(NamedTuple):
     unsettled: float = 0.0
     narrow: float = 0.0
     verdicts: Verdicts | None = None
+    step: float = 0.0
+    tangent_step: float = 0.0
 
 
 def shares_of_parts(undecided: np.ndarray, parts: int) -> np.ndarray:
@@ -327,7 +331,8 @@ class Scan:
         self._longer = extension / seconds
         unsettled = float(shares.mean())
         narrow = self.examine.narrow_seconds
-        return Times(seconds, extension, unsettled, narrow, verdicts)
+        steps = advance / PIECE, window(first) / self.window_steps(0)
+        return Times(seconds, extension, unsettled, narrow, verdicts, *steps)
 
     def _timed(self, points: Points, turns: int):
         """End states of a window, where it bends, its time, and what it says."""
@@ -386,6 +391,25 @@ class Scan:
         per_block = jnp.asarray(self.first_window() * 2**doubling)
         at_cap = jnp.asarray(doubling >= self.plan.max_doublings)
         return self.examine(points.size, self.arrays, *points, per_block, at_cap)
+
+    @property
+    def glance_steps(self) -> int:
+        """Steps of a short window and its tail."""
+        return self._glance() * lyapunov.BLOCKS * self._every + self._tail
+
+    def _glance(self) -> int:
+        """Turns per block of a short window: a quarter of the first one."""
+        steps = max(self.plan.steps // 4, 1)
+        return phases.turns_per_block(steps, self._every, self.turn)
+
+    def glance(self, points: Points):
+        """A short window of one batch; returns what `window` does.
+
+        Args:
+            points: parameters and states of one batch.
+        """
+        per_block, cap = jnp.asarray(self._glance()), jnp.asarray(True)
+        return self.examine(points.size, self.arrays, *points, per_block, cap)
 
     def section(
         self,
@@ -472,7 +496,7 @@ def run(scan: Scan, points: Points, tick: Tick = lambda work: None) -> Outcome:
     points = Points(points.params, starts)
     verdicts = None
     if plan.exponents:
-        points, verdicts = _classify(scan, points, tick)
+        points, verdicts = classified(scan, points, tick)
     recorded = gather(scan.record, plan.steps, points, everyone, section)
     final, hits, count, strobe = recorded
     return Outcome(hits.T, count, strobe.T, verdicts, final)
@@ -487,8 +511,17 @@ class Windowed(NamedTuple):
     pending: np.ndarray
 
 
-def _classify(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]:
-    """First window for all, doubled windows for the unsettled, until the cap."""
+def classified(scan: Scan, points: Points, tick: Tick) -> tuple[Points, Verdicts]:
+    """First window for all, doubled windows for the unsettled, until the cap.
+
+    Args:
+        scan: the compiled stages.
+        points: parameters and states.
+        tick: told the work that is done, in plain steps.
+
+    Returns:
+        The points where their windows ended, and the verdicts.
+    """
 
     def window(points: Points, pending: np.ndarray, doubling: int):
         def job(batch, real, stop):

@@ -20,7 +20,7 @@ import numpy as np
 from statmech_attn.batches import lanes_for, once, require_native
 from statmech_attn.dynamics import phases
 from statmech_attn.dynamics.diagrams.axes import Axes
-from statmech_attn.dynamics.diagrams.confirming import Confirming, ends, NOT_RUN
+from statmech_attn.dynamics.diagrams.confirming import Confirming, ends, REPEATS
 from statmech_attn.dynamics.diagrams.points import Points, Verdicts
 from statmech_attn.dynamics.diagrams.refinement import Cells, Grid
 from statmech_attn.dynamics.diagrams.rows import (
@@ -84,7 +84,6 @@ class GridWork(Confirming):
     empty: Mapping[str, int] = {
         "phase": phases.UNDETERMINED,
         "phase_paper": phases.UNDETERMINED,
-        "stayed": NOT_RUN,
     }
 
     def __init__(self, diagram: Diagram, batch: int | None = None):
@@ -104,11 +103,11 @@ class GridWork(Confirming):
     @property
     def most(self) -> int:
         """The largest number of points that may be computed."""
-        return int(np.prod(self.axes.shape)) * self.diagram.starts
+        return self._most_points()
 
     @property
     def total(self) -> int | None:
-        return self.most if self.diagram.confirm is None else None
+        return self.most
 
     def scan_points(self, round: int, earlier: Results) -> int | None:
         return self.most if round == 0 else None
@@ -128,13 +127,13 @@ class GridWork(Confirming):
 
     def _scanned_rows(self, points: Points, outcome: Outcome) -> Arrays:
         arrays = rows(outcome)
-        if self.diagram.confirm is not None:
+        if self.diagram.again is not None:
             arrays |= ends(outcome, points)
         return arrays
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         if "finite" not in arrays:  # rows that were run again
-            return np.zeros(len(arrays["stayed"]), bool)
+            return np.zeros(len(arrays[REPEATS]), bool)
         return ~arrays["finite"]
 
     def pilot(self) -> Pilot:
@@ -142,16 +141,21 @@ class GridWork(Confirming):
         sample = self._at(self.axes, self._sample(lanes))
         times = self.scan.pilot(sample, -(-self.most // lanes))
         assumes = f"{times.unsettled:.2g} of the points need longer windows"
-        asked = self.diagram.confirm is not None
+        again = self.diagram.again
         return Pilot(
             (times.batch + times.extension) / lanes,
             self.scan.working_memory(),
             self.scan.bytes_per_point(),
-            "doubtful points that are run again" if asked else "",
+            "doubtful points that are run again" if again else "",
             fixed=times.narrow if times.extension else 0.0,
             assumes=assumes if self.plan.max_doublings else "",
             expected=self._expected(times),
+            more=self.longest(times, self._most_points()) if again else 0.0,
         )
+
+    def _most_points(self) -> int:
+        """Points of the grid, each with its starts."""
+        return int(np.prod(self.axes.shape)) * self.diagram.starts
 
     def _sample(self, count: int) -> np.ndarray:
         """Numbers of points that stand for all of them."""
@@ -304,7 +308,7 @@ class SweepWork(GridWork):
 
     @property
     def total(self) -> int | None:
-        return None if self.diagram.confirm else self.most * self.rounds
+        return self.most * self.rounds
 
     @property
     def rounds(self) -> int:

@@ -40,6 +40,7 @@ def compute(session: Session, count: int) -> None:
     Raises:
         The first error of a chunk; the others are finished first.
     """
+    session.workers = count
     with ThreadPoolExecutor(count) as pool:
         running = [pool.submit(_worker, session) for _ in range(count)]
         try:

@@ -38,6 +38,27 @@ def test_chaos_is_doubtful_beside_chaos_of_another_size():
     assert on_a_line((CHAOS, 0.14, 0.05), weak) == [False, False]
 
 
+def test_doubt_goes_along_the_whole_run_beside_what_left():
+    """However fine the grid: each of these has a neighbour like itself."""
+    strong, weak = (CHAOS, 0.14, 0.003), (CHAOS, 0.015, 0.0005)
+    assert on_a_line((FIXED, -0.1, 0.0), *[strong] * 6) == [False] + [True] * 6
+    assert on_a_line((TRANSIENT, 0.1, 0.0), *[strong] * 6) == [False] + [True] * 6
+    # What lies far above makes its neighbour doubtful, and no more of the weak run.
+    assert on_a_line(*[weak] * 4, *[strong] * 4) == [False] * 3 + [True] * 5
+    assert on_a_line(*[strong] * 9) == [False] * 9
+
+
+def test_doubt_goes_along_both_axes_of_a_plane():
+    said = np.tile(np.array([[CHAOS], [0.1], [0.001]], float), (1, 12))
+    said[0, 5] = FIXED
+    index = np.indices((3, 4)).reshape(2, -1).T
+    assert doubtful(said, edges(index)).tolist() == [i != 5 for i in range(12)]
+
+
+def test_a_torus_is_doubtful_beside_an_orbit_that_left():
+    assert on_a_line((TORUS, 0.0, 0.0), (TRANSIENT, 0.1, 0.0)) == [True, False]
+
+
 def test_neighbours_lie_on_one_line():
     whole = np.indices((3, 4)).reshape(2, -1).T
     assert len(edges(whole)) == 2 * 4 + 3 * 3
@@ -68,7 +89,12 @@ def test_transients_that_pass_for_chaos_are_found_out(zoom):
     """
     names = [PHASES[int(code)] for code in zoom.phase]
     assert names == ["periodic", *["transient"] * 4, "periodic", "transient"]
-    assert zoom.doubtful.values.tolist() == [0, 1, 0, 0, 1, 0, 1]
+    assert not zoom.doubtful.any()  # nothing is left to doubt
+    ends = [PHASES[int(code)] for code in zoom.final_phase]
+    assert ends == ["periodic"] * 6 + ["chaotic"]
+    assert zoom.final_period.values[1:5].tolist() == [64] * 4
+    assert (zoom.final_lyapunov[1:5] < 0).all() and 0 < zoom.final_lyapunov[6] < 0.03
+    assert (zoom.transient_probability.values[[1, 2, 3, 4, 6]] == 1).all()
     confirmed = zoom.confirmed.values
     assert (confirmed[[0, 5]] == -1).all() and (confirmed[[1, 2, 3, 4, 6]] == 0).all()
     assert (zoom.attrs["confirm_starts"], zoom.attrs["confirm_horizon"]) == (2, 2e6)
@@ -86,17 +112,19 @@ def test_what_stays_has_the_longer_horizon(more):
             "max_doublings": 1, **more,
         },
     }  # fmt: skip
+    study["run"]["confirm"] = {"starts": 0}
     plain = studies.run(studies.parse(study))
     study["run"]["confirm"] = {"starts": 2, "horizon": 20_000}
     longer = studies.run(studies.parse(study))
-    assert (plain.doubtful == longer.doubtful).all() and plain.doubtful.any()
-    asked = longer.confirmed >= 0
-    assert asked.any() and "confirmed" not in plain
-    kept = longer.confirmed == 2
-    assert (longer.phase == plain.phase).values[~asked | kept].all()
+    asked = (longer.confirmed >= 0).values
+    assert "confirmed" not in plain and asked[plain.doubtful.values == 1].all()
+    kept = (longer.confirmed == 2).values
+    assert kept.any() and (longer.phase == plain.phase).values[~asked | kept].all()
     assert (longer.phase == TRANSIENT).values[asked & ~kept].all()
     gain = (longer.horizon - plain.horizon).values
-    assert (gain == np.where(kept, 20_000, 0)).all()
+    sure = kept & (longer.transient_probability.values < 0.05)
+    assert np.isin(gain[kept], (5000, 20_000)).all() and (gain[~kept] == 0).all()
+    assert (gain[kept & ~sure] == 20_000).all()
     for name in ("lyapunov", "section", "strobe", "period"):
         assert np.array_equal(plain[name], longer[name], equal_nan=True)
 

@@ -93,11 +93,11 @@ def test_an_undecided_point_says_why_and_a_checked_one_what_it_was_put_to(in_mem
     changed.phase[3], changed.reasons[3] = PHASES.index("undetermined"), 1 << 1
     changed.drift[3], changed.doubtful[3] = 7.5, 1
     changed["confirmed"] = ("a", np.full(4, 5, np.int8))
-    changed.attrs |= {"confirm_starts": 8, "confirm_horizon": 2000}
+    changed.attrs |= {"confirm_starts": 8}
     told = explain(changed, a=1.4)
     assert "look like its beginning (by 7.5 standard errors)" in told
-    assert "5 of 8 perturbed starts kept to it for 2000 steps" in told
-    assert told.endswith("a neighbour makes the verdict doubtful.")
+    assert "5 of 8 perturbed starts kept to it" in told
+    assert "others make the verdict doubtful" in told
 
 
 @pytest.mark.slow

@@ -1,0 +1,106 @@
+r"""Whether chaos that has lasted so far is a transient (docs/theory/dynamics.md, 2).
+
+The orbits that left chaos tell for how long those beside them may pass for it.  Where
+orbits leave at a constant rate, and e of them have left in T steps of all that were
+watched, the likeliest mean lifetime is $\tau = T/e$, and its relative error
+$e^{-1/2}$.  An orbit of the same kind lasts for t steps more with the chance
+
+    $P = (1 + t/T)^{-e},$
+
+which is $e^{-t/\tau}$ where many have left.  Rows that left and lie side by side share
+a lifetime.  A stretch of transients that reaches from them to a row has to have lasted
+in all rows on the way, so that t is the sum of the times of these.  No row has less
+than the mean of P over all rows that were ever chaotic, of t its own time and 0 for
+those that last: the share of such transients among rows that have lasted for t.
+"""
+
+import numpy as np
+
+from statmech_attn.dynamics import phases
+from statmech_attn.dynamics.diagrams.confirm import beside, CHAOS, components
+
+
+def still_transient(
+    said: np.ndarray,
+    pairs: np.ndarray,
+    horizon: np.ndarray,
+    time: np.ndarray,
+    left: np.ndarray,
+) -> np.ndarray:
+    """Probability that the chaos of each point is a transient that has not ended yet.
+
+    A point beside chaos that is not chaotic, or far less so, counts as one orbit that
+    left at the end of its scan.
+
+    Args:
+        said: (3, points): the phase, the largest exponent and its error; orbits that
+            left chaos are transients.
+        pairs: (n, 2) neighbours.
+        horizon: (points,) steps of the scan.
+        time: (points,) steps for which the orbits of a point were watched in chaos.
+        left: (points,) how many of them have left it.
+
+    Returns:
+        (points,) 1 where an orbit has left; NaN where there is no chaos, or where no
+        orbit of all points has left.
+
+    Example:
+        >>> import numpy as np
+        >>> said = np.array([[phases.TRANSIENT, phases.CHAOTIC], [0.1, 0.1], [0, 0]])
+        >>> pairs, time, left = np.array([[0, 1]]), np.array([200, 400]), [2, 0]
+        >>> horizon = np.array([50, 50])
+        >>> still_transient(said, pairs, horizon, time, np.array(left)).round(3)
+        array([1.   , 0.111])
+    """
+    alike, below, _ = beside(said, pairs)
+    ended = left > 0
+    chance = np.where(said[0] == phases.TRANSIENT, 1.0, np.nan)
+    risk, exits = np.where(ended, time, 0.0), np.where(ended, left, 0)
+    fallen = np.setdiff1d(below[:, 1], np.flatnonzero(ended))
+    risk[fallen], exits[fallen] = horizon[fallen], 1
+    if not exits.any():
+        return chance
+    seen = exits > 0
+    part = components(pairs[seen[pairs].all(axis=1)], len(time))
+    risk, exits = (np.bincount(part, x)[part] for x in (risk, exits))
+    nearby = _spread(alike, below, time, risk, exits)
+    chaos = np.isin(said[0], CHAOS)
+    times, number = np.unique(time[chaos], return_inverse=True)
+    lasting = [lasts(t, risk[seen], exits[seen]).sum() for t in times]
+    share = np.array(lasting) / (chaos | seen).sum()
+    chance[chaos] = np.maximum(nearby[chaos], share[number])
+    return chance
+
+
+def lasts(time, risk, exits):
+    """The chance to last for some time where `exits` orbits have left in `risk` steps.
+
+    Args:
+        time: steps.
+        risk: steps of all orbits that were watched.
+        exits: how many of these have left.
+
+    Example:
+        >>> lasts(100.0, 100.0, 1)
+        0.5
+    """
+    return (1 + time / risk) ** -exits
+
+
+def _spread(alike, below, time, risk, exits) -> np.ndarray:
+    """The largest chance (points,) over all ways to a point from those that left."""
+    chance, way = np.zeros(len(time)), np.zeros(len(time))
+    origin = np.zeros(len(time), int)
+    (one, start), length = below.T, time[below[:, 0]]
+    while True:
+        value = lasts(length, risk[start], exits[start])
+        better = value > chance[one]
+        if not better.any():
+            return chance
+        order = np.flatnonzero(better)[np.argsort(value[better])]  # the largest is last
+        changed = np.zeros(len(time), bool)
+        changed[one[order]] = True
+        chance[one[order]], way[one[order]] = value[order], length[order]
+        origin[one[order]] = start[order]
+        one, before = alike[changed[alike[:, 1]]].T
+        start, length = origin[before], way[before] + time[one]

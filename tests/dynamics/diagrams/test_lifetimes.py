@@ -1,0 +1,237 @@
+"""The law of lifetimes, and transients of a map whose lifetimes are known."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from statmech_attn.dynamics import PHASES, System
+from statmech_attn.dynamics.diagrams import (
+    axes_of,
+    Confirm,
+    Diagram,
+    diagram_work,
+    Plan,
+    Points,
+    Scan,
+    variables,
+)
+from statmech_attn.dynamics.diagrams.confirm import edges, LOOKS, watched
+from statmech_attn.dynamics.diagrams.diagram import diagram
+from statmech_attn.dynamics.diagrams.lifetimes import lasts, still_transient
+from statmech_attn.labels import Variable
+from statmech_attn.reporting import Silent
+from statmech_attn.scan import in_memory
+
+
+FIXED, CHAOS, TRANSIENT = (
+    PHASES.index(name) for name in ("fixed", "chaotic", "transient")
+)
+SINK = np.log(0.1)
+SLOPE = Variable("s", "", "slope", "1", "s")
+
+
+def tent(x, p):
+    """The tent map with slope s, whose orbits beyond [0, 1] go to -1.
+
+    Its exponent is ln s.  Beyond s = 2 an orbit stays in [0, 1] with the chance 2 / s
+    at each step: its density is uniform, and a gap of width 1 - 2 / s maps outside.
+    """
+    inside = (x >= 0) & (x <= 1)
+    return jnp.where(inside, p["s"] * jnp.minimum(x, 1 - x), -1 + 0.1 * (x + 1))
+
+
+def slope(lifetime):
+    """With this mean lifetime, ln(s / 2) = 1 / lifetime."""
+    return 2 * np.exp(1 / np.asarray(lifetime))
+
+
+def on_a_line(*rows):
+    """Probabilities of (phase, exponent, time, left) of points side by side."""
+    phase, exponent, time, left = np.array(rows, float).T
+    said = np.stack([phase, exponent, np.zeros(len(rows))])
+    pairs = edges(np.arange(len(rows))[:, None])
+    return still_transient(said, pairs, np.full(len(rows), 100.0), time, left)
+
+
+@pytest.mark.parametrize("exits", (1, 2, 8, 50))
+def test_the_chance_to_last_allows_for_the_error_of_the_lifetime(exits):
+    """With e exits in T steps, (1 + t/T)^-e of a further lifetime is uniform."""
+    noise = np.random.default_rng(exits)
+    risk = noise.exponential(3000.0, (4000, exits)).sum(axis=1)
+    chance = lasts(noise.exponential(3000.0, 4000), risk, exits)
+    assert stats.kstest(chance, "uniform").pvalue > 1e-3 / 4
+    naive = np.exp(-noise.exponential(3000.0, 4000) * exits / risk)
+    if exits < 8:
+        assert stats.kstest(naive, "uniform").pvalue < 1e-6
+
+
+def test_every_chaotic_row_has_a_probability_that_falls_along_its_run():
+    left, stays = (TRANSIENT, 0.1, 300.0, 2), (CHAOS, 0.1, 900.0, 0)
+    chance = on_a_line(left, *[stays] * 9)
+    # Never below the share of such transients among all rows.
+    expected = np.maximum((1 + 3.0 * np.arange(10)) ** -2, 4.0**-2 / 10)
+    np.testing.assert_allclose(chance, expected)
+    # Rows that left share a lifetime: 4 orbits in 600 steps.
+    chance = on_a_line(left, left, stays)
+    np.testing.assert_allclose(chance, [1, 1, 2.5**-4])
+
+
+def test_the_most_dangerous_neighbourhood_counts():
+    quick, slow = (TRANSIENT, 0.1, 10.0, 4), (TRANSIENT, 0.1, 3000.0, 1)
+    stays = (CHAOS, 0.1, 1000.0, 0)
+    chance = on_a_line(quick, stays, stays, slow)
+    np.testing.assert_allclose(chance, [1, 0.6, 0.75, 1])
+
+
+def test_what_fell_within_the_scan_counts_once_with_its_horizon():
+    chance = on_a_line((FIXED, -1.0, 5e9, 0), (CHAOS, 0.1, 300.0, 0))
+    assert np.isnan(chance[0]) and chance[1] == pytest.approx(0.25)
+
+
+def test_rows_away_from_all_that_left_take_the_lifetimes_of_the_scan():
+    apart = (PHASES.index("undetermined"), 0.0, 0.0, 0)
+    left, stays = (TRANSIENT, 0.1, 400.0, 1), (CHAOS, 0.1, 1200.0, 0)
+    said, pairs = np.zeros((3, 5)), np.array([[0, 1], [3, 4]])
+    said[0] = TRANSIENT, CHAOS, CHAOS, CHAOS, CHAOS
+    time = np.array([400.0, *[1200.0] * 4])
+    chance = still_transient(said, pairs, time, time, np.array([1, 0, 0, 0, 0]))
+    np.testing.assert_allclose(chance, [1, 0.25, *[0.25 / 5] * 3])
+    assert np.isnan(on_a_line(*[stays] * 3)).all()  # no orbit has left
+    assert np.isnan(on_a_line(left, apart)[1])
+
+
+def scan_of(slopes, plan, count):
+    params = {"s": np.repeat(np.asarray(slopes, float), count)}
+    starts = np.random.default_rng(7).uniform(0.1, 0.9, len(params["s"]))
+    points = Points(params, starts)
+    return Scan(System(tent), plan, points, 64), points
+
+
+def test_watched_orbits_leave_as_the_law_says():
+    """Their number and their time at risk are those of exponential lifetimes."""
+    plan = Plan(transient=0, steps=256, exponents=1, section_samples=1, on=0, tail=96)
+    lifetime, horizon, count = 6000.0, 12_000, 512
+    scan, points = scan_of([slope(lifetime)], plan, count)
+    said = np.tile([[CHAOS], [np.log(slope(lifetime))], [0.0]], (1, count))
+    seen = watched(scan, points, said, horizon, lambda steps: None)
+    ends = np.array([0, *(look * horizon for look in LOOKS)])
+    stays = np.exp(-ends / lifetime)
+    share = -np.diff(stays)
+    middle = (ends[1:] + ends[:-1]) / 2
+    expected = share @ middle + stays[-1] * horizon
+    spread = np.sqrt(share @ middle**2 + stays[-1] * horizon**2 - expected**2)
+    left = count - seen.stayed.sum()
+    error = np.sqrt(count * stays[-1] * (1 - stays[-1]))
+    assert abs(left - count * (1 - stays[-1])) < 4 * error
+    assert abs(seen.time.mean() - expected) < 4 * spread / np.sqrt(count)
+    phase, period, exponent, _ = seen.settled[:, ~seen.stayed]
+    assert (phase == FIXED).all() and (period == 1).all()
+    np.testing.assert_allclose(exponent, SINK, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def crisis():
+    """Chaos for good at s < 2, transients beyond it, of 4e4 down to 500 steps.
+
+    The scan has 3000 steps: many a transient beside chaos outlives it.
+    """
+    lasting = np.linspace(1.93, 1.99, 5)
+    lifetimes = np.geomspace(4e4, 500, 12)
+    grid = {"s": [*lasting, *slope(lifetimes)]}
+    plan = Plan(
+        transient=1500, steps=1500, exponents=1, section_samples=1, strobe_samples=1,
+        on=0, tail=96,
+    )  # fmt: skip
+    ask = lambda **how: diagram(System(tent), grid, jnp.array(0.3), plan, **how)
+    return ask(confirm=Confirm(0)), ask(), lifetimes
+
+
+def test_transients_of_a_map_are_found_and_say_where_they_go(crisis):
+    plain, longer, lifetimes = crisis
+    hidden = (plain.phase[5:] == CHAOS).values
+    assert hidden.sum() >= 4  # neighbours of one another
+    assert plain.doubtful[5:][hidden].all()
+    found = longer.isel(s=slice(5, None))
+    assert (found.phase[hidden] == TRANSIENT).all()
+    assert (found.final_phase == FIXED).all() and (found.final_period == 1).all()
+    np.testing.assert_allclose(found.final_lyapunov, SINK, atol=1e-6)
+    gone = found.isel(s=np.flatnonzero(hidden))
+    assert (gone.final_starts == 4 - gone.confirmed).all()
+    # The exponent of the row is that of the transient.
+    np.testing.assert_allclose(gone.lyapunov[:, 0], np.log(gone.s), atol=1e-9)
+
+
+def test_lasting_chaos_of_a_map_is_kept(crisis):
+    plain, longer, _ = crisis
+    assert (plain.phase[:5] == CHAOS).all() and plain.doubtful[:5].all()
+    kept = longer.isel(s=slice(5))
+    assert (kept.phase == CHAOS).all() and (kept.confirmed == 4).all()
+    chance = kept.transient_probability.values
+    assert (np.diff(chance) >= 0).all() and (chance[:3] < 0.05).all()
+    assert (kept.doubtful.values == (chance >= 0.05)).all()
+    assert (kept.final_phase == kept.phase).all() and (kept.final_starts == -1).all()
+    np.testing.assert_array_equal(kept.final_lyapunov, kept.lyapunov[:, 0])
+
+
+def test_off_means_no_further_steps(crisis):
+    plain, longer, _ = crisis
+    assert "confirmed" not in plain and "final_phase" not in plain
+    chance = plain.transient_probability.values
+    assert (chance[(plain.phase == CHAOS).values] > 0).all()
+    for name in ("lyapunov", "section", "strobe", "period"):
+        assert np.array_equal(plain[name], longer[name], equal_nan=True)
+
+
+PLAN = Plan(
+    transient=500, steps=1000, exponents=1, section_samples=1, strobe_samples=1, on=0,
+    tail=96,
+)  # fmt: skip
+
+
+def test_coexisting_attractors_are_no_transients():
+    """Every other row begins at the fixed point beside the chaos of all rows."""
+    slopes = np.linspace(1.9, 1.99, 8)
+    start = lambda p: np.where(np.isin(p["s"], slopes[::2]), -1.0, 0.3)
+    scan = diagram(System(tent), {"s": slopes}, start, PLAN)
+    assert (scan.phase[::2] == FIXED).all() and (scan.phase[1::2] == CHAOS).all()
+    assert (scan.confirmed[1::2] == 4).all() and (scan.confirmed[::2] == -1).all()
+    assert (scan.final_starts == -1).all() and not scan.doubtful.any()
+
+
+def test_calm_stretches_are_no_other_attractor():
+    """Intermittent chaos just before the cycle of three of the logistic map.
+
+    Short windows in calm stretches have another exponent by more than six errors.
+    """
+    logistic = System(lambda x, p: p["r"] * x * (1 - x))
+    cycle = 1 + 8**0.5
+    before = cycle - 3e-5 * np.linspace(1, 2, 12)
+    scan = diagram(logistic, {"r": [*before, cycle + 1e-6]}, jnp.array(0.3), PLAN)
+    assert (scan.phase[:12] == CHAOS).all() and (scan.confirmed[:12] == 4).all()
+    assert PHASES[int(scan.phase[12])] == "periodic" and int(scan.period[12]) == 3
+
+
+class Heard(Silent):
+    """Keeps the notes of a run."""
+
+    def __init__(self):
+        self.notes = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+def test_the_second_look_is_forecast_at_most_and_then_as_it_is():
+    start = lambda p, numbers: 0 * p["s"] + 0.3
+    axes = axes_of({"s": [1.9, 1.95, 1.97, *slope([1e5, 300])]})
+    posed = Diagram(System(tent), axes, start, PLAN, variables([SLOPE], unit="step"))
+    work, heard = diagram_work(posed), Heard()
+    pilot = work.pilot()
+    assert pilot.more > pilot.seconds and "run again" in pilot.without
+    scan = in_memory(work, heard)
+    asked = int((scan.confirmed >= 0).sum())
+    assert asked == 4
+    told = f"run again from 4 perturbed states: {asked}, for 18000 steps at most: about"
+    assert told in heard.notes[0]
+    assert posed._replace(confirm=Confirm(0)).again is None
