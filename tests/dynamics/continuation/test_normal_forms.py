@@ -259,7 +259,7 @@ def test_a_branch_point_has_the_same_name_in_all_units(a, unit):
 @pytest.mark.parametrize("at", [0.0, 0.3])
 @pytest.mark.parametrize("fifth", [0.0, 1.0])
 def test_a_pitchfork_whose_cubic_coefficient_is_zero_is_degenerate(at, fifth):
-    """x + p y - x^5 beside a linear map, with y = x - at, which rounding keeps off 0."""
+    """x + p y - y^5 and x + p y, with y = x - at, which rounding keeps off 0."""
     step = lambda x, p: x + p["p"] * (x - at) - fifth * (x - at) ** 5
     _, special = special_of(step, [at], -0.3, {"p": 0.0}, "p", within=(-0.3, 0.4))
     form = special.form
