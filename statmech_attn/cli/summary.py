@@ -185,6 +185,7 @@ def _bifurcations(dataset: xr.Dataset, console: Console, free: str) -> None:
         for name in ("special_kind", "special_criticality")
     )
     shown = {"none": "-", "supercritical": "super", "subcritical": "sub"}
+    shown["degenerate"] = "degenerate"
     for i in range(dataset.sizes["special"]):
         special = dataset.isel(special=i)
         table.add_row(

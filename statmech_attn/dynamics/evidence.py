@@ -39,6 +39,7 @@ GOLDEN = (np.sqrt(5) - 1) / 2
 def recurrence(x: Float[Array, "T d"], *, multiple: int, tolerance: float):
     """Smallest recurrence time that is a multiple of `multiple`, and its error.
 
+    The size of an orbit is that of the columns that vary; of all, where none does.
     Only periods up to T/3 are looked for, so that every one is seen for three turns.
     The error must also be far below what the orbit moves in one `multiple`: a spiral
     that still closes in returns near itself long before it is at rest.
@@ -57,7 +58,9 @@ def recurrence(x: Float[Array, "T d"], *, multiple: int, tolerance: float):
     longest = length // 3
     # Multiplied by, not divided by the size: XLA may do either for a division, which
     # would leave the last bit to the program that it is part of.
-    scale = 1 / (1 + jnp.max(jnp.abs(x)))
+    sizes = jnp.max(jnp.abs(x), axis=0)
+    varies = jnp.ptp(x, axis=0) > tolerance * (1 + sizes)
+    scale = 1 / (1 + jnp.max(jnp.where(varies | ~jnp.any(varies), sizes, 0.0)))
     lags = np.arange(multiple, longest + 1, multiple)
     if lags.size == 0:
         return jnp.array(0), jnp.array(jnp.inf)
@@ -86,11 +89,12 @@ def recurrence(x: Float[Array, "T d"], *, multiple: int, tolerance: float):
 
 
 def main_component(x: Float[Array, "T d"]) -> Float[Array, " T"]:
-    """The component that varies most, without its mean; zero if it is rounding only."""
+    """The component that varies most, without its mean; zero if all is rounding."""
     centred = x - jnp.mean(x, axis=0)
     power = jnp.mean(centred**2, axis=0)
-    varies = jnp.sqrt(jnp.max(power)) > ROUNDING * jnp.max(jnp.abs(x))
-    return jnp.where(varies, centred[:, jnp.argmax(power)], 0.0)
+    varies = jnp.sqrt(power) > ROUNDING * jnp.max(jnp.abs(x), axis=0)
+    power = jnp.where(varies, power, 0.0)
+    return jnp.where(jnp.any(varies), centred[:, jnp.argmax(power)], 0.0)
 
 
 def zero_one(x: Float[Array, "T d"]) -> Float[Array, ""]:

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from statmech_attn import presentation
 from statmech_attn.batches import add_up, require_double
+from statmech_attn.dynamics import signs
 from statmech_attn.dynamics.frames import EPS, LOST, start_frame, turn
 from statmech_attn.dynamics.options import Criteria
 from statmech_attn.dynamics.orthonormal import safe_log
@@ -193,9 +194,7 @@ class Spectrum(eqx.Module):
         it is a lower bound; else NaN.  NaN when they add up to more: then more
         exponents are needed, or the map expands volumes.
         """
-        averages = jnp.concatenate([self.weighted[None], self.halves])
-        zero = jnp.all(jnp.abs(averages) <= ZERO, axis=0)
-        exponents = jnp.where(zero, 0.0, self.exponents)
+        exponents = jnp.where(signs.zeros(self, ZERO), 0.0, self.exponents)
         sums = jnp.cumsum(exponents, axis=0)
         finite = jnp.isfinite(exponents)
         scale = 1 + jnp.sum(jnp.where(finite, jnp.abs(exponents), 0.0), axis=0)

@@ -21,7 +21,8 @@ class Criteria(Options):
     """Thresholds of the verdict, without a unit where none is given.
 
     Attributes:
-        zero (nat / step): a weighted exponent below this is zero.
+        zero (nat / step): a weighted exponent below this is zero, unless its error says
+            that it differs from zero.
         recurrence: largest distance of what recurs, relative to the size of the orbit.
         digits: decimal digits to which weighted averages on a torus agree.
         zero_one: K of the 0-1 test above which an orbit is irregular.

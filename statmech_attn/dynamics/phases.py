@@ -24,10 +24,12 @@ from statmech_attn.batches import require_double
 from statmech_attn.dynamics import evidence, frames, lyapunov, sentences
 from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
 from statmech_attn.dynamics.options import Criteria
+from statmech_attn.dynamics.signs import is_marginal, signs_of, UNCLEAR
 from statmech_attn.dynamics.systems import advance, as_system, System
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, Words
 from statmech_attn.presentation import Shown
+from statmech_attn.statistics import rounding
 
 
 PHASES = Words(
@@ -64,6 +66,7 @@ REASONS = (
     "extended to the cap",
     "the state became infinite or not a number",
     "recurs within tolerance, but is marginal and still converging",
+    "marginal: the leading exponent is zero, but converges as on no torus",
 )
 (
     R_QUARTERS,
@@ -77,6 +80,7 @@ REASONS = (
     R_UNRESOLVED,
     R_CAP,
     R_DIVERGED,
+    R_CONVERGING,
     R_MARGINAL,
 ) = (1 << i for i in range(len(REASONS)))
 
@@ -84,6 +88,7 @@ LANES_AT_ONCE = 4  # below any batch: a loop of one turn would round differently
 QUARTER_SIGMAS = 6.0  # quarters and drift: disagreement in standard errors
 EXACT = 1e-12  # recurrence of a neutral orbit up to rounding
 HORIZON = 1e12  # a coordinate beyond this has diverged
+TINY = float(np.finfo(float).tiny)
 
 
 class Evidence(eqx.Module):
@@ -422,24 +427,30 @@ def weigh(
     low, high = jnp.min(sums.low, axis=0), jnp.max(sums.high, axis=0)
     weights = sums.weights.reshape((3,) + (1,) * (sums.weighted.ndim - 1))
     averages = (sums.weighted / weights)[:, observables]
-    spread = jnp.maximum(high - low, 1e-14 * jnp.maximum(jnp.abs(high), 1.0))
-    gap = jnp.max(jnp.abs(averages[1] - averages[2]) / spread, axis=0)
+    # Rounding hides the digits asked for of averages of what varies by less.
+    size = jnp.maximum(jnp.abs(low), jnp.abs(high))
+    least = rounding(size, spectrum.steps) * 10.0**criteria.digits
+    varies = high - low > least
+    spread = jnp.where(varies, high - low, jnp.maximum(least, TINY))
+    gaps = jnp.where(varies, jnp.abs(averages[1] - averages[2]) / spread, 0.0)
+    gap = jnp.max(gaps, axis=0)
+    floor = jnp.where(varies, 0.01, 1.0) * spread
     finite = jnp.all(jnp.isfinite(series), axis=(0, 1)) & jnp.all(
         (jnp.abs(series) < HORIZON), axis=(0, 1)
     )
     return Evidence(
         recurrence_period=period,
         recurrence_error=error,
-        positive=jnp.sum(_sign(spectrum, criteria) == 1, axis=0),
-        zeros=jnp.sum(_sign(spectrum, criteria) == 0, axis=0),
+        positive=jnp.sum(signs_of(spectrum, criteria) == 1, axis=0),
+        zeros=jnp.sum(signs_of(spectrum, criteria) == 0, axis=0),
         zero_one=k01,
         broadband=flatness,
         digits=jnp.minimum(-jnp.log10(jnp.maximum(gap, 1e-16)), 16.0),
         frequency=frequency,
         quarters=_disagreement(spectrum.blocks[:, :3], floor=20.0 / spectrum.steps),
         drift=jnp.maximum(
-            _disagreement(sums.blocks[:, observables] / per_block, floor=0.01 * spread),
-            _disagreement(sums.high - sums.low, floor=0.01 * spread),
+            _disagreement(sums.blocks[:, observables] / per_block, floor=floor),
+            _disagreement(sums.high - sums.low, floor=floor),
         ),
         finite=finite,
     )
@@ -447,8 +458,10 @@ def weigh(
 
 def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
     """The verdict: phase, period, rotation number and reasons, elementwise."""
-    sign = _sign(spectrum, criteria)[0]
-    recurs = found.recurrence_period > 0
+    signs = signs_of(spectrum, criteria)
+    sign, recurs = signs[0], found.recurrence_period > 0
+    steady = found.quarters <= QUARTER_SIGMAS
+    marginal = is_marginal(spectrum, signs, criteria, steady) & ~recurs
     regular = (found.zero_one < criteria.zero_one) & (
         found.broadband < criteria.broadband
     )
@@ -461,16 +474,17 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
     reasons = sum(
         jnp.where(condition, bit, 0)
         for condition, bit in (
-            (found.quarters > QUARTER_SIGMAS, R_QUARTERS),
+            (~steady, R_QUARTERS),
             ((found.drift > QUARTER_SIGMAS) & ~recurs, R_DRIFT),
             (sign == UNCLEAR, R_SIGN),
             (recurs & (sign == 1), R_RECURS),
-            (recurs & (sign == 0) & (found.recurrence_error > EXACT), R_MARGINAL),
+            (recurs & (sign == 0) & (found.recurrence_error > EXACT), R_CONVERGING),
             (~recurs & (sign < 0), R_NO_RECURRENCE),
             (~recurs & (sign == 0) & ~smooth, R_SLOW),
             (~recurs & (sign == 0) & smooth & ~regular, R_IRREGULAR),
             (~recurs & (sign == 1) & regular & ~clear, R_REGULAR),
             (~known, R_UNRESOLVED),
+            (marginal, R_MARGINAL),
         )
     )
     reasons = jnp.where(found.finite, reasons, R_DIVERGED)
@@ -480,6 +494,7 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
     phase = jnp.where(recurs, periodic, phase)
     quarter = _quarters(spectrum.blocks[:, 0])
     left_chaos = (quarter[0] > criteria.zero) & (quarter[3] < -criteria.zero)
+    left_chaos &= ~marginal
     phase = jnp.where(
         reasons > 0, jnp.where(left_chaos, TRANSIENT, UNDETERMINED), phase
     )
@@ -508,25 +523,6 @@ def as_in_paper(spectrum: Spectrum, zero: float = 1e-4) -> Int[Array, "*batch"]:
     leading = spectrum.exponents[0]
     phase = jnp.where(leading > zero, CHAOTIC, QUASIPERIODIC)
     return jnp.where(leading < -zero, PERIODIC, phase)
-
-
-UNCLEAR = 2
-
-
-def _sign(spectrum: Spectrum, criteria: Criteria):
-    """-1, 0, 1 or UNCLEAR for each exponent.
-
-    -inf is negative, and so is what rounding hides below a negative bound.
-    """
-    values = jnp.concatenate([spectrum.weighted[None], spectrum.halves])
-    error = criteria.positive_sigmas * jnp.where(
-        jnp.isnan(spectrum.stderr), 0.0, spectrum.stderr
-    )
-    zero = jnp.all(jnp.abs(values) <= criteria.zero, axis=0)
-    positive = jnp.all(values > criteria.zero, axis=0) & (spectrum.exponents > error)
-    negative = jnp.all(spectrum.bounds < -criteria.zero, axis=0)
-    sign = jnp.where(positive, 1, jnp.where(negative, -1, UNCLEAR))
-    return jnp.where(zero, 0, sign)
 
 
 def _tail_evidence(x, drive_period, criteria):

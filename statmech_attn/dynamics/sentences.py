@@ -67,6 +67,7 @@ class Verdict:
 class JudgedVerdict(Verdict):
     """A verdict with the criteria that it was judged by."""
 
+    zeros: int
     quarters_of_leading: np.ndarray  # averages of the leading exponent
     criteria: Criteria
 
@@ -103,6 +104,7 @@ def explain(
         "steps": np.broadcast_to(of.steps, phase.shape),
         "recurrence_error": plain(evidence.recurrence_error),
         "positive": plain(evidence.positive),
+        "zeros": plain(evidence.zeros),
         "zero_one": plain(evidence.zero_one),
         "broadband": plain(evidence.broadband),
         "digits": plain(evidence.digits),
@@ -127,7 +129,7 @@ def explain(
 
 
 def _recurrent(v: JudgedVerdict) -> str:
-    neutral = abs(v.exponents[0]) <= v.criteria.zero
+    neutral = v.zeros > 0 and v.positive == 0
     sign = "zero, as of a neutral cycle" if neutral else "negative"
     if np.isnan(v.exponents[0]):
         sign = "hidden by rounding, and what bounds it is negative"

@@ -10,7 +10,8 @@ $u v \sqrt{n^3/3}$, of the mean $u v \sqrt{n/3}$; with the last digit of the res
 rounding  $u |v| \sqrt{1 + n/3}$
 """
 
-import math
+
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -19,7 +20,7 @@ from jaxtyping import Float
 UNIT = float(np.finfo(float).eps) / 2  # u of double precision
 
 
-def rounding(size, terms: int = 1):
+def rounding(size, terms: Any = 1):
     """By how much rounding may have changed a number; an error below it is none.
 
     Args:
@@ -30,7 +31,7 @@ def rounding(size, terms: int = 1):
         >>> rounding(1.0), rounding(1.0, terms=297)
         (1.2819751242557092e-16, 1.1102230246251565e-15)
     """
-    return UNIT * abs(size) * math.sqrt(1 + terms / 3)
+    return UNIT * abs(size) * (1 + terms / 3) ** 0.5
 
 
 def not_below_rounding(error, size, terms: int = 1):

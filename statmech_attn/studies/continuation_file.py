@@ -21,7 +21,7 @@ from statmech_attn.labels import Variable, Variables
 from statmech_attn.studies import build
 
 
-CRITICALITY = ("", "supercritical", "subcritical")
+CRITICALITY = ("", "supercritical", "subcritical", "degenerate")
 
 # Braces of `variables` beside those of `labels.Variable`.
 _ROWS = (
@@ -95,7 +95,7 @@ _ROWS = (
         "special_criticality", "special",
         "special point: whether what is born is stable",
         "1", "criticality", group="special",
-        flags=("none", "supercritical", "subcritical"),
+        flags=("none", *CRITICALITY[1:]),
     ),
     Variable(
         "special_rotation", "special",

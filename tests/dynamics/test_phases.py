@@ -115,6 +115,82 @@ def test_strange_nonchaotic_attractor_is_not_called_a_torus():
     assert "strange nonchaotic" in strange.explain()
 
 
+def rotated(z):
+    c, s = np.cos(2 * np.pi * GOLDEN), np.sin(2 * np.pi * GOLDEN)
+    return jnp.stack([c * z[0] - s * z[1], s * z[0] + c * z[1], z[2]])
+
+
+@pytest.mark.parametrize(
+    "conserved",
+    [
+        pytest.param(lambda z: z[2], id="coordinate", marks=pytest.mark.slow),
+        pytest.param(lambda z: -3e7 * (z[0] ** 2 + z[1] ** 2), id="energy"),
+        pytest.param(lambda z: 1e11 + 0 * z[0], id="huge", marks=pytest.mark.slow),
+    ],
+)
+def test_what_is_conserved_costs_nothing_and_decides_nothing(conserved):
+    """A rotation with a conserved quantity beside the angle: the same without it."""
+    seen = (lambda z: z[:2], lambda z: jnp.append(z[:2], conserved(z)))
+    start = jnp.array([0.6, 0.1, 0.7])
+    alone, beside = (classify(System(rotated, see), start) for see in seen)
+    assert phases_of(beside) == phases_of(alone) == ["quasiperiodic"]
+    assert int(beside.spectrum.steps) == int(alone.spectrum.steps) == 20_000
+    # What is left is the rounding of averages of the conserved quantity.
+    assert float(beside.evidence.digits) > 5 and float(beside.evidence.drift) < 1
+    # A decay that has not ended is not hidden by the size of what is constant.
+    slow = lambda z: jnp.append(0.9995 * rotated(z)[:2], z[2])
+    options = dict(steps=2000, transient=15_000, max_doublings=0)
+    for see in seen:
+        found = classify(System(slow, see), start, **options)
+        assert int(found.evidence.recurrence_period) == 0
+
+
+def spiral(rate):
+    """z -> (1 + rate) R(1) z."""
+    c, s = np.cos(1.0), np.sin(1.0)
+    return lambda z: (1 + rate) * jnp.stack([c * z[0] - s * z[1], s * z[0] + c * z[1]])
+
+
+@pytest.mark.parametrize("rate", [-1e-6, pytest.param(1e-6, marks=pytest.mark.slow)])
+def test_an_exponent_beyond_its_error_is_not_zero_however_small(rate):
+    """ln(1 + rate) is far below `zero`, and known to 1e-10."""
+    found = classify(spiral(rate), jnp.array([1.0, 0.0]), max_doublings=0)
+    assert found.spectrum.exponents == pytest.approx(np.log1p(rate), abs=1e-10)
+    assert int(found.evidence.zeros) == 0
+    assert int(found.evidence.positive) == (2 if rate > 0 else 0)
+    assert phases_of(found) == ["undetermined"]
+    said = "no exponent is positive or zero" if rate < 0 else "say regular"
+    assert said in found.explain()
+    # All volumes shrink to a point, or grow without bound.
+    np.testing.assert_equal(
+        float(found.spectrum.kaplan_yorke), 0.0 if rate < 0 else np.nan
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("r", [1 + np.sqrt(6), 3.5699456718, 3.569945671870944])
+def test_a_marginal_map_of_an_interval_has_no_torus(r):
+    """A doubling, and the end of the cascade: zero exponents that fall off like 1/n."""
+    found = logistic_classes([r])
+    assert phases_of(found) == ["undetermined"]
+    assert "marginal" in found.explain()[0]
+
+
+@pytest.mark.slow
+def test_shear_between_tori_is_not_marginal():
+    """The two exponents of an area-preserving map fall off like 1/n, not their sum."""
+
+    def step(z):
+        p = z[0] + 0.3 * jnp.sin(z[1])
+        return jnp.stack([p, (z[1] + p) % (2 * jnp.pi)])
+
+    see = lambda z: jnp.stack([z[0], jnp.cos(z[1]), jnp.sin(z[1])])
+    found = classify(System(step, see), jnp.array([2 * np.pi * GOLDEN, 1.0]))
+    assert phases_of(found) == ["quasiperiodic"] and int(found.evidence.zeros) == 2
+    leading = np.abs(found.spectrum.weighted[0]) * found.spectrum.steps
+    assert leading > 0.5  # alone it would look marginal
+
+
 @pytest.mark.slow
 def test_external_clock_adds_no_exponent_and_sets_the_period():
     """x' = x/2 + [clock = 0]: fixed under the clock, period 3 in steps."""

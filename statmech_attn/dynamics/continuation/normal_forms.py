@@ -21,6 +21,8 @@ those of the cycle, whichever of its points x is.  The sign of q is such that s 
 fold and b > 0 at a transcritical point; no other coefficient depends on it.
 """
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -42,6 +44,7 @@ from statmech_attn.dynamics.continuation.problem import Problem
 
 RESONANCE = 1e-3  # of a turn: distance from m/q, q <= 4, that counts as resonance
 SINGULAR = (1, 2, 3)  # orders at which e^{2 i theta} is a multiplier, or theta is 0
+LOCATED = 1e-10  # how well a point is known at least, relative to 1 + |u|
 FLAT = 1e-6  # of the cubic terms: size below which b is a symmetry's zero
 
 
@@ -58,6 +61,7 @@ class NormalForm(eqx.Module):
     Attributes:
         name: of the bifurcation.
         coefficient: b, c or Re d.
+        coefficient_error: by how much it changes as far as the point is known.
         speed: rate at which the critical multiplier changes with the parameter.
         vector: right critical vector q.
         adjoint: left critical vector p.
@@ -78,23 +82,38 @@ class NormalForm(eqx.Module):
     twist: float = eqx.field(converter=float, default=np.nan)
     rotation: float = np.nan
     resonance: int = 0
+    coefficient_error: float = 0.0
 
     @property
     def criticality(self) -> str:
         """Supercritical: the bifurcating orbit is stable in the critical directions.
 
-        Empty where there is no such thing, or where the coefficient does not tell.
+        Degenerate where terms of higher order decide; empty where there is no such
+        thing, or at a strong resonance.
         """
-        undecided = self.resonance or self.coefficient == 0
-        if self.name in ("fold", "transcritical") or undecided:
+        if self.name in ("fold", "transcritical") or self.resonance:
             return ""
+        if self.degenerate:
+            return "degenerate"
         sign = self.coefficient if self.name == "period_doubling" else -self.coefficient
         return "supercritical" if sign > 0 else "subcritical"
 
     @property
+    def degenerate(self) -> bool:
+        """Whether the coefficient is zero, as far as the point is known."""
+        return abs(self.coefficient) <= self.coefficient_error
+
+    @property
     def side(self) -> int:
-        """Where the bifurcating orbit is: 1 above the parameter, -1 below, 0 both."""
-        if self.name == "transcritical" or self.resonance in SINGULAR:
+        """Where the bifurcating orbit is: 1 above the parameter, -1 below, 0 both.
+
+        0 as well where the coefficient does not tell.
+        """
+        if (
+            self.name == "transcritical"
+            or self.degenerate
+            or self.resonance in SINGULAR
+        ):
             return 0
         return int(-np.sign(self.speed.real * self.coefficient))
 
@@ -110,7 +129,7 @@ class NormalForm(eqx.Module):
         """
         if self.name == "transcritical":
             return abs(self.speed.real * distance / self.coefficient)
-        if self.coefficient == 0:
+        if self.degenerate:
             return np.nan
         square = -self.speed.real * distance / self.coefficient
         return float(np.sqrt(square)) if square >= 0 else np.nan
@@ -159,14 +178,24 @@ def normal_form(problem: Problem, kind: int, located: Located) -> NormalForm:
         >>> round(normal_form(problem, 1, located).coefficient, 6)
         9.0
     """
-    residual, u = problem.residual, jnp.asarray(located.u)
+    form = _form_at(problem, kind, located.angle, located.u)
+    moved = np.append(np.real(form.vector), 0.0) * LOCATED
+    moved = located.u + moved * (1 + np.abs(located.u).max())
+    near = _form_at(problem, kind, located.angle, moved).coefficient
+    error = np.fmax(abs(near - form.coefficient), LOCATED * abs(form.twist))
+    return replace(form, coefficient_error=float(error))
+
+
+def _form_at(problem: Problem, kind: int, angle: float, u) -> NormalForm:
+    """The coefficients as if the point were u."""
+    residual, u = problem.residual, jnp.asarray(u)
     jacobian = np.asarray(linearise(residual, u)[1])
     A, f_p = jacobian[:, :-1] + np.eye(len(jacobian)), jacobian[:, -1]
     B = lambda a, b: second(residual, u, a, b)
     C = lambda a, b, c: third(residual, u, a, b, c)
     critical = {FOLD: 1.0, BRANCHING: 1.0, DOUBLING: -1.0}
     if kind == TORUS:
-        mu = np.exp(1j * abs(located.angle))
+        mu = np.exp(1j * abs(angle))
         return _torus(A, f_p, B, C, mu, *_vectors(problem, u, A, mu))
     form = {FOLD: _fold, DOUBLING: _doubling, BRANCHING: _branching}[kind]
     real = lambda form: lambda *directions: form(*directions).real

@@ -256,13 +256,33 @@ def test_a_branch_point_has_the_same_name_in_all_units(a, unit):
         assert special.form.criticality == ("" if a else "supercritical")
 
 
-def test_no_criticality_is_read_off_a_coefficient_that_is_zero():
-    """A linear map: at p = 0 every x is a fixed point, and none beside it."""
-    parameters = {"p": 0.0, "L": 1.0, "a": 0.0, "c": 0.0}
-    _, special = special_of(crossing, [0.0], -0.3, parameters, "p", within=(-0.3, 0.4))
+@pytest.mark.parametrize("at", [0.0, 0.3])
+@pytest.mark.parametrize("fifth", [0.0, 1.0])
+def test_a_pitchfork_whose_cubic_coefficient_is_zero_is_degenerate(at, fifth):
+    """x + p y - y^5 and x + p y, with y = x - at, which rounding keeps off 0."""
+    step = lambda x, p: x + p["p"] * (x - at) - fifth * (x - at) ** 5
+    _, special = special_of(step, [at], -0.3, {"p": 0.0}, "p", within=(-0.3, 0.4))
     form = special.form
-    assert form.coefficient == 0 and form.criticality == "" and form.side == 0
+    assert special.kind == "pitchfork" and abs(form.coefficient) < 1e-15
+    assert form.criticality == "degenerate" and form.side == 0
     assert np.isnan(form.amplitude(0.1)) and np.isnan(form.amplitude(-0.1))
+    assert "degenerate" in repr(special)
+
+
+def test_an_area_preserving_hopf_point_is_degenerate():
+    """Re d = 0: (x, y) turned by 1 + |x|^2/2, and longer by a factor 1 + p."""
+
+    def step(z, p):
+        size = z[0] ** 2 + z[1] ** 2
+        angle = 1.0 + 0.5 * size
+        c, s = jnp.cos(angle), jnp.sin(angle)
+        return (1 + p["p"]) * jnp.stack([c * z[0] - s * z[1], s * z[0] + c * z[1]])
+
+    _, special = special_of(step, [0.0, 0.0], -0.3, {"p": 0.0}, "p", within=(-0.3, 0.4))
+    assert special.kind == "neimark_sacker"
+    assert special.form.criticality == "degenerate"
+    # |x|^2 = 2 |z|^2: the angle is 1 + |z|^2.
+    assert special.form.twist == pytest.approx(1.0, abs=1e-9)
 
 
 def test_doubled_orbit_with_its_second_order_term():
