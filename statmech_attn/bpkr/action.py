@@ -217,5 +217,6 @@ def action(problem: Problem, U: Sequence[Array], U_a) -> Float[Array, ""]:
     parts = entropies(
         U, U_a, problem.heads, problem.widths, problem.variances, problem.skip
     )
-    E = energy(problem.operator.kernel(U[0]), problem.temperature, problem.y)
-    return parts.sum() + E / jnp.max(problem.widths)
+    rows = problem.rows
+    E = energy(rows.operator.kernel(U[0]), problem.temperature, rows.y)
+    return parts.sum() + (E + problem.outside) / jnp.max(problem.widths)

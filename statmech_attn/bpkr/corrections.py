@@ -88,8 +88,8 @@ class Corrected(eqx.Module):
         problem = self.problem
         mean, variance = _predict(
             problem.against(xi_test),
-            problem.training,
-            problem.y,
+            problem.rows.training,
+            problem.rows.y,
             self.U[0],
             self.shift,
             self.modes,
@@ -103,8 +103,10 @@ def corrections(problem: Problem, solution: Solution) -> Corrected:
     """Means of U and f, and ln p(Y), to order 1/N around a saddle point."""
     _require_density(problem, solution)
     U, U_a, U_std, U_a_std, log_evidence, shift, modes = _corrected(
-        problem.fitted(STEPS), solution.point
+        problem.fitted(STEPS).rows, solution.point
     )
+    if problem.compressed is not None:
+        log_evidence -= (problem.outside + problem.lost * LOG_2PI) / 2
     scalar = (lambda a: a[0, 0]) if problem.Y.ndim == 1 else (lambda a: a)
     return Corrected(
         problem, U, scalar(U_a), U_std, scalar(U_a_std), log_evidence, shift, modes
@@ -121,7 +123,7 @@ def evidence_correction(problem: Problem, solution: Solution) -> Float[Array, ""
             f"derivatives in {n} unknowns, more than memory_limit = "
             f"{problem.memory_limit / 2**30:.3g} GiB."
         )
-    return _next_order(problem.fitted(STEPS), solution.point)
+    return _next_order(problem.fitted(STEPS).rows, solution.point)
 
 
 def _require_density(problem: Problem, solution: Solution) -> None:

@@ -226,7 +226,10 @@ def learning_curve(
             found = estimated(part, int(size), test, Y_test, corrections=corrections)
             if draws:
                 seed = jax.random.fold_in(jax.random.fold_in(chain_key, number), size)
-                f = part.posterior(seed, draws=draws).predict(test)
+                beside = np.arange(len(part.Y))
+                f = part.posterior(seed, draws=draws).predict(
+                    test.among(beside) if isinstance(test, Kernels) else test
+                )
                 found.measured["exact"] = measured(
                     f.mean, f.variance, Y_test, f.mean_stderr
                 )
@@ -325,6 +328,8 @@ def drawn(
 def truncated(problem: Problem, size: int) -> Problem:
     """The same network on the first examples; the others tell nothing of f.
 
+    Where there are more examples than the kernel has rank, as many stay as that has.
+
     Example:
         >>> import jax, jax.numpy as jnp
         >>> jax.config.update("jax_enable_x64", True)
@@ -335,6 +340,10 @@ def truncated(problem: Problem, size: int) -> Problem:
         >>> round(float(U), 12)
         1.0
     """
+    if problem.compressed is not None:  # its rows are no examples
+        rank = len(problem.rows.Y)
+        few = problem.among(np.arange(max(size, rank)), form=problem.form)
+        return few if size > rank else truncated(few, size)
     known = (jnp.arange(len(problem.Y)) < size).astype(float)
 
     rows = lambda x: x * known.reshape(-1, *[1] * (x.ndim - 1))
@@ -354,6 +363,8 @@ def estimated(
 ) -> Estimated:
     """What the theory says of a problem of `truncated` on a test set."""
     pads = (len(problem.Y) - size) * problem.outputs
+    if isinstance(xi_test, Kernels):
+        xi_test = xi_test.among(np.arange(len(problem.Y)))
     log_T = float(jnp.log(problem.temperature))
     limit = problem.gaussian_process().predict(xi_test)
     found = {"gp": measured(limit.mean, limit.variance, Y_test)}

@@ -86,7 +86,7 @@ def evidence(key: Key[Array, ""], draws: Draws) -> Evidence:
         >>> bool(abs(evidence(jax.random.key(1), draws).value - free) < 0.1)
         True
     """
-    posterior = draws.posterior
+    posterior = draws.posterior.rows
     chains, n_draws, n = draws.z.shape
     if chains < 3:
         raise ValueError(f"draws must have at least three chains; got {chains}.")
@@ -98,7 +98,7 @@ def evidence(key: Key[Array, ""], draws: Draws) -> Evidence:
     for chain in range(chains):
         others = jnp.delete(z, chain, axis=0).reshape(-1, n)
         estimates.append(_bridge(keys[chain], posterior, z[chain], others, share))
-    by_chain = np.asarray(jnp.stack(estimates))
+    by_chain = np.asarray(jnp.stack(estimates)) + float(draws.posterior.outside)
     stderr = by_chain.std(ddof=1) / np.sqrt(chains)
     return Evidence(float(by_chain.mean()), float(stderr), by_chain)
 

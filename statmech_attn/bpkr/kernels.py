@@ -516,6 +516,29 @@ def path_kernels(
     return PathKernels(path_path(scaled, scaled))
 
 
+def fitting_operator(
+    xi: Float[Array, "P N_0 Pi"],
+    scale: Float[Array, " Pi"],
+    outputs: int,
+    *,
+    form: str | None = None,
+    memory_limit: int,
+) -> Operator:
+    """The same in the cheaper form that fits in memory.
+
+    The factors are the inputs themselves: only what solves needs more memory.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> xi = jnp.ones((3, 2, 4))
+        >>> fitting_operator(xi, jnp.ones(4), 1, memory_limit=2**20).n_examples
+        3
+    """
+    P, N_0, n_paths = xi.shape
+    fitting = fits(P, N_0, n_paths, outputs, form=form, memory_limit=memory_limit)
+    return path_kernels(xi, scale, form=fitting or "factors")
+
+
 def fits(
     n_examples, n_inputs, n_paths, outputs, *, form=None, steps=1.0, memory_limit
 ) -> str | None:

@@ -75,12 +75,12 @@ class Theory(eqx.Module):
     Attributes:
         problem: the problem that was posed.
         U: order parameter U_1 over pairs of paths.
-        half: inverse Cholesky factor of K(U) + T.
+        half: inverse Cholesky factor of K(U) + T, of `problem.rows`.
     """
 
     problem: Problem
     U: Float[Array, "d d"]
-    half: Float[Array, "n n"]
+    half: Float[Array, "_n _n"]
 
     _shown = (
         Shown("examples", "examples", symbol="P", value=lambda t: t.problem.shape[0]),
@@ -103,7 +103,7 @@ class Theory(eqx.Module):
         test = self.problem.against(xi_test)
         prior_variances = own_variances(test.own_blocks(), self.U)
         mean, variance = regression(
-            test.kernel(self.U), prior_variances, self.half, self.problem.y
+            test.kernel(self.U), prior_variances, self.half, self.problem.rows.y
         )
         shape = xi_test.shape[:1] + self.problem.Y.shape[1:]
         return Prediction(mean.reshape(shape), variance.reshape(shape))
@@ -122,7 +122,7 @@ class Theory(eqx.Module):
             >>> round(float(problem.theory(jnp.eye(1)).mean(xi)[0]), 12)
             0.5
         """
-        alpha = self.half.T @ (self.half @ self.problem.y)
+        alpha = self.half.T @ (self.half @ self.problem.rows.y)
         f = self.problem.against(xi_test).mean(self.U, alpha)
         return f.reshape(xi_test.shape[:1] + self.problem.Y.shape[1:])
 
@@ -178,8 +178,19 @@ class Theory(eqx.Module):
         return self.restricted(remaining.tolist())
 
     def overlap(self) -> Float[Array, " n"]:
-        """|v_i . Y| / |Y| for the eigenvectors of K, largest eigenvalue first."""
-        return kernel_overlap(self.kernel, self.problem.Y)
+        """|v_i . Y| / |Y| for the eigenvectors of K, largest eigenvalue first.
+
+        Where K has less rank than there are examples, the first eigenvector outside its
+        range is that along the labels, and the others have no overlap.
+        """
+        problem, rows = self.problem, self.problem.rows
+        overlap = kernel_overlap(rows.training.kernel(self.U), rows.Y)
+        if problem.compressed is None:
+            return overlap
+        inside = jnp.linalg.norm(rows.Y)
+        outside = jnp.sqrt(problem.compressed.residual)
+        null = jnp.zeros(problem.lost).at[0].set(outside)
+        return jnp.append(overlap * inside, null) / jnp.linalg.norm(problem.Y)
 
     def head_scores(self) -> tuple[Array, ...]:
         """Weight of every head in U_1, over the largest; one (H_l,) array per layer.
@@ -200,7 +211,7 @@ def theory(problem: Problem, U) -> Theory:
         raise ValueError(
             f"U must be U_1 of shape {(d, d)}, |Pi| K, or a solution; got {U.shape}."
         )
-    K = problem.training.kernel(U)
+    K = problem.rows.training.kernel(U)
     half = _inverse_cholesky(K + problem.temperature * jnp.eye(K.shape[0]))
     lost = problem.temperature == 0 and bool(singular(K))
     if lost or not bool(jnp.isfinite(half).all()):

@@ -33,16 +33,17 @@ from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn import presentation
 from statmech_attn.batches import require_double, require_real
-from statmech_attn.bpkr import prior as sizes_of
+from statmech_attn.bpkr import compression, prior as sizes_of
 from statmech_attn.bpkr.activations import Kernels
 from statmech_attn.bpkr.kernels import (
     choose_form,
     CrossInputs,
-    fits,
+    fitting_operator,
     FORMS,
     MEMORY_LIMIT,
     Operator,
     path_kernels,
+    PathFactors,
     PathKernels,
     prefactor,
 )
@@ -107,6 +108,8 @@ class Problem(eqx.Module):
         widths: (N_1, ..., N_L, N_a).
         scale: prefactor of the kernel, by path.
         operator: the kernel of U_1.
+        compressed: rows in the place of examples where these are more than the rank of
+            the kernel, else None; `rows` is the problem with them.
 
     Raises:
         ValueError: sizes that disagree, or values that are not finite or out of range.
@@ -129,6 +132,7 @@ class Problem(eqx.Module):
     skip: sizes_of.Skip
     scale: Float[Array, " Pi"]
     operator: Operator
+    compressed: compression.Compressed | None
     heads: tuple[int, ...] = eqx.field(static=True)
     form: str | None = eqx.field(static=True)
     memory_limit: int = eqx.field(static=True)
@@ -188,9 +192,12 @@ class Problem(eqx.Module):
         scale = prefactor(float(law.variances[0]), self.xi.shape[1], shares)
         self.scale = jnp.asarray(scale)
         self.form = form
-        # The factors are the inputs themselves: only what solves needs more memory.
-        fitting = fits(*self.shape, form=form, memory_limit=memory_limit)
-        self.operator = path_kernels(self.xi, self.scale, form=fitting or "factors")
+        self.compressed = self._compression(self.Y)
+        self.operator = (
+            PathFactors(self.xi, self.scale)
+            if self.compressed
+            else fitting_operator(self.xi, self.scale, self.outputs, **self._options)
+        )
 
     def _given(self, kernels: Kernels, Y, form: str | None) -> None:
         """Kernels in place of inputs: there are no factors, and no sigma_0."""
@@ -206,6 +213,39 @@ class Problem(eqx.Module):
         self.scale = jnp.ones(kernels.shape[2])
         self.form = "kernels"
         self.operator = PathKernels(kernels.blocks)
+        self.compressed = None
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"form": self.form, "memory_limit": self.memory_limit}
+
+    def _compression(self, Y: Float[Array, "P *K"]) -> compression.Compressed | None:
+        return compression.of_inputs(self.xi, self.scale, Y, **self._options)
+
+    @property
+    def rows(self) -> "Problem":
+        """The problem on rows in the place of examples, or itself.
+
+        Order parameters, corrections and predictions are the same; the energy lacks
+        `outside`.
+        """
+        if self.compressed is None:
+            return self
+        rows = self.compressed
+        changed = lambda p: (p.xi, p.Y, p.operator, p.compressed)
+        return eqx.tree_at(changed, self, (rows.xi, rows.Y, rows.operator, None))
+
+    @property
+    def outside(self) -> Array | float:
+        r"""What E has from labels outside the rows, $m \ln T + |Y_\perp|^2 / T$."""
+        if self.compressed is None:
+            return 0.0
+        return self.compressed.constant(self.temperature, self.lost)
+
+    @property
+    def lost(self) -> int:
+        """Number of directions of the labels outside the rows."""
+        return 0 if self.compressed is None else self.Y.size - self.compressed.Y.size
 
     @property
     def heuristic(self) -> bool:
@@ -220,7 +260,7 @@ class Problem(eqx.Module):
         return CrossInputs(self.xi, self.xi, self.scale)
 
     def against(self, xi_test: Inputs) -> CrossInputs | Kernels:
-        """New inputs, or kernels of them, beside the training examples.
+        """New inputs, or kernels of them, beside the training examples, or `rows`.
 
         Args:
             xi_test: attentioned inputs (Q, N_0, paths); kernels where kernels were
@@ -230,7 +270,7 @@ class Problem(eqx.Module):
             ValueError: inputs that do not fit the training inputs.
         """
         if not isinstance(self.xi, Kernels):
-            return CrossInputs(self.test_inputs(xi_test), self.xi, self.scale)
+            return CrossInputs(self.test_inputs(xi_test), self.rows.xi, self.scale)
         paths, examples, got = self.xi.shape[2], self.xi.shape[0], "an array"
         if isinstance(xi_test, Kernels):
             got = xi_test.blocks.shape
@@ -311,8 +351,10 @@ class Problem(eqx.Module):
                 raise ValueError(
                     f"Y must have shape {self.Y.shape}, as before; got {labels.shape}."
                 )
-        changed = lambda p: (p.widths, p.temperature, p.Y)
-        return eqx.tree_at(changed, self, (widths, T, labels))
+        rows = self.compressed if Y is None else self._compression(labels)
+        parts = lambda p: (p.widths, p.temperature, p.Y, p.compressed)
+        changed = (widths, T, labels, rows)
+        return eqx.tree_at(parts, self, changed, is_leaf=lambda x: x is None)
 
     def among(
         self, indices: Int[Array | np.ndarray, " n"], *, form: str | None = None
@@ -371,13 +413,12 @@ class Problem(eqx.Module):
         Raises:
             ValueError: neither form fits, or not the one asked for.
         """
-        form = choose_form(
-            *self.shape, form=self.form, steps=steps, memory_limit=self.memory_limit
-        )
-        if isinstance(self.operator, FORMS[form]):
+        rows = self.rows
+        form = choose_form(*rows.shape, steps=steps, **self._options)
+        if isinstance(rows.operator, FORMS[form]):
             return self
-        operator = path_kernels(self.xi, self.scale, form=form)
-        return eqx.tree_at(lambda p: p.operator, self, operator)
+        of_rows = lambda p: (p.compressed or p).operator
+        return eqx.tree_at(of_rows, self, path_kernels(rows.xi, rows.scale, form=form))
 
     def check_finite_width(self, where: str) -> None:
         """Raise `ValueError` unless widths are whole and the temperature is > 0.

@@ -98,7 +98,7 @@ def mean_contributions(
         >>> bool(np.abs(f - theory.mean(xi)).max() < 1e-12)
         True
     """
-    problem = theory.problem
+    problem = theory.problem.rows
     if problem.outputs > 1:
         raise ValueError(
             f"pruning needs a network with one output; got {problem.outputs}."

@@ -77,12 +77,25 @@ def solve_from(
     solver = solver or NewtonSolver()
     if without_hessian(problem):
         return _solve_streamed(problem, point, solver)
-    fitted = problem.fitted()
+    fitted = problem.fitted().rows
     if descent_precedes(fitted):
         slope = partial(slope_at, fitted)
         point = descend(slope, point, max_iterations=solver.max_iterations)
-    U, U_a, *rest = _newton(fitted, point, solver)
-    return Solution(problem, U, U_a[0, 0] if problem.Y.ndim == 1 else U_a, *rest)
+    U, U_a, action, energy, *rest = _newton(fitted, point, solver)
+    return Solution(
+        problem,
+        U,
+        U_a[0, 0] if problem.Y.ndim == 1 else U_a,
+        *_with_outside(problem, action, energy),
+        *rest,
+    )
+
+
+def _with_outside(problem: Problem, *of_rows):
+    """S and E / N with the constant of labels outside the rows."""
+    if problem.compressed is None:
+        return of_rows
+    return tuple(x + problem.outside / problem.widths.max() for x in of_rows)
 
 
 def sweep(
@@ -117,7 +130,7 @@ def descent_precedes(problem: Problem) -> bool:
 
 def without_hessian(problem: Problem) -> bool:
     """Whether no Newton step fits in memory, but a gradient by features does."""
-    shape, limit = problem.shape, problem.memory_limit
+    shape, limit = problem.rows.shape, problem.memory_limit
     given = isinstance(problem.xi, Kernels)
     if given or problem.form == "kernels" or not problem.temperature > 0:
         return False
@@ -247,9 +260,10 @@ def _solve_streamed(
     problem: Problem, point: Float[Array, " n"], solver: NewtonSolver
 ) -> Solution:
     """The same by gradients alone; the signature of the Hessian stays unknown."""
-    xi, scale, y = map(np.asarray, (problem.xi, problem.scale, problem.y))
+    rows = problem.rows
+    xi, scale, y = map(np.asarray, (rows.xi, rows.scale, rows.y))
     T, largest = float(problem.temperature), float(problem.widths.max())
-    network = eqx.tree_at(lambda p: (p.xi, p.operator), problem, (None, None))
+    network = eqx.tree_at(lambda p: (p.xi, p.operator), rows, (None, None))
 
     def evaluated(point, dtype: type = np.float64):
         F = np.asarray(_factor(network, point))
@@ -273,12 +287,13 @@ def _solve_streamed(
     U, U_a = order_parameters_of(factors, problem.heads, problem.skip)
     U_a = U_a[0, 0] if problem.Y.ndim == 1 else U_a
     reached = lambda x: jnp.where(code == CONVERGED, x, jnp.nan)
+    value, energy = _with_outside(problem, state.value, state.energy)
     return Solution(
         problem=problem,
         U=tuple(map(reached, U)),
         U_a=reached(U_a),
-        action=reached(state.value),
-        energy=reached(state.energy),
+        action=reached(value),
+        energy=reached(energy),
         entropy=reached(state.value - state.energy),
         gradient_norm=jnp.linalg.norm(state.gradient),
         iterations=jnp.asarray(steps),

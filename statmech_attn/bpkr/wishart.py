@@ -90,6 +90,17 @@ class Law(eqx.Module):
     blocks: tuple[Block, ...] = eqx.field(static=True)
 
     @property
+    def rows(self) -> "Law":
+        """The law of the problem on its rows; the labels outside them are left out."""
+        return eqx.tree_at(lambda law: law.problem, self, self.problem.rows)
+
+    @property
+    def outside(self) -> Array | float:
+        """Log density of the labels outside the rows."""
+        problem = self.problem
+        return -(problem.outside + problem.lost * LOG_2PI) / 2 if problem.lost else 0.0
+
+    @property
     def dimension(self) -> int:
         """Number of coordinates z."""
         return sum(block.entries for block in self.blocks)
@@ -119,10 +130,10 @@ class Law(eqx.Module):
 
     def log_likelihood(self, z: Float[Array, " n"]) -> Float[Array, ""]:
         """Log density of the labels at given order parameters, normalised."""
-        F, problem = self.factors(z)[-1], self.problem
+        F, problem = self.factors(z)[-1], self.problem.rows
         K = problem.operator.kernel(F @ F.T)
         E = energy(K, problem.temperature, problem.y)
-        return -(E + problem.y.size * LOG_2PI) / 2
+        return -(E + problem.y.size * LOG_2PI) / 2 + self.outside
 
     def potential(self, z: Float[Array, " n"]) -> Float[Array, ""]:
         """Minus the log of the joint density of z and the labels."""
@@ -130,7 +141,7 @@ class Law(eqx.Module):
 
     def derivatives(self, z: Float[Array, " n"]):
         """The potential, its gradient and its Hessian."""
-        problem = self.problem
+        problem = self.problem.rows
 
         def U_at(z):
             F = self.factors(z)[-1]
@@ -226,7 +237,7 @@ class Draws(NamedTuple):
         )
         block = int(np.clip(BLOCK_MEMORY // size, 1, BLOCK))
         mean, variance = _gaussian_processes(
-            self.U[0], problem, kernel, test.own_blocks(), block
+            self.U[0], problem.rows, kernel, test.own_blocks(), block
         )
         shape = self.z.shape[:2] + xi_test.shape[:1] + labels
         means, variances = (np.asarray(a).reshape(shape) for a in (mean, variance))
@@ -252,7 +263,7 @@ class Draws(NamedTuple):
         problem = self.posterior.problem
         if isinstance(problem.xi, Kernels):
             return [jnp.asarray(self.predict(xi).mean) for xi in sets]
-        readout, means = _mean_path_readout(self.U[0], problem), []
+        readout, means = _mean_path_readout(self.U[0], problem.rows), []
         for xi in sets:
             test = problem.test_inputs(xi)
             f = jnp.einsum("qia,kia->qk", test, readout)
@@ -394,13 +405,14 @@ def sample(
             f"{warmup} and {chains}."
         )
     mode, root = whitening(posterior)
+    rows = posterior.rows
     run = lambda key: jax.block_until_ready(
-        _chain(key, posterior, mode, root, draws=draws, warmup=warmup, learned=learned)
+        _chain(key, rows, mode, root, draws=draws, warmup=warmup, learned=learned)
     )
     with ThreadPoolExecutor(min(chains, os.cpu_count() or 1)) as pool:
         chains_drawn = list(pool.map(run, jax.random.split(key, chains)))
     z, divergent, steps, energy = jax.tree.map(lambda *a: jnp.stack(a), *chains_drawn)
-    U, U_a = _order_parameters(posterior, z)
+    U, U_a = _order_parameters(rows, z)
     summaries = tuple(summary(u) for u in (*U, U_a))
     return Draws(z, U, U_a, summaries, divergent.sum(), steps, bfmi(energy), posterior)
 
@@ -414,7 +426,7 @@ def whitening(posterior: Law) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
     Raises:
         RuntimeError: no mode was found.
     """
-    state, code = _mode(posterior)
+    state, code = _mode(posterior.rows)
     if code != CONVERGED:
         raise RuntimeError(
             "the mode of the exact law was not found: potential "

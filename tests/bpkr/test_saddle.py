@@ -255,7 +255,7 @@ def test_equal_heads_do_not_end_on_a_symmetric_saddle(problem):
 
 
 def test_a_singular_kernel_without_noise_is_a_reason_not_a_number():
-    xi = jnp.ones((3, 1, 1))
+    xi = jnp.ones((3, 4, 1))
     solution = Problem(xi, jnp.ones(3), heads=(1,), width=5, temperature=0).solve()
     assert not solution.converged and "singular" in solution.reason
     assert np.isnan(solution.action) and np.isnan(solution.U[0]).all()
