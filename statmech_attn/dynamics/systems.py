@@ -20,6 +20,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree
 
@@ -297,6 +298,91 @@ def lane_axes(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda x: -1 if jnp.ndim(x) else None, tree)
 
 
+def lanes_of(tree: PyTree) -> PyTree:
+    """The first axis of every array as its last one, where programs have their lanes.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> lanes_of({"x": jnp.zeros((5, 2)), "clock": jnp.array(0)})["x"].shape
+        (2, 5)
+    """
+    return jax.tree.map(lambda x: np.moveaxis(x, 0, -1) if np.ndim(x) else x, tree)
+
+
+def starts_of(lanes: PyTree) -> PyTree:
+    """The last axis of every array as its first one: the inverse of `lanes_of`."""
+    return jax.tree.map(lambda x: np.moveaxis(x, -1, 0) if np.ndim(x) else x, lanes)
+
+
+def side_by_side(system: System, starts: PyTree, parameters: PyTree = None):
+    """Starts on the first axis of every array, and their parameters, as lanes.
+
+    Args:
+        system: the map.
+        starts: states; an array without axes, such as a clock, is shared by all.  A
+            `batched` map has one clock: its whole numbers are shared if they agree.
+        parameters: numbers shared by all, or arrays with one entry for each start.
+
+    Raises:
+        ValueError: arrays of different lengths, or a map of other states; in one line.
+    """
+    starts, parameters = jax.tree.map(np.asarray, (starts, parameters))
+    arrays = [x for x in jax.tree.leaves(starts) if x.ndim]
+    lengths = {len(x) for x in arrays}
+    if len(lengths) != 1 or 0 in lengths:
+        raise ValueError(
+            "starts must be arrays with the starts on their first axis, as many in "
+            f"each; got {describe(starts)}. One state x is x[None]."
+        )
+    (count,) = lengths
+    for x in jax.tree.leaves(parameters):
+        if x.ndim and len(x) != count:
+            raise ValueError(
+                f"parameters must be numbers, or arrays with one entry for each of the "
+                f"{count} starts on their first axis; got {describe(parameters)}."
+            )
+    lanes = lanes_of((one_clock(system, starts), parameters))
+    first = jax.tree.map(lambda x: jnp.asarray(x[..., :1] if x.ndim else x), lanes)
+    try:
+        system.check(*first)
+    except ValueError as error:
+        one = jax.eval_shape(lambda x: jax.tree.map(_first, x), starts)
+        raise ValueError(
+            f"{error} (The first axis counts the starts: {count} of {describe(one)}.)"
+        ) from error
+    return lanes
+
+
+def _first(x):
+    return x[0] if x.ndim else x
+
+
+def one_clock(system: System, starts: PyTree) -> PyTree:
+    """States of a `batched` map with each whole number once, which all starts share.
+
+    Raises:
+        ValueError: starts that differ in one.
+    """
+
+    def once(x):
+        if x.ndim != 1 or not np.issubdtype(x.dtype, np.integer):
+            return x
+        if (x != x[0]).any():
+            raise ValueError(
+                f"starts must have the same clock; got {np.unique(x)[:4].tolist()}."
+            )
+        return x[0]
+
+    return jax.tree.map(once, starts) if system.batched else starts
+
+
+def shared_by(starts: PyTree, parameters: PyTree) -> PyTree:
+    """Parameters of one point for many starts: arrays are repeated for each."""
+    counts = [len(x) for x in jax.tree.leaves(starts) if np.ndim(x)]
+    repeat = lambda x: np.broadcast_to(x, (*counts[:1], *np.shape(x)))
+    return jax.tree.map(lambda x: repeat(x) if np.ndim(x) else x, parameters)
+
+
 def count_of(tree: PyTree) -> int:
     """Number of points, the same on the last axis of all arrays of a tree.
 
@@ -306,7 +392,7 @@ def count_of(tree: PyTree) -> int:
     lengths = {jnp.shape(x)[-1] for x in jax.tree.leaves(tree) if jnp.ndim(x)}
     if len(lengths) != 1 or not min(lengths):
         raise ValueError(
-            "starts must be arrays with the starts on their last axis; "
+            "lanes must be on the last axis of every array; "
             f"got last axes of length {sorted(lengths) or 'none'}."
         )
     return lengths.pop()

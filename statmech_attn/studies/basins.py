@@ -268,7 +268,8 @@ class BasinsWork(OneRound):
         """The compiled map."""
         with limited(1):
             params, starts = self._starts(np.zeros(self.batch, int))
-            return Follower(self.system, chosen(Search, self.options), starts, params)
+            search = chosen(Search, self.options)
+            return Follower(self.system, search, *systems.starts_of((starts, params)))
 
     @once
     def scan(self) -> diagrams.Scan:
@@ -299,14 +300,16 @@ class BasinsWork(OneRound):
         follower, repeat = self.follower, self.options.starts
         work = follower.looks * follower.steps_per_look * repeat
         done = lambda steps: tick(steps / work)
-        orbits = follow_with(follower, starts, params, done)
+        orbits = follow_with(follower, *systems.starts_of((starts, params)), done)
         lanes = np.arange(len(values) * repeat).reshape(-1, repeat)
         attractors = [distinguish(orbits.take(row)) for row in lanes]
         leaders = np.concatenate(
             [r[x.leader] for r, x in zip(lanes, attractors, strict=True)]
         )
         sets = _sets(attractors, self.options) | self._phases(
-            diagrams.Points(*take((params, orbits.state), leaders)), attractors, tick
+            diagrams.Points(*take((params, systems.lanes_of(orbits.state)), leaders)),
+            attractors,
+            tick,
         )
         return _rows(sets, attractors, self.clock_period)
 

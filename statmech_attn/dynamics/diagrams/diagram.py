@@ -20,7 +20,7 @@ from statmech_attn.dynamics.diagrams.contents import variables
 from statmech_attn.dynamics.diagrams.rows import Diagram
 from statmech_attn.dynamics.diagrams.work import diagram_work
 from statmech_attn.dynamics.options import Confirm, Plan, WITHOUT_SECTION
-from statmech_attn.dynamics.systems import as_system, System
+from statmech_attn.dynamics.systems import as_system, lanes_of, one_clock, System
 from statmech_attn.labels import Variable
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import compute, in_memory, Job
@@ -46,8 +46,7 @@ def diagram(
             dictionary with the names of the grid.
         grid: parameters by name: one or two with several values, the others a number.
         start: state in which every point, or every column of a sweep, begins; or a
-            function that gives the states of points by their parameters, both with
-            the points on the last axis.
+            function (of JAX) that gives the state of a point by its parameters.
         plan: transient, windows, exponents, and what is recorded; when omitted, the
             default one, without a section, and with as many exponents as a state has
             coordinates, 4 at most.
@@ -85,7 +84,7 @@ def diagram(
     system, axes = as_system(system), axes_of(grid)
     if refine:
         axes.refined(refine)
-    starts = partial(_starts, start)
+    starts = partial(_starts, system, start)
     if plan is None:
         coordinates = _coordinates(system, axes, starts)
         exponents = min(Plan.exponents, coordinates)
@@ -119,10 +118,18 @@ def _coordinates(system: System, axes: Axes, starts) -> int:
     return jax.eval_shape(system.beside(first[0]).vector, first[1]).shape[0]
 
 
-def _starts(start, params: PyTree, numbers: np.ndarray) -> PyTree:
+def _starts(
+    system: System, start, params: PyTree, numbers: np.ndarray
+) -> PyTree:
     """The starts of some points; integers (a clock) of one start are shared by all."""
     if callable(start):
-        return start(params)
+        try:
+            states = jax.tree.map(np.asarray, jax.vmap(start)(params))
+        except jax.errors.JAXTypeError as error:
+            raise ValueError(
+                "start must be a function of JAX: parameters of a point -> state."
+            ) from error
+        return lanes_of(one_clock(system, states))
     count = len(numbers)
     repeat = lambda x: np.repeat(x[..., None], count, axis=-1)
     shared = lambda x: x.ndim == 0 and not np.issubdtype(x.dtype, np.inexact)
