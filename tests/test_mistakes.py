@@ -120,7 +120,7 @@ MISTAKES = {
     ),
     "one start for many": (
         lambda: dynamics.find_attractors(alone, STATE),
-        "starts must be arrays with the starts on their last axis",
+        "starts must be arrays with the starts on their first axis",
     ),
     "too many exponents": (
         lambda: classify(alone, STATE, exponents=2),

@@ -93,8 +93,8 @@ OF_LAYERS = {
         LAYERS, POINT, window=2, count=4
     ).merged(2),
     "alignment": lambda: dynamics.gali(LAYERS, POINT, samples=4, every=1),
-    "attractors": lambda: dynamics.find_attractors(LAYERS, POINT[:, None]),
-    "orbits": lambda: dynamics.settle(LAYERS, POINT[:, None]).take(np.array([0])),
+    "attractors": lambda: dynamics.find_attractors(LAYERS, POINT[None]),
+    "orbits": lambda: dynamics.settle(LAYERS, POINT[None]).take(np.array([0])),
     "survival": lambda: dynamics.survival(
         np.array([1, 2]), np.array([True, True]), unit="layer"
     ),

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         series_rotation,
     )
     from statmech_attn.dynamics.spectra import autocorrelation, power_spectrum
+    from statmech_attn.dynamics.starts import lanes_of, starts_of
     from statmech_attn.dynamics.sweeps import (
         Hysteresis,
         hysteresis,
@@ -144,6 +145,7 @@ __all__ = [
     "hysteresis",
     "identities",
     "intervals",
+    "lanes_of",
     "Linearised",
     "Locking",
     "locking",
@@ -171,6 +173,7 @@ __all__ = [
     "sets_differ",
     "settle",
     "Spectrum",
+    "starts_of",
     "Survival",
     "survival",
     "System",

@@ -21,10 +21,10 @@ from statmech_attn.dynamics.following import (
     Follower,
     put,
     Search,
-    take,
 )
 from statmech_attn.dynamics.matching import resolution, set_distance
 from statmech_attn.dynamics.phases import EXACT, HORIZON
+from statmech_attn.dynamics.starts import side_by_side, starts_of, warn_of_readings
 from statmech_attn.dynamics.systems import count_of, System
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import STEP, Words
@@ -47,7 +47,7 @@ class Orbits(NamedTuple):
         points: of the set that the orbit ended on, once per drive period, (n, P, d).
         distinct: number of points before they repeat, (n,).
         scatter: distance between two pieces of the orbit, (n,).
-        state: states at the end, with the orbits on the last axis.
+        state: states at the end, with the orbits on the first axis.
         lifetime: steps before the set was entered for good, (n,).
         ended: False where the orbit was still on its way after `lifetime` steps, (n,).
         exact: False where `lifetime` is an upper bound only, (n,).
@@ -114,7 +114,8 @@ class Orbits(NamedTuple):
             indices: numbers of the orbits.
         """
         rows = {name: getattr(self, name)[indices] for name in ROWS}
-        return self._replace(state=take(self.state, indices), **rows)
+        some = lambda x: x[indices] if np.ndim(x) else x
+        return self._replace(state=jax.tree.map(some, self.state), **rows)
 
 
 ROWS = tuple(name for name in Orbits._fields if name not in ("state", "unit"))
@@ -133,9 +134,9 @@ def settle(
     Args:
         system: a `System`, or its step: state -> state, or with parameters
             (state, parameters) -> state.
-        starts: tree of arrays with the starts on the last axis; arrays without axes
+        starts: tree of arrays with the starts on the first axis; arrays without axes
             (a clock) are shared by all.  All starts have the same phase of the drive.
-        parameters: tree of the same form: numbers shared by all or one per start.
+        parameters: numbers shared by all, or arrays with one entry for each start.
         search: horizon and tolerances.
         tick: told the steps that are done or no longer needed, summed over starts.
 
@@ -143,8 +144,8 @@ def settle(
         What each orbit ended on, and when.
 
     Raises:
-        ValueError: a map that changes its state's shape, starts without a last axis,
-            a choice of `search` that makes no sense.
+        ValueError: a map that changes its state's shape, starts that are not as many
+            in every array, a choice of `search` that makes no sense.
 
     Example:
         >>> import jax.numpy as jnp
@@ -155,6 +156,7 @@ def settle(
         [2, 2, 2, 2, 2, 2, 2, 2]
     """
     follower = Follower(system, search, starts, parameters)
+    warn_of_readings(follower.system, starts, parameters)
     return follow_with(follower, starts, parameters, tick)
 
 
@@ -168,8 +170,8 @@ def follow_with(
 
     Args:
         follower: the compiled map.
-        starts: initial conditions on the last axis.
-        parameters: of the system.
+        starts: initial conditions on the first axis of every array.
+        parameters: of the system, as `settle` takes them.
         tick: told the steps that are done.
 
     Returns:
@@ -231,9 +233,10 @@ class _Run:
     """State of `settle`: the orbits so far, and who is still on the way."""
 
     def __init__(self, follower: Follower, starts: PyTree, parameters: PyTree):
-        self.follower, self.parameters = follower, parameters
-        self.state = jax.tree.map(np.array, starts)
-        self.record, n = follower.search.record, count_of(starts)
+        self.follower, system = follower, follower.system
+        lanes, self.parameters = side_by_side(system, starts, parameters)
+        self.state = jax.tree.map(lambda x: np.array(x, order="C"), lanes)
+        self.record, n = follower.search.record, count_of(lanes)
         self.seen = follower.see(self.state)
         self.kept: deque[_Kept] = deque(maxlen=follower.search.memory)
         self.pending, self.was_regular = np.arange(n), np.zeros(n, bool)
@@ -252,7 +255,7 @@ class _Run:
             self.points,
             self.distinct,
             self.scatter,
-            self.state,
+            starts_of(self.state),
             self.lifetime * self.follower.system.drive_period,
             self.ended,
             self.exact,

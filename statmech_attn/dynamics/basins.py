@@ -27,6 +27,7 @@ from statmech_attn.dynamics.attractors import (
 )
 from statmech_attn.dynamics.following import Search
 from statmech_attn.dynamics.matching import directed_distance, set_distance
+from statmech_attn.dynamics.starts import shared_by
 from statmech_attn.dynamics.systems import System
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.presentation import Shown
@@ -144,17 +145,17 @@ def find_attractors(
     Args:
         system: a `System`, or its step: state -> state, or with parameters
             (state, parameters) -> state.
-        starts: states side by side on the last axis of every array; an array without
-            axes, such as a clock, is shared.  All have one phase of the drive.
-        parameters: of the system, numbers shared by all starts.
+        starts: states, on the first axis of every array; an array without axes, such
+            as a clock, is shared.  All have one phase of the drive.
+        parameters: of the system, shared by all starts.
         search: horizon and tolerances.
 
     Returns:
         `Attractors`: the sets, the initial conditions that go to each, and all orbits.
 
     Raises:
-        ValueError: a map that changes its state's shape, or a choice that makes no
-            sense.
+        ValueError: a map that changes its state's shape, starts that are not as many
+            in every array, or a choice that makes no sense.
 
     Example:
         >>> import numpy as np
@@ -162,7 +163,11 @@ def find_attractors(
         >>> found = find_attractors(lambda x: 1.5 * jnp.tanh(x), np.array([-2.0, 1, 3]))
         >>> found.counts.tolist(), found.period.tolist()
         ([2, 1], [1, 1])
+        >>> henon = lambda z: jnp.stack([1 - 1.4 * z[0] ** 2 + z[1], 0.3 * z[0]])
+        >>> find_attractors(henon, np.array([[0.1, 0.1], [5.0, 5.0]])).label.tolist()
+        [0, -2]
     """
+    parameters = shared_by(starts, parameters)
     return distinguish(settle(system, starts, parameters, search))
 
 

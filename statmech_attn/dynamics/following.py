@@ -36,6 +36,7 @@ from statmech_attn.dynamics.evidence import recurrence
 from statmech_attn.dynamics.lyapunov import window_weights
 from statmech_attn.dynamics.options import Search
 from statmech_attn.dynamics.phases import HORIZON
+from statmech_attn.dynamics.starts import require_states, side_by_side
 from statmech_attn.dynamics.systems import as_system, count_of, System
 
 
@@ -85,7 +86,11 @@ class Look(NamedTuple):
 
 
 class Follower:
-    """The compiled look of one map; build once, follow any starts and parameters."""
+    """The compiled look of one map; build once, follow any starts and parameters.
+
+    Starts, and parameters of their own, are on the first axis of every array.  What it
+    computes is on the last one, lanes of its programs: `look` and `see` take lanes.
+    """
 
     def __init__(
         self,
@@ -96,11 +101,10 @@ class Follower:
     ):
         require_double()
         self.system, self.search = as_system(system), search
-        self.lanes = lanes_for(count_of(starts))
-        example = jax.tree.map(
-            jnp.asarray, take((starts, parameters), np.zeros(self.lanes, int))
-        )
-        self.system.check(*example)
+        require_states(self.system, starts, parameters)
+        lanes = side_by_side(self.system, starts, parameters)
+        self.lanes = lanes_for(count_of(lanes[0]))
+        example = _on_device(take(lanes, np.zeros(self.lanes, int)))
         self._compiled = {self.lanes: Compiled(self._looked, *example)}
         self._see = Compiled(lambda state: self.system.seen(state), example[0])
 

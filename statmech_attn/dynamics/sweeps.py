@@ -6,6 +6,7 @@ end on different sets, the system remembers where it came from.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +16,7 @@ from jaxtyping import Bool, Float, PyTree
 from statmech_attn import presentation
 from statmech_attn.dynamics.attractors import follow_with, GONE, Orbits, ROWS
 from statmech_attn.dynamics.basins import CLOSE, SCATTERS
-from statmech_attn.dynamics.following import Follower, put, Search, take
+from statmech_attn.dynamics.following import Follower, Search
 from statmech_attn.dynamics.matching import set_distance
 from statmech_attn.dynamics.systems import System
 from statmech_attn.dynamics.tracing import untraced
@@ -89,14 +90,14 @@ def hysteresis(
     values = np.sort(np.asarray(values, float).ravel())
     if values.size < 2:
         raise ValueError(f"values must hold at least two; got {values.size}.")
-    state = jax.tree.map(lambda x: np.repeat(np.asarray(x)[..., None], 2, -1), start)
+    state = jax.tree.map(lambda x: np.repeat(np.asarray(x)[None], 2, 0), start)
     pairs = np.stack([values, values[::-1]], axis=-1)
     follower = Follower(system, search, state, pairs[0])
     orbits = []
     for pair in pairs:
         settled = follow_with(follower, state, pair)
-        well = np.flatnonzero(settled.kind != GONE)
-        state = put(state, take(settled.state, well), well)
+        well = settled.kind != GONE
+        state = jax.tree.map(partial(_replaced, well), state, settled.state)
         orbits.append(settled)
     up = _joined([o.take(np.array([0])) for o in orbits])
     down = _joined([o.take(np.array([1])) for o in orbits[::-1]])
@@ -145,11 +146,16 @@ def sets_differ(distance, scatter: float, size: float, recurs: bool) -> bool:
     return bool(distance > (10 * CLOSE * (1 + size) if recurs else SCATTERS * scatter))
 
 
+def _replaced(which: np.ndarray, before, after) -> np.ndarray:
+    """An array of starts, some of them replaced."""
+    which = which.reshape(-1, *[1] * (np.ndim(before) - 1))
+    return np.where(which, after, before)
+
+
 def _joined(parts: list[Orbits]) -> Orbits:
-    join = lambda *xs: np.concatenate(xs)
-    last = lambda *xs: np.concatenate(xs, -1) if np.ndim(xs[0]) else xs[0]
+    join = lambda *xs: np.concatenate(xs) if np.ndim(xs[0]) else xs[0]
     rows = {name: join(*[getattr(o, name) for o in parts]) for name in ROWS}
-    state = jax.tree.map(last, *[o.state for o in parts])
+    state = jax.tree.map(join, *[o.state for o in parts])
     return Orbits(state=state, unit=parts[0].unit, **rows)
 
 

@@ -306,7 +306,7 @@ def count_of(tree: PyTree) -> int:
     lengths = {jnp.shape(x)[-1] for x in jax.tree.leaves(tree) if jnp.ndim(x)}
     if len(lengths) != 1 or not min(lengths):
         raise ValueError(
-            "starts must be arrays with the starts on their last axis; "
+            "lanes must be on the last axis of every array; "
             f"got last axes of length {sorted(lengths) or 'none'}."
         )
     return lengths.pop()

@@ -27,6 +27,12 @@ from scipy.stats import CensoredData, ecdf
 from statmech_attn import presentation
 from statmech_attn.batches import batches, Compiled, lanes_for, require_double, run_all
 from statmech_attn.dynamics.following import put, take
+from statmech_attn.dynamics.starts import (
+    require_states,
+    shared_by,
+    side_by_side,
+    warn_of_readings,
+)
 from statmech_attn.dynamics.systems import as_system, count_of, lane_axes, System
 from statmech_attn.labels import STEP
 from statmech_attn.presentation import Shown
@@ -121,9 +127,9 @@ def escape_times(
     Args:
         system: a `System`, or its step: state -> state, or with parameters
             (state, parameters) -> state.
-        starts: states side by side on the last axis of every array.
+        starts: states, on the first axis of every array.
         inside: state -> bool, the region; a NaN is outside every comparison.
-        parameters: of the system, numbers shared by all starts.
+        parameters: of the system, shared by all starts.
         horizon: steps after which an orbit is followed no further.
         chunk: steps between two looks at who is left.
 
@@ -132,7 +138,8 @@ def escape_times(
         an orbit that was inside for the whole of `horizon`.
 
     Raises:
-        ValueError: `horizon` or `chunk` is below one step.
+        ValueError: `horizon` or `chunk` is below one step, or starts that are not as
+            many in every array.
 
     Example:
         >>> import numpy as np
@@ -145,9 +152,13 @@ def escape_times(
     for name, value in (("horizon", horizon), ("chunk", chunk)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1 step; got {value}.")
-    shared = jax.tree.map(jnp.asarray, parameters)
-    exits = _Exit(as_system(system), inside, starts, shared, chunk)
-    state, n = jax.tree.map(np.array, starts), count_of(starts)
+    system, parameters = as_system(system), shared_by(starts, parameters)
+    require_states(system, starts, parameters)
+    warn_of_readings(system, starts, parameters)
+    lanes, parameters = side_by_side(system, starts, parameters)
+    exits = _Exit(system, inside, lanes, parameters, chunk)
+    state = jax.tree.map(lambda x: np.array(x, order="C"), lanes)
+    n = count_of(lanes)
     lifetime, ended, pending = np.zeros(n, int), np.zeros(n, bool), np.arange(n)
     for begin in range(0, horizon + 1, chunk):
         steps = min(chunk, horizon + 1 - begin)
@@ -277,8 +288,9 @@ class _Exit:
 
     def __init__(self, system: System, inside, starts: PyTree, parameters, chunk: int):
         self.lanes = lanes_for(count_of(starts))
-        example = jax.tree.map(jnp.asarray, take(starts, np.zeros(self.lanes, int)))
-        system.check(example, parameters)
+        some = np.zeros(self.lanes, int)
+        example = jax.tree.map(jnp.asarray, take(starts, some))
+        parameters = jax.tree.map(jnp.asarray, take(parameters, some))
         self.within = jax.vmap(inside, in_axes=(lane_axes(example),), out_axes=-1)
         form = jax.eval_shape(self.within, example)
         if form.shape != (self.lanes,) or form.dtype != bool:

@@ -25,9 +25,11 @@ from statmech_attn.dynamics import (
     escape_rate,
     follow_with,
     Follower,
+    lanes_of,
     PHASES,
     phases,
     Search,
+    starts_of,
     take,
     wilson,
 )
@@ -268,7 +270,8 @@ class BasinsWork(OneRound):
         """The compiled map."""
         with limited(1):
             params, starts = self._starts(np.zeros(self.batch, int))
-            return Follower(self.system, chosen(Search, self.options), starts, params)
+            search = chosen(Search, self.options)
+            return Follower(self.system, search, starts_of(starts), starts_of(params))
 
     @once
     def scan(self) -> diagrams.Scan:
@@ -299,14 +302,16 @@ class BasinsWork(OneRound):
         follower, repeat = self.follower, self.options.starts
         work = follower.looks * follower.steps_per_look * repeat
         done = lambda steps: tick(steps / work)
-        orbits = follow_with(follower, starts, params, done)
+        orbits = follow_with(follower, starts_of(starts), starts_of(params), done)
         lanes = np.arange(len(values) * repeat).reshape(-1, repeat)
         attractors = [distinguish(orbits.take(row)) for row in lanes]
         leaders = np.concatenate(
             [r[x.leader] for r, x in zip(lanes, attractors, strict=True)]
         )
         sets = _sets(attractors, self.options) | self._phases(
-            diagrams.Points(*take((params, orbits.state), leaders)), attractors, tick
+            diagrams.Points(*take((params, lanes_of(orbits.state)), leaders)),
+            attractors,
+            tick,
         )
         return _rows(sets, attractors, self.clock_period)
 

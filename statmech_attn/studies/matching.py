@@ -25,6 +25,7 @@ from statmech_attn.dynamics import (
     resolution,
     Search,
     set_distance,
+    starts_of,
 )
 from statmech_attn.labels import Variable
 from statmech_attn.storage import toml
@@ -199,6 +200,7 @@ def _flows(
     axes = problem.axes
     params = axes.make({key: column(key) for key in (*axes.names, *axes.fixed)})
     start = problem.layout.state(params, jnp.moveaxis(jnp.asarray(windows), 0, -1))
+    start, params = starts_of((start, params))
     if isinstance(how, Search):
         how = Follower(problem.system, how, start, params)
     short = how.until(LOOKS * how.steps_per_look)

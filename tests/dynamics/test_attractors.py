@@ -35,7 +35,7 @@ def assert_shares(counts, n, shares):
 
 
 def uniform(seed, low, high, n, d=None):
-    shape = (n,) if d is None else (d, n)
+    shape = (n,) if d is None else (n, d)
     return rng.uniform(jax.random.key(seed), shape, low, high)
 
 
@@ -61,9 +61,9 @@ def test_newton_roots_have_equal_basins_in_a_disc():
         w = z - (z**3 - 1) / (3 * z**2)
         return jnp.stack([w.real, w.imag])
 
-    radius, angle = uniform(2, 0, 1, 1500, 2)
+    radius, angle = uniform(2, 0, 1, 1500, 2).T
     z = jnp.sqrt(radius) * jnp.exp(2j * jnp.pi * angle)
-    found = find_attractors(newton, jnp.stack([z.real, z.imag]))
+    found = find_attractors(newton, jnp.stack([z.real, z.imag], axis=1))
     assert_shares(found.counts, 1500, [1 / 3] * 3)
 
 
@@ -179,7 +179,7 @@ def test_lifetimes_are_exact_where_rounding_depends_on_the_width(monkeypatch):
     """
     rng = np.random.default_rng(0)
     mix = jnp.asarray(2.5 * rng.normal(size=(150, 150)) / np.sqrt(150))
-    starts = rng.normal(size=(150, 64)), np.zeros(64)
+    starts = rng.normal(size=(150, 64)).T, np.zeros(64)
 
     def step(state):
         x, off = state
@@ -223,7 +223,7 @@ def test_slow_arrival_is_found_by_walking_back_or_says_so(memory, exact):
 def test_an_alternating_approach_is_not_the_doubled_cycle():
     """A cycle of 3 places, with x' = -0.99 x beside it: it recurs after 6 before 3."""
     step = lambda z: jnp.stack([-0.99 * z[0], (z[1] + 1) % 3])
-    starts = np.array([[0.7, -0.3, 1e-3], [0.0, 1.0, 2.0]])
+    starts = np.array([[0.7, 0.0], [-0.3, 1.0], [1e-3, 2.0]])
     orbits = settle(step, starts, search=Search(20_000, record=64))
     assert orbits.period.tolist() == [3, 3, 3]
     s = np.arange(1024)
@@ -239,7 +239,7 @@ def test_the_longest_cycle_of_a_look_is_a_cycle(record):
     step = lambda z: jnp.stack(
         [0.5 * z[0] + jnp.cos(2 * jnp.pi * z[1] / q), (z[1] + 1) % q]
     )
-    orbits = settle(step, np.array([[0.3], [1.0]]), search=Search(record=record))
+    orbits = settle(step, np.array([[0.3, 1.0]]), search=Search(record=record))
     assert orbits.period.tolist() == [q] and orbits.exact.all()
     decay = (1e-3 * 0.5 ** (np.arange(record) / q))[:, None]
     assert left_to_go(decay, q) == pytest.approx(decay[record - 3 * q, 0], rel=2e-3)
@@ -252,9 +252,9 @@ def test_order_company_and_width_of_batches_change_nothing(monkeypatch):
     search = Search(8_000, record=256)
     found = find_attractors(henon, starts, search=search)
     order = np.random.default_rng(0).permutation(60)
-    again = find_attractors(henon, starts[:, order], search=search)
+    again = find_attractors(henon, starts[order], search=search)
     monkeypatch.setattr(lanes, "CPU_LANES", 16)
-    few = find_attractors(henon, starts[:, :20], search=search)
+    few = find_attractors(henon, starts[:20], search=search)
     np.testing.assert_array_equal(again.counts, found.counts)
     np.testing.assert_array_equal(again.label, found.label[order])
     for one, other in (
@@ -312,7 +312,7 @@ def test_a_spiral_that_still_moves_is_not_an_attractor():
         return (1 - 1e-4) * turned
 
     found = find_attractors(
-        spiral, np.array([[1.0, 0.5], [0.0, 0.5]]), search=Search(10_000)
+        spiral, np.array([[1.0, 0.0], [0.5, 0.5]]), search=Search(10_000)
     )
     assert found.counts.size == 0 and found.label.tolist() == [-1, -1]
 
@@ -337,7 +337,7 @@ def test_wilson_interval_covers_as_often_as_it_says():
 @pytest.mark.parametrize(
     ("step", "starts", "options", "message"),
     [
-        (lambda x: x[:1], np.ones((2, 4)), {}, "step must return a state like the one"),
+        (lambda x: x[:1], np.ones((4, 2)), {}, "step must return a state like the one"),
         (lambda x: None, np.ones(4), {}, "got nothing from float64"),
         (
             lambda s: (0.5 * s[0], (s[1] + (s[0] > 0)) % 3),
@@ -358,7 +358,12 @@ def test_wilson_interval_covers_as_often_as_it_says():
             "observe must return at least one number",
         ),
         (lambda x: x, np.float64(1.0), {}, "starts must be arrays with the starts on"),
-        (lambda x: x, (np.ones(3), np.ones(4)), {}, r"last axes of length \[3, 4\]"),
+        (
+            lambda x: x,
+            (np.ones(3), np.ones(4)),
+            {},
+            r"as many in each; got float64\[3\], float64\[4\]. One",
+        ),
         (lambda x: x, np.arange(4), {}, "no floating-point coordinates"),
     ],
 )

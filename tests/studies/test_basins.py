@@ -94,7 +94,7 @@ def test_a_flow_arrives_on_a_cycle_of_which_some_points_are_stored(stored):
     """82 places around a circle, and the same cycle beside it or run twice."""
     angle = lambda k: 2 * jnp.pi * k / 82
     step = lambda z: jnp.stack([0.5 * z[0] + jnp.cos(angle(z[1])), (z[1] + 1) % 82])
-    orbits = find_attractors(step, np.array([[0.1], [0.0]])).orbits
+    orbits = find_attractors(step, np.array([[0.1, 0.0]])).orbits
     points = orbits.set_of(0)
     here = points[np.linspace(0, 81, stored).astype(int)]
     beside = here + np.array([0.1, 0.0])
@@ -173,7 +173,7 @@ def test_starts_on_another_chaotic_set_do_not_slow_the_escape():
         z[1] > 0, jnp.stack([one(z[0]), z[1]]), jnp.stack([other(z[0]), z[1]])
     )
     x = np.random.default_rng(3).uniform(0, 1, 400)
-    starts = np.stack([x, np.where(np.arange(400) < 200, 5.0, -5.0)])
+    starts = np.stack([x, np.where(np.arange(400) < 200, 5.0, -5.0)], axis=1)
     found = find_attractors(step, starts, search=Search(20_000, record=256))
     rate = basins.arrival_rate(found, 1)
     assert abs(rate["escape_rate"] - np.log(1.01)) < 4 * rate["escape_rate_stderr"]

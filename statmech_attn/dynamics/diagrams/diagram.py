@@ -20,7 +20,7 @@ from statmech_attn.dynamics.diagrams.contents import variables
 from statmech_attn.dynamics.diagrams.rows import Diagram
 from statmech_attn.dynamics.diagrams.work import diagram_work
 from statmech_attn.dynamics.options import Confirm, Plan, WITHOUT_SECTION
-from statmech_attn.dynamics.systems import as_system, System
+from statmech_attn.dynamics.systems import as_system, lane_axes, System
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import Variable
 from statmech_attn.reporting import Reporter, Silent
@@ -48,8 +48,7 @@ def diagram(
             dictionary with the names of the grid.
         grid: parameters by name: one or two with several values, the others a number.
         start: state in which every point, or every column of a sweep, begins; or a
-            function that gives the states of points by their parameters, both with
-            the points on the last axis.
+            function (of JAX): parameters of one point -> its state.
         plan: transient, windows, exponents, and what is recorded; when omitted, the
             default one, without a section, and with as many exponents as a state has
             coordinates, 4 at most.
@@ -122,14 +121,31 @@ def _coordinates(system: System, axes: Axes, starts) -> int:
 
 
 def _starts(start, params: PyTree, numbers: np.ndarray) -> PyTree:
-    """The starts of some points; integers (a clock) of one start are shared by all."""
+    """The starts of some points; integers (a clock) that they have in common once."""
+    shared = lambda x: x.ndim == 0 and not jnp.issubdtype(x.dtype, jnp.inexact)
     if callable(start):
-        return start(params)
+        return _of_each(start, params, shared)
     count = len(numbers)
     repeat = lambda x: np.repeat(x[..., None], count, axis=-1)
-    shared = lambda x: x.ndim == 0 and not np.issubdtype(x.dtype, np.inexact)
     point = jax.tree.map(np.asarray, start)
     return jax.tree.map(lambda x: x if shared(x) else repeat(x), point)
+
+
+def _of_each(start: Callable, params: PyTree, shared: Callable) -> PyTree:
+    """The starts of points by a function of the parameters of one."""
+    axes = (lane_axes(params),)
+    try:
+        one = jax.eval_shape(start, jax.tree.map(lambda x: x[..., 0], params))
+        once = jax.tree.map(lambda x: None if shared(x) else -1, one)
+        try:
+            return jax.vmap(start, axes, once)(params)
+        except ValueError:  # integers that depend on the point
+            return jax.vmap(start, axes, -1)(params)
+    except jax.errors.JAXTypeError as error:
+        raise ValueError(
+            "start must be a JAX function: parameters of one point -> its state; use "
+            "jax.numpy, not numpy, and jnp.where, not if."
+        ) from error
 
 
 def _described(posed: Diagram) -> dict[str, Any]:
