@@ -94,6 +94,8 @@ def _scores(axis: Axes, one: xr.Dataset) -> None:
             alpha=0.35,
             label=f"score, {name}",
         )
+    if "head_score_floor" in one:
+        style.floors(axis, one.head_score_floor.values)
     _name_heads(axis, one)
     axis.set_ylim(0, 1.05)
     axis.set_ylabel("head score")

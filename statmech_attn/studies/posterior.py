@@ -111,7 +111,9 @@ class PosteriorWork(learning.LearningWork):
         for name in ("predictor_mean", "predictor_variance", "accuracy"):
             dims = () if name == "accuracy" else test
             dimensions |= {name: dims, f"{name}_stderr": dims}
-        dimensions |= {"kernel_overlap": ("rank",), "head_score": ("attention_head",)}
+        dimensions["kernel_overlap"] = ("rank",)
+        of_heads = ("head_score", "head_score_floor")
+        dimensions |= dict.fromkeys(of_heads, ("attention_head",))
         if task.sets:
             dimensions |= dict.fromkeys(("accuracy_sets", "accuracy_sets_stderr"), SETS)
         return dimensions | dict.fromkeys(self._diagnostics(), ())
@@ -131,7 +133,8 @@ class PosteriorWork(learning.LearningWork):
             sampled = self._sampled(number, Ticking(tick), part)
             row = _described(sampled, self.made, self.run.stored)
             theory = self.at(number).theory(row["U_1"])
-            yield row | alignment_and_scores(theory)
+            U = [row[f"U_{layer}"] for layer in range(1, len(self.made.heads) + 1)]
+            yield row | alignment_and_scores(theory, U, row["U_a"])
 
     def _sampled(self, number: int, report: Reporter, folder: Path | None) -> Sampled:
         key, problem = jax.random.fold_in(self.key, number), self.at(number)

@@ -47,6 +47,10 @@ VARIABLES = Variables(
         note="NaN in the random order",
     ),
     Variable(
+        "head_score_floor", "restart attention_head",
+        "score at the saddle point of a head that f does not read", "1", "score",
+    ),
+    Variable(
         "accuracy_sets", "restart test_set", "share of a test set with the right sign",
         "1", "accuracy", "_stderr", group="", note="binomial error",
     ),
@@ -188,6 +192,7 @@ class PruningWork(OneRound):
         dimensions: Dimensions = {"result": (), "U_1": paths, "U_1_exact": paths}
         dimensions |= {f"U_1_exact_{part}": paths for part in OF_DRAWS}
         dimensions |= {"divergences": (), "pruning_score": ("order", head)}
+        dimensions["head_score_floor"] = (head,)
         for name, dims in (
             ("accuracy_sets", (sets,)),
             ("accuracy_pruned", (head, sets)),
@@ -263,7 +268,8 @@ class PruningWork(OneRound):
             for xi, y in sets.values()
         ]
         row |= {name: np.stack([s[name] for s in lost], -1) for name in lost[0]}
-        return row | {"pruning_score": scores}
+        floors = np.concatenate(saddle.head_floors())
+        return row | {"pruning_score": scores, "head_score_floor": floors}
 
     def _scored(self, U) -> np.ndarray:
         """Scores of all heads in a U_1; NaN where it is not known."""

@@ -175,6 +175,17 @@ def test_a_score_without_an_error_has_no_error_bar(scored):
     np.testing.assert_allclose(bars(axis), expected, atol=1e-12)
 
 
+def test_a_line_across_each_bar_is_the_score_of_a_head_that_is_not_read(scored):
+    (axis,) = plotting.head_scores(scored).axes
+    (lines,) = [x for x in axis.collections if x.get_label() == "floor"]
+    heights = [path.vertices[:, 1] for path in lines.get_paths()]
+    np.testing.assert_array_equal(
+        heights, scored.head_score_floor.values[:, None] * [1, 1]
+    )
+    old = plotting.head_scores(scored.drop_vars("head_score_floor"))
+    assert "floor" not in [x.get_label() for x in old.axes[0].collections]
+
+
 def test_the_axis_of_heads_says_layer_and_head_only_where_names_do(scored):
     label = lambda data: plotting.head_scores(data).axes[0].get_xlabel()
     assert label(scored) == "head (layer.head)"
