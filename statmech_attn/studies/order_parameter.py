@@ -18,6 +18,7 @@ from statmech_attn.bpkr import correct, prior as sizes_of, RESULTS
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import size
 from statmech_attn.scan import Arrays, Assembled, Results, Tick
+from statmech_attn.statistics import share_error
 from statmech_attn.studies import choice, learning
 from statmech_attn.studies.bpkr_tables import OrderParameterStudy
 from statmech_attn.studies.learning import Contents, Dimensions, Grid, Learning
@@ -220,7 +221,7 @@ class OrderParameterWork(learning.LearningWork):
         others = {name: x for name, x in variables.items() if name != RIGHT}
         return others | {
             "accuracy_sets": (of_sets, accuracy),
-            "accuracy_sets_stderr": (of_sets, choice.stderr(accuracy, counts)),
+            "accuracy_sets_stderr": (of_sets, share_error(accuracy, counts)),
         }
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:

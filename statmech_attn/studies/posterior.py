@@ -16,8 +16,8 @@ from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import Arrays, Assembled, Results, Tick
-from statmech_attn.statistics import summary
-from statmech_attn.studies import choice, learning, spec
+from statmech_attn.statistics import share_error, summary
+from statmech_attn.studies import learning, spec
 from statmech_attn.studies.bpkr_tables import PosteriorRun, PosteriorStudy
 from statmech_attn.studies.learning import Dimensions, Learning
 from statmech_attn.studies.order_parameter import alignment_and_scores
@@ -307,7 +307,7 @@ def _described(sampled: Sampled, made: Learning, stored: int) -> dict[str, Any]:
         accuracy = np.array(list(map(bpkr.accuracy, means, labels)))
         row["accuracy_sets"] = accuracy
         # Binomial: of the examples alone, as those of the theory beside it.
-        row["accuracy_sets_stderr"] = choice.stderr(accuracy, made.counts)
+        row["accuracy_sets_stderr"] = share_error(accuracy, made.counts)
     return row | sampled.diagnostics
 
 

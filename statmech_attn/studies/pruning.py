@@ -26,9 +26,8 @@ from statmech_attn import bpkr
 from statmech_attn.bpkr import check_finite_width, prior, pruning
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
-from statmech_attn.statistics import mean_of_known
+from statmech_attn.statistics import mean_of_known, paired_error, share_error
 from statmech_attn.studies import build, one_shot, order_parameter
-from statmech_attn.studies.choice import stderr
 from statmech_attn.studies.examples import Learning
 from statmech_attn.studies.learning import Dimensions, lacking, learning
 from statmech_attn.studies.one_shot_sets import key_of
@@ -412,15 +411,15 @@ def without_heads(
     for number, score in enumerate(scores):
         if np.isfinite(score).all():
             curves[0, number] = along(pruning.ascending(score))
-            curves[1, number] = stderr(curves[0, number], len(y))
+            curves[1, number] = share_error(curves[0, number], len(y))
     curves[:, ORDERS.index("random")] = mean_of_known(np.stack([*map(along, orders)]))
     return {
         "accuracy_sets": base,
-        "accuracy_sets_stderr": stderr(base, len(y)),
+        "accuracy_sets_stderr": share_error(base, len(y)),
         "accuracy_pruned": pruned.mean(axis=1),
-        "accuracy_pruned_stderr": stderr(pruned.mean(axis=1), len(y)),
+        "accuracy_pruned_stderr": share_error(pruned.mean(axis=1), len(y)),
         "accuracy_drop": drop,
-        "accuracy_drop_stderr": lost.std(axis=1) / np.sqrt(len(y)),
+        "accuracy_drop_stderr": paired_error(lost),
         "accuracy_cumulative": curves[0],
         "accuracy_cumulative_stderr": curves[1],
         "rank_correlation": np.array(

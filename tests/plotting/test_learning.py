@@ -36,10 +36,9 @@ def test_of_arrays_no_path_is_known_to_be_good_and_bars_are_those_of_the_tests(l
     assert limits == ["GP"]
     (bars,) = axis.collections
     heights = [np.ptp(ends[:, 1]) for ends in bars.get_segments()]
-    p = learned.accuracy.values
-    np.testing.assert_allclose(
-        heights, 2 * np.sqrt(p * (1 - p) / learned.sizes["test"])
-    )
+    p, n = learned.accuracy.values, learned.sizes["test"]
+    wilson = np.sqrt(p * (1 - p) / n + 1 / (2 * n) ** 2) / (1 + 1 / n)
+    np.testing.assert_allclose(heights, 2 * wilson)
 
 
 def test_the_denoising_path_helps_the_good_one_most(learned):
