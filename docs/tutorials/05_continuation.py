@@ -42,7 +42,7 @@ print(first.statmech.describe())
 # %%
 # The fixed point loses its stability at :math:`\beta = 1.24344454781`, where a pair of
 # complex multipliers leaves the unit circle: a Neimark–Sacker bifurcation.  All printed
-# digits are correct: the error is the size of the last Newton step, some
+# digits are correct: the error is that of the last Newton step and of rounding, some
 # :math:`10^{-15}`.  A scan, in comparison, only brackets this point between two values
 # of its grid.
 #

@@ -144,7 +144,7 @@ for layer, scores in enumerate(solution.head_scores()):
         right_answers = np.asarray(bpkr.correct(without, Y_test), float)
         before = np.asarray(bpkr.correct(theory.predict(xi_test).mean, Y_test), float)
         drop = before - right_answers
-        drop_error = drop.std() / np.sqrt(len(drop))
+        drop_error = drop.std(ddof=1) / np.sqrt(len(drop))
         print(
             f"layer {layer + 1} head {head + 1}: score {float(score):.2f}, without it "
             f"{right_answers.mean():.3f}, drop {drop.mean():+.3f} ± {drop_error:.3f}"
@@ -160,7 +160,8 @@ for layer, scores in enumerate(solution.head_scores()):
 # within two errors of zero is consistent with none.
 #
 # Scores have errors as well: other examples of the same task give other scores.
-# ``bpkr.score`` draws the examples anew with replacement.
+# ``bpkr.score`` solves the problem for sets of four fifths of them.  The line across a
+# bar is the floor, the score of a head that :math:`f` does not read.
 
 scores = bpkr.score(problem, jax.random.key(3), resamples=10)
 plotting.head_scores(scores.to_dataset())

@@ -171,8 +171,9 @@ print(scores)
 plotting.head_scores(scores.to_dataset())
 
 # %%
-# Bars are bootstrap errors: the examples are drawn anew with replacement, and every
-# sample has a saddle point of its own.
+# Error bars are those of a jackknife: four fifths of the examples are drawn several
+# times, each with a saddle point of its own.  A line across a bar is the floor, the
+# score of a head that :math:`f` does not read (:doc:`/data`).
 #
 # Scores of a gradient
 # --------------------

@@ -9,7 +9,7 @@ from statmech_attn import lazy
 
 
 if TYPE_CHECKING:
-    from statmech_attn.bpkr import curves, prior, pruning, selection, wishart
+    from statmech_attn.bpkr import curves, given, prior, pruning, selection, wishart
     from statmech_attn.bpkr.action import (
         energy,
         entropies,
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         projections_from_linear,
         projections_from_torch,
     )
-    from statmech_attn.bpkr.scores import by_head, HeadScores, score
+    from statmech_attn.bpkr.scores import by_head, head_floors, HeadScores, score
     from statmech_attn.bpkr.selection import model_selection, ModelSelection
     from statmech_attn.bpkr.solution import Solution
 
@@ -102,7 +102,9 @@ __all__ = [
     "forward",
     "forward_paths",
     "gaussian_process_limit",
+    "given",
     "head_counts",
+    "head_floors",
     "head_scores",
     "Heads",
     "HeadScores",

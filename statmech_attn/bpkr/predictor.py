@@ -352,18 +352,32 @@ def head_scores(U, heads: Sequence | None = None) -> tuple[Array, ...]:
         >>> [s.tolist() for s in head_scores(jnp.diag(jnp.array([2.0, 1.0])), (2,))]
         [[1.0, 0.5]]
     """
+    weights = head_weights(U, heads)
+    return tuple(of_layer / max(map(jnp.max, weights)) for of_layer in weights)
+
+
+def head_weights(U, heads: Sequence | None = None) -> tuple[Array, ...]:
+    """The sums of which `head_scores` are the shares of the largest.
+
+    Args:
+        U, heads: as for `head_scores`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> [w.tolist() for w in head_weights(jnp.diag(jnp.array([2.0, 1.0])), (2,))]
+        [[2.0, 1.0]]
+    """
     heads = _heads_of(U, heads)
     weight = path_weights(U, heads)
     n_paths = len(weight)
-    scores = []
+    sums = []
     for layer, H in enumerate(heads):
         for head in range(H):
             outside = np.setdiff1d(
                 np.arange(n_paths), paths_through(heads, layer, head)
             )
-            scores.append(weight.sum() - weight[np.ix_(outside, outside)].sum())
-    scores = jnp.stack(scores) / jnp.max(jnp.stack(scores))
-    return tuple(jnp.split(scores, np.cumsum(heads)[:-1]))
+            sums.append(weight.sum() - weight[np.ix_(outside, outside)].sum())
+    return tuple(jnp.split(jnp.stack(sums), np.cumsum(heads)[:-1]))
 
 
 def _heads_of(U, heads: Sequence | None) -> tuple[int, ...]:

@@ -1,15 +1,23 @@
 r"""Scores of heads with errors over the examples (docs/theory/bpkr.md, section 4).
 
     score_h           (n,)        weight of head h in U_1, over the largest  `score`
+    floor_h           (n,)        that of a head which f does not read       `floor`
     U_hh'             (n, n)      sum of |U_1| over paths pi through h and pi' through
                                   h', over the largest                       `by_head`
-    resampled         (B, n)      scores of examples drawn with replacement  `resampled`
+    share_h           (n,)        that weight over the sum of all weights
+    resampled         (B, n)      shares in B sets of P - d examples, over the
+                                  largest in all, spread as those of P are   `resampled`
 
 n counts the heads of all layers, with the skip connection of a layer before its heads.
-The standard error of a score is the standard deviation of its bootstrap resamples, each
-of which is a problem of its own, solved from the saddle point of all examples.
+Errors are those of the jackknife that leaves out d = P / 5 examples (Shao and Wu,
+Annals of Statistics 17, 1176, 1989): P examples deviate by 1 / sqrt(P), P - d of them
+from the mean of all such sets by sqrt(1 / (P - d) - 1 / P), so that deviations are
+multiplied by the ratio sqrt((P - d) / d).  They are those of shares, as a factor of all
+weights tells no head from another; and no example comes twice, which the theory would
+take for two that agree.
 """
 
+import warnings
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -19,14 +27,21 @@ from jaxtyping import Array, Float, Key
 
 from statmech_attn import presentation
 from statmech_attn.bpkr.attention import order_parameters, path_names, Weights
-from statmech_attn.bpkr.predictor import head_scores, path_weights, paths_through
+from statmech_attn.bpkr.predictor import (
+    head_scores,
+    head_weights,
+    path_weights,
+    paths_through,
+)
 from statmech_attn.bpkr.problem import Problem
 from statmech_attn.bpkr.solution import Solution
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.presentation import Shown
+from statmech_attn.statistics import not_below_rounding, standard_error
 
 
-FEWEST = 2  # resamples that a standard error needs
+FEWEST = 2  # sets that a standard error needs
+FOLDS = 5  # one of so many examples is left out
 _ROWS = (
     Shown(
         "head_score",
@@ -37,6 +52,13 @@ _ROWS = (
         error="stderr",
     ),
     Shown(
+        "head_score_floor",
+        "the same of a head that f does not read",
+        "attention_head",
+        symbol="score",
+        value="floor",
+    ),
+    Shown(
         "head_score_trained",
         "the same of U_1 of the trained value weights",
         "attention_head",
@@ -45,7 +67,7 @@ _ROWS = (
     ),
     Shown(
         "head_score_resampled",
-        "weight of the head in U_1 of resampled examples",
+        "score as other examples might give it; its spread is the error",
         "resample attention_head",
         symbol="score",
         value="resampled",
@@ -81,7 +103,14 @@ _ROWS = (
         value="solution.problem.temperature",
     ),
     Shown("width", "widths", "layer", symbol="N", value="solution.problem.widths"),
-    Shown("failed", "resamples without a saddle point", symbol="n"),
+    Shown("failed", "sets of examples without a saddle point", symbol="n"),
+    Shown(
+        "error_left_out",
+        "mean squared error of each example, predicted from all others",
+        symbol="ε",
+        error="error_left_out_stderr",
+    ),
+    Shown("label_variance", "variance of the labels", symbol="Var Y"),
 )
 _ALWAYS = ("head_score", "U_by_head", "U_1", "temperature", "width")
 VARIABLES = Variables(
@@ -106,23 +135,39 @@ class HeadScores(eqx.Module):
         solution: saddle point of all examples.
         names: of the heads, as layer.head unless they were given.
         score: weight of every head in U_1, over the largest.
-        stderr: its standard error over examples; NaN without resamples.
+        stderr: its standard error over examples; NaN without resamples, and of a single
+            example.
+        floor: what it would be of a head that f does not read (`head_floors`): a score
+            is far above its floor, at it or below it, and not above zero.
         by_head: sum of |U_1| over the paths through both heads, over the largest.
-        resampled: scores of every resample that has a saddle point.
-        failed: resamples that have none.
+        resampled: as other examples might give the scores, from every set of four
+            fifths that has a saddle point; the error of what depends on several heads
+            is its standard deviation over these.
+        failed: sets that have none.
         U_trained: U_1 of the trained value weights, None where there are none.
         score_trained: weight of every head in that, over the largest.
+        error_left_out: mean squared error of each example, predicted from all others
+            at the order parameters of all; None of several outputs, and at T = 0.
+        error_left_out_stderr: its standard error over examples.
     """
 
     solution: Solution
     names: tuple[str, ...] = eqx.field(static=True)
     score: Float[np.ndarray, " n"]
     stderr: Float[np.ndarray, " n"]
+    floor: Float[np.ndarray, " n"]
     by_head: Float[np.ndarray, "n n"]
     resampled: Float[np.ndarray, "B n"]
     failed: int = eqx.field(static=True)
     U_trained: Float[np.ndarray, "_d _d"] | None
     score_trained: Float[np.ndarray, " n"] | None
+    error_left_out: float | None
+    error_left_out_stderr: float | None
+
+    @property
+    def label_variance(self) -> float:
+        """Mean squared error of the mean of the labels, over examples and outputs."""
+        return float(np.var(self.solution.problem.Y, axis=0).mean())
 
     _shown = _ROWS
     __repr__, _repr_html_, _to_dataset = presentation.METHODS
@@ -153,7 +198,7 @@ def score(
     names: Sequence[str] = (),
     weights: Weights | None = None,
 ) -> HeadScores:
-    """Scores of the heads of a problem, with their bootstrap errors over examples.
+    """Scores of the heads of a problem, with their errors over examples.
 
     The theory takes the attention as fixed, the values as linear, and knows no other
     blocks, so of a network that has them a score is a hypothesis.
@@ -161,7 +206,7 @@ def score(
     Args:
         problem: with the attentioned inputs of a trained network, for example.
         key: random key of JAX.
-        resamples: of the examples, drawn with replacement; 0 gives no errors.
+        resamples: sets of four fifths of the examples; 0 gives no errors.
         names: of the heads, layer by layer, each skip connection before the heads of
             its layer; layer.head when omitted.
         weights: trained value weights, of which U_1 is shown beside that of theory.
@@ -172,6 +217,9 @@ def score(
     Raises:
         ValueError: no saddle point is found, kernels are too large for memory, or
             names, resamples or weights do not fit.
+
+    Warns:
+        UserWarning: all labels are the same.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -191,28 +239,90 @@ def score(
             f"names: need one for each of {sum(problem.branches)} heads and skip "
             f"connections; got {len(names)}."
         )
+    if not np.ptp(problem.Y, axis=0).any():
+        warnings.warn(
+            "all labels are the same, so there is nothing to be told from the inputs, "
+            "and no head that tells it.",
+            stacklevel=2,
+        )
     U_trained = None if weights is None else _trained(problem, weights)
     solution = problem.solve()
     if not solution.converged:
         raise ValueError(
             f"there is no saddle point: {solution.reason}; take a higher temperature."
         )
-    flat = lambda U: np.concatenate(head_scores(U, problem.branches))
-    again = [_resampled(solution, one) for one in jax.random.split(key, resamples)]
-    known = np.array([flat(s.U[0]) for s in again if s.converged])
-    known = known.reshape(-1, len(names))
-    enough = len(known) >= FEWEST
+    flat = lambda U: np.concatenate(head_weights(U, problem.branches))
+    weight = flat(solution.U[0])
+    again = [_without_some(solution, one) for one in jax.random.split(key, resamples)]
+    known = [flat(s.U[0]) for s in again if s.converged]
+    resampled = _spread(np.array(known).reshape(-1, len(names)), problem)
+    resampled *= weight.sum() / weight.max()
+    enough = len(known) >= FEWEST and len(problem.Y) > 1
+    error, error_stderr = _left_out(solution)
     return HeadScores(
         solution=solution,
         names=names,
-        score=flat(solution.U[0]),
-        stderr=known.std(axis=0, ddof=1) if enough else np.full(len(names), np.nan),
+        score=weight / weight.max(),
+        stderr=(
+            not_below_rounding(resampled.std(axis=0, ddof=1), 1.0)
+            if enough
+            else np.full(len(names), np.nan)
+        ),
+        floor=np.concatenate(solution.head_floors()),
         by_head=by_head(solution.U[0], problem.branches),
-        resampled=known,
+        resampled=resampled,
         failed=resamples - len(known),
         U_trained=U_trained,
-        score_trained=None if U_trained is None else flat(U_trained),
+        score_trained=(
+            None
+            if U_trained is None
+            else np.concatenate(head_scores(U_trained, problem.branches))
+        ),
+        error_left_out=error,
+        error_left_out_stderr=error_stderr,
     )
+
+
+def head_floors(
+    problem: Problem, U: Sequence, U_a
+) -> tuple[Float[np.ndarray, " _H"], ...]:
+    """Scores that heads would have if f did not read them, at the U of layers above.
+
+    Nothing is known then of the values of the head but their prior, of variance
+    sigma_l^2, and the weight of a head of layer l is sigma_l^2 sum|U_{l+1}| times the
+    prior weights of all ways through the layers below it; b_l^2 stands for sigma_l^2
+    where the head is a skip connection.  A head whose output is zero has this score
+    exactly.  It is divided by the weight that divides the scores.
+
+    Args:
+        problem: that the order parameters are of.
+        U: (U_1, ..., U_L).
+        U_a: order parameter of the readout.
+
+    Returns:
+        One array (H_l,) for each layer, a skip connection first.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> xi = jnp.array([[[1.0, 0.0]], [[-2.0, 0.0]]])  # no head 2
+        >>> problem = Problem(
+        ...     xi, jnp.array([1.0, -1.0]), heads=(2,), width=5, temperature=0.1)
+        >>> solution = problem.solve()
+        >>> (scores,), (floors,) = solution.head_scores(), solution.head_floors()
+        >>> round(float(scores[1]), 6) == round(float(floors[1]), 6)
+        True
+    """
+    above = [float(abs(np.asarray(values)).sum()) for values in (*U[1:], U_a)]
+    below, weights = 1.0, []
+    for variance, b, heads, total in zip(
+        problem.variances[1:-1], problem.skip, problem.heads, above, strict=True
+    ):
+        ways = np.array([*([] if b is None else [b**2]), *[variance] * heads], float)
+        weights.append(below * total * ways)
+        below = below * ways.sum()
+    largest = float(max(map(np.max, head_weights(U[0], problem.branches))))
+    return tuple(of_layer / largest for of_layer in weights)
 
 
 def default_names(problem: Problem) -> tuple[str, ...]:
@@ -248,11 +358,45 @@ def by_head(U, branches: Sequence[int]) -> Float[np.ndarray, "n n"]:
     return sums / sums.max()
 
 
-def _resampled(solution: Solution, key: Key[Array, ""]) -> Solution:
-    """The saddle point of as many examples, drawn with replacement."""
+def _left_out(solution: Solution) -> tuple[float | None, float | None]:
+    """Mean squared error of each example from all others, at U_1 of all, and its error.
+
+    The variance of the posterior at an example is T times its share h in its own mean,
+    and without it the mean is off by (y - f) / (1 - h).
+    """
     problem = solution.problem
-    drawn = jax.random.randint(key, (len(problem.Y),), 0, len(problem.Y))
+    T = float(problem.temperature)
+    if problem.Y.ndim > 1 or T == 0:
+        return None, None
+    f = solution.predict(problem.xi)
+    squares = np.asarray(((problem.Y - f.mean) / (1 - f.variance / T)) ** 2)
+    return float(squares.mean()), float(standard_error(squares))
+
+
+def _left_out_of(examples: int) -> int:
+    """How many examples a set is without; none of one alone."""
+    return min(max(1, round(examples / FOLDS)), examples - 1)
+
+
+def _without_some(solution: Solution, key: Key[Array, ""]) -> Solution:
+    """The saddle point without some of the examples."""
+    problem = solution.problem
+    examples = len(problem.Y)
+    kept = examples - _left_out_of(examples)
+    drawn = jax.random.choice(key, examples, (kept,), replace=False)
     return problem.among(drawn, form=problem.form).solve(start=solution)
+
+
+def _spread(
+    weights: Float[np.ndarray, "B n"], problem: Problem
+) -> Float[np.ndarray, "B n"]:
+    """Shares of the heads in sets of fewer examples, spread as those of all are."""
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    examples = len(problem.Y)
+    if not len(shares) or examples == 1:
+        return shares
+    d, mean = _left_out_of(examples), shares.mean(axis=0)
+    return mean + np.sqrt((examples - d) / d) * (shares - mean)
 
 
 def _trained(problem: Problem, weights: Weights) -> Float[np.ndarray, "_d _d"]:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from statmech_attn import presentation
@@ -105,6 +106,12 @@ class Solution(eqx.Module):
         from statmech_attn.bpkr.predictor import head_scores
 
         return head_scores(self)
+
+    def head_floors(self) -> tuple[Float[np.ndarray, " _H"], ...]:
+        """What `head_scores` would be of heads that f does not read: `head_floors`."""
+        from statmech_attn.bpkr.scores import head_floors
+
+        return head_floors(self.problem, self.U, self.U_a)
 
     def overlap(self) -> Float[Array, " n"]:
         """|v_i . Y| / |Y| for the eigenvectors of K(U_1), largest eigenvalue first."""

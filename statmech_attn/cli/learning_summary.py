@@ -309,23 +309,39 @@ def _chance(dataset: xr.Dataset) -> float:
 
 
 def head_scores(dataset: xr.Dataset, console: Console) -> None:
-    """Per head: score with its error, and that of the trained value weights."""
+    """Per head: score with its error, its floor, and that of the trained weights."""
     trained = "head_score_trained" in dataset
-    columns = ("head", "score", *(["trained weights"] if trained else []))
+    floors = "head_score_floor" in dataset
+    columns = (
+        "head",
+        "score",
+        *["floor"] * floors,
+        *["trained weights"] * trained,
+    )
     table = titled("head scores", columns)
     for place, name in enumerate(dataset.attention_head.values):
         head = dataset.isel(attention_head=place)
         row = [str(name), with_error(head.head_score, head.head_score_stderr)]
+        row += [formatted(head.head_score_floor, ".2g")] * floors
         if trained:
             row.append(formatted(head.head_score_trained, ".2g"))
         table.add_row(*row)
     console.print(table)
-    words = "bootstrap errors over examples"
+    words = "errors over examples"
     if np.isnan(dataset.head_score_stderr).all():
-        words = "without errors, which need two resamples or more"
+        words = "without errors, which need two resamples or more, and two examples"
+    if floors:
+        words += "; the floor is the score of a head that f does not read"
     if failed := int(dataset.failed):
-        words += f"; {failed} resamples have no saddle point"
+        words += f"; {failed} sets of fewer examples have no saddle point"
     console.print(words, highlight=False)
+    if "error_left_out" in dataset:
+        error = with_error(dataset.error_left_out, dataset.error_left_out_stderr)
+        console.print(
+            f"an example is predicted from all others with mean squared error {error}; "
+            f"labels have variance {quantity(dataset.label_variance)}",
+            highlight=False,
+        )
     size, N = len(dataset.U_1), float(dataset.width[0])
     if N < size:
         console.print(
@@ -400,7 +416,9 @@ ESTIMATES = Summary(
     estimates, "verdict largest_z threshold accuracy U_1_rms* width temperature"
 )
 PRUNING = Summary(pruning, "rank_correlation* accuracy_drop")
-HEAD_SCORES = Summary(head_scores, "head_score* failed U_1 width")
+HEAD_SCORES = Summary(
+    head_scores, "head_score* failed error_left_out* label_variance U_1 width"
+)
 MODEL_SELECTION = Summary(
     model_selection,
     "log_evidence* error* chosen_* excess* rank_correlation width temperature",

@@ -67,9 +67,12 @@ def score(
         ),
     ] = 0.1,
     resamples: Annotated[
-        int, typer.Option(help="The bootstrap resamples of the examples.", min=0)
+        int,
+        typer.Option(
+            help="Sets of four fifths of the examples, from which errors come.", min=0
+        ),
     ] = 20,
-    seed: Annotated[int, typer.Option(help="The seed of the resamples.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of these sets.", min=0)] = 0,
     memory: Annotated[
         float,
         typer.Option(help="The memory in GiB that kernels and a step may take."),
@@ -166,6 +169,10 @@ def _as_dict(scores: "bpkr.HeadScores") -> dict:
         "heads": list(scores.names),
         "score": plain(scores.score),
         "stderr": plain(scores.stderr),
+        "floor": plain(scores.floor),
         "score_trained": None if trained is None else plain(trained),
         "failed": scores.failed,
+        "error_left_out": scores.error_left_out,
+        "error_left_out_stderr": scores.error_left_out_stderr,
+        "label_variance": scores.label_variance,
     }

@@ -38,6 +38,7 @@ from statmech_attn.statistics import (
     linear_until,
     spread_ratio,
     spread_slope,
+    standard_error,
     threshold,
 )
 
@@ -261,12 +262,11 @@ def _stationary(theory, simulation, name):
     series = theory[name].transpose("beta", "pattern", "time").values[..., start:]
     if series.shape[-1] < BLOCKS:
         return {}
-    runs, result = simulation.sizes["all_runs"], {}
+    result = {}
     for part, values in (("mean", series), ("square", series**2)):
         per_run = simulation[f"{name}_stationary_{part}"]
         per_run = per_run.transpose("n_spins", "beta", "pattern", "all_runs").values
-        error = per_run.std(-1, ddof=1) / np.sqrt(runs)
-        both = np.hypot(error, block_stderr(values, BLOCKS))
+        both = np.hypot(standard_error(per_run), block_stderr(values, BLOCKS))
         difference = per_run.mean(-1) - values.mean(-1)
         dims = ("n_spins", "beta", "pattern")
         result[f"{name}_stationary_{part}_difference"] = (dims, difference)

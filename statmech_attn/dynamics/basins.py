@@ -31,6 +31,7 @@ from statmech_attn.dynamics.starts import shared_by
 from statmech_attn.dynamics.systems import System
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.presentation import Shown
+from statmech_attn.statistics import wilson
 
 
 CLOSE = 1e-5  # distance of cycles that are one, over 1 + the largest coordinate
@@ -266,27 +267,3 @@ def most_common(arrived: np.ndarray) -> int:
     """
     arrived = arrived[arrived >= 0]
     return int(np.argmax(np.bincount(arrived))) if arrived.size else -1
-
-
-def wilson(count, n: int, z: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson's interval of z standard errors for `count` of n.
-
-    Args:
-        count: number of successes.
-        n: number of trials.
-        z: standard errors of the interval.
-
-    Returns:
-        Lower and upper end, between 0 and 1.
-
-    Example:
-        >>> low, high = wilson(0, 99)
-        >>> float(low), round(float(high), 6)
-        (0.0, 0.01)
-    """
-    share = np.asarray(count) / n
-    width = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    centre = share + z**2 / (2 * n)
-    scale = 1 + z**2 / n
-    low, high = (centre - width) / scale, (centre + width) / scale
-    return np.where(share == 0, 0.0, low), np.where(share == 1, 1.0, high)

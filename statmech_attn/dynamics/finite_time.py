@@ -35,6 +35,7 @@ from statmech_attn.dynamics.systems import (
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP
 from statmech_attn.presentation import Shown
+from statmech_attn.statistics import rounding
 
 
 ALIGN = 64  # windows' worth of steps, at least, that align the frame
@@ -119,7 +120,9 @@ class FiniteTimeExponents(eqx.Module):
     @property
     def stderr(self) -> Float[Array, "k *batch"]:
         """Standard error of the average, of windows that do not remember another."""
-        return jnp.sqrt(self.variance / self._axes[0])
+        error = jnp.sqrt(self.variance / self._axes[0])
+        floor = rounding(self.mean, self._axes[0])
+        return jnp.where(error > 0, jnp.fmax(error, floor), error)
 
     @of_each
     def merged(self, turns: int) -> "FiniteTimeExponents":

@@ -8,7 +8,8 @@ The mean advance of an angle per step, in turns, over a window of n steps,
 On a smooth quasi-periodic orbit it converges faster than any power of n (Das, Saiki,
 Sander, Yorke, Nonlinearity 30, 4111 (2017)); on a cycle it is p/q to rounding.  The
 difference between the two halves of the window, each with a weight of its own, is the
-stated error: it is that of a window half as long, hence an upper bound.
+stated error: it is that of a window half as long, hence an upper bound.  Rounding of
+angles up to one turn is its floor.
 
     lift        F(x, parameters) with F(x + 1) = F(x) + 1     x in turns
     series      (T, 2) points of a plane around which the curve winds
@@ -33,6 +34,7 @@ from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, together, Words
 from statmech_attn.presentation import Shown
+from statmech_attn.statistics import rounding
 
 
 ROTATION_RESULTS = Words(
@@ -54,7 +56,8 @@ class Rotation(eqx.Module):
 
     Attributes:
         number: turns per step.
-        error: difference between the two halves of the window, turns per step.
+        error: difference between the two halves of the window, turns per step; no less
+            than rounding.
         result: index into `ROTATION_RESULTS`.
         unit: what a step is.
     """
@@ -133,7 +136,7 @@ def _rotation_number(lift, x, values, steps, transient, tolerance):
     empty = jnp.zeros((3, *x.shape)), jnp.zeros(3)
     _, sums, weights = jax.lax.fori_loop(0, steps, body, (x, *empty))
     averages = sums / weights.reshape((3,) + (1,) * x.ndim)
-    return _verdict(averages, tolerance, ambiguous=jnp.zeros(x.shape, bool))
+    return _verdict(averages, tolerance, steps, ambiguous=jnp.zeros(x.shape, bool))
 
 
 @forward_only
@@ -243,7 +246,7 @@ def series_rotation(
     far = jnp.max(jnp.abs(advance - averages[0])) > NEAR_HALF
     once = _winds_once(angle, jnp.hypot(x, y), averages[0])
     averages = averages - jnp.floor(averages[0])
-    return _verdict(averages, tolerance, ambiguous=far | ~once)
+    return _verdict(averages, tolerance, len(advance), ambiguous=far | ~once)
 
 
 def principal_plane(series: Float[Array, "T d"]) -> Float[Array, "T 2"]:
@@ -286,9 +289,10 @@ def check_lift(lift, x, values) -> None:
         )
 
 
-def _verdict(averages, tolerance, *, ambiguous) -> Rotation:
+def _verdict(averages, tolerance, steps, *, ambiguous) -> Rotation:
     number, first, second = averages
-    error = jnp.abs(first - second)
+    floor = rounding(jnp.maximum(1.0, jnp.abs(number)), steps)
+    error = jnp.maximum(jnp.abs(first - second), floor)
     result = jnp.where(error <= tolerance, CONVERGED, UNSETTLED)
     result = jnp.where(ambiguous, AMBIGUOUS, result)
     result = jnp.where(jnp.isfinite(number), result, NOT_A_NUMBER)

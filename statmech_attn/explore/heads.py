@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from statmech_attn.explore.files import File
+from statmech_attn.explore.learned import floors
 from statmech_attn.explore.sheets import (
     at,
     chart,
@@ -67,6 +68,8 @@ class Pruned(Sheet):
             look, _, colour, words = ORDERS[order]
             y = part.pruning_score.sel(order=order).values
             rows.append(series(words, x, y, look=look, colour=colour))
+        if "head_score_floor" in part:
+            rows.append(floors(part.head_score_floor.values))
         return chart("Head scores", HEADS, "score", rows, names=heads)
 
     def _without_one(self, part: xr.Dataset, heads: list[str]) -> Panel:
@@ -118,6 +121,8 @@ class Scored(Sheet):
         x = np.arange(len(heads))
         y, error = data.head_score.values, data.head_score_stderr.values
         rows = [series("theory", x, y, error, look="bars")]
+        if "head_score_floor" in data:
+            rows.append(floors(data.head_score_floor.values))
         if "head_score_trained" in data:
             trained = data.head_score_trained.values
             rows.append(

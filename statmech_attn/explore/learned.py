@@ -302,8 +302,16 @@ def of_heads(parts: Sequence[xr.Dataset]) -> list[Panel]:
             continue
         heads = [str(x) for x in known[0].attention_head.values]
         rows = by_name(known, name, look)
+        if name == "head_score" and "head_score_floor" in known[0]:
+            rows.append(floors(known[0].head_score_floor.values))
         panels.append(chart(caption, "head (layer.head)", words, rows, names=heads))
     return panels
+
+
+def floors(values: np.ndarray) -> dict[str, Any]:
+    """Scores of heads that f does not read, beside the scores."""
+    x = np.arange(len(values))
+    return series("floor: f does not read the head", x, values, look="dots", colour=4)
 
 
 def alignments(parts: Sequence[xr.Dataset], limit: np.ndarray | None) -> list[Panel]:

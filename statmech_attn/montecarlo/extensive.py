@@ -29,6 +29,7 @@ from statmech_attn.batches import available_memory
 from statmech_attn.dmft import extensive, Patterns
 from statmech_attn.montecarlo.collapsed import class_counts
 from statmech_attn.presentation import Shown
+from statmech_attn.statistics import standard_error
 
 
 ROWS = 128  # patterns of a block
@@ -141,7 +142,7 @@ def simulate_extensive(
     stacked = jax.tree.map(lambda *x: np.stack(x), *drawn)
     return ExtensiveSimulation(
         jax.tree.map(lambda x: x.mean(0), stacked),
-        jax.tree.map(lambda x: x.std(0, ddof=1) / np.sqrt(samples), stacked),
+        jax.tree.map(lambda x: standard_error(x, 0), stacked),
         stacked,
         n_spins,
         plan.patterns,

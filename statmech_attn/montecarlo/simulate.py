@@ -35,6 +35,7 @@ from statmech_attn.montecarlo.runs import (
     Simulator,
 )
 from statmech_attn.presentation import Shown
+from statmech_attn.statistics import not_below_rounding
 
 
 class TimeAverages(NamedTuple):
@@ -103,7 +104,8 @@ class Simulation(NamedTuple):
     @property
     def stderr(self) -> Observation:
         """Standard error of the mean over runs."""
-        return jax.tree.map(lambda s: s / np.sqrt(self.runs), self.spread)
+        error = lambda s, m: not_below_rounding(s / np.sqrt(self.runs), m, self.runs)
+        return jax.tree.map(error, self.spread, self.mean)
 
 
 def simulate(

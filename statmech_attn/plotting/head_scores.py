@@ -18,7 +18,9 @@ MANY = 24  # heads whose names are turned
 
 @style.styled
 def head_scores(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
-    """Score of every head with its bootstrap error, and that of the trained weights.
+    """Score of every head with its error and floor, and the trained weights'.
+
+    The floor is the score of a head that f does not read.
 
     Args:
         dataset: scores of heads.
@@ -38,6 +40,8 @@ def head_scores(dataset: xr.Dataset, *, ax: Axes | None = None) -> Figure:
         error_kw={"elinewidth": 0.8, "capsize": 1.5},
         label="theory",
     )
+    if "head_score_floor" in dataset:
+        style.floors(axis, dataset.head_score_floor.values)
     if "head_score_trained" in dataset:
         axis.plot(
             places,

@@ -15,6 +15,7 @@ from matplotlib.ticker import NullLocator
 from statmech_attn.comparison import sampled_by
 from statmech_attn.plotting import notes, sheets, style
 from statmech_attn.plotting.sheets import Given
+from statmech_attn.statistics import share_error
 
 
 LOOKS = {  # colour and marker of every estimate
@@ -103,7 +104,7 @@ def accuracy_against_width(
 def binomial(dataset: xr.Dataset) -> xr.DataArray:
     """Standard error of accuracies on a test set; 0 where its size is unknown."""
     share, count = dataset.accuracy, dataset.sizes.get("test", np.inf)
-    return np.sqrt(share * (1 - share) / count)
+    return share.copy(data=share_error(share.values, count))
 
 
 def limits(axis: Axes, dataset: xr.Dataset) -> None:

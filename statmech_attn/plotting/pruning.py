@@ -94,8 +94,10 @@ def _scores(axis: Axes, one: xr.Dataset) -> None:
             alpha=0.35,
             label=f"score, {name}",
         )
+    if "head_score_floor" in one:
+        style.floors(axis, one.head_score_floor.values)
     _name_heads(axis, one)
-    axis.set_ylim(0, 1.05)
+    axis.set_ylim(0, max(1.05, axis.get_ylim()[1]))
     axis.set_ylabel("head score")
     axis.tick_params(right=False)
 

@@ -194,6 +194,16 @@ def matrix_ticks(axis: Axes, names) -> None:
     axis.tick_params(length=0)
 
 
+def floors(axis: Axes, values) -> None:
+    """A line across each bar of a head: the score where f does not read the head.
+
+    Args:
+        values: of the heads, whose bars stand at 0, 1, 2, ...
+    """
+    places = np.arange(len(values))
+    axis.hlines(values, places - 0.38, places + 0.38, color=BLACK, lw=1, label="floor")
+
+
 def is_light(colour: str) -> bool:
     """Whether black is easier to read on a colour than white.
 

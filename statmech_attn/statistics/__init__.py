@@ -21,8 +21,11 @@ if TYPE_CHECKING:
         block_stderr,
         mean_of_known,
         not_below_rounding,
+        paired_error,
         rounding,
+        share_error,
         standard_error,
+        wilson,
     )
 
 
@@ -35,7 +38,9 @@ __all__ = [
     "linear_until",
     "mean_of_known",
     "not_below_rounding",
+    "paired_error",
     "rounding",
+    "share_error",
     "Slope",
     "spread_ratio",
     "spread_slope",
@@ -43,5 +48,6 @@ __all__ = [
     "Summary",
     "summary",
     "threshold",
+    "wilson",
 ]
 lazy.attach(__name__)

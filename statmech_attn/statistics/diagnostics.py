@@ -17,6 +17,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy import special, stats
 
+from statmech_attn.statistics.means import not_below_rounding
+
 
 CHUNK = 2**19  # numbers whose ranks and transforms are held together
 
@@ -111,8 +113,10 @@ def _summary(values: Float[np.ndarray, "chains draws n"]) -> Summary:
     n_eff = np.where(changes, n_eff, float(len(values)))
     r_hat = np.where(changes, _r_hat(values), np.inf)
     same = values.min(axis=(0, 1)) == values.max(axis=(0, 1))
-    r_hat, stderr = (np.where(same, np.nan, a) for a in (r_hat, std / np.sqrt(n_eff)))
-    return Summary(values.mean(axis=(0, 1)), stderr, std, n_eff, r_hat)
+    mean = values.mean(axis=(0, 1))
+    stderr = not_below_rounding(std / np.sqrt(n_eff), mean, draws)
+    r_hat, stderr = (np.where(same, np.nan, a) for a in (r_hat, stderr))
+    return Summary(mean, stderr, std, n_eff, r_hat)
 
 
 def _r_hat(values) -> Float[np.ndarray, "*shape"]:

@@ -8,8 +8,12 @@ rounds n - 1 times, the k-th by u k v at most and with either sign, which adds u
 $u v \sqrt{n^3/3}$, of the mean $u v \sqrt{n/3}$; with the last digit of the result
 
 rounding  $u |v| \sqrt{1 + n/3}$
-"""
 
+Shares: of n samples k have a property, and the error of p = k/n is half of Wilson's
+interval of one standard error, which is none of 0 or 1 either
+
+share     $\sqrt{p (1 - p)/n + 1/(4 n^2)}\, /\, (1 + 1/n)$
+"""
 
 from typing import Any
 
@@ -130,3 +134,61 @@ def block_stderr(series, blocks: int = 20):
     whole_blocks = series[..., -blocks * length :]
     means = whole_blocks.reshape(*series.shape[:-1], blocks, length).mean(-1)
     return standard_error(means)
+
+
+def wilson(count, n: int, z: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's interval of z standard errors for `count` of n.
+
+    Args:
+        count: number of successes.
+        n: number of trials.
+        z: standard errors of the interval.
+
+    Returns:
+        Lower and upper end, between 0 and 1.
+
+    Example:
+        >>> low, high = wilson(0, 99)
+        >>> float(low), round(float(high), 6)
+        (0.0, 0.01)
+    """
+    share = np.asarray(count) / n
+    width = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    centre = share + z**2 / (2 * n)
+    scale = 1 + z**2 / n
+    low, high = (centre - width) / scale, (centre + width) / scale
+    return np.where(share == 0, 0.0, low), np.where(share == 1, 1.0, high)
+
+
+def share_error(share, n):
+    """Standard error of a share of n samples: half the interval of `wilson`.
+
+    Args:
+        share: between 0 and 1, of any shape.
+        n: number of samples, of one or of every share.
+
+    Example:
+        >>> share_error(np.array([0.5, 1.0]), 99).round(4).tolist()
+        [0.05, 0.005]
+    """
+    share, n = np.asarray(share), np.asarray(n)
+    return (np.sqrt(share * (1 - share) / n + 1 / (4 * n**2)) / (1 + 1 / n))[()]
+
+
+def paired_error(differences: Float[np.ndarray, "*shape n"]):
+    """Standard error of the mean difference of answers to the same n examples.
+
+    Where no answer differs it is that of a share of 0, and not none.
+
+    Args:
+        differences: of answers that are 0 or 1, examples last.
+
+    Example:
+        >>> answers = np.array([[0.0] * 4, [1.0, 0.0, -1.0, 0.0]])
+        >>> paired_error(answers).round(4).tolist()
+        [0.1, 0.4082]
+    """
+    differences = np.asarray(differences)
+    error = standard_error(differences)
+    same = (differences == 0).all(axis=-1)
+    return np.where(same, share_error(0.0, differences.shape[-1]), error)[()]

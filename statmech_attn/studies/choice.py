@@ -9,8 +9,8 @@ A choice at an end of its grid says so, since a better one may lie beyond.
     right                  (width, temperature, test_set, answer)   1 or 0, and NaN
                            beyond the examples of a set that has fewer than others
     accuracy_sets          (width, temperature, test_set)   a
-    its error              $\sqrt{a (1 - a) / Q}$ for Q examples of a set, drawn anew
-                           from the same source
+    its error              binomial, of Q examples of a set, drawn anew from the same
+                           source (`statistics.share_error`)
     chosen_at_end          (width, choice)   the lowest or highest of all temperatures
     accuracy_gain          (width, choice, test_set)   over the limit of large widths
     its error              of the difference on the same Q examples: smaller, since most
@@ -24,6 +24,7 @@ import numpy as np
 from jaxtyping import Float
 
 from statmech_attn.labels import Variable, Variables
+from statmech_attn.statistics import paired_error, share_error
 
 
 VARIABLES = Variables(
@@ -98,19 +99,18 @@ def variables(
         accuracy, at_best = shares(answers, counts), shares(best[ending], counts)
         result |= {
             f"accuracy_sets{ending}": (dims, accuracy),
-            f"accuracy_sets{ending}_stderr": (dims, stderr(accuracy, counts)),
+            f"accuracy_sets{ending}_stderr": (dims, share_error(accuracy, counts)),
             f"chosen_temperature{ending}": ((*axes, "choice"), chosen),
             f"chosen_at_end{ending}": (
                 (*axes, "choice"),
                 np.isin(chosen, [min(temperatures), max(temperatures)]),
             ),
             f"accuracy_chosen{ending}": (where, at_best),
-            f"accuracy_chosen{ending}_stderr": (where, stderr(at_best, counts)),
+            f"accuracy_chosen{ending}_stderr": (where, share_error(at_best, counts)),
         }
     gain = best[""] - best["_gp"]
     errors = [
-        gain[..., place, :count].std(-1) / np.sqrt(count)
-        for place, count in enumerate(counts)
+        paired_error(gain[..., place, :count]) for place, count in enumerate(counts)
     ]
     dims = "width", "choice", "test_set"
     return result | {
@@ -162,10 +162,3 @@ def shares(
     """
     means = [answers[..., place, :count].mean(-1) for place, count in enumerate(counts)]
     return np.stack(means, -1)
-
-
-def stderr(
-    accuracy: Float[np.ndarray, "*W"], count: int | Sequence[int]
-) -> Float[np.ndarray, "*W"]:
-    """Binomial standard error of accuracies on so many examples."""
-    return np.sqrt(accuracy * (1 - accuracy) / np.asarray(count))

@@ -79,7 +79,7 @@ _ROWS = (
         group="special",
     ),
     Variable(
-        "special_error", "special", "special point: size of the last Newton step", "1",
+        "special_error", "special", "special point: last Newton step, or rounding", "1",
         "δ",
     ),
     Variable(

@@ -21,6 +21,7 @@ from statmech_attn.dmft import extensive, Network, network
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import size
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Pilot, Results, Tick
+from statmech_attn.statistics import standard_error
 from statmech_attn.studies import build
 from statmech_attn.studies.extensive_tables import (
     CapacityStudy,
@@ -460,7 +461,7 @@ class ExtensiveSimulationWork(TimedWork):
             dims = *self.leading, *_of_times(name)[0].split()
             spread = values.std(axis, ddof=1)
             variables[f"{name}_mean"] = dims, values.mean(axis)
-            variables[f"{name}_stderr"] = dims, spread / np.sqrt(samples)
+            variables[f"{name}_stderr"] = dims, standard_error(values, axis)
             variables[f"{name}_spread"] = dims, spread
         coordinates = {"n_spins": np.array(self.sizes), **self.times()}
         dataset = self.labelled(variables, coordinates, results)

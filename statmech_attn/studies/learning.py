@@ -95,6 +95,10 @@ def overlaps(group: str | None = None) -> Variables:
             "head_score", "width attention_head",
             "weight of the head in U_1 over the largest", "1", "score",
         ),
+        Variable(
+            "head_score_floor", "width attention_head",
+            "the same of a head that f does not read", "1", "score",
+        ),
     )  # fmt: skip
 
 

@@ -18,9 +18,9 @@ from statmech_attn.batches import once
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import Silent
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Pilot, Results, Tick
+from statmech_attn.statistics import share_error
 from statmech_attn.storage import BlockFolder, BlockMemory
 from statmech_attn.studies import build, learning, spec, training
-from statmech_attn.studies.choice import stderr
 from statmech_attn.studies.learning import Dimensions, lacking
 from statmech_attn.studies.one_shot_sets import image_sets, key_of
 from statmech_attn.studies.one_shot_tables import OneShotTrainingStudy
@@ -215,7 +215,7 @@ class OneShotTrainingWork(OneRound):
             }
         right = described["accuracy_sets"]
         return described | {
-            "accuracy_sets_stderr": stderr(np.asarray(right), self.study.task.n_test),
+            "accuracy_sets_stderr": share_error(right, self.study.task.n_test),
             "loss": trained.loss,
             "accuracy_validation": trained.accuracy,
             "output_rms": trained.output_rms,

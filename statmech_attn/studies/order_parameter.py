@@ -18,6 +18,7 @@ from statmech_attn.bpkr import correct, prior as sizes_of, RESULTS
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.reporting import size
 from statmech_attn.scan import Arrays, Assembled, Results, Tick
+from statmech_attn.statistics import share_error
 from statmech_attn.studies import choice, learning
 from statmech_attn.studies.bpkr_tables import OrderParameterStudy
 from statmech_attn.studies.learning import Contents, Dimensions, Grid, Learning
@@ -128,7 +129,8 @@ class OrderParameterWork(learning.LearningWork):
         dimensions = (
             dict.fromkeys((*saddle, "result"), ()) | U | {"signature": ("sign",)}
         )
-        dimensions |= predictor | {"accuracy_silenced": head, "head_score": head}
+        dimensions |= predictor | {"accuracy_silenced": head}
+        dimensions |= dict.fromkeys(("head_score", "head_score_floor"), head)
         dimensions["kernel_overlap"] = ("rank",)
         if self.made.sets:
             dimensions[RIGHT] = ANSWERS
@@ -195,7 +197,7 @@ class OrderParameterWork(learning.LearningWork):
         if saddle.converged:
             theory = saddle.problem.theory(saddle)
             row |= predictor(theory, self.made, self.run.predictors)
-            row |= alignment_and_scores(theory)
+            row |= alignment_and_scores(theory, saddle.U, saddle.U_a)
             if self.run.corrections:
                 row |= corrected(self.made, saddle)
             if self.run.kernels:
@@ -219,7 +221,7 @@ class OrderParameterWork(learning.LearningWork):
         others = {name: x for name, x in variables.items() if name != RIGHT}
         return others | {
             "accuracy_sets": (of_sets, accuracy),
-            "accuracy_sets_stderr": (of_sets, choice.stderr(accuracy, counts)),
+            "accuracy_sets_stderr": (of_sets, share_error(accuracy, counts)),
         }
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
@@ -289,11 +291,17 @@ def right_answers(theory: bpkr.Theory, made: Learning) -> np.ndarray:
     return right
 
 
-def alignment_and_scores(theory: bpkr.Theory) -> dict[str, Any]:
-    """Overlap of kernel eigenvectors with the labels, and head scores."""
+def alignment_and_scores(theory: bpkr.Theory, U, U_a) -> dict[str, Any]:
+    """Overlap of kernel eigenvectors with the labels, and head scores with floors.
+
+    Args:
+        theory: at U_1.
+        U, U_a: order parameters (U_1, ..., U_L) and that of the readout.
+    """
     return {
         "kernel_overlap": theory.overlap()[: learning.RANKS],
         "head_score": np.concatenate(theory.head_scores()),
+        "head_score_floor": np.concatenate(bpkr.head_floors(theory.problem, U, U_a)),
     }
 
 

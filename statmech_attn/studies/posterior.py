@@ -16,8 +16,8 @@ from statmech_attn.labels import Variable, Variables
 from statmech_attn.montecarlo import sample_weights, weight_space
 from statmech_attn.reporting import Reporter, Silent
 from statmech_attn.scan import Arrays, Assembled, Results, Tick
-from statmech_attn.statistics import summary
-from statmech_attn.studies import choice, learning, spec
+from statmech_attn.statistics import share_error, summary
+from statmech_attn.studies import learning, spec
 from statmech_attn.studies.bpkr_tables import PosteriorRun, PosteriorStudy
 from statmech_attn.studies.learning import Dimensions, Learning
 from statmech_attn.studies.order_parameter import alignment_and_scores
@@ -111,7 +111,9 @@ class PosteriorWork(learning.LearningWork):
         for name in ("predictor_mean", "predictor_variance", "accuracy"):
             dims = () if name == "accuracy" else test
             dimensions |= {name: dims, f"{name}_stderr": dims}
-        dimensions |= {"kernel_overlap": ("rank",), "head_score": ("attention_head",)}
+        dimensions["kernel_overlap"] = ("rank",)
+        of_heads = ("head_score", "head_score_floor")
+        dimensions |= dict.fromkeys(of_heads, ("attention_head",))
         if task.sets:
             dimensions |= dict.fromkeys(("accuracy_sets", "accuracy_sets_stderr"), SETS)
         return dimensions | dict.fromkeys(self._diagnostics(), ())
@@ -131,7 +133,8 @@ class PosteriorWork(learning.LearningWork):
             sampled = self._sampled(number, Ticking(tick), part)
             row = _described(sampled, self.made, self.run.stored)
             theory = self.at(number).theory(row["U_1"])
-            yield row | alignment_and_scores(theory)
+            U = [row[f"U_{layer}"] for layer in range(1, len(self.made.heads) + 1)]
+            yield row | alignment_and_scores(theory, U, row["U_a"])
 
     def _sampled(self, number: int, report: Reporter, folder: Path | None) -> Sampled:
         key, problem = jax.random.fold_in(self.key, number), self.at(number)
@@ -302,7 +305,7 @@ def _described(sampled: Sampled, made: Learning, stored: int) -> dict[str, Any]:
         accuracy = np.array(list(map(bpkr.accuracy, means, labels)))
         row["accuracy_sets"] = accuracy
         # Binomial: of the examples alone, as those of the theory beside it.
-        row["accuracy_sets_stderr"] = choice.stderr(accuracy, made.counts)
+        row["accuracy_sets_stderr"] = share_error(accuracy, made.counts)
     return row | sampled.diagnostics
 
 

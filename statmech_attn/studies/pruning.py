@@ -26,9 +26,8 @@ from statmech_attn import bpkr, extras
 from statmech_attn.bpkr import check_finite_width, prior, pruning
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.scan import Arrays, Assembled, Chunk, OneRound, Results, Tick
-from statmech_attn.statistics import mean_of_known
+from statmech_attn.statistics import mean_of_known, paired_error, share_error
 from statmech_attn.studies import build, one_shot, order_parameter
-from statmech_attn.studies.choice import stderr
 from statmech_attn.studies.examples import Learning
 from statmech_attn.studies.learning import Dimensions, lacking, learning
 from statmech_attn.studies.one_shot_sets import key_of
@@ -45,6 +44,10 @@ VARIABLES = Variables(
         "pruning_score", "restart order attention_head",
         "score of the head over the largest", "1", "score", group="",
         note="NaN in the random order",
+    ),
+    Variable(
+        "head_score_floor", "restart attention_head",
+        "score at the saddle point of a head that f does not read", "1", "score",
     ),
     Variable(
         "accuracy_sets", "restart test_set", "share of a test set with the right sign",
@@ -188,6 +191,7 @@ class PruningWork(OneRound):
         dimensions: Dimensions = {"result": (), "U_1": paths, "U_1_exact": paths}
         dimensions |= {f"U_1_exact_{part}": paths for part in OF_DRAWS}
         dimensions |= {"divergences": (), "pruning_score": ("order", head)}
+        dimensions["head_score_floor"] = (head,)
         for name, dims in (
             ("accuracy_sets", (sets,)),
             ("accuracy_pruned", (head, sets)),
@@ -263,7 +267,8 @@ class PruningWork(OneRound):
             for xi, y in sets.values()
         ]
         row |= {name: np.stack([s[name] for s in lost], -1) for name in lost[0]}
-        return row | {"pruning_score": scores}
+        floors = np.concatenate(saddle.head_floors())
+        return row | {"pruning_score": scores, "head_score_floor": floors}
 
     def _scored(self, U) -> np.ndarray:
         """Scores of all heads in a U_1; NaN where it is not known."""
@@ -406,15 +411,15 @@ def without_heads(
     for number, score in enumerate(scores):
         if np.isfinite(score).all():
             curves[0, number] = along(pruning.ascending(score))
-            curves[1, number] = stderr(curves[0, number], len(y))
+            curves[1, number] = share_error(curves[0, number], len(y))
     curves[:, ORDERS.index("random")] = mean_of_known(np.stack([*map(along, orders)]))
     return {
         "accuracy_sets": base,
-        "accuracy_sets_stderr": stderr(base, len(y)),
+        "accuracy_sets_stderr": share_error(base, len(y)),
         "accuracy_pruned": pruned.mean(axis=1),
-        "accuracy_pruned_stderr": stderr(pruned.mean(axis=1), len(y)),
+        "accuracy_pruned_stderr": share_error(pruned.mean(axis=1), len(y)),
         "accuracy_drop": drop,
-        "accuracy_drop_stderr": lost.std(axis=1) / np.sqrt(len(y)),
+        "accuracy_drop_stderr": paired_error(lost),
         "accuracy_cumulative": curves[0],
         "accuracy_cumulative_stderr": curves[1],
         "rank_correlation": np.array(

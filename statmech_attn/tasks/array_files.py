@@ -22,6 +22,7 @@ from jaxtyping import Bool, Float, Int
 
 from statmech_attn import storage
 from statmech_attn.batches import available_memory
+from statmech_attn.bpkr import given
 from statmech_attn.inputs import require_regular
 
 
@@ -46,6 +47,13 @@ _PLACES = re.compile(  # names of arrays that are read
     r"heads|head_names|linear_blocks|a|V_\d+|heads_\d+|"
     r"(Y|x|xi|real|lengths|attention_\d+)(_test(_.*)?)?"
 )
+_PARTS = re.compile(r"(.*?)_?(\d*)((?:_test(?:_.*)?)?)", re.DOTALL)  # of names
+_STEMS = ("attention", "heads", "head_names", "linear_blocks", "real", "lengths")
+_LIKE = 0.85  # how near a misspelt name is, from 0 to 1 by difflib
+_MASKS = {  # of transformers and of PyTorch
+    "attention_mask": "rename it {}",
+    "key_padding_mask": "{} is its negation",
+}
 _SHOWN = 12  # names of arrays in a message
 
 
@@ -95,6 +103,20 @@ class ArrayFile(NamedTuple):
                 "file, and not read)"
             )
         return words
+
+    def require_known(self) -> None:
+        """Refuse arrays that would be read under another name, which nobody has.
+
+        Raises:
+            ValueError: one that is misspelt, or says what is padding.
+        """
+        for name in sorted(self.stored):
+            meant, advice = _meant(name)
+            padding = {meant, meant.replace("real", "lengths")}
+            if meant and not padding & self.stored.keys():
+                raise ValueError(
+                    f"there is {name}, which is not read; {advice}, or leave it out."
+                )
 
     def require_shape(
         self, name: str, axes: Sequence[str], sizes: Sizes = {}
@@ -350,6 +372,23 @@ def _near(name: str, names: Mapping[str, Any]) -> str:
     return f" (rename {near[0]}?)" if near else ""
 
 
+def _meant(name: str) -> tuple[str, str]:
+    """The array that another name may mean, and what to do; empty if there is none."""
+    parts = _PARTS.fullmatch(name)
+    if parts is None or _PLACES.fullmatch(name):
+        return "", ""
+    stem, number, end = parts.groups()
+    if stem in _MASKS:
+        return f"real{end}", _MASKS[stem].format(f"real{end}")
+    near = difflib.get_close_matches(stem.lower(), _STEMS, 1, _LIKE)
+    near = ["V"] if number and stem in "vV" else near
+    if not near:
+        return "", ""
+    layer = {"attention": number or "1", "heads": number, "V": number}.get(near[0], "")
+    meant = near[0] + f"_{layer}" * bool(layer) + end
+    return meant, f"rename it {meant}"
+
+
 def _fits(shape: Sequence[int], axes: Sequence[str], sizes: Sizes) -> bool:
     """Whether axes have the lengths that are known, and those of one name the same."""
     lengths = {axis: length for axis, (length, _) in sizes.items()}
@@ -367,7 +406,8 @@ def _remedy(
     if len(set(axes)) == len(axes) and not sizes.keys() & set(axes):
         return ""
     if _fits((1, *shape), axes, sizes):
-        return f"; {name}[None] has it"
+        averaged = f"; {given.AVERAGED}" if name.startswith("attention") else ""
+        return f"; {name}[None] has it{averaged}"
     swaps = []
     for i, j in itertools.combinations(range(len(shape)), 2):
         swapped = list(shape)

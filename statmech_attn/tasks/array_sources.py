@@ -171,7 +171,12 @@ class Source(NamedTuple):
             if layer in self.of_attention:
                 omega = self.file.numbers(f"{layer}{end}", kept, finite=False)
                 layers[number] = _attention(
-                    f"{layer}{end}", omega[:, among], queries, real, f"real{end}"
+                    f"{layer}{end}",
+                    number,
+                    omega[:, among],
+                    queries,
+                    real,
+                    f"real{end}",
                 )
         attention = bpkr.Attention(
             tuple(layers), None if real is None else jnp.asarray(real)
@@ -246,6 +251,7 @@ def source(
         shape = file.require_shape("xi", ("P", "N_0", "paths"))
         counts = _counts_of_xi(file, shape[2])
     else:
+        file.require_known()
         shape = file.require_shape("x", ("P", "N_0", "T"))
         layers = _layers(file)
         counts = tuple(1 if name is None else _count(file, name) for name in layers)
@@ -379,18 +385,22 @@ def _kept(
     return tuple(some or tuple(range(count)) for some, count in zip(of_layers, heads))
 
 
-def _attention(name: str, omega: np.ndarray, queries: str, real, mask: str):
+def _attention(name: str, layer: int, omega: np.ndarray, queries: str, real, mask: str):
     """Attention of a layer, once it is known that its weights add up to one.
 
     Args:
+        layer: its number, from 0.
         mask: name of the array of real tokens.
 
     Raises:
         ValueError: as `bpkr.attention_arrays`, of the heads and examples taken.
     """
     try:
-        return bpkr.attention_arrays([omega], queries=queries, real=real).layers[0]
+        below = [None] * layer
+        given = bpkr.attention_arrays([*below, omega], queries=queries, real=real)
+        return given.layers[layer]
     except ValueError as error:
         words = str(error).removeprefix("attention: ")
-        words = re.sub("^in layer 1,? ", "", words).replace("layer 1", "it")
+        words = re.sub(f"^in layer {layer + 1},? ", "", words)
+        words = words.replace(f"layer {layer + 1}", "it")
         raise ValueError(f"{name}: {words.replace('real=', mask)}") from None

@@ -15,6 +15,7 @@ from statmech_attn.dynamics import (
     find_attractors,
     tongue,
 )
+from statmech_attn.statistics import share_error
 from statmech_attn.validation.families import delayed_logistic, henon, logistic
 from statmech_attn.validation.rows import Measurement, Row
 
@@ -93,7 +94,7 @@ def _shares(step, low, high, share):
     """Share of uniform starts that `share` picks, with its binomial error."""
     starts = jax.random.uniform(jax.random.key(0), (STARTS,), minval=low, maxval=high)
     p = float(np.mean(share(find_attractors(step, starts))))
-    return Measurement([p], [float(np.sqrt(p * (1 - p) / STARTS))])
+    return Measurement([p], [float(share_error(p, STARTS))])
 
 
 def _two_wells():

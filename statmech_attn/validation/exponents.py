@@ -16,6 +16,7 @@ from statmech_attn.dynamics import (
     per_unit_time,
     Spectrum,
 )
+from statmech_attn.statistics import standard_error
 from statmech_attn.validation import systems
 from statmech_attn.validation.rows import Measurement, Row
 from statmech_attn.validation.systems import SPROTT
@@ -112,7 +113,7 @@ def sampled(found: Spectrum, count: int) -> Measurement:
     """The leading exponents over all blocks, and of all lanes where there are some."""
     blocks = np.asarray(found.blocks)
     blocks = blocks.reshape(-1, blocks.shape[-1])[:, :count]
-    errors = blocks.std(axis=0, ddof=1) / np.sqrt(len(blocks))
+    errors = standard_error(blocks, 0)
     return Measurement(blocks.mean(axis=0).tolist(), errors.tolist(), len(blocks))
 
 

@@ -13,6 +13,7 @@ from statmech_attn.dynamics import (
     orbit,
     zero_one_test,
 )
+from statmech_attn.statistics import standard_error
 from statmech_attn.validation import systems
 from statmech_attn.validation.rows import Measurement, Row
 from statmech_attn.validation.systems import SPROTT
@@ -87,10 +88,8 @@ def _tent_growth():
         systems.skew_tent(SKEW), jnp.array(0.123), window=64, count=8000
     )
     _, spread, error = growth.diffusion()
-    mean_error = np.sqrt(float(growth.variance[0]) / 8000)
-    return Measurement(
-        [float(growth.mean[0]), float(spread[0, 0])], [mean_error, float(error[0, 0])]
-    )
+    errors = [float(growth.stderr[0]), float(error[0, 0])]
+    return Measurement([float(growth.mean[0]), float(spread[0, 0])], errors)
 
 
 def _logistic_growth():
@@ -101,8 +100,7 @@ def _logistic_growth():
     moved = (np.asarray(growth.values[:, 0]) - np.log(2)) ** 2 * 64**2
     # Neighbouring windows share an end, which the error takes in through pairs.
     pairs = moved.reshape(-1, 2).mean(axis=1)
-    error = pairs.std(ddof=1) / np.sqrt(len(pairs))
-    return Measurement([float(moved.mean())], [float(error)])
+    return Measurement([float(moved.mean())], [float(standard_error(pairs))])
 
 
 def _zero_one():

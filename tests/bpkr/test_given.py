@@ -88,7 +88,29 @@ def test_queries_on_rows_and_what_padding_reads(random):
 
 
 UNIFORM = np.full((1, 2, 3, 3), 1 / 3)
+ONE_NAN = UNIFORM[0].copy()
+ONE_NAN[1, 0, 2] = np.nan
+REAL = np.array([[True] * 3, [True, True, False]])
+PADDED = np.stack([UNIFORM[0, 0], [[0.7, 0.3, 0], [0.2, 0.8, 0], [np.nan] * 3]])[None]
 CAUSAL = np.tril(np.ones((3, 3))) / np.arange(1, 4)[:, None] * np.ones((1, 2, 1, 1))
+
+
+@pytest.mark.parametrize("queries", ("columns", "rows"))
+def test_weights_of_16_bits_are_divided_by_their_sum_and_it_is_said(random, queries):
+    """bfloat16 has 8 bits of mantissa: a weight is off by 2^-9 of its size, one way."""
+    axis = 2 if queries == "columns" else 3
+    exact = softmax(random.normal(size=(2, 3, 8, 8)), axis=axis)
+    exact[0, 0] = 1 / 8 * (1 - 0.003)
+    real = np.ones((3, 8), bool)
+    for mask in (None, real):
+        with pytest.warns(UserWarning, match="add up to one within 0.003 only, as num"):
+            omega = bpkr.attention_arrays([None, exact], queries=queries, real=mask)
+        (_, weights), scale = omega.layers, exact.sum(axis=axis, keepdims=True)
+        expected = exact / scale
+        expected = expected if queries == "columns" else expected.swapaxes(2, 3)
+        np.testing.assert_allclose(weights, expected, rtol=1e-15)
+    single = softmax(random.normal(size=(2, 3, 8, 8)), axis=2).astype(np.float32)
+    np.testing.assert_array_equal(bpkr.attention_arrays([single]).layers[0], single)
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -102,7 +124,25 @@ CAUSAL = np.tril(np.ones((3, 3))) / np.arange(1, 4)[:, None] * np.ones((1, 2, 1,
         (lambda: bpkr.attention_arrays([CAUSAL]), 'pass queries="rows"'),
         (lambda: bpkr.attention_arrays([UNIFORM], queries="row"), '"columns" or "row'),
         (lambda: bpkr.attention_arrays([2 * UNIFORM]), "add up to 2 instead of 1"),
-        (lambda: bpkr.attention_arrays([UNIFORM * np.nan]), "layer 1 .* not finite"),
+        (
+            lambda: bpkr.attention_arrays([np.stack([UNIFORM[0], ONE_NAN])]),
+            "layer 1, head 1, example 1 the weights of query 2 are not finite",
+        ),
+        (
+            lambda: bpkr.attention_arrays([UNIFORM, UNIFORM[0]]),
+            r"layer 2 .* got \(2, 3, 3\); the mean .* average_attn_weights=False",
+        ),
+        (
+            lambda: bpkr.attention_arrays([PADDED], real=REAL),
+            'pass queries="rows"',
+        ),
+        (
+            lambda: bpkr.attention_arrays(
+                [PADDED.swapaxes(2, 3)], queries="rows", real=REAL
+            ),
+            'pass queries="columns"',
+        ),
+        (lambda: bpkr.attention_arrays([1.006 * UNIFORM]), "add up to 1.006 instead"),
         (
             lambda: bpkr.attention_arrays([UNIFORM], real=np.ones((2, 4), bool)),
             r"\(P, T\) = \(2, 3\)",

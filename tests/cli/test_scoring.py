@@ -1,6 +1,7 @@
 """`statmech-attn score`: heads of a file of arrays, with errors, file and figures."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -39,6 +40,10 @@ def test_a_file_is_scored_stored_drawn_and_described(call, file, tmp_path):
     assert again["heads"] == ["decisive", "chosen", "noise"]
     np.testing.assert_allclose(again["score"], dataset.head_score, rtol=1e-12)
     np.testing.assert_allclose(again["stderr"], dataset.head_score_stderr, rtol=1e-12)
+    np.testing.assert_allclose(again["floor"], dataset.head_score_floor, rtol=1e-12)
+    assert said.splitlines()[1].split() == ["head", "score", "floor"]
+    assert again["error_left_out"] == float(dataset.error_left_out)
+    assert "an example is predicted from all others with mean squared error" in said
 
 
 @pytest.mark.parametrize(
@@ -98,6 +103,24 @@ def test_without_an_output_all_is_written_beside_the_file(call, digits):
     assert "exists and holds another study" in said and output.read_bytes() == before
     call(*words, "--temperature", 0.2, "--overwrite")
     assert output.read_bytes() != before
+
+
+def test_what_is_odd_about_a_file_is_said_in_one_line(call, file, tmp_path):
+    with np.load(file) as stored:
+        changed = dict(stored)
+    changed["attention_2"] = 0.997 * changed["attention_2"]
+    changed["Y"] = np.ones(60)
+    np.savez(tmp_path / "odd.npz", **changed)
+    words = ("--resamples", 0, "-o", tmp_path / "scores.h5")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        said = call("score", tmp_path / "odd.npz", *words).stderr.splitlines()
+    assert said == [
+        "statmech-attn: attention: in layer 2 the weights of a query add up to one "
+        "within 0.003 only, as numbers of 16 bits do; they were divided by their sum.",
+        "statmech-attn: all labels are the same, so there is nothing to be told from "
+        "the inputs, and no head that tells it.",
+    ]
 
 
 def test_labels_that_are_classes_are_refused_with_the_option(call, digits):

@@ -26,6 +26,9 @@ def test_a_rigid_rotation_has_its_own_rotation_number():
     found = rotation.rotation_number(rigid, 0.2, {"omega": omega}, steps=2000)
     # Rounding of the sum over 2000 weighted steps; measured 2e-15.
     np.testing.assert_allclose(found.number, omega, atol=1e-12)
+    # Angles of a turn, rounded once a step.
+    assert (found.error >= 2.0**-53 * np.sqrt(2000 / 3)).all()
+    assert (abs(found.number - omega) <= found.error).all()
     assert (found.error < 1e-12).all()
     assert (found.result == rotation.CONVERGED).all()
 

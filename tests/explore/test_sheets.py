@@ -54,10 +54,15 @@ def test_a_point_that_was_computed_stands_beside_stored_ones(sheets):
     sheet = sheets["theory-0"]
     stored = storage.read(RESULTS / "one_shot_theory-0-laptop.h5")
     point = stored.isel(width=1, temperature=1)[["U_1", "accuracy", "head_score"]]
+    point = point.assign(head_score_floor=0.5 * point.head_score)
     point = point.assign_coords(width=33.0, temperature=0.3)
     point = point.assign(accuracy=0.5).assign_attrs({SOLVED: 1})
     panels = sheet.panels({}, point)
     assert [x["words"] for x in panels[0]["layers"]] == [f"saddle point, {SOLVED}"]
+    (scores,) = [x for x in panels if x["caption"] == "Head scores"]
+    *_, floor = scores["rows"]
+    assert floor["words"] == "floor: f does not read the head"
+    assert np.allclose(floor["y"], point.head_score_floor, rtol=1e-5)
     assert captions(panels)[1:3] == [
         "Test accuracy against width, nearest stored temperature 0.25",
         "Test accuracy against temperature, nearest stored width 20",

@@ -353,7 +353,7 @@ def selected() -> xr.Dataset:
 
 @pytest.fixture
 def scored() -> xr.Dataset:
-    """Scores of three heads and a skip connection, with those of trained weights."""
+    """Scores of three heads and a skip connection, with floors and trained weights."""
     names = ["skip 1", "1.1", "1.2", "2.1"]
     score = np.array([0.4, 0.2, 1.0, 0.7])
     pair, paths = np.outer(score, score), np.eye(3)
@@ -364,6 +364,7 @@ def scored() -> xr.Dataset:
             {
                 "head_score": ((head,), score),
                 "head_score_stderr": ((head,), [0.05, 0.02, 0.1, np.nan]),
+                "head_score_floor": ((head,), [0.3, 0.6, 0.6, 0.5]),
                 "head_score_trained": ((head,), score[::-1]),
                 "U_by_head": ((head, f"{head}_pair"), pair),
                 "U_1": ((path, f"{path}_pair"), paths),

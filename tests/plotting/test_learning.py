@@ -36,10 +36,9 @@ def test_of_arrays_no_path_is_known_to_be_good_and_bars_are_those_of_the_tests(l
     assert limits == ["GP"]
     (bars,) = axis.collections
     heights = [np.ptp(ends[:, 1]) for ends in bars.get_segments()]
-    p = learned.accuracy.values
-    np.testing.assert_allclose(
-        heights, 2 * np.sqrt(p * (1 - p) / learned.sizes["test"])
-    )
+    p, n = learned.accuracy.values, learned.sizes["test"]
+    wilson = np.sqrt(p * (1 - p) / n + 1 / (2 * n) ** 2) / (1 + 1 / n)
+    np.testing.assert_allclose(heights, 2 * wilson)
 
 
 def test_the_denoising_path_helps_the_good_one_most(learned):
@@ -173,6 +172,17 @@ def test_a_score_without_an_error_has_no_error_bar(scored):
     (axis,) = plotting.head_scores(scored).axes
     expected = 2 * scored.head_score_stderr.values
     np.testing.assert_allclose(bars(axis), expected, atol=1e-12)
+
+
+def test_a_line_across_each_bar_is_the_score_of_a_head_that_is_not_read(scored):
+    (axis,) = plotting.head_scores(scored).axes
+    (lines,) = [x for x in axis.collections if x.get_label() == "floor"]
+    heights = [path.vertices[:, 1] for path in lines.get_paths()]
+    np.testing.assert_array_equal(
+        heights, scored.head_score_floor.values[:, None] * [1, 1]
+    )
+    old = plotting.head_scores(scored.drop_vars("head_score_floor"))
+    assert "floor" not in [x.get_label() for x in old.axes[0].collections]
 
 
 def test_the_axis_of_heads_says_layer_and_head_only_where_names_do(scored):

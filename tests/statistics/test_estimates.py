@@ -8,9 +8,12 @@ from statmech_attn.statistics import (
     block_stderr,
     in_standard_errors,
     limit_difference,
+    paired_error,
     rounding,
+    share_error,
     standard_error,
     threshold,
+    wilson,
 )
 
 
@@ -67,6 +70,25 @@ def test_rounding_is_that_of_a_running_sum(terms):
         errors.append((total - math.fsum(values)) / terms)
     ratio = np.sqrt(np.mean(np.square(errors))) / rounding(1.0, terms)
     assert 0.2 < ratio < 1 / np.sqrt(3)
+
+
+def test_a_share_of_all_or_none_has_an_error():
+    """Half of Wilson's interval: 0.0098 at 1/2, which is sqrt(1/4n) to 1 in 2n."""
+    assert share_error(0.0, 49) == share_error(1.0, 49) == pytest.approx(0.01)
+    shares = np.array([0.1, 0.5, 1.0])
+    low, high = wilson(shares * 2000, 2000)
+    np.testing.assert_allclose(share_error(shares, 2000), (high - low) / 2)
+    plain = np.sqrt(shares * (1 - shares) / 2000)[:2]
+    np.testing.assert_allclose(share_error(shares, 2000)[:2], plain, rtol=2e-3)
+    assert share_error(0.3, np.inf) == 0 and np.isnan(share_error(np.nan, 5))
+
+
+def test_answers_that_agree_have_the_error_of_a_share_of_none():
+    answers = np.array([[0.0] * 49, [1.0] + [0.0] * 48, [np.nan] * 49])
+    error = paired_error(answers)
+    assert error[0] == pytest.approx(0.01)
+    assert error[1] == pytest.approx(1 / 49)  # one of 49, ddof = 1
+    assert np.isnan(error[2])
 
 
 def test_a_standard_error_is_no_smaller_than_rounding():

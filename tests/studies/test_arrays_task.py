@@ -58,6 +58,8 @@ def test_skip_connections_are_the_first_heads_of_their_layers(study):
     assert result.path_2.values.tolist() == ["1", "2"]
     scores = np.concatenate(solution.head_scores())
     np.testing.assert_allclose(result.head_score.values[0], scores, rtol=1e-8)
+    floors = np.concatenate(solution.head_floors())
+    np.testing.assert_allclose(result.head_score_floor.values[0], floors, rtol=1e-8)
     assert np.isfinite(result.accuracy_silenced).all()
     assert np.isfinite(result.U_1_corrected).all()
     # A pair of paths alone, by the regression of their kernels: c^2 is 1/2 for the
@@ -118,6 +120,8 @@ def test_heads_of_arrays_are_scored_and_pruned_with_a_skip_among_them(in_hdf5):
     np.testing.assert_allclose(
         scores, np.concatenate(solution.head_scores()), rtol=1e-7
     )
+    floors = np.concatenate(solution.head_floors())
+    np.testing.assert_allclose(result.head_score_floor[0], floors, rtol=1e-7)
     # f in closed form: K between test and training inputs, path by path.
     c = np.array([1 / np.sqrt(2)] * 2 + [1 / 2] * 4)  # the skip's paths come first
     x, test = np.asarray(given.xi) * c, np.asarray(given.xi_test) * c

@@ -52,6 +52,7 @@ def test_a_file_holds_every_quantity_over_widths_and_temperatures(found, tmp_pat
         "predictor_variance": ("test",),
         "kernel_overlap": ("rank",),
         "head_score": ("attention_head",),
+        "head_score_floor": ("attention_head",),
         "kernel": ("example", "example_pair"),
         "U_1_corrected": ("path_1", "path_1_pair"),
         "accuracy_corrected": (),

@@ -111,7 +111,7 @@ def test_a_row_holds_scores_and_what_the_network_loses_without_its_heads(work, r
         for h, head in enumerate(EACH):
             assert row["accuracy_pruned"][h, i] == right[head].mean()
             lost.append(right[None].astype(int) - right[head])
-            drop, error = lost[-1].mean(), lost[-1].std() / np.sqrt(40)
+            drop, error = lost[-1].mean(), paired(lost[-1])
             assert row["accuracy_drop"][h, i] == pytest.approx(drop, abs=1e-12)
             assert row["accuracy_drop_stderr"][h, i] == pytest.approx(error, abs=1e-12)
     assert len({tuple(one) for one in lost}) > 6  # the heads say different things
@@ -119,6 +119,11 @@ def test_a_row_holds_scores_and_what_the_network_loses_without_its_heads(work, r
     curve = row["accuracy_cumulative"][ORDERS.index("random")]
     expected = row["accuracy_pruned"][first].mean(axis=0)
     np.testing.assert_allclose(curve[1], expected, rtol=1e-14)
+
+
+def paired(lost):
+    """Error of a mean difference; half of Wilson's interval of none where none is."""
+    return np.std(lost, ddof=1) / np.sqrt(len(lost)) or 1 / (2 * (len(lost) + 1))
 
 
 def test_heads_are_taken_out_of_the_sum_over_paths():
@@ -134,7 +139,7 @@ def test_heads_are_taken_out_of_the_sum_over_paths():
     right = lambda paths: np.sign(parts[:, paths].sum(axis=1)) == y
     full = right([0, 1, 2, 3])
     alone = np.array([right(left[head]).mean() for head in range(4)])
-    binomial = lambda a: np.sqrt(a * (1 - a) / 50)
+    binomial = lambda a: np.sqrt(a * (1 - a) / 50 + 1 / 100**2) / (1 + 1 / 50)
     nothing = np.full(3, np.nan)
     cumulative = np.array([nothing] * len(ORDERS))
     cumulative[0] = [full.mean(), alone[2], right([3]).mean()]
@@ -161,7 +166,7 @@ def test_heads_are_taken_out_of_the_sum_over_paths():
         "accuracy_pruned": alone,
         "accuracy_pruned_stderr": binomial(alone),
         "accuracy_drop": full.mean() - alone,
-        "accuracy_drop_stderr": np.std(lost, axis=1) / np.sqrt(50),
+        "accuracy_drop_stderr": [*map(paired, lost)],
         "accuracy_cumulative": cumulative,
         "accuracy_cumulative_stderr": errors,
         "rank_correlation": rank,
@@ -265,13 +270,14 @@ def test_drops_have_the_error_of_a_paired_difference(work, learned):
             one, full = learned.isel(restart=row, test_set=i), right(network)
             base = full.mean()
             assert one.accuracy_sets_stderr == pytest.approx(
-                math.sqrt(base * (1 - base) / 40)
+                math.sqrt(base * (1 - base) / 40 + 1 / 80**2) / (1 + 1 / 40)
             )
             for h, head in enumerate(EACH):
                 pruned = right(without(network, *head))
                 lost, gained = int((full & ~pruned).sum()), int((pruned & ~full).sum())
                 drop = (lost - gained) / 40
-                error = math.sqrt(((lost + gained) / 40 - drop**2) / 40)
+                error = math.sqrt(((lost + gained) / 40 - drop**2) / 39)
+                error = error or 1 / 82  # of a share of 0
                 assert one.accuracy_drop[h] == pytest.approx(drop, abs=1e-12)
                 assert one.accuracy_drop_stderr[h] == pytest.approx(error, abs=1e-12)
 
@@ -287,7 +293,7 @@ def test_curves_begin_with_all_heads_and_then_lack_the_one_of_lowest_score(learn
         ranks = np.argsort(learned.pruning_score.sel(order=order).values, axis=1)
         emptied = (ranks[:, :2] // 2).sum(axis=1) != 1
         assert (np.isnan(curves.isel(n_pruned=2)).all("test_set") == emptied).all()
-        binomial = np.sqrt(curves * (1 - curves) / 40)
+        binomial = np.sqrt(curves * (1 - curves) / 40 + 1 / 80**2) / (1 + 1 / 40)
         error = learned.accuracy_cumulative_stderr.sel(order=order)
         assert np.allclose(error, binomial, atol=1e-15, equal_nan=True)
 

@@ -76,7 +76,13 @@ UNDERSTOOD = (
     {"real": REAL, "real_test": REAL.astype(int)},
     {"real": REAL.astype(np.float32), "real_test": REAL},
     {"lengths": np.full(P, T), "lengths_test": np.full(P, float(T))},
-    {"ids": np.arange(3), "notes": np.array([{}, None])},
+    {"ids": np.arange(3), "notes": np.array([{}, None]), "test": np.ones(2)},
+    {
+        "lengths": np.full(P, T),
+        "lengths_test": np.full(P, T),
+        "attention_mask": REAL,
+        "atention_2": REAL,
+    },
     {"x": lambda x: np.asfortranarray(x)},
     {"heads_1": lambda W: W.astype(">f8")},
 )
@@ -93,6 +99,26 @@ REFUSED = (
     ({"heads_2": np.ones((1, N_0, N_0))}, "layer 2 is given by heads_2 and by att"),
     ({"attention_0": np.ones(3)}, "layers are counted from 1"),
     ({"xi": np.ones((P, N_0, 4))}, "there are xi and x;"),
+    # names that are near
+    (
+        {"atention_3": REAL},
+        "there is atention_3, which is not read; rename it attentio",
+    ),
+    ({"attentoin3_test": REAL}, "rename it attention_3_test, or leave it out."),
+    (
+        {"attention": REAL},
+        "there is attention, which is not read; rename it attention_",
+    ),
+    ({"Attentions_3": REAL}, "rename it attention_3, or leave it out."),
+    ({"head_3": REAL}, "rename it heads_3, or leave it out."),
+    ({"length": np.full(P, T)}, "rename it lengths, or leave it out."),
+    ({"v_1": REAL}, "rename it V_1, or leave it out."),
+    (
+        {"attention_mask": REAL},
+        "there is attention_mask, which is not read; rename it r",
+    ),
+    ({"attention_mask_test": REAL}, "rename it real_test, or leave it out."),
+    ({"key_padding_mask": ~REAL}, "not read; real is its negation, or leave it out."),
     # labels
     ({"Y": np.arange(P)}, "of 60 classes, 0, 1, 2, 3, 4, 5, ...;"),
     ({"Y": np.arange(P) % 2}, "classes = [1, 0] in [task] makes 1 of 1 and -1 of 0."),
@@ -117,7 +143,10 @@ REFUSED = (
     ({"x": np.array([[1], [1, 2]], object)}, "got Python objects; numpy.asarray(x.to"),
     ({"x": changed((3, 0, 2), np.inf)}, "1 of 4320, the first at [3, 0, 2]."),
     ({"heads_1": changed((0, 1, 1), np.nan)}, "heads_1 holds numbers that are not"),
-    ({"attention_2": changed((0, 1, 2, 3), np.nan)}, "attention_2: it has weights"),
+    (
+        {"attention_2": changed((0, 1, 2, 3), np.nan)},
+        "attention_2: head 0, example 1 the weights of query 3 are n",
+    ),
     # shapes
     ({"x": np.ones((N_0, T))}, "x must have shape (P, N_0, T); got (12, 6)."),
     ({"x": swapped(1, 2)}, "got (60, 6, 12); numpy.swapaxes(x, 1, 2) has it."),
@@ -127,7 +156,8 @@ REFUSED = (
     ({"heads_1": np.ones((2, N_0, 5))}, "heads_1 must have shape (H, N_0, N_0); got"),
     ({"heads_1": np.ones((2, 5, 5))}, "N_0 = 5 (heads_1), T = 6 (attention_2); got"),
     ({"attention_2": swapped(0, 1)}, "numpy.swapaxes(attention_2, 0, 1) has it."),
-    ({"attention_2": lambda a: a[0]}, "attention_2[None] has it."),
+    ({"attention_2": lambda a: a[0]}, "attention_2[None] has it; the mean over heads"),
+    ({"attention_2": lambda a: a[0]}, "average_attn_weights=False."),
     ({"attention_2": lambda a: a[:0]}, "got (0, 60, 6, 6), without entries."),
     ({"attention_2_test": lambda a: a[:1]}, "with H = 2 (attention_2), P = 60 (labels"),
     # weights of attention
@@ -178,6 +208,7 @@ def spoilt(example, change):
     }
 
 
+@pytest.mark.filterwarnings("ignore:attention. in layer 2 .*16 bits:UserWarning")
 @pytest.mark.parametrize("change", UNDERSTOOD)
 def test_what_cannot_mean_anything_else_works(file, example, tmp_path, change):
     """Up to the rounding of the types that the file has, 2^-11 for half precision."""

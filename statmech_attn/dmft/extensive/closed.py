@@ -10,6 +10,7 @@ $g(t) = \beta \langle 1 - \tanh^2 \beta h(t) \rangle$
 over the site classes and the two Gaussian fields of covariance V.
 """
 
+import math
 from typing import NamedTuple
 
 import equinox as eqx
@@ -27,6 +28,7 @@ from statmech_attn.dmft.extensive.loaded import (
 )
 from statmech_attn.dmft.extensive.order import add_token, attend, first_token, Order
 from statmech_attn.dmft.extensive.results import Trajectory, Values, values
+from statmech_attn.statistics import rounding
 
 
 FINE = 6, 12  # Gaussians for the thermal noise, nodes for the correlation
@@ -59,7 +61,7 @@ def closed(problem: LoadedNetwork, start, *, steps: int) -> Trajectory:
 
     Returns:
         The trajectory; its errors are differences from a coarser rule and bound those
-        of quadrature.
+        of quadrature, and no less than rounding.
 
     Raises:
         ValueError: another ensemble, steps out of range, a start out of range or
@@ -83,7 +85,9 @@ def closed(problem: LoadedNetwork, start, *, steps: int) -> Trajectory:
     check_steps(problem, steps)
     sites = cells(problem.net, start)
     fine, coarse = (_recursion(problem, sites, steps, rule(*x)) for x in (FINE, COARSE))
-    error = jax.tree.map(lambda x, y: jnp.abs(x - y), fine, coarse)
+    nodes = math.prod(FINE)
+    apart = lambda x, y: jnp.maximum(jnp.abs(x - y), rounding(x, nodes))
+    error = jax.tree.map(apart, fine, coarse)
     lowest = jnp.linalg.eigvalsh(fine.noise)[0]
     return Trajectory(fine, error, "closed", jitter=jnp.maximum(-lowest, 0.0))
 

@@ -46,9 +46,9 @@ MIXTURES = {  # largest error, tau, p
 MOST_NODES = 12  # of the integral over the correlation
 SMALLEST = 1e-100  # width of a noise that is none
 SHARP = 40.0  # |h| at which a Gaussian is on one side to rounding
-NOISE = np.linspace(-8.5, 8.5, 65)  # grid of the noise, in standard deviations
+NOISE = np.linspace(-8.5, 8.5, 73)  # grid of the noise, in standard deviations
 NOISE_WEIGHTS = np.exp(-(NOISE**2) / 2) / np.exp(-(NOISE**2) / 2).sum()
-THERMAL = np.linspace(-19.0, 19.0, 141)  # grid of the thermal noise, in T
+THERMAL = np.linspace(-19.0, 19.0, 157)  # grid of the thermal noise, in T
 THERMAL_WEIGHTS = np.cosh(THERMAL) ** -2 / (np.cosh(THERMAL) ** -2).sum()
 
 

@@ -37,6 +37,7 @@ from statmech_attn.dmft.extensive.loaded import (
 )
 from statmech_attn.dmft.extensive.order import add_token, attend, first_token, Order
 from statmech_attn.dmft.extensive.results import Trajectory, Values, values
+from statmech_attn.statistics import standard_error
 
 
 POPULATION = 2**14  # trajectories of one population
@@ -186,7 +187,7 @@ def sampled(
             branch = jax.random.fold_in(key, b)
             runs.append(_population(problem, sites, steps, size, branch, cold))
         stacked = jax.tree.map(lambda *x: np.stack(x), *(run[0] for run in runs))
-        spread = jax.tree.map(lambda x: x.std(0, ddof=1) / np.sqrt(count), stacked)
+        spread = jax.tree.map(lambda x: standard_error(x, 0), stacked)
         asked = (spread.m_o_se, spread.A, spread.weights, spread.C)
         reached = max(x.max() for x in asked) <= error
         if reached or 2 * count > most:

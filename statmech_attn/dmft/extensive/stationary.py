@@ -164,8 +164,8 @@ class Capacity(eqx.Module):
 
     Attributes:
         value: of the free parameter at the fold.
-        error: size of the last Newton step; those of the lags and of quadrature show
-            where fewer are told apart, and where it is `coarse`.
+        error: of the last Newton step and of rounding; those of the lags and of
+            quadrature show where fewer are told apart, and where it is `coarse`.
         overlap: attention vector A at the fold.
         noise: multiplier of noise in the correlations there, at fixed overlaps; stable
             below one.

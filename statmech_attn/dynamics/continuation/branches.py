@@ -146,7 +146,7 @@ class Solution(eqx.Module):
 
     @property
     def special_error(self) -> np.ndarray:
-        """Size of the last Newton step at every special point."""
+        """Error of every special point: of the last Newton step and of rounding."""
         return np.array([special.error for special in self.special])
 
     @property

@@ -11,6 +11,10 @@ right and left singular vectors of the smallest singular value $\sigma$ of
 one step solves G = 0 together with $\sigma + w^* (dM) v = 0$, dM the change of the
 matrix along the step.  A branch point has one unknown more, the strength of w added to
 G, and two such conditions, for the two vectors that the matrix sends to zero.
+
+Rounding of the equations moves the point by their inverse Jacobian times rounding.  It
+is measured: steps from points nearby, which without rounding end in one point but for
+the square of their distance, end as far apart as rounding puts them.
 """
 
 from collections.abc import Callable
@@ -22,22 +26,24 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn.dynamics.continuation.derivatives import slopes
+from statmech_attn.statistics import rounding
 
 
 FOLD, DOUBLING, TORUS, BRANCHING = range(4)
 ITERATIONS = 12
 TOLERANCE = 1e-9  # of a step; the one after it is at rounding, and is taken too
+NEIGHBOURS = 8  # from which a step is taken to see what rounding does
+NEAR = 2.0**-33  # how far they are; a step leads to the point but for NEAR^2
 
 
 class Located(eqx.Module):
     """A point on a curve, with the angle of its critical multiplier.
 
-    `error` is the size of the last Newton step; NaN where Newton did not converge.
-
     Attributes:
         u: coordinates, the state and then the free parameter.
         angle: of the critical multiplier, radians.
-        error: size of the last Newton step.
+        error: size of the last Newton step, and no less than what rounding moves the
+            point by; NaN where Newton did not converge.
     """
 
     u: Float[np.ndarray, " n+1"]
@@ -68,7 +74,7 @@ def locate(residual: Callable, kind: int, u, angle: float = 0.0) -> Located:
         angle: of the critical multiplier, radians.
 
     Returns:
-        `Located`: coordinates of the point, with the size of the last Newton step.
+        `Located`: coordinates of the point, with their error.
 
     Example:
         >>> import numpy as np
@@ -84,11 +90,20 @@ def locate(residual: Callable, kind: int, u, angle: float = 0.0) -> Located:
         step, turn = step_of(residual, kind, u, angle)
         if not np.isfinite(step).all():
             break
-        last, size = size, np.linalg.norm(step) / (1 + np.linalg.norm(u))
+        last, size = size, np.linalg.norm(step)
         u, angle = u + step, angle + turn
-        if last < TOLERANCE and _is_zero(residual, u):
-            return Located(u, float(angle), float(size))
+        small = last < TOLERANCE * (1 + np.linalg.norm(u))
+        if small and _is_zero(residual, u):
+            moved = _rounding(lambda v: step_of(residual, kind, v, angle)[0], u)
+            return Located(u, float(angle), float(max(size, moved)))
     return Located(u, float(angle), np.nan)
+
+
+def _rounding(step_of: Callable, u: Float[np.ndarray, " n+1"]) -> float:
+    """How far rounding moves the point to which Newton steps lead, and u itself."""
+    apart = np.random.default_rng(0).uniform(-NEAR, NEAR, (NEIGHBOURS, u.size))
+    ends = [start + step_of(start) - u for start in u + apart * (1 + abs(u))]
+    return max(rounding(np.linalg.norm(u)), *np.linalg.norm(ends, axis=1))
 
 
 def _is_zero(residual, u) -> bool:

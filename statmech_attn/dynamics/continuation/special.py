@@ -60,8 +60,7 @@ class SpecialPoint(eqx.Module):
 
     `kind` is one of `KINDS`; "period_halving" is the end of a branch on one of half
     its period, "unresolved" several multipliers at once or a point that Newton did not
-    reach.  `error` is the size of the last Newton step (NaN where unresolved);
-    `form` the normal form, None where unresolved.
+    reach.  `form` is the normal form, None where unresolved.
 
     Attributes:
         kind: one of `KINDS`.
@@ -71,7 +70,8 @@ class SpecialPoint(eqx.Module):
         arclength: length of the branch up to this point.
         multipliers: eigenvalues of the Jacobian of one period.
         tangent: unit tangent of the branch.
-        error: size of the last Newton step.
+        error: size of the last Newton step, and no less than what rounding moves the
+            point by; NaN where unresolved.
         form: normal form with its coefficients.
     """
 

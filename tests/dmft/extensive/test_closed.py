@@ -121,6 +121,8 @@ def test_errors_are_those_of_quadrature(independent):
     _, result = independent
     assert 1e-9 < float(result.error.C.max()) < 5e-5
     assert float(result.error.m.max()) < 1e-5
+    known = np.abs(result.value.C) * 2.0**-53  # of a token with itself, too
+    assert (np.asarray(result.error.C) >= known).all() and (known > 0).any()
 
 
 def test_noise_loses_positivity_by_no_more_than_quadrature(independent):

@@ -1,3 +1,5 @@
+import math
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -18,6 +20,20 @@ def test_mean_of_a_spin_is_the_integral_to_rounding(temperature, sigma):
     assert np.allclose(slope, by_hand, rtol=1e-12)
 
 
+@pytest.mark.parametrize("ratio", (0.97, 0.999, 1.0, 1.03, 1.5))
+def test_noise_of_the_size_of_the_temperature_costs_no_digits(ratio):
+    """Where the rules of both kinds of noise meet, at a sum of 20 000 exact terms."""
+    a, T = np.array([0.05, 0.3, 0.7, 1.0, 1.5]), 0.25
+    mean, slope = gaussian.mean_and_slope(jnp.array(a), T, ratio * T)
+    z = np.linspace(-12, 12, 20001)
+    weights = np.exp(-(z**2) / 2)
+    weights /= math.fsum(weights)
+    for i in range(len(a)):
+        spin = np.tanh((a[i] + ratio * T * z) / T)
+        assert abs(mean[i] - math.fsum(spin * weights)) < 1e-15
+        assert abs(T * slope[i] - math.fsum((1 - spin**2) * weights)) < 1e-15
+
+
 def test_deterministic_spins_have_error_functions():
     a = jnp.array([-0.7, 0.3])
     mean, slope = gaussian.mean_and_slope(a, 0.0, 0.8)
@@ -28,7 +44,7 @@ def test_deterministic_spins_have_error_functions():
 
 
 def test_without_noise_a_spin_has_the_mean_of_the_map():
-    """To the rounding of a sum of 141 weights, whose order is the processor's."""
+    """To the rounding of a sum of 157 weights, whose order is the processor's."""
     a = jnp.array([-0.7, 0.0, 0.3])
     sign = gaussian.mean_and_slope(a, 0.0, 0.0)[0]
     assert np.allclose(sign, np.sign(np.asarray(a)), rtol=0, atol=1e-14)

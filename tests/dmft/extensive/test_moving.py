@@ -84,6 +84,17 @@ def test_capacity_of_a_sequence_that_moves():
     assert 0 < found.noise < 1
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("beta", (4.0, 8.0, np.inf))
+def test_two_formulations_have_one_capacity_to_their_stated_errors(beta):
+    """Equations of other variables, solved by other code, agree to rounding."""
+    problem = problem_of(1, 0.1, beta)
+    one = extensive.capacity(problem, [1.0])
+    other = extensive.moving_capacity(problem)
+    assert abs(one.value - other.value) <= np.hypot(one.error, other.error)
+    assert 2.0**-53 * one.value < one.error < 1e-14
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
