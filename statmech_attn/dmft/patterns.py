@@ -28,6 +28,7 @@ from jaxtyping import Array, Float, Key
 from statmech_attn import inputs, presentation
 from statmech_attn.batches import rng
 from statmech_attn.presentation import Shown
+from statmech_attn.storage import require_new, write_text
 
 
 KINDS = ("o", "v", "q", "k")
@@ -375,6 +376,7 @@ def save(path: str | Path, file: PatternFile, *, overwrite: bool = False) -> Non
     Raises:
         ValueError: what `load` would refuse.
         FileExistsError: the file is there, unless `overwrite`.
+        StorageError: it cannot be written; what was there stays.
 
     Example:
         >>> import tempfile
@@ -399,8 +401,9 @@ def save(path: str | Path, file: PatternFile, *, overwrite: bool = False) -> Non
         table["start"] = {"window": window.tolist(), "next_position": position}
     text = json.dumps(table)
     _parse(text, str(path))
-    with open(path, "w" if overwrite else "x", encoding="utf-8") as opened:
-        opened.write(text + "\n")
+    if not overwrite:
+        require_new(path)
+    write_text(path, text + "\n")
 
 
 def _parse(text: str, name: str) -> PatternFile:

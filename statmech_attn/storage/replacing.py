@@ -89,10 +89,20 @@ def require_replaceable(
             f"{path}: already exists; choose another, or pass --overwrite."
         )
     if not like(path):
-        raise StorageError(
-            f"{path}: is no {what} and stays: --overwrite replaces such only; choose "
-            "another."
-        )
+        raise StorageError(f"{path}: is no {what} and stays; choose another place.")
+
+
+def require_new(path: str | Path) -> None:
+    """Refuse a destination that is there.
+
+    Raises:
+        FileExistsError: it stays.
+
+    Example:
+        >>> require_new("new.json")
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
 def begins(path: Path, most: int = 4096) -> str:
