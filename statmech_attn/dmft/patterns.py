@@ -33,6 +33,7 @@ from statmech_attn.storage import require_new, write_text
 
 KINDS = ("o", "v", "q", "k")
 MAX_BYTES = 2**25  # of a pattern file
+NO_NUMBERS = (ValueError, TypeError, OverflowError)  # of NumPy, on what is no array
 MAX_NUMBER = 1e15  # in a pattern file
 MAX_PATTERNS = 4096
 MAX_ENTRIES = 2**24  # of W^alpha
@@ -421,7 +422,7 @@ def _parse(text: str, name: str) -> PatternFile:
         )
     except KeyError as missing:
         raise ValueError(f"pattern file {name}: key {missing} is missing.") from None
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (*NO_NUMBERS, AttributeError, RecursionError) as error:
         raise ValueError(f"pattern file {name}: {_in_one_line(error)}") from None
     shape = (context, patterns.n_patterns)
     if checkpoint is not None and checkpoint[0].shape != shape:
@@ -462,7 +463,7 @@ def _in_one_line(error: Exception) -> str:
 def _signs(name: str, values: Any) -> Float[np.ndarray, "4 M n"]:
     try:
         array = np.asarray(values, float)
-    except (ValueError, TypeError):
+    except NO_NUMBERS:
         raise ValueError(f"{name}: rows must be numbers of one length.") from None
     if array.ndim != 3 or array.shape[0] != 4 or array.shape[1] < 1:
         raise ValueError(
