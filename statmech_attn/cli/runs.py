@@ -272,7 +272,7 @@ def slurm(
         setup,
         allow_code=allow_code,
     )
-    path = script or output.with_name(f"{output.name}.sh")
+    path = script or output.parent / f"{output.name}.sh"
     scan.slurm.check(array, path)
     batches.runtime.prepare()
     engine = scan.engines.local.engine(cpus)

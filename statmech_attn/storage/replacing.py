@@ -4,6 +4,7 @@ A kill at any moment, or a disk that is full, leaves the old file or folder, or 
 one.  After a kill a hidden `.NAME.*.part` may stay beside it.
 """
 
+import ctypes
 import errno
 import os
 import shutil
@@ -13,6 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from statmech_attn.storage.schema import StorageError
+
+
+HERE, EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
 
 
 @contextmanager
@@ -33,8 +37,8 @@ def replaced(path: str | Path, needed: int = 0) -> Iterator[Path]:
         ...     Path(folder, "x.txt").read_text()
         'whole'
     """
-    target = Path(os.path.realpath(path))
     try:
+        target = target_of(path)
         beside = Path(tempfile.mkdtemp(".part", f".{target.name}.", target.parent))
         part = beside / target.name
         try:
@@ -50,6 +54,18 @@ def replaced(path: str | Path, needed: int = 0) -> Iterator[Path]:
         sync_folder(target.parent)
     except OSError as error:
         raise unwritable(Path(path), error, needed) from None
+
+
+def target_of(path: str | Path) -> Path:
+    """What a path leads to through symbolic links.
+
+    Raises:
+        OSError: to nothing, since the links form a loop.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return target
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -123,12 +139,22 @@ def _put_folder(part: Path, target: Path, old: Path) -> None:
     if not target.exists():
         os.replace(part, target)
         return
+    if _exchanged(part, target):
+        return
     os.replace(target, old)
     try:
         os.replace(part, target)
     except BaseException:
         os.replace(old, target)
         raise
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Swap two folders at once; whether this system and its disk can."""
+    swap = getattr(ctypes.CDLL(None), "renameat2", None)  # of Linux
+    if swap is None:
+        return False
+    return not swap(HERE, os.fsencode(one), HERE, os.fsencode(other), EXCHANGE)
 
 
 def _sync(path: Path) -> None:

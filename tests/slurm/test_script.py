@@ -329,8 +329,8 @@ def test_where_there_is_no_cluster_the_numbers_are_taken_as_given(
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"tasks": 0}, "tasks must be 1 or more; got 0"),
-        ({"cpus": 0}, "cpus must be 1 or more; got 0"),
+        ({"tasks": 0}, "tasks must be from 1 to 4000000; got 0"),
+        ({"cpus": 0}, "cpus must be from 1 to 4000000; got 0"),
         ({"time": "90"}, "time must be HH:MM:SS or D-HH:MM:SS; got '90'"),
         ({"time": "00:70:00"}, "time must be HH:MM:SS or D-HH:MM:SS; got '00:70:00'"),
         ({"time": "00:00:59"}, "time must be a minute or more; got 00:00:59"),
