@@ -5,6 +5,7 @@ Packages come to be when they are first asked for (`lazy`), and what else is slo
 import is imported by the commands: a bad study is refused before JAX is there.
 """
 
+import logging
 import traceback
 from typing import Annotated, Any
 
@@ -13,7 +14,16 @@ from typer.core import TyperGroup
 
 from statmech_attn import __version__
 from statmech_attn.cli import errors, exploring, resources, results, runs, scoring
-from statmech_attn.cli.terminal import err, quiet_when_closed, write_anything
+from statmech_attn.cli.terminal import (
+    err,
+    nobody_reads,
+    quiet_when_closed,
+    write_anything,
+)
+
+
+# Loggers of JAX that print the traceback of an error which is raised afterwards.
+TRACEBACKS = ("jax._src.callback", "jax._src.debugging")
 
 
 class _Commands(TyperGroup):
@@ -25,12 +35,12 @@ class _Commands(TyperGroup):
             return super().main(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
+        for name in TRACEBACKS:
+            logging.getLogger(name).disabled = not ctx.params["debug"]
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:
-            raise
         except BaseException as error:  # SystemExit too: 0 means that all is done
-            if errors.of_the_command_line(error):
+            if nobody_reads(error) or errors.of_the_command_line(error):
                 raise
             if ctx.params["debug"]:
                 err.print(traceback.format_exc(), highlight=False, soft_wrap=True)

@@ -75,7 +75,8 @@ def run(
     if dry_run or output is None:
         _forecast(checked, output, chosen, chunk)
         return
-    with progress.shown(err, log_file, quiet=quiet, verbose=verbose) as report:
+    shown = progress.shown(err, log_file, quiet=quiet, verbose=verbose)
+    with studies.guard.screened(), shown as report:
         studies.compute(
             checked,
             text,
