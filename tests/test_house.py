@@ -204,8 +204,9 @@ def writes(call: ast.Call) -> bool:
     """Whether a call opens a file to write, or writes one, outside `replaced`."""
     name = ast.unparse(call.func).rpartition(".")[2]
     if name in OPENING:
-        modes = [a.value for a in call.args[:2] if isinstance(a, ast.Constant)]
-        return any(mode[:1] in ("w", "a", "x") for mode in modes if len(mode) < 4)
+        values = [a.value for a in call.args[:2] if isinstance(a, ast.Constant)]
+        modes = [x for x in values if isinstance(x, str) and len(x) < 4]
+        return any(mode[:1] in ("w", "a", "x") for mode in modes)
     place = [*map(ast.unparse, call.args), ast.unparse(call.func)]
     return name in WRITING and not {"storage.write_text", "write_text"} & {*place}
 

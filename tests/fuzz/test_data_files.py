@@ -5,6 +5,7 @@ import json
 import random
 import zipfile
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,17 +116,15 @@ def test_any_value_in_a_pattern_file(tmp_path, value):
     text = path.read_text()
     for place in ("semantic", "positional", "fractions", "context", "gamma", "start"):
         tree = json.loads(text)
-        inner = tree.get("start") if place == "start" else tree[place]
+        container: Any = tree
+        key, inner = place, tree[place]
         while isinstance(inner, (dict, list)):
             container, key = (
                 inner,
                 next(iter(inner if isinstance(inner, dict) else [0])),
             )
             inner = container[key]
-        if isinstance(tree[place], (dict, list)):
-            container[key] = value
-        else:
-            tree[place] = value
+        container[key] = value
         path.write_text(json.dumps(tree))
         one_line(path, dmft.load, path)
 

@@ -20,7 +20,7 @@ from statmech_attn.cli import app
 STUDY = 'kind = "trajectory"\n[parameters]\nbeta = 0.5\n[run]\nsteps = 5\n'
 RESULTS = Path(__file__).resolve().parents[2] / "paper_figs" / "results"
 RESULT = RESULTS / "pe5_locking-laptop.h5"
-COMMANDS = {command.callback.__name__: command for command in app.registered_commands}
+COMMANDS = {f.__name__: f for c in app.registered_commands if (f := c.callback)}
 # What stands for the other words of a command, by the name of its parameter.
 GOOD = {"study": "s.toml", "output": "out.h5", "kind": "trajectory", "name": "nothing"}
 GOOD |= {"names": "mnist"}
@@ -34,13 +34,13 @@ ALWAYS = {  # before the words that are tried
 
 
 def flags(command: str) -> list[str]:
-    parameters = inspect.signature(COMMANDS[command].callback).parameters
+    parameters = inspect.signature(COMMANDS[command]).parameters
     return [*ALWAYS.get(command, []), *["--overwrite"] * ("overwrite" in parameters)]
 
 
 def places(command: str):
     """Name of each parameter that takes paths, or a word, and the words around it."""
-    callback = COMMANDS[command].callback
+    callback = COMMANDS[command]
     hints = typing.get_type_hints(callback, include_extras=True)
     needed, odd = [], []
     for name, parameter in inspect.signature(callback).parameters.items():
