@@ -71,6 +71,10 @@ def target_of(path: str | Path) -> Path:
 def write_text(path: str | Path, text: str) -> None:
     """Write a text as a file, as UTF-8.
 
+    Args:
+        path: of the file.
+        text: all of it.
+
     Raises:
         StorageError: it cannot be written; what was there stays.
 
@@ -111,6 +115,9 @@ def require_replaceable(
 def require_new(path: str | Path) -> None:
     """Refuse a destination that is there.
 
+    Args:
+        path: the destination.
+
     Raises:
         FileExistsError: it stays.
 
@@ -123,6 +130,10 @@ def require_new(path: str | Path) -> None:
 
 def begins(path: Path, most: int = 4096) -> str:
     """The first characters of a regular file; nothing of anything else.
+
+    Args:
+        path: of the file.
+        most: bytes that are read.
 
     Example:
         >>> begins(Path("/dev/zero"))

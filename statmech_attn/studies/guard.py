@@ -53,6 +53,8 @@ def call(
     Args:
         refuse: the exception that is raised for one of the code, which may be any but
             KeyboardInterrupt.
+        function: of the user.
+        arguments: that it is called with.
 
     Example:
         >>> call(lambda error: ValueError(f"ends in {type(error).__name__}"), sys.exit)
