@@ -1,5 +1,6 @@
 """What a command writes replaces what it wrote before, and nothing else, at once."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage
+from statmech_attn.cli import progress
+from statmech_attn.cli.terminal import Terminal
 
 
 RESULTS = pathlib.Path(__file__).resolve().parents[2] / "paper_figs" / "results"
@@ -107,3 +110,15 @@ def test_an_output_without_a_name_is_refused(call, tmp_path):
     assert "is no name of a file" in call("run", study, "-o", "", code=1).stderr
     many = ["slurm", study, "-o", tmp_path / "o.h5", "--tasks", 99999999999]
     assert "tasks must be from 1 to" in call(*many, code=1).stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_run_outlives_the_disk_of_its_log(tmp_path, capsys):
+    console = Terminal(stderr=True)
+    with open("/dev/full", "ab", buffering=0) as file:
+        log = progress._logger(file, tmp_path / "run.log", console)
+        log("first")
+        log("second")
+    said = capsys.readouterr().err
+    assert "run.log: cannot be written: No space left on device" in said
+    assert said.count("The run goes on without it.") == 1
