@@ -103,7 +103,7 @@ class Rows(Generic[Row]):
     """
 
     def __init__(self, what: str, group: str, row: type[Row], rows: list[Row]):
-        self._what, self._group, self._type, self._rows = what, group, row, rows
+        self._what, self.group, self._type, self._rows = what, group, row, rows
 
     def __iter__(self) -> Iterator[Row]:
         """Every row.
@@ -121,7 +121,7 @@ class Rows(Generic[Row]):
 
     def names(self) -> list[str]:
         """Of all rows; those of other distributions last, which are not loaded."""
-        others = (entry.name for entry in installed(self._group))
+        others = (entry.name for entry in installed(self.group))
         return list(dict.fromkeys([*(row.name for row in self._rows), *others]))
 
     def named(self, name: object) -> list[Row]:
@@ -132,7 +132,7 @@ class Rows(Generic[Row]):
                 claim the name; one line that says whose they are.
         """
         rows = [row for row in self._rows if row.name == name]
-        entries = [entry for entry in installed(self._group) if entry.name == name]
+        entries = [entry for entry in installed(self.group) if entry.name == name]
         if not entries:
             return rows
         first, *others = entries
@@ -168,8 +168,10 @@ class Rows(Generic[Row]):
         try:
             module, _, attribute = where.partition(":")
             return getattr(importlib.import_module(module), attribute)
-        except Exception as error:
-            for entry in installed(self._group):
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit too
+            for entry in installed(self.group):
                 if entry.name == row.name:
                     self._refuse(entry, f"{name} = {where!r}: {_brief(error)}", error)
             raise
@@ -177,7 +179,9 @@ class Rows(Generic[Row]):
     def _loaded(self, entry: importlib.metadata.EntryPoint) -> Row:
         try:
             row = entry.load()
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit too
             self._refuse(entry, _brief(error), error)
         if not isinstance(row, self._type) or row.name != entry.name:
             self._refuse(
@@ -186,7 +190,7 @@ class Rows(Generic[Row]):
             )
         return row
 
-    def _refuse(self, entry, why: str, error: Exception | None = None):
+    def _refuse(self, entry, why: str, error: BaseException | None = None):
         raise ValueError(f"{self._said(entry)} cannot be loaded: {why}.") from error
 
     def _said(self, entry: importlib.metadata.EntryPoint) -> str:
@@ -199,6 +203,21 @@ def installed(group: str) -> tuple[importlib.metadata.EntryPoint, ...]:
     return tuple(importlib.metadata.entry_points(group=group))
 
 
+def owner(module: str) -> str:
+    """The distribution whose kinds, tasks or samplers a module belongs to, or nothing.
+
+    Example:
+        >>> owner("numpy.linalg")
+        ''
+    """
+    package = module.partition(".")[0]
+    for rows in (KINDS, TASKS, SAMPLERS):
+        for entry in installed(rows.group):
+            if entry.module.partition(".")[0] == package:
+                return _distribution(entry)
+    return ""
+
+
 def _distribution(entry: importlib.metadata.EntryPoint) -> str:
     distribution = entry.dist
     return (
@@ -208,7 +227,7 @@ def _distribution(entry: importlib.metadata.EntryPoint) -> str:
     )
 
 
-def _brief(error: Exception) -> str:
+def _brief(error: BaseException) -> str:
     """An error in one line."""
     words = " ".join(str(error).split()).removesuffix(".")
     return f"{type(error).__name__}: {words[:200]}"

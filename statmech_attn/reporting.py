@@ -4,6 +4,9 @@ import unicodedata
 from typing import Protocol, runtime_checkable
 
 
+CALLBACK = "CpuCallback error"  # of XLA, where Python that a program calls has raised
+
+
 @runtime_checkable
 class Reporter(Protocol):
     """Receives notes and progress; the command line draws them."""
@@ -53,6 +56,20 @@ def size(n_bytes: float) -> str:
     """Bytes as MiB or GiB."""
     mib = n_bytes / 2**20
     return f"{mib / 1024:.2f} GiB" if mib >= 1024 else f"{mib:.3g} MiB"
+
+
+def line_of(error: BaseException) -> str:
+    """One line of what an exception says; of a callback of JAX, what it ended in.
+
+    Example:
+        >>> line_of(ValueError("beta must be >= 0.\nMore of it"))
+        'beta must be >= 0.'
+    """
+    first, *others = [line for line in str(error).splitlines() if line] or [""]
+    if CALLBACK in first:  # a traceback follows
+        last = next((line for line in others if not line.startswith(" ")), first)
+        return f"a callback ends in {last}"
+    return first
 
 
 def visible(text: str, kept: str = "") -> str:

@@ -69,6 +69,22 @@ ALLOWED = {
     },
 }
 
+# What writes files without `storage.replaced`, each with its reason.
+WRITERS = {
+    "cli/progress.py": "appends to a log",
+    "explore/pictures.py": "draws into memory",
+    "explore/private.py": "makes files of mode 0600 where none was",
+    "explore/pyramid.py": "its caller puts the file into place",
+    "interactive/accessor.py": "draws into memory",
+    "scan/chunk_file.py": "keeps the chunk that another process has written",
+    "scan/folder.py": "keeps the file that another process has written",
+    "storage/streaming.py": "writes to the handle of a part of `replaced`",
+    "storage/writing.py": "writes to the handle of a part of `replaced`",
+}
+WRITING = {"write_text", "write_bytes", "savez", "savez_compressed", "savefig"}
+WRITING |= {"to_csv", "to_netcdf", "to_zarr"}
+OPENING = {"open", "fdopen", "File"}  # with a mode that is no "r"
+
 
 class Import(NamedTuple):
     """A file, what it takes (the dotted path of a module), and a name in that."""
@@ -183,3 +199,34 @@ def test_every_room_has_its_floor():
 def test_a_package_offers_lazily_what_it_says(package):
     path = ROOT.joinpath(*package.split("."), "__init__.py")
     assert set(lazy.sources(path.read_text(), package)) == FACES[package]
+
+
+def writes(call: ast.Call) -> bool:
+    """Whether a call opens a file to write, or writes one, outside `replaced`."""
+    name = ast.unparse(call.func).rpartition(".")[2]
+    if name in OPENING:
+        values = [a.value for a in call.args[:2] if isinstance(a, ast.Constant)]
+        modes = [x for x in values if isinstance(x, str) and len(x) < 4]
+        return any(mode[:1] in ("w", "a", "x") for mode in modes)
+    place = [*map(ast.unparse, call.args), ast.unparse(call.func)]
+    return name in WRITING and not {"storage.write_text", "write_text"} & {*place}
+
+
+def inside(tree: ast.AST, manager: str) -> set[ast.AST]:
+    """What is within a `with` statement of a context manager, its items included."""
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.With)]
+    named = lambda block: any(
+        ast.unparse(item.context_expr).startswith(manager) for item in block.items
+    )
+    return {node for block in blocks if named(block) for node in ast.walk(block)}
+
+
+def test_one_writer_writes_files():
+    found = set()
+    for path in house():
+        tree = ast.parse(path.read_text())
+        safe = inside(tree, "replaced(") | inside(tree, "storage.replaced(")
+        calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call))
+        if any(writes(call) for call in calls if call not in safe):
+            found.add(str(path.relative_to(ROOT / HOUSE)))
+    assert found == {*WRITERS}

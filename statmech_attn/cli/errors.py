@@ -5,7 +5,10 @@ exception is an error of this package: it says so, with a code of its own.
 """
 
 import dis
+import os
 import sys
+
+from statmech_attn.reporting import line_of
 
 
 INPUT = 1
@@ -13,6 +16,7 @@ INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 PACKAGE = __name__.partition(".")[0]
 NO_THREAD = "can't start new thread"  # of Python, where memory or a limit is reached
 NO_PATH = ("embedded null ", "Symlink loop ")  # of Python, about paths
+STUDY = "statmech_attn_study_"  # of the names of modules that are files of studies
 COMMAND_LINE = ("click", "typer")  # which print their own exceptions: wrong options
 
 
@@ -30,7 +34,8 @@ def described(error: BaseException) -> tuple[str, int]:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted; nothing was written.", signals.INTERRUPTED
     if isinstance(error, SystemExit):
-        return f"code that this command runs ended it with {error.code!r}.", INPUT
+        who = _place_of_others(error) or "code that this command runs"
+        return f"{who} ends in SystemExit: {error.code!r}.", INPUT
     if isinstance(error, MemoryError):
         return f"there is not enough memory{_in_brackets(error)}.", INPUT
     if isinstance(error, OSError) and error.filename and error.strerror:
@@ -38,13 +43,30 @@ def described(error: BaseException) -> tuple[str, int]:
         reason = "no such file" if missing else error.strerror
         return f"{error.filename}: {reason}.", INPUT
     if _expected(error):
-        return _first_line(error) or type(error).__name__, INPUT
+        return line_of(error) or type(error).__name__, INPUT
+    if place := _place_of_others(error):
+        return f"{place} ends in {type(error).__name__}{_in_brackets(error)}.", INPUT
     return (
         f"this is an error of statmech-attn, not of its input: {type(error).__name__}"
         f"{_in_brackets(error)}; please report it with the output of the same command "
         "after statmech-attn --debug.",
         INTERNAL,
     )
+
+
+def _place_of_others(error: BaseException) -> str:
+    """The last line of a study's or a plug-in's code that an error went through."""
+    from statmech_attn import kinds
+
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        module, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
+        owner = "the study" if module.startswith(STUDY) else kinds.owner(module)
+        if owner:
+            place = f"line {trace.tb_lineno} of {os.path.basename(file)} ({owner})"
+        trace = trace.tb_next
+    return place
 
 
 def _expected(error: BaseException) -> bool:
@@ -81,9 +103,5 @@ def raised_on_purpose(error: BaseException) -> bool:
 
 
 def _in_brackets(error: BaseException) -> str:
-    line = _first_line(error)
+    line = line_of(error)
     return f" ({line})" if line else ""
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), "")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from statmech_attn import studies
 from statmech_attn.cli.arguments import AllowCode
 from statmech_attn.cli.terminal import out
 
@@ -55,7 +56,8 @@ def explore(
         from statmech_attn.explore import Explorer
     except ModuleNotFoundError as error:
         raise ValueError(str(error)) from None
-    with Explorer(files, port=port, allow_code=allow_code) as explorer:
+    made = Explorer(files, port=port, allow_code=allow_code)
+    with studies.guard.screened(), made as explorer:
         try:
             out.say(f"the page is at {explorer.address}")
             out.say("Ctrl-C ends it")

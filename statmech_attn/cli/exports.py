@@ -52,8 +52,9 @@ def write(
         A line for each.
 
     Raises:
-        ValueError: an unknown dimension, or zarr is not installed.
+        ValueError: an unknown dimension, a damaged file, or zarr is not installed.
     """
+    storage.check(file)
     with storage.opened(file) as dataset:
         require_layout(dataset, file)
         if "zarr" in targets:

@@ -5,8 +5,8 @@ Packages come to be when they are first asked for (`lazy`), and what else is slo
 import is imported by the commands: a bad study is refused before JAX is there.
 """
 
+import logging
 import traceback
-import warnings
 from typing import Annotated, Any
 
 import typer
@@ -16,10 +16,14 @@ from statmech_attn import __version__
 from statmech_attn.cli import errors, exploring, resources, results, runs, scoring
 from statmech_attn.cli.terminal import (
     err,
-    of_a_closed_pipe,
+    nobody_reads,
     quiet_when_closed,
     write_anything,
 )
+
+
+# Loggers of JAX that print the traceback of an error which is raised afterwards.
+TRACEBACKS = ("jax._src.callback", "jax._src.debugging")
 
 
 class _Commands(TyperGroup):
@@ -27,26 +31,22 @@ class _Commands(TyperGroup):
 
     def main(self, *args: Any, **options: Any) -> Any:
         write_anything()
-        with quiet_when_closed(), warnings.catch_warnings():
-            warnings.showwarning = _say
+        with quiet_when_closed():
             return super().main(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
+        for name in TRACEBACKS:
+            logging.getLogger(name).disabled = not ctx.params["debug"]
         try:
             return super().invoke(ctx)
         except BaseException as error:  # SystemExit too: 0 means that all is done
-            if errors.of_the_command_line(error) or of_a_closed_pipe(error):
+            if nobody_reads(error) or errors.of_the_command_line(error):
                 raise
             if ctx.params["debug"]:
                 err.print(traceback.format_exc(), highlight=False, soft_wrap=True)
             line, code = errors.described(error)
             err.say(f"statmech-attn: {line}")
             raise typer.Exit(code) from None
-
-
-def _say(message: Warning | str, *_: Any, **__: Any) -> None:
-    """A warning in one line."""
-    err.say(f"statmech-attn: {message}")
 
 
 app = typer.Typer(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, ExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import TextIO
+from typing import IO
 
 from rich.progress import (
     BarColumn,
@@ -264,8 +264,8 @@ def shown(
             reports.append(Lines(console.say))
         if log_file is not None:
             _check_log(log_file)
-            file = opened.enter_context(log_file.open("a", encoding="utf-8"))
-            reports.append(Lines(lambda line: _log(file, line)))
+            file = opened.enter_context(log_file.open("ab", buffering=0))
+            reports.append(Lines(_logger(file, log_file, console)))
         for report in reports:
             opened.callback(report.close)
         yield Several(*reports)
@@ -286,10 +286,23 @@ def _check_log(path: Path) -> None:
         )
 
 
-def _log(file: TextIO, line: str) -> None:
-    now = datetime.now().astimezone().isoformat(timespec="seconds")
-    file.write(f"{now} {visible(line)}\n")
-    file.flush()
+def _logger(file: IO[bytes], path: Path, console: Terminal) -> Callable[[str], None]:
+    """What appends lines to a log, until its disk is full: a run is worth more."""
+    broken = False
+
+    def log(line: str) -> None:
+        nonlocal broken
+        now = datetime.now().astimezone().isoformat(timespec="seconds")
+        try:
+            if not broken:
+                file.write(f"{now} {visible(line)}\n".encode())
+        except OSError as error:
+            broken = True
+            console.say(
+                f"{storage.unwritable(path, error)} The run goes on without it."
+            )
+
+    return log
 
 
 class DownloadBar:

@@ -75,7 +75,8 @@ def run(
     if dry_run or output is None:
         _forecast(checked, output, chosen, chunk)
         return
-    with progress.shown(err, log_file, quiet=quiet, verbose=verbose) as report:
+    shown = progress.shown(err, log_file, quiet=quiet, verbose=verbose)
+    with studies.guard.screened(), shown as report:
         studies.compute(
             checked,
             text,
@@ -270,7 +271,7 @@ def slurm(
         setup,
         allow_code=allow_code,
     )
-    path = script or output.with_name(f"{output.name}.sh")
+    path = script or output.parent / f"{output.name}.sh"
     scan.slurm.check(array, path)
     batches.runtime.prepare()
     engine = scan.engines.local.engine(cpus)

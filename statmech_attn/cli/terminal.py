@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, IO
 
 from rich.console import Console
 from rich.text import Text
@@ -26,6 +26,16 @@ class Terminal(Console):
 
     def __init__(self, **options: Any):
         super().__init__(markup=False, emoji=False, **options)
+
+    @property
+    def file(self) -> IO[str]:
+        """The stream, without the screen that is before it while users' code runs."""
+        stream = Console.file.fget(self)  # type: ignore[misc]
+        return getattr(stream, "bare", stream)
+
+    @file.setter
+    def file(self, new_file: IO[str]) -> None:
+        Console.file.fset(self, new_file)  # type: ignore[misc]
 
     def render_str(self, text: str, **options: Any) -> Text:
         """The text as it is to be shown; rich calls this for every string.
@@ -52,6 +62,11 @@ def write_anything() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def nobody_reads(error: BaseException) -> bool:
+    """Whether a closed pipe is the reason; click and rich make a SystemExit of it."""
+    return any(isinstance(x, BrokenPipeError) for x in (error, error.__context__))
+
+
 @contextmanager
 def quiet_when_closed() -> Iterator[None]:
     """End without a word, with code `CLOSED`, once nobody reads what is printed.
@@ -64,17 +79,12 @@ def quiet_when_closed() -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except (BrokenPipeError, SystemExit) as end:
-        if not of_a_closed_pipe(end):
+        if not nobody_reads(end):
             raise
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
             os.dup2(nowhere, stream.fileno())
         raise SystemExit(CLOSED) from None
-
-
-def of_a_closed_pipe(error: BaseException) -> bool:
-    """Whether nobody reads what is printed; click and rich make an exit of it."""
-    return any(isinstance(x, BrokenPipeError) for x in (error, error.__context__))
 
 
 out, err = Terminal(), Terminal(stderr=True)

@@ -28,10 +28,12 @@ from jaxtyping import Array, Float, Key
 from statmech_attn import inputs, presentation
 from statmech_attn.batches import rng
 from statmech_attn.presentation import Shown
+from statmech_attn.storage import require_new, write_text
 
 
 KINDS = ("o", "v", "q", "k")
 MAX_BYTES = 2**25  # of a pattern file
+NO_NUMBERS = (ValueError, TypeError, OverflowError)  # of NumPy, on what is no array
 MAX_NUMBER = 1e15  # in a pattern file
 MAX_PATTERNS = 4096
 MAX_ENTRIES = 2**24  # of W^alpha
@@ -375,6 +377,7 @@ def save(path: str | Path, file: PatternFile, *, overwrite: bool = False) -> Non
     Raises:
         ValueError: what `load` would refuse.
         FileExistsError: the file is there, unless `overwrite`.
+        StorageError: it cannot be written; what was there stays.
 
     Example:
         >>> import tempfile
@@ -399,8 +402,9 @@ def save(path: str | Path, file: PatternFile, *, overwrite: bool = False) -> Non
         table["start"] = {"window": window.tolist(), "next_position": position}
     text = json.dumps(table)
     _parse(text, str(path))
-    with open(path, "w" if overwrite else "x", encoding="utf-8") as opened:
-        opened.write(text + "\n")
+    if not overwrite:
+        require_new(path)
+    write_text(path, text + "\n")
 
 
 def _parse(text: str, name: str) -> PatternFile:
@@ -418,7 +422,7 @@ def _parse(text: str, name: str) -> PatternFile:
         )
     except KeyError as missing:
         raise ValueError(f"pattern file {name}: key {missing} is missing.") from None
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (*NO_NUMBERS, AttributeError, RecursionError) as error:
         raise ValueError(f"pattern file {name}: {_in_one_line(error)}") from None
     shape = (context, patterns.n_patterns)
     if checkpoint is not None and checkpoint[0].shape != shape:
@@ -459,7 +463,7 @@ def _in_one_line(error: Exception) -> str:
 def _signs(name: str, values: Any) -> Float[np.ndarray, "4 M n"]:
     try:
         array = np.asarray(values, float)
-    except (ValueError, TypeError):
+    except NO_NUMBERS:
         raise ValueError(f"{name}: rows must be numbers of one length.") from None
     if array.ndim != 3 or array.shape[0] != 4 or array.shape[1] < 1:
         raise ValueError(

@@ -18,7 +18,7 @@ from matplotlib.colors import BoundaryNorm, ListedColormap, to_rgb
 from matplotlib.figure import Figure
 
 from statmech_attn.dynamics import PHASES
-from statmech_attn.storage import replaced
+from statmech_attn.storage import replaced, require_replaceable
 
 
 SINGLE = 3.4  # inches, one column
@@ -26,11 +26,13 @@ DOUBLE = 7.0  # inches, two columns
 PNG_DPI = 200
 PDF_DPI = 400  # of the rasterised parts
 
-FORMATS: dict[str, tuple[int, dict[str, Any] | None]] = {  # dpi, without dates
-    "png": (PNG_DPI, None),
-    "pdf": (PDF_DPI, {"CreationDate": None}),
-    "svg": (PDF_DPI, {"Date": None}),
-    "eps": (PDF_DPI, None),
+MAKER = "drawn by statmech_attn"  # what the pictures say of themselves
+
+FORMATS: dict[str, tuple[int, dict[str, Any]]] = {  # dpi, without dates
+    "png": (PNG_DPI, {"Software": MAKER}),
+    "pdf": (PDF_DPI, {"Creator": MAKER, "CreationDate": None}),
+    "svg": (PDF_DPI, {"Creator": MAKER, "Date": None}),
+    "eps": (PDF_DPI, {"Creator": MAKER}),
 }
 
 BLACK, GREY, PALE = "#000000", "#8c8c8c", "#d4d4d4"
@@ -144,6 +146,8 @@ def save(
 ) -> list[Path]:
     """Write NAME.png and NAME.pdf into a folder, which is made if it is missing.
 
+    A picture that this function has written before is replaced.
+
     Args:
         drawn: a figure.
         folder: where to write; made if it is missing.
@@ -155,6 +159,10 @@ def save(
     Returns:
         Paths of the files.
 
+    Raises:
+        StorageError: a file of that name is there that this function has not written,
+            or it cannot be written.
+
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -165,12 +173,19 @@ def save(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{form}" for form in formats]
+    for path in paths:
+        require_replaceable(path, True, _is_ours, "picture of this package")
     with mpl.rc_context(SETTINGS):
         for path, form in zip(paths, formats, strict=True):
             default, metadata = FORMATS[form]
             with replaced(path) as part:
                 drawn.savefig(part, dpi=dpi or default, metadata=metadata)
     return paths
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether `save` has written a file."""
+    return path.is_file() and MAKER.encode() in path.read_bytes()
 
 
 def legend_above(axis: Axes, handles, labels) -> None:

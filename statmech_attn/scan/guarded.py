@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from statmech_attn.reporting import CALLBACK, line_of
 from statmech_attn.scan.results import blank
 from statmech_attn.scan.work import Arrays, Chunk, NOT_FINITE, RAISED, Tick, Work
 
 
 ERRORS = (ValueError, ArithmeticError, RuntimeError)  # see `Work.compute`
-CALLBACK = "CpuCallback error"  # in XLA's errors that a check inside a program raised
 
 
 class Computed(NamedTuple):
@@ -73,7 +73,7 @@ def one_by_one(
             if work.total == 1:
                 raise  # the setting of the whole study
             parts.append(None)
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            reason = line_of(error) or type(error).__name__
             for row in range(unit.first - chunk.first, unit.stop - chunk.first):
                 failures[row] = (RAISED, reason)
     return _marked(work, _joined(parts, cut, work), failures, clock)

@@ -223,21 +223,16 @@ def check(array: Array, path: Path) -> None:
     Raises:
         ValueError: the array is beyond the limits of the cluster, its output is there
             already, or `path` is a file that is no such script.
+        StorageError: output or script cannot be written.
     """
-    inputs.require_unicode(path)
     check_limits(array)
-    if array.output.exists():
+    there = storage.check_place(path)
+    if storage.check_place(array.output):
         raise ValueError(f"{array.output} is there already; name another output.")
     if path.absolute() == array.output.absolute():
         raise ValueError(f"{path}: is the output; name another script.")
-    if path.exists() and _MARK not in _begin(path):
+    if there and _MARK not in storage.begins(path):
         raise ValueError(f"{path} is not a script of this command; name another one.")
-
-
-def _begin(path: Path) -> str:
-    inputs.require_regular(path)
-    with path.open(errors="replace") as file:
-        return file.read(1000)
 
 
 def write(array: Array, path: Path, found: Forecast | None = None) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from statmech_attn.storage.replacing import (
         begins,
         replaced,
+        require_new,
         require_replaceable,
         unwritable,
         write_text,
@@ -70,6 +71,7 @@ __all__ = [
     "read",
     "replaced",
     "require_hdf5",
+    "require_new",
     "require_no_input",
     "require_replaceable",
     "same_study",

@@ -143,7 +143,7 @@ def opened(path: str | Path) -> Iterator[xr.Dataset]:
     """A file as a data set that reads what is asked for, when it is asked for.
 
     The seal, which is of the whole file, and the attributes are verified; the
-    checksums of variables are not (`check`).
+    checksums of variables are verified where there is no seal (else by `check`).
 
     Args:
         path: result file.
@@ -158,7 +158,7 @@ def opened(path: str | Path) -> Iterator[xr.Dataset]:
     with ExitStack() as stack:
         with _guarded(path):
             dataset = stack.enter_context(_open(path))
-            _verify_attributes(path, dataset)
+            (_verify_attributes if _has_seal(path) else _verify)(path, dataset)
         yield dataset
 
 
@@ -353,15 +353,20 @@ def is_own(path: str | Path) -> bool:
     """Whether this package wrote a file, be it damaged, as far as can be seen."""
     try:
         require_regular(path)
-        with open(path, "rb") as file:
-            file.seek(-SEAL_LENGTH, os.SEEK_END)
-            if file.read().startswith(SEAL):
-                return True
+        if _has_seal(path):
+            return True
         require_hdf5(path)
         with h5py.File(path, "r") as file:
             return _listed(file, "schema") == [SCHEMA]
     except Exception:  # HDF5 reports damage by many types of exception
         return False
+
+
+def _has_seal(path: str | Path) -> bool:
+    """Whether the last line is a seal, be it right or wrong."""
+    with open(path, "rb") as file:
+        file.seek(max(os.fstat(file.fileno()).st_size - SEAL_LENGTH, 0))
+        return file.read().startswith(SEAL)
 
 
 def _verify_seal(path: str | Path) -> None:

@@ -4,6 +4,7 @@ A kill at any moment, or a disk that is full, leaves the old file or folder, or 
 one.  After a kill a hidden `.NAME.*.part` may stay beside it.
 """
 
+import ctypes
 import errno
 import os
 import shutil
@@ -13,6 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from statmech_attn.storage.schema import StorageError
+
+
+HERE, EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
 
 
 @contextmanager
@@ -33,8 +37,8 @@ def replaced(path: str | Path, needed: int = 0) -> Iterator[Path]:
         ...     Path(folder, "x.txt").read_text()
         'whole'
     """
-    target = Path(os.path.realpath(path))
     try:
+        target = target_of(path)
         beside = Path(tempfile.mkdtemp(".part", f".{target.name}.", target.parent))
         part = beside / target.name
         try:
@@ -52,12 +56,24 @@ def replaced(path: str | Path, needed: int = 0) -> Iterator[Path]:
         raise unwritable(Path(path), error, needed) from None
 
 
+def target_of(path: str | Path) -> Path:
+    """What a path leads to through symbolic links.
+
+    Raises:
+        OSError: to nothing, since the links form a loop.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return target
+
+
 def write_text(path: str | Path, text: str) -> None:
     """Write a text as a file, as UTF-8.
 
     Args:
-        path: destination.
-        text: what the file shall hold.
+        path: of the file.
+        text: all of it.
 
     Raises:
         StorageError: it cannot be written; what was there stays.
@@ -93,10 +109,23 @@ def require_replaceable(
             f"{path}: already exists; choose another, or pass --overwrite."
         )
     if not like(path):
-        raise StorageError(
-            f"{path}: is no {what} and stays: --overwrite replaces such only; choose "
-            "another."
-        )
+        raise StorageError(f"{path}: is no {what} and stays; choose another place.")
+
+
+def require_new(path: str | Path) -> None:
+    """Refuse a destination that is there.
+
+    Args:
+        path: the destination.
+
+    Raises:
+        FileExistsError: it stays.
+
+    Example:
+        >>> require_new("new.json")
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
 def begins(path: Path, most: int = 4096) -> str:
@@ -104,7 +133,7 @@ def begins(path: Path, most: int = 4096) -> str:
 
     Args:
         path: of the file.
-        most: number of bytes to read.
+        most: bytes that are read.
 
     Example:
         >>> begins(Path("/dev/zero"))
@@ -121,12 +150,22 @@ def _put_folder(part: Path, target: Path, old: Path) -> None:
     if not target.exists():
         os.replace(part, target)
         return
+    if _exchanged(part, target):
+        return
     os.replace(target, old)
     try:
         os.replace(part, target)
     except BaseException:
         os.replace(old, target)
         raise
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Swap two folders at once; whether this system and its disk can."""
+    swap = getattr(ctypes.CDLL(None), "renameat2", None)  # of Linux
+    if swap is None:
+        return False
+    return not swap(HERE, os.fsencode(one), HERE, os.fsencode(other), EXCHANGE)
 
 
 def _sync(path: Path) -> None:

@@ -115,7 +115,7 @@ def tabulate(dataset: xr.Dataset, rows: Sequence[str] = ()) -> Table:
                 left_out.append(str(name))
             continue
         points = variable.load().broadcast_like(empty).transpose(*dims, *others)
-        values = _words(points).reshape(-1, count)
+        values = _words(points).reshape(math.prod(shape), count)
         attrs = {"units": "", **variable.attrs}
         said = {"long_name": str(attrs.get("long_name", "")), "units": unit_of(attrs)}
         for number, label in enumerate(_labels(dataset, others)):

@@ -26,7 +26,7 @@ from statmech_attn.storage.changes import in_one_line, study_differences
 from statmech_attn.storage.columns import Column, storage_options
 from statmech_attn.storage.provenance import provenance
 from statmech_attn.storage.reading import info, is_own, verified
-from statmech_attn.storage.replacing import replaced, unwritable
+from statmech_attn.storage.replacing import replaced, target_of, unwritable
 from statmech_attn.storage.schema import (
     is_text,
     PROVENANCE,
@@ -191,7 +191,7 @@ def check_place(path: Path) -> bool:
     require_unicode(path)
     _make_folder(path)
     try:
-        exists = path.exists()
+        exists = target_of(path).exists()
         path.with_name(LONGEST.format(path.name)).exists()  # or the name is too long
     except OSError as error:
         raise unwritable(path, error) from None

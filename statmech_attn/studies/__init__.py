@@ -8,7 +8,7 @@ from statmech_attn import lazy
 if TYPE_CHECKING:
     from statmech_attn.options import Count, Positive, Seed, WholeNumber
     from statmech_attn.reporting import Reporter, Silent
-    from statmech_attn.studies import files, records, reference, templates
+    from statmech_attn.studies import files, guard, records, reference, templates
     from statmech_attn.studies.examples import Learning
     from statmech_attn.studies.files import compute, holds, produce
     from statmech_attn.studies.hysteresis import compare_sweeps
@@ -26,6 +26,7 @@ __all__ = [
     "Count",
     "dump",
     "files",
+    "guard",
     "holds",
     "Learning",
     "load",

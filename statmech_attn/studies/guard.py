@@ -39,6 +39,7 @@ _thread = _Thread()
 _lock = threading.Lock()
 _screens: list[tuple[str, Any, Any]] = []
 _running = 0
+_screened = 0  # blocks in which everything that is printed is plain text
 _hooked = False
 
 
@@ -52,6 +53,8 @@ def call(
     Args:
         refuse: the exception that is raised for one of the code, which may be any but
             KeyboardInterrupt.
+        function: of the user.
+        arguments: that it is called with.
 
     Example:
         >>> call(lambda error: ValueError(f"ends in {type(error).__name__}"), sys.exit)
@@ -59,16 +62,28 @@ def call(
         ValueError: ends in SystemExit
     """
     limit = nullcontext() if _thread.depth else _limited()
-    _enter()
     try:
-        with limit:
+        with _screens_up(), _counted(), limit:
             return function(*arguments)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         raise refuse(error) from error
-    finally:
-        _leave()
+
+
+@contextmanager
+def screened() -> Iterator[None]:
+    """Print plain text in here, whichever thread does, as JAX's callbacks do later.
+
+    The attribute `bare` of the standard streams takes what stays as it is.
+    """
+    global _screened
+    with _screens_up():
+        _screened += 1
+        try:
+            yield
+        finally:
+            _screened -= 1
 
 
 @contextmanager
@@ -94,12 +109,25 @@ def _limited() -> Iterator[None]:
         timer.cancel()
 
 
-def _enter() -> None:
-    global _running, _hooked
+@contextmanager
+def _counted() -> Iterator[None]:
+    """Code of a user runs in this thread, and may not fork."""
+    global _hooked
+    if not _hooked:
+        sys.addaudithook(_refuse_forks)
+        _hooked = True
+    _thread.depth += 1
+    try:
+        yield
+    finally:
+        _thread.depth -= 1
+
+
+@contextmanager
+def _screens_up() -> Iterator[None]:
+    """Put a screen before each standard stream, as long as anybody needs them."""
+    global _running
     with _lock:
-        if not _hooked:
-            sys.addaudithook(_refuse_forks)
-            _hooked = True
         if not _running:
             for name in ("stdout", "stderr"):
                 stream = getattr(sys, name)
@@ -107,19 +135,16 @@ def _enter() -> None:
                 setattr(sys, name, screen)
                 _screens.append((name, stream, screen))
         _running += 1
-    _thread.depth += 1
-
-
-def _leave() -> None:
-    global _running
-    _thread.depth -= 1
-    with _lock:
-        _running -= 1
-        if not _running:
-            for name, stream, screen in _screens:
-                if getattr(sys, name) is screen:
-                    setattr(sys, name, stream)
-            _screens.clear()
+    try:
+        yield
+    finally:
+        with _lock:
+            _running -= 1
+            if not _running:
+                for name, stream, screen in _screens:
+                    if getattr(sys, name) is screen:
+                        setattr(sys, name, stream)
+                _screens.clear()
 
 
 def _refuse_forks(event: str, _: tuple) -> None:
@@ -128,13 +153,14 @@ def _refuse_forks(event: str, _: tuple) -> None:
 
 
 class _Screen:
-    """A stream to which threads that run users' code write plain text only."""
+    """A stream to which users' code writes plain text only."""
 
     def __init__(self, stream: Any):
-        self._stream = stream
+        self.bare = stream
 
     def write(self, text: str) -> int:
-        return self._stream.write(visible(text, LAYOUT) if _thread.depth else text)
+        plain = _thread.depth or _screened
+        return self.bare.write(visible(text, LAYOUT) if plain else text)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        return getattr(self.bare, name)

@@ -3,6 +3,7 @@
 What computes takes a `Posed`, and does not ask where it is from.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from jaxtyping import Array, Float, PyTree
 from statmech_attn import dmft
 from statmech_attn.comparison import network_digest
 from statmech_attn.dynamics import diagrams, flow, System
-from statmech_attn.labels import STEP, Variable, Variables
+from statmech_attn.labels import Variable, Variables
 from statmech_attn.studies import build, code
 from statmech_attn.studies.dmft_tables import DmftStudy
 from statmech_attn.studies.system_tables import (
@@ -284,28 +285,25 @@ def _system(spec: SystemSpec, names: list[str]) -> System:
             raise ValueError(
                 f"system.flow: {spec.name} is a System, which has its steps already."
             )
-        step = code.Function(reference, named.step, names)
-        return _replaced(named, step, spec, observe)
-    step = code.function(reference, names)
-    if spec.flow is None:
-        return System(step, observe, unit=spec.unit or STEP)
-    system = flow(step, time=spec.flow.time, substeps=spec.flow.substeps)
-    return _replaced(system, system.step, spec, observe)
-
-
-def _replaced(system: System, step, spec: SystemSpec, observe) -> System:
-    """A system with the study's own observables and word for a step."""
-    return System(
-        step,
-        observe or system.observe,
-        system.drive_period,
-        system.tangent,
-        system.batched,
-        spec.unit or system.unit,
-        system.display if observe is None else None,
-        system.clock,
-        system.any_width,
+        system = _guarded(named, partial(code.Function, reference, parameters=names))
+    else:
+        system = System(code.function(reference, names))
+        if spec.flow is not None:
+            system = flow(system.step, time=spec.flow.time, substeps=spec.flow.substeps)
+    return dataclasses.replace(
+        system,
+        observe=observe or system.observe,
+        unit=spec.unit or system.unit,
+        display=system.display if observe is None else None,
     )
+
+
+def _guarded(system: System, guard: Callable[[Callable], Callable]) -> System:
+    """A system each function of which is a user's."""
+    names = ("step", "observe", "tangent", "display", "clock")
+    functions = {name: getattr(system, name) for name in names}
+    named = {name: guard(f) for name, f in functions.items() if f is not None}
+    return dataclasses.replace(system, **named)
 
 
 def _starts(initial, key: jax.Array, params: PyTree, numbers: np.ndarray):

@@ -28,6 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from statmech_attn import storage
 from statmech_attn.tasks import array_files
 from statmech_attn.tasks.array_files import ArrayFile
 from statmech_attn.tasks.array_labels import labels
@@ -105,6 +106,7 @@ def write_example(folder: str | Path) -> Path:
 
     Raises:
         FileExistsError: there is one already.
+        StorageError: it cannot be written.
 
     Example:
         `statmech-attn new arrays --output study.toml` writes study and file.
@@ -120,7 +122,8 @@ def write_example(folder: str | Path) -> Path:
     Y = np.sign(path @ random.normal(size=N_0))
     train, test = slice(0, P // 2), slice(P // 2, P)
     file = Path(folder) / "arrays.npz"
-    with open(file, "xb") as stream:
+    storage.require_new(file)
+    with storage.replaced(file) as part, part.open("wb") as stream:
         np.savez_compressed(
             stream,
             x=x[train],

@@ -1,5 +1,7 @@
 """What a command writes replaces what it wrote before, and nothing else, at once."""
 
+import os
+import pathlib
 import subprocess
 import sys
 
@@ -8,8 +10,12 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage
+from statmech_attn.cli import progress
+from statmech_attn.cli.terminal import Terminal
 
 
+RESULTS = pathlib.Path(__file__).resolve().parents[2] / "paper_figs" / "results"
+SCAN = RESULTS / "pe5_locking-laptop.h5"
 LABELS = {"long_name": "x", "units": "1", "symbol": "x"}
 STUDY = 'kind = "trajectory"\n[parameters]\nbeta = 0.5\n[run]\nsteps = 5\n'
 
@@ -17,7 +23,8 @@ STUDY = 'kind = "trajectory"\n[parameters]\nbeta = 0.5\n[run]\nsteps = 5\n'
 @pytest.fixture
 def result(tmp_path):
     path = tmp_path / "r.h5"
-    variables = {name: ("x", np.arange(9000.0), LABELS) for name in "ab"}
+    rows = np.random.default_rng(0).normal(size=9000)
+    variables = {name: ("x", rows, LABELS) for name in "ab"}
     storage.write(path, xr.Dataset(variables), study='kind = "test"')
     return path
 
@@ -74,17 +81,20 @@ app(sys.argv[1:])
 """
 
 
-@pytest.mark.parametrize("form", ("csv", "json"))
+@pytest.mark.parametrize("form", ("csv", "json", "zarr", "html"))
 def test_a_full_disk_keeps_the_old_export(call, result, tmp_path, form):
     path = tmp_path / f"x.{form}"
-    call("export", result, f"--{form}", path)
-    before, names = path.read_bytes(), sorted(tmp_path.iterdir())
-    words = ["export", str(result), f"--{form}", str(path), "--overwrite"]
-    command = [sys.executable, "-c", LIMITED, *words]
+    words = ["export", str(result), f"--{form}", str(path)]
+    if form == "html":
+        words = ["explore", str(SCAN), "--export", str(path)]
+    call(*words)
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    command = [sys.executable, "-c", LIMITED, *words, "--overwrite"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1 and str(path) in done.stderr
     assert "cannot be written" in done.stderr and done.stderr.count("\n") == 1
-    assert path.read_bytes() == before and sorted(tmp_path.iterdir()) == names
+    after = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    assert after == before
 
 
 @pytest.mark.parametrize("path", ("", "/", ".", ".."))
@@ -100,3 +110,15 @@ def test_an_output_without_a_name_is_refused(call, tmp_path):
     assert "is no name of a file" in call("run", study, "-o", "", code=1).stderr
     many = ["slurm", study, "-o", tmp_path / "o.h5", "--tasks", 99999999999]
     assert "tasks must be from 1 to" in call(*many, code=1).stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_run_outlives_the_disk_of_its_log(tmp_path, capsys):
+    console = Terminal(stderr=True)
+    with open("/dev/full", "ab", buffering=0) as file:
+        log = progress._logger(file, tmp_path / "run.log", console)
+        log("first")
+        log("second")
+    said = capsys.readouterr().err
+    assert "run.log: cannot be written: No space left on device" in said
+    assert said.count("The run goes on without it.") == 1

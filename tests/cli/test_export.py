@@ -2,6 +2,7 @@
 
 import json
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -70,6 +71,30 @@ def test_a_row_may_stand_for_other_dimensions(call, scan, tmp_path):
     assert table.exponent.tolist() == 3 * [1, 2]
     refused = call("export", scan, "--csv", tmp_path / "o", "--rows", "time", code=1)
     assert "no dimension 'time'; this file has beta, exponent, sample" in refused.stderr
+
+
+def test_a_file_without_samples_is_a_table():
+    codes = xr.DataArray([1, 0], dims="beta", attrs={"flag_values": [0, 1]})
+    dataset = xr.Dataset(
+        {"section": (("beta", "sample"), np.zeros((2, 0))), "phase": codes},
+        {"beta": [0.5, 1.0], "sample": np.zeros(0, int)},
+        {"kind": "bifurcation"},
+    )
+    dataset.phase.attrs["flag_meanings"] = "fixed periodic"
+    frame = storage.tables.tabulate(dataset).frame
+    assert frame.to_dict("list") == {"beta": [0.5, 1.0], "phase": ["periodic", "fixed"]}
+
+
+def test_a_file_that_lost_its_seal_is_exported_only_whole(call, scan, tmp_path):
+    """Another program dropped the seal, and a number is another one."""
+    scan.write_bytes(scan.read_bytes()[: -storage.SEAL_LENGTH])
+    call("export", scan, "--csv", tmp_path / "good.csv")
+    with h5py.File(scan, "a") as file:
+        file["lyapunov"][0, 0] += 1e-6
+    for reader in (["export", "--csv", tmp_path / "bad.csv"], ["info"]):
+        refused = call(*reader, scan, code=1)
+        assert "the checksum of lyapunov does not match" in refused.stderr
+    assert not (tmp_path / "bad.csv").exists()
 
 
 def test_padding_is_no_row():

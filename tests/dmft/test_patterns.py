@@ -1,4 +1,6 @@
+import errno
 import json
+import os
 from importlib import resources
 
 import jax
@@ -6,7 +8,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from statmech_attn import dmft
+from statmech_attn import dmft, storage
 
 
 NETWORKS = pytest.mark.parametrize(
@@ -170,6 +172,19 @@ def test_what_is_saved_is_loaded_and_follows_the_schema(name, tmp_path):
     with pytest.raises(ValueError, match="context: must be a whole number"):
         dmft.save(tmp_path / "bad.json", file._replace(context=0))
     assert not (tmp_path / "bad.json").exists()
+
+
+def test_a_full_disk_keeps_the_old_pattern_file(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "mine.json"
+    dmft.save(path, dmft.load("poclopez-pe2"))
+    before = path.read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(storage.StorageError, match="No space left"):
+        dmft.save(path, dmft.load("poclopez-pe5"), overwrite=True)
+    assert path.read_bytes() == before and os.listdir(tmp_path) == ["mine.json"]
 
 
 def test_a_damaged_pattern_file_is_named(tmp_path):

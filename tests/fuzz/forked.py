@@ -73,10 +73,11 @@ class Server:
             text=True,
         )
 
-    def __call__(self, *words) -> Ended:
-        """Run a command; bytes in paths may be anything."""
+    def __call__(self, *words, at: Path = Path(".")) -> Ended:
+        """Run a command in a folder; bytes in paths may be anything."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        order = {"words": [str(word) for word in words], "seconds": self._seconds}
+        order = {"words": [str(word) for word in words], "at": str(at)}
+        order["seconds"] = self._seconds
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         return Ended(**json.loads(self._process.stdout.readline()))
@@ -100,10 +101,11 @@ def _stop(*_) -> None:
     raise Unfinished("would compute now.", STOPPED)
 
 
-def _ended(words: list[str], seconds: int) -> Ended:
+def _ended(words: list[str], at: str, seconds: int) -> Ended:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         if not (pid := os.fork()):
+            os.chdir(at)
             _run(words, log, seconds)
         _, status, used = os.wait4(pid, 0)
         said = log.read_text(errors="replace")

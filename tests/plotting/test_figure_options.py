@@ -6,9 +6,10 @@ import matplotlib.image
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
-from statmech_attn import plotting
+from statmech_attn import plotting, storage
 from statmech_attn.cli import app, figures, results
 
 
@@ -83,3 +84,14 @@ def test_a_picture_that_a_file_lacks_is_refused(scan, tmp_path, monkeypatch):
     monkeypatch.setattr(results, "_read", lambda file: scan)
     refused = figure("scan.h5", "-o", tmp_path, "--only", "spectra", code=1)
     assert "this file has bifurcation, classifiers" in refused.stderr
+
+
+@pytest.mark.parametrize("form", plotting.FORMATS)
+def test_a_picture_replaces_pictures_of_this_package_only(tmp_path, form):
+    (ours,) = plotting.save(Figure(), tmp_path, "a", [form])
+    plotting.save(Figure(figsize=(1, 1)), tmp_path, "a", [form])
+    Figure().savefig(ours)
+    before = ours.read_bytes()
+    with pytest.raises(storage.StorageError, match="no picture of this package"):
+        plotting.save(Figure(), tmp_path, "a", [form])
+    assert ours.read_bytes() == before

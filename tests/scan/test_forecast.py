@@ -2,12 +2,15 @@
 
 import threading
 import time
+from contextlib import nullcontext
 
 import numpy as np
+import psutil
 import pytest
 
 from statmech_attn.batches import lanes, runtime, seconds_of, Stage, workers
 from statmech_attn.dynamics.diagrams.stages import shares_of_parts
+from statmech_attn.scan import forecast
 from statmech_attn.scan.forecast import Forecast, WRITING
 from statmech_attn.scan.work import Pilot
 
@@ -35,6 +38,18 @@ def test_what_the_time_rests_on_is_said():
     assert "0.1 of them move" in said and "3 s of further compilation" in said
     assert said.endswith("not included: phases")
     assert Forecast(10, 10, 1, None, 0).assumptions() == ""
+
+
+@pytest.mark.parametrize("share", (0.59, 0.61))
+def test_a_run_may_take_sixty_per_cent_of_the_memory(tmp_path, monkeypatch, share):
+    resident = psutil.Process().memory_info().rss
+    monkeypatch.setattr(forecast, "available_memory", lambda: 2**40 - resident)
+    found = Forecast(10, 10, 1, None, int(share * 2**40))
+    expected = nullcontext()
+    if share > 0.6:
+        expected = pytest.raises(ValueError, match="more than 60% of the 1024.00 GiB")
+    with expected:
+        forecast.require_room(found, tmp_path / "out.h5")
 
 
 def test_few_points_cost_a_part_of_a_batch():

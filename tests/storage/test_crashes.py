@@ -14,7 +14,7 @@ import pytest
 import xarray as xr
 
 from statmech_attn import storage
-from statmech_attn.storage import streaming, writing
+from statmech_attn.storage import replacing, streaming, writing
 
 
 LABELS = {"long_name": "x", "units": "1", "symbol": "x"}
@@ -234,3 +234,36 @@ def test_permissions_are_those_of_the_replaced_or_of_a_new_file(tmp_path):
     path.chmod(0o640)
     storage.write(path, filled(1.0, 10), study=STUDY)
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+def folder(path, value: str) -> None:
+    with storage.replaced(path) as part:
+        part.mkdir()
+        (part / "x").write_text(value)
+
+
+@pytest.mark.parametrize("at_once", (True, False))
+def test_a_folder_replaces_a_folder(tmp_path, monkeypatch, at_once):
+    if not at_once:
+        monkeypatch.setattr(replacing, "_exchanged", lambda *_: False)
+    for value in "ab":
+        folder(tmp_path / "store", value)
+        assert (tmp_path / "store" / "x").read_text() == value
+        assert os.listdir(tmp_path) == ["store"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="renameat2 is of Linux")
+def test_a_folder_is_there_at_every_moment(tmp_path, monkeypatch):
+    folder(tmp_path / "store", "old")
+    monkeypatch.setattr(os, "replace", _full)
+    folder(tmp_path / "store", "new")  # the one step is no rename
+    assert (tmp_path / "store" / "x").read_text() == "new"
+
+
+def test_a_loop_of_links_stays(tmp_path):
+    path = tmp_path / "a.h5"
+    path.symlink_to("a.h5")
+    for write in (save, lambda path, *_: storage.write_text(path, "x")):
+        with pytest.raises(storage.StorageError, match="levels of symbolic links"):
+            write(path, 0.0, False)
+    assert path.is_symlink() and os.listdir(tmp_path) == ["a.h5"]
