@@ -83,9 +83,10 @@ def zoom():
 
 @pytest.mark.slow
 def test_transients_that_pass_for_chaos_are_found_out(zoom):
-    """216 to 219 end on cycles of period 64; the inner ones are asked after the outer.
+    """216 to 219 end on cycles of period 64.
 
-    The outer ones, 216 and 219, lie beside cycles.  221 leaves for weak chaos.
+    The outer ones, 216 and 219, lie beside cycles, the inner ones in one run with
+    them.  221 leaves for weak chaos.
     """
     names = [PHASES[int(code)] for code in zoom.phase]
     assert names == ["periodic", *["transient"] * 4, "periodic", "transient"]
@@ -96,8 +97,48 @@ def test_transients_that_pass_for_chaos_are_found_out(zoom):
     assert (zoom.final_lyapunov[1:5] < 0).all() and 0 < zoom.final_lyapunov[6] < 0.03
     assert (zoom.transient_probability.values[[1, 2, 3, 4, 6]] == 1).all()
     confirmed = zoom.confirmed.values
-    assert (confirmed[[0, 5]] == -1).all() and (confirmed[[1, 2, 3, 4, 6]] == 0).all()
+    assert (confirmed[[0, 5]] == -1).all()
+    assert np.isin(confirmed[[1, 2, 3, 4, 6]], (0, 1)).all()  # of 2 starts
     assert (zoom.attrs["confirm_starts"], zoom.attrs["confirm_horizon"]) == (2, 2e6)
+
+
+# Means of 4 other starts after 2e6 tokens, in windows of 160 000; errors of the means.
+CRISIS = {
+    812: (0.00627, 7e-5), 813: (0.01104, 7e-5), 814: (0.01240, 9e-5),
+    815: (0.01255, 1.3e-4), 816: (0.01493, 1.2e-4), 817: (0.01460, 1e-4),
+    818: (0.01483, 1.3e-4), 819: (0.01412, 2.3e-4), 820: (0.01752, 1.4e-4),
+    821: (0.00992, 2.5e-4), 822: (0.01721, 1.7e-4), 823: (0.01650, 2e-4),
+    824: (0.01772, 1.3e-4), 825: (0.01974, 1e-4), 826: (0.02187, 1.1e-4),
+    827: (0.02189, 1.2e-4), 828: (0.02437, 1.1e-4), 829: (0.1396, 1.0e-3),
+    830: (0.1404, 1.1e-3), 831: (0.1427, 0.8e-3), 832: (0.1413, 1.2e-3),
+    833: (0.1420, 0.7e-3),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_neighbouring_transients_before_a_crisis_do_not_hide_one_another():
+    """Of 1088 beta in [1.2, 1.3]: strong chaos lasts from 1.27626 on, weak before it.
+
+    Twelve rows or so before it look like strong chaos, up to seven in a row.  What they
+    settle on, and what the others are, has the exponent of long runs within 5 errors.
+    """
+    beta = np.linspace(1.2, 1.3, 1088)[list(CRISIS)]
+    study = {
+        "kind": "bifurcation",
+        "parameters": {"beta": beta.tolist()},
+        "run": {"start": "checkpoint", "exponents": 1},
+    }
+    scan = studies.run(studies.parse(study))
+    exponent, error = np.array(list(CRISIS.values())).T
+    weak = exponent < 0.1
+    fooled = weak & (scan.lyapunov[:, 0].values > 0.1)
+    assert fooled.sum() >= 8
+    assert ((scan.phase == TRANSIENT).values == fooled).all()
+    assert (scan.final_phase == CHAOS).all()
+    error = np.hypot(error, scan.final_lyapunov_stderr.values)
+    assert (np.abs(scan.final_lyapunov.values - exponent) < 5 * error).all()
+    chance = scan.transient_probability.values
+    assert (chance[fooled] == 1).all() and (chance[~fooled] < 1).all()
 
 
 @pytest.mark.slow
@@ -122,9 +163,9 @@ def test_what_stays_has_the_longer_horizon(more):
     assert kept.any() and (longer.phase == plain.phase).values[~asked | kept].all()
     assert (longer.phase == TRANSIENT).values[asked & ~kept].all()
     gain = (longer.horizon - plain.horizon).values
-    sure = kept & (longer.transient_probability.values < 0.05)
+    unsure = kept & (longer.transient_probability.values >= 0.05)
     assert np.isin(gain[kept], (5000, 20_000)).all() and (gain[~kept] == 0).all()
-    assert (gain[kept & ~sure] == 20_000).all()
+    assert (gain[unsure] == 20_000).all()
     for name in ("lyapunov", "section", "strobe", "period"):
         assert np.array_equal(plain[name], longer[name], equal_nan=True)
 
