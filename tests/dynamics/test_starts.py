@@ -128,6 +128,8 @@ def test_nothing_is_said_where_there_is_one_reading_or_as_many_starts():
         settle(halved, np.ones((7, 2)), search=SEARCH)
         settle(halved, np.ones(7), search=SEARCH)
         settle(doubled, np.ones((1, 2)), search=SEARCH)
+        seven = System(halved, observe=lambda x: x.reshape(7))
+        settle(seven, np.ones((2, 7)), search=SEARCH)
 
 
 @pytest.fixture(scope="module")
