@@ -14,7 +14,12 @@ from typer.core import TyperGroup
 
 from statmech_attn import __version__
 from statmech_attn.cli import errors, exploring, resources, results, runs, scoring
-from statmech_attn.cli.terminal import err, quiet_when_closed, write_anything
+from statmech_attn.cli.terminal import (
+    err,
+    of_closed_pipe,
+    quiet_when_closed,
+    write_anything,
+)
 
 
 class _Commands(TyperGroup):
@@ -29,10 +34,8 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:
-            raise
         except BaseException as error:  # SystemExit too: 0 means that all is done
-            if errors.of_the_command_line(error):
+            if errors.of_the_command_line(error) or of_closed_pipe(error):
                 raise
             if ctx.params["debug"]:
                 err.print(traceback.format_exc(), highlight=False, soft_wrap=True)

@@ -52,6 +52,11 @@ def write_anything() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def of_closed_pipe(end: BaseException) -> bool:
+    """Whether nobody reads any more; click and rich make an exit with code 1 of it."""
+    return any(isinstance(x, BrokenPipeError) for x in (end, end.__context__))
+
+
 @contextmanager
 def quiet_when_closed() -> Iterator[None]:
     """End without a word, with code `CLOSED`, once nobody reads what is printed.
@@ -64,8 +69,7 @@ def quiet_when_closed() -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except (BrokenPipeError, SystemExit) as end:
-        of_pipe = (isinstance(x, BrokenPipeError) for x in (end, end.__context__))
-        if not any(of_pipe):  # click and rich make an exit with code 1 of it
+        if not of_closed_pipe(end):
             raise
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
