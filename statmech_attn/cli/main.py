@@ -7,6 +7,7 @@ import is imported by the commands: a bad study is refused before JAX is there.
 
 import logging
 import traceback
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -31,7 +32,8 @@ class _Commands(TyperGroup):
 
     def main(self, *args: Any, **options: Any) -> Any:
         write_anything()
-        with quiet_when_closed():
+        with quiet_when_closed(), warnings.catch_warnings():
+            warnings.showwarning = _say
             return super().main(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
@@ -47,6 +49,11 @@ class _Commands(TyperGroup):
             line, code = errors.described(error)
             err.say(f"statmech-attn: {line}")
             raise typer.Exit(code) from None
+
+
+def _say(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning in one line."""
+    err.say(f"statmech-attn: {message}")
 
 
 app = typer.Typer(

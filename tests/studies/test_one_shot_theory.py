@@ -185,7 +185,7 @@ def test_the_gain_over_the_limit_has_the_error_of_a_paired_difference(work, foun
         a, b = (np.sign(t.predict(xi).mean) == y for t in (network, limit))
         gained, lost = int((a & ~b).sum()), int((b & ~a).sum())
         gain = (gained - lost) / 60
-        error = np.sqrt(((gained + lost) / 60 - gain**2) / 60)
+        error = np.sqrt(((gained + lost) / 60 - gain**2) / 59) or 1 / 122
         own = here.sel(test_set=name)
         assert float(own.accuracy_gain) == pytest.approx(gain, abs=1e-12)
         assert float(own.accuracy_gain_stderr) == pytest.approx(error, abs=1e-12)
@@ -416,7 +416,8 @@ def test_posteriors_answer_every_set(trained, run):
     assert right[0] == float(found.accuracy[0])
     assert right[3] == pytest.approx(1 - right[0], abs=1e-12)
     error = found.accuracy_sets_stderr[0]
-    np.testing.assert_allclose(error, np.sqrt(right * (1 - right) / 60))
+    wilson = np.sqrt(right * (1 - right) / 60 + 1 / 120**2) / (1 + 1 / 60)
+    np.testing.assert_allclose(error, wilson)
     if run["method"] == "order-parameter":
         np.testing.assert_array_equal(right, of_draws(found, work.made))
 

@@ -87,7 +87,8 @@ GIVEN = np.diag([1.0, 4.0, 2.0, 3.0]) + 0.5
 def row(work):
     """What is found of the last network at a given saddle point."""
     with pytest.MonkeyPatch.context() as patch:
-        saddle = SimpleNamespace(U=(GIVEN,), result=0)
+        floors = lambda: [np.full(2, 0.5)] * 2
+        saddle = SimpleNamespace(U=(GIVEN,), result=0, head_floors=floors)
         patch.setattr(work, "_saddle", lambda problem: saddle)
         return work._row(2)
 

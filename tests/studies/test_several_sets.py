@@ -70,7 +70,8 @@ def ran(study):
 
 
 def binomial(accuracy, count):
-    return np.sqrt(accuracy * (1 - accuracy) / count)
+    variance = accuracy * (1 - accuracy) / count + 1 / (2 * count) ** 2
+    return np.sqrt(variance) / (1 + 1 / count)
 
 
 def test_sets_of_other_sizes_have_their_own_means_and_errors():
@@ -87,7 +88,7 @@ def test_sets_of_other_sizes_have_their_own_means_and_errors():
     accuracy = np.array([[0.75, 0.5], [0.25, 1.0]])
     np.testing.assert_array_equal(values["accuracy_sets"][0], accuracy)
     errors = binomial(accuracy, np.array([4, 2]))
-    np.testing.assert_array_equal(values["accuracy_sets_stderr"][0], errors)
+    np.testing.assert_allclose(values["accuracy_sets_stderr"][0], errors, rtol=1e-14)
     np.testing.assert_array_equal(values["chosen_temperature"][0], [1.0, 0.1])
     np.testing.assert_array_equal(values["chosen_temperature_gp"], [0.1, 1.0])
     chosen = [[0.25, 1.0], [0.75, 0.5]]
@@ -124,7 +125,7 @@ def test_accuracies_of_order_parameters_are_those_of_each_set_alone(ran):
         np.testing.assert_array_equal(of_set.accuracy_sets, alone.accuracy)
         np.testing.assert_array_equal(of_set.accuracy_sets_gp, alone.accuracy_gp)
         error = binomial(alone.accuracy.values, count)
-        np.testing.assert_array_equal(of_set.accuracy_sets_stderr, error)
+        np.testing.assert_allclose(of_set.accuracy_sets_stderr, error, rtol=1e-14)
         np.testing.assert_array_equal(every.U_1, alone.U_1)
         right[name] = np.sign(alone.predictor_mean) == alone.y_test
         limit[name] = alone.accuracy_gp
@@ -193,7 +194,7 @@ def test_accuracies_of_the_exact_law_are_those_of_each_set_alone(ran):
         of_set = every.sel(test_set=name)
         np.testing.assert_array_equal(of_set.accuracy_sets, alone.accuracy)
         error = binomial(alone.accuracy.values, count)
-        np.testing.assert_array_equal(of_set.accuracy_sets_stderr, error)
+        np.testing.assert_allclose(of_set.accuracy_sets_stderr, error, rtol=1e-14)
     assert "test_sets" in dict(plotting.pictures(every))
 
 
