@@ -25,6 +25,7 @@ from statmech_attn.dynamics import evidence, frames, lyapunov, sentences
 from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
 from statmech_attn.dynamics.options import Criteria
 from statmech_attn.dynamics.signs import is_marginal, signs_of, UNCLEAR
+from statmech_attn.dynamics.structure import finite_exponents
 from statmech_attn.dynamics.systems import advance, as_system, System
 from statmech_attn.labels import STEP, Words
 from statmech_attn.presentation import Shown
@@ -380,7 +381,7 @@ def examine(
         sums,
         per_block=per_block,
         every=every,
-        rank=system.rank,
+        rank=finite_exponents(system, state),
         dimension=frame.shape[0],
         unit=unit,
     )
