@@ -37,6 +37,7 @@ from statmech_attn.dynamics.orthonormal import (
     orthonormalise,
     safe_log,
 )
+from statmech_attn.dynamics.structure import finite_exponents
 from statmech_attn.dynamics.systems import as_system, System, TangentSystem
 from statmech_attn.dynamics.tracing import untraced
 from statmech_attn.labels import STEP
@@ -156,7 +157,7 @@ def cycle_spectrum(
         np.asarray(frame)[..., None],
         np.array([whole_period(map, period)]),
         k,
-        rank=map.rank,
+        rank=finite_exponents(map, state),
         patience=PATIENCE,
     )
     return CycleSpectrum(*(x[..., 0] for x in arrays), unit=system.unit)

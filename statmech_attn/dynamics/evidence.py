@@ -32,6 +32,7 @@ ZERO_ONE_LENGTH = 1000
 ZERO_ONE_FREQUENCIES = 16
 OVERSAMPLED = 0.9  # autocorrelation of neighbours beyond which chaos looks regular
 ROUNDING = 1e-13
+CONSTANT = 1e-9  # range over 1 + size of a coordinate below which it does not vary
 NEWTON_STEPS = 8
 GOLDEN = (np.sqrt(5) - 1) / 2
 
@@ -58,9 +59,7 @@ def recurrence(x: Float[Array, "T d"], *, multiple: int, tolerance: float):
     longest = length // 3
     # Multiplied by, not divided by the size: XLA may do either for a division, which
     # would leave the last bit to the program that it is part of.
-    sizes = jnp.max(jnp.abs(x), axis=0)
-    varies = jnp.ptp(x, axis=0) > tolerance * (1 + sizes)
-    scale = 1 / (1 + jnp.max(jnp.where(varies | ~jnp.any(varies), sizes, 0.0)))
+    scale = 1 / (1 + _size(x))
     lags = np.arange(multiple, longest + 1, multiple)
     if lags.size == 0:
         return jnp.array(0), jnp.array(jnp.inf)
@@ -92,9 +91,17 @@ def main_component(x: Float[Array, "T d"]) -> Float[Array, " T"]:
     """The component that varies most, without its mean; zero if all is rounding."""
     centred = x - jnp.mean(x, axis=0)
     power = jnp.mean(centred**2, axis=0)
-    varies = jnp.sqrt(power) > ROUNDING * jnp.max(jnp.abs(x), axis=0)
-    power = jnp.where(varies, power, 0.0)
-    return jnp.where(jnp.any(varies), centred[:, jnp.argmax(power)], 0.0)
+    largest = jnp.max(jnp.abs(x), axis=0)
+    power = jnp.where(jnp.sqrt(power) > ROUNDING * largest, power, 0.0)
+    varies = jnp.sqrt(jnp.max(power)) > ROUNDING * _size(x)
+    return jnp.where(varies, centred[:, jnp.argmax(power)], 0.0)
+
+
+def _size(x: Float[Array, "T d"]) -> Float[Array, ""]:
+    """Largest value of the columns that vary; of all, where none does."""
+    sizes = jnp.max(jnp.abs(x), axis=0)
+    varies = jnp.ptp(x, axis=0) > CONSTANT * (1 + sizes)
+    return jnp.max(jnp.where(varies | ~jnp.any(varies), sizes, 0.0))
 
 
 def zero_one(x: Float[Array, "T d"]) -> Float[Array, ""]:

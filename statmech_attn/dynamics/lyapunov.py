@@ -29,6 +29,7 @@ from statmech_attn.dynamics import signs
 from statmech_attn.dynamics.frames import EPS, LOST, start_frame, turn
 from statmech_attn.dynamics.options import Criteria
 from statmech_attn.dynamics.orthonormal import safe_log
+from statmech_attn.dynamics.structure import finite_exponents
 from statmech_attn.dynamics.systems import (
     advance,
     as_system,
@@ -292,7 +293,7 @@ def _spectrum(system, state, *, per_block, transient, turns, every, k, blocks, u
         sums,
         per_block=per_block,
         every=every,
-        rank=system.rank,
+        rank=finite_exponents(system, state),
         dimension=frame.shape[0],
         unit=unit,
     )

@@ -24,7 +24,9 @@ from statmech_attn.batches import require_double
 from statmech_attn.dynamics import evidence, frames, lyapunov, sentences
 from statmech_attn.dynamics.lyapunov import mean_of, Spectrum, Sums
 from statmech_attn.dynamics.options import Criteria
+from statmech_attn.dynamics.rotation import frequency_of
 from statmech_attn.dynamics.signs import is_marginal, signs_of, UNCLEAR
+from statmech_attn.dynamics.structure import finite_exponents
 from statmech_attn.dynamics.systems import advance, as_system, System
 from statmech_attn.dynamics.tracing import forward_only
 from statmech_attn.labels import STEP, Words
@@ -103,7 +105,11 @@ class Evidence(eqx.Module):
         zero_one: K of the 0-1 test.
         broadband: median over mean spectral power; 0 for lines, near 1 for noise.
         digits: decimal digits to which the weighted averages of the two halves agree.
-        frequency: of the strongest line of the spectrum, cycles per drive period.
+        frequency: rotation number, or strongest line of the spectrum, cycles per drive
+            period.
+        frequency_error: difference between the halves of the tail.
+        oriented: whether it is a rotation number in [0, 1), from the first of two
+            observables to the second; else a line in (0, 1/2], which may be 1 - rho.
         quarters: disagreement of the exponents of the quarters, in standard errors.
         drift: disagreement of means and ranges of the quarters, in standard errors.
         finite: whether the state stayed finite.
@@ -117,6 +123,8 @@ class Evidence(eqx.Module):
     broadband: Float[Array, "*batch"]
     digits: Float[Array, "*batch"]
     frequency: Float[Array, "*batch"]
+    frequency_error: Float[Array, "*batch"]
+    oriented: Bool[Array, "*batch"]
     quarters: Float[Array, "*batch"]
     drift: Float[Array, "*batch"]
     finite: Bool[Array, "*batch"]
@@ -129,6 +137,7 @@ class Classification(eqx.Module):
         phase: index into `PHASES`.
         period: in steps; 0 where the orbit is not periodic.
         rotation_number: cycles per drive period; NaN where the orbit is not on a torus.
+            In [0, 1) where `evidence.oriented`, else folded into (0, 1/2].
         reasons: bits of `REASONS`: why a phase is undetermined.
         evidence: what the verdict rests on.
         spectrum: Lyapunov spectrum of the last window.
@@ -151,8 +160,9 @@ class Classification(eqx.Module):
         Shown("period", "period of the orbit, 0 if none", units="{unit}", symbol="p"),
         Shown(
             "rotation_number",
-            "strongest frequency, cycles per drive period",
+            "rotation number, cycles per drive period",
             symbol="ρ",
+            error="rotation_error",
         ),
         *lyapunov.shown_exponents("spectrum."),
         *(
@@ -190,6 +200,11 @@ class Classification(eqx.Module):
     def settled(self) -> Bool[Array, "*batch"]:
         """Whether the phase is neither transient, undetermined nor diverged."""
         return self.phase < TRANSIENT
+
+    @property
+    def rotation_error(self) -> Float[Array, "*batch"]:
+        """Error of the rotation number; NaN where the orbit is not on a torus."""
+        return on_torus(self.phase, self.evidence.frequency_error)
 
     @property
     def unit(self) -> str:
@@ -382,7 +397,7 @@ def examine(
         sums,
         per_block=per_block,
         every=every,
-        rank=system.rank,
+        rank=finite_exponents(system, state),
         dimension=frame.shape[0],
         unit=unit,
     )
@@ -422,7 +437,8 @@ def weigh(
     of_tail = lambda x: _tail_evidence(x, drive_period, criteria)
     several = jax.lax.map(of_tail, lanes, batch_size=LANES_AT_ONCE)
     batch = series.shape[2:]
-    period, error, k01, flatness, frequency = (x.reshape(batch) for x in several)
+    period, error, k01, flatness, *turns = (x.reshape(batch) for x in several)
+    frequency, frequency_error, oriented = turns
     observables = slice(sums.blocks.shape[1] - sums.low.shape[1], None)
     low, high = jnp.min(sums.low, axis=0), jnp.max(sums.high, axis=0)
     weights = sums.weights.reshape((3,) + (1,) * (sums.weighted.ndim - 1))
@@ -447,6 +463,8 @@ def weigh(
         broadband=flatness,
         digits=jnp.minimum(-jnp.log10(jnp.maximum(gap, 1e-16)), 16.0),
         frequency=frequency,
+        frequency_error=frequency_error,
+        oriented=oriented,
         quarters=_disagreement(spectrum.blocks[:, :3], floor=20.0 / spectrum.steps),
         drift=jnp.maximum(
             _disagreement(sums.blocks[:, observables] / per_block, floor=floor),
@@ -501,8 +519,12 @@ def decide(spectrum: Spectrum, found: Evidence, criteria, drive_period, at_cap):
     phase = jnp.where(found.finite, phase, DIVERGED)
     reasons = reasons | jnp.where((reasons > 0) & found.finite & at_cap, R_CAP, 0)
     period = jnp.where(phase <= PERIODIC, found.recurrence_period, 0)
-    rotation = jnp.where(phase == QUASIPERIODIC, found.frequency, jnp.nan)
-    return phase, period, rotation, reasons
+    return phase, period, on_torus(phase, found.frequency), reasons
+
+
+def on_torus(phase, values):
+    """Values of orbits on a torus; NaN of others."""
+    return jnp.where(phase == QUASIPERIODIC, values, jnp.nan)
 
 
 def as_in_paper(spectrum: Spectrum, zero: float = 1e-4) -> Int[Array, "*batch"]:
@@ -535,7 +557,7 @@ def _tail_evidence(x, drive_period, criteria):
         error,
         evidence.zero_one(strobe),
         evidence.broadband(x),
-        evidence.main_frequency(strobe),
+        *frequency_of(strobe),
     )
 
 

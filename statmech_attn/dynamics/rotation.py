@@ -25,10 +25,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from statmech_attn import presentation
 from statmech_attn.batches import require_double
+from statmech_attn.dynamics.evidence import main_frequency
 from statmech_attn.dynamics.lyapunov import window_weights
 from statmech_attn.dynamics.systems import as_system, System
 from statmech_attn.dynamics.tracing import forward_only
@@ -247,6 +248,31 @@ def series_rotation(
     once = _winds_once(angle, jnp.hypot(x, y), averages[0])
     averages = averages - jnp.floor(averages[0])
     return _verdict(averages, tolerance, len(advance), ambiguous=far | ~once)
+
+
+def frequency_of(
+    series: Float[Array, "T d"],
+) -> tuple[Float[Array, ""], Float[Array, ""], Bool[Array, ""]]:
+    """Rotation number of an orbit on a torus, its error, and whether it is oriented.
+
+    Of two observables that wind once around their center it is the rotation number in
+    [0, 1), positive from the first to the second.  Of others it is the strongest line
+    of the spectrum in (0, 1/2], which cannot tell rho from 1 - rho.  The error is the
+    difference between the two halves of the series.
+
+    Args:
+        series: T points, in the order of time.
+    """
+    half = series.shape[0] // 2
+    line = main_frequency(series)
+    halves = main_frequency(series[:half]), main_frequency(series[-half:])
+    error = jnp.abs(halves[0] - halves[1])
+    if series.shape[1] != 2:
+        return line, error, jnp.array(False)
+    winding = series_rotation(series)
+    oriented = winding.result <= UNSETTLED
+    pick = lambda one, other: jnp.where(oriented, one, other)
+    return pick(winding.number, line), pick(winding.error, error), oriented
 
 
 def principal_plane(series: Float[Array, "T d"]) -> Float[Array, "T 2"]:

@@ -25,6 +25,8 @@ class Verdict:
     phase: str
     period: int  # steps
     rotation_number: float
+    rotation_error: float
+    oriented: bool
     reasons: list[str]  # why there is no phase; words of `phases.REASONS`
     exponents: np.ndarray
     stderr: np.ndarray
@@ -46,9 +48,12 @@ class Verdict:
 
     @property
     def frequency(self) -> str:
-        """The rotation number with its unit."""
-        per = "per period of the drive (per step without one)"
-        return f"{self.rotation_number:.6g} cycles {per}"
+        """The rotation number with its error and unit."""
+        value = quantity(self.rotation_number, self.rotation_error)
+        told = f"{value} cycles per period of the drive (per step without one)"
+        if self.oriented:
+            return f"its rotation number is {told}"
+        return f"its strongest frequency is {told}, the rotation number ρ or 1 - ρ"
 
     @property
     def indicators(self) -> str:
@@ -96,6 +101,8 @@ def explain(
     columns = {
         "period": plain(verdicts.period),
         "rotation_number": plain(verdicts.rotation_number),
+        "rotation_error": plain(verdicts.rotation_error),
+        "oriented": plain(evidence.oriented),
         "exponents": plain(of.exponents, 1),
         "stderr": plain(of.stderr, 1),
         "quarters_of_leading": plain(of.blocks, 2)[..., 0]
@@ -146,7 +153,7 @@ def _quasiperiodic(v: JudgedVerdict) -> str:
         f"{v.after(v.steps)} and both of its halves; the orbit does not recur; "
         f"weighted averages agree to {v.digits:.1f} digits (at least "
         f"{v.criteria.digits:g} are asked); {v.indicators} are those of a regular "
-        f"orbit; its strongest frequency is {v.frequency}"
+        f"orbit; {v.frequency}"
     )
 
 

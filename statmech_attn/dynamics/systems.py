@@ -50,9 +50,12 @@ class System(eqx.Module):
         clock: state -> phase of the external clock, shared by all points.
         any_width: whether numbers are the same however many points are computed side
             by side: only where all sums over coordinates are written out.
+        rank: how many exponents can be finite, the rank of the Jacobian of many steps.
+            When omitted it is read off the program of the step, which shows what each
+            coordinate is computed from, but not that a matrix is singular.
 
     Raises:
-        ValueError: a period below 1.
+        ValueError: a period below 1, or a negative rank.
 
     Example:
         >>> import jax.numpy as jnp
@@ -71,8 +74,11 @@ class System(eqx.Module):
     display: Callable[[PyTree, PyTree], Any] | None = None
     clock: Callable[[PyTree], Any] | None = None
     any_width: bool = eqx.field(static=True, default=False)
+    rank: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
+        if self.rank is not None and self.rank < 0:
+            raise ValueError(f"rank must be at least 0; got {self.rank}.")
         if self.drive_period < 1:
             raise ValueError(
                 f"drive_period must be at least 1; got {self.drive_period}."
@@ -89,7 +95,7 @@ class System(eqx.Module):
         parameters = jax.tree.map(jnp.asarray, parameters)
         if self.tangent is not None:
             return self.tangent(parameters)
-        return Linearised(self.step, parameters)
+        return Linearised(self.step, parameters, self.rank)
 
     def beside(self, parameters: PyTree) -> "TangentSystem":
         """The same for states and parameters of many points, on the last axis.
@@ -134,6 +140,7 @@ class System(eqx.Module):
             self.display,
             self.clock,
             self.any_width,
+            self.rank,
         )
 
     def split(self) -> "tuple[tuple[Array, ...], Callable[[tuple], System]]":
@@ -365,7 +372,7 @@ class TangentSystem(eqx.Module):
 
     @property
     def rank(self) -> int | None:
-        """How many exponents can be finite, where the structure of the map tells."""
+        """How many exponents can be finite, where that is known beforehand."""
         return None
 
     @property
@@ -387,6 +394,11 @@ class Linearised(TangentSystem):
 
     map: Callable[..., PyTree]
     parameters: PyTree = None
+    known_rank: int | None = eqx.field(static=True, default=None)
+
+    @property
+    def rank(self):
+        return self.known_rank
 
     def lift(self, state):
         return state

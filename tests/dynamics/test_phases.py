@@ -115,6 +115,34 @@ def test_strange_nonchaotic_attractor_is_not_called_a_torus():
     assert "strange nonchaotic" in strange.explain()
 
 
+@pytest.mark.slow
+def test_a_rotation_number_has_an_error_and_an_orientation():
+    """Seen in the plane it is that of the lift; seen as one number, up to its sign."""
+    twist = lambda x, p: x + p["omega"] - 0.8 / (2 * jnp.pi) * jnp.sin(2 * jnp.pi * x)
+    plane = lambda x: jnp.stack([jnp.cos(2 * jnp.pi * x), jnp.sin(2 * jnp.pi * x)])
+    omega = {"omega": jnp.array([0.15, 0.37, 0.62, 0.83])}
+    exact = dynamics.rotation_number(twist, 0.1, omega, steps=100_000)
+    assert float(exact.error.max()) < 1e-12
+
+    def seen(observe):
+        turn = System(lambda x, p: twist(x, p) % 1.0, observe)
+        at = lambda p: classify(turn, jnp.array(0.1), p, steps=4000, transient=500)
+        return jax.vmap(at)(omega)
+
+    both, one = seen(plane), seen(lambda x: plane(x)[:1])
+    for found, oriented in ((both, True), (one, False)):
+        assert phases_of(found) == ["quasiperiodic"] * 4
+        assert np.all(found.evidence.oriented == oriented)
+    folded = np.minimum(exact.number, 1 - exact.number)
+    rounding = 1e-12  # of 3072 angles, each to 1e-16 of a turn, and their weights
+    for found, true in ((both, exact.number), (one, folded)):
+        off = np.abs(found.rotation_number - true)
+        assert np.all(off <= found.rotation_error + rounding), off
+        assert np.all(found.rotation_error < 1e-5)
+    assert "its rotation number is" in both.explain()[0]
+    assert "ρ or 1 - ρ" in one.explain()[0]
+
+
 def rotated(z):
     c, s = np.cos(2 * np.pi * GOLDEN), np.sin(2 * np.pi * GOLDEN)
     return jnp.stack([c * z[0] - s * z[1], s * z[0] + c * z[1], z[2]])
@@ -292,6 +320,8 @@ def test_a_cycle_with_the_exponents_of_another_stretch_is_not_reported():
         broadband=jnp.array(1e-17),
         digits=jnp.array(1.2),
         frequency=jnp.array(0.1),
+        frequency_error=jnp.array(1e-9),
+        oriented=jnp.array(False),
         quarters=jnp.array(5.5),
         drift=jnp.array(1.8),
         finite=jnp.array(True),

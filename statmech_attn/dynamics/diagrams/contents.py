@@ -65,7 +65,17 @@ _VALUES = (
         "period", "", "period of the orbit, 0 if none", "{unit}", "p", group="verdicts"
     ),
     Variable(
-        "rotation_number", "", "strongest frequency, cycles per clock period", "1", "ρ"
+        "rotation_number", "", "rotation number, cycles per clock period", "1", "ρ"
+    ),
+    Variable(
+        "rotation_error", "", "error of it: the halves of the record differ by so much",
+        "1", "δρ"
+    ),
+    Variable(
+        "rotation_oriented", "",
+        "whether it is one in [0, 1), from the first of two observables to the second, "
+        "or a spectral line in (0, 1/2], the same for ρ and 1 - ρ", "1", "oriented",
+        flags=("no", "yes")
     ),
     Variable(
         "reasons", "", "why no phase was given", "1", "reasons", flags=words(REASONS),

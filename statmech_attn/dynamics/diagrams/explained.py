@@ -78,10 +78,13 @@ def _explained(point: xr.Dataset) -> str:
         return "no phase: the point could not be computed"
     bits = int(point.reasons)
     of = lambda name: point[name].values
+    known = lambda name: float(point[name]) if name in point else np.nan
     verdict = Verdict(
         phase=PHASES[int(point.phase)],
         period=int(point.period),
         rotation_number=float(point.rotation_number),
+        rotation_error=known("rotation_error"),
+        oriented=known("rotation_oriented") == 1,
         reasons=[text for i, text in enumerate(REASONS) if bits >> i & 1],
         exponents=of("lyapunov"),
         stderr=of("lyapunov_stderr"),
@@ -116,8 +119,8 @@ def _why(v: Verdict, source: str) -> str:
         case "quasiperiodic":
             return (
                 f"{v.leading} counts as zero; the orbit does not recur; weighted "
-                f"averages agree to {v.digits:.1f} digits; {v.indicators}; its "
-                f"strongest frequency is {v.frequency}"
+                f"averages agree to {v.digits:.1f} digits; {v.indicators}; "
+                f"{v.frequency}"
             )
         case "chaotic" | "hyperchaotic":
             many = f", {v.positive} exponents are" if v.positive > 1 else ""

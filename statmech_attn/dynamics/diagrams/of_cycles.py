@@ -9,6 +9,7 @@ import numpy as np
 from statmech_attn.batches import batches, on_cpu, Stage
 from statmech_attn.dynamics import cycles, frames, phases
 from statmech_attn.dynamics.diagrams.points import Bend, joined, Points, put, Verdicts
+from statmech_attn.dynamics.structure import finite_exponents
 from statmech_attn.dynamics.systems import System
 
 
@@ -89,8 +90,9 @@ def with_cycles(
 
         return joined(job, list(batches(np.arange(len(which)), lanes)))
 
+    rank = finite_exponents(map, bends.state)
     spectrum = cycles.spectra(
-        once, vectors, frame, periods, k, rank=map.rank, patience=PATIENCE
+        once, vectors, frame, periods, k, rank=rank, patience=PATIENCE
     )
     largest, stderr = verdicts.exponents[0, cyclic], verdicts.stderr[0, cyclic]
     above = spectrum.exponents[0] > largest + SURE * stderr

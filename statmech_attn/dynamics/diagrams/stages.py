@@ -27,6 +27,7 @@ from statmech_attn.dynamics import cycles, lyapunov, phases
 from statmech_attn.dynamics.diagrams import of_cycles
 from statmech_attn.dynamics.diagrams.points import Bend, gather, Points, put, Verdicts
 from statmech_attn.dynamics.options import Plan
+from statmech_attn.dynamics.structure import finite_exponents
 from statmech_attn.dynamics.systems import as_system, System
 
 
@@ -137,7 +138,7 @@ class Scan:
         one = points.take(np.zeros(1, int))
         fit = fitted(self.system, plan, one)
         self.turn, self.displayed = fit.turn, fit.displayed
-        self._rank = self.system.beside(one.params).rank
+        self._rank = finite_exponents(self.system.beside(one.params), one.starts)
         self.arrays, self._system_of = self.system.split()
         self._longer = 0.0  # work of doubled windows over the rest, by the pilot
         any_width = self.system.any_width
