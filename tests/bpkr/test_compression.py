@@ -1,9 +1,12 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from statmech_attn import bpkr
+from statmech_attn.bpkr import curves, saddle
+from statmech_attn.bpkr.compression import rounding_of_kernels
 
 
 P, INPUTS, HEADS = 60, 3, (2, 2)
@@ -101,3 +104,132 @@ def test_the_law_has_the_density_of_all_labels():
     covariance = np.asarray(problem.operator.kernel(U[0])) + 0.2 * np.eye(P)
     exact = stats.multivariate_normal(np.zeros(P), covariance).logpdf(problem.Y)
     assert np.isclose(law.log_likelihood(jnp.asarray(z)), exact, rtol=1e-12)
+
+
+def test_each_answer_is_that_of_all_examples():
+    """Examples with input and label zero fill the features: nothing is compressed."""
+    problem, none = posed(0.3, examples=16), 12 * 5
+    many = bpkr.Problem(
+        jnp.pad(problem.xi, ((0, none), (0, 17), (0, 0))),
+        jnp.pad(problem.Y, (0, none)),
+        heads=HEADS,
+        width=10,
+        temperature=0.3,
+        variances=(20 / 3, 1, 1, 1),
+    )
+    assert problem.compressed is not None and many.compressed is None
+    test = jnp.asarray(np.random.default_rng(2).standard_normal((4, INPUTS, 4)))
+    padded = jnp.pad(test, ((0, 0), (0, 17), (0, 0)))
+    one, other = problem.solve(), many.solve()
+    better, direct = problem.corrections(one), many.corrections(other)
+    pads = none * np.log(2 * np.pi * 0.3) / 2
+    pairs = [
+        (one.U[0], other.U[0]),
+        (one.action, other.action - none * np.log(0.3) / 10),
+        (better.U[0], direct.U[0]),
+        (better.U_a_std, direct.U_a_std),
+        (better.log_evidence, direct.log_evidence + pads),
+        (problem.evidence_correction(one), many.evidence_correction(other)),
+        (one.overlap()[:12], other.overlap()[:12]),
+        (problem.theory(one).kernel, many.theory(other).kernel[:16, :16]),
+    ]
+    for f, g in ((one, other), (better, direct)):
+        pairs += zip(f.predict(test), g.predict(padded))
+    for a, b in pairs:
+        assert np.allclose(a, b, rtol=1e-8, atol=1e-8)
+    assert np.isclose((one.overlap() ** 2).sum(), 1, rtol=1e-12)
+
+
+def test_programs_do_not_depend_on_the_number_of_examples():
+    def programs(examples):
+        problem = posed(examples=examples)
+        fitted = problem.fitted().rows
+        return jax.make_jaxpr(saddle.derivatives, static_argnums=())(
+            fitted, saddle.starting_point(fitted)
+        )
+
+    assert str(programs(30)) == str(programs(300))
+
+
+def test_examples_up_to_the_rank_are_left_as_they_are():
+    assert posed(examples=12).compressed is None
+    assert posed(examples=13).rows.shape == (12, INPUTS, 4, 1)
+
+
+def test_a_learning_curve_has_no_rows_for_examples():
+    """`truncated` takes examples of the problem, below and above the rank."""
+    whole = posed(0.3, examples=40)
+    for size in (5, 12, 30):
+        part = curves.truncated(whole, size)
+        alone = whole.among(np.arange(size)).solve()
+        assert np.allclose(part.solve().U[0], alone.U[0], rtol=0, atol=1e-9)
+        assert part.rows.shape[0] == 12
+
+
+def line(points=100):
+    """ReLU kernels of points on a line, full rank at a condition number of 1e9."""
+    x = np.linspace(-1, 1, points)
+    xi = np.stack([x, np.ones(points)], 1)[:, :, None]
+    return bpkr.activation_kernels("relu", xi, heads=(1,)), np.sign(np.sin(5 * x))
+
+
+@pytest.mark.parametrize("T", (1e-2, 1e-4, 1e-6))
+def test_ill_conditioned_kernels_are_solved_in_their_eigenvectors(T):
+    """One path: S is a function of one U, minimised in the eigenvalues of G.
+
+    The rounding of an entry, 8 eps, over the smallest eigenvalue bounds the error.
+    """
+    kernels, Y = line()
+    solution = bpkr.Problem(kernels, Y, heads=(1,), width=10, temperature=T).solve()
+    G = np.asarray(kernels.blocks[0, 0])
+    values, V = np.linalg.eigh(G)
+    squares = (V.T @ Y) ** 2
+
+    def action(log_U):
+        K = np.exp(log_U) * values + T
+        U = np.exp(log_U)
+        return 2 * np.sqrt(U) - log_U + (np.log(K) + squares / K).sum() / 10
+
+    best = optimize.minimize_scalar(
+        action, bracket=(0.0, 10.0), options={"xtol": 1e-10}
+    ).x
+    assert solution.converged
+    # a minimum is known to the root of the rounding of S, about 1e-7
+    assert abs(np.log(float(solution.U[0][0, 0])) - best) < 1e-5
+
+
+def duplicates(noise):
+    """Kernels of twenty examples and twenty near them, with labels of their own."""
+    g = np.random.default_rng(5)
+    first = g.standard_normal((20, 30, 2))
+    xi = np.concatenate([first, first + noise * g.standard_normal(first.shape)])
+    Y = g.standard_normal(40)
+    kernels = bpkr.activation_kernels("linear", xi, heads=(2,))
+    return xi, kernels, Y
+
+
+@pytest.mark.parametrize("noise", (1e-9, 1e-7))
+@pytest.mark.parametrize("T", (1e-4, 1e-6))
+def test_kernels_of_near_duplicates_have_the_numbers_of_the_inputs(noise, T):
+    """Inputs resolve what kernels round: examples of zeros let them be compressed."""
+    xi, kernels, Y = duplicates(noise)
+    options = dict(heads=(2,), width=10, temperature=T)
+    problem = bpkr.Problem(kernels, Y, **options)
+    solution = problem.solve()
+    xi, Y = np.pad(xi, ((0, 25), (0, 0), (0, 0))), np.pad(Y, (0, 25))
+    exact = bpkr.Problem(xi, Y, **options).solve()
+    assert solution.converged and exact.converged
+    bound = rounding_of_kernels(problem, solution.U[0]) + saddle.TOLERANCE
+    assert abs(solution.U[0] - exact.U[0]).max() < bound
+
+
+@pytest.mark.parametrize("noise, T", ((1e-9, 1e-8), (1e-7, 1e-7), (1e-6, 1e-7)))
+def test_a_refusal_names_the_lowest_temperature_that_works(noise, T):
+    _, kernels, Y = duplicates(noise)
+    problem = bpkr.Problem(kernels, Y, heads=(2,), width=10, temperature=T)
+    refused = problem.solve()
+    assert not refused.converged and np.isnan(refused.U[0]).all()
+    named = saddle.lowest_temperature(problem)
+    assert f"T = {named:.2g} works" in refused.reason
+    assert problem.at(temperature=float(f"{named:.2g}")).solve().converged
+    assert not problem.at(temperature=named / 2).solve().converged
