@@ -174,6 +174,14 @@ class Kernels(eqx.Module):
         known = (training.own != 0).any(axis=(0, 1))
         return Kernels(self.blocks * known, self.own, linear=self.linear)
 
+    def along(self, basis: Float[Array, "P r"]) -> "Kernels":
+        """Beside combinations of the training examples.
+
+        Args:
+            basis: these combinations, in columns.
+        """
+        return Kernels(self.blocks @ basis, self.own, linear=self.linear)
+
     def among(self, indices) -> "Kernels":
         """Beside some of the training examples alone.
 

@@ -9,7 +9,12 @@ $Y = Q Y_Q + Y_\perp$, for every U
 so that r rows R take the place of P examples, and the last two terms do not depend on
 U.  Kernels with new inputs lie in the same space, and a predictor needs no more.  The
 basis is that of the eigenvectors of $G = \sum_\pi K_{\pi\pi}$; eigenvalues at rounding
-are left out.
+are left out.  Kernels that are given are rounded, by $\delta = 8 \epsilon \max_\mu
+G_{\mu\mu}$; this changes the gradient of S by up to
+
+    $\delta \lambda_{\max}(U) |(K + T)^{-1} Y|^2 / N$
+
+which must be small for the order parameters to be known.
 
     R_pi              (r, N_0, Pi)  rows of the attentioned inputs     `xi`
     Y_Q               (r,) (r, K)   labels in the basis                `Y`
@@ -17,7 +22,7 @@ are left out.
     Q                 (P, r)        of kernels that are given          `basis`
 """
 
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -25,7 +30,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn.bpkr.activations import Kernels
-from statmech_attn.bpkr.kernels import fitting_operator, Operator
+from statmech_attn.bpkr.kernels import fitting_operator, Operator, PathKernels
+
+
+if TYPE_CHECKING:
+    from statmech_attn.bpkr.problem import Problem
+
+
+RESOLVED = 1e-9  # error of the gradient that rounding may make
+EPSILON = float(np.finfo(float).eps)
+ROUNDING = 8 * EPSILON  # of an entry of a kernel that is given, relative
 
 
 class Compressed(eqx.Module):
@@ -45,10 +59,31 @@ class Compressed(eqx.Module):
             temperature: of the posterior; at zero the term is infinite.
             outside: number m of the labels' directions outside the basis.
         """
+        if not outside:
+            return jnp.zeros(())
         at_zero = jnp.where(self.residual > 0, jnp.inf, -jnp.inf)
         T = jnp.where(temperature > 0, temperature, 1.0)
         finite = outside * jnp.log(T) + self.residual / T
         return jnp.where(temperature > 0, finite, at_zero)
+
+
+def rounding_of_kernels(problem: "Problem", U: Float[Array, "d d"]) -> float:
+    """Error of the gradient of the action by rounding of kernels that are given.
+
+    Args:
+        problem: with kernels.
+        U: order parameter U_1.
+    """
+    rows, T = problem.rows, float(problem.temperature)
+    K = np.asarray(rows.operator.kernel(U))
+    alpha = np.linalg.solve(K + T * np.eye(len(K)), np.asarray(rows.y))
+    squares = alpha @ alpha
+    if problem.compressed is not None and problem.compressed.residual > 0:
+        squares += float(problem.compressed.residual) / T**2 if T > 0 else np.inf
+    kernels: Any = problem.xi
+    largest = float(jnp.einsum("aapp->p", kernels.blocks).max())
+    size = np.linalg.eigvalsh(np.asarray(U))[-1]
+    return float(ROUNDING * largest * size * squares / problem.widths.max())
 
 
 def of_inputs(
@@ -91,14 +126,74 @@ def of_inputs(
     return _compressed(rows, turned[:rank], Y, outside, operator)
 
 
+def of_kernels(
+    kernels: Kernels, Y: Float[Array, "P *K"], temperature: float, width: float, prior
+) -> Compressed | None:
+    r"""Rows of kernels that are given, in the eigenvectors of G.
+
+    None where there are no more examples than rank, and rounding in the basis of the
+    examples is small, $\epsilon \lambda_1(K) |(K + T)^{-1} Y|^2 / N$ in the gradient.
+
+    Args:
+        kernels: of the training examples.
+        Y: labels.
+        temperature: of the posterior.
+        width: the largest one.
+        prior: size of U_1 in the GP limit.
+
+    Example:
+        >>> import jax
+        >>> jax.config.update("jax_enable_x64", True)
+        >>> kernels = Kernels(jnp.ones((1, 1, 4, 4)))
+        >>> rows = of_kernels(kernels, jnp.arange(4.0), 1.0, 9.0, 1)
+        >>> rows.xi.shape, round(float(rows.residual), 12)
+        ((1, 0, 1), 5.0)
+    """
+    blocks, labels = np.asarray(kernels.blocks), np.asarray(Y).reshape(len(Y), -1)
+    values, V = np.linalg.eigh(np.einsum("aapq->pq", blocks))
+    values, V = values[::-1], V[:, ::-1]
+    turned = V.T @ labels
+    rank = _rank(values, len(labels))
+    squares = (turned[:rank] ** 2).sum(axis=1)
+    error = _gradient_error(values[:rank] * prior, squares, temperature, width)
+    if rank == len(labels) and error <= RESOLVED:
+        return None
+    V = V[:, :rank]
+    # Labels outside are a direction more, unless the kernel along them is rounding.
+    W, sizes, _ = np.linalg.svd(labels - V @ turned[:rank], full_matrices=False)
+    along = np.sqrt(((blocks @ W) ** 2).sum(axis=(0, 1, 2)))
+    resolved = along > 2 * EPSILON * np.linalg.norm(blocks)
+    V = np.append(V, W[:, resolved & (sizes > _rounding(labels))], axis=1)
+    rows = Kernels(V.T @ blocks @ V, linear=kernels.linear)
+    turned = V.T @ labels
+    beside = labels - V @ turned
+    operator = PathKernels(rows.blocks)
+    return _compressed(rows, turned, Y, (beside**2).sum(), operator, jnp.asarray(V))
+
+
+def _gradient_error(values, squares, temperature: float, width: float) -> float:
+    r"""$\epsilon \lambda_1(K) |(K + T)^{-1} Y|^2 / N$ for K = u G, the worst u.
+
+    Labels that the prior does not expect let U grow, by $Y^T (G + T)^{-1} Y / N$ at
+    most.
+    """
+    largest = max(1.0, (squares / (values + temperature)).sum() / width)
+    u = np.clip(temperature / values, 1.0, largest)
+    alpha = squares * u / (u * values + temperature) ** 2
+    return EPSILON * values[0] * alpha.sum() / width
+
+
 def _rank(sizes: Float[np.ndarray, " n"], examples: int) -> int:
     """Number of falling singular values above rounding, at least one."""
-    return max(1, int((sizes > examples * np.finfo(float).eps * sizes[0]).sum()))
+    return max(1, int((sizes > examples * EPSILON * sizes[0]).sum()))
+
+
+def _rounding(Y) -> float:
+    return Y.size * EPSILON * float(np.linalg.norm(Y))
 
 
 def _compressed(xi, labels, Y, outside, operator, basis=None) -> Compressed:
     """Labels outside the basis by no more than rounding lie in it."""
     labels = jnp.asarray(labels.reshape(len(labels), *Y.shape[1:]))
-    rounding = (Y.size * np.finfo(float).eps) ** 2 * float((np.asarray(Y) ** 2).sum())
-    residual = jnp.asarray(float(outside) if outside > rounding else 0.0)
+    residual = jnp.asarray(float(outside) if outside > _rounding(Y) ** 2 else 0.0)
     return Compressed(xi, labels, residual, operator, basis)

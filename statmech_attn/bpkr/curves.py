@@ -342,8 +342,9 @@ def truncated(problem: Problem, size: int) -> Problem:
     """
     if problem.compressed is not None:  # its rows are no examples
         rank = len(problem.rows.Y)
-        few = problem.among(np.arange(max(size, rank)), form=problem.form)
-        return few if size > rank else truncated(few, size)
+        if size > rank or isinstance(problem.xi, Kernels):
+            return problem.among(np.arange(size), form=problem.form)
+        problem = problem.among(np.arange(rank), form=problem.form)
     known = (jnp.arange(len(problem.Y)) < size).astype(float)
 
     rows = lambda x: x * known.reshape(-1, *[1] * (x.ndim - 1))

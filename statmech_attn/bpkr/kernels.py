@@ -465,10 +465,17 @@ def most_paths(
         >>> most_paths(2000, 768), most_paths(200, 64)
         (249, 1602)
     """
+
+    def needed(n_paths: int) -> int:
+        rank = n_inputs * n_paths
+        shape = min(n_examples, rank), n_inputs, n_paths, outputs
+        solving = min(*memory(*shape).values(), hessian_free.memory(*shape))
+        # Inputs, inputs beside labels, and what LAPACK makes of them.
+        reducing = 3 * 8 * n_examples * rank if n_examples > rank else 0
+        return max(solving, reducing)
+
     n_paths = 0
-    sizes = (n_examples, n_inputs)
-    needed = lambda *shape: min(*memory(*shape).values(), hessian_free.memory(*shape))
-    while needed(*sizes, n_paths + 1, outputs) <= memory_limit:
+    while needed(n_paths + 1) <= memory_limit:
         n_paths += 1
     return n_paths
 

@@ -18,12 +18,13 @@ from jaxtyping import Array, Bool, Float, Int
 from statmech_attn.labels import Words
 
 
-CONVERGED, ITERATIONS, STALLED, UNDEFINED = range(4)
+CONVERGED, ITERATIONS, STALLED, UNDEFINED, UNRESOLVED = range(5)
 RESULTS = Words(
     "converged",
     "iterations used up before the gradient vanished",
     "no step lowers the action: round-off reached before the gradient vanished",
     "K + T is singular: the action has no finite value",
+    "rounding of the kernels decides: the labels need more digits of them",
 )
 BISECTIONS = 60
 SMALLEST_RADIUS = 1e-13

@@ -192,7 +192,7 @@ class Problem(eqx.Module):
         scale = prefactor(float(law.variances[0]), self.xi.shape[1], shares)
         self.scale = jnp.asarray(scale)
         self.form = form
-        self.compressed = self._compression(self.Y)
+        self.compressed = self._compression(self.Y, self.widths, self.temperature)
         self.operator = (
             PathFactors(self.xi, self.scale)
             if self.compressed
@@ -213,13 +213,18 @@ class Problem(eqx.Module):
         self.scale = jnp.ones(kernels.shape[2])
         self.form = "kernels"
         self.operator = PathKernels(kernels.blocks)
-        self.compressed = None
+        self.compressed = self._compression(self.Y, self.widths, self.temperature)
 
     @property
     def _options(self) -> dict[str, Any]:
         return {"form": self.form, "memory_limit": self.memory_limit}
 
-    def _compression(self, Y: Float[Array, "P *K"]) -> compression.Compressed | None:
+    def _compression(self, Y, widths, T) -> compression.Compressed | None:
+        if isinstance(self.xi, Kernels):
+            prior = float(np.prod(self.variances[1:]))
+            return compression.of_kernels(
+                self.xi, Y, float(T), float(max(widths)), prior
+            )
         return compression.of_inputs(self.xi, self.scale, Y, **self._options)
 
     @property
@@ -275,7 +280,9 @@ class Problem(eqx.Module):
         if isinstance(xi_test, Kernels):
             got = xi_test.blocks.shape
             if (*got[:2], got[3]) == (paths, paths, examples):
-                return xi_test.beside(self.xi)
+                test = xi_test.beside(self.xi)
+                basis = self.compressed and self.compressed.basis
+                return test if basis is None else test.along(basis)
         raise ValueError(
             "this problem has kernels: give bpkr.Kernels of shape "
             f"({paths}, {paths}, Q, {examples}) with own; got {got}."
@@ -351,7 +358,9 @@ class Problem(eqx.Module):
                 raise ValueError(
                     f"Y must have shape {self.Y.shape}, as before; got {labels.shape}."
                 )
-        rows = self.compressed if Y is None else self._compression(labels)
+        rows = self.compressed
+        if Y is not None or isinstance(self.xi, Kernels):
+            rows = self._compression(labels, widths, T)
         parts = lambda p: (p.widths, p.temperature, p.Y, p.compressed)
         changed = (widths, T, labels, rows)
         return eqx.tree_at(parts, self, changed, is_leaf=lambda x: x is None)

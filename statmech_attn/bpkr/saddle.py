@@ -30,10 +30,12 @@ from statmech_attn.bpkr import hessian_free
 from statmech_attn.bpkr.action import (
     chain,
     energy,
+    gaussian_process_limit,
     order_parameters_of,
     resolvent,
 )
 from statmech_attn.bpkr.activations import Kernels
+from statmech_attn.bpkr.compression import EPSILON, ROUNDING, rounding_of_kernels
 from statmech_attn.bpkr.descent import descend
 from statmech_attn.bpkr.kernels import fits, FORMS, operations
 from statmech_attn.bpkr.linear_algebra import singular
@@ -44,6 +46,7 @@ from statmech_attn.bpkr.newton import (
     NewtonState,
     signature,
     UNDEFINED,
+    UNRESOLVED,
 )
 from statmech_attn.bpkr.prior import lower
 from statmech_attn.bpkr.problem import Problem
@@ -52,6 +55,9 @@ from statmech_attn.bpkr.solution import Solution
 
 LARGE = 10**10  # multiplications of a Newton step from which a descent may precede it
 GRADIENTS = 10  # and the number of gradients that it must cost
+KNOWN = 1e-2  # change of the gradient that rounding of given kernels may make
+TOLERANCE = 1e-9  # and rounding of the computation
+DOUBLINGS = 60  # of a temperature that is refused
 UNKNOWN = -1  # numbers of eigenvalues of a Hessian that was not computed
 
 Shapes = Sequence[tuple[int, int]]
@@ -82,13 +88,53 @@ def solve_from(
         slope = partial(slope_at, fitted)
         point = descend(slope, point, max_iterations=solver.max_iterations)
     U, U_a, action, energy, *rest = _newton(fitted, point, solver)
-    return Solution(
+    solution = Solution(
         problem,
         U,
         U_a[0, 0] if problem.Y.ndim == 1 else U_a,
         *_with_outside(problem, action, energy),
         *rest,
     )
+    if isinstance(problem.xi, Kernels):
+        F = _first_factor(problem, solution.point)
+        if rounding_of_kernels(problem, F @ F.T) > KNOWN:
+            return _unresolved(solution)
+    return solution
+
+
+def _unresolved(solution: Solution) -> Solution:
+    """A saddle point whose numbers are decided by rounding of the kernels."""
+    numbers = lambda s: (s.U, s.U_a, s.action, s.energy, s.entropy)
+    unknown = jax.tree.map(lambda x: jnp.full_like(x, jnp.nan), numbers(solution))
+    parts = lambda s: (*numbers(s), s.result)
+    return eqx.tree_at(parts, solution, (*unknown, jnp.asarray(UNRESOLVED)))
+
+
+def lowest_temperature(problem: Problem) -> float | None:
+    r"""Where a problem that is refused has a saddle point, and at half of it has none.
+
+    None where there is no such temperature.
+
+    Rounding $\delta$ of the kernel changes the gradient by $\delta |Y|^2 / (N T^2)$ at
+    most where labels lie outside what the kernel resolves; from the T at which that is
+    as large as allowed, T is halved or doubled.
+    """
+    given, rows = isinstance(problem.xi, Kernels), problem.rows
+    rounding, allowed = (ROUNDING, KNOWN) if given else (EPSILON, TOLERANCE)
+    U, _ = gaussian_process_limit(
+        problem.heads, problem.variances, problem.outputs, skip=problem.skip
+    )
+    largest = float(jnp.diagonal(rows.operator.kernel(U[0])).max())
+    squares = float((problem.Y**2).sum()) / float(problem.widths.max())
+    T, refused = np.sqrt(rounding * largest * squares / allowed), problem.temperature
+    solved = lambda T: solve(problem.at(temperature=T)).converged
+    T = max(T, 2 * float(refused))
+    if not solved(T):
+        doubled = T * 2.0 ** np.arange(1, DOUBLINGS)
+        return next((T for T in doubled if solved(T)), None)
+    while T > 2 * refused and solved(T / 2):
+        T /= 2
+    return T
 
 
 def _with_outside(problem: Problem, *of_rows):

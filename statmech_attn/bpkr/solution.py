@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, Int
 
 from statmech_attn import presentation
 from statmech_attn.bpkr import prior as sizes_of
-from statmech_attn.bpkr.newton import CONVERGED, RESULTS
+from statmech_attn.bpkr.newton import CONVERGED, ITERATIONS, RESULTS
 from statmech_attn.bpkr.problem import Inputs, Problem, shown_order_parameters
 from statmech_attn.presentation import Shown
 
@@ -75,8 +75,17 @@ class Solution(eqx.Module):
 
     @property
     def reason(self) -> str:
-        """The result in words."""
-        return RESULTS[int(self.result)]
+        """The result in words, with a temperature that works where this one is too low.
+
+        That is found by solving at others.
+        """
+        from statmech_attn.bpkr.saddle import lowest_temperature
+
+        words = RESULTS[int(self.result)]
+        if int(self.result) in (CONVERGED, ITERATIONS):
+            return words
+        lowest = lowest_temperature(self.problem)
+        return words if lowest is None else f"{words}; T = {lowest:.2g} works"
 
     @property
     def outside_support(self) -> bool:
