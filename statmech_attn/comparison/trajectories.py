@@ -52,6 +52,7 @@ VERDICTS = (
     "one_n_cannot_tell",
     "nothing_compared",
     "spread_differs",
+    "cannot_tell",
 )
 ROUNDING = 1e-15  # of an overlap, in doubles
 SAME = ("network", "start")  # attributes that both files must have, and alike
