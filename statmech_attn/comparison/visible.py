@@ -9,7 +9,7 @@ have been found is none.
 import numpy as np
 import xarray as xr
 
-from statmech_attn.comparison.trajectories import VERDICTS
+from statmech_attn.comparison.trajectories import AGREED, TELLS, VERDICTS
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import (
     Deviations,
@@ -22,10 +22,8 @@ from statmech_attn.statistics import (
 )
 
 
-TELLS = 0.1  # part of a parameter
 DRAWS = 4000  # of the noise, for the power
 PARAMETERS = ("alpha", "beta", "gamma", "epsilon")
-AGREED = [VERDICTS.index(word) for word in ("agrees", "bias_only")]
 VARIABLES = Variables(
     Variable(
         "pooled_z", "",
@@ -93,7 +91,9 @@ def judged(
         verdict[wrong & ~nothing] = VERDICTS.index(word)
         smallest = np.fmin(dataset.smallest_error, dataset.smallest_error_all)
         told = (smallest.min("parameter") <= TELLS).transpose(*over).values
-    verdict[np.isin(verdict, AGREED) & ~told] = VERDICTS.index("cannot_tell")
+    verdict[np.isin(verdict, [VERDICTS.index(x) for x in AGREED]) & ~told] = (
+        VERDICTS.index("cannot_tell")
+    )
     return dataset.assign(verdict=(over, verdict))
 
 
