@@ -225,7 +225,9 @@ def visible_alone(stderr, slope, bound: float) -> float:
         abs(slope), stderr, out=np.zeros(np.shape(stderr)), where=stderr > 0
     )
     largest = np.nanmax(sharp, initial=0.0)
-    return (bound + stats.norm.ppf(POWER)) / largest if largest > 0 else np.inf
+    if not largest > 0:
+        return np.inf
+    return float((bound + stats.norm.ppf(POWER)) / largest)
 
 
 def _batches(point: Deviations):
