@@ -8,9 +8,11 @@ from rich.console import Console
 from rich.table import Table
 
 from statmech_attn.cli.tables import formatted, Summary, titled, with_error
+from statmech_attn.presentation import quantity
 
 
 SHOWN = 40  # rows of a table
+WIDE = 6  # standard errors; a bound above them tells little
 PARAMETERS = ("alpha", "beta", "gamma", "epsilon")
 
 
@@ -99,6 +101,38 @@ def compared(dataset: xr.Dataset, console: Console) -> None:
         "chance; exponents are means over observables",
         highlight=False,
     )
+    if float(dataset.limit_threshold) > WIDE:
+        console.print(
+            f"a bound above {WIDE} standard errors: so few samples tell little number "
+            "by number; take more",
+            highlight=False,
+        )
+    for line in _visible(dataset):
+        console.print(line, highlight=False)
+
+
+def _visible(dataset: xr.Dataset) -> Iterator[str]:
+    """What the summed differences say of every parameter, and could have said."""
+    if "smallest_error_all" not in dataset:
+        yield (
+            "which errors would have been found is not known: the files have no "
+            "samples or derivatives; run both studies again"
+        )
+        return
+    for name in dataset.parameter.values:
+        one = dataset.sel(parameter=name)
+        if not np.isfinite(float(one.smallest_error_all)):
+            continue
+        error, stderr = (
+            100 * float(one[f"relative_error_all{end}"]) for end in ("", "_stderr")
+        )
+        z = abs(error) / stderr
+        bound = float(one.relative_error_all_threshold)
+        yield (
+            f"{name}: theory off by {quantity(error, stderr)} %, {z:.1f} errors of "
+            f"{bound:.1f} allowed; {100 * float(one.smallest_error_all):.2g} % would "
+            "be found with probability 0.9"
+        )
 
 
 def _print(
@@ -133,6 +167,7 @@ SIMULATION = Summary(simulation, "m_o_se_* alpha beta gamma epsilon n_spins")
 CAPACITIES = Summary(capacity, "capacity capacity_error retrieved_overlap beta gamma")
 COMPARED = Summary(
     compared,
-    "verdict largest_* threshold limit_threshold spread_slope bias_slope "
+    "verdict largest_* threshold limit_threshold spread_slope bias_slope parameter "
+    "relative_error_all* smallest_error_all "
     "alpha beta gamma epsilon observable n_spins",
 )

@@ -357,6 +357,21 @@ def _comparison(dataset: xr.Dataset, console: Console) -> None:
         "N^-1",
         highlight=False,
     )
+    if "smallest_error" in dataset:
+        for name, seen in zip(dataset.parameter.values, dataset.smallest_error.T):
+            if np.isfinite(float(least := seen.min())):
+                console.print(
+                    f"{name}: an error of {100 * float(least):.2g} % would be found "
+                    f"with probability 0.9 at beta = {float(seen.idxmin('beta')):.6g}, "
+                    f"of {100 * float(seen.max()):.2g} % at every beta",
+                    highlight=False,
+                )
+    else:
+        console.print(
+            "which errors would have been found is not known: the theory's file has no "
+            "derivatives; run it again",
+            highlight=False,
+        )
     if "score_spread" in dataset:
         _noise_of_sizes(dataset, console)
 
@@ -381,6 +396,6 @@ CONTINUATION = Summary(_continuation, "branch_* special_* degenerate_* {free} {s
 COMPARISON = Summary(
     _comparison,
     "verdict largest_z comparisons threshold slope_threshold A_*_slope* score_spread "
-    "beta n_spins",
+    "smallest_error parameter beta n_spins",
 )
 TRAJECTORY = Summary(_noise, "score_noise_std beta", needs="score_noise_std")

@@ -6,8 +6,15 @@ the theory added in squares.  Means differ from the theory by a series in 1/N
 N -> infinity where there are several N.  Deviations of single samples fall like
 N^{-1/2}: the exponent of the sample-to-sample spread is fitted, and must be that.
 
+Samples are independent and tokens are not, so what is summed over tokens has the law of
+whole samples (`statistics.power`): the rms difference, and the relative error of each
+parameter by which the theory would differ as it does.  `comparison.visible` says which
+errors would have been found; without any that would, there is no agreement.
+
     theory       m_o_se, A, weights, C, S and ..._error   (..., time, ...)
+                 ..._by_alpha, ...                        derivatives in ln alpha, ...
     simulation   ..._mean, ..._stderr, ..._spread         (n_spins, ..., time, ...)
+                 ..._samples                              with sample before time
 
 where ... are the parameters that were scanned.
 """
@@ -17,10 +24,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from statmech_attn.comparison import visible
 from statmech_attn.comparison.trajectories import VERDICTS
 from statmech_attn.labels import Variable, Variables
 from statmech_attn.statistics import (
     bias_slope,
+    Deviations,
+    extrapolation,
     in_standard_errors,
     limit_difference,
     spread_slope,
@@ -31,6 +41,8 @@ from statmech_attn.statistics import (
 OBSERVABLES = ("m_o_se", "A", "weights", "C", "S")
 SAME = ("network", "ensemble", "start", "context")
 PARAMETERS = ("alpha", "beta", "gamma", "epsilon")
+ONE_TIME = OBSERVABLES[:3]
+SPREAD = 0.1  # of overlaps, which lie in [-1, 1]
 FREE = 1e-9  # spread of what does not vary, as it is rounded
 _POINT = "observable"
 VARIABLES = Variables(
@@ -77,6 +89,7 @@ VARIABLES = Variables(
     ),
     Variable("comparisons", "", "numbers that are compared", "1", "K"),
     Variable("threshold", "", "|z| that chance allows", "1", "z_max"),
+    visible.VARIABLES,
     Variable(
         "limit_threshold",
         "",
@@ -116,6 +129,7 @@ def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
     dataset = xr.concat(points, "observable", join="exact")
     dataset = dataset.assign_coords(observable=names, n_spins=simulation.n_spins)
     dataset = _judged(dataset, int(simulation.attrs["samples"]))
+    dataset = visible.judged(dataset, _deviations(theory, simulation, over, steps))
     for name in dataset.variables:
         dataset[name].attrs = VARIABLES.attributes(str(name))
     kept = {key: simulation.attrs[key] for key in (*SAME, "samples", "runs")}
@@ -201,6 +215,49 @@ def _point(
     coordinates = {name: simulation[name].values for name in over}
     fixed = {n: simulation[n].values for n in PARAMETERS if n not in over}
     return xr.Dataset(found, coordinates | fixed)
+
+
+def _deviations(
+    theory: xr.Dataset, simulation: xr.Dataset, over, steps: int
+) -> dict[tuple[int, ...], Deviations] | None:
+    """Of all points where anything can be summed; None without samples to sum.
+
+    Numbers count at every N up to the token at which the spread reaches `SPREAD`; from
+    there on samples part, and their mean is no series in 1/N.
+    """
+    names = [n for n in ONE_TIME if f"{n}_samples" in simulation]
+    if not names or f"{names[0]}_by_{PARAMETERS[0]}" not in theory:
+        return None
+    n_spins, points = simulation.n_spins.values, {}
+    series = lambda data, name: (
+        data[name].isel(time=slice(steps)).transpose("n_spins", "sample", ..., "time")
+    )
+    for place in np.ndindex(tuple(simulation.sizes[name] for name in over)):
+        at = dict(zip(over, place, strict=True))
+        here = theory.isel(at).expand_dims(n_spins=1, sample=1)
+        row = lambda data, form: np.concatenate(
+            [
+                (x := series(data, form.format(n)).values).reshape(*x.shape[:2], -1)
+                for n in names
+            ],
+            axis=-1,
+        )
+        deviations = row(simulation.isel(at), "{}_samples") - row(here, "{}")
+        count = deviations.shape[-1] // steps
+        spread = deviations.std(1, ddof=1).reshape(len(n_spins), count, steps)
+        early = np.maximum.accumulate(spread.max(1), axis=-1) <= SPREAD
+        factor = extrapolation(n_spins, np.tile(early, count))
+        samples = (factor[:, None] * deviations).sum(0)
+        used = factor.any(0) & (samples.std(0) > FREE)
+        lengths = used.reshape(count, steps).sum(1)
+        ends = np.cumsum(lengths)
+        slopes = [row(here, f"{{}}_by_{name}")[0, 0, used] for name in PARAMETERS]
+        slopes = np.where(np.isfinite(slopes), slopes, 0.0)
+        runs = [slice(a, b) for a, b in zip(ends - lengths, ends) if b > a]
+        if runs:
+            error = row(here, "{}_error")[0, 0, used]
+            points[place] = Deviations(samples[:, used], runs, error, slopes)
+    return points
 
 
 def _judged(dataset: xr.Dataset, samples: int) -> xr.Dataset:

@@ -40,6 +40,7 @@ from statmech_attn.statistics import (
     spread_slope,
     standard_error,
     threshold,
+    visible_alone,
 )
 
 
@@ -53,7 +54,12 @@ VERDICTS = (
     "one_n_cannot_tell",
     "nothing_compared",
     "spread_differs",
+    "cannot_tell",
 )
+AGREED = ("agrees", "bias_only")  # said only where something would have been seen
+TELLS = 0.1  # such as an error of this part of a parameter
+SLOPE = 1e-7  # below, differences of doubles are no derivative
+SAME_PARAMETERS = ("beta", "gamma", "epsilon")
 ROUNDING = 1e-15  # of an overlap, in doubles
 SAME = ("network", "start")  # attributes that both files must have, and alike
 SAME_NUMBERS = ("gamma", "epsilon")
@@ -106,6 +112,7 @@ def compare(theory: xr.Dataset, simulation: xr.Dataset) -> xr.Dataset:
         result |= _stationary(theory, simulation, name)
     dataset = xr.Dataset(result).assign_coords(n_spins=simulation.n_spins)
     dataset = _judge(dataset, _observables(theory), runs)
+    dataset = _told(dataset, theory)
     dataset.attrs = {"kind": "comparison", "runs": runs} | {
         key: simulation.attrs[key] for key in (*SAME, "method")
     }
@@ -322,6 +329,40 @@ def _judge(dataset, names, runs) -> xr.Dataset:
     )
 
 
+def _told(dataset, theory) -> xr.Dataset:
+    """Which errors of the parameters the differences would show, and verdicts that can.
+
+    As far as the theory's file has derivatives.
+    """
+    names = [x for x in ("A", "m_o_se") if f"{x}_by_beta" in theory]
+    if not names:
+        return dataset
+    several = (dataset[f"{names[0]}_limit_sizes"] > 1).any().item()
+    bound = float(dataset.limit_threshold if several else dataset.threshold)
+    steps = dataset.sizes["time"]
+    order = ("beta", "time", "pattern")
+    read = lambda data, name: data[name].transpose(*order).values[:, :steps]
+    above = lambda slope: np.where(abs(slope) > SLOPE, slope, 0.0)
+    smallest = np.full((dataset.sizes["beta"], len(SAME_PARAMETERS)), np.inf)
+    for place in np.ndindex(smallest.shape):
+        row, parameter = place[0], SAME_PARAMETERS[place[1]]
+        smallest[place] = min(
+            visible_alone(
+                read(dataset, f"{name}_limit_stderr")[row],
+                above(read(theory, f"{name}_by_{parameter}")[row]),
+                bound,
+            )
+            for name in names
+        )
+    agreed = np.isin(dataset.verdict, [VERDICTS.index(x) for x in AGREED])
+    blind = agreed & (smallest.min(1) > TELLS)
+    verdict = np.where(blind, VERDICTS.index("cannot_tell"), dataset.verdict)
+    return dataset.assign(
+        smallest_error=(("beta", "parameter"), smallest),
+        verdict=("beta", verdict.astype(np.int8)),
+    ).assign_coords(parameter=list(SAME_PARAMETERS))
+
+
 def _spread_slopes(dataset, names) -> xr.DataArray:
     """Exponents of the spread less -1/2, in standard errors: (observable, beta)."""
     values = lambda kind: np.stack([dataset[f"{x}_{kind}"].values for x in names])
@@ -428,6 +469,13 @@ VARIABLES = Variables(
         "slope_threshold", "", "the same for exponents of the spread", "1", "z^*_s",
         group="",
     ),
+    Variable(
+        "smallest_error", "beta parameter",
+        "smallest relative error of a parameter that a single mean would show with "
+        "probability 0.9", "1", "ε*", group="derivatives", note="inf where none would",
+    ),
+    Variable("parameter", "parameter", "parameter of the theory", "1", "p",
+             group="derivatives"),
     Variable("n_spins", "n_spins", "number of spins", "1", "N"),
     Variable("beta", "beta", "inverse temperature", "1", r"\beta"),
     Variable("gamma", "", "inverse temperature of attention", "1", r"\gamma"),

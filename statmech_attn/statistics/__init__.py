@@ -8,6 +8,7 @@ from statmech_attn import lazy
 if TYPE_CHECKING:
     from statmech_attn.statistics.agreement import (
         bias_slope,
+        extrapolation,
         in_standard_errors,
         limit_difference,
         linear_until,
@@ -27,27 +28,52 @@ if TYPE_CHECKING:
         standard_error,
         wilson,
     )
+    from statmech_attn.statistics.power import (
+        Deviations,
+        in_errors,
+        Law,
+        law,
+        noise,
+        POWER,
+        rotated,
+        smallest_visible,
+        Sums,
+        sums,
+        visible_alone,
+    )
 
 
 __all__ = [
     "bfmi",
     "bias_slope",
     "block_stderr",
+    "Deviations",
+    "extrapolation",
+    "in_errors",
     "in_standard_errors",
+    "law",
+    "Law",
     "limit_difference",
     "linear_until",
     "mean_of_known",
+    "noise",
     "not_below_rounding",
     "paired_error",
+    "POWER",
+    "rotated",
     "rounding",
     "share_error",
     "Slope",
+    "smallest_visible",
     "spread_ratio",
     "spread_slope",
     "standard_error",
     "Summary",
     "summary",
+    "Sums",
+    "sums",
     "threshold",
     "wilson",
+    "visible_alone",
 ]
 lazy.attach(__name__)

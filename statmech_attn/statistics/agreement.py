@@ -121,6 +121,31 @@ def limit_difference(n_spins, difference, stderr, used):
     return value, error, count
 
 
+def extrapolation(n_spins, used) -> Float[np.ndarray, "K *batch"]:
+    """Coefficients with which means at every N give the limit of infinite N.
+
+    As `limit_difference`, with variances like 1/N: they do not depend on the data.
+
+    Args:
+        n_spins: (K,), increasing.
+        used: (K, *batch), which N count: the largest ones.
+
+    Example:
+        >>> import numpy as np
+        >>> extrapolation(np.array([500, 1000]), np.ones(2, bool)).round(12).tolist()
+        [-1.0, 2.0]
+    """
+    n_spins = np.asarray(n_spins, float)
+    coefficients, count = np.zeros(used.shape), used.sum(axis=0)
+    for k in range(1, len(n_spins) + 1):
+        n = n_spins[-k:]
+        root = np.sqrt(n / n[0])[:, None]
+        design = (n[0] / n)[:, None] ** np.arange(min(k, 3))
+        row = np.linalg.pinv(root * design)[0] * root[:, 0]
+        coefficients[-k:] += np.multiply.outer(row, count == k)
+    return coefficients
+
+
 def _intercept(n_spins, difference, stderr):
     """Intercept and its error of weighted fits; columns are points."""
     terms = min(len(n_spins), 3)

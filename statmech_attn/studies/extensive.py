@@ -53,6 +53,8 @@ TWO_TIMES = {
     "self_interaction": ("self-interaction of a spin through the other patterns", "Γ"),
     "noise": ("covariance of the crosstalk", "V"),
 }
+BY = ("alpha", "beta", "gamma", "epsilon")  # parameters of the derivatives
+STEP = {True: 1e-3, False: 0.05}  # in the logarithm, of a closed and a sampled theory
 FIELDS = {"self_interaction": "Gamma"}  # names in a file must differ by more than case
 MEASURED = (*ONE_TIME, "C", "S")  # by spins
 SPREADS = {  # ending, words, symbol of what is stored of a simulation
@@ -60,6 +62,7 @@ SPREADS = {  # ending, words, symbol of what is stored of a simulation
     "_stderr": ("standard error of the mean", "s({})"),
     "_spread": ("standard deviation over samples of the patterns", "σ({})"),
 }
+SAMPLES = "_samples"  # ending of what every sample has
 PARAMETERS = Variables(
     Variable("alpha", "", "patterns per spin besides those of the network", "1", "α"),
     build.PARAMETERS,
@@ -96,6 +99,19 @@ VARIABLES = Variables(
         for name in (*ONE_TIME, *TWO_TIMES)
         for dims, words, symbol in [_of_times(name)]
     ),
+    *(
+        Variable(
+            f"{name}_by_{parameter}",
+            f"time {last}",
+            f"{words}: derivative in the logarithm of {parameter}",
+            "1",
+            f"∂{symbol}/∂ln {parameter}",
+            group="derivatives",
+            note="NaN where the parameter is 0 or infinite",
+        )
+        for name, (last, words, symbol) in ONE_TIME.items()
+        for parameter in BY
+    ),
     Variable("noise_std", "time", "standard deviation of the crosstalk", "1", "σ"),
     Variable("trajectories", "", "effective trajectories, 0 where none", "1", "K"),
     Variable("reached", "", "whether errors are as small as asked", "1", "reached"),
@@ -127,9 +143,21 @@ SIMULATED = Variables(
         for dims, words, symbol in [_of_times(name)]
         for ending, (what, form) in SPREADS.items()
     ),
+    *(
+        Variable(
+            name + SAMPLES,
+            f"n_spins sample time {last}",
+            f"{words}: of every sample of the patterns",
+            "1",
+            symbol,
+            group="samples",
+        )
+        for name, (last, words, symbol) in ONE_TIME.items()
+    ),
     build.FAILURE,
     PARAMETERS,
     Variable("n_spins", "n_spins", "number of spins", "1", "N"),
+    Variable("sample", "sample", "sample of the patterns", "1", "s", group="samples"),
     TIMES,
 )
 CAPACITY = Variables(
@@ -203,7 +231,8 @@ class LoadedWork(OneRound):
             yield dict(zip(scanned, corner)) | self.axes.fixed
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
-        return np.any([_unknown(x) for x in arrays.values()], axis=0)
+        known = [x for name, x in arrays.items() if "_by_" not in name]
+        return np.any([_unknown(x) for x in known], axis=0)
 
     def labelled(self, variables, coordinates, results: Results) -> xr.Dataset:
         """The result with attributes, failures and the fixed parameters."""
@@ -315,19 +344,47 @@ class ExtensiveWork(TimedWork):
         rows = []
         for number in range(chunk.first, chunk.stop):
             tick(0.0)
-            rows.append(self._row(self._solved(number, self.run.steps, self.run.error)))
+            solution = self._solved(self.parameters(number), number)
+            rows.append(self._row(solution) | self._derivatives(number))
             tick(1.0)
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
-    def _solved(self, number: int, steps: int, error: float) -> extensive.Trajectory:
+    def _solved(
+        self,
+        values: dict[str, float],
+        number: int,
+        steps: int = 0,
+        error: float | None = None,
+    ) -> extensive.Trajectory:
         return extensive.solve(
-            self.problem(number),
+            self._posed(values),
             self.start,
-            steps=steps,
+            steps=steps or self.run.steps,
             key=jax.random.fold_in(self.key, number),
-            error=error,
+            error=error or self.run.error,
             most=self.run.trajectories // extensive.POPULATION,
         )
+
+    def _derivatives(self, number: int) -> dict[str, np.ndarray]:
+        """From parameters slightly larger and smaller, with the same key."""
+        values, step = self.parameters(number), STEP[self.ensemble.is_closed]
+        most, row = {"epsilon": np.exp(-step)}, {}
+        for parameter in BY:
+            defined = 0 < values[parameter] < most.get(parameter, np.inf)
+            factors = np.exp([step, -step]) if defined else [1.0]
+            solved = [
+                self._solved(
+                    values | {parameter: values[parameter] * factor},
+                    number,
+                    error=np.inf,
+                ).value
+                for factor in factors
+            ]
+            for name in ONE_TIME:
+                ends = [np.asarray(getattr(value, name)) for value in solved]
+                slope = (ends[0] - ends[-1]) / (2 * step)
+                row[f"{name}_by_{parameter}"] = slope if defined else slope + np.nan
+        return row
 
     def _require_fitting(self, problem: extensive.LoadedNetwork) -> None:
         steps = self.run.steps
@@ -352,15 +409,18 @@ class ExtensiveWork(TimedWork):
     def pilot(self) -> Pilot:
         """From a few steps, of which a sampled point has the fewest trajectories."""
         steps = min(FEW, self.run.steps)
-        solve = lambda: self._solved(0, steps, np.inf)
+        solve = lambda: self._solved(self.parameters(0), 0, steps, np.inf)
         with limited(1):
             compiling, solution = seconds_of(solve, repeats=1), solve()
         seconds = seconds_of(solve) * ((self.run.steps + 1) / (steps + 1)) ** 2
         needed = [getattr(solution.error, n).max() for n in (*ONE_TIME, "C")]
-        assumes = ""
-        if not self.ensemble.is_closed:
-            seconds *= max(1.0, (float(max(needed)) / self.run.error) ** 2)
+        assumes, solutions = "", 2 * len(BY)  # for the derivatives
+        if self.ensemble.is_closed:
+            solutions += 1
+        else:
+            solutions += max(1.0, (float(max(needed)) / self.run.error) ** 2)
             assumes = f"errors grow no more after {steps} steps"
+        seconds *= solutions
         memory = extensive.two_time_bytes(self.run.steps)
         memory += extensive.trajectory_bytes(self.problem(0), self.run.steps)
         stored = 16 * self.numbers()
@@ -378,6 +438,10 @@ class ExtensiveWork(TimedWork):
                     (*self.axes.names, *dims.split()),
                     values.reshape(shape),
                 )
+        for name, parameter in itertools.product(ONE_TIME, BY):
+            values = results.column(slope := f"{name}_by_{parameter}")
+            dims = (*self.axes.names, *_of_times(name)[0].split())
+            variables[slope] = dims, values.reshape(*self.axes.shape, *values.shape[1:])
         for name in scalars:
             values = results.column(name).reshape(self.axes.shape)
             variables[name] = self.axes.names, values
@@ -463,7 +527,11 @@ class ExtensiveSimulationWork(TimedWork):
             variables[f"{name}_mean"] = dims, values.mean(axis)
             variables[f"{name}_stderr"] = dims, standard_error(values, axis)
             variables[f"{name}_spread"] = dims, spread
+            if name in ONE_TIME:
+                last = *self.leading, "sample", *_of_times(name)[0].split()
+                variables[name + SAMPLES] = last, values
         coordinates = {"n_spins": np.array(self.sizes), **self.times()}
+        coordinates["sample"] = np.arange(samples)
         dataset = self.labelled(variables, coordinates, results)
         counts = {"samples": samples, "runs": self.run.runs}
         return Assembled(dataset.assign_attrs(self.attributes(), **counts))

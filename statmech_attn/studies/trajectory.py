@@ -3,6 +3,7 @@
 A point is a value of the parameter; `batch` of them are iterated side by side.
 """
 
+import dataclasses
 import time
 from abc import abstractmethod
 from pathlib import Path
@@ -30,6 +31,8 @@ PIECE = 8192  # tokens of a transient between two ticks
 SEGMENT, NOISY_SEGMENT = 2048, 256  # kept tokens between two ticks
 OBSERVABLES = ("A", "m_o_se", "m_v", "m_q", "m_k")
 NOISY = ("A", "m_o_se")  # observables whose spread is stored
+BY = ("beta", "gamma", "epsilon")  # parameters of the derivatives
+STRETCH = 1e-5  # of a parameter, for its derivative
 SCORE = "score_noise_std"  # the spread in which the linear noise is an expansion
 STEPWISE, ONE = "beta time pattern", "divide by √N; with run.noise"
 VARIABLES = Variables(
@@ -50,6 +53,18 @@ VARIABLES = Variables(
         SCORE, "beta time",
         "sqrt(N) times the largest linear-noise spread of an attention score; linear "
         "noise holds where the spread is far below 1", "1", "√N σ_s", note=ONE,
+    ),
+    *(
+        Variable(
+            f"{name}_by_{parameter}", STEPWISE,
+            f"{words}: derivative in the logarithm of {parameter}", "1",
+            f"∂{symbol}/∂ln {parameter}", group="derivatives", note="with run.noise",
+        )
+        for name, words, symbol in (
+            ("A", "attention", "A"),
+            ("m_o_se", "semantic output overlap", "m^{o,SE}"),
+        )
+        for parameter in BY
     ),
     build.FAILURE,
     build.PARAMETERS,
@@ -183,7 +198,7 @@ class TrajectoryWork(Trajectories):
         self.batch = batch or self._chosen_batch()
         self.width = self.made.net.n_patterns * len(self.names)
         self.segment = NOISY_SEGMENT if study.run.noise else SEGMENT
-        self.require_memory(self.made.net.n_patterns * 10)
+        self.require_memory(self.made.net.n_patterns * 16)
         self.alone = study.run.noise
         self.axes.points()
         self._start(np.arange(1))
@@ -191,11 +206,12 @@ class TrajectoryWork(Trajectories):
     @property
     def names(self) -> list[str]:
         spread = [*(f"{name}_noise_std" for name in NOISY), SCORE]
-        return [*OBSERVABLES, *(spread if self.options.noise else [])]
+        slopes = [f"{name}_by_{parameter}" for name in NOISY for parameter in BY]
+        return [*OBSERVABLES, *([*spread, *slopes] if self.options.noise else [])]
 
     def not_finite(self, arrays: Arrays) -> np.ndarray:
         """The spread of a chaotic point is infinite in the end, which is its value."""
-        bad = [np.isnan(arrays[n]) for n in self.names]
+        bad = [np.isnan(arrays[n]) for n in self.names if "_by_" not in n]
         bad += [np.isinf(arrays[n]) for n in OBSERVABLES]
         return np.any([x.reshape(len(x), -1).any(axis=1) for x in bad], axis=0)
 
@@ -234,6 +250,26 @@ class TrajectoryWork(Trajectories):
     def _advanced(self, params, state, steps: int):
         return dmft.advance(self.made.net, params, state, steps)
 
+    def _derivatives(self, params) -> Arrays:
+        """In the logarithm of every parameter, from two trajectories of each."""
+        arrays = {}
+        for parameter in BY:
+            ends = []
+            for factor in (1 + STRETCH, 1 - STRETCH):
+                value = getattr(params, parameter) * factor
+                moved = dataclasses.replace(params, **{parameter: value})
+                state = self._moved(
+                    moved, self._states(moved), self.options.transient, lambda _: None
+                )
+                steps = self.options.steps
+                _, seen = dmft.trajectory(self.made.net, moved, state, steps=steps)
+                ends.append(seen)
+            for name in NOISY:
+                above, below = (np.asarray(getattr(seen, name)) for seen in ends)
+                slope = (above - below) / (2 * STRETCH)
+                arrays[f"{name}_by_{parameter}"] = np.moveaxis(slope, -1, 0)
+        return arrays
+
     def _kept(self, params, state, steps: int, tick: Tick) -> Arrays:
         net, length = self.made.net, self._segment
         noise = None
@@ -251,5 +287,6 @@ class TrajectoryWork(Trajectories):
                 {n: np.moveaxis(np.asarray(x), -1, 0) for n, x in observed.items()}
             )
             tick(min(length, steps - first))
+        slopes = {} if noise is None else self._derivatives(params)
         join = lambda name: np.concatenate([p[name] for p in parts], axis=1)
-        return {name: join(name)[:, :steps] for name in self.names}
+        return slopes | {n: join(n)[:, :steps] for n in self.names if n not in slopes}

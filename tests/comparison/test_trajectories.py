@@ -111,3 +111,24 @@ def test_files_of_other_kinds_are_refused_by_their_kinds(kinds, words):
     files = [xr.Dataset(attrs={"kind": kind}) for kind in kinds]
     with pytest.raises(ValueError, match=words):
         compare(*files)
+
+
+def test_the_smallest_visible_error_is_that_of_the_sharpest_mean():
+    """One mean of slope 2, the others of 1e-9, which is rounding, and of none."""
+    theory, simulation = files()
+    slope = np.zeros((2, STEPS, 2))
+    slope[:, 3, 0], slope[:, 4, 0] = 2.0, 1e-9
+    dims = ("beta", "time", "pattern")
+    by = {
+        f"{x}_by_{p}": (dims, 0 * slope)
+        for x in ("A", "m_o_se")
+        for p in ("beta", "gamma", "epsilon")
+    }
+    seen = compare(theory.assign(by | {"A_by_beta": (dims, slope)}), simulation)
+    stderr = seen.A_limit_stderr.values[:, 3, 0]
+    expected = (float(seen.limit_threshold) + 1.2815515655) * stderr / 2
+    np.testing.assert_allclose(seen.smallest_error[:, 0], expected, rtol=1e-9)
+    assert np.isinf(seen.smallest_error[:, 1:]).all()
+    assert verdicts(seen) == {"agrees"}
+    blind = compare(theory.assign(by), simulation)
+    assert verdicts(blind) == {"cannot_tell"}

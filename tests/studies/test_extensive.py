@@ -130,15 +130,18 @@ def measured(solved, shift=0.0, bias=0.0, exponent=-0.5):
     """A simulation of made numbers: three N, twenty samples."""
     N = np.array([100, 400, 1600])
     rng = np.random.default_rng(3)
-    scale = (N / 100.0) ** exponent / 10
-    column = scale[:, None, None, None]
     m = solved.m_o_se.values
-    spread = column * np.ones((3, *m.shape))
-    noise = rng.normal(size=spread.shape) * spread / np.sqrt(20)
-    mean = m + shift + bias / N[:, None, None, None] + noise
+    column = lambda x: x.reshape(-1, *(1,) * m.ndim)
+    spread = column((N / 100.0) ** exponent / 20) * np.ones((3, *m.shape))
+    noise = rng.normal(size=(20, 3, *m.shape))
+    noise = (noise - noise.mean(0)) / noise.std(0, ddof=1) + rng.normal(
+        size=noise.shape[1:]
+    ) / np.sqrt(20)
+    samples = m + shift + bias / column(N) + noise * spread
     over = ("n_spins", *solved.m_o_se.dims)
     data = {
-        "m_o_se_mean": (over, mean),
+        "m_o_se_samples": (("sample", *over), samples),
+        "m_o_se_mean": (over, samples.mean(0)),
         "m_o_se_spread": (over, spread),
         "m_o_se_stderr": (over, spread / np.sqrt(20)),
     }
@@ -166,6 +169,45 @@ def test_verdicts_say_what_was_put_in(solved, given, verdict):
     assert np.allclose(found.spread_slope, slope)
     if "bias" in given:
         assert np.allclose(found.bias_slope, -1, atol=0.2)
+
+
+def test_without_samples_or_where_nothing_is_seen_there_is_no_agreement(solved):
+    words = lambda found: {comparison.VERDICTS[code] for code in found.verdict.values}
+    blind = measured(solved).drop_vars("m_o_se_samples")
+    assert words(comparison.compare(solved, blind)) == {"cannot_tell"}
+    flat = solved.assign({n: 0 * solved[n] for n in solved if "_by_" in str(n)})
+    found = comparison.compare(flat, measured(solved))
+    assert words(found) == {"cannot_tell"}
+    assert np.isinf(found.smallest_error_all).all()
+
+
+def test_derivatives_are_those_of_the_theory(solved):
+    """A step of 1 %, with an error of its square times the third derivative."""
+    above, below = (posed(0.3 * np.exp(h))[0] for h in (0.01, -0.01))
+    ends = [extensive.closed(x, [1.0], steps=3).value.m_o_se for x in (above, below)]
+    by_hand = np.asarray(ends[0] - ends[1]) / 0.02
+    found = solved.m_o_se_by_alpha.sel(alpha=0.3)
+    np.testing.assert_allclose(found, by_hand, rtol=0, atol=1e-3 * abs(by_hand).max())
+    assert np.isnan(solved.m_o_se_by_epsilon).all()
+
+
+@pytest.mark.parametrize("error", [0.05, -0.05])
+def test_a_wrong_alpha_is_found_and_measured(solved, error):
+    """The theory of alpha (1 + error) under the name of alpha, to second order."""
+    off = in_memory(
+        theory(**with_parameters(alpha=[0.1 * (1 + error), 0.3 * (1 + error)]))
+    )
+    wrong = off.assign_coords(alpha=solved.alpha)
+    spins = measured(solved)
+    spins["m_o_se_samples"] = (
+        solved.m_o_se + (spins.m_o_se_samples - solved.m_o_se) / 20
+    )
+    found = comparison.compare(wrong, spins)
+    assert {comparison.VERDICTS[c] for c in found.verdict.values} == {"differs"}
+    alpha = found.sel(parameter="alpha")
+    distance = float(alpha.relative_error_all) - error
+    assert abs(distance) < 4 * float(alpha.relative_error_all_stderr) + error**2
+    assert float(alpha.smallest_error_all) < abs(error)
 
 
 @pytest.mark.slow

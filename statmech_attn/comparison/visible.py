@@ -1,0 +1,153 @@
+"""Which errors of a theory a comparison would have found, and what it says of them.
+
+Deviations of whole samples are summed at every point, and errors of the parameters at
+all points together as well, where a parameter is off by the same part of itself
+(`statistics.power`).  An agreement at which no error of `TELLS` of any parameter would
+have been found is none.
+"""
+
+import numpy as np
+import xarray as xr
+
+from statmech_attn.comparison.trajectories import AGREED, TELLS, VERDICTS
+from statmech_attn.labels import Variable, Variables
+from statmech_attn.statistics import (
+    Deviations,
+    in_errors,
+    law,
+    noise,
+    smallest_visible,
+    Sums,
+    sums,
+)
+
+
+DRAWS = 4000  # of the noise, for the power
+PARAMETERS = ("alpha", "beta", "gamma", "epsilon")
+VARIABLES = Variables(
+    Variable(
+        "pooled_z", "",
+        "largest difference in standard errors, pooled over neighbouring tokens", "1",
+        "max|z|", group="summed",
+    ),
+    Variable("rms_z", "", "root mean square difference in standard errors", "1",
+             "rms z", group="summed"),
+    Variable(
+        "relative_error", "parameter",
+        "by which part of itself the theory's parameter seems too large", "1", "ε",
+        group="summed",
+    ),
+    Variable("relative_error_stderr", "parameter", "its standard error", "1", "s(ε)",
+             group="summed"),
+    Variable(
+        "smallest_error", "parameter",
+        "smallest relative error that would be found with probability 0.9", "1", "ε*",
+        group="summed", note="inf where none would",
+    ),
+    Variable("relative_error_all", "parameter", "the same of all points together", "1",
+             "ε", group="summed"),
+    Variable("relative_error_all_stderr", "parameter", "its standard error", "1",
+             "s(ε)", group="summed"),
+    Variable(
+        "smallest_error_all", "parameter",
+        "smallest relative error that would be found at all points together with "
+        "probability 0.9", "1", "ε*", group="summed", note="inf where none would",
+    ),
+    Variable("pooled_z_threshold", "", "pooled_z that chance allows", "1", "z_max",
+             group="summed"),
+    Variable("rms_z_threshold", "", "rms_z that chance allows", "1", "z_max",
+             group="summed"),
+    Variable(
+        "relative_error_threshold", "",
+        "standard errors of relative_error that chance allows", "1", "z_max",
+        group="summed",
+    ),
+    Variable(
+        "relative_error_all_threshold", "",
+        "standard errors of relative_error_all that chance allows", "1", "z_max",
+        group="summed",
+    ),
+    Variable("parameter", "parameter", "parameter of the theory", "1", "p",
+             group="summed"),
+)  # fmt: skip
+
+
+def judged(
+    dataset: xr.Dataset, points: dict[tuple[int, ...], Deviations] | None
+) -> xr.Dataset:
+    """A comparison with what summed differences say, and with verdicts that can tell.
+
+    Args:
+        dataset: a comparison with a verdict for every point.
+        points: deviations at the points where there are any, by their place; None
+            where the files have no samples or derivatives.
+    """
+    over, verdict = dataset.verdict.dims, dataset.verdict.values.copy()
+    told = np.full(verdict.shape, False)
+    if points:
+        dataset, wrong = _summed(dataset, points)
+        nothing = verdict == VERDICTS.index("nothing_compared")
+        word = "differs" if dataset.sizes["n_spins"] > 1 else "one_n_cannot_tell"
+        verdict[wrong & ~nothing] = VERDICTS.index(word)
+        smallest = np.fmin(dataset.smallest_error, dataset.smallest_error_all)
+        told = (smallest.min("parameter") <= TELLS).transpose(*over).values
+    verdict[np.isin(verdict, [VERDICTS.index(x) for x in AGREED]) & ~told] = (
+        VERDICTS.index("cannot_tell")
+    )
+    return dataset.assign(verdict=(over, verdict))
+
+
+def _summed(dataset: xr.Dataset, points) -> tuple[xr.Dataset, np.ndarray]:
+    """The summed statistics of every point, and where they exceed chance."""
+    over, shape = dataset.verdict.dims, dataset.verdict.shape
+    bound, rng = law([*points.values()]), np.random.default_rng(1)
+    empty = lambda *more: np.full((*shape, *more), np.nan)
+    count = len(PARAMETERS)
+    z, rms, error, stderr = empty(), empty(), empty(count), empty(count)
+    smallest = np.full((*shape, count), np.inf)
+    seen, drawn, wrong = [], [], np.full(shape, False)
+    for place, point in points.items():
+        seen.append(one := sums(point, point.samples.mean(0)[None]))
+        drawn.append(noise(point, DRAWS, rng))
+        z[place], rms[place] = abs(one.z).max(), one.rms_z[0]
+        error[place], stderr[place] = _error(one)
+        smallest[place] = _smallest(drawn[-1], bound.point)
+        t = abs(in_errors(one.shift, one.variance)).max()
+        wrong[place] = z[place] > bound.z or rms[place] > bound.rms_z or t > bound.point
+    together, scattered = _added(seen), _added(drawn)
+    t = abs(in_errors(together.shift, together.variance)).max()
+    error_all, stderr_all = _error(together)
+    each, one = (*over, "parameter"), ("parameter",)
+    return dataset.assign(
+        pooled_z=(over, z),
+        rms_z=(over, rms),
+        relative_error=(each, error),
+        relative_error_stderr=(each, stderr),
+        smallest_error=(each, smallest),
+        relative_error_all=(one, error_all),
+        relative_error_all_stderr=(one, stderr_all),
+        smallest_error_all=(one, _smallest(scattered, bound.all)),
+        pooled_z_threshold=bound.z,
+        rms_z_threshold=bound.rms_z,
+        relative_error_threshold=bound.point,
+        relative_error_all_threshold=bound.all,
+    ).assign_coords(parameter=list(PARAMETERS)), wrong | (t > bound.all)
+
+
+def _added(parts: list[Sums]) -> Sums:
+    """Shifts of all points together."""
+    add = lambda name: sum(getattr(part, name) for part in parts)
+    return parts[0]._replace(
+        shift=add("shift"), information=add("information"), variance=add("variance")
+    )
+
+
+def _error(found: Sums) -> tuple[np.ndarray, np.ndarray]:
+    """Relative errors of the parameters and their standard errors."""
+    shift, information, variance = (x[:, 0] for x in found[2:])
+    known = np.where(information > 0, information, np.nan)
+    return -shift / known, np.sqrt(variance) / known
+
+
+def _smallest(drawn: Sums, bound: float) -> list[float]:
+    return [smallest_visible(*x, bound) for x in zip(*drawn[2:], strict=True)]

@@ -1,0 +1,235 @@
+r"""What a comparison can see: summed tests with their law, smallest visible errors.
+
+S independent samples are vectors of D numbers, such as tokens, which are correlated.
+Their deviations u from a right theory have mean zero, so for Gaussian samples the law
+of u is that of Q u with any orthogonal Q of the samples (O. Langsrud, Stat. Comput. 15,
+53, 2005).  With q uniform on the unit sphere of S dimensions
+
+    mean       $\bar u^* = q^T u / \sqrt S$
+    variance   $(\sum_s u_s^2 - S \bar u^{*2}) / (S (S - 1))$, of the mean
+
+are drawn from it given $u^T u$, and the law of any number made of them follows, exactly
+for any S and any covariance: errors may be pooled, and weights taken from the data.
+
+    z_i       $\bar u_i / \sqrt{v_i}$        v_i pooled over neighbouring tokens
+    rms_z     $\sqrt{\sum_i \bar u_i^2/v_i / \sum_i s_i^2/v_i}$       s_i not pooled
+    epsilon   $- g V^{-1} \bar u / g V^{-1} g$          of a parameter of the theory
+
+with $g = \partial x / \partial \ln p$: the theory is as if computed with
+$p (1 + \epsilon)$.  Derivation: docs/theory/extensive.md, section 7.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy import ndimage, optimize, stats
+
+from statmech_attn.statistics.agreement import LEVEL
+
+
+POWER = 0.9  # probability with which a smallest visible error would be found
+ROTATIONS = 10_000
+AT_ONCE = 2**21  # numbers of rotations that are held together
+NEIGHBOURS = 5  # tokens over which a variance is pooled
+
+
+class Deviations(NamedTuple):
+    """Deviations of samples from a theory at one point.
+
+    Attributes:
+        samples: one row for every sample, mean zero where the theory is right.
+        series: runs of successive tokens among the numbers.
+        error: of the theory.
+        slopes: derivatives of the theory in the logarithm of every parameter; zero
+            where it has none.
+    """
+
+    samples: Float[np.ndarray, "S D"]
+    series: Sequence[slice]
+    error: Float[np.ndarray, " D"]
+    slopes: Float[np.ndarray, "P D"]
+
+
+class Sums(NamedTuple):
+    """What is made of a mean, or of many that were drawn, with these as last axis.
+
+    Attributes:
+        z: every difference in standard errors.
+        rms_z: their root mean square.
+        shift: g V^-1 of the difference, by parameter.
+        information: g V^-1 g, by parameter.
+        variance: of the shift, by parameter.
+    """
+
+    z: Float[np.ndarray, "D *draws"]
+    rms_z: Float[np.ndarray, "*draws"]
+    shift: Float[np.ndarray, "P *draws"]
+    information: Float[np.ndarray, "P *draws"]
+    variance: Float[np.ndarray, "P *draws"]
+
+
+def sums(deviations: Deviations, mean: Float[np.ndarray, "draws D"]) -> Sums:
+    """The sums of means that samples with these squares may have.
+
+    Args:
+        deviations: of one point.
+        mean: of the samples, or drawn by `rotated`.
+    """
+    u, series, error, slopes = deviations
+    S = len(u)
+    single = np.maximum((u**2).sum(0) - S * mean**2, 0.0) / (S * (S - 1))
+    smooth = [
+        ndimage.uniform_filter1d(single[:, x], NEIGHBOURS, axis=1) for x in series
+    ]
+    variance = np.maximum(single, np.concatenate(smooth, axis=1)) + error**2
+    square = mean**2 / variance
+    weight = slopes[:, None] / variance
+    shift = (weight * mean).sum(-1)
+    spread = ((weight @ u.T) ** 2).sum(-1) - S * shift**2
+    known = (abs(weight) @ error) ** 2
+    return Sums(
+        (mean / np.sqrt(variance)).T,
+        np.sqrt(square.sum(-1) / ((single + error**2) / variance).sum(-1)),
+        shift,
+        (weight * slopes[:, None]).sum(-1),
+        np.maximum(spread, 0.0) / (S * (S - 1)) + known,
+    )
+
+
+def rotated(u: Float[np.ndarray, "S D"], draws: int, rng) -> Float[np.ndarray, "n D"]:
+    """Means that are as likely as that of the samples where the theory is right.
+
+    Args:
+        u: deviations of samples of mean zero.
+        draws: how many.
+        rng: generator of numpy.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> u = np.array([[3.0], [4.0]])
+        >>> bool((abs(rotated(u, 100, rng)) <= 5 / np.sqrt(2)).all())
+        True
+    """
+    q = rng.normal(size=(draws, len(u)))
+    return q @ u / np.linalg.norm(q, axis=1, keepdims=True) / np.sqrt(len(u))
+
+
+class Law(NamedTuple):
+    """Largest values that chance allows, of all points together.
+
+    Attributes:
+        z: of a difference in standard errors.
+        rms_z: of the root mean square.
+        point: of a parameter at a point, in standard errors.
+        all: of a parameter at all points together, in standard errors.
+    """
+
+    z: float
+    rms_z: float
+    point: float
+    all: float
+
+
+def law(points: Sequence[Deviations], level: float = LEVEL, seed: int = 0) -> Law:
+    """The law of the largest values at independent points, by rotations.
+
+    Args:
+        points: deviations at every point.
+        level: probability of a false alarm, of each of the four.
+        seed: of the rotations.
+    """
+    rng = np.random.default_rng(seed)
+    largest = np.zeros((3, ROTATIONS))
+    together = np.zeros((3, len(points[0].slopes), ROTATIONS))
+    for point in points:
+        for chosen in _batches(point):
+            count = chosen.stop - chosen.start
+            drawn = sums(point, rotated(point.samples, count, rng))
+            t = in_errors(drawn.shift, drawn.variance)
+            found = (
+                abs(drawn.z).max(0, initial=0),
+                drawn.rms_z,
+                abs(t).max(0, initial=0),
+            )
+            largest[:, chosen] = np.maximum(largest[:, chosen], found)
+            together[:, :, chosen] += drawn.shift, drawn.information, drawn.variance
+    t = abs(in_errors(together[0], together[2])).max(0, initial=0)
+    return Law(*np.quantile([*largest, t], 1 - level, axis=1).tolist())
+
+
+def noise(point: Deviations, draws: int, rng) -> Sums:
+    """Sums that samples of the same scatter may have, whatever their mean is.
+
+    Args:
+        point: deviations of one point.
+        draws: how many.
+        rng: generator of numpy.
+    """
+    S = len(point.samples)
+    # Residuals span S - 1 dimensions: an orthonormal basis of these has S - 1 rows.
+    basis = np.linalg.qr(np.eye(S) - 1 / S)[0][:, : S - 1]
+    centred = np.concatenate([basis.T @ point.samples, np.zeros((1, point.error.size))])
+    centred = centred * np.sqrt(S / (S - 1))
+    return sums(point._replace(samples=centred), rotated(centred, draws, rng))
+
+
+def in_errors(shift, variance):
+    """A shift in standard errors, zero where there is none."""
+    return np.where(
+        variance > 0, shift / np.sqrt(np.where(variance > 0, variance, 1)), 0
+    )
+
+
+def smallest_visible(shift, information, variance, bound: float) -> float:
+    """Smallest relative error of a parameter that a test finds with `POWER`.
+
+    Args:
+        shift, information, variance: of draws of `noise`, (draws,).
+        bound: that the shift in standard errors must exceed.
+
+    Returns:
+        The error; infinite where there is none.
+
+    Example:
+        >>> rng, one = np.random.default_rng(0), np.ones(100_000)
+        >>> z = rng.normal(size=100_000)
+        >>> round(smallest_visible(z, one, one, 1.96), 1)
+        3.2
+    """
+    if not (information > 0).all():
+        return np.inf
+    error = np.sqrt(variance)
+    found = lambda e: (abs(shift + e * information) > bound * error).mean()
+    top = (bound + 1) * np.median(error / information)
+    while found(top) < POWER:
+        top *= 2
+    missed = lambda error: POWER - found(error)
+    return optimize.brentq(missed, 0.0, top, xtol=1e-3 * top)  # pyright: ignore
+
+
+def visible_alone(stderr, slope, bound: float) -> float:
+    """As `smallest_visible`, by the one number that tells most, whatever the others do.
+
+    Args:
+        stderr: of every number, NaN where it is not known.
+        slope: derivatives in the logarithm of the parameter.
+        bound: that a difference in standard errors must exceed.
+
+    Example:
+        >>> round(visible_alone(np.array([0.1, 0.2]), np.array([1.0, 4.0]), 5.0), 3)
+        0.314
+    """
+    sharp = np.divide(
+        abs(slope), stderr, out=np.zeros(np.shape(stderr)), where=stderr > 0
+    )
+    largest = np.nanmax(sharp, initial=0.0)
+    if not largest > 0:
+        return np.inf
+    return float((bound + stats.norm.ppf(POWER)) / largest)
+
+
+def _batches(point: Deviations):
+    size = max(1, AT_ONCE // max(1, point.error.size))
+    return (slice(i, min(i + size, ROTATIONS)) for i in range(0, ROTATIONS, size))
