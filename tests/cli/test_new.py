@@ -14,6 +14,15 @@ def test_a_template_is_written_once(call, tmp_path):
     assert call("new", "monte-carlo").stdout == file.read_text()
 
 
+def test_a_template_of_a_system_comes_with_its_function(call, tmp_path):
+    file = tmp_path / "study.toml"
+    written = call("new", "trajectory", "--task", "system", "-o", file).output
+    assert "my_model.py, an example to replace" in written.replace("\n", "")
+    call("run", file, "--dry-run")
+    other = tmp_path / "other.toml"
+    assert "is kept" in call("new", "basins", "--task", "system", "-o", other).output
+
+
 def test_without_a_kind_all_are_listed(call):
     lines = call("new").output.splitlines()
     assert [line.split(":")[0] for line in lines] == kinds.studied()
