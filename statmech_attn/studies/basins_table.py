@@ -92,7 +92,7 @@ class SystemBasinsStudy(SystemStudy, frozen=True):
     """Attractors of a system of one's own along a parameter, and their basins."""
 
     template: ClassVar[Mapping[str, Any]] = {
-        "parameters": {"a": {"start": 0.6, "stop": 2.6, "num": 11}}
+        "parameters": {"a": {"start": 0.7, "stop": 2.5, "num": 10}}
     }
 
     kind: Literal["basins"]

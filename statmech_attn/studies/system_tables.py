@@ -285,7 +285,7 @@ class SystemDiagramStudy(SystemStudy, frozen=True):
     """Attractors of a system of one's own: sections, Lyapunov exponents, phases."""
 
     template: ClassVar[Mapping[str, Any]] = {
-        "parameters": {"a": {"start": 0.5, "stop": 2.8, "num": 116}}
+        "parameters": {"a": {"start": 0.51, "stop": 2.81, "num": 116}}
     }
 
     kind: Literal["bifurcation"]

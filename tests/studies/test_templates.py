@@ -1,17 +1,13 @@
 """Templates of studies: every key, each with a value that it takes."""
 
-import os
 import re
 
-import numpy as np
 import pytest
 
-from statmech_attn import storage
 from statmech_attn.storage import toml
 from statmech_attn.studies import parse, reference, spec, templates
 
 
-FAILED = {"result": [1, 2, 3], "reached": [0]}  # codes of variables of failed points
 KINDS = [(name, task) for name, task, _ in spec.models()]
 
 
@@ -53,26 +49,6 @@ def test_values_of_a_template_are_of_keys_that_there_are(kind, task):
     schema = reference.of_study(kind, task, model, shared)
     known = {path for path, _, _ in reference.fields(schema, shared)}
     assert model.template.keys() <= known
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "task"), KINDS)
-def test_a_template_runs_to_a_result_worth_looking_at(kind, task, call, tmp_path):
-    """Within two minutes of two processors, compilation included."""
-    study, result, figures = (tmp_path / name for name in ("s.toml", "r.h5", "figures"))
-    call("new", kind, *(("--task", task) if task else ()), "-o", study)
-    call("run", study, "--dry-run")
-    began = sum(os.times()[:4])  # with the processes that it begins
-    call("run", study, "-o", result)
-    assert sum(os.times()[:4]) - began < 240
-    call("figure", result, "-o", figures)
-    assert any(figures.glob("*.png"))
-    dataset = storage.read(result)
-    numbers = [v for v in dataset.data_vars.values() if v.dtype.kind == "f"]
-    finite = [v.values[np.isfinite(v.values)] for v in numbers]
-    assert any(np.ptp(values) > 1e-6 for values in finite if values.size)
-    for name, failed in FAILED.items():
-        assert name not in dataset or not np.isin(dataset[name], failed).any()
 
 
 def test_the_lines_of_a_template_fit_an_editor():
