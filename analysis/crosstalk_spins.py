@@ -4,8 +4,7 @@ The published network carries alpha N further patterns, as in `crosstalk.py`.  F
 first pattern the script runs samples of N spins, and compares the attention vectors
 A(t) with the theory
 
-- token by token over the first ones: the root mean square difference of a sample, which
-  falls like N^{-1/2},
+- token by token over the first ones: the root mean square difference of a sample,
 - by how much they move in one window of tokens, the same of theory and spins, with the
   variance in time at equal places of the clock,
 
@@ -23,7 +22,9 @@ a spin has that of the overlaps:
     < w^x_mu(t) w^x_mu(t') > = C(t,t'),  < u_i(t) u_i(t') > = alpha S^{vv}(t,t')
 
 `gaussian_spins` draws them instead of the patterns, given the newest MEMORY tokens; all
-spins are drawn.  With --literal the patterns themselves are drawn.
+spins are drawn.  With --spins literal the patterns themselves are drawn.  With --spins
+noisy the theory stands in place of spins, with the noise of N spins in the mean of
+every site class, white in time: what finite N does to an orbit, at any N.
 
     python analysis/crosstalk_spins.py --output crosstalk_spins.h5 [--sizes 3000 12000]
 
@@ -39,12 +40,14 @@ from functools import partial
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import statmech_attn
 from statmech_attn import dmft, dynamics, montecarlo, storage
 from statmech_attn.dmft import extensive
 from statmech_attn.labels import Variable, Variables
+from statmech_attn.storage import toml
 
 
 PRESET = "poclopez-pe2"
@@ -52,6 +55,11 @@ BETAS = (1.255, 1.26451, 1.266, 1.27, 1.28, 1.4)
 EARLY = 32  # tokens that are compared one by one
 MEMORY = 8  # tokens, as in crosstalk.py
 LINE = "motion_limit", "motion_limit_stderr", "motion_slope", "motion_chi2"
+RUNS = {
+    "gaussian": "gaussian_spins",
+    "literal": "literal_spins",
+    "noisy": "noisy_theory",
+}
 WINDOWS = 9  # of the theory: the one of the spins, and the next for its error
 LABELS = Variables(
     Variable(
@@ -124,6 +132,14 @@ def place_of(beta: float, alpha: float, n_spins: int) -> tuple[int, int, int]:
     return n_spins, round(1e6 * alpha), round(1e6 * beta)
 
 
+def key_of(seed: int, beta: float, alpha: float, n_spins: int) -> jax.Array:
+    """The key of a point."""
+    key = jax.random.key(seed)
+    for number in place_of(beta, alpha, n_spins):
+        key = jax.random.fold_in(key, number)
+    return key
+
+
 class Gaussian:
     """Gaussian numbers of the newest tokens, those of a token alike and independent.
 
@@ -178,9 +194,6 @@ class Published:
         self, beta: float, alpha: float, n_spins: int, tokens: int, samples, seed
     ) -> np.ndarray:
         """A of all tokens, (samples, tokens, M), of patterns that are drawn."""
-        key = jax.random.key(seed)
-        for number in place_of(beta, alpha, n_spins):
-            key = jax.random.fold_in(key, number)
         result = montecarlo.simulate_extensive(
             self.problem(beta, alpha),
             self.patterns,
@@ -188,9 +201,31 @@ class Published:
             n_spins=n_spins,
             samples=samples,
             steps=tokens - 1,
-            key=key,
+            key=key_of(seed, beta, alpha, n_spins),
         )
         return np.asarray(result.samples.A)
+
+    def noisy_theory(
+        self, beta: float, alpha: float, n_spins: int, tokens: int, samples, seed
+    ) -> np.ndarray:
+        """The same of the theory with noise in class means, from token MEMORY on."""
+        given = {"alpha": alpha, "beta": beta} | self.fixed
+        start = extensive.system_start(self.net, self.kinds, given, memory=MEMORY)
+        step = extensive.system(self.net, self.kinds).step
+        width = 1 / np.sqrt(n_spins * step.sites.share)
+
+        def next_token(state, key):
+            noise = width * jax.random.normal(key, width.shape)
+            state = step(state, given, noise)
+            return state, state.order.A[-1]
+
+        def orbit(key):
+            keys = jax.random.split(key, tokens - MEMORY)
+            later = jax.lax.scan(next_token, start, keys)[1]
+            return jnp.concatenate([start.order.A, later])
+
+        keys = jax.random.split(key_of(seed, beta, alpha, n_spins), samples)
+        return np.asarray(jax.jit(jax.vmap(orbit))(keys))
 
     def gaussian_spins(
         self, beta: float, alpha: float, n_spins: int, tokens: int, samples, seed
@@ -257,7 +292,7 @@ def of_point(network: Published, alpha: float, beta: float, options) -> dict:
     orbit = network.theory(beta, alpha, begin - MEMORY + WINDOWS * length)
     late = orbit[begin - MEMORY :].reshape(WINDOWS, length, -1)
     theory = motion(late, period)
-    run = network.literal_spins if options.literal else network.gaussian_spins
+    run = getattr(network, RUNS[options.spins])
     moves, early = [], []
     for n_spins in options.sizes:
         A = run(beta, alpha, n_spins, end, options.samples, options.seed)
@@ -292,7 +327,7 @@ def main() -> None:
     parser.add_argument("--betas", type=float, nargs="+", default=list(BETAS))
     parser.add_argument("--samples", type=int, default=8)
     parser.add_argument("--window", type=int, nargs=2, default=[4000, 6000])
-    parser.add_argument("--literal", action="store_true")
+    parser.add_argument("--spins", choices=RUNS, default="gaussian")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     statmech_attn.setup()
@@ -317,7 +352,7 @@ def main() -> None:
         kind="crosstalk-spins", samples=options.samples, window=options.window
     )
     chosen = {k: v for k, v in vars(options).items() if k != "output"}
-    rows = (f"{name} = {str(value).lower()}\n" for name, value in chosen.items())
+    rows = (f"{name} = {toml.inline(value)}\n" for name, value in chosen.items())
     study = f'kind = "{dataset.attrs["kind"]}"\n' + "".join(rows)
     storage.write(options.output, dataset, study=study)
 

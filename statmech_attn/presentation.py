@@ -218,7 +218,7 @@ def _said(row: Shown, values: np.ndarray, errors: np.ndarray | None) -> str:
     low, high = quantity(known.min()), quantity(known.max())
     span = f"{low} to {high}" if low != high else f"all {low}"
     known_errors = errors[np.isfinite(errors)]
-    bound = f", errors up to {known_errors.max():.1g}" if known_errors.size else ""
+    bound = f", errors up to {known_errors.max():.1g}" if known_errors.any() else ""
     return f"{span}{bound} ({sizes})"
 
 

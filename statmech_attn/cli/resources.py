@@ -58,13 +58,16 @@ def new(
         ),
     ] = None,
     task: Annotated[
-        str, typer.Option(help="The task of a study of learning, such as one-shot.")
+        str,
+        typer.Option(
+            help='The task of a study of learning, such as one-shot, or "system".'
+        ),
     ] = "",
 ) -> None:
     """Write a commented study file with every key, or list the kinds of studies.
 
-    The name of a task instead of a kind gives the study of its order parameters, and
-    "arrays" an example of the file of arrays beside the study.
+    The name of a task instead of a kind gives the study of its order parameters.  With
+    --output, "arrays" and "system" write an example of the file that they name too.
 
     Example: statmech-attn new bifurcation --output study.toml
     """
@@ -80,9 +83,11 @@ def new(
         return
     if storage.check_place(output):
         raise ValueError(f"{output}: already exists; choose another name.")
-    for row in kinds.TASKS.named(task):
-        if example := kinds.TASKS.part(row, "example"):
-            out.say(_example(example, output.parent))
+    examples = [kinds.TASKS.part(row, "example") for row in kinds.TASKS.named(task)]
+    if task == kinds.SYSTEM:
+        examples = [studies.templates.write_system]
+    for example in filter(None, examples):
+        out.say(_example(example, output.parent))
     storage.write_text(output, text)
     named = shlex.quote(str(output))
     out.say(f"wrote {output}; edit it, then: statmech-attn run {named} --dry-run")

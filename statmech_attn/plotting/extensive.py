@@ -73,7 +73,8 @@ def _note(dataset: xr.Dataset, *more: str) -> str:
         "cycle": "a sequence",
         "ov = 1, oq = 1, ok = 1, vq = 1, vk = 1, qk = 1": "identical kinds",
     }.get(ensemble, ensemble)
-    lines = (rf"$\alpha N$ patterns: {words}", notes.network(dataset), *more)
+    condensed = f"beside them: {notes.network(dataset)}"
+    lines = (rf"$\alpha N$ patterns: {words}", condensed, *more)
     return "\n".join(filter(None, lines))
 
 

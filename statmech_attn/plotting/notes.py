@@ -34,6 +34,8 @@ def network(dataset: xr.Dataset) -> str:
     name = table.get("patterns")
     if name in dmft.presets():
         words = [f"network {name}", f"$M = {dmft.load(name).patterns.n_patterns}$"]
+    elif table.get("n_patterns") == 1:
+        words = ["one pattern"]
     elif "n_patterns" in table:
         words = [f"{name} patterns", f"$M = {table['n_patterns']}$"]
     if "context" in dataset.attrs:

@@ -1,6 +1,7 @@
 """Table of the studies of attractors and their basins."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -89,6 +90,10 @@ class SystemBasinsRun(
 
 class SystemBasinsStudy(SystemStudy, frozen=True):
     """Attractors of a system of one's own along a parameter, and their basins."""
+
+    template: ClassVar[Mapping[str, Any]] = {
+        "parameters": {"a": {"start": 0.7, "stop": 2.5, "num": 10}}
+    }
 
     kind: Literal["basins"]
     parameters: Grid

@@ -1,9 +1,9 @@
 """Tables of the studies of Bayesian learning: order parameters and posteriors."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -305,6 +305,11 @@ class PosteriorStudy(BpkrStudy, frozen=True):
 
 class TrainingStudy(BpkrStudy, frozen=True):
     """Gradient descent of all weights, over widths and temperatures."""
+
+    template: ClassVar[Mapping[str, Any]] = {
+        "network.width": [10, 30, 100],
+        "run.steps": 1000,
+    }
 
     kind: Literal["training"]
     run: TrainingRun

@@ -1,8 +1,9 @@
 """Tables of the studies of self-attention dynamics."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TYPE_CHECKING
+from typing import Annotated, Any, ClassVar, Literal, Self, TYPE_CHECKING
 
 from pydantic import Field, model_validator
 
@@ -301,6 +302,10 @@ class DmftStudy(NetworkStudy, frozen=True):
 class TrajectoryStudy(DmftStudy, frozen=True):
     """Trajectories of the mean-field map, at several beta."""
 
+    template: ClassVar[Mapping[str, Any]] = {
+        "parameters.beta": [1.0, 1.255, 1.27, 1.28, 1.4]
+    }
+
     kind: Literal["trajectory"]
     parameters: MixedSpec
     run: TrajectoryRun = TrajectoryRun()
@@ -309,6 +314,10 @@ class TrajectoryStudy(DmftStudy, frozen=True):
 class BifurcationStudy(DmftStudy, frozen=True):
     """Attractors on a grid: sections, Lyapunov exponents, phases."""
 
+    template: ClassVar[Mapping[str, Any]] = {
+        "parameters.beta": {"start": 1.1, "stop": 1.5, "num": 41}
+    }
+
     kind: Literal["bifurcation"]
     parameters: MixedSpec
     run: BifurcationRun = BifurcationRun()
@@ -316,6 +325,8 @@ class BifurcationStudy(DmftStudy, frozen=True):
 
 class MonteCarloStudy(DmftStudy, frozen=True):
     """Simulations of N spins, at several N and beta."""
+
+    template: ClassVar[Mapping[str, Any]] = {"parameters.beta": [1.0, 1.255, 1.28, 1.4]}
 
     kind: Literal["monte-carlo"]
     parameters: MixedSpec

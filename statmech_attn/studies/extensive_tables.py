@@ -1,6 +1,8 @@
 """Tables of the studies of patterns growing with N."""
 
-from typing import Annotated, Literal
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Le
 from pydantic import AllowInfNan, Discriminator, Field, model_validator, Tag
@@ -91,6 +93,23 @@ class LoadedRun(Table, frozen=True):
     seed: Seed = 0
 
 
+SEQUENCE = {  # a pattern beside those of a sequence
+    "network.patterns": "cycle",
+    "network.n_patterns": 1,
+    "network.n_bits": 0,
+    "network.context": 2,
+    "network.seed": 0,
+}
+RECOVERY = SEQUENCE | {
+    "parameters.alpha": [0.1, 0.2, 0.3, 0.4],
+    "parameters.beta": 10.0,
+    "parameters.gamma": 4.0,
+    "parameters.epsilon": 0.0,
+    "run.overlap": 0.5,
+    "run.steps": 20,
+}
+
+
 class ExtensiveRun(LoadedRun, frozen=True):
     """[run] of the theory.
 
@@ -111,6 +130,8 @@ class ExtensiveStudy(NetworkStudy, frozen=True):
     Attributes:
         ensemble: the alpha N patterns.
     """
+
+    template: ClassVar[Mapping[str, Any]] = RECOVERY
 
     kind: Literal["extensive"]
     ensemble: EnsembleSpec = EnsembleSpec()
@@ -144,6 +165,8 @@ class ExtensiveSimulationStudy(NetworkStudy, frozen=True):
     Attributes:
         ensemble: the alpha N patterns.
     """
+
+    template: ClassVar[Mapping[str, Any]] = RECOVERY | {"run.n_spins": [1000, 4000]}
 
     kind: Literal["extensive-simulation"]
     ensemble: EnsembleSpec = EnsembleSpec()
@@ -204,6 +227,12 @@ class CapacityStudy(NetworkStudy, frozen=True):
     Attributes:
         ensemble: the alpha N patterns.
     """
+
+    template: ClassVar[Mapping[str, Any]] = SEQUENCE | {
+        "parameters.beta": [math.inf, 10.0, 5.0, 3.0, 2.0],
+        "parameters.gamma": 20.0,
+        "run.contexts": [1, 2],
+    }
 
     kind: Literal["capacity"]
     ensemble: EnsembleSpec = EnsembleSpec()

@@ -2,8 +2,9 @@
 
 import difflib
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, model_validator, Tag
 
@@ -283,6 +284,10 @@ class SystemDiagramRun(
 class SystemDiagramStudy(SystemStudy, frozen=True):
     """Attractors of a system of one's own: sections, Lyapunov exponents, phases."""
 
+    template: ClassVar[Mapping[str, Any]] = {
+        "parameters": {"a": {"start": 0.51, "stop": 2.81, "num": 116}}
+    }
+
     kind: Literal["bifurcation"]
     parameters: Grid
     run: SystemDiagramRun = SystemDiagramRun()
@@ -310,6 +315,8 @@ class SystemTrajectoryRun(SystemRun, frozen=True):
 
 class SystemTrajectoryStudy(SystemStudy, frozen=True):
     """Trajectories of a system of one's own, at several values of a parameter."""
+
+    template: ClassVar[Mapping[str, Any]] = {"parameters": {"a": [1.5, 2.2, 2.4, 2.8]}}
 
     kind: Literal["trajectory"]
     parameters: Grid
@@ -343,6 +350,12 @@ class SystemContinuationStudy(Followed, SystemStudy, frozen=True):
     Attributes:
         parameters: by name, numbers, and one interval { start, stop }.
     """
+
+    template: ClassVar[Mapping[str, Any]] = {
+        "parameters": {"a": {"start": 0.5, "stop": 2.5}},
+        "run.at": 1.5,
+        "run.switch": 2,
+    }
 
     kind: Literal["continuation"]
     parameters: Annotated[

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import (
     Annotated,
     Any,
+    ClassVar,
     get_args,
     Literal,
     Self,
@@ -169,7 +170,12 @@ class StudyTable(Table, frozen=True):
 
     Attributes:
         kind: kind of the study.
+        template: values of keys by their paths, such as "run.steps", with which a
+            template runs within two minutes to a result worth looking at; needed where
+            defaults and examples do not.
     """
+
+    template: ClassVar[Mapping[str, Any]] = {}
 
     kind: Any
 

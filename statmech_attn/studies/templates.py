@@ -6,7 +6,8 @@ type, the range, the unit, the default and a sentence for every key.
 
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from statmech_attn.storage import toml
@@ -23,6 +24,30 @@ HEAD = """\
 #     statmech-attn run FILE.toml --dry-run
 # checks this file and forecasts time and memory.
 """
+
+SYSTEM = '''\
+"""The cubic map, which is odd: an example, with one attractor or two."""
+
+
+def step(x, parameters):
+    """One step: the new state, from the state and the numbers of [parameters]."""
+    return parameters["a"] * x - x**3
+'''
+
+
+def write_system(folder: str | Path) -> Path:
+    """Write a small system, `my_model.py`: what templates of systems name.
+
+    Raises:
+        FileExistsError: there is one already.
+
+    Example:
+        `statmech-attn new bifurcation --task system -o study.toml` writes both.
+    """
+    file = Path(folder) / "my_model.py"
+    with open(file, "x", encoding="utf-8") as stream:
+        stream.write(SYSTEM)
+    return file
 
 
 def template(kind: str, task: str = "") -> str:
@@ -49,7 +74,7 @@ def template(kind: str, task: str = "") -> str:
     shared: dict[str, Any] = {}
     study = reference.of_study(kind, name, tasks[name], shared)
     parts = [_comment(f"{study['title']}: {study['description']}"), HEAD]
-    for table in _tables(study, shared):
+    for table in _tables(study, shared, tasks[name].template):
         parts.append(f"\n{table.header}" if table.header else "")
         parts += [f"\n{_entry(key, table.commented)}" for key in table.keys]
     return "".join(parts)
@@ -69,11 +94,12 @@ def sentences() -> dict[str, str]:
 
 
 class _Key(NamedTuple):
-    """A key as it is written in its table."""
+    """A key as it is written in its table, with the value that a template gives it."""
 
     name: str
     schema: dict[str, Any]
     required: bool
+    value: Any
 
 
 class _Table(NamedTuple):
@@ -84,9 +110,13 @@ class _Table(NamedTuple):
     commented: bool
 
 
-def _tables(study: dict[str, Any], shared: dict[str, Any]) -> Iterator[_Table]:
+def _tables(
+    study: dict[str, Any], shared: dict[str, Any], values: Mapping[str, Any]
+) -> Iterator[_Table]:
     """The keys that stand in no table, with `kind` first, and then the tables."""
-    every = [_Key(*field) for field in reference.fields(study, shared)]
+    every = [
+        _Key(*field, values.get(field[0])) for field in reference.fields(study, shared)
+    ]
     outside = [key for key in every if "." not in key.name]
     yield _Table("", sorted(outside, key=lambda key: key.name != "kind"), False)
     for name in dict.fromkeys(k.name.split(".")[0] for k in every if "." in k.name):
@@ -112,10 +142,12 @@ def _entry(key: _Key, commented: bool) -> str:
         f"default: {toml.inline(default)}" if default is not None else "",
         "no default" if default is None and not key.required else "",
     ]
-    mark = "" if key.required and "." not in key.name and not commented else "#"
+    needed = key.required and "." not in key.name and not commented
+    mark = "" if needed or key.value is not None else "#"
+    value = _example(key.schema) if key.value is None else key.value
     return (
         f"{_comment(sentence)}{_comment('; '.join(filter(None, details)))}"
-        f"{mark}{key.name} = {toml.inline(_example(key.schema))}\n"
+        f"{mark}{key.name} = {toml.inline(value)}\n"
     )
 
 

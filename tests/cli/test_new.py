@@ -1,8 +1,15 @@
 """`statmech-attn new` and the hints for keys in a wrong table."""
 
+import os
+
+import numpy as np
 import pytest
 
-from statmech_attn import kinds, studies
+from statmech_attn import kinds, storage, studies
+from statmech_attn.studies import spec
+
+
+FAILED = {"result": [1, 2, 3], "reached": [0]}  # codes of variables of failed points
 
 
 def test_a_template_is_written_once(call, tmp_path):
@@ -12,6 +19,15 @@ def test_a_template_is_written_once(call, tmp_path):
     assert study.kind == "monte-carlo"
     assert "already exists" in call("new", "basins", "-o", file, code=1).stderr
     assert call("new", "monte-carlo").stdout == file.read_text()
+
+
+def test_a_template_of_a_system_comes_with_its_function(call, tmp_path):
+    file = tmp_path / "study.toml"
+    written = call("new", "trajectory", "--task", "system", "-o", file).output
+    assert "my_model.py, an example to replace" in written.replace("\n", "")
+    call("run", file, "--dry-run")
+    other = tmp_path / "other.toml"
+    assert "is kept" in call("new", "basins", "--task", "system", "-o", other).output
 
 
 def test_without_a_kind_all_are_listed(call):
@@ -34,3 +50,23 @@ def test_a_key_in_a_wrong_table_is_placed(call, tmp_path, setting, hint):
     call("new", "trajectory", "-o", file)
     refused = call("run", file, "-o", tmp_path / "o.h5", "--set", setting, code=1)
     assert hint in refused.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "task"), [model[:2] for model in spec.models()])
+def test_a_template_runs_to_a_result_worth_looking_at(kind, task, call, tmp_path):
+    """Within two minutes of two processors, compilation included."""
+    study, result, figures = (tmp_path / name for name in ("s.toml", "r.h5", "figures"))
+    call("new", kind, *(("--task", task) if task else ()), "-o", study)
+    call("run", study, "--dry-run")
+    began = sum(os.times()[:4])  # with the processes that it begins
+    call("run", study, "-o", result)
+    assert sum(os.times()[:4]) - began < 240
+    call("figure", result, "-o", figures)
+    assert any(figures.glob("*.png"))
+    dataset = storage.read(result)
+    numbers = [v for v in dataset.data_vars.values() if v.dtype.kind == "f"]
+    finite = [v.values[np.isfinite(v.values)] for v in numbers]
+    assert any(np.ptp(values) > 1e-6 for values in finite if values.size)
+    for name, failed in FAILED.items():
+        assert name not in dataset or not np.isin(dataset[name], failed).any()

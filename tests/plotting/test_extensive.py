@@ -28,6 +28,14 @@ def test_spins_lie_on_the_theory_of_their_own_load(growing, spins_of_growing):
     assert r"$\beta = \infty$" in note and "$N = 400$, 20 samples" in note
 
 
+def test_one_pattern_of_a_generator_is_not_called_after_it(growing):
+    """A cycle of one pattern beside patterns of identical kinds is none."""
+    study = '[network]\npatterns = "cycle"\nn_patterns = 1\n'
+    alone = growing.assign_attrs(study=study, context=2)
+    note = plotting.overlaps_in_time(alone).axes[0].figure.get_supxlabel()
+    assert "beside them: one pattern, $C = 2$" in note and "cycle" not in note
+
+
 def test_every_age_has_its_dashes_and_every_load_its_colour(growing):
     noise, weights = plotting.crosstalk_in_time(growing).axes
     lines = labelled_lines(noise)

@@ -32,12 +32,23 @@ def test_a_template_has_every_key_with_a_value_of_its_type(kind, task):
         value = tree
         for name in path.split("."):
             value = value[name]
-        if "default" in field:
+        if path in model.template:
+            assert value == model.template[path]
+        elif "default" in field:
             assert value == field["default"]
     try:
         model.model_validate(tree)
     except ValueError as error:  # rules of several keys alone
         assert {one["type"] for one in error.errors()} == {"value_error"}
+
+
+@pytest.mark.parametrize(("kind", "task"), KINDS)
+def test_values_of_a_template_are_of_keys_that_there_are(kind, task):
+    (model,) = [m for name, other, m in spec.models() if (name, other) == (kind, task)]
+    shared = {}
+    schema = reference.of_study(kind, task, model, shared)
+    known = {path for path, _, _ in reference.fields(schema, shared)}
+    assert model.template.keys() <= known
 
 
 def test_the_lines_of_a_template_fit_an_editor():

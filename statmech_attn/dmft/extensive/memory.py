@@ -62,12 +62,19 @@ class LoadedMap(eqx.Module):
     sites: Cells
     quadrature: Rule
 
-    def __call__(self, state: Window, parameters: Mapping[str, Any]) -> Window:
+    def __call__(
+        self,
+        state: Window,
+        parameters: Mapping[str, Any],
+        noise: Float[Array, " cells"] | None = None,
+    ) -> Window:
         """One token.
 
         Args:
             state: before the token.
             parameters: alpha, beta, gamma and epsilon.
+            noise: added to the mean spin of every cell, in standard deviations of a
+                spin; that of N independent spins has the variance 1 / (N share).
         """
         newest = len(state.order.A) - 1
         turned = self._turned(state.clock + 1 - newest)
@@ -81,7 +88,10 @@ class LoadedMap(eqx.Module):
             temperature,
             newest,
         )
-        means = jnp.asarray(self.sites.weighted) @ fields.spin[newest]
+        spin = fields.spin[newest]
+        if noise is not None:
+            spin = spin + noise * jnp.sqrt(1 - spin**2)
+        means = jnp.asarray(self.sites.weighted) @ spin
         order = _older(state.order)
         order = add_token(problem, order, newest, means, C, jnp.roll(G, -1))
         order = attend(problem, order, newest)

@@ -57,6 +57,22 @@ def test_without_other_patterns_a_window_is_the_mean_field_map(net, step):
     assert np.allclose(A, seen.A[MEMORY - 2 :], rtol=0, atol=1e-13)
 
 
+def test_noise_moves_the_means_of_cells_by_standard_deviations_of_a_spin(net, step):
+    """At beta = 0, where the deviation of a spin is one, and where it is smaller."""
+    sites = extensive.system(net, KINDS).step.sites
+    noise = 0.01 * np.arange(1, len(sites.share) + 1)
+    for beta in (0.0, 6.0):
+        given = GIVEN | {"beta": beta}
+        state = extensive.system_start(net, KINDS, given, memory=MEMORY)
+        bare, noisy = step(state, given), step(state, given, noise)
+        spin = bare.fields.spin[-2]
+        width = np.sqrt(1 - np.asarray(spin) ** 2)
+        moved = (1 - given["epsilon"]) * sites.weighted @ (noise * width)
+        change = np.asarray(noisy.order.m[-1] - bare.order.m[-1])
+        assert np.allclose(change, moved, rtol=0, atol=1e-14)
+        assert (width.min() < 0.9) == (beta > 0)
+
+
 @pytest.mark.slow
 def test_two_replicas_separate_with_the_largest_exponent():
     """The published network with further patterns, where it is chaotic."""
