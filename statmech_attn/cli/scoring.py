@@ -105,6 +105,7 @@ def score(
             f"--memory must be a finite number of GiB above 0; got {memory:g}."
         )
     file = file.expanduser()
+    inputs.require_regular(file)
     if output is None:
         output = file.with_name(f"{file.stem}-scores.h5")
         figures = figures or file.with_name(f"{file.stem}-scores-figures")

@@ -144,7 +144,7 @@ class Array:
     def logs(self) -> Path:
         """Folder of what the tasks print."""
         output = self.output.absolute()
-        return output.with_name(f"{output.name}.logs")
+        return output.parent / f"{output.name}.logs"
 
 
 def seconds(limit: str) -> int:

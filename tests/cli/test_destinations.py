@@ -98,7 +98,9 @@ def test_a_full_disk_keeps_the_old_export(call, result, tmp_path, form):
 
 
 @pytest.mark.parametrize("path", ("", "/", ".", ".."))
-@pytest.mark.parametrize("words", (["status"], ["repair"], ["merge", "-o", "o.h5"]))
+@pytest.mark.parametrize(
+    "words", (["status"], ["repair"], ["merge", "-o", "o.h5"], ["score"])
+)
 def test_names_of_no_run_are_refused(call, path, words):
     refused = call(*words, path, code=1)
     assert refused.stderr.count("\n") == 1
@@ -107,7 +109,10 @@ def test_names_of_no_run_are_refused(call, path, words):
 def test_an_output_without_a_name_is_refused(call, tmp_path):
     study = tmp_path / "s.toml"
     study.write_text(STUDY)
-    assert "is no name of a file" in call("run", study, "-o", "", code=1).stderr
+    for command in ("run", "slurm"):
+        for path in ("", "/"):
+            refused = call(command, study, "-o", path, code=1)
+            assert "is no name of a file" in refused.stderr
     many = ["slurm", study, "-o", tmp_path / "o.h5", "--tasks", 99999999999]
     assert "tasks must be from 1 to" in call(*many, code=1).stderr
 
