@@ -157,6 +157,7 @@ def readout_weights(
     """e_{t*} of every example: "first", "last", "mean" or the index of a token.
 
     Args:
+        readout: which token, or their mean.
         x: (P, N_0, T), of which the shape counts.
         real: which tokens are no padding; where omitted all, and P is 1.
 

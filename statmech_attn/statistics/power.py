@@ -76,6 +76,15 @@ def sums(deviations: Deviations, mean: Float[np.ndarray, "draws D"]) -> Sums:
     Args:
         deviations: of one point.
         mean: of the samples, or drawn by `rotated`.
+
+    Returns:
+        `Sums`, with an axis for the means.
+
+    Example:
+        >>> u = np.array([[1.0], [3.0]])
+        >>> point = Deviations(u, [slice(0, 1)], np.zeros(1), np.ones((1, 1)))
+        >>> sums(point, u.mean(0)[None]).z.tolist()
+        [[2.0]]
     """
     u, series, error, slopes = deviations
     S = len(u)
@@ -139,6 +148,15 @@ def law(points: Sequence[Deviations], level: float = LEVEL, seed: int = 0) -> La
         points: deviations at every point.
         level: probability of a false alarm, of each of the four.
         seed: of the rotations.
+
+    Returns:
+        `Law`.
+
+    Example:
+        >>> u = np.random.default_rng(5).normal(size=(20, 1))
+        >>> point = Deviations(u, [slice(0, 1)], np.zeros(1), np.ones((1, 1)))
+        >>> round(law([point], level=0.05).z, 1)
+        2.1
     """
     rng = np.random.default_rng(seed)
     largest = np.zeros((3, ROTATIONS))
@@ -166,6 +184,15 @@ def noise(point: Deviations, draws: int, rng) -> Sums:
         point: deviations of one point.
         draws: how many.
         rng: generator of numpy.
+
+    Returns:
+        `Sums`, with an axis for the draws.
+
+    Example:
+        >>> u = np.random.default_rng(5).normal(size=(20, 1))
+        >>> point = Deviations(u, [slice(0, 1)], np.zeros(1), np.ones((1, 1)))
+        >>> noise(point, 5, np.random.default_rng(1)).z.shape
+        (1, 5)
     """
     S = len(point.samples)
     # Residuals span S - 1 dimensions: an orthonormal basis of these has S - 1 rows.
@@ -176,7 +203,16 @@ def noise(point: Deviations, draws: int, rng) -> Sums:
 
 
 def in_errors(shift, variance):
-    """A shift in standard errors, zero where there is none."""
+    """A shift in standard errors, zero where there is none.
+
+    Args:
+        shift: of any shape.
+        variance: of the shift, zero where the theory does not depend on the parameter.
+
+    Example:
+        >>> in_errors(np.array([3.0, 0.0]), np.array([4.0, 0.0])).tolist()
+        [1.5, 0.0]
+    """
     return np.where(
         variance > 0, shift / np.sqrt(np.where(variance > 0, variance, 1)), 0
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from statmech_attn import storage
 from statmech_attn.storage import toml
 from statmech_attn.studies import reference
 from statmech_attn.studies.spec import model_of, models
@@ -38,6 +39,9 @@ def step(x, parameters):
 def write_system(folder: str | Path) -> Path:
     """Write a small system, `my_model.py`: what templates of systems name.
 
+    Args:
+        folder: of the study that names it.
+
     Raises:
         FileExistsError: there is one already.
 
@@ -45,8 +49,9 @@ def write_system(folder: str | Path) -> Path:
         `statmech-attn new bifurcation --task system -o study.toml` writes both.
     """
     file = Path(folder) / "my_model.py"
-    with open(file, "x", encoding="utf-8") as stream:
-        stream.write(SYSTEM)
+    if file.exists():
+        raise FileExistsError(f"{file}: is there already.")
+    storage.write_text(file, SYSTEM)
     return file
 
 
