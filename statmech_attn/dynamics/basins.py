@@ -8,11 +8,16 @@ n starts has the share p = n_k/n, with Wilson's interval of one standard error,
         \pm z \sqrt{\frac{p (1 - p)}{n} + \frac{z^2}{4n^2}} \Big), \quad z = 1,$
 
 which is not empty for a share of 0 or 1.
+
+Starts on an invariant plane end on the sets of this plane, saddles among them.  So
+every set is left by `KICK` in random directions: it is stable if all orbits that begin
+there settle on it again, unstable if one settles elsewhere or diverges.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import PyTree
 
@@ -30,6 +35,7 @@ from statmech_attn.dynamics.matching import directed_distance, set_distance
 from statmech_attn.dynamics.starts import shared_by
 from statmech_attn.dynamics.systems import System
 from statmech_attn.dynamics.tracing import untraced
+from statmech_attn.labels import Words
 from statmech_attn.presentation import Shown
 from statmech_attn.statistics import wilson
 
@@ -37,6 +43,10 @@ from statmech_attn.statistics import wilson
 CLOSE = 1e-5  # distance of cycles that are one, over 1 + the largest coordinate
 SCATTERS = 2.0  # distance of other sets that are one, over their scatter
 NOT_SETTLED, DIVERGED = -1, -2
+KICK = 1e-6  # of the states that ask for stability, over 1 + their size
+KICKS = 64  # states that are asked at least, over all sets
+UNSTABLE, STABLE, UNDECIDED = range(3)
+STABILITY = Words("unstable", "stable", "undecided")
 
 
 class Attractors(NamedTuple):
@@ -50,6 +60,8 @@ class Attractors(NamedTuple):
         label: set of each initial condition, (n,); -1 not settled, -2 diverged.
         leader: number of the orbit that stands for the set, (K,).
         orbits: all orbits.
+        stability: index into `STABILITY`, (K,): whether orbits that begin beside the
+            set settle on it; of `find_attractors`.
     """
 
     kind: np.ndarray
@@ -59,9 +71,11 @@ class Attractors(NamedTuple):
     label: np.ndarray
     leader: np.ndarray
     orbits: Orbits
+    stability: np.ndarray | None = None
 
     _shown = (
         Shown("kind", "kind of the set", "attractor", flags=KINDS),
+        Shown("stability", "beside the set", "attractor", flags=STABILITY),
         Shown(
             "period", "period, 0 where orbits do not recur", "attractor", "{unit}", "p"
         ),
@@ -164,12 +178,21 @@ def find_attractors(
         >>> found = find_attractors(lambda x: 1.5 * jnp.tanh(x), np.array([-2.0, 1, 3]))
         >>> found.counts.tolist(), found.period.tolist()
         ([2, 1], [1, 1])
+        >>> STABILITY[found.stability].tolist()
+        ['stable', 'stable']
         >>> henon = lambda z: jnp.stack([1 - 1.4 * z[0] ** 2 + z[1], 0.3 * z[0]])
         >>> find_attractors(henon, np.array([[0.1, 0.1], [5.0, 5.0]])).label.tolist()
         [0, -2]
     """
-    parameters = shared_by(starts, parameters)
-    return distinguish(settle(system, starts, parameters, search))
+    shared = shared_by(starts, parameters)
+    attractors = distinguish(settle(system, starts, shared, search))
+    if not attractors.leader.size:
+        return attractors._replace(stability=np.empty(0, int))
+    rows = max(KICKS, 4 * attractors.leader.size)
+    sets = np.arange(rows) % attractors.leader.size
+    kicked = _kicked(attractors.orbits.state, attractors.leader[sets])
+    beside = settle(system, kicked, shared_by(kicked, parameters), search)
+    return attractors._replace(stability=_stability(attractors, beside, sets))
 
 
 def distinguish(orbits: Orbits) -> Attractors:
@@ -218,6 +241,35 @@ def distinguish(orbits: Orbits) -> Attractors:
         leader,
         orbits,
     )
+
+
+def _kicked(states: PyTree, rows: np.ndarray) -> PyTree:
+    """Some of the states, each moved in a direction of its own; clocks are not."""
+    rng = np.random.default_rng(0)
+
+    def moved(x: np.ndarray) -> np.ndarray:
+        x = x[rows] if x.ndim else x
+        if not x.ndim or not np.issubdtype(x.dtype, np.floating):
+            return x
+        return x + KICK * (1 + np.abs(x)) * rng.standard_normal(x.shape)
+
+    return jax.tree.map(moved, jax.tree.map(np.asarray, states))
+
+
+def _stability(attractors: Attractors, beside: Orbits, sets: np.ndarray) -> np.ndarray:
+    """What became of orbits that began beside the sets, from their numbers."""
+    back = np.array(
+        [
+            beside.kind[i] < UNSETTLED
+            and is_same(beside, i, attractors.orbits, int(attractors.leader[k]))
+            for i, k in enumerate(sets)
+        ]
+    )
+    lost = ~back & (beside.kind != UNSETTLED)
+    code = np.full(attractors.leader.size, STABLE)
+    code[np.unique(sets[~back])] = UNDECIDED
+    code[np.unique(sets[lost])] = UNSTABLE
+    return code
 
 
 def is_same(one: Orbits, i: int, other: Orbits, j: int) -> bool:

@@ -23,6 +23,7 @@ from statmech_attn.dynamics.attractors import (
     left_to_go,
     REGULAR,
 )
+from statmech_attn.dynamics.basins import STABILITY
 from statmech_attn.dynamics.following import Follower
 
 
@@ -302,6 +303,39 @@ def test_a_chaotic_set_that_orbits_left_to_infinity_is_a_transient():
     # The others need 40 of 256 steps to grow that large: some began a look before.
     before = np.abs(found.orbits.before[gone & ~first]).max(axis=(1, 2))
     assert np.mean(before <= 1.0002) > 0.7
+
+
+def test_saddles_on_an_invariant_plane_are_unstable():
+    """Three wells side by side are left along z, which no start on the plane shows."""
+
+    def wells(s):
+        force = jnp.stack([s[0] - s[0] ** 3, -s[1], 0.5 * s[2] - s[2] ** 3])
+        return s + 0.1 * force
+
+    starts = np.random.default_rng(0).standard_normal((20, 3))
+    off = find_attractors(wells, starts)
+    assert STABILITY[off.stability].tolist() == ["stable"] * 4
+    starts[:, 2] = 0
+    on = find_attractors(wells, starts)
+    assert STABILITY[on.stability].tolist() == ["unstable"] * 2
+    assert "unstable" in repr(on)
+
+
+@pytest.mark.parametrize("r", (1.5, 4.0))
+def test_a_fixed_point_is_unstable_where_its_slope_says_so(r):
+    """Exactly at rest in 1 - 1/r, of slope 2 - r; r = 4 is chaotic beside it."""
+    rest = find_attractors(lambda x: r * x * (1 - x), np.array([1 - 1 / r]))
+    assert rest.period.tolist() == [1]
+    assert STABILITY[rest.stability].tolist() == ["stable" if r < 3 else "unstable"]
+
+
+def test_a_chaotic_attractor_is_stable():
+    henon = lambda z: jnp.stack([1 - 1.4 * z[0] ** 2 + z[1], 0.3 * z[0]])
+    chaos = find_attractors(henon, np.array([[0.1, 0.1], [5.0, 5.0]]))
+    assert STABILITY[chaos.stability].tolist() == ["stable"]
+    assert not len(
+        find_attractors(henon, np.array([[5.0, 5.0]])).to_dataset().stability
+    )
 
 
 def test_a_spiral_that_still_moves_is_not_an_attractor():
