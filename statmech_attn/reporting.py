@@ -59,7 +59,7 @@ def size(n_bytes: float) -> str:
 
 
 def line_of(error: BaseException) -> str:
-    """One line of what an exception says; of a callback of JAX, what it ended in.
+    r"""One line of what an exception says; of a callback of JAX, what it ended in.
 
     Example:
         >>> line_of(ValueError("beta must be >= 0.\nMore of it"))

@@ -144,10 +144,10 @@ def of_kernels(
     Example:
         >>> import jax
         >>> jax.config.update("jax_enable_x64", True)
-        >>> kernels = Kernels(jnp.ones((1, 1, 4, 4)))
+        >>> kernels = Kernels(jnp.diag(jnp.array([1.0, 0, 0, 0]))[None, None])
         >>> rows = of_kernels(kernels, jnp.arange(4.0), 1.0, 9.0, 1)
         >>> rows.xi.shape, round(float(rows.residual), 12)
-        ((1, 0, 1), 5.0)
+        ((1, 0, 1), 14.0)
     """
     blocks, labels = np.asarray(kernels.blocks), np.asarray(Y).reshape(len(Y), -1)
     values, V = np.linalg.eigh(np.einsum("aapq->pq", blocks))

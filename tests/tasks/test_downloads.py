@@ -147,7 +147,7 @@ def test_until_it_is_whole_a_file_has_not_its_name(server, tmp_path):
 
 def test_without_pooch_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pooch", None)
-    with pytest.raises(ValueError, match=r"need pooch: pip .*\[images\]'\.$"):
+    with pytest.raises(ValueError, match=r"needs pooch: pip .*\[images\]'\.$"):
         downloads.fetch("mnist", tmp_path)
     with pytest.raises(ValueError, match="\"omniglot\", .*; got 'cifar'"):
         downloads.fetch("cifar", tmp_path)

@@ -192,7 +192,7 @@ PLAN = Plan(
 def test_coexisting_attractors_are_no_transients():
     """Every other row begins at the fixed point beside the chaos of all rows."""
     slopes = np.linspace(1.9, 1.99, 8)
-    start = lambda p: np.where(np.isin(p["s"], slopes[::2]), -1.0, 0.3)
+    start = lambda p: jnp.where(jnp.isin(p["s"], slopes[::2]), -1.0, 0.3)
     scan = diagram(System(tent), {"s": slopes}, start, PLAN)
     assert (scan.phase[::2] == FIXED).all() and (scan.phase[1::2] == CHAOS).all()
     assert (scan.confirmed[1::2] == 4).all() and (scan.confirmed[::2] == -1).all()
