@@ -213,7 +213,8 @@ def test_missing_data_say_where_to_get_them(tmp_path, monkeypatch):
 
 def test_without_pillow_the_extra_is_named(made, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
-    with pytest.raises(ValueError, match=r"^reading images needs Pillow: .*\[images\]'\.$"):
+    needed = r"^reading images needs Pillow: .*\[images\]'\.$"
+    with pytest.raises(ValueError, match=needed):
         images.omniglot(made)
 
 
