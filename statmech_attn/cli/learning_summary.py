@@ -259,6 +259,15 @@ def estimates(dataset: xr.Dataset, console: Console) -> None:
         "width, but two ways of sampling the posterior must agree",
         highlight=False,
     )
+    others = dataset.sel(estimate=dataset.estimate != dataset.attrs["reference"])
+    for name in dataset.get("quantity", np.array([])).data:
+        seen = others.smallest_error.sel(quantity=name)
+        if np.isfinite(float(seen.max())):
+            console.print(
+                f"{name}: an error of {100 * float(seen.max()):.2g} % of all entries "
+                "would be found with probability 0.9 in every comparison",
+                highlight=False,
+            )
     saddle = dataset.sel(estimate="saddle")
     for slope, error in zip(
         saddle.U_1_rms_slope.values, saddle.U_1_rms_slope_stderr.values, strict=True
@@ -413,7 +422,9 @@ NETWORKS = Summary(
     networks, "loss best_step training_result accuracy_validation accuracy_sets*"
 )
 ESTIMATES = Summary(
-    estimates, "verdict largest_z threshold accuracy U_1_rms* width temperature"
+    estimates,
+    "verdict largest_z threshold smallest_error quantity accuracy U_1_rms* width "
+    "temperature",
 )
 PRUNING = Summary(pruning, "rank_correlation* accuracy_drop")
 HEAD_SCORES = Summary(

@@ -10,6 +10,9 @@ with the Monte Carlo standard errors s, zero for the saddle point.  `largest_z` 
 the entries of the order parameters, the mean and the variance of the predictor; the
 threshold accounts for their number, and by Student's law for the effective number of
 draws behind the errors.  Draws that have not mixed (`R_HAT`, `N_EFF`) are not judged.
+`smallest_error` is the relative error, common to all entries of a quantity, that would
+have been found with probability 0.9 by the entry that tells most; an agreement at which
+none of 10 % of any quantity would have been found is none.
 Two ways of sampling one posterior must agree; the saddle point differs from it at
 finite width, by what `U_1_rms` and its exponent in N say: -1 at fixed P / N, and -2 for
 N >> P at fixed P, as along the widths of one study (docs/theory/bpkr.md, section 6).
@@ -24,13 +27,21 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
+from statmech_attn.comparison.trajectories import TELLS
 from statmech_attn.labels import Variable, Variables
-from statmech_attn.statistics import threshold
+from statmech_attn.statistics import threshold, visible_alone
 
 
 EXACT = "exact"  # name of the estimate by the exact law
 SAME = ("task", "prior")  # attributes that all files must have, and alike
-VERDICTS = ("agrees", "differs", "reference", "nothing_compared", "not_mixed")
+VERDICTS = (
+    "agrees",
+    "differs",
+    "reference",
+    "nothing_compared",
+    "not_mixed",
+    "cannot_tell",
+)
 R_HAT = 1.05  # of the entries of U_1; above, chains do not agree on their mean
 N_EFF = 50  # of the entries of U_1; below, standard errors are not to be relied on
 RESOLVED = 3.0  # a distance of so many of its errors is one
@@ -69,6 +80,12 @@ VARIABLES = Variables(
         "largest_z", _POINT, "largest difference from the reference, standard errors",
         "1", "max|z|", group="",
     ),
+    Variable(
+        "smallest_error", "quantity " + _POINT,
+        "smallest relative error of a quantity that would be found with probability "
+        "0.9", "1", "ε*", note="inf where none would",
+    ),
+    Variable("quantity", "quantity", "what is compared", "1", "q"),
     Variable("comparisons", _POINT, "number of comparisons", "1", "n"),
     Variable(
         "verdict", _POINT, "verdict on the estimate", "1", "verdict", group="",
@@ -131,6 +148,7 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
     dataset = xr.Dataset(result).drop_vars("test", errors="ignore")
     judged = [name for name in names if name != "accuracy"]
     dataset = _judge(dataset, judged, reference, _mixing(files))
+    dataset = _seen(dataset, judged, reference)
     dataset = dataset.assign(_distances(dataset, reference))
     dataset.attrs = {"kind": "comparison", "reference": reference} | {
         key: theory.attrs[key] for key in SAME
@@ -264,6 +282,30 @@ def _judge(dataset, names, reference, mixing) -> xr.Dataset:
         threshold=allowed,
         verdict=verdict.transpose(*point).astype(np.int8),
     )
+
+
+def _seen(dataset, names, reference) -> xr.Dataset:
+    """The smallest errors that would be found; where they are large, nothing agrees."""
+    point = ("estimate", "width", "temperature")
+    bound, seen = float(dataset.threshold), []
+    for name in names:
+        q = dataset[name].sel(estimate=reference, drop=True)
+        s = dataset[f"{name}_stderr"]
+        both = np.hypot(np.hypot(s, s.sel(estimate=reference)), ROUNDING * abs(q).max())
+        both = both.where(dataset[f"{name}_z"].notnull()).transpose(*point, ...)
+        q = q.broadcast_like(both).transpose(*both.dims)
+        smallest = np.full(both.shape[:3], np.inf)
+        for place in np.ndindex(smallest.shape):
+            smallest[place] = visible_alone(both.values[place], q.values[place], bound)
+        seen.append(smallest)
+    found = xr.DataArray(seen, dims=("quantity", *point))
+    blind = (dataset.verdict == VERDICTS.index("agrees")) & (
+        found.min("quantity") > TELLS
+    )
+    verdict = dataset.verdict.where(~blind, VERDICTS.index("cannot_tell"))
+    return dataset.assign(
+        smallest_error=found, verdict=verdict.astype(np.int8)
+    ).assign_coords(quantity=list(names))
 
 
 def _distances(dataset, reference) -> dict:

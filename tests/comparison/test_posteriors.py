@@ -93,6 +93,39 @@ def test_two_ways_of_sampling_agree_within_errors_and_a_shift_is_seen():
     assert verdicts(shifted, "weights") == ["differs"] * 3
 
 
+def test_the_smallest_error_is_found_nine_times_in_ten():
+    """An error of all entries of the predictor, against the exact law.
+
+    The count of 2000 draws is binomial, and the entry that tells most is one of three,
+    all alike: others raise the power, by less than the bound below.
+    """
+    exact, weights = posterior("order-parameter", 1), posterior("weights", 2)
+    found = compare(saddle(), exact, weights)
+    seen = found.smallest_error.sel(estimate="weights", quantity="predictor_mean")
+    bound = float(found.threshold)
+    np.testing.assert_allclose(
+        seen, (bound + 1.2816) * np.sqrt(2) * ERROR / 0.5, rtol=0.01
+    )
+    z = np.random.default_rng(0).normal(size=2000) + float(seen[0, 0]) * 0.5 / (
+        np.sqrt(2) * ERROR
+    )
+    assert abs((abs(z) > bound).mean() - 0.9) < 5 * np.sqrt(0.09 / 2000)
+
+
+def test_noise_that_hides_ten_per_cent_is_no_agreement():
+    names = ("U_1", "U_a", "predictor_mean", "predictor_variance")
+    both = [
+        posterior(method, i) for i, method in enumerate(("order-parameter", "weights"))
+    ]
+    blurred = [
+        file.assign({f"{n}_stderr": 200 * file[f"{n}_stderr"] for n in names})
+        for file in both
+    ]
+    found = compare(saddle(), *blurred)
+    assert verdicts(found, "weights") == ["cannot_tell"] * 3
+    assert verdicts(compare(saddle(), *both), "weights") == ["agrees"] * 3
+
+
 def test_differences_are_in_combined_standard_errors():
     exact, weights = posterior("order-parameter", 1), posterior("weights", 2)
     found = compare(saddle(), exact, weights).sel(estimate="weights").squeeze()
