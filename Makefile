@@ -2,7 +2,7 @@
 # make test       the tests
 # make test-slow  those that take minutes; records their results in docs/validation.md
 #                 (TESTS=tests/scan: of these alone)
-# make test-part  the seventh of those that belongs to this commit
+# make test-part  the eighth of those that belongs to this commit
 # make lint       ruff, pyright and the spelling
 # make docs       the site in docs/build/html, with the tutorials run
 # make docs-check the site without running them; as in `make docs`, warnings are errors

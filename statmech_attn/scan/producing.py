@@ -320,9 +320,10 @@ def _merge_once(task: _Task, folder: Folder, work: Work) -> None:
 def _remove_unfinished(output: Path) -> None:
     """Remove what a kill while merging has left beside the output."""
     target = Path(os.path.realpath(output))
-    for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-        if part.is_file():
-            part.unlink(missing_ok=True)
+    for beside in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        if beside.is_dir() and {p.name for p in beside.iterdir()} <= {target.name}:
+            (beside / target.name).unlink(missing_ok=True)
+            beside.rmdir()
 
 
 def _remove_merged(path: Path, output: Path) -> None:
