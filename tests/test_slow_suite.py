@@ -50,18 +50,18 @@ def git(folder, *words) -> None:
     subprocess.run(words, check=True, capture_output=True)
 
 
-def test_seven_commits_run_the_whole(slow_suite, tmp_path):
+def test_eight_commits_run_the_whole(slow_suite, tmp_path):
     git(tmp_path, "init")
     parts = []
-    for number in range(8):
+    for number in range(9):
         git(tmp_path, "commit", "--allow-empty", "-m", str(number))
         parts.append(slow_suite.part_of_commit(tmp_path))
-    assert sorted(parts[:7]) == [f"{k}/7" for k in range(1, 8)]
-    assert parts[7] == parts[0]
+    assert sorted(parts[:8]) == [f"{k}/8" for k in range(1, 9)]
+    assert parts[8] == parts[0]
 
 
 def days(number: int) -> str:
-    return f"{number % 7 + 1}/7"
+    return f"{number % 8 + 1}/8"
 
 
 def test_without_a_history_the_day_chooses(slow_suite, tmp_path):
