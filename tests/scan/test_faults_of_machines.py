@@ -50,7 +50,9 @@ def test_what_dead_processes_left_is_removed(begun, expected):
     (place / ".chunk-0000003.h5.7-dead.part").write_bytes(b"half")
     (place / ".manifest.json.abcd.part").write_bytes(b"half")
     (place / "chunk-0000003.h5").unlink()
-    (output.parent / ".out.h5.abcd1234.part").write_bytes(b"half")
+    beside = output.parent / ".out.h5.abcd1234.part"  # of a merge
+    beside.mkdir()
+    (beside / output.name).write_bytes(b"half")
     begin = time.monotonic()
     compute(path, output)
     assert time.monotonic() - begin < 10
