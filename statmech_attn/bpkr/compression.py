@@ -22,6 +22,8 @@ which must be small for the order parameters to be known.
     Q                 (P, r)        of kernels that are given          `basis`
 """
 
+import math
+from collections.abc import Callable
 from typing import Any, TYPE_CHECKING
 
 import equinox as eqx
@@ -30,16 +32,25 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from statmech_attn.bpkr.activations import Kernels
-from statmech_attn.bpkr.kernels import fitting_operator, Operator, PathKernels
+from statmech_attn.bpkr.kernels import (
+    fitting_operator,
+    Operator,
+    PathFactors,
+    PathKernels,
+)
 
 
 if TYPE_CHECKING:
     from statmech_attn.bpkr.problem import Problem
 
 
+HIDDEN = 1e-8  # the same of inputs, of which rounding reaches a tenth at most
 RESOLVED = 1e-9  # error of the gradient that rounding may make
 EPSILON = float(np.finfo(float).eps)
 ROUNDING = 8 * EPSILON  # of an entry of a kernel that is given, relative
+KNOWN = 1e-2  # change by rounding of kernels up to which a number is known
+STEPS = 60  # three of a decade, of a temperature that is refused
+SMALLEST = 1e-30  # temperature from which one is looked for
 
 
 class Compressed(eqx.Module):
@@ -48,7 +59,6 @@ class Compressed(eqx.Module):
     xi: Float[Array, "r N_0 Pi"] | Kernels
     Y: Float[Array, "r *K"]
     residual: Float[Array, ""]
-    operator: Operator  # kernel of the rows
     operator: Operator  # kernel of the rows
     basis: Float[Array, "P r"] | None  # of kernels that are given, else None
 
@@ -80,47 +90,131 @@ def rounding_of_kernels(problem: "Problem", U: Float[Array, "d d"]) -> float:
     squares = alpha @ alpha
     if problem.compressed is not None and problem.compressed.residual > 0:
         squares += float(problem.compressed.residual) / T**2 if T > 0 else np.inf
+    return float(_rounding_of_kernel(problem, U) * squares / problem.widths.max())
+
+
+def rounding_of_predictor(problem: "Problem", U: Float[Array, "d d"]) -> float:
+    """Error of f over the labels, and of its variance over itself, likewise.
+
+    Args:
+        problem: with kernels.
+        U: order parameter U_1.
+    """
+    K = np.asarray(problem.rows.operator.kernel(U))
+    smallest = max(np.linalg.eigvalsh(K)[0], 0.0) + float(problem.temperature)
+    examples = problem.shape[0] * _rounding_of_kernel(problem, U)
+    return examples / smallest if smallest > 0 else np.inf
+
+
+def _rounding_of_kernel(problem: "Problem", U: Float[Array, "d d"]) -> float:
     kernels: Any = problem.xi
     largest = float(jnp.einsum("aapp->p", kernels.blocks).max())
-    size = np.linalg.eigvalsh(np.asarray(U))[-1]
-    return float(ROUNDING * largest * size * squares / problem.widths.max())
+    return ROUNDING * largest * float(np.linalg.eigvalsh(np.asarray(U))[-1])
+
+
+def require_known(
+    problem: "Problem", U: Float[Array, "d d"], rounding: Callable, what: str
+) -> None:
+    """Raise `ValueError` where rounding of kernels that are given decides.
+
+    Args:
+        problem: of inputs, which are not rounded, or of kernels.
+        U: order parameter U_1.
+        rounding: `rounding_of_kernels` or `rounding_of_predictor`.
+        what: is decided, for the message.
+    """
+    known = lambda T: rounding(problem.at(temperature=T), U) <= KNOWN
+    refused = float(problem.temperature)
+    if not isinstance(problem.xi, Kernels) or known(refused):
+        return
+    lowest = lowest_of(known, refused, _rounding_of_kernel(problem, U) / KNOWN)
+    named = "" if lowest is None else f"; T = {lowest:.2g} works"
+    raise ValueError(
+        f"rounding of the kernels decides {what} at T = {refused:.3g}: it needs more "
+        f"digits of them{named}."
+    )
+
+
+def lowest_of(
+    works: Callable[[float], bool], refused: float, start: float
+) -> float | None:
+    """The lowest temperature above a refused one that works, while half of it does not.
+
+    A number of two digits, which is one that was tried; None where there is none.
+
+    Args:
+        works: whether a temperature does.
+        refused: a temperature that does not.
+        start: where one is expected.
+
+    Example:
+        >>> lowest_of(lambda T: T > 3e-5, 1e-7, 1e-3)
+        5e-05
+    """
+    tried = lambda T: T > refused and works(T)
+    step = 3 * math.ceil(math.log10(max(start, refused, SMALLEST)))
+    above = range(step, step + STEPS)
+    step = next((step for step in above if tried(_of_ladder(step))), None)
+    if step is None:
+        return None
+    while tried(_of_ladder(step - 1)) and above.start - step < STEPS:
+        step -= 1
+    T = _of_ladder(step)
+    return T / 2 if tried(T / 2) else T
+
+
+def _of_ladder(step: int) -> float:
+    """... 0.5, 1, 2, 5, 10 ..., one at step 0."""
+    return float(f"{(1, 2, 5)[step % 3]}e{step // 3}")
 
 
 def of_inputs(
     xi: Float[Array, "P N_0 Pi"],
     scale: Float[Array, " Pi"],
     Y: Float[Array, "P *K"],
+    temperature: float,
+    width: float,
+    prior: float,
     **options: Any,
 ) -> Compressed | None:
-    """Rows of attentioned inputs; None where there are no more examples than those.
+    r"""Rows of attentioned inputs.
+
+    None where there are no more examples than $|\Pi| N_0$, and rounding in the basis of
+    the examples is small.
 
     Args:
         xi: attentioned inputs.
         scale: their prefactor by path.
         Y: labels.
+        temperature: of the posterior.
+        width: the largest one.
+        prior: size of U_1 in the GP limit.
         options: `form` and `memory_limit` of `kernels.fitting_operator`.
 
     Example:
         >>> import jax
         >>> jax.config.update("jax_enable_x64", True)
         >>> xi, one, Y = jnp.ones((4, 1, 1)), jnp.ones(1), jnp.arange(4.0)
-        >>> rows = of_inputs(xi, one, Y, memory_limit=2**20)
+        >>> rows = of_inputs(xi, one, Y, 0.1, 10.0, 1.0, memory_limit=2**20)
         >>> rows.xi.shape, round(float(rows.residual), 12)  # of the mean of 0 ... 3
         ((1, 1, 1), 5.0)
     """
     P, *shape = xi.shape
     features = int(np.prod(shape))
-    if P <= features:
+    R, labels = np.asarray(xi).reshape(P, -1), np.asarray(Y).reshape(P, -1)
+    below = labels[:0]
+    if P > features:
+        beside = np.concatenate([R, labels], axis=1)
+        triangle = np.asarray(np.linalg.qr(beside, mode="r"))
+        R, labels = triangle[:features, :features], triangle[:features, features:]
+        below = triangle[features:, features:]
+    elif _resolved(PathFactors(xi, scale), labels, temperature, width, prior):
         return None
-    labels = np.asarray(Y).reshape(P, -1)
-    beside = np.concatenate([np.asarray(xi).reshape(P, -1), labels], axis=1)
-    triangle = np.asarray(np.linalg.qr(beside, mode="r"))
-    R, Y_Q = triangle[:features, :features], triangle[:features, features:]
     scaled = R * np.tile(np.asarray(scale), shape[0])
-    W, sizes, _ = np.linalg.svd(scaled)
+    W, sizes, _ = np.linalg.svd(scaled, full_matrices=False)
     rank = _rank(sizes, P)
-    turned = W.T @ Y_Q
-    outside = (turned[rank:] ** 2).sum() + (triangle[features:, features:] ** 2).sum()
+    turned = W.T @ labels
+    outside = (turned[rank:] ** 2).sum() + (below**2).sum()
     rows = jnp.asarray((W.T @ R)[:rank].reshape(rank, *shape))
     operator = fitting_operator(rows, scale, labels.shape[1], **options)
     return _compressed(rows, turned[:rank], Y, outside, operator)
@@ -169,6 +263,33 @@ def of_kernels(
     beside = labels - V @ turned
     operator = PathKernels(rows.blocks)
     return _compressed(rows, turned, Y, (beside**2).sum(), operator, jnp.asarray(V))
+
+
+def _resolved(
+    inputs: PathFactors, labels, temperature: float, width: float, prior: float
+) -> bool:
+    """Whether gradients in the basis of the examples are above their rounding.
+
+    Eigenvalues are computed where those of a kernel of the same trace could be too
+    small.
+    """
+    (P, outputs), T = labels.shape, temperature
+    squares, sizes = (labels**2).sum(), (inputs.xi**2).sum(axis=(0, 1))
+    allowed = HIDDEN * width / EPSILON
+    if T > 0:
+        largest = prior * float(sizes @ inputs.scale**2)
+        grown = max(1.0, squares / (T * width))
+        if largest * (grown * squares / T**2 + P * outputs / T) <= allowed:
+            return True
+    values, V = np.linalg.eigh(prior * np.asarray(inputs.kernel(jnp.eye(len(sizes)))))
+    values, V = values[::-1], V[:, ::-1]
+    if not values[0] > 0:
+        return True
+    values = np.maximum(values, P * EPSILON * values[0])
+    squares = ((V.T @ labels) ** 2).sum(axis=1)
+    of_labels = _gradient_error(values, squares, T, width)
+    of_determinant = EPSILON * values[0] * outputs * (1 / (values + T)).sum() / width
+    return bool(of_labels + of_determinant <= HIDDEN)
 
 
 def _gradient_error(values, squares, temperature: float, width: float) -> float:

@@ -340,11 +340,12 @@ def truncated(problem: Problem, size: int) -> Problem:
         >>> round(float(U), 12)
         1.0
     """
+    alone = lambda size: problem.among(np.arange(size), form=problem.form)
+    rank = len(problem.rows.Y)
+    if size <= rank < len(problem.Y) and not isinstance(problem.xi, Kernels):
+        problem = alone(rank)
     if problem.compressed is not None:  # its rows are no examples
-        rank = len(problem.rows.Y)
-        if size > rank or isinstance(problem.xi, Kernels):
-            return problem.among(np.arange(size), form=problem.form)
-        problem = problem.among(np.arange(rank), form=problem.form)
+        return alone(size)
     known = (jnp.arange(len(problem.Y)) < size).astype(float)
 
     rows = lambda x: x * known.reshape(-1, *[1] * (x.ndim - 1))

@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from statmech_attn import presentation
+from statmech_attn.bpkr.compression import require_known, rounding_of_predictor
 from statmech_attn.bpkr.kernels import own_variances
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky, singular
 from statmech_attn.bpkr.prior import head_counts
@@ -185,7 +186,7 @@ class Theory(eqx.Module):
         """
         problem, rows = self.problem, self.problem.rows
         overlap = kernel_overlap(rows.training.kernel(self.U), rows.Y)
-        if problem.compressed is None:
+        if problem.compressed is None or not problem.lost:
             return overlap
         inside = jnp.linalg.norm(rows.Y)
         outside = jnp.sqrt(problem.compressed.residual)
@@ -219,6 +220,7 @@ def theory(problem: Problem, U) -> Theory:
             "K + T is not positive definite: raise the temperature, or give a "
             "positive semi-definite U."
         )
+    require_known(problem, U, rounding_of_predictor, "f")
     return Theory(problem, U, half)
 
 

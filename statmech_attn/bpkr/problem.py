@@ -109,7 +109,8 @@ class Problem(eqx.Module):
         scale: prefactor of the kernel, by path.
         operator: the kernel of U_1.
         compressed: rows in the place of examples where these are more than the rank of
-            the kernel, else None; `rows` is the problem with them.
+            the kernel or hide it by rounding, else None; `rows` is the problem with
+            them.
 
     Raises:
         ValueError: sizes that disagree, or values that are not finite or out of range.
@@ -195,7 +196,7 @@ class Problem(eqx.Module):
         self.compressed = self._compression(self.Y, self.widths, self.temperature)
         self.operator = (
             PathFactors(self.xi, self.scale)
-            if self.compressed
+            if self._more_than_rank
             else fitting_operator(self.xi, self.scale, self.outputs, **self._options)
         )
 
@@ -220,12 +221,17 @@ class Problem(eqx.Module):
         return {"form": self.form, "memory_limit": self.memory_limit}
 
     def _compression(self, Y, widths, T) -> compression.Compressed | None:
+        prior = float(np.prod(self.variances[1:]))
+        posed = Y, float(T), float(max(widths)), prior
         if isinstance(self.xi, Kernels):
-            prior = float(np.prod(self.variances[1:]))
-            return compression.of_kernels(
-                self.xi, Y, float(T), float(max(widths)), prior
-            )
-        return compression.of_inputs(self.xi, self.scale, Y, **self._options)
+            return compression.of_kernels(self.xi, *posed)
+        return compression.of_inputs(self.xi, self.scale, *posed, **self._options)
+
+    @property
+    def _more_than_rank(self) -> bool:
+        """Whether there are more examples than inputs have features, of all paths."""
+        examples, *features = self.xi.shape[:3]
+        return not isinstance(self.xi, Kernels) and examples > math.prod(features)
 
     @property
     def rows(self) -> "Problem":
@@ -359,7 +365,7 @@ class Problem(eqx.Module):
                     f"Y must have shape {self.Y.shape}, as before; got {labels.shape}."
                 )
         rows = self.compressed
-        if Y is not None or isinstance(self.xi, Kernels):
+        if Y is not None or not self._more_than_rank:
             rows = self._compression(labels, widths, T)
         parts = lambda p: (p.widths, p.temperature, p.Y, p.compressed)
         changed = (widths, T, labels, rows)

@@ -35,7 +35,13 @@ from statmech_attn.bpkr.action import (
     resolvent,
 )
 from statmech_attn.bpkr.activations import Kernels
-from statmech_attn.bpkr.compression import EPSILON, ROUNDING, rounding_of_kernels
+from statmech_attn.bpkr.compression import (
+    EPSILON,
+    KNOWN,
+    lowest_of,
+    ROUNDING,
+    rounding_of_kernels,
+)
 from statmech_attn.bpkr.descent import descend
 from statmech_attn.bpkr.kernels import fits, FORMS, operations
 from statmech_attn.bpkr.linear_algebra import singular
@@ -55,9 +61,7 @@ from statmech_attn.bpkr.solution import Solution
 
 LARGE = 10**10  # multiplications of a Newton step from which a descent may precede it
 GRADIENTS = 10  # and the number of gradients that it must cost
-KNOWN = 1e-2  # change of the gradient that rounding of given kernels may make
-TOLERANCE = 1e-9  # and rounding of the computation
-DOUBLINGS = 60  # of a temperature that is refused
+TOLERANCE = 1e-9  # change of the gradient that rounding of the computation may make
 UNKNOWN = -1  # numbers of eigenvalues of a Hessian that was not computed
 
 Shapes = Sequence[tuple[int, int]]
@@ -113,11 +117,9 @@ def _unresolved(solution: Solution) -> Solution:
 def lowest_temperature(problem: Problem) -> float | None:
     r"""Where a problem that is refused has a saddle point, and at half of it has none.
 
-    None where there is no such temperature.
-
     Rounding $\delta$ of the kernel changes the gradient by $\delta |Y|^2 / (N T^2)$ at
     most where labels lie outside what the kernel resolves; from the T at which that is
-    as large as allowed, T is halved or doubled.
+    as large as allowed, T goes down or up.
     """
     given, rows = isinstance(problem.xi, Kernels), problem.rows
     rounding, allowed = (ROUNDING, KNOWN) if given else (EPSILON, TOLERANCE)
@@ -128,13 +130,7 @@ def lowest_temperature(problem: Problem) -> float | None:
     squares = float((problem.Y**2).sum()) / float(problem.widths.max())
     T, refused = np.sqrt(rounding * largest * squares / allowed), problem.temperature
     solved = lambda T: solve(problem.at(temperature=T)).converged
-    T = max(T, 2 * float(refused))
-    if not solved(T):
-        doubled = T * 2.0 ** np.arange(1, DOUBLINGS)
-        return next((T for T in doubled if solved(T)), None)
-    while T > 2 * refused and solved(T / 2):
-        T /= 2
-    return T
+    return lowest_of(solved, float(refused), float(T))
 
 
 def _with_outside(problem: Problem, *of_rows):

@@ -39,8 +39,14 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from statmech_attn import presentation
-from statmech_attn.bpkr.action import below, energy, resolvent
+from statmech_attn.bpkr.action import (
+    below,
+    energy,
+    gaussian_process_limit,
+    resolvent,
+)
 from statmech_attn.bpkr.activations import Kernels
+from statmech_attn.bpkr.compression import require_known, rounding_of_kernels
 from statmech_attn.bpkr.kernels import own_variances, path_readout, with_prefactor
 from statmech_attn.bpkr.linear_algebra import inverse_cholesky
 from statmech_attn.bpkr.newton import CONVERGED, minimise, NewtonSolver
@@ -316,6 +322,10 @@ class Predictive(NamedTuple):
 def law(problem: Problem) -> Law:
     """The exact posterior of the order parameters."""
     problem.check_finite_width("the exact law")
+    U, _ = gaussian_process_limit(
+        problem.heads, problem.variances, problem.outputs, skip=problem.skip
+    )
+    require_known(problem, U[0], rounding_of_kernels, "the likelihood")
     return Law(
         problem.fitted(),
         problem.widths[::-1],
@@ -425,6 +435,7 @@ def whitening(posterior: Law) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
 
     Raises:
         RuntimeError: no mode was found.
+        ValueError: rounding of kernels that were given decides the likelihood there.
     """
     state, code = _mode(posterior.rows)
     if code != CONVERGED:
@@ -434,6 +445,8 @@ def whitening(posterior: Law) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
             f"{float(jnp.linalg.norm(state.gradient)):.3g} after "
             f"{int(state.iterations)} Newton steps; raise the temperature."
         )
+    U, _ = posterior.order_parameters(state.point)
+    require_known(posterior.problem, U[0], rounding_of_kernels, "the likelihood")
     return state.point, state.vectors / jnp.sqrt(jnp.maximum(state.values, 0.1))
 
 

@@ -1,15 +1,22 @@
+import re
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import linalg, optimize, stats
 
 from statmech_attn import bpkr
 from statmech_attn.bpkr import curves, saddle
-from statmech_attn.bpkr.compression import rounding_of_kernels
+from statmech_attn.bpkr.compression import (
+    EPSILON,
+    KNOWN,
+    rounding_of_kernels,
+    rounding_of_predictor,
+)
 
 
 P, INPUTS, HEADS = 60, 3, (2, 2)
@@ -107,48 +114,135 @@ def test_the_evidence_is_the_density_of_the_labels():
     assert abs(errors[0]) < 1e-2 and abs(errors[1]) < 0.2 * abs(errors[0]) + 1e-6
 
 
-def test_the_law_has_the_density_of_all_labels():
-    problem = posed(0.2)
+@pytest.mark.parametrize("outputs", (None, 2))
+def test_the_law_has_the_density_of_all_labels(outputs):
+    problem = posed(0.2, outputs=outputs)
     law = problem.law()
     z = np.random.default_rng(3).standard_normal(law.dimension)
     U, _ = law.order_parameters(jnp.asarray(z))
-    covariance = np.asarray(problem.operator.kernel(U[0])) + 0.2 * np.eye(P)
-    exact = density(problem.Y, covariance)
+    K = np.asarray(problem.operator.kernel(U[0]))
+    exact = density(problem.y, K + 0.2 * np.eye(len(K)))
     assert np.isclose(law.log_likelihood(jnp.asarray(z)), exact, rtol=1e-12)
 
 
-def test_each_answer_is_that_of_all_examples():
-    """Examples with input and label zero fill the features: nothing is compressed."""
-    problem, none = posed(0.3, examples=16), 12 * 5
-    many = bpkr.Problem(
-        jnp.pad(problem.xi, ((0, none), (0, 17), (0, 0))),
-        jnp.pad(problem.Y, (0, none)),
-        heads=HEADS,
-        width=10,
-        temperature=0.3,
-        variances=(20 / 3, 1, 1, 1),
+def compared(outputs, heads=HEADS):
+    """A problem with rows, and one that has none although its numbers are the same.
+
+    Examples with input and label zero fill the features: nothing is compressed.
+    """
+    paths = int(np.prod(heads))
+    g, examples, features = np.random.default_rng(11), 4 * paths, 5 * paths
+    xi = g.standard_normal((examples, INPUTS, paths))
+    Y = g.standard_normal((examples, outputs) if outputs else examples)
+    pads = ((0, paths * (features - 1) - examples), (0, features - INPUTS), (0, 0))
+    posed = partial(bpkr.Problem, heads=heads, width=10, temperature=0.3)
+    many = posed(
+        np.pad(xi, pads),
+        np.pad(Y, (pads[0], *[(0, 0)] * (Y.ndim - 1))),
+        variances=(features / INPUTS, *[1] * (len(heads) + 1)),
     )
+    problem = posed(xi, Y)
     assert problem.compressed is not None and many.compressed is None
-    test = jnp.asarray(np.random.default_rng(2).standard_normal((4, INPUTS, 4)))
-    padded = jnp.pad(test, ((0, 0), (0, 17), (0, 0)))
+    test = jnp.asarray(g.standard_normal((4, INPUTS, paths)))
+    return problem, many, test, jnp.pad(test, ((0, 0), *pads[1:]))
+
+
+def of_pads(problem, many, T=0.3):
+    """ln of the density of labels that are zero and have no input."""
+    return -(many.Y.size - problem.Y.size) * np.log(2 * np.pi * T) / 2
+
+
+@pytest.mark.parametrize("outputs, heads", ((None, HEADS), (2, (2,))))
+def test_each_answer_is_that_of_all_examples(outputs, heads):
+    problem, many, test, padded = compared(outputs, heads)
     one, other = problem.solve(), many.solve()
     better, direct = problem.corrections(one), many.corrections(other)
-    pads = none * np.log(2 * np.pi * 0.3) / 2
+    n, pads = problem.y.size, of_pads(problem, many)
+    none = many.y.size - n
+    rank = problem.rows.y.size
     pairs = [
         (one.U[0], other.U[0]),
         (one.action, other.action - none * np.log(0.3) / 10),
         (better.U[0], direct.U[0]),
         (better.U_a_std, direct.U_a_std),
-        (better.log_evidence, direct.log_evidence + pads),
+        (better.log_evidence, direct.log_evidence - pads),
         (problem.evidence_correction(one), many.evidence_correction(other)),
-        (one.overlap()[:12], other.overlap()[:12]),
-        (problem.theory(one).kernel, many.theory(other).kernel[:16, :16]),
+        (one.overlap()[:rank], other.overlap()[:rank]),
+        (problem.theory(one).kernel, many.theory(other).kernel[:n, :n]),
     ]
     for f, g in ((one, other), (better, direct)):
         pairs += zip(f.predict(test), g.predict(padded))
     for a, b in pairs:
         assert np.allclose(a, b, rtol=1e-8, atol=1e-8)
     assert np.isclose((one.overlap() ** 2).sum(), 1, rtol=1e-12)
+
+
+def test_a_choice_of_several_outputs_is_that_of_all_examples():
+    problem, many, test, padded = compared(2, (2,))
+    Y = np.random.default_rng(1).standard_normal((4, 2))
+    grid = {"widths": [10, 20], "temperatures": [0.1, 0.3]}
+    one = bpkr.model_selection(problem, test, Y, **grid)
+    other = bpkr.model_selection(many, padded, Y, **grid)
+    pads = [of_pads(problem, many, T) for T in grid["temperatures"]]
+    assert np.allclose(one.log_evidence, other.log_evidence - pads, rtol=0, atol=1e-8)
+    assert np.allclose(one.squared_errors, other.squared_errors, rtol=1e-8, atol=0)
+    assert one.chosen == other.chosen and one.excess == pytest.approx(other.excess)
+
+
+def prior_draws(g, heads, outputs, width, draws):
+    """U_1 of the prior as Wishart matrices, one layer after the other."""
+    U = np.eye(outputs)[None]
+    for H in (1, *heads[::-1]):
+        root = np.linalg.cholesky(np.kron(np.eye(H), U))
+        z = root @ g.standard_normal((draws, len(root[0]), width))
+        U = z @ z.transpose(0, 2, 1) / width
+    return U
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("outputs", (1, 2))
+def test_draws_are_those_of_all_examples_weighted_in_numpy(outputs):
+    """Draws of the prior, weighted by the density of all n labels, know no rows.
+
+    Evidence, order parameters and f of `posterior`, in units of both errors; 4.5 of
+    them for some thirty numbers.
+    """
+    heads, width, T, draws = (2,), 12, 0.5, 40_000
+    g = np.random.default_rng(2)
+    xi, test = g.standard_normal((12, 2, 2)), jnp.asarray(g.standard_normal((3, 2, 2)))
+    Y = g.standard_normal((12, outputs))
+    problem = bpkr.Problem(xi, Y, heads=heads, width=width, temperature=T)
+    assert problem.rows.shape[0] == 4
+    U = prior_draws(g, heads, outputs, width, draws)
+
+    def kernel(x, z):
+        by_path = U.reshape(-1, 2, outputs, 2, outputs) / 4  # N_0 |Pi|
+        K = np.einsum("pia,sakbl,qib->spkql", x, by_path, z, optimize=True)
+        return K.reshape(draws, len(x) * outputs, -1)
+
+    B, k = kernel(xi, xi) + T * np.eye(Y.size), kernel(test, xi)
+    alpha = np.linalg.solve(B, np.broadcast_to(Y.ravel(), (draws, Y.size))[..., None])
+    log = -(np.linalg.slogdet(B)[1] + Y.ravel() @ alpha[..., 0].T) / 2
+    log -= Y.size * np.log(2 * np.pi) / 2
+    weight = np.exp(log - log.max())
+    log_evidence = np.log(weight.mean()) + log.max()
+    log_error = weight.std() / weight.mean() / draws**0.5
+    weight /= weight.sum()
+
+    def weighted(x):
+        mean = np.einsum("s,s...->...", weight, x)
+        return mean, np.einsum("s,s...->...", weight**2, (x - mean) ** 2) ** 0.5
+
+    drawn = problem.posterior(jax.random.key(4), draws=1000)
+    f, bridged = drawn.predict(test), bpkr.evidence(jax.random.key(5), drawn)
+    numbers = [
+        (drawn.summary[0].mean, drawn.summary[0].stderr, *weighted(U)),
+        (f.mean.ravel(), f.mean_stderr.ravel(), *weighted((k @ alpha)[..., 0])),
+        (bridged.value, bridged.stderr, log_evidence, log_error),
+    ]
+    for value, stderr, expected, error in numbers:
+        assert (abs(value - expected) < 4.5 * np.hypot(stderr, error)).all()
 
 
 def test_programs_do_not_depend_on_the_number_of_examples():
@@ -207,6 +301,85 @@ def test_ill_conditioned_kernels_are_solved_in_their_eigenvectors(T):
     assert abs(np.log(float(solution.U[0][0, 0])) - best.x) < 1e-5
 
 
+@pytest.mark.parametrize("noise", (2.0**-30, 2.0**-24, 2.0**-17))
+@pytest.mark.parametrize("T", (1e-2, 1e-4, 1e-6, 1e-8))
+def test_near_duplicates_are_solved_to_rounding(noise, T):
+    """Rows of a Hadamard matrix, once as they are and once with a little of another.
+
+    All is exact in binary, G has blocks [[1, 1], [1, 1 + noise^2]], and the slope of S
+    in ln U vanishes at U.  Turned rows are known to eps, which changes the slope by
+    2 eps U |alpha| |X^T alpha| / N for each example.
+    """
+    H = linalg.hadamard(16).astype(float)
+    xi = np.concatenate([H[:4], H[:4] + noise * H[4:8]])[:, :, None]
+    Y = np.random.default_rng(6).standard_normal(8)
+    problem = bpkr.Problem(xi, Y, heads=(1,), width=10, temperature=T)
+    assert problem.compressed is not None or T == 1e-2
+    upper = (2 + noise**2 + np.sqrt(4 + noise**4)) / 2
+    values = np.repeat([upper, noise**2 / upper], 4)
+    size = np.hypot(1, upper - 1)
+    squares = np.concatenate([Y[:4] + (upper - 1) * Y[4:], (upper - 1) * Y[:4] - Y[4:]])
+    squares = (squares / size) ** 2
+
+    def slope(log_U):
+        K = np.exp(log_U) * values
+        of_labels = (K / (K + T) - K * squares / (K + T) ** 2).sum()
+        return np.exp(log_U / 2) - 1 + of_labels / 10
+
+    solution = problem.solve()
+    assert solution.converged
+    log_U = float(np.log(solution.U[0][0, 0]))
+    U, alpha = np.exp(log_U), squares / (np.exp(log_U) * values + T) ** 2
+    rounding = 2 * EPSILON * U * np.sqrt(alpha.sum() * (values * alpha).sum()) / 10
+    expected = optimize.brentq(slope, log_U - 1, log_U + 1, xtol=1e-15)
+    curvature = np.exp(log_U / 2) / 2
+    assert abs(log_U - expected) < (saddle.TOLERANCE + 8 * rounding) / curvature
+
+
+def test_where_no_answer_changes_examples_are_left_as_they_are():
+    """Labels of size one: at T = 0.1 duplicates need no rows, far below they do."""
+    xi, _, Y = duplicates(1e-9)
+    at = partial(bpkr.Problem, xi, Y, heads=(2,), width=10)
+    high, low = at(temperature=0.1), at(temperature=1e-6)
+    assert high.compressed is None and low.compressed is not None
+    assert high.at(temperature=1e-6).compressed is not None
+    assert low.at(temperature=0.1).compressed is None
+    again = low.at(temperature=0.1).solve()
+    assert (again.U[0] == high.solve().U[0]).all()
+    alone = bpkr.Problem(xi[:20], Y[:20], heads=(2,), width=10, temperature=1e-6)
+    assert alone.compressed is None  # no duplicates
+    assert (curves.truncated(low, 20).solve().U[0] == alone.solve().U[0]).all()
+
+
+@pytest.mark.parametrize("outputs", (None, 2))
+def test_rows_of_duplicates_have_the_answers_of_the_examples(outputs):
+    """At a temperature where both ways are possible: T = 1e-3."""
+    xi, _, _ = duplicates(1e-9)
+    g = np.random.default_rng(8)
+    Y = g.standard_normal((40, outputs) if outputs else 40)
+    problem = bpkr.Problem(xi, Y, heads=(2,), width=10, temperature=1e-3)
+    whole = eqx.tree_at(
+        lambda p: p.compressed, problem, None, is_leaf=lambda x: x is None
+    )
+    assert problem.compressed is not None
+    test = jnp.asarray(g.standard_normal((5, 30, 2)))
+    one, other = problem.solve(), whole.solve()
+    better, direct = problem.corrections(one), whole.corrections(other)
+    z = jnp.asarray(0.1 * g.standard_normal(problem.law().dimension))
+    pairs = [
+        (one.U[0], other.U[0]),
+        (one.action, other.action),
+        (one.overlap()[:20], other.overlap()[:20]),  # the others are near zero
+        (better.U[0], direct.U[0]),
+        (better.log_evidence, direct.log_evidence),
+        (problem.law().log_likelihood(z), whole.law().log_likelihood(z)),
+        *zip(one.predict(test), other.predict(test)),
+        *zip(better.predict(test), direct.predict(test)),
+    ]
+    for a, b in pairs:
+        assert np.allclose(a, b, rtol=1e-7, atol=1e-7 * abs(b).max())
+
+
 def duplicates(noise):
     """Kernels of twenty examples and twenty near them, with labels of their own."""
     g = np.random.default_rng(5)
@@ -232,14 +405,59 @@ def test_kernels_of_near_duplicates_have_the_numbers_of_the_inputs(noise, T):
     assert abs(solution.U[0] - exact.U[0]).max() < bound
 
 
-@pytest.mark.parametrize("noise, T", ((1e-9, 1e-8), (1e-7, 1e-7), (1e-6, 1e-7)))
-def test_a_refusal_names_the_lowest_temperature_that_works(noise, T):
-    _, kernels, Y = duplicates(noise)
-    problem = bpkr.Problem(kernels, Y, heads=(2,), width=10, temperature=T)
+@pytest.mark.parametrize(
+    "given, noise, T",
+    (
+        (True, 1e-9, 1e-8),
+        (True, 1e-7, 1e-7),
+        (True, 1e-6, 1e-7),
+        (False, 1e-9, 1e-10),
+        (False, 1e-10, 1e-12),
+        (False, 1e-8, 0.0),
+    ),
+)
+def test_a_refusal_names_the_lowest_temperature_that_works(given, noise, T):
+    xi, kernels, Y = duplicates(noise)
+    inputs = kernels if given else xi
+    problem = bpkr.Problem(inputs, Y, heads=(2,), width=10, temperature=T)
     refused = problem.solve()
     assert not refused.converged and np.isnan(refused.U[0]).all()
     named = saddle.lowest_temperature(problem)
-    assert named is not None
+    assert named is not None and float(f"{named:.2g}") == named
     assert f"T = {named:.2g} works" in refused.reason
-    assert problem.at(temperature=float(f"{named:.2g}")).solve().converged
+    assert problem.at(temperature=named).solve().converged
     assert not problem.at(temperature=named / 2).solve().converged
+
+
+@pytest.mark.parametrize(
+    "decided, ask, T",
+    (
+        ("f", lambda p: p.gaussian_process(), 1e-12),
+        ("f", lambda p: p.theory(2 * jnp.eye(2)), 1e-12),
+        ("the likelihood", lambda p: p.law(), 1e-8),
+    ),
+)
+def test_rounding_of_kernels_is_refused_wherever_it_decides(decided, ask, T):
+    """Inputs, which are not rounded, have these answers."""
+    xi, kernels, Y = duplicates(1e-9)
+    problem = bpkr.Problem(kernels, Y, heads=(2,), width=10, temperature=T)
+    ask(bpkr.Problem(xi, Y, heads=(2,), width=10, temperature=T))
+    with pytest.raises(ValueError, match=f"kernels decides {decided} at T = ") as error:
+        ask(problem)
+    (named,) = re.findall("T = ([^ ]*) works", str(error.value))
+    ask(problem.at(temperature=float(named)))
+    with pytest.raises(ValueError, match="rounding of the kernels decides"):
+        ask(problem.at(temperature=float(named) / 2))
+
+
+@pytest.mark.parametrize("noise, T", ((1e-9, 1e-6), (1e-9, 1e-10), (1e-5, 1e-11)))
+def test_f_of_kernels_that_are_rounded_is_that_of_inputs(noise, T):
+    """To the part of |Y| that the refusal is about, and so its variance."""
+    xi, kernels, Y = duplicates(noise)
+    posed_of = partial(bpkr.Problem, heads=(2,), width=10, temperature=T)
+    problem = posed_of(kernels, Y)
+    f = problem.gaussian_process().predict(kernels)
+    exact = posed_of(xi, Y).gaussian_process().predict(jnp.asarray(xi))
+    bound = rounding_of_predictor(problem, jnp.eye(2))
+    assert bound < KNOWN and abs(f.mean - exact.mean).max() < bound * abs(Y).max()
+    assert abs(f.variance / exact.variance - 1).max() < bound
