@@ -62,8 +62,8 @@ class Weights(NamedTuple):
         V_0: embedding.
         V: values of every layer, head by head.
         a: readout.
-        skip: factors b_l of its skip connections, None for a layer without; none at all
-            when left out.
+        skip: factors b_l of its skip connections, None or the number 0 for a layer
+            without; none at all when left out.
     """
 
     V_0: Float[Array, "N_1 N_0"]
@@ -334,7 +334,7 @@ def forward(
     x = heads.check(x) if given else check_inputs(x, heads)
     hidden = jnp.einsum("ni,pit->pnt", weights.V_0, x) / math.sqrt(x.shape[1])
     layers = heads.layers if given else heads
-    for V, layer, b in zip(weights.V, layers, _skips_of(weights), strict=True):
+    for V, layer, b in zip(weights.V, layers, skips_of(weights), strict=True):
         scale, below = math.sqrt(V.shape[2] * V.shape[0]), hidden
         if layer is None:
             hidden = jnp.einsum("mn,pnt->pmt", V[0], hidden) / scale
@@ -379,7 +379,7 @@ def forward_paths(
         True
     """
     n_inputs, n_paths = xi.shape[1:]
-    shares = path_shares([len(V) for V in weights.V], _skips_of(weights))
+    shares = path_shares([len(V) for V in weights.V], skips_of(weights))
     xi = xi * np.sqrt(n_paths / shares)
     w = effective_weights(weights)
     w = w.reshape((n_paths, -1, w.shape[-1]))
@@ -501,15 +501,24 @@ def _through(omegas: Iterable[Array] | None, along: Array, b) -> Array:
     return jnp.concatenate(through, axis=-1)
 
 
-def _skips_of(weights: Weights) -> Skip:
-    """b_l of every layer."""
-    return weights.skip or (None,) * len(weights.V)
+def skips_of(weights: Weights) -> Skip:
+    """The factors of the skip connections of every layer, None where it has none.
+
+    Example:
+        >>> V = (jnp.ones((1, 2, 2)),) * 2
+        >>> weights = Weights(jnp.eye(2), V, jnp.ones(2), skip=(1, 0))
+        >>> skips_of(weights)
+        (1, None)
+    """
+    none = lambda b: b is None or (isinstance(b, (int, float)) and b == 0)
+    given = weights.skip or (None,) * len(weights.V)
+    return tuple(None if none(b) else b for b in given)
 
 
 def _all_effective_weights(weights: Weights) -> list[Array]:
     w = jnp.atleast_2d(weights.a)
     chain = [w]
-    for V, b in zip(weights.V[::-1], _skips_of(weights)[::-1], strict=True):
+    for V, b in zip(weights.V[::-1], skips_of(weights)[::-1], strict=True):
         # (h_l, rest) in this order: the head of the earlier layer is the slowest.
         through = jnp.einsum("hmn,rm->hrn", V, w).reshape(-1, V.shape[2])
         through = through / math.sqrt(V.shape[1])

@@ -19,6 +19,7 @@ from typing import Any, TypeGuard
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
 from statmech_attn.batches import require_double, require_real
@@ -97,7 +98,7 @@ def attention_arrays(
 
     Raises:
         ValueError: shapes that disagree, weights that are not finite, do not add up to
-            one over the keys of a query, or read padding.
+            one over the keys of a query, or read padding; arrays that JAX traces.
 
     Warns:
         UserWarning: they add up to one as numbers of 16 bits do, to 0.005, and were
@@ -114,6 +115,11 @@ def attention_arrays(
     require_double()
     if queries not in QUERIES:
         raise ValueError(f'queries must be "columns" or "rows"; got {queries!r}.')
+    if any(isinstance(values, Tracer) for values in (*layers, real)):
+        raise ValueError(
+            "attention: weights are checked by their numbers, which JAX does not have "
+            "while it traces; call attention_arrays outside jit and give its result."
+        )
     for number, layer in enumerate(layers, 1):
         require_real(f"attention: layer {number}", layer)
     arrays = [None if layer is None else np.asarray(layer, float) for layer in layers]

@@ -26,7 +26,12 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from statmech_attn import presentation
-from statmech_attn.bpkr.attention import order_parameters, path_names, Weights
+from statmech_attn.bpkr.attention import (
+    order_parameters,
+    path_names,
+    skips_of,
+    Weights,
+)
 from statmech_attn.bpkr.predictor import (
     head_scores,
     head_weights,
@@ -145,7 +150,9 @@ class HeadScores(eqx.Module):
             is its standard deviation over these.
         failed: sets that have none.
         U_trained: U_1 of the trained value weights, None where there are none.
-        score_trained: weight of every head in that, over the largest.
+        score_trained: weight of every head in that, over the largest.  It has no floor:
+            a head that training does not move keeps its initial weight, of which the
+            trained values tell nothing.
         error_left_out: mean squared error of each example, predicted from all others
             at the order parameters of all; None of several outputs, and at T = 0.
         error_left_out_stderr: its standard error over examples.
@@ -248,9 +255,7 @@ def score(
     U_trained = None if weights is None else _trained(problem, weights)
     solution = problem.solve()
     if not solution.converged:
-        raise ValueError(
-            f"there is no saddle point: {solution.reason}; take a higher temperature."
-        )
+        raise ValueError(f"there is no saddle point: {solution.reason}.")
     flat = lambda U: np.concatenate(head_weights(U, problem.branches))
     weight = flat(solution.U[0])
     again = [_without_some(solution, one) for one in jax.random.split(key, resamples)]
@@ -402,7 +407,7 @@ def _spread(
 def _trained(problem: Problem, weights: Weights) -> Float[np.ndarray, "_d _d"]:
     """U_1 of value weights that have the heads and skip connections of a problem."""
     heads = tuple(len(V) for V in weights.V)
-    skip = weights.skip or (None,) * len(heads)
+    skip = skips_of(weights)
     skipped = lambda given: tuple(b is not None for b in given)
     if heads != problem.heads or skipped(skip) != skipped(problem.skip):
         raise ValueError(

@@ -341,6 +341,8 @@ def head_scores(dataset: xr.Dataset, console: Console) -> None:
         words = "without errors, which need two resamples or more, and two examples"
     if floors:
         words += "; the floor is the score of a head that f does not read"
+    if trained:
+        words += "; trained weights have none: it is that of their initial values"
     if failed := int(dataset.failed):
         words += f"; {failed} sets of fewer examples have no saddle point"
     console.print(words, highlight=False)

@@ -112,3 +112,14 @@ def test_bad_input_is_refused_in_one_line(call, message):
     with pytest.raises(ValueError, match=message) as error:
         call()
     assert "\n" not in str(error.value)
+
+
+def test_a_skip_of_zero_is_no_skip():
+    V = tuple(rng.normal(jax.random.key(l), (2, 3, 3)) for l in range(2))
+    xi = rng.normal(jax.random.key(2), (5, 3, 6))
+    with_zero = bpkr.Weights(jnp.eye(3), V, jnp.ones(3), (0.5, 0))
+    without = with_zero._replace(skip=(0.5, None))
+    f, g = (bpkr.forward_paths(weights, xi) for weights in (with_zero, without))
+    assert (f == g).all()
+    one, other = (bpkr.order_parameters(w)[0][0] for w in (with_zero, without))
+    assert one.shape == (6, 6) and (one == other).all()

@@ -175,6 +175,13 @@ def test_bad_input_is_refused_in_one_line(call, message):
     assert "\n" not in str(error.value)
 
 
+def test_arrays_that_are_traced_are_refused_in_one_line():
+    attended = lambda layer: bpkr.attention_arrays([layer]).layers[0]
+    with pytest.raises(ValueError, match="call attention_arrays outside jit") as error:
+        jax.jit(attended)(UNIFORM)
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.slow
 def test_the_page_on_own_data_runs(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # where its files of arrays are written

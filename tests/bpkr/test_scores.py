@@ -1,13 +1,18 @@
 """Scores of heads: errors over examples, order parameters by head, trained weights."""
 
+import io
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rich.console import Console
 
 from statmech_attn import bpkr
 from statmech_attn.batches import rng
 from statmech_attn.bpkr import saddle
+from statmech_attn.cli import learning_summary
 
 
 def drawn_problem(seed):
@@ -178,6 +183,10 @@ def test_trained_weights_stand_beside_the_theory(problem):
     dataset = scores.to_dataset()
     assert dataset.path_1.values.tolist() == ["0", "1", "2"]
     assert "head_score_trained" in dataset and "skip 1" in repr(dataset.attention_head)
+    console = Console(file=io.StringIO(), width=200)
+    learning_summary.head_scores(dataset, console)
+    said = console.file.getvalue()
+    assert "trained weights have none: it is that of their initial values" in said
 
 
 @pytest.mark.parametrize(
@@ -195,6 +204,19 @@ def test_what_does_not_fit_is_refused(problem, options, words):
     with pytest.raises(ValueError) as error:
         bpkr.score(problem, jax.random.key(0), **options)
     assert words in str(error.value)
+
+
+def test_without_a_saddle_point_the_temperature_that_works_is_named():
+    """Pairs of examples that differ by 1e-9, with labels of their own."""
+    g = np.random.default_rng(5)
+    first = g.standard_normal((20, 30, 2))
+    xi = np.concatenate([first, first + 1e-9 * g.standard_normal(first.shape)])
+    Y = g.standard_normal(40)
+    posed = bpkr.Problem(xi, Y, heads=(2,), width=10, temperature=1e-10)
+    with pytest.raises(ValueError, match="no saddle point: no step lowers") as error:
+        bpkr.score(posed, jax.random.key(0), resamples=0)
+    (named,) = re.findall("; T = ([^ ]*) works", str(error.value))
+    bpkr.score(posed.at(temperature=float(named)), jax.random.key(0), resamples=0)
 
 
 def test_the_largest_number_of_paths_is_where_memory_ends():
