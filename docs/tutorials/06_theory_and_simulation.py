@@ -109,6 +109,9 @@ plotting.agreement(agreement)
 # * A difference that is significant at finite :math:`N` and falls like :math:`1/N` is
 #   no disagreement: the mean of a nonlinear function of noisy overlaps is biased by
 #   their variance.  The verdict is then ``bias_only``.
+# * The last lines say which relative error of each parameter a single mean would show
+#   with probability 0.9.  Where no error of 10 % would be found the verdict is
+#   ``cannot_tell``, and never ``agrees``.
 #
 # Would a mistake be detected?
 # ----------------------------

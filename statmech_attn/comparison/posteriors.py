@@ -156,7 +156,8 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
         scale = float(abs(q).max())
         both = np.hypot(np.hypot(s, s.sel(estimate=reference)), ROUNDING * scale)
         z = (q - q.sel(estimate=reference)) / both
-        combined[name] = both.where(z.notnull() & (q.estimate != reference))
+        compared = z.notnull() & (q.estimate != reference)
+        combined[name] = xr.where(compared, both, np.nan)
         result |= {f"{name}_stderr": s, f"{name}_z": z}
     dataset = xr.Dataset(result).drop_vars("test", errors="ignore")
     judged = [name for name in names if name != "accuracy"]

@@ -135,7 +135,8 @@ def replicas(theory, copies):
 def drawn(means, like, method, seed, error):
     """Independent noise of every entry; ten times that of U_a for all others."""
     draw, values = np.random.default_rng(seed).normal, {}
-    for name in ("U_1", "U_2", "U_a", "predictor_mean", "predictor_variance"):
+    names = ("U_1", "U_2", "U_a", "predictor_mean", "predictor_variance")
+    for name in filter(means.__contains__, names):
         stderr = error if name == "U_a" else 10 * error
         values[name] = means[name] + stderr * draw(size=means[name].shape)
         values[f"{name}_stderr"] = xr.full_like(means[name], stderr)
@@ -212,6 +213,19 @@ def test_the_distance_has_its_size_and_its_exponent(power):
     np.testing.assert_allclose(here.U_1_rms_stderr, ERROR, rtol=0.3)
     assert abs(here.U_1_rms_slope - power) < 4 * here.U_1_rms_slope_stderr
     assert np.isnan(found.U_1_rms.sel(estimate="exact")).all()
+
+
+def test_the_noise_has_no_share_in_the_distance():
+    """Six errors: their square is 36, and 37 with the variance of sampling.
+
+    The mean over four entries of 1600 replicas has the error 12 / 80.
+    """
+    right = replicas(saddle().isel(width=[2]), 1600)
+    exact = drawn(right, right, "order-parameter", 1, ERROR / 10)
+    found = compare(right.assign(U_1=right.U_1 + 6 * ERROR), exact)
+    rms = found.U_1_rms.sel(estimate="saddle") / ERROR
+    assert rms.notnull().all()
+    assert abs(float((rms**2).mean()) - 36) < 4 * 12 / 80
 
 
 def test_noise_alone_is_no_distance():
