@@ -33,6 +33,12 @@ ENDINGS = {  # words, units (None: those of the quantity itself), symbol
     "_draws": ("draws", None, "{}"),
     "_exact": ("by the exact law", None, "{}"),
     "_corrected": ("corrected to order 1/N", None, "{}"),
+    "_by_temperature": (
+        "derivative in the logarithm of the temperature",
+        None,
+        "∂{}/∂ln T",
+    ),
+    "_by_width": ("derivative in the logarithm of the width", None, "∂{}/∂ln N"),
     "_grid": ("values of the finest grid", None, "{}"),
     "_index": ("place on the finest grid", "1", "i({})"),
     "_z": ("difference from the reference in standard errors", "1", "z({})"),

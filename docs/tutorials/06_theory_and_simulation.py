@@ -109,6 +109,11 @@ plotting.agreement(agreement)
 # * A difference that is significant at finite :math:`N` and falls like :math:`1/N` is
 #   no disagreement: the mean of a nonlinear function of noisy overlaps is biased by
 #   their variance.  The verdict is then ``bias_only``.
+# * The last lines say which relative error of each parameter a single mean would show
+#   with probability 0.9.  Where no error of 10 % would be found the verdict is
+#   ``cannot_tell``, and never ``agrees``.  They are tiny where attention is saturated:
+#   at the first token it fluctuates by :math:`10^{-7} / \sqrt N` and depends on the
+#   parameters through the tokens of the start.
 #
 # Would a mistake be detected?
 # ----------------------------

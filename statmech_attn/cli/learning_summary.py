@@ -268,6 +268,12 @@ def estimates(dataset: xr.Dataset, console: Console) -> None:
                 "would be found with probability 0.9 in every comparison",
                 highlight=False,
             )
+    for name in dataset.get("parameter", np.array([])).data:
+        seen = others.smallest_parameter_error.sel(parameter=name)
+        console.print(
+            f"{name}: {_visible(float(seen.max()))} in every comparison",
+            highlight=False,
+        )
     saddle = dataset.sel(estimate="saddle")
     for slope, error in zip(
         saddle.U_1_rms_slope.values, saddle.U_1_rms_slope_stderr.values, strict=True
@@ -278,6 +284,12 @@ def estimates(dataset: xr.Dataset, console: Console) -> None:
                 "at fixed P it tends to -2 for N >> P",
                 highlight=False,
             )
+
+
+def _visible(smallest: float) -> str:
+    if not np.isfinite(smallest):
+        return "no error would be found"
+    return f"an error of {100 * smallest:.2g} % would be found with probability 0.9"
 
 
 def pruning(dataset: xr.Dataset, console: Console) -> None:
@@ -425,7 +437,7 @@ NETWORKS = Summary(
 )
 ESTIMATES = Summary(
     estimates,
-    "verdict largest_z threshold smallest_error quantity accuracy U_1_rms* width "
+    "verdict largest_z threshold smallest_* quantity parameter accuracy U_1_rms* width "
     "temperature",
 )
 PRUNING = Summary(pruning, "rank_correlation* accuracy_drop")

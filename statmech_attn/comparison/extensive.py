@@ -19,6 +19,7 @@ errors would have been found; without any that would, there is no agreement.
 where ... are the parameters that were scanned.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from statmech_attn.statistics import (
     extrapolation,
     in_standard_errors,
     limit_difference,
+    log_spread_error,
     spread_slope,
     threshold,
 )
@@ -42,6 +44,7 @@ OBSERVABLES = ("m_o_se", "A", "weights", "C", "S")
 SAME = ("network", "ensemble", "start", "context")
 PARAMETERS = ("alpha", "beta", "gamma", "epsilon")
 ONE_TIME = OBSERVABLES[:3]
+GROUP = "overlaps"  # name of what is summed over these; others are summed alone
 SPREAD = 0.1  # of overlaps, which lie in [-1, 1]
 FREE = 1e-9  # spread of what does not vary, as it is rounded
 _POINT = "observable"
@@ -196,7 +199,11 @@ def _point(
     }
     if len(n_spins) > 1:
         found["largest_limit_z"] = over, _largest(limit_z)
-        slope = spread_slope(n_spins, spread, varies, samples, last)
+        rare = 0.0
+        if f"{name}_samples" in simulation and samples > 2:
+            each = flat(read(simulation, f"{name}_samples", "n_spins", "sample"))
+            rare = log_spread_error(each, varies, FREE)
+        slope = spread_slope(n_spins, spread, varies, samples, last, rare)
         found["spread_slope"], found["spread_slope_stderr"] = (
             (over, part) for part in slope
         )
@@ -219,45 +226,88 @@ def _point(
 
 def _deviations(
     theory: xr.Dataset, simulation: xr.Dataset, over, steps: int
-) -> dict[tuple[int, ...], Deviations] | None:
-    """Of all points where anything can be summed; None without samples to sum.
-
-    Numbers count at every N up to the token at which the spread reaches `SPREAD`; from
-    there on samples part, and their mean is no series in 1/N.
-    """
-    names = [n for n in ONE_TIME if f"{n}_samples" in simulation]
-    if not names or f"{names[0]}_by_{PARAMETERS[0]}" not in theory:
+) -> dict[str, dict[tuple[int, ...], Deviations]] | None:
+    """Of every group and point where anything can be summed; None without samples."""
+    slope = f"_by_{PARAMETERS[0]}"
+    known = [
+        n for n in OBSERVABLES if f"{n}_samples" in simulation and n + slope in theory
+    ]
+    if not known:
         return None
-    n_spins, points = simulation.n_spins.values, {}
-    series = lambda data, name: (
-        data[name].isel(time=slice(steps)).transpose("n_spins", "sample", ..., "time")
-    )
+    one_time = [n for n in ONE_TIME if n in known]
+    groups = {GROUP: one_time} | {n: [n] for n in known if n not in one_time}
+    points: dict[str, dict[tuple[int, ...], Deviations]] = {x: {} for x in groups}
     for place in np.ndindex(tuple(simulation.sizes[name] for name in over)):
         at = dict(zip(over, place, strict=True))
-        here = theory.isel(at).expand_dims(n_spins=1, sample=1)
-        row = lambda data, form: np.concatenate(
-            [
-                (x := series(data, form.format(n)).values).reshape(*x.shape[:2], -1)
-                for n in names
-            ],
-            axis=-1,
-        )
-        deviations = row(simulation.isel(at), "{}_samples") - row(here, "{}")
-        count = deviations.shape[-1] // steps
-        spread = deviations.std(1, ddof=1).reshape(len(n_spins), count, steps)
-        early = np.maximum.accumulate(spread.max(1), axis=-1) <= SPREAD
-        factor = extrapolation(n_spins, np.tile(early, count))
-        samples = (factor[:, None] * deviations).sum(0)
-        used = factor.any(0) & (samples.std(0) > FREE)
-        lengths = used.reshape(count, steps).sum(1)
-        ends = np.cumsum(lengths)
-        slopes = [row(here, f"{{}}_by_{name}")[0, 0, used] for name in PARAMETERS]
-        slopes = np.where(np.isfinite(slopes), slopes, 0.0)
-        runs = [slice(a, b) for a, b in zip(ends - lengths, ends) if b > a]
-        if runs:
-            error = row(here, "{}_error")[0, 0, used]
-            points[place] = Deviations(samples[:, used], runs, error, slopes)
+        here, spins = theory.isel(at), simulation.isel(at)
+        sizes = _sizes_that_count(here, spins, one_time, steps)
+        for group, names in groups.items():
+            point = _summed(here, spins, names, steps, sizes)
+            if point is not None:
+                points[group][place] = point
     return points
+
+
+def _rows(data: xr.Dataset, names: Sequence[str], form: str, steps: int) -> np.ndarray:
+    """Numbers of several observables one after the other, a row for every time series.
+
+    Those of two times are rows of one later token, NaN beyond it.
+    """
+    rows = []
+    for name in names:
+        x = data[form.format(name)].isel(time=slice(steps))
+        last = "time"
+        if "time_2" in x.dims:
+            x = x.isel(time_2=slice(steps)).where(x.time_2 <= x.time)
+            last = "time_2"
+        x = x.transpose("n_spins", "sample", ..., last, missing_dims="ignore").values
+        lead = x.shape[:2] if "sample" in data[form.format(name)].dims else ()
+        rows.append(x.reshape(*lead, -1, steps))
+    return np.concatenate(rows, axis=-2)
+
+
+def _sizes_that_count(theory, simulation, names, steps: int) -> np.ndarray:
+    """How many N, the largest ones, count at each token; zero where none does.
+
+    Those at which deviations, of the smallest N that counts, have not reached `SPREAD`:
+    from there on samples part, and their mean is no series in 1/N.  Where there are
+    several N, no mean of one counts, which has a bias of the order 1/N.  Squares about
+    the theory decide, which know nothing of the mean: rotations leave them as they are.
+    """
+    n_spins = simulation.n_spins.values
+    total = len(n_spins)
+    deviations = _rows(simulation, names, "{}_samples", steps)
+    deviations = deviations - _rows(theory, names, "{}", steps)
+    count = np.zeros(steps, int)
+    for k in range(min(2, total), total + 1):
+        factor = extrapolation(n_spins, np.arange(total) >= total - k)
+        unit = np.sqrt((factor**2 * n_spins[-k] / n_spins).sum())
+        limit = np.tensordot(factor, deviations, 1)
+        square = np.sqrt((limit**2).mean(0)).max(0) / unit
+        count[np.maximum.accumulate(square) <= SPREAD] = k
+    return count
+
+
+def _summed(theory, simulation, names, steps: int, sizes) -> Deviations | None:
+    """Deviations of one point in the limit of infinite N, where any number varies."""
+    n_spins = simulation.n_spins.values
+    row = lambda form: _rows(theory, names, form, steps)
+    deviations = _rows(simulation, names, "{}_samples", steps) - row("{}")
+    later = sizes[:, None] if "time_2" in theory[names[0]].dims else sizes
+    count = np.broadcast_to(later, deviations.shape[-2:])
+    largest = np.arange(len(n_spins), 0, -1)[:, None, None] <= count
+    factor = extrapolation(n_spins, largest)
+    samples = np.where(largest, factor, 0.0)[:, None] * np.nan_to_num(deviations)
+    samples = samples.sum(0)
+    used = (count > 0) & np.isfinite(deviations).all((0, 1)) & (samples.std(0) > FREE)
+    lengths = used.sum(1)
+    ends = np.cumsum(lengths)
+    series = [slice(a, b) for a, b in zip(ends - lengths, ends) if b > a]
+    if not series:
+        return None
+    slopes = np.array([row(f"{{}}_by_{name}")[used] for name in PARAMETERS])
+    slopes = np.where(np.isfinite(slopes), slopes, 0.0)
+    return Deviations(samples[:, used], series, row("{}_error")[used], slopes)
 
 
 def _judged(dataset: xr.Dataset, samples: int) -> xr.Dataset:

@@ -12,7 +12,12 @@ threshold accounts for their number, and by Student's law for the effective numb
 draws behind the errors.  Draws that have not mixed (`R_HAT`, `N_EFF`) are not judged.
 `smallest_error` is the relative error, common to all entries of a quantity, that would
 have been found with probability 0.9 by the entry that tells most; an agreement at which
-none of 10 % of any quantity would have been found is none.
+none of 10 % of any quantity would have been found is none.  `smallest_parameter_error`
+is the same of the temperature, and of all widths together: $\epsilon$ moves an entry by
+$\epsilon\, \partial q / \partial \ln T$, which the theory's file has.  How entries are
+correlated is not known, and then no projection on many is surely sharper than the
+sharpest entry, $\max_i |\partial q_i / \partial \ln T| / s_i$.
+
 Two ways of sampling one posterior must agree; the saddle point differs from it at
 finite width, by what `U_1_rms` and its exponent in N say: -1 at fixed P / N, and -2 for
 N >> P at fixed P, as along the widths of one study (docs/theory/bpkr.md, section 6).
@@ -46,6 +51,7 @@ R_HAT = 1.05  # of the entries of U_1; above, chains do not agree on their mean
 N_EFF = 50  # of the entries of U_1; below, standard errors are not to be relied on
 RESOLVED = 3.0  # a distance of so many of its errors is one
 ROUNDING = 1e-12  # of order parameters and predictors, relative to their size
+PARAMETERS = ("temperature", "width")
 _POINT = "estimate width temperature"
 VARIABLES = Variables(
     Variable(
@@ -86,6 +92,12 @@ VARIABLES = Variables(
         "0.9", "1", "ε*", note="inf where none would",
     ),
     Variable("quantity", "quantity", "what is compared", "1", "q"),
+    Variable(
+        "smallest_parameter_error", "parameter " + _POINT,
+        "smallest relative error of a parameter that would be found with probability "
+        "0.9", "1", "ε*", note="inf where none would; with derivatives of the theory",
+    ),
+    Variable("parameter", "parameter", "parameter of the posterior", "1", "p"),
     Variable("comparisons", _POINT, "number of comparisons", "1", "n"),
     Variable(
         "verdict", _POINT, "verdict on the estimate", "1", "verdict", group="",
@@ -138,17 +150,19 @@ def compare(theory: xr.Dataset, posteriors: Sequence[xr.Dataset]) -> xr.Dataset:
     names = _quantities(theory)
     values = {name: _joined(files, name) for name in names}
     errors = {name: _joined(files, f"{name}_stderr", like=name) for name in names}
-    result = dict(values)
+    result, combined = dict(values), {}
     for name in names:
         q, s = values[name], errors[name]
         scale = float(abs(q).max())
         both = np.hypot(np.hypot(s, s.sel(estimate=reference)), ROUNDING * scale)
         z = (q - q.sel(estimate=reference)) / both
+        compared = z.notnull() & (q.estimate != reference)
+        combined[name] = xr.where(compared, both, np.nan)
         result |= {f"{name}_stderr": s, f"{name}_z": z}
     dataset = xr.Dataset(result).drop_vars("test", errors="ignore")
     judged = [name for name in names if name != "accuracy"]
     dataset = _judge(dataset, judged, reference, _mixing(files))
-    dataset = _seen(dataset, judged, reference)
+    dataset = _seen(dataset, judged, combined, reference, files["saddle"])
     dataset = dataset.assign(_distances(dataset, reference))
     dataset.attrs = {"kind": "comparison", "reference": reference} | {
         key: theory.attrs[key] for key in SAME
@@ -284,28 +298,45 @@ def _judge(dataset, names, reference, mixing) -> xr.Dataset:
     )
 
 
-def _seen(dataset, names, reference) -> xr.Dataset:
-    """The smallest errors that would be found; where they are large, nothing agrees."""
-    point = ("estimate", "width", "temperature")
-    bound, seen = float(dataset.threshold), []
-    for name in names:
-        q = dataset[name].sel(estimate=reference, drop=True)
-        s = dataset[f"{name}_stderr"]
-        both = np.hypot(np.hypot(s, s.sel(estimate=reference)), ROUNDING * abs(q).max())
-        both = both.where(dataset[f"{name}_z"].notnull()).transpose(*point, ...)
-        q = q.broadcast_like(both).transpose(*both.dims)
-        smallest = np.full(both.shape[:3], np.inf)
-        for place in np.ndindex(smallest.shape):
-            smallest[place] = visible_alone(both.values[place], q.values[place], bound)
-        seen.append(smallest)
-    found = xr.DataArray(seen, dims=("quantity", *point))
+def _seen(dataset, names, errors, reference, theory) -> xr.Dataset:
+    """The smallest errors that would be found; where they are large, nothing agrees.
+
+    Args:
+        errors: of the differences from the reference, NaN where nothing is compared.
+        theory: with derivatives, where its file has any.
+    """
+    of_reference = dataset.sel(estimate=reference, drop=True)
+    alone = lambda name, slope: _visible(errors[name], slope, float(dataset.threshold))
+    smallest = [alone(name, of_reference[name]) for name in names]
+    found = xr.concat(smallest, "quantity")
     blind = (dataset.verdict == VERDICTS.index("agrees")) & (
         found.min("quantity") > TELLS
     )
     verdict = dataset.verdict.where(~blind, VERDICTS.index("cannot_tell"))
+    dataset = dataset.assign(smallest_error=found, verdict=verdict.astype(np.int8))
+    dataset = dataset.assign_coords(quantity=list(names))
+    slopes = [[(n, f"{n}_by_{p}") for n in names] for p in PARAMETERS]
+    if not all(slope in theory for pairs in slopes for _, slope in pairs):
+        return dataset
+    sharpest = [
+        xr.concat([alone(name, theory[slope]) for name, slope in pairs], "entry")
+        for pairs in slopes
+    ]
     return dataset.assign(
-        smallest_error=found, verdict=verdict.astype(np.int8)
-    ).assign_coords(quantity=list(names))
+        smallest_parameter_error=xr.concat(sharpest, "parameter").min("entry")
+    ).assign_coords(parameter=list(PARAMETERS))
+
+
+def _visible(error: xr.DataArray, slope: xr.DataArray, bound: float) -> xr.DataArray:
+    """The smallest visible relative error at every point of every estimate."""
+    point = ("estimate", "width", "temperature")
+    error = error.transpose(*point, ...)
+    slope = slope.drop_vars("test", errors="ignore").broadcast_like(error)
+    slope = slope.fillna(0.0).transpose(*error.dims)
+    smallest = np.full(error.shape[:3], np.inf)
+    for place in np.ndindex(smallest.shape):
+        smallest[place] = visible_alone(error.values[place], slope.values[place], bound)
+    return xr.DataArray(smallest, {d: error[d] for d in point}, point)
 
 
 def _distances(dataset, reference) -> dict:

@@ -6,6 +6,8 @@ all points together as well, where a parameter is off by the same part of itself
 have been found is none.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import xarray as xr
 
@@ -15,6 +17,7 @@ from statmech_attn.statistics import (
     Deviations,
     in_errors,
     law,
+    LEVEL,
     noise,
     smallest_visible,
     Sums,
@@ -26,81 +29,90 @@ DRAWS = 4000  # of the noise, for the power
 PARAMETERS = ("alpha", "beta", "gamma", "epsilon")
 VARIABLES = Variables(
     Variable(
-        "pooled_z", "",
+        "pooled_z", "summed",
         "largest difference in standard errors, pooled over neighbouring tokens", "1",
         "max|z|", group="summed",
     ),
-    Variable("rms_z", "", "root mean square difference in standard errors", "1",
+    Variable("rms_z", "summed", "root mean square difference in standard errors", "1",
              "rms z", group="summed"),
     Variable(
-        "relative_error", "parameter",
+        "relative_error", "summed parameter",
         "by which part of itself the theory's parameter seems too large", "1", "ε",
         group="summed",
     ),
-    Variable("relative_error_stderr", "parameter", "its standard error", "1", "s(ε)",
-             group="summed"),
+    Variable("relative_error_stderr", "summed parameter", "its standard error", "1",
+             "s(ε)", group="summed"),
     Variable(
-        "smallest_error", "parameter",
+        "smallest_error", "summed parameter",
         "smallest relative error that would be found with probability 0.9", "1", "ε*",
         group="summed", note="inf where none would",
     ),
-    Variable("relative_error_all", "parameter", "the same of all points together", "1",
-             "ε", group="summed"),
-    Variable("relative_error_all_stderr", "parameter", "its standard error", "1",
+    Variable("relative_error_all", "summed parameter",
+             "the same of all points together", "1", "ε", group="summed"),
+    Variable("relative_error_all_stderr", "summed parameter", "its standard error", "1",
              "s(ε)", group="summed"),
     Variable(
-        "smallest_error_all", "parameter",
+        "smallest_error_all", "summed parameter",
         "smallest relative error that would be found at all points together with "
         "probability 0.9", "1", "ε*", group="summed", note="inf where none would",
     ),
-    Variable("pooled_z_threshold", "", "pooled_z that chance allows", "1", "z_max",
-             group="summed"),
-    Variable("rms_z_threshold", "", "rms_z that chance allows", "1", "z_max",
+    Variable("pooled_z_threshold", "summed", "pooled_z that chance allows", "1",
+             "z_max", group="summed"),
+    Variable("rms_z_threshold", "summed", "rms_z that chance allows", "1", "z_max",
              group="summed"),
     Variable(
-        "relative_error_threshold", "",
+        "relative_error_threshold", "summed",
         "standard errors of relative_error that chance allows", "1", "z_max",
         group="summed",
     ),
     Variable(
-        "relative_error_all_threshold", "",
+        "relative_error_all_threshold", "summed",
         "standard errors of relative_error_all that chance allows", "1", "z_max",
         group="summed",
     ),
+    Variable("summed", "summed", "what is summed: overlaps, attention and weights, or "
+             "one observable", "1", "X", group="summed"),
     Variable("parameter", "parameter", "parameter of the theory", "1", "p",
              group="summed"),
 )  # fmt: skip
 
 
 def judged(
-    dataset: xr.Dataset, points: dict[tuple[int, ...], Deviations] | None
+    dataset: xr.Dataset,
+    groups: Mapping[str, Mapping[tuple[int, ...], Deviations]] | None,
 ) -> xr.Dataset:
     """A comparison with what summed differences say, and with verdicts that can tell.
 
+    The level is divided among the groups.
+
     Args:
         dataset: a comparison with a verdict for every point.
-        points: deviations at the points where there are any, by their place; None
-            where the files have no samples or derivatives.
+        groups: by name, deviations at the points where there are any, by their place;
+            None where the files have no samples or derivatives.
     """
     over, verdict = dataset.verdict.dims, dataset.verdict.values.copy()
     told = np.full(verdict.shape, False)
-    if points:
-        dataset, wrong = _summed(dataset, points)
+    if groups := {name: points for name, points in (groups or {}).items() if points}:
+        level = LEVEL / len(groups)
+        parts = [_summed(dataset.verdict, x, level) for x in groups.values()]
+        summed = xr.concat([part for part, _ in parts], "summed")
+        dataset = dataset.merge(summed.assign_coords(summed=list(groups)))
+        wrong = np.any([wrong for _, wrong in parts], axis=0)
         nothing = verdict == VERDICTS.index("nothing_compared")
         word = "differs" if dataset.sizes["n_spins"] > 1 else "one_n_cannot_tell"
         verdict[wrong & ~nothing] = VERDICTS.index(word)
         smallest = np.fmin(dataset.smallest_error, dataset.smallest_error_all)
-        told = (smallest.min("parameter") <= TELLS).transpose(*over).values
+        told = (smallest.min(["summed", "parameter"]) <= TELLS).transpose(*over).values
     verdict[np.isin(verdict, [VERDICTS.index(x) for x in AGREED]) & ~told] = (
         VERDICTS.index("cannot_tell")
     )
     return dataset.assign(verdict=(over, verdict))
 
 
-def _summed(dataset: xr.Dataset, points) -> tuple[xr.Dataset, np.ndarray]:
+def _summed(verdict: xr.DataArray, points, level: float):
     """The summed statistics of every point, and where they exceed chance."""
-    over, shape = dataset.verdict.dims, dataset.verdict.shape
-    bound, rng = law([*points.values()]), np.random.default_rng(1)
+    over, shape = verdict.dims, verdict.shape
+    bound, rng = law([*points.values()], level), np.random.default_rng(1)
     empty = lambda *more: np.full((*shape, *more), np.nan)
     count = len(PARAMETERS)
     z, rms, error, stderr = empty(), empty(), empty(count), empty(count)
@@ -118,20 +130,22 @@ def _summed(dataset: xr.Dataset, points) -> tuple[xr.Dataset, np.ndarray]:
     t = abs(in_errors(together.shift, together.variance)).max()
     error_all, stderr_all = _error(together)
     each, one = (*over, "parameter"), ("parameter",)
-    return dataset.assign(
-        pooled_z=(over, z),
-        rms_z=(over, rms),
-        relative_error=(each, error),
-        relative_error_stderr=(each, stderr),
-        smallest_error=(each, smallest),
-        relative_error_all=(one, error_all),
-        relative_error_all_stderr=(one, stderr_all),
-        smallest_error_all=(one, _smallest(scattered, bound.all)),
-        pooled_z_threshold=bound.z,
-        rms_z_threshold=bound.rms_z,
-        relative_error_threshold=bound.point,
-        relative_error_all_threshold=bound.all,
-    ).assign_coords(parameter=list(PARAMETERS)), wrong | (t > bound.all)
+    found = {
+        "pooled_z": (over, z),
+        "rms_z": (over, rms),
+        "relative_error": (each, error),
+        "relative_error_stderr": (each, stderr),
+        "smallest_error": (each, smallest),
+        "relative_error_all": (one, error_all),
+        "relative_error_all_stderr": (one, stderr_all),
+        "smallest_error_all": (one, _smallest(scattered, bound.all)),
+        "pooled_z_threshold": bound.z,
+        "rms_z_threshold": bound.rms_z,
+        "relative_error_threshold": bound.point,
+        "relative_error_all_threshold": bound.all,
+    }
+    parameter = {"parameter": list(PARAMETERS)}
+    return xr.Dataset(found, parameter), wrong | (t > bound.all)
 
 
 def _added(parts: list[Sums]) -> Sums:

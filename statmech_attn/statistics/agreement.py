@@ -181,7 +181,9 @@ def spread_ratio(spread, predicted, runs):
     return ratio, (ratio - 1) * np.sqrt(2 * (runs - 1))
 
 
-def spread_slope(n_spins, spread, used, runs, axes: tuple[int, ...]) -> Slope:
+def spread_slope(
+    n_spins, spread, used, runs, axes: tuple[int, ...], error=0.0
+) -> Slope:
     """Exponent of the spread in N, from log spreads averaged over `axes` (expect -1/2).
 
     The error takes the averaged entries as fully correlated, which bounds it.  An N
@@ -193,6 +195,8 @@ def spread_slope(n_spins, spread, used, runs, axes: tuple[int, ...]) -> Slope:
         used: (K, *batch), which entries count.
         runs: number of runs.
         axes: axes to average over.
+        error: of the averaged log spreads, where it is larger than that of Gaussian
+            runs, (K, ...) without `axes`; as by `log_spread_error`.
 
     Returns:
         `Slope`: the exponent and its standard error.
@@ -209,8 +213,35 @@ def spread_slope(n_spins, spread, used, runs, axes: tuple[int, ...]) -> Slope:
     usable &= ((spread > 0) | ~part).all(axis=0)
     log = np.log(np.where(spread > 0, spread, 1.0))
     mean = _mean_where(log, np.broadcast_to(usable, log.shape), axes)
-    error = np.where(part.squeeze(axes), 1 / np.sqrt(2 * (runs - 1)), np.inf)
-    return _power(n_spins, mean, error)
+    error = np.maximum(error, 1 / np.sqrt(2 * (runs - 1)))
+    return _power(n_spins, mean, np.where(part.squeeze(axes), error, np.inf))
+
+
+def log_spread_error(samples, used, smallest: float):
+    """Jackknife error of log spreads averaged over the last axis.
+
+    It is large where a few samples make the spread, as those that lose a pattern do.
+
+    Args:
+        samples: (K, S, *batch, D), at least three samples.
+        used: (K, *batch, D), which entries count.
+        smallest: spread below which nothing varies.
+
+    Example:
+        >>> import numpy as np
+        >>> used = np.ones((1, 1), bool)
+        >>> gauss = np.random.default_rng(0).normal(size=(1, 200, 1))
+        >>> rare = np.where(np.arange(200) == 7, 10.0, gauss[0, :, 0])[None, :, None]
+        >>> [log_spread_error(x, used, 1e-9).round(2).item() for x in (gauss, rare)]
+        [0.05, 0.22]
+    """
+    S = samples.shape[1]
+    square = (samples - samples.mean(1, keepdims=True)) ** 2
+    rest = (square.sum(1, keepdims=True) - square * S / (S - 1)) / (S - 2)
+    logs = np.log(np.maximum(rest, smallest**2)) / 2
+    count = np.maximum(used.sum(-1), 1)[:, None]
+    means = np.where(used[:, None], logs, 0.0).sum(-1) / count
+    return np.sqrt((S - 1) * means.var(1))
 
 
 def bias_slope(n_spins, difference, stderr, used, axes: tuple[int, ...]) -> Slope:

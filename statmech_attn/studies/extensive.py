@@ -54,9 +54,10 @@ TWO_TIMES = {
     "noise": ("covariance of the crosstalk", "V"),
 }
 BY = ("alpha", "beta", "gamma", "epsilon")  # parameters of the derivatives
+COPIES = 2 + len(BY)  # of a number: with its error and derivatives
 STEP = {True: 1e-3, False: 0.05}  # in the logarithm, of a closed and a sampled theory
 FIELDS = {"self_interaction": "Gamma"}  # names in a file must differ by more than case
-MEASURED = (*ONE_TIME, "C", "S")  # by spins
+MEASURED = (*ONE_TIME, "C", "S")  # by spins, and compared with them
 SPREADS = {  # ending, words, symbol of what is stored of a simulation
     "_mean": ("mean over samples", "{}"),
     "_stderr": ("standard error of the mean", "s({})"),
@@ -102,14 +103,15 @@ VARIABLES = Variables(
     *(
         Variable(
             f"{name}_by_{parameter}",
-            f"time {last}",
+            dims,
             f"{words}: derivative in the logarithm of {parameter}",
             "1",
             f"∂{symbol}/∂ln {parameter}",
-            group="derivatives",
+            group="derivatives" if name in ONE_TIME else "derivatives_two_times",
             note="NaN where the parameter is 0 or infinite",
         )
-        for name, (last, words, symbol) in ONE_TIME.items()
+        for name in MEASURED
+        for dims, words, symbol in [_of_times(name)]
         for parameter in BY
     ),
     Variable("noise_std", "time", "standard deviation of the crosstalk", "1", "σ"),
@@ -146,13 +148,14 @@ SIMULATED = Variables(
     *(
         Variable(
             name + SAMPLES,
-            f"n_spins sample time {last}",
+            f"n_spins sample {dims}",
             f"{words}: of every sample of the patterns",
             "1",
             symbol,
-            group="samples",
+            group="samples" if name in ONE_TIME else "samples_two_times",
         )
-        for name, (last, words, symbol) in ONE_TIME.items()
+        for name in MEASURED
+        for dims, words, symbol in [_of_times(name)]
     ),
     build.FAILURE,
     PARAMETERS,
@@ -278,6 +281,11 @@ class TimedWork(LoadedWork):
     def names(self) -> list[str]:
         """Order parameters that are kept."""
 
+    @property
+    def compared(self) -> list[str]:
+        """Those that theory and simulation both have."""
+        return [n for n in MEASURED if n in ONE_TIME or self.run.two_times]
+
     def problem(self, number: int) -> extensive.LoadedNetwork:
         """The network of a choice of parameters."""
         return self._posed(self.parameters(number))
@@ -328,7 +336,7 @@ class ExtensiveWork(TimedWork):
         super().__init__(study)
         for corner in self.corners():
             self._require_fitting(self._posed(corner))
-        self.require_memory(2)
+        self.require_memory(COPIES)
 
     @property
     def names(self) -> list[str]:
@@ -380,7 +388,7 @@ class ExtensiveWork(TimedWork):
                 ).value
                 for factor in factors
             ]
-            for name in ONE_TIME:
+            for name in self.compared:
                 ends = [np.asarray(getattr(value, name)) for value in solved]
                 slope = (ends[0] - ends[-1]) / (2 * step)
                 row[f"{name}_by_{parameter}"] = slope if defined else slope + np.nan
@@ -423,7 +431,7 @@ class ExtensiveWork(TimedWork):
         seconds *= solutions
         memory = extensive.two_time_bytes(self.run.steps)
         memory += extensive.trajectory_bytes(self.problem(0), self.run.steps)
-        stored = 16 * self.numbers()
+        stored = 8 * COPIES * self.numbers()
         return Pilot(seconds, memory, stored, fixed=compiling, assumes=assumes)
 
     def assemble(self, results: Results) -> Assembled:
@@ -438,7 +446,7 @@ class ExtensiveWork(TimedWork):
                     (*self.axes.names, *dims.split()),
                     values.reshape(shape),
                 )
-        for name, parameter in itertools.product(ONE_TIME, BY):
+        for name, parameter in itertools.product(self.compared, BY):
             values = results.column(slope := f"{name}_by_{parameter}")
             dims = (*self.axes.names, *_of_times(name)[0].split())
             variables[slope] = dims, values.reshape(*self.axes.shape, *values.shape[1:])
@@ -462,11 +470,11 @@ class ExtensiveSimulationWork(TimedWork):
         for n_spins in self.sizes:
             for number in range(self.values):
                 self._plan(n_spins, number)
-        self.require_memory(len(SPREADS) * len(self.sizes) + 2 * self.run.samples)
+        self.require_memory(len(self.sizes) * (len(SPREADS) + 2 * self.run.samples))
 
     @property
     def names(self) -> list[str]:
-        return [n for n in MEASURED if n in ONE_TIME or self.run.two_times]
+        return self.compared
 
     @property
     def total(self) -> int:
@@ -527,9 +535,8 @@ class ExtensiveSimulationWork(TimedWork):
             variables[f"{name}_mean"] = dims, values.mean(axis)
             variables[f"{name}_stderr"] = dims, standard_error(values, axis)
             variables[f"{name}_spread"] = dims, spread
-            if name in ONE_TIME:
-                last = *self.leading, "sample", *_of_times(name)[0].split()
-                variables[name + SAMPLES] = last, values
+            last = *self.leading, "sample", *_of_times(name)[0].split()
+            variables[name + SAMPLES] = last, values
         coordinates = {"n_spins": np.array(self.sizes), **self.times()}
         coordinates["sample"] = np.arange(samples)
         dataset = self.labelled(variables, coordinates, results)

@@ -26,9 +26,11 @@ from statmech_attn.studies.learning import Contents, Dimensions, Grid, Learning
 
 LARGEST = 4 * 2**30  # bytes of kernels kept in the file
 WORDS = [re.sub(r"\W+", "_", text.split(":")[0]) for text in RESULTS]
+STEP = 1e-3  # in the logarithm of a parameter; derivatives are good to such a part
+BY = "_by_temperature _by_width"
 _ASKED = "with run.kernels"
 VARIABLES = Variables(
-    learning.order_parameters("width", "_corrected",
+    learning.order_parameters("width", f"_corrected {BY}",
     "`_corrected` with run.corrections"),
     Variable("action", "width", "action", "1", "S"),
     Variable("energy", "width", "energy over the width", "1", "E/N"),
@@ -55,11 +57,11 @@ VARIABLES = Variables(
     ),
     Variable(
         "predictor_mean", "width test", "mean of f over the posterior", "1", "⟨f⟩",
-        "_corrected",
+        f"_corrected {BY}",
     ),
     Variable(
         "predictor_variance", "width test", "variance of f over the posterior", "1",
-        "⟨δf²⟩", "_corrected",
+        "⟨δf²⟩", f"_corrected {BY}",
     ),
     Variable(
         "accuracy", "width", "share of test examples with the right sign", "1",
@@ -132,6 +134,8 @@ class OrderParameterWork(learning.LearningWork):
         dimensions |= predictor | {"accuracy_silenced": head}
         dimensions |= dict.fromkeys(("head_score", "head_score_floor"), head)
         dimensions["kernel_overlap"] = ("rank",)
+        for name in (*U, "U_a", *kept):
+            dimensions |= {name + ending: dimensions[name] for ending in BY.split()}
         if self.made.sets:
             dimensions[RIGHT] = ANSWERS
         if self.run.corrections:
@@ -198,6 +202,7 @@ class OrderParameterWork(learning.LearningWork):
             theory = saddle.problem.theory(saddle)
             row |= predictor(theory, self.made, self.run.predictors)
             row |= alignment_and_scores(theory, saddle.U, saddle.U_a)
+            row |= derivatives(saddle, self.made, self.run.predictors)
             if self.run.corrections:
                 row |= corrected(self.made, saddle)
             if self.run.kernels:
@@ -278,6 +283,41 @@ def predictor(theory: bpkr.Theory, made: Learning, kept: bool) -> dict[str, Any]
     if made.sets:
         row[RIGHT] = right_answers(theory, made)
     return row
+
+
+def derivatives(saddle: bpkr.Solution, made: Learning, kept: bool) -> dict[str, Any]:
+    """In the logarithms of T, where it is not zero, and of all widths together.
+
+    By a second solution beside the first, of which two or three Newton steps are
+    needed: comparisons say by these which error of T or N they would see.
+
+    Args:
+        kept: of f of every test example as well.
+    """
+    problem, row = saddle.problem, {}
+    factor = np.exp(STEP)
+    beside = {"_by_width": {"width": np.asarray(problem.widths) * factor}}
+    if problem.temperature > 0:
+        changed = {"temperature": float(problem.temperature) * factor}
+        beside["_by_temperature"] = changed
+    found = _compared(saddle, made, kept)
+    for ending, change in beside.items():
+        moved = problem.at(**change).solve(start=saddle)
+        if moved.converged:
+            of_moved = _compared(moved, made, kept)
+            slopes = {n: (of_moved[n] - x) / STEP for n, x in found.items()}
+            row |= {name + ending: slope for name, slope in slopes.items()}
+    return row
+
+
+def _compared(saddle: bpkr.Solution, made: Learning, kept: bool) -> dict[str, Any]:
+    """What posteriors are compared with."""
+    values = {"U_a": np.asarray(saddle.U_a)}
+    values |= {f"U_{layer}": np.asarray(U) for layer, U in enumerate(saddle.U, 1)}
+    if kept:
+        f = saddle.predict(made.xi_test)
+        values |= {"predictor_mean": f.mean, "predictor_variance": f.variance}
+    return values
 
 
 def right_answers(theory: bpkr.Theory, made: Learning) -> np.ndarray:

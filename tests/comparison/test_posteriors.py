@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
-from statmech_attn import kinds, storage
+from statmech_attn import kinds, storage, studies
 from statmech_attn.comparison import compare
 from statmech_attn.comparison.posteriors import VERDICTS
 
@@ -112,6 +113,75 @@ def test_the_smallest_error_is_found_nine_times_in_ten():
     assert abs((abs(z) > bound).mean() - 0.9) < 5 * np.sqrt(0.09 / 2000)
 
 
+def learned(**network):
+    """A saddle point of six examples, with derivatives."""
+    task = {"preset": "four-paths", "seed": 1, "n_train": 6, "n_test": 2}
+    study = {
+        "kind": "order-parameter",
+        "task": task | {"length": 4, "features": 4},
+        "network": {"width": 30.0, "temperature": 0.1} | network,
+        "run": {"corrections": False},
+    }
+    return studies.run(studies.parse(study))
+
+
+def replicas(theory, copies):
+    """The theory at as many widths as there are copies, all with its numbers."""
+    names = [n for n in theory if "width" in theory[n].dims]
+    wide = xr.concat([theory[names]] * copies, "width").assign_attrs(theory.attrs)
+    return wide.assign_coords(width=np.arange(1.0, copies + 1))
+
+
+def drawn(means, like, method, seed, error):
+    """Independent noise of every entry; ten times that of U_a for all others."""
+    draw, values = np.random.default_rng(seed).normal, {}
+    names = ("U_1", "U_2", "U_a", "predictor_mean", "predictor_variance")
+    for name in filter(means.__contains__, names):
+        stderr = error if name == "U_a" else 10 * error
+        values[name] = means[name] + stderr * draw(size=means[name].shape)
+        values[f"{name}_stderr"] = xr.full_like(means[name], stderr)
+    values |= {"accuracy": means.accuracy, "accuracy_stderr": 0 * means.accuracy}
+    values["U_1_r_hat"] = xr.ones_like(means.U_1)
+    values["U_1_n_eff"] = xr.full_like(means.U_1, 1e6)
+    return xr.Dataset(
+        values, attrs=like.attrs | {"kind": "posterior", "method": method}
+    )
+
+
+@pytest.mark.parametrize("parameter", ("temperature", "width"))
+def test_an_error_of_a_parameter_is_found_nine_times_in_ten(parameter):
+    """Weights sampled at another T or N against the exact law, in 400 replicas.
+
+    U_a tells most.  One third of the error leaves it (z* - 2 * 1.28) / 3 errors below
+    the bound z*: found once in 3000.  Other entries add less than the binomial error.
+    """
+    theory, copies = learned(), 400
+    right = replicas(theory, copies)
+    error = 2e-3 * abs(theory[f"U_a_by_{parameter}"].item())
+    exact = drawn(right, right, "order-parameter", 1, error)
+
+    def compared(off):
+        value = theory[parameter].item() * np.exp(off)
+        moved = learned(**{parameter: value})
+        moved = moved.assign_coords(temperature=theory.temperature)
+        moved = replicas(moved, copies)
+        weights = drawn(moved, right, "weights", 2, error)
+        return compare(right, exact, weights).sel(estimate="weights")
+
+    share = lambda found: float((found.verdict == VERDICTS.index("differs")).mean())
+    smallest = compared(0.0).smallest_parameter_error.sel(parameter=parameter)
+    visible = float(smallest.max())
+    assert float(smallest.min()) == visible < 0.03
+    binomial = np.sqrt(0.9 * 0.1 / copies)
+    assert abs(share(compared(visible)) - 0.9) < 4 * binomial
+    assert share(compared(visible / 3)) < 0.01
+
+
+def test_a_theory_without_derivatives_says_nothing_of_parameters():
+    found = compare(saddle(), posterior("order-parameter", 1), posterior("weights", 2))
+    assert "smallest_parameter_error" not in found
+
+
 def test_noise_that_hides_ten_per_cent_is_no_agreement():
     names = ("U_1", "U_a", "predictor_mean", "predictor_variance")
     both = [
@@ -143,6 +213,19 @@ def test_the_distance_has_its_size_and_its_exponent(power):
     np.testing.assert_allclose(here.U_1_rms_stderr, ERROR, rtol=0.3)
     assert abs(here.U_1_rms_slope - power) < 4 * here.U_1_rms_slope_stderr
     assert np.isnan(found.U_1_rms.sel(estimate="exact")).all()
+
+
+def test_the_noise_has_no_share_in_the_distance():
+    """Six errors: their square is 36, and 37 with the variance of sampling.
+
+    The mean over four entries of 1600 replicas has the error 12 / 80.
+    """
+    right = replicas(saddle().isel(width=[2]), 1600)
+    exact = drawn(right, right, "order-parameter", 1, ERROR / 10)
+    found = compare(right.assign(U_1=right.U_1 + 6 * ERROR), exact)
+    rms = found.U_1_rms.sel(estimate="saddle") / ERROR
+    assert rms.notnull().all()
+    assert abs(float((rms**2).mean()) - 36) < 4 * 12 / 80
 
 
 def test_noise_alone_is_no_distance():

@@ -114,7 +114,7 @@ def test_files_of_other_kinds_are_refused_by_their_kinds(kinds, words):
 
 
 def test_the_smallest_visible_error_is_that_of_the_sharpest_mean():
-    """One mean of slope 2, the others of 1e-9, which is rounding, and of none."""
+    """One mean of slope 2; one by gamma of 1e-9, which is rounding; others of none."""
     theory, simulation = files()
     slope = np.zeros((2, STEPS, 2))
     slope[:, 3, 0], slope[:, 4, 0] = 2.0, 1e-9
@@ -124,6 +124,7 @@ def test_the_smallest_visible_error_is_that_of_the_sharpest_mean():
         for x in ("A", "m_o_se")
         for p in ("beta", "gamma", "epsilon")
     }
+    by |= {"A_by_gamma": (dims, np.where(slope == 1e-9, slope, 0.0))}
     seen = compare(theory.assign(by | {"A_by_beta": (dims, slope)}), simulation)
     stderr = seen.A_limit_stderr.values[:, 3, 0]
     expected = (float(seen.limit_threshold) + 1.2815515655) * stderr / 2

@@ -126,18 +126,22 @@ def test_theory_and_spins_are_compared_from_their_files(solved, sampled, tmp_pat
         comparison.compare(solved, sampled.assign_attrs(ensemble="independent"))
 
 
-def measured(solved, shift=0.0, bias=0.0, exponent=-0.5):
-    """A simulation of made numbers: three N, twenty samples."""
+def measured(solved, shift=0.0, bias=0.0, exponent=-0.5, last=1.0):
+    """A simulation of made numbers: three N, twenty samples.
+
+    The last token has `last` times the spread and the bias of others.
+    """
     N = np.array([100, 400, 1600])
     rng = np.random.default_rng(3)
     m = solved.m_o_se.values
     column = lambda x: x.reshape(-1, *(1,) * m.ndim)
-    spread = column((N / 100.0) ** exponent / 20) * np.ones((3, *m.shape))
+    token = np.where(solved.time == solved.time[-1], last, 1.0)[:, None]
+    spread = column((N / 100.0) ** exponent / 20) * token * np.ones((3, *m.shape))
     noise = rng.normal(size=(20, 3, *m.shape))
     noise = (noise - noise.mean(0)) / noise.std(0, ddof=1) + rng.normal(
         size=noise.shape[1:]
     ) / np.sqrt(20)
-    samples = m + shift + bias / column(N) + noise * spread
+    samples = m + shift + bias * token / column(N) + noise * spread
     over = ("n_spins", *solved.m_o_se.dims)
     data = {
         "m_o_se_samples": (("sample", *over), samples),
@@ -171,6 +175,35 @@ def test_verdicts_say_what_was_put_in(solved, given, verdict):
         assert np.allclose(found.bias_slope, -1, atol=0.2)
 
 
+def test_the_bias_of_a_single_n_is_no_error_of_the_theory(solved):
+    """The last token spreads by 0.23, 0.115, 0.058: it counts at the largest N alone.
+
+    There its mean is off by 0.07, five standard errors, which falls like 1/N.
+    """
+    found = comparison.compare(solved, measured(solved, bias=24.0, last=4.6))
+    words = {comparison.VERDICTS[code] for code in found.verdict.values}
+    assert words == {"bias_only"}
+
+
+def test_a_spread_that_one_sample_makes_has_no_exponent(solved):
+    """One of twenty samples of the smallest N loses the pattern.
+
+    The spread there is 3.6 times that of the others; with the errors of Gaussian
+    samples, 16 %, the exponent would be -0.97(8).
+    """
+    spins = measured(solved)
+    lost = (spins["sample"] == 4) & (spins.n_spins == 100)
+    samples = spins.m_o_se_samples - xr.where(lost, 0.8, 0.0)
+    spins["m_o_se_samples"] = samples.transpose(*spins.m_o_se_samples.dims)
+    spread = spins.m_o_se_samples.std("sample", ddof=1)
+    spins = spins.assign(m_o_se_mean=spins.m_o_se_samples.mean("sample"))
+    spins = spins.assign(m_o_se_spread=spread, m_o_se_stderr=spread / np.sqrt(20))
+    found = comparison.compare(solved, spins)
+    assert (abs(found.spread_slope + 0.5) < 3 * found.spread_slope_stderr).all()
+    words = {comparison.VERDICTS[code] for code in found.verdict.values}
+    assert not words & {"spread_differs", "differs"}
+
+
 def test_without_samples_or_where_nothing_is_seen_there_is_no_agreement(solved):
     words = lambda found: {comparison.VERDICTS[code] for code in found.verdict.values}
     blind = measured(solved).drop_vars("m_o_se_samples")
@@ -179,6 +212,32 @@ def test_without_samples_or_where_nothing_is_seen_there_is_no_agreement(solved):
     found = comparison.compare(flat, measured(solved))
     assert words(found) == {"cannot_tell"}
     assert np.isinf(found.smallest_error_all).all()
+
+
+def test_two_times_are_summed_like_overlaps(solved):
+    """C of every sample off by what alpha (1 + 0.2) makes, the overlaps by nothing.
+
+    Deviations of 20 samples are 0.2 of that shift and independent, so that the error of
+    alpha is measured to less than 0.2 of itself.  C(t, t) = 1 is not summed.
+    """
+    spins, rng = measured(solved), np.random.default_rng(6)
+    shift = 0.2 * solved.C_by_alpha
+    column = xr.DataArray([0.1, 0.05, 0.025], dims="n_spins")
+    noise = rng.normal(size=(20, 3, *solved.C.shape))
+    scale = abs(shift).where(solved.time != solved.time_2, 0.0)
+    noise = xr.DataArray(noise, dims=("sample", "n_spins", *solved.C.dims))
+    spins["C_samples"] = solved.C + shift + 2 * column * noise * scale
+    for name, values in (("mean", "mean"), ("spread", "std")):
+        spins[f"C_{name}"] = getattr(spins.C_samples, values)("sample")
+    spins["C_stderr"] = spins.C_spread / np.sqrt(20)
+    found = comparison.compare(solved, spins)
+    assert found.summed.values.tolist() == ["overlaps", "C"]
+    overlaps, C = (found.sel(parameter="alpha", summed=x) for x in ("overlaps", "C"))
+    error, stderr = (float(C[f"relative_error_all{x}"]) for x in ("", "_stderr"))
+    assert abs(error + 0.2) < 4 * stderr < 0.2
+    assert abs(error) > float(C.relative_error_all_threshold) * stderr
+    assert abs(overlaps.relative_error_all) < 4 * overlaps.relative_error_all_stderr
+    assert {comparison.VERDICTS[c] for c in found.verdict.values} == {"differs"}
 
 
 def test_derivatives_are_those_of_the_theory(solved):
@@ -204,7 +263,7 @@ def test_a_wrong_alpha_is_found_and_measured(solved, error):
     )
     found = comparison.compare(wrong, spins)
     assert {comparison.VERDICTS[c] for c in found.verdict.values} == {"differs"}
-    alpha = found.sel(parameter="alpha")
+    alpha = found.sel(parameter="alpha", summed="overlaps")
     distance = float(alpha.relative_error_all) - error
     assert abs(distance) < 4 * float(alpha.relative_error_all_stderr) + error**2
     assert float(alpha.smallest_error_all) < abs(error)
