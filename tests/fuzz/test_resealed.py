@@ -35,9 +35,11 @@ def test_a_summary_is_of_variables_that_match_their_checksums(command, tmp_path,
     path = tmp_path / "r.h5"
     path.write_bytes((ROOT / "paper_figs/results/pe5_torus-laptop.h5").read_bytes())
     with h5py.File(path, "r+") as file:
-        values = file[name][...]
+        stored = file[name]
+        assert isinstance(stored, h5py.Dataset)
+        values = stored[...]
         values.flat[0] += 1
-        file[name][...] = values
+        stored[...] = values
     content = path.read_bytes()
     path.write_bytes(content + seal(hashlib.sha256(content).hexdigest()))
     described = command("info", path).orderly()
