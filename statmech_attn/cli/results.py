@@ -181,13 +181,16 @@ def info(
 
     Example: statmech-attn info scan.h5
     """
-    from statmech_attn.cli.summary import print_info
+    from statmech_attn.cli.summary import print_info, printed
     from statmech_attn.layout import require_layout
 
     count = storage.check(file) if check else None
-    print_info(storage.info(file), out)
+    described = storage.info(file)
     with storage.opened(file) as dataset:
         require_layout(dataset, file)
+        if count is None:
+            storage.require_intact(file, printed(dataset))
+        print_info(described, out)
         _print_summary(dataset)
     if count is not None:
         out.say(f"checksums: all match, {count} variables")

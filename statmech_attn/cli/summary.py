@@ -71,13 +71,7 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
     Example:
         `print_summary(storage.read("scan.h5"), rich.console.Console())`
     """
-    summary = _summary(dataset)
-    given = {name: dataset.attrs.get(name, "") for name in ("free", "second")}
-    wanted = summary.variables.format(**given) if summary else ""
-    names = ["failure", *wanted.split()]
-    needed = dataset[[name for name in dataset.variables if _matches(name, names)]]
-    if "phase" in needed:  # the largest exponent is enough
-        needed = needed.isel(exponent=slice(1), missing_dims="ignore")
+    summary, needed = _summary(dataset), _largest_exponents(printed(dataset))
     if needed.nbytes > AT_ONCE:
         _sizes(dataset, console)
         return
@@ -88,6 +82,26 @@ def print_summary(dataset: xr.Dataset, console: Console) -> None:
         _sizes(dataset, console)
     else:
         summary.print(needed, console)
+
+
+def printed(dataset: xr.Dataset) -> xr.Dataset:
+    """The variables of which `print_summary` says something.
+
+    Args:
+        dataset: a result.
+    """
+    summary = _summary(dataset)
+    given = {name: dataset.attrs.get(name, "") for name in ("free", "second")}
+    wanted = summary.variables.format(**given) if summary else ""
+    names = ["failure", *wanted.split()]
+    return dataset[[name for name in dataset.variables if _matches(name, names)]]
+
+
+def _largest_exponents(needed: xr.Dataset) -> xr.Dataset:
+    """The largest exponent is enough beside a phase."""
+    if "phase" not in needed:
+        return needed
+    return needed.isel(exponent=slice(1), missing_dims="ignore")
 
 
 def _summary(dataset: xr.Dataset) -> Summary | None:

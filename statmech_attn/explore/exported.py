@@ -48,7 +48,11 @@ def export(path: str | Path, target: str | Path, *, overwrite: bool = False) -> 
     file = File(path)
     try:
         if file.view not in MAKERS:
-            raise ValueError(f"{path}: only scans have a page of their own.")
+            raise ValueError(
+                f"{path}: is of the kind {file.kind}, whose pictures the explorer "
+                "makes while it is served; a page of its own holds a bifurcation or "
+                "diagram."
+            )
         header, arrays = MAKERS[file.view](file)
     finally:
         file.close()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         opened,
         read,
         require_hdf5,
+        require_intact,
         VariableInfo,
     )
     from statmech_attn.storage.replacing import (
@@ -71,6 +72,7 @@ __all__ = [
     "read",
     "replaced",
     "require_hdf5",
+    "require_intact",
     "require_new",
     "require_no_input",
     "require_replaceable",

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager, ExitStack
 from pathlib import Path
 from typing import Any, cast, NamedTuple
@@ -387,17 +387,41 @@ def _verify_seal(path: str | Path) -> None:
         raise StorageError(f"{path}: is damaged: its checksum does not match.")
 
 
+def require_intact(path: str | Path, dataset: xr.Dataset) -> None:
+    """Refuse variables that differ from their checksums, a piece at a time.
+
+    Args:
+        path: of the file.
+        dataset: variables of the file, as `opened` gives it.
+
+    Raises:
+        StorageError: naming those that differ.
+
+    Example:
+        `require_intact("scan.h5", scan[["phase"]])`
+    """
+    with _guarded(path):
+        _require_equal(path, dataset, set(map(str, dataset.variables)))
+
+
 def _verify(path: str | Path, dataset: xr.Dataset) -> None:
     _verify_attributes(path, dataset)
+    _require_equal(path, dataset, json.loads(dataset.attrs["checksums"]).keys())
+
+
+def _require_equal(path: str | Path, dataset: xr.Dataset, names: Set[str]) -> None:
+    """Compare checksums with those of these names, and of all that is there."""
     expected = json.loads(dataset.attrs["checksums"])
     computed = {
         str(n): variable_checksum(str(n), v) for n, v in dataset.variables.items()
     }
-    wrong = sorted(n for n in expected | computed if expected.get(n) != computed.get(n))
+    wrong = sorted(
+        n for n in names | computed.keys() if expected.get(n) != computed.get(n)
+    )
     if wrong:
-        names = _in_one_line(", ".join(wrong))
+        listed = _in_one_line(", ".join(wrong))
         raise StorageError(
-            f"{path}: is damaged: the checksum of {names} does not match."
+            f"{path}: is damaged: the checksum of {listed} does not match."
         )
 
 

@@ -226,8 +226,12 @@ class TaskTable(Table, frozen=True):
     """[task] of a study of learning; `name` is that of its row in `kinds.TASKS`.
 
     Attributes:
+        templates: for some kinds of studies what `StudyTable.template` is with this
+            task, beside the values of the kind itself.
         seed: seed of the random numbers with which the examples are drawn.
     """
+
+    templates: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     name: Any
     seed: Seed = 0
@@ -319,6 +323,9 @@ def _of_task(study: type[AnyTask], table: type[TaskTable]) -> type[AnyTask]:
     missing = any(field.is_required() for field in table.model_fields.values())
     default = ... if missing else table.model_validate({})
     task: Any = (table, default)
-    return create_model(
+    model = create_model(
         study.__name__, __base__=study, __doc__=study.__doc__, task=task
     )
+    (kind,) = get_args(study.model_fields["kind"].annotation)
+    model.template = study.template | table.templates.get(kind, {})
+    return model

@@ -1,8 +1,9 @@
 """Tables of the studies that take the heads of a trained network."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -54,6 +55,15 @@ class RestartTask(TrainedTask, frozen=True):
     Attributes:
         restart: number of the training.
     """
+
+    templates: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "posterior": {
+            "task.n_train": 40,
+            "network.width": [100],
+            "run.draws": 100,
+            "run.warmup": 100,
+        }
+    }
 
     restart: WholeNumber = 0
 

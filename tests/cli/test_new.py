@@ -52,15 +52,35 @@ def test_a_key_in_a_wrong_table_is_placed(call, tmp_path, setting, hint):
     assert hint in refused.stderr
 
 
-# Those of one-shot tasks need images, and networks that were trained on them.
-ALONE = [model[:2] for model in spec.models() if model[1] != "one-shot"]
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Folder in which the template of one-shot training has run."""
+    return tmp_path_factory.mktemp("one-shot")
+
+
+TEMPLATES = sorted((m[:2] for m in spec.models()), key=lambda m: m[0] != "training")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "task"), ALONE)
-def test_a_template_runs_to_a_result_worth_looking_at(kind, task, call, tmp_path):
-    """Within two minutes of two processors, compilation included."""
+@pytest.mark.parametrize(("kind", "task"), TEMPLATES)
+def test_a_template_runs_to_a_result_worth_looking_at(
+    kind, task, call, tmp_path, request, monkeypatch
+):
+    """Within two minutes of two processors, compilation included.
+
+    Those of one-shot tasks need images, and `trained.h5`, which the first one writes.
+    """
     study, result, figures = (tmp_path / name for name in ("s.toml", "r.h5", "figures"))
+    if task == "one-shot":
+        images = request.getfixturevalue("image_data")
+        monkeypatch.setenv("STATMECH_ATTN_DATA", str(images))
+        folder = request.getfixturevalue("trained")
+        study = folder / f"{kind}.toml"
+        if kind == "training":
+            result = folder / "trained.h5"
+        elif not (folder / "trained.h5").exists():
+            call("new", "training", "--task", task, "-o", folder / "first.toml")
+            call("run", folder / "first.toml", "-o", folder / "trained.h5")
     call("new", kind, *(("--task", task) if task else ()), "-o", study)
     call("run", study, "--dry-run")
     began = sum(os.times()[:4])  # with the processes that it begins

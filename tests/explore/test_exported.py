@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import pathlib
 import re
 import sys
 
@@ -123,6 +124,20 @@ def test_the_command_writes_a_page(line, plane, tmp_path):
     assert done.exit_code == 0 and "wrote" in done.output
     assert (tmp_path / "page.html").stat().st_size < 2e5
     assert run(line, plane, "--export", tmp_path / "two.html").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("pe5_continuation", "continuation"), ("capacity_spins", "capacity-spins")],
+)
+def test_what_a_page_cannot_hold_is_refused_in_one_line(name, kind, tmp_path):
+    root, target = pathlib.Path(__file__).resolve().parents[2], tmp_path / "page.html"
+    path = root / "paper_figs" / "results" / f"{name}-laptop.h5"
+    words = ["explore", str(path), "--export", str(target)]
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 1 and not target.exists()
+    (line,) = done.output.splitlines()
+    assert f"is of the kind {kind}," in line and "bifurcation or diagram" in line
 
 
 def test_what_is_no_result_is_one_line(tmp_path, monkeypatch):

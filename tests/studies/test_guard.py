@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -176,3 +177,74 @@ def test_an_interrupt_is_no_error_of_the_code():
 
     with pytest.raises(KeyboardInterrupt):
         guard.call(ValueError, interrupted)
+
+
+THREADS = """import os, sys, threading
+def step(x, p):
+    thread = threading.Thread(target={target})
+    thread.start()
+    thread.join()
+    return p["r"] * x * (1 - x)
+def leaves(): sys.exit(0)
+def forks(): os.fork()
+def starts():
+    inner = threading.Thread(target=leaves)
+    inner.start()
+    inner.join()
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("leaves", "line 7 of m.py ends in SystemExit: 0"),
+        ("forks", "may not fork"),
+        ("starts", "line 7 of m.py ends in SystemExit: 0"),
+    ],
+)
+def test_a_thread_of_the_code_that_fails_ends_the_run(run, target, words):
+    ended = run(THREADS.format(target=target))
+    (line,) = ended.stderr.splitlines()
+    assert ended.exit_code == 1 and line.startswith("statmech-attn: m.py:step: ")
+    assert words in line
+
+
+def starting(work):
+    """A call of users' code that starts a thread, which is returned."""
+
+    def start():
+        thread = threading.Thread(target=work)
+        thread.start()
+        return thread
+
+    return guard.call(lambda error: ValueError(f"m.py ends in {error}"), start)
+
+
+def test_what_a_thread_prints_or_ends_in_after_the_call_is_text(capsys):
+    returned = threading.Event()
+
+    def late():
+        print("\x1b[31mred")  # noqa: T201
+        returned.wait(60)
+        raise OSError("\x1b[31m")
+
+    with guard.screened():
+        thread = starting(late)
+        returned.set()
+    assert not thread.is_alive()
+    printed = capsys.readouterr()
+    assert printed.out == "\\x1b[31mred\n"
+    assert printed.err == "m.py ends in \\x1b[31m\n"
+
+
+def test_a_thread_that_never_ends_ends_with_the_command(capsys, monkeypatch):
+    def endless():
+        while True:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(guard, "GRACE", 0.1)
+    with guard.screened():
+        thread = starting(endless)
+    thread.join(60)
+    assert not thread.is_alive()
+    assert "still ran 0.1 s after the end" in capsys.readouterr().err
