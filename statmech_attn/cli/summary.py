@@ -236,7 +236,7 @@ SHOWN = 40  # rows of a table
 def _basins(dataset: xr.Dataset, console: Console) -> None:
     """Per value: every set with its share, and the mean lifetime before it."""
     axis = str(dataset["count"].dims[0])
-    columns = (axis, "set", "phase", "period", "starts", "share", "mean lifetime")
+    columns = (axis, "set", "phase", "period", "ρ", "starts", "share", "mean lifetime")
     table = titled("attractors", columns)
     places = np.argwhere(dataset["count"].values > 0)
     for i, k in places[:SHOWN]:
@@ -246,6 +246,7 @@ def _basins(dataset: xr.Dataset, console: Console) -> None:
             str(int(attractor.attractor)),
             PHASES[int(attractor.phase)],
             str(int(attractor.period) or "-"),
+            diagrams.rotation_text(attractor) or "-",
             str(int(attractor["count"])),
             f"{float(attractor.fraction):.3f} ({float(attractor.fraction_low):.3f} to "
             f"{float(attractor.fraction_high):.3f})",
@@ -255,6 +256,7 @@ def _basins(dataset: xr.Dataset, console: Console) -> None:
     if len(places) > SHOWN:
         console.print(f"and {len(places) - SHOWN} sets more", highlight=False)
     console.print(
+        "ρ: rotation number, cycles per clock period; "
         "share with Wilson's interval of one standard error; lifetime in "
         f"{plural(unit_of(dataset.period.attrs))}, of the exponential tail (-: no "
         "event, or no constant rate)",
@@ -397,7 +399,8 @@ def _exponent(here: xr.Dataset, what: str) -> str:
 
 
 BASINS = Summary(
-    _basins, "count fraction* attractor phase period escape_rate escape_rate_stderr"
+    _basins,
+    "count fraction* attractor phase period rotation* escape_rate escape_rate_stderr",
 )
 HYSTERESIS = Summary(_hysteresis, "differ interval")
 BIFURCATION = Summary(

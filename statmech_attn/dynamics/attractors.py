@@ -9,6 +9,7 @@ until nobody is left or the horizon is reached.
 
 from collections import defaultdict, deque
 from collections.abc import Callable
+from itertools import combinations
 from typing import NamedTuple
 
 import jax
@@ -27,6 +28,14 @@ from statmech_attn.dynamics.phases import EXACT, HORIZON
 from statmech_attn.dynamics.starts import side_by_side, starts_of, warn_of_readings
 from statmech_attn.dynamics.systems import count_of, System
 from statmech_attn.dynamics.tracing import untraced
+from statmech_attn.dynamics.windows import (
+    last_pieces,
+    Place,
+    place_of,
+    sample,
+    Windows,
+    witnesses,
+)
 from statmech_attn.labels import STEP, Words
 from statmech_attn.presentation import Shown
 
@@ -243,6 +252,8 @@ class _Run:
         self.kind, self.period = np.full(n, UNSETTLED), np.zeros(n, int)
         cloud = (n, self.record // 2, len(self.seen))
         self.sampled = np.full((n, self.record, cloud[2]), np.nan)
+        self.windows = Windows(n, cloud[2], self.record, follower.search.digits)
+        self.by_window = np.zeros(n, bool)
         self.points, self.before = np.full(cloud, np.nan), np.full(cloud, np.nan)
         self.distinct = np.full(n, cloud[1])
         self.scatter, self.lifetime = np.full(n, np.nan), np.zeros(n, int)
@@ -271,11 +282,12 @@ class _Run:
         reached: dict[int, tuple[_Cycle | _Set, np.ndarray]] = {}
         pending, gone = [], []
         for lanes, after, looked in self.follower.look(
-            start, self.parameters, self.pending, width
+            start, self.parameters, self.pending, width, number
         ):
             self.state = put(self.state, after, lanes)
             self.seen[:, lanes] = looked.record[-1]
-            self._sample(lanes, looked.record, number)
+            run = Place(number, self.follower.looks)
+            sample(self.sampled, lanes, looked.record, run)
             kinds = self._judge(lanes, looked, number, last)
             pending.append(lanes[kinds < 0])
             for i in np.flatnonzero(kinds >= 0):
@@ -289,42 +301,48 @@ class _Run:
         self.pending = np.sort(np.concatenate(pending))
         self._enter(reached, gone, number)
 
-    def _sample(self, lanes, record, number: int) -> None:
-        """Keep a few points of this look, so that the whole run leaves `record`."""
-        looks = self.follower.looks
-        per_look, every = max(self.record // looks, 1), -(-looks // self.record)
-        if number % every == 0:
-            chosen = np.linspace(0, self.record - 1, per_look).astype(int)
-            first = number // every * per_look
-            points = np.moveaxis(record[chosen], -1, 0)
-            self.sampled[lanes, first : first + per_look] = points
-
-    def _late(self, lane: int) -> tuple[np.ndarray, np.ndarray]:
-        """Points of a lane from the third and from the last quarter of the run."""
-        points = self.sampled[lane]
-        points = points[np.isfinite(points).all(axis=1)]
-        quarter = len(points) // 4
-        return points[-2 * quarter : -quarter], points[-quarter:]
-
     def _judge(self, lanes, found, number: int, last: bool) -> np.ndarray:
         """Kind of each lane, or -1 while it is on the way."""
-        search = self.follower.search
-        late = (number + 1) * self.follower.steps_per_look >= search.transient
-        regular = found.smooth & found.steady
-        was, self.was_regular[lanes] = self.was_regular[lanes], regular
-        regular = regular & (was & late | last)
+        search, place = self.follower.search, place_of(number, self.follower.looks)
+        late = (number + 1) * self.follower.steps_per_look >= search.transient or last
+        smooth, steady = witnesses(found.whole, search.digits)
+        was, self.was_regular[lanes] = self.was_regular[lanes], smooth & steady
+        # One look in some 2000 agrees by chance on a chaotic orbit.
+        by_look = smooth & steady & late & (was | (self.follower.looks == 1))
+        by_window = np.zeros(len(lanes), bool)
+        self.windows.add(lanes, found.part, found.record, place)
+        if place.is_last:
+            whole, before = self.windows.ended(lanes, place.looks)
+            by_window = whole & before & late & ~by_look
+        self.by_window[lanes] = by_window
+        regular = by_look | by_window
         kinds = np.where(regular, REGULAR, IRREGULAR if last else -1)
         kinds = np.where(found.finite, kinds, GONE)
         for i in np.flatnonzero(found.finite & ((found.period > 0) | regular | last)):
             record, period = np.asarray(found.record[..., i]), int(found.period[i])
-            still = found.smooth[i] and not found.steady[i]
+            still = smooth[i] and not steady[i] and not by_window[i]
             if period and left_to_go(record, period) <= search.recurrence / 2:
                 kinds[i] = CYCLE
-            elif period or still or regular[i] and drifts(*np.split(record, 2)):
+            elif (
+                period
+                or still
+                or regular[i]
+                and drifts(*self._halves(lanes[i], record))
+            ):
                 kinds[i] = UNSETTLED if last else -1
             elif last and not regular[i] and drifts(*self._late(lanes[i])):
                 kinds[i] = UNSETTLED
         return kinds
+
+    def _halves(self, lane: int, record) -> list[np.ndarray] | tuple[np.ndarray, ...]:
+        """Both halves of the look or window by which a lane is regular."""
+        if self.by_window[lane]:
+            return last_pieces(self.windows.points[lane], 2)
+        return np.split(record, 2)
+
+    def _late(self, lane: int) -> tuple[np.ndarray, np.ndarray]:
+        """Points of a lane from the third and from the last quarter of the run."""
+        return last_pieces(self.sampled[lane], 4)
 
     def _settle(self, lane: int, record, q: int, number: int) -> _Cycle | _Set | None:
         """What a lane ended on; the neighbourhood that ends a transient, if any."""
@@ -340,13 +358,18 @@ class _Run:
             self.distinct[lane], self.scatter[lane] = q, 0.0
             self.period[lane] = q * self.follower.system.drive_period
             return _Cycle(record[-q:], end, reach)
-        pieces = np.split(record, 2) if kind == REGULAR else self._late(lane)
+        pieces = self._halves(lane, record) if kind == REGULAR else self._late(lane)
         both = pieces[1] if kind == REGULAR else np.concatenate(pieces)
         self.points[lane] = np.resize(both, self.points[lane].shape)
         self.distinct[lane] = min(len(both), half)
         self.scatter[lane] = max(set_distance(*pieces), resolution(pieces[1]))
         wide = max(reach, WIDE * self.scatter[lane])
-        return _Set(record, wide) if kind == REGULAR else None
+        if self.by_window[lane]:  # fast passages leave few points
+            wide = max(wide, WIDE * furthest(*pieces), WIDE * furthest(*pieces[::-1]))
+            pairs = combinations(np.array_split(both, 4), 2)
+            spread = max(set_distance(*pair) for pair in pairs)
+            self.scatter[lane] = max(self.scatter[lane], spread)
+        return _Set(np.concatenate(pieces), wide) if kind == REGULAR else None
 
     def _enter(self, reached: dict, gone: list[int], number: int) -> None:
         """When neighbourhoods were entered for good, and what was before that.
@@ -395,7 +418,7 @@ class _Run:
     def _again(self, kept: _Kept, lanes: list[int]):
         """Do a look of some lanes again, bit for bit: lane and record of each."""
         for some, _, looked in self.follower.look(
-            kept.state, self.parameters, np.array(lanes, int), kept.width
+            kept.state, self.parameters, np.array(lanes, int), kept.width, kept.number
         ):
             for i, lane in enumerate(some):
                 yield int(lane), looked.record[..., i]
@@ -404,6 +427,11 @@ class _Run:
 def drifts(earlier: np.ndarray, later: np.ndarray) -> bool:
     """Whether a later piece of an orbit is not where the earlier one was."""
     return set_distance(earlier, later) > DRIFT * resolution(later)
+
+
+def furthest(a: np.ndarray, b: np.ndarray) -> float:
+    """Largest distance of a point of a (n, d) to the nearest one of b."""
+    return float(KDTree(b).query(a, p=np.inf)[0].max())
 
 
 def left_to_go(record: np.ndarray, q: int) -> float:

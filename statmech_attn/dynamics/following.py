@@ -7,9 +7,10 @@ drive periods (a look) the last stretch of each orbit, seen once per drive perio
 
 is asked whether it recurs.  An orbit that does has settled on a cycle and leaves the
 batch; one that does not recur but whose weighted averages have converged (a torus)
-leaves after two such looks; the others go on to the horizon.  What is kept of a cycle
-are its points c, of a torus the last `record`/2 points, of another set as many from the
-second half of the run.  The lifetime of the transient before a cycle is
+leaves after two such looks, or two such windows, which grow (`windows`); the others go
+on to the horizon.  What is kept of a cycle are its points c, of a torus `record`/2
+points of the last half of the look or window, of another set as many from the second
+half of the run.  The lifetime of the transient before a cycle is
 
     $\min \{ s : |z_{s'} - c_{s'}| \le \epsilon \text{ for all } s' \ge s \}$
 
@@ -38,10 +39,10 @@ from statmech_attn.dynamics.options import Search
 from statmech_attn.dynamics.phases import HORIZON
 from statmech_attn.dynamics.starts import require_states, side_by_side
 from statmech_attn.dynamics.systems import as_system, count_of, System
+from statmech_attn.dynamics.windows import Averages, Place, place_of
 
 
 NARROW = 8  # lanes of a batch when few orbits are left
-STEADY = 0.01  # largest change of the range between quarters of a regular look
 
 
 def take(tree: PyTree, indices: np.ndarray) -> PyTree:
@@ -79,9 +80,9 @@ class Look(NamedTuple):
     """What one look says of each lane."""
 
     period: Any  # (lanes,) drive periods; 0: none
-    smooth: Any  # bool: the averages over the halves agree
-    steady: Any  # bool: the ranges of the quarters agree
     finite: Any  # bool
+    whole: Averages  # of this look
+    part: Averages  # of its window, over this look
     record: Any  # (record, d, lanes)
 
 
@@ -104,7 +105,7 @@ class Follower:
         require_states(self.system, starts, parameters)
         lanes = side_by_side(self.system, starts, parameters)
         self.lanes = lanes_for(count_of(lanes[0]))
-        example = _on_device(take(lanes, np.zeros(self.lanes, int)))
+        example = _on_device(take((*lanes, *Place(0, 1)), np.zeros(self.lanes, int)))
         self._compiled = {self.lanes: Compiled(self._looked, *example)}
         self._see = Compiled(lambda state: self.system.seen(state), example[0])
 
@@ -118,7 +119,7 @@ class Follower:
         """Looks up to the horizon, at least one."""
         return -(-self.search.horizon // self.steps_per_look)
 
-    def _looked(self, state, parameters):
+    def _looked(self, state, parameters, before, looks):
         system, length = self.system, self.search.record
         step = lambda _, state: system.steps(state, parameters)
 
@@ -128,27 +129,24 @@ class Follower:
             observed = system.seen(state)
             return (state, sums + weight[:, None, None] * observed), observed
 
-        weights = jax.vmap(window_weights)((jnp.arange(length) + 0.5) / length)
-        sums = jnp.zeros((3, *jax.eval_shape(system.seen, state).shape))
+        s = (jnp.arange(length) + 0.5) / length
+        places = jnp.concatenate([s, (before + s) / looks])
+        weights = jax.vmap(window_weights)(places).reshape(2, length, 3)
+        weights = jnp.moveaxis(weights, 0, 1).reshape(length, 6)
+        seen = jax.eval_shape(system.seen, state).shape
+        sums = jnp.zeros((6, *seen))
         (state, sums), record = jax.lax.scan(turn, (state, sums), weights)
         recurs = lambda x: recurrence(x, multiple=1, tolerance=self.search.recurrence)
         period, _ = jax.vmap(recurs, in_axes=-1)(record)
         finite = jnp.all(jnp.abs(record) < HORIZON, axis=(0, 1))
-        averages = sums / jnp.sum(weights, axis=0)[:, None, None]
-        smooth, steady = self._witnesses(record, averages)
+        mass = jnp.broadcast_to(jnp.sum(weights, axis=0)[:, None], (6, seen[-1]))
+        quarters = record[: length - length % 4].reshape((4, -1) + seen)
+        ranges = jnp.min(quarters, axis=1), jnp.max(quarters, axis=1)
+        whole, part = (
+            Averages(sums[of], mass[of], *ranges) for of in (slice(3), slice(3, 6))
+        )
         period = jnp.where(finite, period, 0)
-        return state, Look(period, smooth, steady, finite, record)
-
-    def _witnesses(self, record, averages):
-        """Half averages agree to `digits`; ranges of the quarters to one per cent."""
-        quarters = record[: len(record) - len(record) % 4]
-        quarters = quarters.reshape((4, -1) + record.shape[1:])
-        ranges = jnp.max(quarters, axis=1) - jnp.min(quarters, axis=1)
-        spread = jnp.max(record, axis=0) - jnp.min(record, axis=0)
-        spread = jnp.maximum(spread, 1e-9 * (1 + jnp.max(jnp.abs(record), axis=(0, 1))))
-        gap = jnp.max(jnp.abs(averages[1] - averages[2]) / spread, axis=0)
-        change = (jnp.max(ranges, axis=0) - jnp.min(ranges, axis=0)) / spread
-        return gap <= 10.0**-self.search.digits, jnp.max(change, axis=0) <= STEADY
+        return state, Look(period, finite, whole, part, record)
 
     def width(self, count: int) -> int:
         """Lanes of the batches in which so many are looked at.
@@ -164,6 +162,7 @@ class Follower:
         parameters: PyTree,
         indices: np.ndarray,
         width: int | None = None,
+        number: int = 0,
     ) -> Iterator[tuple[np.ndarray, PyTree, Look]]:
         """One look at some lanes, in batches: who, their states after it, the look.
 
@@ -173,18 +172,20 @@ class Follower:
             indices: of the orbits.
             width: lanes of a batch, as `width` of this class gives them; by default
                 that of so many lanes.
+            number: of the look, from 0: its window is that of `place_of`.
         """
         if not len(indices):
             return
         width = self.width(len(indices)) if width is None else width
         if width not in self._compiled:
-            narrow = take((state, parameters), np.zeros(NARROW, int))
+            narrow = take((state, parameters, *Place(0, 1)), np.zeros(NARROW, int))
             self._compiled[width] = Compiled(self._looked, *_on_device(narrow))
         look, items = self._compiled[width], list(batches(indices, width))
+        place = place_of(number, self.looks)
 
         def job(item, stop: threading.Event):
             chosen, real = item
-            looked = look(*_on_device(take((state, parameters), chosen)))
+            looked = look(*_on_device(take((state, parameters, *place), chosen)))
             real_ones = take(jax.tree.map(np.asarray, looked), np.arange(real))
             return chosen[:real], *real_ones
 

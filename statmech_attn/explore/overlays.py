@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from statmech_attn.dynamics import PHASES
+from statmech_attn.dynamics import diagrams, PHASES
 from statmech_attn.explore.files import cell_edges, File, rounded
 from statmech_attn.explore.shown import Shown
 from statmech_attn.plotting.continuation import (
@@ -168,11 +168,14 @@ def basins(dataset: xr.Dataset, axes: tuple[str, ...]) -> list[Layer]:
             share = float(column.fraction[slot])
             phase = PHASES[int(column.phase[slot])]
             period = int(column.period[slot])
+            turns = diagrams.rotation_text(column.isel(slot=slot))
+            more = f", period {period}" if period else ""
+            more += f", rotation number {turns}" if turns else ""
             parts.append(
                 {
                     "share": [bottom, bottom + share],
                     "set": int(column.attractor[slot]),
-                    "words": f"{phase}, period {period}" if period else phase,
+                    "words": phase + more,
                 }
             )
             bottom += share

@@ -17,6 +17,7 @@ from statmech_attn.explore.files import cell_edges, File, labelled, packed
 PLAIN = (  # variables with one number for every point
     "period",
     "rotation_number",
+    "rotation_error",
     "n_positive",
     "n_zero",
     "zero_one",

@@ -59,7 +59,7 @@ def verdict(part: xr.Dataset, names: tuple[str, ...]) -> dict[str, Any]:
         [words, text]
         for words, text in (
             ("period", counted(int(point.period), unit) if point.period else ""),
-            ("rotation number", _known(point.rotation_number)),
+            ("rotation number", diagrams.rotation_text(point)),
             ("0-1 test K", _known(point.zero_one)),
             ("window", counted(int(point.window), unit)),
             ("horizon", counted(int(point.horizon), unit)),

@@ -76,9 +76,9 @@ _ROWS = (
     Variable(
         "period", "slot", "period of the orbit, 0 if none", "{unit}", "p", group=""
     ),
-    Variable(
-        "rotation_number", "slot", "strongest frequency, cycles per clock period", "1",
-        "ρ",
+    *(
+        diagrams.VARIABLES.variable(name)._replace(dims="slot")
+        for name in ("rotation_number", "rotation_error", "rotation_oriented")
     ),
     Variable("n_points", "slot", "points of the set before they repeat", "1", "n"),
     Variable(
@@ -180,7 +180,14 @@ def variables(rows: Iterable[Variable], parameters: Variables, unit: str) -> Var
 
 VARIABLES = variables(OF_NETWORK, build.PARAMETERS, "token")
 SYSTEM_VARIABLES = variables(OF_SYSTEM, Variables(), STEP)
-EMPTY = {"count": 0, "period": 0, "n_points": 0, "fraction": 0.0, "phase": -1}
+EMPTY = {
+    "count": 0,
+    "period": 0,
+    "n_points": 0,
+    "fraction": 0.0,
+    "phase": -1,
+    "rotation_oriented": -1,
+}
 
 
 class BasinsWork(OneRound):
@@ -195,7 +202,11 @@ class BasinsWork(OneRound):
     """
 
     title = "basins"
-    empty: Mapping[str, int] = {"phase": EMPTY["phase"], "label": basins.NOT_SETTLED}
+    empty: Mapping[str, int] = {
+        "phase": EMPTY["phase"],
+        "rotation_oriented": EMPTY["rotation_oriented"],
+        "label": basins.NOT_SETTLED,
+    }
 
     def __init__(
         self, study: BasinsStudy | SystemBasinsStudy, batch: int | None = None
@@ -244,7 +255,7 @@ class BasinsWork(OneRound):
         observed = self._observed
         cloud = 8 * slots * self.follower.search.record * observed
         stored = 8 * slots * (self.options.points * observed + STATES * dimension)
-        memory = self.batch * (4 * cloud + stored)
+        memory = self.batch * (5 * cloud + stored)
         without = "starts that settle later, phases"
         without += " and matching" * (self.options.matching == "flow")
         return Pilot(per_point, memory, stored, without)
@@ -328,6 +339,8 @@ class BasinsWork(OneRound):
             return {
                 "phase": np.empty(0, np.int8),
                 "rotation_number": np.empty(0),
+                "rotation_error": np.empty(0),
+                "rotation_oriented": np.empty(0, np.int8),
                 "lyapunov": none,
                 "lyapunov_stderr": none,
                 "states": np.empty((0, STATES, *window)),
@@ -340,14 +353,16 @@ class BasinsWork(OneRound):
         )
         phase = np.where(kind == attractors.CYCLE, phases.PERIODIC, verdicts.phase)
         phase = np.where(cycle == self.clock_period, phases.FIXED, phase)
-        rotation = np.where(kind == attractors.CYCLE, np.nan, verdicts.rotation_number)
+        of_torus = lambda x: np.where(kind == attractors.CYCLE, np.nan, x)
         states = [
             np.asarray(_states(layout, points.take(chosen), self.clock_period))
             for chosen, _ in batches(np.arange(count), SETS)
         ]
         return {
             "phase": np.where(left, phases.TRANSIENT, phase).astype(np.int8),
-            "rotation_number": rotation,
+            "rotation_number": of_torus(verdicts.rotation_number),
+            "rotation_error": of_torus(verdicts.rotation_error),
+            "rotation_oriented": np.asarray(verdicts.evidence.oriented, np.int8),
             "lyapunov": np.asarray(verdicts.exponents).T,
             "lyapunov_stderr": np.asarray(verdicts.stderr).T,
             "states": np.concatenate(states)[:count],
@@ -422,6 +437,8 @@ OF_SETS = (
     "n_points",
     "phase",
     "rotation_number",
+    "rotation_error",
+    "rotation_oriented",
     "lyapunov",
     "lyapunov_stderr",
     "states",

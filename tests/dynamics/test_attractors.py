@@ -189,16 +189,16 @@ def test_lifetimes_are_exact_where_rounding_depends_on_the_width(monkeypatch):
         return jnp.where(off > 0, 0.5 * x, chaos), off
 
     stored = [[] for _ in range(64)]
-    sample = attractors._Run._sample
+    add = attractors.Windows.add
 
-    def store(self, lanes, record, number):
+    def store(self, lanes, part, record, place):
         for i, lane in enumerate(lanes):
             stored[lane].append(np.array(record[:, :150, i]))
-        sample(self, lanes, record, number)
+        add(self, lanes, part, record, place)
 
-    monkeypatch.setattr(attractors._Run, "_sample", store)
+    monkeypatch.setattr(attractors.Windows, "add", store)
     search = Search(2_000, record=256)
-    orbits = find_attractors(step, starts, search=search).orbits
+    orbits = settle(step, starts, search=search)
     arrived = np.flatnonzero(orbits.ended & orbits.exact & (orbits.lifetime > 0))
     assert 16 < arrived.size
     for lane in arrived:

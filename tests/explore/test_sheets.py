@@ -245,6 +245,7 @@ def test_shares_of_basins_add_up():
             "attractor": (("beta", "slot"), [[1, 0], [1, -1], [0, 1]]),
             "phase": (("beta", "slot"), np.ones(shape, int)),
             "period": (("beta", "slot"), np.full(shape, 4)),
+            "rotation_number": (("beta", "slot"), np.full(shape, np.nan)),
         },
         {"beta": [1.0, 2.0, 3.0]},
     )

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from statmech_attn import plotting, storage, studies
-from statmech_attn.dynamics import diagram, diagrams
+from statmech_attn.dynamics import diagram, diagrams, rotation_number
+from statmech_attn.explore import overlays
 from statmech_attn.scan import chunks_of
 from statmech_attn.storage import StorageError
 from statmech_attn.studies import files, posed, spec
@@ -402,3 +403,43 @@ def test_a_system_keeps_its_drive_and_takes_the_observables_of_the_study(write):
     )
     assert problem.system.drive_period == problem.turn == 3
     assert [(row.name, row.units) for row in problem.observables] == [("x", "m")]
+
+
+@pytest.mark.slow
+def test_the_rotation_number_of_a_torus_has_an_error_in_basins(folder, write, call_cli):
+    """Seen as a plane it is that of the lift; as one coordinate it may be 1 - ρ."""
+    (folder / "circle.py").write_text(
+        "import jax.numpy as jnp\n"
+        "from statmech_attn.dynamics import System\n"
+        "def step(z, p):\n"
+        "    turn = jnp.arctan2(z[1], z[0]) + 2 * jnp.pi * p['omega'] - 0.8 * z[1]\n"
+        "    r = jnp.sqrt(jnp.hypot(z[0], z[1]))\n"
+        "    return r * jnp.stack([jnp.cos(turn), jnp.sin(turn)])\n"
+        "line = System(step, observe=lambda z: z[:1])\n"
+    )
+    lift = lambda x, p: x + p["omega"] - 0.8 / (2 * np.pi) * jnp.sin(2 * np.pi * x)
+    exact = float(rotation_number(lift, 0.1, {"omega": 0.62}, steps=50_000).number)
+    for name, oriented, value in (("step", 1, exact), ("line", 0, 1 - exact)):
+        tree = {
+            "kind": "basins",
+            "system": {
+                "function": f"circle.py:{name}",
+                "initial": {"low": [0.5, 0.5], "high": [1.0, 1.0]},
+            },
+            "parameters": {"omega": 0.62},
+            "run": {"starts": 4, "horizon": 20_000, "steps": 4000, "exponents": 1},
+        }
+        call_cli("run", write(tree, f"{name}.toml"), "-o", folder / f"{name}.h5")
+        found = storage.read(folder / f"{name}.h5")
+        row = found.isel(omega=0, slot=0)
+        error = float(row.rotation_error)
+        assert int(row.rotation_oriented) == oriented and 0 < error < 1e-5
+        off = abs(float(row.rotation_number) - value)
+        assert off < error + 1e-12  # rounding of 3072 angles and their weights
+        told = diagrams.rotation_text(row)
+        shown = call_cli("info", folder / f"{name}.h5")
+        assert all(word in shown for word in told.split())  # the table wraps lines
+        [layer] = overlays.basins(found, ("omega",))
+        words = layer["cells"][0]["parts"][0]["words"]
+        assert words == f"quasiperiodic, rotation number {told}"
+        assert told.endswith("or 1 - ρ") == (not oriented)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         UNDECIDED,
     )
     from statmech_attn.dynamics.diagrams.contents import VARIABLES, variables
-    from statmech_attn.dynamics.diagrams.explained import doubts, explain
+    from statmech_attn.dynamics.diagrams.explained import doubts, explain, rotation_text
     from statmech_attn.dynamics.diagrams.points import Points, Verdicts
     from statmech_attn.dynamics.diagrams.refinement import (
         Cells,
@@ -49,6 +49,7 @@ __all__ = [
     "Plan",
     "Points",
     "refine_axis",
+    "rotation_text",
     "run",
     "Scan",
     "SEGMENT",

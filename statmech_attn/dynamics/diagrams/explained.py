@@ -10,6 +10,7 @@ import xarray as xr
 from statmech_attn.dynamics.phases import PHASES, REASONS
 from statmech_attn.dynamics.sentences import undecided, Verdict
 from statmech_attn.labels import counted, unit_of
+from statmech_attn.presentation import quantity
 
 
 def explain(dataset: xr.Dataset, **values: float) -> str | list[str]:
@@ -70,6 +71,27 @@ def _nearest(dataset: xr.Dataset, values: dict[str, float]) -> xr.Dataset:
     if listed:
         return dataset.isel(point=int(np.argmin(distance)))
     return dataset.isel(dict.fromkeys(dims, 0))
+
+
+def rotation_text(point: xr.Dataset) -> str:
+    """The rotation number that a file holds of one orbit, with its error; or nothing.
+
+    A strongest frequency, which cannot tell rho from 1 - rho, says so.
+
+    Args:
+        point: verdict on one orbit, of a scan or of a basins study.
+
+    Example:
+        >>> numbers = {"rotation_number": 0.25, "rotation_error": 1e-4}
+        >>> rotation_text(xr.Dataset(numbers | {"rotation_oriented": 0}))
+        '0.2500 ± 0.0001, or 1 - ρ'
+    """
+    number = float(point.rotation_number)
+    if np.isnan(number):
+        return ""
+    error = float(point.rotation_error) if "rotation_error" in point else np.nan
+    oriented = "rotation_oriented" in point and int(point.rotation_oriented) == 1
+    return quantity(number, error) + ("" if oriented else ", or 1 - ρ")
 
 
 def _explained(point: xr.Dataset) -> str:

@@ -50,6 +50,11 @@ class Verdicts(NamedTuple):
     phase_paper: Numbers  # the paper's classifier, on the first window
 
     @property
+    def rotation_error(self) -> np.ndarray:
+        """Error of the rotation number; NaN where the orbit is not on a torus."""
+        return np.asarray(phases.on_torus(self.phase, self.evidence.frequency_error))
+
+    @property
     def resolved(self) -> np.ndarray:
         """How many leading exponents are numbers."""
         return np.cumprod(np.isfinite(self.exponents), axis=0).sum(axis=0)

@@ -13,7 +13,6 @@ from statmech_attn.dynamics.diagrams.points import Verdicts
 from statmech_attn.dynamics.diagrams.refinement import Grid
 from statmech_attn.dynamics.diagrams.stages import Outcome
 from statmech_attn.dynamics.options import Confirm, Plan
-from statmech_attn.dynamics.phases import on_torus
 from statmech_attn.dynamics.systems import System
 from statmech_attn.labels import Variables
 from statmech_attn.scan import Arrays, Assembled, FAILURE
@@ -33,9 +32,7 @@ VERDICTS: dict[str, Callable[[Verdicts], Any]] = {
     "reasons": lambda v: v.reasons.astype(np.int32),
     "period": lambda v: v.period,
     "rotation_number": lambda v: v.rotation_number,
-    "rotation_error": lambda v: np.asarray(
-        on_torus(v.phase, v.evidence.frequency_error)
-    ),
+    "rotation_error": lambda v: v.rotation_error,
     "rotation_oriented": lambda v: v.evidence.oriented.astype(np.int8),
     "n_resolved": lambda v: v.resolved,
     "n_positive": lambda v: v.evidence.positive,

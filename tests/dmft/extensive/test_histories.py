@@ -10,14 +10,6 @@ from statmech_attn import dmft
 from statmech_attn.dmft import extensive
 
 
-@pytest.fixture(scope="module")
-def net():
-    patterns = dmft.random_segments(
-        jax.random.key(3), n_patterns=2, n_segments=5, n_bits=1
-    )
-    return dmft.network(patterns, context=2)
-
-
 def problem_of(net, ensemble):
     return extensive.loaded_network(
         net, ensemble, alpha=0.2, beta=1.2, gamma=5.0, epsilon=0.1

@@ -14,14 +14,6 @@ MEMORY = 6
 
 
 @pytest.fixture(scope="module")
-def net():
-    patterns = dmft.random_segments(
-        jax.random.key(3), n_patterns=2, n_segments=5, n_bits=1
-    )
-    return dmft.network(patterns, context=2)
-
-
-@pytest.fixture(scope="module")
 def step(net):
     return eqx.filter_jit(extensive.system(net, KINDS).step)
 

@@ -4,21 +4,13 @@ import jax
 import numpy as np
 import pytest
 
-from statmech_attn import dmft, statistics
+from statmech_attn import statistics
 from statmech_attn.dmft import extensive
 
 
 PARTLY = extensive.correlated(ov=0.6, oq=0.3, ok=0.1, vq=0.2, vk=0.4, qk=0.5)
 KEY = jax.random.key(7)
 POPULATION = 2**12
-
-
-@pytest.fixture(scope="module")
-def net():
-    patterns = dmft.random_segments(
-        jax.random.key(3), n_patterns=2, n_segments=5, n_bits=1
-    )
-    return dmft.network(patterns, context=2)
 
 
 def problem_of(net, ensemble):
