@@ -114,11 +114,14 @@ class Confirm(Options):
 
     Attributes:
         starts: perturbed states from which a doubtful point is run again; 0: none is.
-        horizon (step): steps for which it is run again at most, a quarter of them at
-            first; 48 times transient and steps when left out.
+        transients: share of transients that may be expected among chaotic points that
+            are not doubtful, down to which they are run for longer.
+        horizon (step): steps for which a point is run again at most, in all; 96 times
+            transient and steps when left out.
     """
 
     starts: Annotated[int, Ge(0), Le(1000)] = 4
+    transients: Fraction = 0.002
     horizon: Count | None = None
 
 

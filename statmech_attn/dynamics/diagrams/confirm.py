@@ -9,10 +9,12 @@ is what it was said to be.  One that is not is followed until it settles.
 """
 
 import threading
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import PyTree
 
 from statmech_attn.dynamics import phases
 from statmech_attn.dynamics.diagrams.points import gather, Points, put, Verdicts
@@ -22,7 +24,7 @@ from statmech_attn.dynamics.diagrams.stages import classified, Scan, Tick
 CHAOS = (phases.CHAOTIC, phases.HYPERCHAOTIC)
 SIGMAS = 6.0  # differences of the largest exponent in standard errors
 SHARE = 0.5  # and of the larger one, before neighbours make each other doubtful
-LOOKS = (1 / 16, 1 / 4, 1)  # of the horizon, after which orbits are asked
+LOOKS = (1 / 16, 1 / 4, 1)  # of the first horizon, after which orbits are asked
 
 
 def edges(index: np.ndarray) -> np.ndarray:
@@ -126,11 +128,13 @@ class Watched(NamedTuple):
         time: steps for which they were; of one that left, half way between two looks.
         settled: phase, period, largest exponent and its error of what those that left
             settled on, (4, points); NaN for the others.
+        states: where those that stayed are.
     """
 
     stayed: np.ndarray
     time: np.ndarray
     settled: np.ndarray
+    states: PyTree
 
 
 def watched(
@@ -139,6 +143,7 @@ def watched(
     said: np.ndarray,
     horizon: int,
     tick: Tick,
+    looks: Sequence[float] = LOOKS,
 ) -> Watched:
     """Follow orbits as long as they are what they were said to be.
 
@@ -151,11 +156,12 @@ def watched(
         horizon: steps of every run.
         tick: told the steps that are done.
         said: (3, points): the phase, the largest exponent and its error.
+        looks: parts of the horizon after which orbits are asked.
     """
     same = partial(_same, scan.plan.criteria.zero)
     stayed, time = np.ones(points.size, bool), np.zeros(points.size)
     done = 0
-    for look in LOOKS:
+    for look in looks:
         pending = np.flatnonzero(stayed)
         if not pending.size:
             break
@@ -189,7 +195,7 @@ def watched(
         settled[:, left] = last.phase, last.period, last.exponents[0], last.stderr[0]
         stayed[left] = same(last, *said[:, left])  # it was a calm stretch of chaos
         settled[:, stayed] = np.nan
-    return Watched(stayed, time, settled)
+    return Watched(stayed, time, settled, points.starts)
 
 
 def _whole_window(scan: Scan, points: Points, chosen: np.ndarray) -> Verdicts:

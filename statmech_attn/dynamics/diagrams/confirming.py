@@ -2,10 +2,13 @@
 
 The rounds of the scan come first.  Then come the rows that others make doubtful
 (`confirm`); and as long as some of them leave what they were said to be, the rows that
-those make doubtful.  A row says how many of its perturbed starts kept to the verdict;
-where one did not, the orbit was a transient, and the row says where it went.
+those make doubtful.  Rows that are still too likely transients (`lifetimes.at_risk`)
+are followed further, each time for as long as before, those first that were followed
+least.  A row says how many of its perturbed starts kept to the verdict; where one did
+not, the orbit was a transient, and the row says where it went.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,33 +38,44 @@ PERTURBATION = 1e-7  # of the coordinates, relative
 NOT_RUN = -1  # of `confirmed` and `final_starts`
 END = "end"  # of the rows that hold the parameters and the last state
 REPEATS = "repeats"  # of the rows that hold `Repeats`
+PERTURBED = "perturbed"  # of the rows that hold the states of the perturbed starts
 LEADING = ("lyapunov", "lyapunov_stderr")
 FINAL = ("final_phase", "final_period", "final_lyapunov", "final_lyapunov_stderr")
-FIRST = 4  # part of the horizon for which doubtful rows are run at first
-DOUBT = 0.05  # probability of a transient from which on a row stays doubtful
+FIRST = 12  # runs of a point for which doubtful rows are run at first
 
 
 class Asked(NamedTuple):
-    """A round of rows that are run again, each for so many steps at most."""
+    """A round of rows that are run again.
+
+    Attributes:
+        done: steps for which each of them was run again before.
+        further: steps for which it is run now, at most.
+    """
 
     rows: np.ndarray
-    horizon: int
+    done: int
+    further: int
+
+    @property
+    def looks(self) -> tuple[float, ...]:
+        """Parts of the further steps after which orbits are asked."""
+        return (1.0,) if self.done else confirm.LOOKS
 
 
 class Repeats(NamedTuple):
     """What perturbed starts of a row did; NaN where none were run.
 
     Attributes:
-        horizon: steps for which each was followed at most.
-        stayed: how many kept to the verdict.
-        time: steps for which all of them together did.
+        horizon: steps for which each was followed at most, 0 where none were run.
+        time: steps for which all of them together kept to the verdict, likewise.
+        stayed: how many did to the end.
         phase, period, exponent, stderr: of what those that left settled on most often.
         alike: how many of them did.
     """
 
     horizon: np.ndarray
-    stayed: np.ndarray
     time: np.ndarray
+    stayed: np.ndarray
     phase: np.ndarray
     period: np.ndarray
     exponent: np.ndarray
@@ -81,6 +95,7 @@ class Looked(NamedTuple):
         run: whether a row was run again.
         gone: whether one of its starts left what the scan said.
         chance: that its chaos is a transient.
+        late: of rows that lasted for a part of its time, the share that left within it.
     """
 
     said: np.ndarray
@@ -88,6 +103,7 @@ class Looked(NamedTuple):
     run: np.ndarray
     gone: np.ndarray
     chance: np.ndarray
+    late: np.ndarray
 
 
 def ends(outcome: Outcome, points: Points) -> Arrays:
@@ -153,14 +169,16 @@ class Confirming(OneRound):
         named = {
             name: of_scan.column(name)[rows] for name in tree_names(END, self.example)
         }
+        if asked.done:
+            named |= self._followed(chunk.round, rows, earlier)
         said = _said(of_scan)[:, rows].T
-        return named | {"row": rows, "said": said, "horizon": asked.horizon}
+        return named | {"said": said, "asked": asked._replace(rows=rows)}
 
     def compute(
         self, chunk: Chunk, payload: Any, tick: Tick, folder: Path | None
     ) -> Arrays:
-        if isinstance(payload, dict) and "said" in payload:
-            return self._again(payload, tick).rows()
+        if isinstance(payload, dict) and "asked" in payload:
+            return self._again(payload, tick)
         return self.scan_compute(chunk, payload, tick)
 
     def longest(self, times: Times, points: int) -> float:
@@ -172,12 +190,12 @@ class Confirming(OneRound):
         """
         again, plan, scan = self.diagram.again, self.diagram.plan, self.scan
         assert again is not None and again.horizon is not None
-        plain = again.horizon * (1 + 1 / FIRST)
-        looks = 2 * len(confirm.LOOKS) * (scan.glance_steps + scan.window_steps(0))
+        rounds = 1 + math.ceil(math.log2(max(again.horizon / self._first(), 1)))
+        look = scan.glance_steps + scan.window_steps(0)
         until_settled = 2 * scan.window_steps(plan.max_doublings)
-        tangent = (looks + until_settled) * times.tangent_step
+        tangent = (len(confirm.LOOKS) + rounds - 1) * look + until_settled
         batches = -(-points * again.starts // scan.lanes)
-        return batches * (plain * times.step + tangent)
+        return batches * (again.horizon * times.step + tangent * times.tangent_step)
 
     def outlook(self, points: int, chunks: int, workers: int) -> str:
         again = self.diagram.again
@@ -187,13 +205,13 @@ class Confirming(OneRound):
         scan, busy = self.scan, -(-chunks // workers) / chunks
         with limited(1):
             count = points * again.starts
-            seconds = scan.advance.seconds(count, asked.horizon)
-            steps = len(confirm.LOOKS) * scan.glance_steps
+            seconds = scan.advance.seconds(count, asked.further)
+            steps = len(asked.looks) * scan.glance_steps
             seconds += scan.examine.seconds(count, steps)
         about = f": about {duration(busy * seconds)}" if seconds else ""
         return (
             f"doubtful points that are run again from {again.starts} perturbed states: "
-            f"{points}, for {asked.horizon} steps at most{about}"
+            f"{points}, for {asked.further} steps at most{about}"
         )
 
     def first_rounds(self, results: Results) -> Results:
@@ -210,7 +228,7 @@ class Confirming(OneRound):
             return of_scan
         looked = self._looked(of_scan, results)
         doubt = confirm.doubtful(looked.said, self._pairs()) & ~looked.run
-        doubt |= (looked.chance >= DOUBT) & looked.run & ~looked.gone
+        doubt |= (looked.chance >= lifetimes.DOUBT) & looked.run & ~looked.gone
         changed = {
             "doubtful": doubt.astype(np.int8),
             "transient_probability": looked.chance,
@@ -236,20 +254,25 @@ class Confirming(OneRound):
     def _looked(self, of_scan: Rows, results: Results) -> "Looked":
         """What the rounds of rows that were run again have told so far."""
         said, horizon = _said(of_scan), of_scan.column("horizon").astype(float)
-        blank = np.full((said.shape[1], len(Repeats._fields)), np.nan)
+        told = np.full((said.shape[1], len(Repeats._fields)), np.nan)
+        told[:, :2] = 0  # of all rounds, the sums of the steps
         for round, asked in enumerate(self._asked, self._scanned or 0):
             if len(asked.rows):
-                blank[asked.rows] = results.column(REPEATS, round)
-        repeats = Repeats(*blank.T)
+                latest = results.column(REPEATS, round)
+                told[asked.rows, :2] += latest[:, :2]
+                told[asked.rows, 2:] = latest[:, 2:]
+        repeats = Repeats(*told.T)
         run, again = np.isfinite(repeats.stayed), self.diagram.again
         gone = run & (repeats.stayed < (again.starts if again else 0))
         time, left = horizon.copy(), np.zeros(len(horizon), int)
         time[run] += repeats.time[run]
-        leaves = gone & np.isin(said[0], confirm.CHAOS)
+        chaos, late = np.isin(said[0], confirm.CHAOS), np.full(len(time), np.nan)
+        leaves = gone & chaos
         left[leaves] = again.starts - repeats.stayed[leaves] if again else 0
+        late[chaos] = lifetimes.left_late(time[chaos], leaves[chaos])
         said[0, gone] = phases.TRANSIENT
         chance = lifetimes.still_transient(said, self._pairs(), horizon, time, left)
-        return Looked(said, repeats, run, gone, chance)
+        return Looked(said, repeats, run, gone, chance, late)
 
     def _pairs(self) -> np.ndarray:
         """Neighbouring rows; those of one start with those of the same."""
@@ -257,53 +280,81 @@ class Confirming(OneRound):
         pairs = confirm.edges(self.index())[:, None] * starts
         return (pairs + np.arange(starts)[:, None]).reshape(-1, 2)
 
-    def _next(self, earlier: Results) -> Asked:
-        """The next round.
+    def _first(self) -> int:
+        """Steps for which doubtful rows are run at first."""
+        plan, again = self.diagram.plan, self.diagram.again
+        assert again is not None and again.horizon is not None
+        return min(FIRST * (plan.transient + plan.steps), again.horizon)
 
-        First come, for a part of the horizon, all rows that are doubtful or transient;
-        then for all of it those that may still be transients as long-lived as others.
-        """
+    def _next(self, earlier: Results) -> Asked:
+        """The next round: of the rows that need one, those that were run least."""
         again = self.diagram.again
         assert again is not None and again.horizon is not None
         looked = self._looked(self.scan_rows(earlier), earlier)
-        rows = confirm.doubtful(looked.said, self._pairs())
-        rows |= looked.said[0] == phases.TRANSIENT
-        first = max(again.horizon // FIRST, 1)
-        if (rows & ~looked.run).any():
-            return Asked(np.flatnonzero(rows & ~looked.run), first)
-        rows = (looked.chance >= DOUBT) & ~looked.gone
-        rows &= looked.repeats.horizon < again.horizon
-        return Asked(np.flatnonzero(rows), again.horizon)
+        doubt = confirm.doubtful(looked.said, self._pairs())
+        doubt |= looked.said[0] == phases.TRANSIENT
+        steps = looked.repeats.horizon
+        likely = np.maximum(looked.chance, looked.late)
+        risk = lifetimes.at_risk(likely, again.transients) & ~looked.gone
+        rows = doubt & ~looked.run | risk & (steps < again.horizon)
+        done = int(steps[rows].min(initial=again.horizon))
+        further = min(done or self._first(), again.horizon - done)
+        return Asked(np.flatnonzero(rows & (steps == done)), done, further)
 
-    def _again(self, payload: Arrays, tick: Tick) -> Repeats:
-        """Run each row again from perturbed starts."""
-        asked = self.diagram.again
-        assert asked is not None
-        points = self._perturbed(payload, asked.starts)
-        said = np.repeat(payload["said"].T, asked.starts, axis=1)
-        horizon = int(payload["horizon"])
-        report = lambda steps: tick(steps / (asked.starts * horizon))
-        watched = confirm.watched(self.scan, points, said, horizon, report)
-        stayed = watched.stayed.reshape(-1, asked.starts)
+    def _followed(self, round: int, rows: np.ndarray, earlier: Results) -> Arrays:
+        """Where the perturbed starts of some rows were left before a round."""
+        names = tree_names(PERTURBED, self.example.starts)
+        states: Arrays = {}
+        for before in range(self._scanned or 0, round):
+            ran = self._asked[before - (self._scanned or 0)].rows
+            _, here, there = np.intersect1d(rows, ran, return_indices=True)
+            for name in names if len(here) else ():
+                state = earlier.column(name, before)
+                blank = np.empty((len(rows), *state.shape[1:]), state.dtype)
+                states.setdefault(name, blank)[here] = state[there]
+        return states
+
+    def _again(self, payload: dict[str, Any], tick: Tick) -> Arrays:
+        """Run each row again, from perturbed starts or on from where these were."""
+        again = self.diagram.again
+        assert again is not None
+        starts = again.starts
+        points = self._perturbed(payload, starts)
+        said = np.repeat(payload["said"].T, starts, axis=1)
+        _, _, further = asked = payload["asked"]
+        report = lambda steps: tick(steps / (starts * further))
+        watched = confirm.watched(self.scan, points, said, further, report, asked.looks)
+        stayed = watched.stayed.reshape(-1, starts)
         settled = np.split(watched.settled, len(stayed), axis=1)
         rows = [
-            (horizon, kept.sum(), time.sum(), *_commonest(final))
+            (further, time.sum(), kept.sum(), *_commonest(final))
             for kept, time, final in zip(
                 stayed, watched.time.reshape(stayed.shape), settled, strict=True
             )
         ]
-        return Repeats(*np.array(rows, float).T)
+        ended = tree_rows(PERTURBED, watched.states, points.size)
+        by_row = lambda x: x.reshape(-1, starts, *x.shape[1:])
+        repeats = Repeats(*np.array(rows, float).T).rows()
+        return repeats | {name: by_row(x) for name, x in ended.items()}
 
-    def _perturbed(self, payload: Arrays, starts: int) -> Points:
-        """Rows where they ended, each from several slightly perturbed states."""
+    def _perturbed(self, payload: dict[str, Any], starts: int) -> Points:
+        """Rows where they ended, each from several slightly perturbed states.
+
+        Rows that were run again before go on from the states of then.
+        """
         repeated = {
             name: np.repeat(payload[name], starts, axis=0)
             for name in tree_names(END, self.example)
         }
         points = tree_of(END, repeated, self.example)
+        if payload["asked"].done:
+            names = tree_names(PERTURBED, self.example.starts)
+            states = {n: payload[n].reshape(-1, *payload[n].shape[2:]) for n in names}
+            points = points._replace(starts=tree_of(PERTURBED, states, points.starts))
+            return jax.tree.map(np.asarray, points)
         map = self.diagram.system.beside(points.params)
         vectors = np.array(map.vector(points.starts))
-        for i, row in enumerate(payload["row"]):
+        for i, row in enumerate(payload["asked"].rows):
             noise = np.random.default_rng([self.diagram.seed, int(row)])
             few = slice(i * starts, (i + 1) * starts)
             kicks = noise.standard_normal((starts, len(vectors)))

@@ -116,7 +116,7 @@ _VALUES = (
     ),
     Variable(
         "confirmed", "", "perturbed starts that kept to the verdict, -1: none run", "1",
-        "n", note="of `confirm_starts`, over `confirm_horizon` steps"
+        "n", note="of `confirm_starts`, over `confirm_horizon` steps at most"
     ),
     Variable(
         "final_phase", "", "phase on which the orbit settles", "1", "phase",

@@ -199,7 +199,7 @@ def doubts(dataset: xr.Dataset) -> list[str]:
 
     Example:
         doubts(scan) of 1088 values of beta begins with "304 doubtful points were run
-        again from 4 perturbed states each: 52 are transients, 33 stay doubtful".
+        again from 4 perturbed states each: 55 are transients, 43 stay doubtful".
     """
     if "doubtful" not in dataset:
         return []

@@ -7,17 +7,26 @@ $e^{-1/2}$.  An orbit of the same kind lasts for t steps more with the chance
 
     $P = (1 + t/T)^{-e},$
 
-which is $e^{-t/\tau}$ where many have left.  Rows that left and lie side by side share
-a lifetime.  A stretch of transients that reaches from them to a row has to have lasted
-in all rows on the way, so that t is the sum of the times of these.  No row has less
-than the mean of P over all rows that were ever chaotic, of t its own time and 0 for
-those that last: the share of such transients among rows that have lasted for t.
+which is $e^{-t/\tau}$ where many have left.  Lifetimes grow towards a crisis, so that
+each row that left counts by itself.  A stretch of transients that reaches from it to a
+row has to have lasted in all rows on the way, so that t is the sum of the times of
+these.  No row has less than the mean of P over all rows that were ever chaotic, of t
+its own time and 0 for those that last: the share of such transients among rows that
+have lasted for t.
+
+P knows nothing of lifetimes that no orbit has shown.  Where lifetimes are spread over
+many decades, about as many rows leave within a factor of time as within the same factor
+before (`left_late`).
 """
 
 import numpy as np
 
 from statmech_attn.dynamics import phases
-from statmech_attn.dynamics.diagrams.confirm import beside, CHAOS, components
+from statmech_attn.dynamics.diagrams.confirm import beside, CHAOS
+
+
+DOUBT = 0.05  # probability of a transient from which on a point is doubtful
+SPAN = 16  # factor in time over which those that leave late are counted
 
 
 def still_transient(
@@ -61,8 +70,6 @@ def still_transient(
     if not exits.any():
         return chance
     seen = exits > 0
-    part = components(pairs[seen[pairs].all(axis=1)], len(time))
-    risk, exits = (np.bincount(part, x)[part] for x in (risk, exits))
     nearby = _spread(alike, below, time, risk, exits)
     chaos = np.isin(said[0], CHAOS)
     times, number = np.unique(time[chaos], return_inverse=True)
@@ -70,6 +77,44 @@ def still_transient(
     share = np.array(lasting) / (chaos | seen).sum()
     chance[chaos] = np.maximum(nearby[chaos], share[number])
     return chance
+
+
+def left_late(time: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """Share of the points that lasted for a 16th of the time of a point and then left.
+
+    Args:
+        time: (points,) steps for which orbits were watched in chaos.
+        left: (points,) whether they have left.
+
+    Returns:
+        (points,) of points that left within the time of this one.
+
+    Example:
+        >>> left_late(np.array([100, 200, 6400]), np.array([True, True, False]))
+        array([0.33333333, 0.66666667, 0.        ])
+    """
+    times, number = np.unique(time, return_inverse=True)
+    late = [(left & (time <= t))[time > t / SPAN].mean() for t in times]
+    return np.array(late)[number]
+
+
+def at_risk(chance: np.ndarray, share: float) -> np.ndarray:
+    """Which points are too likely transients.
+
+    They are the likeliest, so many that the mean over the others is at most `share`,
+    and all from `DOUBT` on.
+
+    Args:
+        chance: (points,) of a transient, NaN where there is no chaos.
+        share: of transients that may be expected among the others.
+
+    Example:
+        >>> at_risk(np.array([0.001, np.nan, 0.003, 0.006, 0.03, 0.2]), 0.002)
+        array([False, False, False,  True,  True,  True])
+    """
+    likely = np.sort(chance[chance < DOUBT])
+    above = likely[np.cumsum(likely) > share * np.arange(1, likely.size + 1)]
+    return chance >= above.min(initial=DOUBT)
 
 
 def lasts(time, risk, exits):

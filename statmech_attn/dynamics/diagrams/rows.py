@@ -1,6 +1,7 @@
 """From the rows of a diagram to its labelled data set."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -46,7 +47,7 @@ VERDICTS: dict[str, Callable[[Verdicts], Any]] = {
     "window": lambda v: v.window,
     "horizon": lambda v: v.horizon,
 }
-PATIENCE = 48  # runs of a point that a doubtful one is run again for
+PATIENCE = 96  # runs of a point that a doubtful one is run again for
 OF_ALL = ("log_det", "sum_rule")  # stored beside all exponents only
 CONFIRMED = (
     "confirmed",
@@ -102,7 +103,7 @@ class Diagram(NamedTuple):
         if not (asked.starts and plan.exponents):
             return None
         horizon = asked.horizon or PATIENCE * (plan.transient + plan.steps)
-        return Confirm(asked.starts, horizon)
+        return replace(asked, horizon=horizon)
 
 
 class Rows(Protocol):
@@ -237,7 +238,7 @@ def assembled(
     confirm = (
         {}
         if asked is None
-        else {"confirm_starts": asked.starts, "confirm_horizon": asked.horizon}
+        else {f"confirm_{name}": value for name, value in asdict(asked).items()}
     )
     tolerance = plan.section_tolerance
     dataset = dataset.assign_attrs(

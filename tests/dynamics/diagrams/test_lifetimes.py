@@ -1,5 +1,7 @@
 """The law of lifetimes, and transients of a map whose lifetimes are known."""
 
+import re
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -18,7 +20,14 @@ from statmech_attn.dynamics.diagrams import (
 )
 from statmech_attn.dynamics.diagrams.confirm import edges, LOOKS, watched
 from statmech_attn.dynamics.diagrams.diagram import diagram
-from statmech_attn.dynamics.diagrams.lifetimes import lasts, still_transient
+from statmech_attn.dynamics.diagrams.lifetimes import (
+    at_risk,
+    DOUBT,
+    lasts,
+    left_late,
+    still_transient,
+)
+from statmech_attn.dynamics.diagrams.stages import Times
 from statmech_attn.labels import Variable
 from statmech_attn.reporting import Silent
 from statmech_attn.scan import in_memory
@@ -72,9 +81,10 @@ def test_every_chaotic_row_has_a_probability_that_falls_along_its_run():
     # Never below the share of such transients among all rows.
     expected = np.maximum((1 + 3.0 * np.arange(10)) ** -2, 4.0**-2 / 10)
     np.testing.assert_allclose(chance, expected)
-    # Rows that left share a lifetime: 4 orbits in 600 steps.
-    chance = on_a_line(left, left, stays)
-    np.testing.assert_allclose(chance, [1, 1, 2.5**-4])
+    # Lifetimes grow towards a crisis: the next row tells more than a quicker one.
+    quick = (TRANSIENT, 0.1, 30.0, 4)
+    chance = on_a_line(quick, left, stays)
+    np.testing.assert_allclose(chance, [1, 1, 4.0**-2])
 
 
 def test_the_most_dangerous_neighbourhood_counts():
@@ -99,6 +109,31 @@ def test_rows_away_from_all_that_left_take_the_lifetimes_of_the_scan():
     np.testing.assert_allclose(chance, [1, 0.25, *[0.25 / 5] * 3])
     assert np.isnan(on_a_line(*[stays] * 3)).all()  # no orbit has left
     assert np.isnan(on_a_line(left, apart)[1])
+
+
+def test_the_likeliest_transients_are_followed_further():
+    """The least of them without which the others have the mean that is asked for."""
+    chance = np.random.default_rng(3).uniform(0, 0.04, 500)
+    chance[:3] = np.nan, 0.2, DOUBT
+    risk = at_risk(chance, 0.002)
+    others, least = chance[~risk][1:], chance[risk].min()
+    assert others.mean() <= 0.002 < np.append(others, least).mean()
+    assert others.max() < least and risk[1:3].all() and not risk[0]
+    # Of equals all, or none.
+    assert at_risk(np.full(5, 0.003), 0.002).all()
+    assert not at_risk(np.full(5, 0.001), 0.002).any()
+
+
+def test_of_lifetimes_spread_over_decades_as_many_leave_in_each():
+    """Lifetimes with one density in ln t: the share ln 16 / ln(16 longest / t)."""
+    decades = 8 * np.log(10)
+    lifetime = np.exp(np.random.default_rng(4).uniform(0, decades, 20_000))
+    for time in (1e4, 1e6):
+        left = lifetime < time
+        late = left_late(np.minimum(lifetime, time), left)[~left][0]
+        expected = np.log(16) / (decades - np.log(time / 16))
+        error = np.sqrt(expected * (1 - expected) / (lifetime > time / 16).sum())
+        assert abs(late - expected) < 4 * error
 
 
 def scan_of(slopes, plan, count):
@@ -170,6 +205,9 @@ def test_lasting_chaos_of_a_map_is_kept(crisis):
     chance = kept.transient_probability.values
     assert (np.diff(chance) >= 0).all() and (chance[:3] < 0.05).all()
     assert (kept.doubtful.values == (chance >= 0.05)).all()
+    sure = longer.where((longer.phase == CHAOS) & (longer.doubtful == 0), drop=True)
+    few = float(sure.transient_probability.mean()) <= 0.002
+    assert few or (kept.horizon - plain.horizon[:5] == 96 * 3000).all()
     assert (kept.final_phase == kept.phase).all() and (kept.final_starts == -1).all()
     np.testing.assert_array_equal(kept.final_lyapunov, kept.lyapunov[:, 0])
 
@@ -212,6 +250,29 @@ def test_calm_stretches_are_no_other_attractor():
     assert PHASES[int(scan.phase[12])] == "periodic" and int(scan.period[12]) == 3
 
 
+def test_what_leaves_after_a_fixed_time_is_followed_to_its_end():
+    """A count of steps lets the orbit go after 100 000.
+
+    No look from where the scan ended, the longest 72 000 steps, would see it.
+    """
+
+    def step(state, p):
+        x, count = state
+        gone = count > 100_000
+        return jnp.where(gone, -1 + 0.1 * (x + 1), tent(x, p)), count + 1
+
+    grid = {"s": [1.95, 1.97, *slope([300.0])]}
+    start = lambda p: (0.3 + 0 * p["s"], jnp.array(0))
+    ask = lambda **how: diagram(System(step), grid, start, PLAN, **how)
+    scan = ask(confirm=Confirm(2, 1e-6))
+    assert scan.phase.values.tolist() == [TRANSIENT, TRANSIENT, FIXED]
+    assert (scan.confirmed[:2] == 0).all() and (scan.final_starts[:2] == 2).all()
+    short = ask(confirm=Confirm(2, 1e-6, horizon=72_000))
+    assert short.phase.values.tolist() == [CHAOS, CHAOS, FIXED]
+    assert (short.horizon[:2] - scan.horizon[:2] == 72_000).all()
+    assert scan.attrs["confirm_horizon"] == 96 * 1500
+
+
 class Heard(Silent):
     """Keeps the notes of a run."""
 
@@ -234,4 +295,8 @@ def test_the_second_look_is_forecast_at_most_and_then_as_it_is():
     assert asked == 4
     told = f"run again from 4 perturbed states: {asked}, for 18000 steps at most: about"
     assert told in heard.notes[0]
+    rounds = [re.search(r"(\d+), for (\d+) steps", note) for note in heard.notes]
+    steps = sum(4 * int(found[1]) * int(found[2]) for found in rounds if found)
+    most = work.longest(Times(0.0, step=1.0), axes.shape[0]) * work.scan.lanes
+    assert len(rounds) > 2 and 4 * 18_000 * asked < steps <= most
     assert posed._replace(confirm=Confirm(0)).again is None
