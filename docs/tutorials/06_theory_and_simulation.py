@@ -112,8 +112,8 @@ plotting.agreement(agreement)
 # * The last lines say which relative error of each parameter a single mean would show
 #   with probability 0.9.  Where no error of 10 % would be found the verdict is
 #   ``cannot_tell``, and never ``agrees``.  They are tiny where attention is saturated:
-#   at the first token it fluctuates by :math:`10^{-7} / \sqrt N` and depends on the
-#   parameters through the tokens of the start.
+#   at the first token it fluctuates by :math:`10^{-7} / \sqrt N`, and the theory there
+#   moves with the parameters (why it does so was not looked into).
 #
 # Would a mistake be detected?
 # ----------------------------
