@@ -10,7 +10,8 @@ from statmech_attn.labels import Variable, Variables
 
 
 AT_ONCE = 2**28  # bytes of what a summary reads
-ASKED = ("_corrected", "_draws")  # parts that a study may leave out
+# Parts that a study may leave out, or files of an earlier version.
+ASKED = ("_corrected", "_draws", "_by_temperature", "_by_width")
 
 
 def require_layout(dataset: xr.Dataset, path) -> None:
