@@ -75,7 +75,7 @@ def test_whole_studies_of_the_documents_are_valid(page):
     for block in blocks:
         tree = tomllib.loads(block)
         if "kind" in tree:
-            studies.parse(tree)
+            assert studies.parse(tree).kind == tree["kind"]
 
 
 def public_statements() -> Iterator[tuple[str, ast.stmt]]:

@@ -125,11 +125,12 @@ def test_few_starts_of_a_map_of_any_length_are_told_how_they_are_read():
 def test_nothing_is_said_where_there_is_one_reading_or_as_many_starts():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        settle(halved, np.ones((7, 2)), search=SEARCH)
+        several = find_attractors(halved, np.ones((7, 2)), search=SEARCH)
         settle(halved, np.ones(7), search=SEARCH)
         settle(doubled, np.ones((1, 2)), search=SEARCH)
         seven = System(halved, observe=lambda x: x.reshape(7))
-        settle(seven, np.ones((2, 7)), search=SEARCH)
+        two = find_attractors(seven, np.ones((2, 7)), search=SEARCH)
+    assert several.counts.tolist() == [7] and two.counts.tolist() == [2]
 
 
 @pytest.fixture(scope="module")
