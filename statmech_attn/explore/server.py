@@ -36,7 +36,7 @@ from statmech_attn.explore.stopping import Cancelled, first_line
 
 LOG = logging.getLogger(__name__)
 JOBS = 16  # that are remembered
-PATIENCE = 1.0  # seconds for what is computed to end with the server
+PATIENCE = 1.0  # seconds for what is computed or opened to end with the server
 
 
 class Server:
@@ -64,6 +64,7 @@ class Server:
         self.token = secrets.token_urlsafe(24)
         self.shown = [Shown(path) for path in paths]
         self.jobs: dict[int, Job] = {}
+        self._opening: list[threading.Thread] = []
         self.port = 0
         self._allow_code, self._warm = allow_code, warm
         self._lock = threading.Lock()
@@ -113,8 +114,11 @@ class Server:
         for job in self.jobs.values():
             job.cancel()
         deadline = time.monotonic() + PATIENCE
+        left = lambda: max(deadline - time.monotonic(), 0)
         for job in self.jobs.values():
-            job.wait(max(deadline - time.monotonic(), 0))
+            job.wait(left())
+        for opening in self._opening:
+            opening.join(left())
         for shown in self.shown:
             if shown.live is not None:
                 shown.live.close()
@@ -124,7 +128,9 @@ class Server:
     def _open(self, shown: Shown) -> None:
         shown.state = "opening"
         arguments = self._allow_code, self._warm
-        threading.Thread(target=shown.prepare, args=arguments, daemon=True).start()
+        thread = threading.Thread(target=shown.prepare, args=arguments, daemon=True)
+        thread.start()
+        self._opening.append(thread)
 
     def _answer(self, function, model: type[BaseModel]):
         """An end point: what the page sends is checked, errors are a line each."""

@@ -2,6 +2,7 @@
 
 import shutil
 import socket
+import time
 from contextlib import ExitStack, suppress
 
 import numpy as np
@@ -111,6 +112,23 @@ def test_a_notebook_may_show_the_page_in_a_frame(make_page, line):
         assert f'<iframe src="{explorer.address}"' in explorer._repr_html_()
         policy = make_page(explorer.address).send("").headers["Content-Security-Policy"]
     assert "frame-ancestors http://localhost:* " in policy
+
+
+def test_no_file_is_opened_once_the_page_is_closed(line, monkeypatch):
+    pytest.importorskip("starlette")
+    from statmech_attn.explore import server
+    from statmech_attn.explore.running import Explorer
+
+    ended = []
+
+    def prepare(shown, *_):
+        time.sleep(0.2)
+        ended.append(shown.path)
+
+    monkeypatch.setattr(server.Shown, "prepare", prepare)
+    with Explorer([line], warm=False):
+        pass
+    assert ended == [line]
 
 
 @pytest.mark.parametrize(
