@@ -1,6 +1,7 @@
 """Scans that nothing was computed for, and a server of them."""
 
 import json
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -152,6 +153,18 @@ class Page:
         while any(f["state"] == "opening" for f in self("files").told["files"]):
             time.sleep(0.02)
         return self("files").told["files"]
+
+
+@pytest.fixture(autouse=True)
+def _opened_with_the_test():
+    """No file is being opened or warmed up any more when the next test begins.
+
+    Checked functions draw from `random` and would change its state under that test.
+    """
+    yield
+    for thread in threading.enumerate():
+        if thread.name.endswith("(prepare)"):
+            thread.join()
 
 
 @pytest.fixture(scope="session")
